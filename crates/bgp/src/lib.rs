@@ -1,0 +1,2 @@
+//! BGP sessions on top of the netgauze crates, and BIRD through its control socket.
+#![forbid(unsafe_code)]

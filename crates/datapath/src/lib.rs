@@ -1,0 +1,1 @@
+//! eBPF programs, typed maps, attach guards and packet sockets; the unsafe lives here.
