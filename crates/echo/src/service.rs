@@ -15,13 +15,17 @@ pub enum ReloadError {}
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {}
 
-/// A running responder with its announcer; clones are handles on the same one.
+/// A running responder with its announcer; clones are handles on the same one (`Send + Sync`, for
+/// the HTTP server shares them).
 #[derive(Clone, Debug)]
 pub struct Service {}
 
 impl Service {
     /// Opens what the configuration names: programs are attached and sessions begin before this returns.
-    pub async fn start(_config: Config) -> Result<Self, StartError> {
+    ///
+    /// With `drained` it starts as after [`Service::drain`]: it answers, but nothing is announced
+    /// before [`Service::undrain`]. A node that an operator drained stays drained over a restart.
+    pub async fn start(_config: Config, _drained: bool) -> Result<Self, StartError> {
         Ok(Self {})
     }
 
