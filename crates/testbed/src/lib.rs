@@ -1,2 +1,59 @@
-//! Network namespaces, links, real routers and packet builders for tests and the demo; development only.
+//! Network namespaces, links, real routers and the daemon under test; development only.
+//!
+//! Read [`namespace`] first: everything else runs inside one. Each thing that is started is held by
+//! a guard ([`Namespace`], [`Process`], [`Bird`], [`Frr`], [`Nigh`]) that takes it away again when
+//! it is dropped, also when a test panics. What a killed test left behind is removed by the next
+//! one, see [`namespace::remove_stale`].
+//!
+//! ```no_run
+//! use testbed::{End, Namespace, link};
+//!
+//! if !testbed::require_root() {
+//!     return;
+//! }
+//! let left = Namespace::new("left").unwrap();
+//! let right = Namespace::new("right").unwrap();
+//! link(
+//!     End::new(&left, "eth0").address("192.0.2.1/30"),
+//!     End::new(&right, "eth0").address("192.0.2.2/30"),
+//! )
+//! .unwrap();
+//! left.check(&["ping", "-c", "1", "192.0.2.2"]).unwrap();
+//! ```
 #![forbid(unsafe_code)]
+
+pub mod namespace;
+pub mod process;
+
+mod bird;
+mod frr;
+mod link;
+mod nigh;
+mod root;
+mod wait;
+
+pub use bird::Bird;
+pub use frr::Frr;
+pub use link::{End, link};
+pub use namespace::Namespace;
+pub use nigh::Nigh;
+pub use process::{Finished, Process};
+pub use root::require_root;
+pub use wait::wait_until;
+
+/// Something in the testbed did not work: what was tried, and what came of it.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {why}")]
+pub struct Error {
+    /// What was tried, such as the command line.
+    pub what: String,
+    /// What came of it, such as the command's output.
+    pub why: String,
+}
+
+impl Error {
+    /// An error from what was tried and what came of it.
+    pub fn new(what: impl Into<String>, why: impl ToString) -> Self {
+        Self { what: what.into(), why: why.to_string() }
+    }
+}

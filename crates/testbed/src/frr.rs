@@ -1,0 +1,87 @@
+//! FRR's bgpd in a namespace, alone: without zebra it learns and announces but installs nothing.
+
+use crate::{
+    Error, Namespace, Process,
+    process::{check, command},
+    wait_until,
+};
+use std::{path::Path, time::Duration};
+use tempfile::TempDir;
+
+/// Where Debian's package keeps the daemon.
+const BGPD: &str = "/usr/lib/frr/bgpd";
+
+/// A running bgpd; killed, and its files removed, when dropped.
+#[derive(Debug)]
+pub struct Frr {
+    process: Process,
+    folder: TempDir,
+}
+
+impl Frr {
+    /// Starts bgpd with a configuration, and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// When FRR is not installed or refuses the configuration; the error carries what it wrote.
+    pub fn start(namespace: &Namespace, configuration: &str) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("nigh-frr-")
+            .tempdir()
+            .map_err(|error| Error::new("making a folder for FRR", error))?;
+        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let conf = path("bgpd.conf");
+        std::fs::write(&conf, configuration).map_err(|error| Error::new(&conf, error))?;
+        // Without zebra, kernel and telnet port; as the user who started it.
+        let process = namespace.spawn(&[
+            BGPD,
+            "-S",
+            "-Z",
+            "-n",
+            "-P",
+            "0",
+            "-f",
+            &conf,
+            "-i",
+            &path("bgpd.pid"),
+            "--vty_socket",
+            &folder.path().to_string_lossy(),
+            "--log",
+            "stdout",
+        ])?;
+        let mut frr = Self { process, folder };
+        let mut ended = false;
+        let up = wait_until("bgpd's socket", Duration::from_secs(10), || {
+            ended = frr.process.ended().is_some();
+            ended || frr.query("show version").is_ok()
+        });
+        if up.is_err() || ended {
+            let wrote = format!("{}{}", frr.process.stdout(), frr.process.stderr());
+            return Err(Error::new(format!("starting bgpd in {}", namespace.name()), wrote));
+        }
+        Ok(frr)
+    }
+
+    /// The process, to signal or to kill.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Runs a command as `vtysh -c` does and returns what it prints.
+    ///
+    /// # Errors
+    ///
+    /// When bgpd does not answer or does not know the command.
+    pub fn query(&self, line: &str) -> Result<String, Error> {
+        let folder: &Path = self.folder.path();
+        check(command(&[
+            "vtysh",
+            "--vty_socket",
+            &folder.to_string_lossy(),
+            "-d",
+            "bgpd",
+            "-c",
+            line,
+        ]))
+    }
+}
