@@ -1,2 +1,14 @@
 //! BGP sessions on top of the netgauze crates, and BIRD through its control socket.
+//!
+//! What an anycast node needs of BGP is to say that it is there, and to stop saying so at once. So the
+//! sessions here announce and never learn: a received UPDATE is counted and thrown away.
+//!
+//! - [`config`]: one `[[anycast.upstream]]` of the configuration file.
+//! - [`announcer`]: what an upstream is to be told and what it has been told, for both kinds of
+//!   upstream alike.
+//! - [`value`]: AS numbers and communities.
 #![forbid(unsafe_code)]
+
+pub mod announcer;
+pub mod config;
+pub mod value;

@@ -1,0 +1,382 @@
+//! One `[[anycast.upstream]]` of the configuration file: who is told about the prefixes, and how.
+//!
+//! `type = "bgp"` opens the embedded session, `type = "bird"` steers BIRD 2 through its control
+//! socket. What parses is not yet sensible: [`Upstream::problems`] says what is wrong with the values.
+
+use crate::value::{Asn, Community, LargeCommunity};
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// The port on which speakers listen (RFC 4271 section 4).
+pub const PORT: u16 = 179;
+
+/// The longest key of TCP_MD5SIG on Linux, in bytes (linux/tcp.h, TCP_MD5SIG_MAXKEYLEN).
+const PASSWORD_MAX: usize = 80;
+
+/// More communities than this do not leave room for prefixes in a message of 4,096 bytes.
+const COMMUNITIES_MAX: usize = 128;
+
+/// More prepended AS numbers than this are refused by many networks.
+const PREPEND_MAX: u8 = 32;
+
+/// What is wrong with a value that parsed: the key inside the table and one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key inside its table, such as `peer` or `communities[1]`.
+    pub key: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl Problem {
+    fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+/// A shared secret. It is never shown: [`fmt::Debug`] prints stars.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Password(String);
+
+impl Password {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// The secret's bytes, for the kernel only.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Why the kernel would not take this as a key (RFC 2385 section 4.5; Linux takes 80 bytes).
+    fn fault(&self) -> Option<&'static str> {
+        match self.0.len() {
+            0 => Some("the password is empty"),
+            1..=PASSWORD_MAX => None,
+            _ => Some("the password is longer than the 80 bytes that Linux takes"),
+        }
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(***)")
+    }
+}
+
+/// The password of a session could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordError {
+    /// The file cannot be read.
+    #[error("password_file {path}: {error}; create it with the password as its only line")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file's content is no key.
+    #[error("password_file {path}: {fault}; write a password of 1 to 80 bytes into it")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+}
+
+/// One of the parties that are told about the prefixes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Upstream {
+    /// The embedded session.
+    Bgp(BgpUpstream),
+    /// BIRD 2 through its control socket.
+    Bird(BirdUpstream),
+}
+
+impl Upstream {
+    /// The name by which the upstream is shown.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bgp(bgp) => &bgp.name,
+            Self::Bird(bird) => &bird.name,
+        }
+    }
+
+    /// Everything that is wrong with the values for these prefixes, in the order of the keys.
+    pub fn problems(&self, prefixes: &[IpNet]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.name().is_empty() {
+            problems.push(Problem::new("name", "the name is empty; give each upstream a name"));
+        }
+        match self {
+            Self::Bgp(bgp) => bgp.problems(prefixes, &mut problems),
+            Self::Bird(bird) => bird.problems(&mut problems),
+        }
+        problems
+    }
+}
+
+/// The embedded session with one neighbour.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BgpUpstream {
+    /// The name by which the upstream is shown.
+    pub name: String,
+    /// The neighbour's address.
+    pub peer: IpAddr,
+    /// The neighbour's AS number.
+    pub peer_as: Asn,
+    /// Our AS number.
+    pub local_as: Asn,
+    /// The address to connect from; the system's choice when absent.
+    pub local_address: Option<IpAddr>,
+    /// Our BGP identifier; our IPv4 address of the session when absent.
+    pub router_id: Option<Ipv4Addr>,
+    /// Next hop of IPv4 prefixes; our address of the session when absent.
+    pub next_hop4: Option<Ipv4Addr>,
+    /// Next hop of IPv6 prefixes; our address of the session when absent.
+    pub next_hop6: Option<Ipv6Addr>,
+    /// Key of TCP MD5 (RFC 2385).
+    pub password: Option<Password>,
+    /// A file with the key as its only line, instead of `password`.
+    pub password_file: Option<PathBuf>,
+    /// Send TTL 255 and take nothing below 255 (RFC 5082).
+    #[serde(default)]
+    pub ttl_security: bool,
+    /// Communities on every route (RFC 1997).
+    #[serde(default)]
+    pub communities: Vec<Community>,
+    /// Large communities on every route (RFC 8092).
+    #[serde(default)]
+    pub large_communities: Vec<LargeCommunity>,
+    /// How often our AS number is put into the path again.
+    #[serde(default)]
+    pub prepend: u8,
+    /// MULTI_EXIT_DISC; none is sent when absent.
+    pub med: Option<u32>,
+    /// Hold time that we propose, in whole seconds; a third of it is the keepalive interval.
+    #[serde(default = "hold_time", with = "humantime_serde")]
+    pub hold_time: Duration,
+}
+
+/// The hold time that is proposed when none is configured.
+fn hold_time() -> Duration {
+    Duration::from_secs(9)
+}
+
+impl BgpUpstream {
+    /// Whether the neighbour is in our own AS.
+    pub fn is_internal(&self) -> bool {
+        self.local_as == self.peer_as
+    }
+
+    /// The key of TCP MD5, from the configuration or from its file.
+    ///
+    /// # Errors
+    /// The file cannot be read or holds nothing usable.
+    pub fn password(&self) -> Result<Option<Password>, PasswordError> {
+        let Some(path) = &self.password_file else { return Ok(self.password.clone()) };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| PasswordError::Read { path: path.clone(), error })?;
+        let password = Password::new(text.strip_suffix('\n').unwrap_or(&text));
+        match password.fault() {
+            Some(fault) => Err(PasswordError::Unusable { path: path.clone(), fault }),
+            None => Ok(Some(password)),
+        }
+    }
+
+    fn problems(&self, prefixes: &[IpNet], problems: &mut Vec<Problem>) {
+        let mut say = |key: &str, message: &str| problems.push(Problem::new(key, message));
+        match self.peer {
+            IpAddr::V6(peer) if peer.is_unicast_link_local() => say(
+                "peer",
+                "a link-local address needs an interface; use the neighbour's global or unique local address",
+            ),
+            peer if peer.is_unspecified() || peer.is_multicast() => {
+                say("peer", "this is no neighbour's address; give its unicast address")
+            }
+            _ => {}
+        }
+        for (key, asn) in [("peer_as", self.peer_as), ("local_as", self.local_as)] {
+            if !asn.is_usable() {
+                say(key, "this AS number is reserved (RFC 7607, RFC 6793, RFC 7300); use your own");
+            }
+        }
+        if self.local_address.is_some_and(|local| local.is_ipv4() != self.peer.is_ipv4()) {
+            say("local_address", "this is not of the same family as peer; give one that is");
+        }
+        match self.router_id {
+            Some(id) if id.is_unspecified() => say(
+                "router_id",
+                "0.0.0.0 is no BGP identifier (RFC 6286); use an IPv4 address of this node",
+            ),
+            None if self.peer.is_ipv6() => say(
+                "router_id",
+                "a session over IPv6 has no IPv4 address to take it from; give a BGP identifier such as 192.0.2.1",
+            ),
+            _ => {}
+        }
+        if self.next_hop4.is_some_and(|hop| hop.is_unspecified() || hop.is_multicast()) {
+            say("next_hop4", "this is no unicast address; give an address of this node");
+        }
+        if self.next_hop6.is_some_and(|hop| {
+            hop.is_unspecified() || hop.is_multicast() || hop.is_unicast_link_local()
+        }) {
+            say("next_hop6", "this is no global unicast address; give an address of this node");
+        }
+        let (mut four, mut six) = (false, false);
+        for prefix in prefixes {
+            four |= prefix.addr().is_ipv4();
+            six |= prefix.addr().is_ipv6();
+        }
+        if four && self.peer.is_ipv6() && self.next_hop4.is_none() {
+            say(
+                "next_hop4",
+                "IPv4 prefixes over an IPv6 session need a next hop; give an IPv4 address of this node that the neighbour reaches",
+            );
+        }
+        if six && self.peer.is_ipv4() && self.next_hop6.is_none() {
+            say(
+                "next_hop6",
+                "IPv6 prefixes over an IPv4 session need a next hop; give an IPv6 address of this node that the neighbour reaches",
+            );
+        }
+        if let Some(fault) = self.password.as_ref().and_then(Password::fault) {
+            say("password", &format!("{fault}; use 1 to 80 bytes"));
+        }
+        if self.password.is_some() && self.password_file.is_some() {
+            say("password_file", "password is given too; keep one of the two");
+        }
+        for (index, community) in self.communities.iter().enumerate() {
+            if *community == Community::GRACEFUL_SHUTDOWN {
+                say(
+                    &format!("communities[{index}]"),
+                    "GRACEFUL_SHUTDOWN is added while the node drains; remove it here",
+                );
+            }
+        }
+        for (key, count) in [
+            ("communities", self.communities.len()),
+            ("large_communities", self.large_communities.len()),
+        ] {
+            if count > COMMUNITIES_MAX {
+                say(
+                    key,
+                    &format!(
+                        "{count} are too many for one message; keep at most {COMMUNITIES_MAX}"
+                    ),
+                );
+            }
+        }
+        if self.prepend > PREPEND_MAX {
+            say(
+                "prepend",
+                &format!("networks refuse paths that long; prepend at most {PREPEND_MAX} times"),
+            );
+        } else if self.prepend > 0 && self.is_internal() {
+            say("prepend", "a path inside one's own AS is empty; prepend only towards another AS");
+        }
+        let seconds = self.hold_time.as_secs();
+        if self.hold_time.subsec_nanos() != 0 || !(3..=65535).contains(&seconds) {
+            say("hold_time", "the hold time is 3 to 65535 whole seconds (RFC 4271 section 4.2)");
+        }
+    }
+}
+
+/// BIRD 2, steered through its control socket.
+///
+/// A static protocol of BIRD has one family, so both families take two: each of the lists then has
+/// two names, IPv4 and IPv6 in the same order.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BirdUpstream {
+    /// The name by which the upstream is shown.
+    pub name: String,
+    /// BIRD's control socket, usually `/run/bird/bird.ctl`.
+    pub socket: PathBuf,
+    /// The static protocols that are enabled and disabled.
+    pub protocol: Names,
+    /// The same routes again, which BIRD's export filter marks with GRACEFUL_SHUTDOWN; when absent, a
+    /// drain withdraws without that warning.
+    #[serde(default)]
+    pub graceful_shutdown: Names,
+    /// The BGP protocols whose export is read back.
+    pub export: Names,
+}
+
+/// One name or a list of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct Names(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a name or a list of names")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Names {
+    fn from(value: OneOrMany) -> Self {
+        match value {
+            OneOrMany::One(name) => Self(vec![name]),
+            OneOrMany::Many(names) => Self(names),
+        }
+    }
+}
+
+impl BirdUpstream {
+    fn problems(&self, problems: &mut Vec<Problem>) {
+        if !self.socket.is_absolute() {
+            problems.push(Problem::new(
+                "socket",
+                "this path is relative; give the absolute path of BIRD's control socket, usually /run/bird/bird.ctl",
+            ));
+        }
+        let lists = [
+            ("protocol", &self.protocol),
+            ("graceful_shutdown", &self.graceful_shutdown),
+            ("export", &self.export),
+        ];
+        for (key, names) in lists {
+            if names.0.is_empty() && key != "graceful_shutdown" {
+                problems.push(Problem::new(key, "no name is given; name a protocol of bird.conf"));
+            }
+            for name in &names.0 {
+                if !is_symbol(name) {
+                    problems.push(Problem::new(
+                        key,
+                        format!(
+                            "`{name}` is no name of a protocol; BIRD's names are letters, digits and underscores"
+                        ),
+                    ));
+                }
+            }
+        }
+        if let Some(name) =
+            self.graceful_shutdown.0.iter().find(|name| self.protocol.0.contains(name))
+        {
+            problems.push(Problem::new(
+                "graceful_shutdown",
+                format!("`{name}` is in protocol too; it takes static protocols of their own"),
+            ));
+        }
+    }
+}
+
+/// A plain symbol of BIRD's configuration language (bird.conf's lexer, `[a-zA-Z_][a-zA-Z_0-9]*`).
+fn is_symbol(name: &str) -> bool {
+    name.len() <= 64
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
+}
