@@ -1,0 +1,201 @@
+//! The Internet checksum: RFC 1071 in full, RFC 1624 by difference.
+//!
+//! The checksum is the complement of the one's complement sum of the 16-bit words. One's
+//! complement has two zeros, 0x0000 and 0xffff, and they are where implementations go wrong:
+//!
+//! - A sum is 0x0000 only if every word is; any other sum that is zero comes out as 0xffff.
+//! - RFC 1624's equation 3, `HC' = ~(~HC + ~m + m')`, never yields a sum of 0x0000. So where a
+//!   change makes *everything* zero (an ICMPv4 echo request with identifier, sequence and payload
+//!   0 that becomes a reply), it yields the checksum 0x0000 where 0xffff is right, and the receiver
+//!   drops the packet. [`update_unless_zero`] is right there as well: 0xffff is accepted wherever
+//!   0x0000 is.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::IpProtocol;
+
+/// A running one's complement sum of 16-bit words.
+///
+/// Each piece that is added begins on an even byte; an odd last byte is padded with zero on its
+/// right (RFC 1071, section 4.1), so only the last piece may be odd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// Adds bytes.
+    #[must_use]
+    pub fn bytes(self, data: &[u8]) -> Self {
+        let mut sum = self.0;
+        let mut words = data.chunks_exact(4);
+        for word in &mut words {
+            sum += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+        }
+        let mut last = [0; 4];
+        let rest = words.remainder();
+        last[..rest.len()].copy_from_slice(rest);
+        sum += u64::from(u32::from_be_bytes(last));
+        // Folding to 32 bits here keeps the 64-bit sum from ever overflowing.
+        Self((sum & 0xffff_ffff) + (sum >> 32))
+    }
+
+    /// Adds a word.
+    #[must_use]
+    pub fn word(self, word: u16) -> Self {
+        Self(self.0 + u64::from(word))
+    }
+
+    /// The sum, folded to 16 bits with the carries added round the end.
+    pub fn fold(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    /// The checksum: the complement of the sum.
+    pub fn finish(self) -> u16 {
+        !self.fold()
+    }
+}
+
+/// The checksum of bytes in which the checksum field is zero.
+pub fn checksum(data: &[u8]) -> u16 {
+    Sum::default().bytes(data).finish()
+}
+
+/// Whether bytes that include their checksum are intact: the sum of all words is 0xffff.
+pub fn verifies(data: &[u8]) -> bool {
+    Sum::default().bytes(data).fold() == 0xffff
+}
+
+/// The checksum after a word has changed from `old` to `new`: RFC 1624, section 3, equation 3.
+///
+/// Exact unless every covered word is zero after the change; see [`update_unless_zero`].
+#[must_use]
+pub fn update(check: u16, old: u16, new: u16) -> u16 {
+    Sum::default().word(!check).word(!old).word(new).finish()
+}
+
+/// As [`update`], for data that may be all zero after the change: 0xffff in place of 0x0000.
+#[must_use]
+pub fn update_unless_zero(check: u16, old: u16, new: u16) -> u16 {
+    match update(check, old, new) {
+        0 => 0xffff,
+        check => check,
+    }
+}
+
+/// The sum of the IPv6 pseudo header (RFC 8200, section 8.1).
+pub fn pseudo_v6(from: Ipv6Addr, to: Ipv6Addr, length: u32, protocol: IpProtocol) -> Sum {
+    Sum::default()
+        .bytes(&from.octets())
+        .bytes(&to.octets())
+        .bytes(&length.to_be_bytes())
+        .word(u16::from(protocol.0))
+}
+
+/// The sum of the IPv4 pseudo header (RFC 768).
+pub fn pseudo_v4(from: Ipv4Addr, to: Ipv4Addr, length: u16, protocol: IpProtocol) -> Sum {
+    Sum::default()
+        .bytes(&from.octets())
+        .bytes(&to.octets())
+        .word(u16::from(protocol.0))
+        .word(length)
+}
+
+/// What the checksum of an ICMP message starts from: nothing for IPv4, the pseudo header for IPv6.
+pub fn icmp_start(from: IpAddr, to: IpAddr, length: u32) -> Sum {
+    match (from, to) {
+        (IpAddr::V6(from), IpAddr::V6(to)) => pseudo_v6(from, to, length, IpProtocol::ICMPV6),
+        _ => Sum::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rfc_1071_section_3_example() {
+        let data = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(Sum::default().bytes(&data).fold(), 0xddf2);
+        assert_eq!(checksum(&data), 0x220d);
+    }
+
+    #[test]
+    fn rfc_1624_section_4_example() {
+        // "m = 0x5555 -> m' = 0x3285, HC = 0xDD2F": the additive form gives 0xffff, right is 0.
+        assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    #[test]
+    fn odd_length_is_padded_on_the_right() {
+        assert_eq!(checksum(&[0x12, 0x34, 0x56]), checksum(&[0x12, 0x34, 0x56, 0x00]));
+    }
+
+    /// An echo request becomes a reply for every identifier: each sum occurs, hence each checksum.
+    #[test]
+    fn request_to_reply_for_all_65536() {
+        let mut seen_zero = false;
+        for ident in 0..=u16::MAX {
+            let [high, low] = ident.to_be_bytes();
+            let mut message = [8, 0, 0, 0, high, low, 0, 0];
+            let check = checksum(&message);
+            message[0] = 0;
+            let full = checksum(&message);
+            let fast = update(check, 0x0800, 0);
+            let safe = update_unless_zero(check, 0x0800, 0);
+            if ident == 0 {
+                // All zero: the plain equation is wrong, as the head of this file says.
+                assert_eq!((full, fast), (0xffff, 0));
+                seen_zero = true;
+            } else {
+                assert_eq!(fast, full, "identifier {ident}");
+            }
+            message[2..4].copy_from_slice(&safe.to_be_bytes());
+            assert!(verifies(&message), "identifier {ident}");
+        }
+        assert!(seen_zero);
+    }
+
+    /// A word that changes to every value, over data that is not zero.
+    #[test]
+    fn update_equals_full_for_all_65536() {
+        for old in [0, 1, 0x0800, 0x7fff, 0x8000, 0xfffe, 0xffff] {
+            for new in 0..=u16::MAX {
+                let data = |word: u16| {
+                    let [high, low] = word.to_be_bytes();
+                    checksum(&[high, low, 0x12, 0x34, 0xff])
+                };
+                assert_eq!(update(data(old), old, new), data(new), "{old:04x} to {new:04x}");
+            }
+        }
+    }
+
+    /// The naive sum: a word at a time, the carry added at once.
+    fn naive(data: &[u8]) -> u16 {
+        let mut sum = 0u32;
+        for pair in data.chunks(2) {
+            sum += u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&b| u32::from(b));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    proptest! {
+        #[test]
+        fn fast_sum_equals_naive_sum(data in proptest::collection::vec(any::<u8>(), 0..2000)) {
+            prop_assert_eq!(checksum(&data), naive(&data));
+        }
+
+        #[test]
+        fn pieces_equal_the_whole(a in proptest::collection::vec(any::<[u8; 2]>(), 0..300),
+                                  b in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let a = a.concat();
+            let whole = [a.clone(), b.clone()].concat();
+            prop_assert_eq!(Sum::default().bytes(&a).bytes(&b).finish(), checksum(&whole));
+        }
+    }
+}

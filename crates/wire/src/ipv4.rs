@@ -1,0 +1,195 @@
+//! IPv4 (RFC 791): header with options, fragments seen but not put together.
+
+use std::net::Ipv4Addr;
+
+use crate::{
+    EmitError, Fault, IpProtocol, Layer, ParseError,
+    bytes::{array_at, need, put_u16, room, u16_at},
+    checksum,
+};
+
+/// Bytes of a header without options.
+pub const HEADER: usize = 20;
+
+/// A view over a packet; bytes behind its total length (Ethernet padding) are not part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<T>(T);
+
+impl<T: AsRef<[u8]>> Packet<T> {
+    /// Checks version, header length and total length against each other and the bytes.
+    pub fn new(data: T) -> Result<Self, ParseError> {
+        let bytes = data.as_ref();
+        let wrong = |offset, fault| ParseError { layer: Layer::Ipv4, offset, fault };
+        need(Layer::Ipv4, bytes, 1)?;
+        if bytes[0] >> 4 != 4 {
+            return Err(wrong(0, Fault::Version(bytes[0] >> 4)));
+        }
+        let header = usize::from(bytes[0] & 0x0f) * 4;
+        if header < HEADER {
+            return Err(wrong(0, Fault::Length(header)));
+        }
+        need(Layer::Ipv4, bytes, header)?;
+        let total = usize::from(u16_at(bytes, 2));
+        if total < header {
+            return Err(wrong(2, Fault::Length(total)));
+        }
+        need(Layer::Ipv4, bytes, total)?;
+        Ok(Self(data))
+    }
+
+    /// Bytes of the header with its options.
+    pub fn header_len(&self) -> usize {
+        usize::from(self.0.as_ref()[0] & 0x0f) * 4
+    }
+
+    /// Differentiated services and congestion bits.
+    pub fn traffic_class(&self) -> u8 {
+        self.0.as_ref()[1]
+    }
+
+    /// Bytes of header and payload.
+    pub fn total_len(&self) -> usize {
+        usize::from(u16_at(self.0.as_ref(), 2))
+    }
+
+    /// What joins fragments.
+    pub fn identification(&self) -> u16 {
+        u16_at(self.0.as_ref(), 4)
+    }
+
+    /// Whether routers may not fragment.
+    pub fn dont_fragment(&self) -> bool {
+        self.0.as_ref()[6] & 0x40 != 0
+    }
+
+    /// Whether fragments follow this one.
+    pub fn more_fragments(&self) -> bool {
+        self.0.as_ref()[6] & 0x20 != 0
+    }
+
+    /// Where this fragment belongs, in bytes.
+    pub fn fragment_offset(&self) -> u16 {
+        (u16_at(self.0.as_ref(), 6) & 0x1fff) << 3
+    }
+
+    /// Whether the packet is one of several fragments.
+    pub fn is_fragment(&self) -> bool {
+        u16_at(self.0.as_ref(), 6) & 0x3fff != 0
+    }
+
+    /// Hops that are left.
+    pub fn ttl(&self) -> u8 {
+        self.0.as_ref()[8]
+    }
+
+    /// What the packet carries.
+    pub fn protocol(&self) -> IpProtocol {
+        IpProtocol(self.0.as_ref()[9])
+    }
+
+    /// The header's checksum as it stands.
+    pub fn checksum(&self) -> u16 {
+        u16_at(self.0.as_ref(), 10)
+    }
+
+    /// Whether the header's checksum is right.
+    pub fn checksum_ok(&self) -> bool {
+        checksum::verifies(&self.0.as_ref()[..self.header_len()])
+    }
+
+    /// Where the packet comes from.
+    pub fn source(&self) -> Ipv4Addr {
+        array_at(self.0.as_ref(), 12).into()
+    }
+
+    /// Where it goes.
+    pub fn destination(&self) -> Ipv4Addr {
+        array_at(self.0.as_ref(), 16).into()
+    }
+
+    /// The options, not interpreted.
+    pub fn options(&self) -> &[u8] {
+        &self.0.as_ref()[HEADER..self.header_len()]
+    }
+
+    /// What follows the header, up to the total length.
+    pub fn payload(&self) -> &[u8] {
+        &self.0.as_ref()[self.header_len()..self.total_len()]
+    }
+}
+
+/// An IPv4 header without options as a value, of a packet that is no fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repr {
+    /// Where the packet comes from.
+    pub source: Ipv4Addr,
+    /// Where it goes.
+    pub destination: Ipv4Addr,
+    /// What it carries.
+    pub protocol: IpProtocol,
+    /// Hops that are left.
+    pub ttl: u8,
+    /// Differentiated services and congestion bits.
+    pub traffic_class: u8,
+    /// What joins fragments.
+    pub identification: u16,
+    /// Whether routers may not fragment.
+    pub dont_fragment: bool,
+    /// Bytes behind the header.
+    pub payload_len: usize,
+}
+
+impl Repr {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When the checksum is wrong, there are options, or the packet is a fragment.
+    pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self, ParseError> {
+        let wrong = |offset, fault| ParseError { layer: Layer::Ipv4, offset, fault };
+        if !packet.checksum_ok() {
+            let mut header = packet.0.as_ref()[..packet.header_len()].to_vec();
+            put_u16(&mut header, 10, 0);
+            let right = checksum::checksum(&header);
+            return Err(wrong(10, Fault::Checksum { found: packet.checksum(), right }));
+        }
+        if let Some(&first) = packet.options().first() {
+            let fault = Fault::Unexpected { what: "an option", value: first.into() };
+            return Err(wrong(HEADER, fault));
+        }
+        if packet.is_fragment() {
+            let value = u16_at(packet.0.as_ref(), 6).into();
+            return Err(wrong(6, Fault::Unexpected { what: "the fragment field", value }));
+        }
+        Ok(Self {
+            source: packet.source(),
+            destination: packet.destination(),
+            protocol: packet.protocol(),
+            ttl: packet.ttl(),
+            traffic_class: packet.traffic_class(),
+            identification: packet.identification(),
+            dont_fragment: packet.dont_fragment(),
+            payload_len: packet.payload().len(),
+        })
+    }
+
+    /// Writes the header with its checksum at the start of `buffer` and says how long it is.
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        let length = HEADER + self.payload_len;
+        let total =
+            u16::try_from(length).map_err(|_| EmitError::TooLong { layer: Layer::Ipv4, length })?;
+        let out = room(Layer::Ipv4, buffer, HEADER)?;
+        out[0] = 0x45;
+        out[1] = self.traffic_class;
+        put_u16(out, 2, total);
+        put_u16(out, 4, self.identification);
+        put_u16(out, 6, if self.dont_fragment { 0x4000 } else { 0 });
+        out[8] = self.ttl;
+        out[9] = self.protocol.0;
+        put_u16(out, 10, 0);
+        out[12..16].copy_from_slice(&self.source.octets());
+        out[16..20].copy_from_slice(&self.destination.octets());
+        let check = checksum::checksum(out);
+        put_u16(out, 10, check);
+        Ok(HEADER)
+    }
+}
