@@ -1,6 +1,24 @@
 //! The sections `[echo]` and `[anycast]` of the configuration.
+//!
+//! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
+//! wrong: [`Config::problems`] names every such value with its dotted key and says what to do, so
+//! that `nigh check` shows them all at once. The rules are in `config/check.rs`.
 
-use serde::Deserialize;
+mod check;
+#[cfg(test)]
+mod tests;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Most service addresses that one node answers for.
+pub const MAX_ADDRESSES: usize = 64;
 
 /// What is wrong with a value that parsed: the dotted key and one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,31 +29,299 @@ pub struct Problem {
     pub message: String,
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
 /// The section `[echo]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EchoConfig {
     /// Names of the interfaces on which requests arrive.
     pub interfaces: Vec<String>,
+    /// The addresses that are answered for, of both families.
+    pub addresses: Vec<IpAddr>,
+    /// How the program is attached.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Where a reply is sent.
+    #[serde(default, rename = "return")]
+    pub return_path: ReturnPath,
+    /// What becomes of fragments of echo requests.
+    #[serde(default)]
+    pub fragments: Fragments,
+    /// Whether a request with a wrong checksum is dropped.
+    #[serde(default = "yes")]
+    pub verify: bool,
+    /// Whether the addresses are put on `lo` while running, so that the kernel can answer what is
+    /// passed to it.
+    #[serde(default = "yes")]
+    pub assign: bool,
+    /// Sources that are answered; when empty, all are.
+    #[serde(default)]
+    pub allow: Vec<IpNet>,
+    /// Sources that are never answered.
+    #[serde(default)]
+    pub deny: Vec<IpNet>,
+    /// How many requests are answered.
+    #[serde(default)]
+    pub limit: Limit,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// How the program is attached to an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Native where the driver has it, else generic, else the kernel itself answers.
+    #[default]
+    Auto,
+    /// In the driver; an interface that cannot is an error.
+    Native,
+    /// In the kernel's receive path after the driver; an interface that cannot is an error.
+    Generic,
+    /// Nothing is attached and the kernel itself answers, without limits and without a ledger.
+    Kernel,
+}
+
+/// Where a reply is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReturnPath {
+    /// To the link-layer address that the request came from.
+    #[default]
+    Mac,
+    /// Where the kernel's routing table says.
+    Fib,
+}
+
+/// What becomes of fragments of echo requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fragments {
+    /// They go to the kernel, which puts large pings together and answers them.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+}
+
+/// The section `[echo.limit]`: token buckets for each source prefix and for the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limit {
+    /// Requests a second for each source prefix; 0 switches the limit off.
+    pub rate: u64,
+    /// Requests that a source prefix may send at once.
+    pub burst: u64,
+    /// Length of an IPv4 source prefix, in bits.
+    pub prefix4: u8,
+    /// Length of an IPv6 source prefix, in bits.
+    pub prefix6: u8,
+    /// Ceiling for the node, requests a second; 0 is none.
+    pub node_rate: u64,
+    /// Requests that the node answers at once under its ceiling.
+    pub node_burst: u64,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self { rate: 100, burst: 200, prefix4: 24, prefix6: 56, node_rate: 0, node_burst: 0 }
+    }
 }
 
 /// The section `[anycast]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AnycastConfig {}
+pub struct AnycastConfig {
+    /// The prefixes that are announced while the node is healthy.
+    pub prefixes: Vec<IpNet>,
+    /// A drain ends when nothing has arrived for this long.
+    #[serde(default = "second", with = "humantime_serde")]
+    pub quiet: Duration,
+    /// A drain ends after this long, whatever still arrives.
+    #[serde(default = "half_minute", with = "humantime_serde")]
+    pub drain_timeout: Duration,
+    /// When the node counts as healthy.
+    #[serde(default)]
+    pub health: HealthConfig,
+    /// To whom the prefixes are announced.
+    #[serde(default, rename = "upstream")]
+    pub upstreams: Vec<Upstream>,
+}
 
-/// Both sections, as `nigh run` hands them over.
+fn second() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn half_minute() -> Duration {
+    Duration::from_secs(30)
+}
+
+/// The section `[anycast.health]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HealthConfig {
+    /// Time between two rounds of checks.
+    #[serde(with = "humantime_serde")]
+    pub interval: Duration,
+    /// So many successes in a row make a failed check healthy.
+    pub rise: u32,
+    /// So many failures in a row make a healthy check failed; a link that is down and a program
+    /// that is no longer attached count at once.
+    pub fall: u32,
+    /// Least time between two changes of announcement upwards.
+    #[serde(with = "humantime_serde")]
+    pub hold: Duration,
+    /// How it is found out that the program answers.
+    pub probe: Probe,
+    /// Greatest share of arrivals in an interval that may be dropped by our fault; 1 is off.
+    pub max_drop_ratio: f64,
+    /// Commands (program and arguments, no shell) that exit with 0 while healthy. Each is started
+    /// once a second, or once an interval where that is longer, and killed when the next is due.
+    pub commands: Vec<Vec<String>>,
+}
+
+impl Default for HealthConfig {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(100),
+            rise: 2,
+            fall: 2,
+            hold: Duration::from_secs(1),
+            probe: Probe::Loop,
+            max_drop_ratio: 0.5,
+            commands: Vec::new(),
+        }
+    }
+}
+
+/// How it is found out that the attached program answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Probe {
+    /// An echo request to the interface's own link address travels to the gateway, which forwards
+    /// it back as it does a BFD echo packet (RFC 5880 section 6.4, RFC 5881 section 4).
+    #[default]
+    Loop,
+    /// A test run of the attached program, and a check that it is still attached.
+    Program,
+}
+
+/// One `[[anycast.upstream]]`: somebody to whom the prefixes are announced.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Upstream {
+    /// A BGP session of this process.
+    Bgp(BgpUpstream),
+    /// A BIRD on this machine, steered through its control socket.
+    Bird(BirdUpstream),
+}
+
+impl Upstream {
+    /// The name by which status and metrics call it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bgp(bgp) => &bgp.name,
+            Self::Bird(bird) => &bird.name,
+        }
+    }
+}
+
+/// An upstream with `type = "bgp"`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BgpUpstream {
+    /// The name by which status and metrics call it.
+    pub name: String,
+    /// Address of the neighbour.
+    pub peer: IpAddr,
+    /// AS number of the neighbour (RFC 6793).
+    pub peer_as: u32,
+    /// Our AS number (RFC 6793).
+    pub local_as: u32,
+    /// Address that the session is opened from; by default what the routing table says.
+    #[serde(default)]
+    pub local_address: Option<IpAddr>,
+    /// BGP identifier (RFC 6286); by default the session's IPv4 source address.
+    #[serde(default)]
+    pub router_id: Option<Ipv4Addr>,
+    /// TCP MD5 password (RFC 2385).
+    #[serde(default)]
+    pub password: Option<Secret>,
+    /// File that holds the TCP MD5 password on its first line.
+    #[serde(default)]
+    pub password_file: Option<PathBuf>,
+    /// Whether both sides send with TTL 255 and refuse less (RFC 5082).
+    #[serde(default)]
+    pub ttl_security: bool,
+    /// Communities that the routes carry (RFC 1997), each as `AS:VALUE`.
+    #[serde(default)]
+    pub communities: Vec<String>,
+    /// Large communities that the routes carry (RFC 8092), each as `AS:VALUE:VALUE`.
+    #[serde(default)]
+    pub large_communities: Vec<String>,
+    /// How many times our AS number is put before the path once more.
+    #[serde(default)]
+    pub prepend: u8,
+    /// MULTI_EXIT_DISC (RFC 4271 section 5.1.4).
+    #[serde(default)]
+    pub med: Option<u32>,
+    /// Hold time that is proposed (RFC 4271 section 4.2), in whole seconds.
+    #[serde(default = "nine_seconds", with = "humantime_serde")]
+    pub hold_time: Duration,
+}
+
+fn nine_seconds() -> Duration {
+    Duration::from_secs(9)
+}
+
+/// An upstream with `type = "bird"`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BirdUpstream {
+    /// The name by which status and metrics call it.
+    pub name: String,
+    /// BIRD's control socket.
+    pub socket: PathBuf,
+    /// The static protocol that is enabled and disabled.
+    pub protocol: String,
+    /// The BGP protocol whose export is read back.
+    pub export: String,
+}
+
+/// A word that is not shown when the configuration is printed.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The word itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Both sections and what the node section tells them, as `nigh run` hands them over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// `node.name`, shown in the status.
+    pub node: String,
+    /// `node.state`, the directory in which is noted what must be cleaned up after a crash.
+    pub state: PathBuf,
     /// The section `[echo]`.
     pub echo: EchoConfig,
     /// The section `[anycast]`, if there is one.
     pub anycast: Option<AnycastConfig>,
-}
-
-impl Config {
-    /// Everything that is wrong with the values, in the order of the file; empty when all is well.
-    pub fn problems(&self) -> Vec<Problem> {
-        Vec::new()
-    }
 }

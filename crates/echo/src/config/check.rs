@@ -1,0 +1,401 @@
+//! What can be wrong with values that parsed, a rule a line; read `Config::problems` first.
+
+use super::{
+    AnycastConfig, BgpUpstream, BirdUpstream, Config, EchoConfig, HealthConfig, Limit,
+    MAX_ADDRESSES, Problem, Upstream,
+};
+use ipnet::IpNet;
+use std::{collections::HashSet, net::IpAddr, time::Duration};
+
+/// Most prefixes in a list of sources.
+const MAX_LIST: usize = 4096;
+/// Most prefixes that are announced.
+const MAX_PREFIXES: usize = 64;
+/// Longest interface name, in bytes (IFNAMSIZ less the terminating zero).
+const MAX_INTERFACE_NAME: usize = 15;
+/// Longest key of TCP MD5, in bytes (TCP_MD5SIG_MAXKEYLEN).
+const MAX_PASSWORD: usize = 80;
+/// Stands for four-byte AS numbers in two bytes (RFC 6793 section 9).
+const AS_TRANS: u32 = 23456;
+/// Buckets are refilled by a clock that may step by this much: ten milliseconds at 100 Hz.
+const TICKS_PER_SECOND: u64 = 100;
+/// Highest rate and burst of a token bucket, requests (a second).
+const MAX_RATE: u64 = 1_000_000_000;
+/// Longest addition to a path: longer ones are refused by many networks.
+const MAX_PREPEND: u8 = 16;
+
+/// Collects problems below one dotted key.
+struct Report<'a> {
+    problems: &'a mut Vec<Problem>,
+    section: String,
+}
+
+impl Report<'_> {
+    fn add(&mut self, key: &str, message: impl Into<String>) {
+        let key = format!("{}.{key}", self.section);
+        self.problems.push(Problem { key, message: message.into() });
+    }
+
+    fn within(&mut self, key: &str) -> Report<'_> {
+        Report { problems: self.problems, section: format!("{}.{key}", self.section) }
+    }
+}
+
+impl Config {
+    /// Everything that is wrong with the values, in the order of the file; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        echo(&self.echo, &mut Report { problems: &mut problems, section: "echo".into() });
+        if let Some(config) = &self.anycast {
+            let mut report = Report { problems: &mut problems, section: "anycast".into() };
+            anycast(config, &self.echo.addresses, &mut report);
+        }
+        problems
+    }
+
+    /// What is allowed but seldom meant; `nigh check` and the log show it, and nothing is refused.
+    pub fn warnings(&self) -> Vec<Problem> {
+        let mut warnings = Vec::new();
+        let mut warn = |key: String, message: String| warnings.push(Problem { key, message });
+        if let Some(anycast) = &self.anycast {
+            for (i, address) in self.echo.addresses.iter().enumerate() {
+                if !anycast.prefixes.iter().any(|prefix| prefix.contains(address)) {
+                    warn(
+                        format!("echo.addresses[{i}]"),
+                        format!(
+                            "{address} is in none of anycast.prefixes: nothing here announces it"
+                        ),
+                    );
+                }
+            }
+            if anycast.upstreams.is_empty() {
+                warn("anycast.upstream".into(), "there is none, so nothing is announced".into());
+            }
+        }
+        if !self.echo.assign && self.echo.mode == super::Mode::Kernel {
+            warn(
+                "echo.assign".into(),
+                "with mode = \"kernel\" the kernel must have the addresses; put them on an \
+                 interface, or set assign = true"
+                    .into(),
+            );
+        }
+        warnings
+    }
+}
+
+fn echo(config: &EchoConfig, report: &mut Report<'_>) {
+    if config.interfaces.is_empty() {
+        report.add("interfaces", "name at least one interface on which requests arrive");
+    }
+    let mut seen = HashSet::new();
+    for (i, name) in config.interfaces.iter().enumerate() {
+        let key = format!("interfaces[{i}]");
+        if !is_interface_name(name) {
+            report.add(
+                &key,
+                format!("{name:?} cannot be the name of an interface: 1 to {MAX_INTERFACE_NAME} bytes, no blank, no '/'"),
+            );
+        } else if !seen.insert(name) {
+            report.add(&key, format!("{name} is named twice; remove one"));
+        }
+    }
+
+    if config.addresses.is_empty() {
+        report.add("addresses", "name at least one address to answer for");
+    }
+    if config.addresses.len() > MAX_ADDRESSES {
+        report.add(
+            "addresses",
+            format!(
+                "{} addresses are more than the {MAX_ADDRESSES} that one node answers for",
+                config.addresses.len()
+            ),
+        );
+    }
+    let mut seen = HashSet::new();
+    for (i, address) in config.addresses.iter().enumerate() {
+        let key = format!("addresses[{i}]");
+        if let Some(kind) = not_unicast(address) {
+            report.add(&key, format!("{address} is {kind}; a service needs a unicast address"));
+        } else if !seen.insert(address) {
+            report.add(&key, format!("{address} is listed twice; remove one"));
+        }
+    }
+    sources("allow", &config.allow, report);
+    sources("deny", &config.deny, report);
+    limit(&config.limit, &mut report.within("limit"));
+}
+
+fn sources(list: &str, prefixes: &[IpNet], report: &mut Report<'_>) {
+    if prefixes.len() > MAX_LIST {
+        report.add(list, format!("{} prefixes are more than {MAX_LIST}", prefixes.len()));
+    }
+    unique_prefixes(list, prefixes, report);
+}
+
+fn unique_prefixes(list: &str, prefixes: &[IpNet], report: &mut Report<'_>) {
+    let mut seen = HashSet::new();
+    for (i, prefix) in prefixes.iter().enumerate() {
+        let key = format!("{list}[{i}]");
+        if prefix.trunc() != *prefix {
+            report.add(&key, host_bits(prefix));
+        } else if !seen.insert(prefix) {
+            report.add(&key, format!("{prefix} is listed twice; remove one"));
+        }
+    }
+}
+
+fn host_bits(prefix: &IpNet) -> String {
+    format!("{prefix} has bits set after its length; write {}", prefix.trunc())
+}
+
+fn limit(limit: &Limit, report: &mut Report<'_>) {
+    bucket(["rate", "burst"], [limit.rate, limit.burst], report);
+    if !(1..=32).contains(&limit.prefix4) {
+        report.add("prefix4", format!("{} is not a prefix length from 1 to 32", limit.prefix4));
+    }
+    if !(1..=64).contains(&limit.prefix6) {
+        report.add(
+            "prefix6",
+            format!(
+                "{} is not a prefix length from 1 to 64 (whoever has a /64 has all its addresses)",
+                limit.prefix6
+            ),
+        );
+    }
+    bucket(["node_rate", "node_burst"], [limit.node_rate, limit.node_burst], report);
+}
+
+impl Limit {
+    /// What is wrong with the values, each key as in the section; for limits changed at run time.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        limit(self, &mut Report { problems: &mut problems, section: "echo.limit".into() });
+        problems
+    }
+}
+
+fn bucket([rate_key, burst_key]: [&str; 2], [rate, burst]: [u64; 2], report: &mut Report<'_>) {
+    if rate > MAX_RATE {
+        report.add(rate_key, format!("{rate} is more than {MAX_RATE} a second; 0 is no limit"));
+    } else if burst > MAX_RATE {
+        report.add(burst_key, format!("{burst} is more than {MAX_RATE}"));
+    } else if rate > 0 && burst == 0 {
+        report.add(
+            burst_key,
+            format!(
+                "0 would let nothing through; give the requests that may come at once, such as {}",
+                rate * 2
+            ),
+        );
+    } else if rate > 0 && burst < rate.div_ceil(TICKS_PER_SECOND) {
+        report.add(
+            burst_key,
+            format!(
+                "{burst} is less than the {} that {rate} a second let through in one tick of the kernel's clock (10 ms)",
+                rate.div_ceil(TICKS_PER_SECOND)
+            ),
+        );
+    }
+}
+
+fn anycast(config: &AnycastConfig, addresses: &[IpAddr], report: &mut Report<'_>) {
+    if config.prefixes.is_empty() {
+        report.add("prefixes", "name at least one prefix to announce, or leave out [anycast]");
+    }
+    if config.prefixes.len() > MAX_PREFIXES {
+        report.add(
+            "prefixes",
+            format!("{} prefixes are more than {MAX_PREFIXES}", config.prefixes.len()),
+        );
+    }
+    unique_prefixes("prefixes", &config.prefixes, report);
+    for (i, prefix) in config.prefixes.iter().enumerate() {
+        let key = format!("prefixes[{i}]");
+        if prefix.prefix_len() == 0 {
+            report
+                .add(&key, format!("{prefix} is the default route; name the service's own prefix"));
+        } else if !addresses.iter().any(|address| prefix.contains(address)) {
+            report.add(
+                &key,
+                format!("{prefix} holds none of echo.addresses: it would draw traffic that nobody serves"),
+            );
+        }
+    }
+    if config.quiet.is_zero() {
+        report.add("quiet", "must be more than 0, such as \"1s\"");
+    }
+    if config.drain_timeout <= config.quiet {
+        report.add("drain_timeout", "must be longer than anycast.quiet, such as \"30s\"");
+    }
+    health(&config.health, &mut report.within("health"));
+    let mut names = HashSet::new();
+    for (i, upstream) in config.upstreams.iter().enumerate() {
+        let mut report = report.within(&format!("upstream[{i}]"));
+        let name = upstream.name();
+        if !is_word(name) {
+            report
+                .add("name", format!("{name:?} is not a name: letters, digits, '-', '_' and '.'"));
+        } else if !names.insert(name) {
+            report.add("name", format!("{name} is the name of another upstream too"));
+        }
+        match upstream {
+            Upstream::Bgp(upstream) => bgp(upstream, &mut report),
+            Upstream::Bird(upstream) => bird(upstream, &mut report),
+        }
+    }
+}
+
+fn health(config: &HealthConfig, report: &mut Report<'_>) {
+    let (least, most) = (Duration::from_millis(10), Duration::from_secs(60));
+    if !(least..=most).contains(&config.interval) {
+        report.add("interval", "must be from 10ms to 60s, such as \"100ms\"");
+    }
+    for (key, value) in [("rise", config.rise), ("fall", config.fall)] {
+        if !(1..=1000).contains(&value) {
+            report.add(key, format!("{value} is not from 1 to 1000"));
+        }
+    }
+    if config.hold > Duration::from_secs(3600) {
+        report.add("hold", "must not be longer than an hour");
+    }
+    if !(config.max_drop_ratio > 0.0 && config.max_drop_ratio <= 1.0) {
+        report.add(
+            "max_drop_ratio",
+            format!(
+                "{} is not more than 0 and at most 1; 1 switches the check off",
+                config.max_drop_ratio
+            ),
+        );
+    }
+    for (i, argv) in config.commands.iter().enumerate() {
+        if argv.first().is_none_or(String::is_empty) {
+            report.add(
+                &format!("commands[{i}]"),
+                "name a program and its arguments, such as [\"/usr/bin/true\"]",
+            );
+        }
+    }
+}
+
+fn bgp(config: &BgpUpstream, report: &mut Report<'_>) {
+    if let Some(kind) = not_unicast(&config.peer) {
+        report.add("peer", format!("{} is {kind}; name the neighbour's own address", config.peer));
+    }
+    for (key, number) in [("peer_as", config.peer_as), ("local_as", config.local_as)] {
+        if matches!(number, 0 | AS_TRANS | 65535 | u32::MAX) {
+            report.add(key, format!("{number} is reserved (RFC 7607, RFC 6793, RFC 7300)"));
+        }
+    }
+    if let Some(local) = config.local_address
+        && local.is_ipv4() != config.peer.is_ipv4()
+    {
+        report.add("local_address", format!("{local} is not of the family of {}", config.peer));
+    }
+    if config.router_id.is_some_and(|id| id.is_unspecified()) {
+        report.add("router_id", "0.0.0.0 is not a BGP identifier (RFC 6286 section 2.1)");
+    }
+    if config.router_id.is_none() && config.peer.is_ipv6() {
+        report
+            .add("router_id", "give one: a session over IPv6 has no IPv4 address to take it from");
+    }
+    if config.password.is_some() && config.password_file.is_some() {
+        report.add("password", "give either password or password_file, not both");
+    }
+    if let Some(password) = &config.password
+        && !(1..=MAX_PASSWORD).contains(&password.reveal().len())
+    {
+        report.add("password", format!("must have 1 to {MAX_PASSWORD} bytes"));
+    }
+    for (i, text) in config.communities.iter().enumerate() {
+        if community(text).is_none() {
+            report.add(
+                &format!("communities[{i}]"),
+                format!("{text:?} is not AS:VALUE with two numbers up to 65535 (RFC 1997)"),
+            );
+        }
+    }
+    for (i, text) in config.large_communities.iter().enumerate() {
+        if large_community(text).is_none() {
+            report.add(
+                &format!("large_communities[{i}]"),
+                format!("{text:?} is not AS:VALUE:VALUE with three numbers (RFC 8092)"),
+            );
+        }
+    }
+    if config.prepend > MAX_PREPEND {
+        report.add("prepend", format!("{} is more than {MAX_PREPEND}", config.prepend));
+    }
+    let seconds = config.hold_time.as_secs();
+    let whole = config.hold_time == Duration::from_secs(seconds);
+    if !whole || !(seconds == 0 || (3..=65535).contains(&seconds)) {
+        report.add(
+            "hold_time",
+            "must be 0s (never) or whole seconds from 3s to 65535s (RFC 4271 section 4.2)",
+        );
+    }
+}
+
+fn bird(config: &BirdUpstream, report: &mut Report<'_>) {
+    if !config.socket.is_absolute() {
+        report.add("socket", "must be an absolute path, such as \"/run/bird/bird.ctl\"");
+    }
+    for (key, name) in [("protocol", &config.protocol), ("export", &config.export)] {
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if name.is_empty() || !plain {
+            report.add(key, format!("{name:?} is not a name of BIRD's: letters, digits and '_'"));
+        }
+    }
+    if config.protocol == config.export {
+        report.add("export", "must be the BGP protocol, not the static one of key protocol");
+    }
+}
+
+/// Reads a community `AS:VALUE` (RFC 1997).
+pub(crate) fn community(text: &str) -> Option<(u16, u16)> {
+    let (network, value) = text.split_once(':')?;
+    Some((number(network)?, number(value)?))
+}
+
+/// Reads a large community `AS:VALUE:VALUE` (RFC 8092 section 5).
+pub(crate) fn large_community(text: &str) -> Option<(u32, u32, u32)> {
+    let (network, rest) = text.split_once(':')?;
+    let (first, second) = rest.split_once(':')?;
+    Some((number(network)?, number(first)?, number(second)?))
+}
+
+/// A decimal number without sign or blank.
+fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+fn is_interface_name(name: &str) -> bool {
+    (1..=MAX_INTERFACE_NAME).contains(&name.len())
+        && name != "."
+        && name != ".."
+        && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control())
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+fn not_unicast(address: &IpAddr) -> Option<&'static str> {
+    let broadcast =
+        |a: &IpAddr| matches!(a, IpAddr::V4(a) if a.is_broadcast() || a.octets()[0] >= 240);
+    let this_network = |a: &IpAddr| matches!(a, IpAddr::V4(a) if a.octets()[0] == 0);
+    let link_local = |a: &IpAddr| matches!(a, IpAddr::V6(a) if a.is_unicast_link_local());
+    let mapped = |a: &IpAddr| matches!(a, IpAddr::V6(a) if a.to_ipv4_mapped().is_some());
+    match address {
+        a if a.is_unspecified() => Some("the unspecified address"),
+        a if a.is_multicast() => Some("a multicast address"),
+        a if a.is_loopback() => Some("a loopback address"),
+        a if broadcast(a) => Some("reserved or the broadcast address"),
+        a if this_network(a) => Some("in 0.0.0.0/8, which is reserved"),
+        a if link_local(a) => Some("a link-local address"),
+        a if mapped(a) => Some("an IPv4-mapped address"),
+        _ => None,
+    }
+}
