@@ -1,0 +1,45 @@
+# nigh: `make help` lists what can be done. All work is in cargo and scripts/.
+
+# Debian's users do not have the system's programs on their path, and rustup's may be missing on root's.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test demo bench bench-echo fuzz fmt clean
+
+help: ## this list
+	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r name text; do printf '%-20s %s\n' "$$name" "$$text"; done
+
+demo: ## the ten-AS internet on this machine, step by step (DEMO_ONCE=1: end after the last step)
+	@scripts/setup demo
+	@scripts/demo
+
+test: ## everything that CI checks: style, lints, unit, packet, namespace tests, a short fuzz
+	@scripts/setup test
+	@scripts/test
+
+build: ## the program, optimized: target/release/nigh
+	@scripts/setup build
+	cargo build --release -p nigh
+
+bench: bench-echo ## all benchmarks
+
+bench-echo: ## the responder's: a table, and target/bench/echo.json
+	@scripts/setup bench
+	@scripts/bench echo
+
+fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
+	@scripts/setup test
+	@scripts/fuzz $(or $(FUZZ_SECONDS),60)
+
+fmt: ## formats Rust and eBPF C in place
+	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
+	find bpf -name '*.[ch]' -print0 | xargs -0 -r clang-format -i
+
+setup: ## installs what all of these need, as far as it is missing
+	@scripts/setup test
+
+clean: ## removes everything that was built
+	rm -rf target fuzz/target fuzz/corpus fuzz/artifacts

@@ -1,0 +1,42 @@
+# Sourced by the scripts beside it: output and the question of root.
+
+# Debian's users do not have the system's programs on their path, and rustup's may be missing on root's.
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+	bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
+else
+	bold='' red='' green='' plain=''
+fi
+
+# say TEXT: a line about what is done.
+say() {
+	printf '%s==>%s %s\n' "$bold" "$plain" "$*"
+}
+
+# die TEXT: the end, with the reason.
+die() {
+	printf '%s%s: %s%s\n' "$red" "${0##*/}" "$*" "$plain" >&2
+	exit 1
+}
+
+# as_root COMMAND...: runs it as root, through sudo when we are not.
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "root is needed for \`$*\` and there is no sudo: run this as root"
+	fi
+}
+
+# Cargo builds as the user who calls, but what it runs (tests, the demo, benchmarks) needs root for
+# network namespaces: cargo puts this in front of the programs that it has built.
+root_runner() {
+	if [ "$(id -u)" -ne 0 ]; then
+		local triple
+		triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+		export "CARGO_TARGET_${triple}_RUNNER=sudo -E"
+	fi
+}
