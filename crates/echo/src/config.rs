@@ -2,20 +2,17 @@
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
 //! wrong: [`Config::problems`] names every such value with its dotted key and says what to do, so
-//! that `nigh check` shows them all at once. The rules are in `config/check.rs`.
+//! that `nigh check` shows them all at once. The rules are in `config/check.rs`; those of an upstream
+//! are in [`bgp::config`].
 
 mod check;
 #[cfg(test)]
 mod tests;
 
+use bgp::config::Upstream;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{fmt, net::IpAddr, path::PathBuf, time::Duration};
 
 /// Most service addresses that one node answers for.
 pub const MAX_ADDRESSES: usize = 64;
@@ -211,106 +208,6 @@ pub enum Probe {
     Loop,
     /// A test run of the attached program, and a check that it is still attached.
     Program,
-}
-
-/// One `[[anycast.upstream]]`: somebody to whom the prefixes are announced.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum Upstream {
-    /// A BGP session of this process.
-    Bgp(BgpUpstream),
-    /// A BIRD on this machine, steered through its control socket.
-    Bird(BirdUpstream),
-}
-
-impl Upstream {
-    /// The name by which status and metrics call it.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Bgp(bgp) => &bgp.name,
-            Self::Bird(bird) => &bird.name,
-        }
-    }
-}
-
-/// An upstream with `type = "bgp"`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BgpUpstream {
-    /// The name by which status and metrics call it.
-    pub name: String,
-    /// Address of the neighbour.
-    pub peer: IpAddr,
-    /// AS number of the neighbour (RFC 6793).
-    pub peer_as: u32,
-    /// Our AS number (RFC 6793).
-    pub local_as: u32,
-    /// Address that the session is opened from; by default what the routing table says.
-    #[serde(default)]
-    pub local_address: Option<IpAddr>,
-    /// BGP identifier (RFC 6286); by default the session's IPv4 source address.
-    #[serde(default)]
-    pub router_id: Option<Ipv4Addr>,
-    /// TCP MD5 password (RFC 2385).
-    #[serde(default)]
-    pub password: Option<Secret>,
-    /// File that holds the TCP MD5 password on its first line.
-    #[serde(default)]
-    pub password_file: Option<PathBuf>,
-    /// Whether both sides send with TTL 255 and refuse less (RFC 5082).
-    #[serde(default)]
-    pub ttl_security: bool,
-    /// Communities that the routes carry (RFC 1997), each as `AS:VALUE`.
-    #[serde(default)]
-    pub communities: Vec<String>,
-    /// Large communities that the routes carry (RFC 8092), each as `AS:VALUE:VALUE`.
-    #[serde(default)]
-    pub large_communities: Vec<String>,
-    /// How many times our AS number is put before the path once more.
-    #[serde(default)]
-    pub prepend: u8,
-    /// MULTI_EXIT_DISC (RFC 4271 section 5.1.4).
-    #[serde(default)]
-    pub med: Option<u32>,
-    /// Hold time that is proposed (RFC 4271 section 4.2), in whole seconds.
-    #[serde(default = "nine_seconds", with = "humantime_serde")]
-    pub hold_time: Duration,
-}
-
-fn nine_seconds() -> Duration {
-    Duration::from_secs(9)
-}
-
-/// An upstream with `type = "bird"`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BirdUpstream {
-    /// The name by which status and metrics call it.
-    pub name: String,
-    /// BIRD's control socket.
-    pub socket: PathBuf,
-    /// The static protocol that is enabled and disabled.
-    pub protocol: String,
-    /// The BGP protocol whose export is read back.
-    pub export: String,
-}
-
-/// A word that is not shown when the configuration is printed.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The word itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
 }
 
 /// Both sections and what the node section tells them, as `nigh run` hands them over.

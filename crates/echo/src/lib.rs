@@ -1,6 +1,19 @@
 //! Answers pings at driver speed from an anycast address that is announced only while it can answer.
+//!
+//! What decides is pure and takes the time as an argument: [`health`] (what failed), [`drain`] (how
+//! far a drain is), [`announce`] (what an upstream is told). What acts is in [`service`], which holds
+//! the attached program and the sessions and asks the three above.
+//!
+//! - [`config`]: the sections `[echo]` and `[anycast]`.
+//! - [`control`], [`cli`]: what can be asked at run time, over the control socket and by `nigh echo`.
+//! - [`status`]: the state as values and as text.
 #![forbid(unsafe_code)]
 
+pub mod announce;
+pub mod cli;
 pub mod config;
 pub mod control;
+pub mod drain;
+pub mod health;
 pub mod service;
+pub mod status;

@@ -1,9 +1,6 @@
 //! What can be wrong with values that parsed, a rule a line; read `Config::problems` first.
 
-use super::{
-    AnycastConfig, BgpUpstream, BirdUpstream, Config, EchoConfig, HealthConfig, Limit,
-    MAX_ADDRESSES, Problem, Upstream,
-};
+use super::{AnycastConfig, Config, EchoConfig, HealthConfig, Limit, MAX_ADDRESSES, Problem};
 use ipnet::IpNet;
 use std::{collections::HashSet, net::IpAddr, time::Duration};
 
@@ -13,16 +10,10 @@ const MAX_LIST: usize = 4096;
 const MAX_PREFIXES: usize = 64;
 /// Longest interface name, in bytes (IFNAMSIZ less the terminating zero).
 const MAX_INTERFACE_NAME: usize = 15;
-/// Longest key of TCP MD5, in bytes (TCP_MD5SIG_MAXKEYLEN).
-const MAX_PASSWORD: usize = 80;
-/// Stands for four-byte AS numbers in two bytes (RFC 6793 section 9).
-const AS_TRANS: u32 = 23456;
 /// Buckets are refilled by a clock that may step by this much: ten milliseconds at 100 Hz.
 const TICKS_PER_SECOND: u64 = 100;
 /// Highest rate and burst of a token bucket, requests (a second).
 const MAX_RATE: u64 = 1_000_000_000;
-/// Longest addition to a path: longer ones are refused by many networks.
-const MAX_PREPEND: u8 = 16;
 
 /// Collects problems below one dotted key.
 struct Report<'a> {
@@ -234,15 +225,14 @@ fn anycast(config: &AnycastConfig, addresses: &[IpAddr], report: &mut Report<'_>
     for (i, upstream) in config.upstreams.iter().enumerate() {
         let mut report = report.within(&format!("upstream[{i}]"));
         let name = upstream.name();
-        if !is_word(name) {
+        if !name.is_empty() && !is_word(name) {
             report
                 .add("name", format!("{name:?} is not a name: letters, digits, '-', '_' and '.'"));
         } else if !names.insert(name) {
             report.add("name", format!("{name} is the name of another upstream too"));
         }
-        match upstream {
-            Upstream::Bgp(upstream) => bgp(upstream, &mut report),
-            Upstream::Bird(upstream) => bird(upstream, &mut report),
+        for problem in upstream.problems(&config.prefixes) {
+            report.add(&problem.key, problem.message);
         }
     }
 }
@@ -279,97 +269,6 @@ fn health(config: &HealthConfig, report: &mut Report<'_>) {
     }
 }
 
-fn bgp(config: &BgpUpstream, report: &mut Report<'_>) {
-    if let Some(kind) = not_unicast(&config.peer) {
-        report.add("peer", format!("{} is {kind}; name the neighbour's own address", config.peer));
-    }
-    for (key, number) in [("peer_as", config.peer_as), ("local_as", config.local_as)] {
-        if matches!(number, 0 | AS_TRANS | 65535 | u32::MAX) {
-            report.add(key, format!("{number} is reserved (RFC 7607, RFC 6793, RFC 7300)"));
-        }
-    }
-    if let Some(local) = config.local_address
-        && local.is_ipv4() != config.peer.is_ipv4()
-    {
-        report.add("local_address", format!("{local} is not of the family of {}", config.peer));
-    }
-    if config.router_id.is_some_and(|id| id.is_unspecified()) {
-        report.add("router_id", "0.0.0.0 is not a BGP identifier (RFC 6286 section 2.1)");
-    }
-    if config.router_id.is_none() && config.peer.is_ipv6() {
-        report
-            .add("router_id", "give one: a session over IPv6 has no IPv4 address to take it from");
-    }
-    if config.password.is_some() && config.password_file.is_some() {
-        report.add("password", "give either password or password_file, not both");
-    }
-    if let Some(password) = &config.password
-        && !(1..=MAX_PASSWORD).contains(&password.reveal().len())
-    {
-        report.add("password", format!("must have 1 to {MAX_PASSWORD} bytes"));
-    }
-    for (i, text) in config.communities.iter().enumerate() {
-        if community(text).is_none() {
-            report.add(
-                &format!("communities[{i}]"),
-                format!("{text:?} is not AS:VALUE with two numbers up to 65535 (RFC 1997)"),
-            );
-        }
-    }
-    for (i, text) in config.large_communities.iter().enumerate() {
-        if large_community(text).is_none() {
-            report.add(
-                &format!("large_communities[{i}]"),
-                format!("{text:?} is not AS:VALUE:VALUE with three numbers (RFC 8092)"),
-            );
-        }
-    }
-    if config.prepend > MAX_PREPEND {
-        report.add("prepend", format!("{} is more than {MAX_PREPEND}", config.prepend));
-    }
-    let seconds = config.hold_time.as_secs();
-    let whole = config.hold_time == Duration::from_secs(seconds);
-    if !whole || !(seconds == 0 || (3..=65535).contains(&seconds)) {
-        report.add(
-            "hold_time",
-            "must be 0s (never) or whole seconds from 3s to 65535s (RFC 4271 section 4.2)",
-        );
-    }
-}
-
-fn bird(config: &BirdUpstream, report: &mut Report<'_>) {
-    if !config.socket.is_absolute() {
-        report.add("socket", "must be an absolute path, such as \"/run/bird/bird.ctl\"");
-    }
-    for (key, name) in [("protocol", &config.protocol), ("export", &config.export)] {
-        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if name.is_empty() || !plain {
-            report.add(key, format!("{name:?} is not a name of BIRD's: letters, digits and '_'"));
-        }
-    }
-    if config.protocol == config.export {
-        report.add("export", "must be the BGP protocol, not the static one of key protocol");
-    }
-}
-
-/// Reads a community `AS:VALUE` (RFC 1997).
-pub(crate) fn community(text: &str) -> Option<(u16, u16)> {
-    let (network, value) = text.split_once(':')?;
-    Some((number(network)?, number(value)?))
-}
-
-/// Reads a large community `AS:VALUE:VALUE` (RFC 8092 section 5).
-pub(crate) fn large_community(text: &str) -> Option<(u32, u32, u32)> {
-    let (network, rest) = text.split_once(':')?;
-    let (first, second) = rest.split_once(':')?;
-    Some((number(network)?, number(first)?, number(second)?))
-}
-
-/// A decimal number without sign or blank.
-fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
-    if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
-}
-
 fn is_interface_name(name: &str) -> bool {
     (1..=MAX_INTERFACE_NAME).contains(&name.len())
         && name != "."
@@ -378,8 +277,7 @@ fn is_interface_name(name: &str) -> bool {
 }
 
 fn is_word(name: &str) -> bool {
-    !name.is_empty()
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 fn not_unicast(address: &IpAddr) -> Option<&'static str> {

@@ -1,0 +1,225 @@
+//! The state of the service as values, and as text for people.
+//!
+//! The values are what `nigh status --json`, `/api/v1/status` and `nigh echo ... --json` print: their
+//! field names are an interface. Times are seconds since 1970 (UTC) or durations in the unit of the
+//! field's name.
+
+mod render;
+
+use crate::config::Limit;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, net::IpAddr};
+
+pub use render::{render_ledger, render_limits, render_list, render_status, render_top};
+
+/// Everything about the running service.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// `node.name`.
+    pub node: String,
+    /// Whether everything is as it should be; a drained node can be.
+    pub healthy: bool,
+    /// Why not, a sentence each.
+    pub ailments: Vec<String>,
+    /// How far a drain has come.
+    pub drain: crate::drain::Phase,
+    /// The interfaces on which requests arrive.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// What was counted, a row for each address.
+    pub ledger: LedgerStatus,
+    /// How long the program took.
+    pub latency: LatencyStatus,
+    /// The limits in force.
+    pub limit: Limit,
+    /// The sources that are answered; when empty, all are.
+    pub allow: Vec<IpNet>,
+    /// The sources that are never answered.
+    pub deny: Vec<IpNet>,
+    /// The announcement, where there is one.
+    pub anycast: Option<AnycastStatus>,
+}
+
+/// An interface on which requests arrive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// Its index, while it is there.
+    pub index: Option<u32>,
+    /// Who answers on it.
+    pub mode: InterfaceMode,
+    /// Why it is not the fastest mode, or what is wrong, in one sentence.
+    pub why: Option<String>,
+    /// Whether it is up and has a carrier.
+    pub up: bool,
+}
+
+/// Who answers on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InterfaceMode {
+    /// The program, in the driver.
+    Native,
+    /// The program, in the kernel's receive path after the driver.
+    Generic,
+    /// The kernel itself.
+    Kernel,
+    /// Nobody: the interface is not there, or the program was taken off it.
+    Absent,
+}
+
+/// The ledger: received = answered + passed + the sum of drops, in each row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LedgerStatus {
+    /// Whether a program counts; without one nothing is known and there are no rows.
+    pub counted: bool,
+    /// A row for each service address.
+    pub rows: Vec<LedgerRow>,
+    /// Frames that were for no service address.
+    pub other: Count,
+}
+
+/// What was counted for one service address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    /// The service address.
+    pub address: IpAddr,
+    /// What was counted for it.
+    #[serde(flatten)]
+    pub count: Count,
+}
+
+/// What was counted since the program was loaded, in packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// All that arrived.
+    pub received: u64,
+    /// Requests that the program answered.
+    pub answered: u64,
+    /// Packets that were left to the kernel.
+    pub passed: u64,
+    /// Packets that were dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+impl Count {
+    /// All drops together.
+    pub fn drops(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// Whether received = answered + passed + the sum of drops.
+    pub fn balances(&self) -> bool {
+        self.received == self.answered + self.passed + self.drops()
+    }
+}
+
+/// Run time of the program, from the samples that it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyStatus {
+    /// How many packets were measured.
+    pub samples: u64,
+    /// Half took no longer, in nanoseconds (upper edge of the histogram's bucket).
+    pub p50_ns: u64,
+    /// 90 of 100 took no longer, in nanoseconds.
+    pub p90_ns: u64,
+    /// 99 of 100 took no longer, in nanoseconds.
+    pub p99_ns: u64,
+}
+
+/// The announcement and what it depends on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AnycastStatus {
+    /// The prefixes that are announced while healthy.
+    pub prefixes: Vec<IpNet>,
+    /// The checks, each with its last result.
+    pub checks: Vec<CheckStatus>,
+    /// To whom it is announced.
+    pub upstreams: Vec<UpstreamStatus>,
+}
+
+/// One health check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckStatus {
+    /// Its name, such as `link:eth0` or `probe4:eth0`.
+    pub name: String,
+    /// Whether it counts as healthy, after rise and fall.
+    pub healthy: bool,
+    /// Whether the last result was good; absent before the first.
+    pub last: Option<bool>,
+    /// What the last result said, such as a round-trip time or a reason.
+    pub detail: String,
+    /// How many results in a row were like the last.
+    pub streak: u32,
+    /// When it last changed between healthy and failed.
+    pub since: Option<f64>,
+}
+
+/// One upstream.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UpstreamStatus {
+    /// Its name.
+    pub name: String,
+    /// State of the session (RFC 4271 section 8.2.2).
+    pub session: String,
+    /// What it is to be told.
+    pub desired: String,
+    /// What it has been told.
+    pub advertised: String,
+    /// When what it has been told last changed.
+    pub since: Option<f64>,
+    /// The prefixes that it has been told of.
+    pub prefixes: Vec<IpNet>,
+    /// Why what it has been told is not what is desired, in one sentence.
+    pub problem: Option<String>,
+    /// Why nothing is to be announced, in one sentence.
+    pub held_by: Option<String>,
+    /// The last withdrawal that a fault caused.
+    pub withdrawal: Option<WithdrawalStatus>,
+}
+
+/// How a fault led to a withdrawal, as times since 1970 in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WithdrawalStatus {
+    /// What failed.
+    pub fault: String,
+    /// When the fault was seen.
+    pub detected: f64,
+    /// When the withdrawal was asked for.
+    pub requested: f64,
+    /// When the UPDATE was written to the session.
+    pub written: Option<f64>,
+}
+
+/// The busiest source prefixes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopStatus {
+    /// The busiest first.
+    pub sources: Vec<TopRow>,
+}
+
+/// One source prefix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopRow {
+    /// The prefix, of the lengths of `echo.limit`.
+    pub prefix: IpNet,
+    /// Requests that it sent, as far as they were counted.
+    pub requests: u64,
+}
+
+/// Answer to a change of limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitStatus {
+    /// The limits in force.
+    pub limit: Limit,
+}
+
+/// Answer to a change of a list of sources.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListStatus {
+    /// `allow` or `deny`.
+    pub list: String,
+    /// The prefixes in force.
+    pub prefixes: Vec<IpNet>,
+}
