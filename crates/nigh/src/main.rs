@@ -1,4 +1,8 @@
-//! nigh: keeps an operator's network near, measured and under control.
+//! The binary `nigh`; see the library of the same name.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nigh::commands::main()
+}

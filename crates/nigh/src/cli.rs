@@ -1,0 +1,159 @@
+//! The command line. Every sub-command shows an example in its help.
+
+use crate::config::DEFAULT_CONTROL;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Exit codes, shown in `nigh --help`.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed or refused; one sentence on stderr says why
+  2  the command line is wrong
+  3  no daemon answers at the control socket
+
+Example:
+  nigh check -c /etc/nigh/nigh.toml && nigh run -c /etc/nigh/nigh.toml";
+
+/// Keeps an operator's network near, measured and under control.
+#[derive(Debug, Parser)]
+#[command(name = "nigh", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The sub-commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon with the features whose sections are in the configuration file
+    ///
+    /// SIGHUP or `nigh reload` reads the file again; a bad file changes nothing. SIGTERM drains and
+    /// then stops; a second SIGTERM stops at once.
+    #[command(after_help = "Example:\n  nigh run -c /etc/nigh/nigh.toml --log info")]
+    Run(RunArgs),
+    /// Say what is wrong with a configuration file: line, column, key and what to do
+    #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml")]
+    Check(CheckArgs),
+    /// Show what the daemon does: interfaces, ledger, announcements, health
+    #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
+    Status(StatusArgs),
+    /// Take this node out of service: withdraw, keep answering until arrivals are quiet
+    ///
+    /// A drained node stays drained over a restart, until `nigh undrain`.
+    #[command(after_help = "Example:\n  nigh drain && systemctl stop nigh")]
+    Drain(ControlArgs),
+    /// Take this node into service again: announce as soon as health allows it
+    #[command(after_help = "Example:\n  nigh undrain")]
+    Undrain(ControlArgs),
+    /// Make the daemon read its configuration file again; a bad file changes nothing
+    #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml && nigh reload")]
+    Reload(ControlArgs),
+    /// Print the completions for a shell
+    #[command(
+        after_help = "Example:\n  nigh completions bash > /etc/bash_completion.d/nigh"
+    )]
+    Completions(CompletionsArgs),
+    /// Write the man pages into a directory, or the first one to stdout
+    #[command(after_help = "Example:\n  nigh man /usr/local/share/man/man1")]
+    Man(ManArgs),
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Arguments of `nigh run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// How log lines on stderr look
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub log_format: LogFormat,
+    /// What is logged: error, warn, info, debug, trace, or directives such as `info,echo=debug`
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
+    pub log: String,
+}
+
+/// Arguments of `nigh check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which daemon is meant.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// The daemon's control socket [default: that of --config, else /run/nigh/control.sock]
+    #[arg(long, env = "NIGH_SOCKET", value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Take the control socket from this configuration file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "socket")]
+    pub config: Option<PathBuf>,
+}
+
+impl Target {
+    /// Path of the control socket that is meant.
+    ///
+    /// # Errors
+    ///
+    /// The configuration file was given and is not good.
+    pub fn path(&self) -> Result<PathBuf, crate::config::LoadError> {
+        match (&self.socket, &self.config) {
+            (Some(socket), _) => Ok(socket.clone()),
+            (None, Some(file)) => Ok(crate::config::load(file)?.node.control),
+            (None, None) => Ok(DEFAULT_CONTROL.into()),
+        }
+    }
+}
+
+/// Arguments of `nigh status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Which daemon is meant.
+    #[command(flatten)]
+    pub target: Target,
+    /// Print the state as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh drain`, `nigh undrain` and `nigh reload`.
+#[derive(Debug, Args)]
+pub struct ControlArgs {
+    /// Which daemon is meant.
+    #[command(flatten)]
+    pub target: Target,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `nigh man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The directory, made when it is not there; `-` prints the page of `nigh` itself
+    pub directory: PathBuf,
+}

@@ -1,0 +1,182 @@
+//! What each sub-command does, and how it prints and fails.
+
+use crate::{
+    cli::{CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, ManArgs, StatusArgs, Target},
+    client::{self, AskError},
+    config::{self, LoadError},
+    control::Request,
+    daemon,
+};
+use clap::{CommandFactory, Parser};
+use serde_json::{Value, json};
+use std::{
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// A sub-command failed.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Run(#[from] Box<daemon::RunError>),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("cannot write {}: {source}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot print: {0}")]
+    Print(io::Error),
+    /// Everything was said already.
+    #[error("")]
+    Said,
+}
+
+impl CommandError {
+    /// See `nigh --help`.
+    fn code(&self) -> u8 {
+        match self {
+            Self::Ask(AskError::NoDaemon(_)) => 3,
+            _ => 1,
+        }
+    }
+}
+
+/// Reads the command line, does what it says and reports how it went.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run(&args),
+        Command::Check(args) => check(&args),
+        Command::Status(args) => status(&args),
+        Command::Drain(args) => tell(&args, &Request::Drain, |answer| {
+            let seconds = answer["seconds"].as_f64().unwrap_or_default();
+            format!("drained after {seconds:.1} s: nothing arrives any more\n")
+        }),
+        Command::Undrain(args) => tell(&args, &Request::Undrain, |_| {
+            "in service again: announced as soon as health allows it\n".into()
+        }),
+        Command::Reload(args) => tell(&args, &Request::Reload, reloaded),
+        Command::Completions(args) => completions(&args),
+        Command::Man(args) => man(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let sentence = error.to_string();
+            if !sentence.is_empty() {
+                let _ = writeln!(io::stderr(), "nigh: {sentence}");
+            }
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+/// Prints `text`; a reader that has seen enough (`nigh status | head -1`) is no error.
+fn print(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CommandError::Print(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as JSON for programs.
+fn print_json(value: &Value) -> Result<(), CommandError> {
+    print(&format!("{value:#}\n"))
+}
+
+/// Shows on stderr everything that is wrong with a file.
+fn explain(error: LoadError) -> CommandError {
+    match error {
+        LoadError::Wrong(report) => {
+            let _ = io::stderr().write_all(report.render().as_bytes());
+            let count = report.findings.len();
+            let problems = if count == 1 { "one problem" } else { "problems" };
+            let _ = writeln!(
+                io::stderr(),
+                "nigh: {} has {problems}; nothing was started or changed",
+                report.file.display()
+            );
+            CommandError::Said
+        }
+        error => error.into(),
+    }
+}
+
+fn run(args: &crate::cli::RunArgs) -> Result<(), CommandError> {
+    daemon::run(args).map_err(|error| match error {
+        daemon::RunError::Load(error) => explain(error),
+        error => Box::new(error).into(),
+    })
+}
+
+fn check(args: &CheckArgs) -> Result<(), CommandError> {
+    let result = config::load(&args.config);
+    if args.json {
+        let (report, good) = match &result {
+            Ok(loaded) => (&loaded.report, true),
+            Err(LoadError::Wrong(report)) => (report, false),
+            Err(_) => return result.map(drop).map_err(Into::into),
+        };
+        print_json(&json!({ "file": report.file, "good": good, "findings": report.findings }))?;
+        return if good { Ok(()) } else { Err(CommandError::Said) };
+    }
+    let loaded = result.map_err(explain)?;
+    let _ = io::stderr().write_all(loaded.report.render().as_bytes());
+    print(&format!("{} is good\n", args.config.display()))
+}
+
+/// Asks the daemon that `target` names.
+fn ask(target: &Target, request: &Request) -> Result<Value, CommandError> {
+    let path = target.path().map_err(explain)?;
+    Ok(client::ask(&path, request)?)
+}
+
+fn status(args: &StatusArgs) -> Result<(), CommandError> {
+    let answer = ask(&args.target, &Request::Status { text: !args.json })?;
+    match answer {
+        Value::String(text) if !args.json => print(&text),
+        value => print_json(&value),
+    }
+}
+
+/// Sends a request without arguments and prints the answer.
+fn tell(
+    args: &ControlArgs,
+    request: &Request,
+    render: impl Fn(&Value) -> String,
+) -> Result<(), CommandError> {
+    let answer = ask(&args.target, request)?;
+    if args.json { print_json(&answer) } else { print(&render(&answer)) }
+}
+
+fn reloaded(answer: &Value) -> String {
+    let mut text = format!("{} is in force\n", answer["reloaded"].as_str().unwrap_or_default());
+    for key in answer["restart_to_apply"].as_array().into_iter().flatten() {
+        text += &format!("{} changed: restart to apply\n", key.as_str().unwrap_or_default());
+    }
+    for warning in answer["warnings"].as_array().into_iter().flatten() {
+        text += &format!("warning: {}\n", warning["message"].as_str().unwrap_or_default());
+    }
+    text
+}
+
+fn completions(args: &CompletionsArgs) -> Result<(), CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "nigh", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+fn man(args: &ManArgs) -> Result<(), CommandError> {
+    if args.directory == Path::new("-") {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(CommandError::Print)?;
+        return print(&String::from_utf8_lossy(&page));
+    }
+    let write = || {
+        std::fs::create_dir_all(&args.directory)?;
+        clap_mangen::generate_to(Cli::command(), &args.directory)
+    };
+    write().map_err(|source| CommandError::Write { path: args.directory.clone(), source })
+}

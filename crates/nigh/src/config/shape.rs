@@ -1,0 +1,290 @@
+//! Unknown keys, wrong types and missing keys, all of them and not only the first.
+//!
+//! serde stops at the first error. So a section is deserialized again and again: each time the key
+//! that was complained about is reported and taken out of a copy of the section, until what is left
+//! is good or nothing more can be taken out. Complaints that only follow from a key that was taken
+//! out are not repeated.
+
+use super::{
+    place::{self, Node},
+    report::{Finding, Severity},
+};
+use serde::de::DeserializeOwned;
+use std::ops::Range;
+use toml::de::{DeValue, ValueDeserializer};
+
+/// Most complaints about one section.
+const LIMIT: usize = 50;
+
+/// Collects what is wrong with the shape of one document.
+pub(super) struct Judge<'a, 'i> {
+    text: &'a str,
+    root: &'a Node<'i>,
+    findings: Vec<Finding>,
+    unknown_section: bool,
+    element_removed: bool,
+}
+
+impl<'a, 'i> Judge<'a, 'i> {
+    /// A judge of the document `root` that was parsed from `text`.
+    pub(super) fn new(text: &'a str, root: &'a Node<'i>) -> Self {
+        let findings = Vec::new();
+        Self { text, root, findings, unknown_section: false, element_removed: false }
+    }
+
+    /// Everything that was found.
+    pub(super) fn into_findings(self) -> Vec<Finding> {
+        self.findings
+    }
+
+    /// Whether a section was not known; a missing one is then probably that one.
+    pub(super) fn found_unknown_section(&self) -> bool {
+        self.unknown_section
+    }
+
+    /// Whether indices in keys of `problems` still are the file's.
+    pub(super) fn indices_are_kept(&self) -> bool {
+        !self.element_removed
+    }
+
+    /// Reports an error at `span`.
+    pub(super) fn say(&mut self, span: Range<usize>, key: &str, message: String) {
+        let finding = Finding::at(self.text, span, Severity::Error, key.into(), message);
+        self.findings.push(finding);
+    }
+
+    /// Reports every section that is not in `known`.
+    pub(super) fn sections(&mut self, known: &[&str]) {
+        let DeValue::Table(table) = self.root.get_ref() else { return };
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            if known.contains(&name) {
+                continue;
+            }
+            self.unknown_section = true;
+            let is_table = matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_));
+            let mut message = if is_table {
+                format!("unknown section `[{name}]`: ")
+            } else {
+                format!("`{name}` stands before the first section: ")
+            };
+            match suggestion(name, known).filter(|_| is_table) {
+                Some(close) => message += &format!("did you mean `[{close}]`?"),
+                None if is_table => message += &format!("there are {}", list(known)),
+                None => message += "move it below the section to which it belongs",
+            }
+            self.say(key.span(), name, message);
+        }
+    }
+
+    /// Deserializes one section: `None` if the file has none, `Some(None)` if it cannot be read.
+    pub(super) fn section<T: DeserializeOwned>(&mut self, name: &str) -> Option<Option<T>> {
+        let mut section = self.root.get_ref().get(name)?.clone();
+        let mut gone: Vec<String> = Vec::new();
+        for _ in 0..LIMIT {
+            let error = match T::deserialize(ValueDeserializer::from(section.clone())) {
+                Ok(value) => return Some(Some(value)),
+                Err(error) => error,
+            };
+            let message = error.message().to_owned();
+            let mut span = error.span().unwrap_or(section.span());
+            if let Some(blamed) = blame::<T>(&section, &span, &message) {
+                span = blamed;
+            }
+            let (key, key_span) =
+                place::at(self.root, &span).unwrap_or((name.to_owned(), span.clone()));
+            match backticked(&message, "missing field `") {
+                Some(field) => {
+                    let full = place::join(&key, field);
+                    if !gone.contains(&full) {
+                        let text = format!("`{field}` is missing");
+                        self.say(span.clone(), &full, text);
+                    }
+                }
+                None => {
+                    let (text, meant) = reword(&key, &message);
+                    let at = if message.starts_with("unknown field") { key_span } else { span.clone() };
+                    self.say(at, &key, text);
+                    if let (Some(meant), Some((table, _))) = (meant, key.rsplit_once('.')) {
+                        gone.push(place::join(table, &meant));
+                    }
+                    gone.push(key);
+                }
+            }
+            match remove(&mut section, &span) {
+                Removed::Nothing => return Some(None),
+                Removed::Element => self.element_removed = true,
+                Removed::Key => {}
+            }
+        }
+        Some(None)
+    }
+}
+
+/// Finds the key of a table that an error is about, where the error only names the table.
+///
+/// That is so below tables that choose their variant by a tag: serde reads those into a buffer
+/// without places first. The key to blame is the one without which the complaint is another.
+fn blame<T: DeserializeOwned>(
+    section: &Node<'_>,
+    span: &Range<usize>,
+    message: &str,
+) -> Option<Range<usize>> {
+    if message.starts_with("missing field") {
+        return None;
+    }
+    let keys = keys_of_table_at(section, span)?;
+    if let Some(unknown) = backticked(message, "unknown field `") {
+        return keys.into_iter().find(|(name, _)| name == unknown).map(|(_, at)| at);
+    }
+    keys.into_iter().take(LIMIT).find_map(|(name, at)| {
+        let mut without = section.clone();
+        remove(&mut without, &at);
+        let after = T::deserialize(ValueDeserializer::from(without)).err();
+        let still = after.is_some_and(|error| error.message() == message);
+        (!still && !name.is_empty()).then_some(at)
+    })
+}
+
+/// Names and places of values of the table that stands at `span`.
+fn keys_of_table_at(node: &Node<'_>, span: &Range<usize>) -> Option<Vec<(String, Range<usize>)>> {
+    match node.get_ref() {
+        DeValue::Table(table) if node.span() == *span => {
+            Some(table.iter().map(|(k, v)| (k.get_ref().to_string(), v.span())).collect())
+        }
+        DeValue::Table(table) => table.values().find_map(|value| keys_of_table_at(value, span)),
+        DeValue::Array(array) => array.iter().find_map(|value| keys_of_table_at(value, span)),
+        _ => None,
+    }
+}
+
+/// What [`remove`] took out.
+enum Removed {
+    Nothing,
+    Key,
+    Element,
+}
+
+/// Takes the key or element that stands at `span` out of `node`.
+fn remove(node: &mut Node<'_>, span: &Range<usize>) -> Removed {
+    match node.get_mut() {
+        DeValue::Table(table) => {
+            let hit = table.iter().find(|(k, v)| k.span() == *span || v.span() == *span);
+            if let Some(key) = hit.map(|(key, _)| key.clone()) {
+                table.remove(&key);
+                return Removed::Key;
+            }
+            first(table.iter_mut().map(|(_, value)| value), span)
+        }
+        DeValue::Array(array) => {
+            if array.iter().any(|value| value.span() == *span) {
+                *array = array.iter().filter(|value| value.span() != *span).cloned().collect();
+                return Removed::Element;
+            }
+            first(array.iter_mut(), span)
+        }
+        _ => Removed::Nothing,
+    }
+}
+
+/// Takes what stands at `span` out of the first node that has it.
+fn first<'n, 'i: 'n>(nodes: impl Iterator<Item = &'n mut Node<'i>>, span: &Range<usize>) -> Removed {
+    nodes
+        .map(|node| remove(node, span))
+        .find(|removed| !matches!(removed, Removed::Nothing))
+        .unwrap_or(Removed::Nothing)
+}
+
+/// serde's words in ours, and the key that was probably meant.
+fn reword(key: &str, message: &str) -> (String, Option<String>) {
+    if place::is_secret(key) {
+        // serde quotes the value.
+        return ("must be a text in quotes".into(), None);
+    }
+    for (start, kind) in [("unknown field `", "key"), ("unknown variant `", "value")] {
+        let Some(name) = backticked(message, start) else { continue };
+        let expected = message.split_once("expected ").map_or("", |(_, rest)| rest);
+        let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+        let close = suggestion(name, &known);
+        let text = match close {
+            Some(close) => format!("unknown {kind} `{name}`: did you mean `{close}`?"),
+            None => format!("unknown {kind} `{name}`: there are {}", list(&known)),
+        };
+        return (text, close.filter(|_| kind == "key").map(str::to_owned));
+    }
+    (message.to_owned(), None)
+}
+
+/// What stands between `start`, which ends with a backtick, and the next backtick.
+fn backticked<'m>(message: &'m str, start: &str) -> Option<&'m str> {
+    message.strip_prefix(start)?.split('`').next()
+}
+
+/// The words in backticks, with commas.
+fn list(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    if quoted.is_empty() { "none".into() } else { quoted.join(", ") }
+}
+
+/// The known word that is closest to `word`, if one is close enough to be meant.
+fn suggestion<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let close = |candidate: &&&str| {
+        let limit = (candidate.chars().count() / 3).max(1);
+        distance(word, candidate) <= limit
+    };
+    known.iter().filter(close).min_by_key(|candidate| distance(word, candidate)).copied()
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) from one word to another: the restricted
+/// Damerau-Levenshtein distance. Words longer than 64 characters are as far as they are long.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().max(b.len()) > 64 {
+        return a.len().max(b.len());
+    }
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+/// Where a dotted key has more than `limit` parts, if one does.
+///
+/// A parsed document is walked and dropped recursively, so its depth is bounded before it is
+/// parsed. The parser itself bounds brackets within brackets.
+pub(super) fn too_deep(text: &str, limit: usize) -> Option<usize> {
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        if dots(line) > limit {
+            return Some(offset);
+        }
+        offset += line.len();
+    }
+    None
+}
+
+/// The dots of a line outside quotes and comments; all of them where the quotes do not match.
+fn dots(line: &str) -> usize {
+    let mut quote = None;
+    let mut count = 0;
+    for c in line.chars() {
+        match (quote, c) {
+            (None, '#') => return count,
+            (None, '.') => count += 1,
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    if quote.is_none() { count } else { line.matches('.').count() }
+}

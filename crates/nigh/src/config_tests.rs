@@ -1,0 +1,118 @@
+//! Files and what is said about them.
+
+use super::*;
+
+/// What is found in `text`: `line:column key: message`, one a line.
+fn findings(text: &str) -> Vec<String> {
+    let report = match parse(text.as_bytes(), Path::new("nigh.toml")) {
+        Ok(loaded) => loaded.report,
+        Err(report) => report,
+    };
+    let show = |f: &Finding| format!("{}:{} {}: {}", f.line, f.column, f.key, f.message);
+    report.findings.iter().map(show).collect()
+}
+
+/// The part of a file that is good, with `more` before it.
+fn with_echo(more: &str) -> String {
+    format!("{more}\n[echo]\ninterfaces = [\"eth0\"]\naddresses = [\"192.0.2.1\"]\n")
+}
+
+#[test]
+fn every_mistake_is_named_with_line_and_column() {
+    let table: &[(&str, &[&str])] = &[
+        ("name = \"x\"\n", &["1:1 name: `name` stands before the first section: move it below the section to which it belongs"]),
+        ("[node]\nnmae = \"b\"\n", &["2:1 node.nmae: unknown key `nmae`: did you mean `name`?"]),
+        (
+            "[node]\ncolour = \"b\"\n",
+            &["2:1 node.colour: unknown key `colour`: there are `name`, `control`, `http`, `state`"],
+        ),
+        (
+            "[node]\nname = 5\nhttp = \"localhost\"\nx = 1\n",
+            &[
+                "2:8 node.name: invalid type: integer `5`, expected a string",
+                "3:8 node.http: invalid socket address syntax",
+                "4:1 node.x: unknown key `x`: there are `name`, `control`, `http`, `state`",
+            ],
+        ),
+        (
+            "[node]\nname = \"\"\ncontrol = \"run/x\"\nstate = \"y\"\n",
+            &[
+                "2:8 node.name: a name has 1 to 253 characters, none of them a control character",
+                "3:11 node.control: the path of the control socket must begin with `/`",
+                "4:9 node.state: the path of the state directory must begin with `/`",
+            ],
+        ),
+        ("[nod]\nname = \"a\"\n", &["1:2 nod: unknown section `[nod]`: did you mean `[node]`?"]),
+        ("[oracle]\n", &["1:2 oracle: unknown section `[oracle]`: there are `node`, `echo`, `anycast`"]),
+        ("[node]\nname = \"a\"\nname = \"b\"\n", &["3:1 : duplicate key"]),
+        ("node = 3\n", &["1:8 node: invalid type: integer `3`, expected struct NodeConfig"]),
+    ];
+    for (text, expected) in table {
+        assert_eq!(findings(&with_echo(text)), *expected, "for {text:?}");
+    }
+}
+
+#[test]
+fn a_good_file_has_no_findings_and_its_defaults() {
+    let loaded = parse(with_echo("").as_bytes(), Path::new("nigh.toml")).unwrap();
+    assert_eq!(loaded.report.findings, []);
+    assert_eq!(loaded.node, NodeConfig::default());
+    assert_eq!(loaded.node.control, Path::new("/run/nigh/control.sock"));
+}
+
+#[test]
+fn a_file_without_a_feature_is_refused() {
+    let nothing = "1:14 echo: nothing to do: add a section `[echo]`, and `[anycast]` to announce it";
+    assert_eq!(findings("[node]\nname=\"\"\n")[0].split(": ").next(), Some("2:8 echo").or(None));
+    assert_eq!(findings("[node]"), [nothing.replace("1:14", "1:7")]);
+}
+
+#[test]
+fn broken_text_is_refused_where_it_breaks() {
+    let report = parse(b"[node]\nname = \"a\xff\"\n", Path::new("x")).unwrap_err();
+    assert_eq!((report.findings[0].line, report.findings[0].column), (2, 10));
+    let deep = format!("[node]\nx{} = 1\n", ".a".repeat(200_000));
+    assert!(findings(&deep)[0].starts_with("2:1 : more than 32 levels deep"));
+    let brackets = format!("[node]\nx = {}\n", "[".repeat(200_000));
+    assert!(!findings(&brackets).is_empty());
+}
+
+#[test]
+fn a_finding_shows_the_line_and_marks_the_words() {
+    let report = parse(with_echo("[node]\n\tnmae = \"b\" # c").as_bytes(), Path::new("/etc/n.toml"));
+    let expected = "\
+error: node.nmae: unknown key `nmae`: did you mean `name`?
+ --> /etc/n.toml:2:2
+  |
+2 | \tnmae = \"b\" # c
+  | \t^^^^
+";
+    assert_eq!(report.unwrap_err().render(), expected);
+}
+
+#[test]
+fn a_secret_is_not_shown_and_not_for_everybody() {
+    let text = with_echo("[node]\npassword = 12345");
+    let report = parse(text.as_bytes(), Path::new("n.toml")).unwrap_err();
+    let shown = report.render() + &report.sentence() + &serde_json::to_string(&report).unwrap();
+    assert!(shown.contains("password = ***"), "{shown}");
+    assert!(!shown.contains("12345"), "{shown}");
+    let broken = parse(b"[node]\npassword = \"12345\nname = 2", Path::new("n.toml")).unwrap_err();
+    assert!(!broken.render().contains("12345"), "{}", broken.render());
+}
+
+#[test]
+fn text_that_acts_on_a_terminal_is_not_printed() {
+    let report = parse(b"[node]\nname = \"\x1b[2J\"\n", Path::new("n.toml")).unwrap_err();
+    assert!(!report.render().contains('\x1b'));
+}
+
+#[test]
+fn a_file_too_large_or_missing_is_said_so() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("n.toml");
+    assert!(matches!(load(&path), Err(LoadError::Read { .. })));
+    std::fs::write(&path, vec![b'#'; SIZE_LIMIT as usize + 1]).unwrap();
+    assert!(matches!(load(&path), Err(LoadError::TooLarge { .. })));
+    assert!(matches!(load(temporary.path()), Err(LoadError::Read { .. })));
+}

@@ -1,0 +1,152 @@
+//! `nigh run`: start, signals, stop.
+//!
+//! Order of the start: file judged, capabilities given up, state directory locked, control socket
+//! and HTTP address bound, and only then programs attached and sessions begun. So a second daemon,
+//! or one whose addresses are taken, fails before it has touched the network.
+//!
+//! SIGTERM and SIGINT drain and then stop; a second one stops at once. SIGHUP reloads.
+
+use crate::{
+    cli::RunArgs,
+    config::{self, LoadError, Loaded},
+    control::{self, ControlSocket},
+    http, logging,
+    node::Node,
+    notify::Notifier,
+    privileges,
+    state::{State, StateError},
+};
+use echo::service::{Service, StartError};
+use std::{io, sync::Arc};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{error, info, warn};
+
+/// The daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The log filter is wrong.
+    #[error(transparent)]
+    Log(#[from] logging::LogError),
+    /// The configuration file is not good.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Capabilities could not be given up.
+    #[error(transparent)]
+    Privileges(#[from] privileges::PrivilegeError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The control socket cannot be opened.
+    #[error(transparent)]
+    Control(#[from] control::BindError),
+    /// The HTTP address cannot be bound.
+    #[error(transparent)]
+    Http(#[from] http::BindError),
+    /// The service did not start.
+    #[error(transparent)]
+    Service(#[from] StartError),
+    /// The runtime or a signal handler could not be set up.
+    #[error("cannot set up the process: {0}")]
+    Process(#[from] io::Error),
+}
+
+/// Runs until a signal stops it.
+///
+/// # Errors
+///
+/// See [`RunError`]; what had been opened is closed again.
+pub fn run(args: &RunArgs) -> Result<(), RunError> {
+    logging::start(&args.log, args.log_format)?;
+    let loaded = config::load(&args.config)?;
+    for finding in &loaded.report.findings {
+        warn!(key = finding.key, line = finding.line, "{}", finding.message);
+    }
+    privileges::limit()?;
+    // One thread: capabilities belong to threads, and what this one gives up the process has not.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(serve(args, loaded));
+    // A blocking call that still runs must not delay the exit.
+    runtime.shutdown_background();
+    result
+}
+
+/// The signals that stop the daemon.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn new() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next one and names it.
+    async fn recv(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
+    let mut stop = Stop::new()?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let notifier = Notifier::from_env();
+    let Loaded { node: config, echo, .. } = loaded;
+    let state = State::open(&config.state)?;
+    let control = ControlSocket::bind(&config.control)?;
+    let listener = http::bind(config.http)?;
+    let address = listener.local_addr()?;
+    let drained = state.drained();
+    if drained {
+        warn!("this node was drained by the operator and stays so: `nigh undrain` ends that");
+    }
+    let service = tokio::select! {
+        service = Service::start(echo, drained) => service?,
+        signal = stop.recv() => {
+            info!(signal, "stopped during the start");
+            return Ok(());
+        }
+    };
+    privileges::settle()?;
+    let file = std::path::absolute(&args.config)?;
+    let node = Arc::new(Node::new(file, config, address, service, state));
+    let serving = {
+        let (for_http, for_control) = (node.clone(), node.clone());
+        async move { tokio::join!(http::serve(listener, for_http), control.serve(for_control)) }
+    };
+    let serving = tokio::spawn(serving);
+    info!(node = node.name(), http = %address, version = env!("CARGO_PKG_VERSION"), "ready");
+    notifier.ready();
+    loop {
+        tokio::select! {
+            signal = stop.recv() => {
+                info!(signal, "drains, then stops; once more to stop at once");
+                break;
+            }
+            _ = hangup.recv() => {
+                notifier.reloading();
+                // What it found is in the log.
+                let _ = node.reload().await;
+                notifier.ready();
+            }
+        }
+    }
+    notifier.stopping();
+    tokio::select! {
+        () = node.service().drain() => {}
+        signal = stop.recv() => warn!(signal, "stops without waiting for the drain"),
+    }
+    node.service().stop().await;
+    serving.abort();
+    if let Err(failure) = serving.await
+        && failure.is_panic()
+    {
+        error!("a server task failed: {failure}");
+    }
+    info!("stopped");
+    Ok(())
+}

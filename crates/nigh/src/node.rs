@@ -1,0 +1,189 @@
+//! One running node: what the control socket, the HTTP server and the signals act on.
+
+use crate::{
+    config::{self, LoadError, Loaded, NodeConfig},
+    state::{State, StateError},
+};
+use echo::service::{ReloadError, Service};
+use serde_json::{Value, json};
+use std::{
+    fmt::Write,
+    net::SocketAddr,
+    path::PathBuf,
+    time::{Duration, Instant, SystemTime},
+};
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+
+/// A running node.
+#[derive(Debug)]
+pub struct Node {
+    file: PathBuf,
+    config: NodeConfig,
+    http: SocketAddr,
+    service: Service,
+    state: State,
+    started: Instant,
+    started_at: SystemTime,
+    /// Held while a reload runs, so that two do not mix.
+    reloading: Mutex<()>,
+}
+
+/// A reload changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeReloadError {
+    /// The file is not good.
+    #[error("nothing was changed: {0}")]
+    Load(#[from] LoadError),
+    /// The service could not put it in force.
+    #[error("nothing was changed: {0}")]
+    Service(#[from] ReloadError),
+}
+
+impl Node {
+    /// The node that runs `service` as the file at `file` says; `http` is where it really listens.
+    pub fn new(
+        file: PathBuf,
+        config: NodeConfig,
+        http: SocketAddr,
+        service: Service,
+        state: State,
+    ) -> Self {
+        let (started, started_at) = (Instant::now(), SystemTime::now());
+        Self { file, config, http, service, state, started, started_at, reloading: Mutex::new(()) }
+    }
+
+    /// The responder and its announcement.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Whether the operator drained this node.
+    pub fn drained(&self) -> bool {
+        self.state.drained()
+    }
+
+    /// Time since the start.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The state of everything as JSON: `node`, and what the service says beside it.
+    pub fn status(&self) -> Value {
+        let ailments = self.service.ailments();
+        let mut status = json!({
+            "node": {
+                "name": self.config.name,
+                "version": env!("CARGO_PKG_VERSION"),
+                "pid": std::process::id(),
+                "started": humantime::format_rfc3339_seconds(self.started_at).to_string(),
+                "uptime_seconds": self.uptime().as_secs_f64(),
+                "config": self.file,
+                "http": self.http.to_string(),
+                "drained": self.state.drained(),
+                "healthy": ailments.is_empty(),
+                "ailments": ailments,
+            }
+        });
+        match (self.service.status(), status.as_object_mut()) {
+            (Value::Object(service), Some(status)) => status.extend(service),
+            (other, Some(status)) => drop(status.insert("service".into(), other)),
+            _ => {}
+        }
+        status
+    }
+
+    /// The same for people.
+    pub fn render(&self) -> String {
+        let uptime = humantime::format_duration(Duration::from_secs(self.uptime().as_secs()));
+        let mut text = format!(
+            "node {} · nigh {} · up {uptime} · http://{}/\n",
+            self.config.name,
+            env!("CARGO_PKG_VERSION"),
+            self.http,
+        );
+        if self.state.drained() {
+            text.push_str("drained by the operator: `nigh undrain` takes it into service again\n");
+        }
+        let ailments = self.service.ailments();
+        if ailments.is_empty() {
+            text.push_str("healthy\n");
+        }
+        for ailment in ailments {
+            let _ = writeln!(text, "not healthy: {ailment}");
+        }
+        text.push_str(&self.service.render());
+        text
+    }
+
+    /// Takes the node out of service, also for the next start; returns when arrivals are quiet.
+    ///
+    /// # Errors
+    ///
+    /// It could not be remembered; then nothing is drained.
+    pub async fn drain(&self) -> Result<Value, StateError> {
+        self.state.set_drained(true)?;
+        info!("drain: the operator takes this node out of service");
+        let begun = Instant::now();
+        self.service.drain().await;
+        let seconds = begun.elapsed().as_secs_f64();
+        info!(seconds, "drained");
+        Ok(json!({ "drained": true, "seconds": seconds }))
+    }
+
+    /// Takes the node into service again, also for the next start.
+    ///
+    /// # Errors
+    ///
+    /// It could not be remembered; then the node stays drained.
+    pub async fn undrain(&self) -> Result<Value, StateError> {
+        self.state.set_drained(false)?;
+        info!("undrain: the operator takes this node into service");
+        self.service.undrain().await;
+        Ok(json!({ "drained": false }))
+    }
+
+    /// Reads the configuration file again and puts in force what changed.
+    ///
+    /// `[node]` is only read at the start: what changed there is named in the answer.
+    ///
+    /// # Errors
+    ///
+    /// The file is not good or cannot be put in force; the old configuration still is in force.
+    pub async fn reload(&self) -> Result<Value, NodeReloadError> {
+        let _turn = self.reloading.lock().await;
+        let result = self.put_in_force().await;
+        match &result {
+            Ok(_) => info!(file = %self.file.display(), "reloaded"),
+            Err(error) => warn!(file = %self.file.display(), "reload: {error}"),
+        }
+        result
+    }
+
+    async fn put_in_force(&self) -> Result<Value, NodeReloadError> {
+        let Loaded { node, echo, report } = config::load(&self.file)?;
+        self.service.reload(echo).await?;
+        let restart = self.changed(&node);
+        if !restart.is_empty() {
+            warn!(keys = restart.join(", "), "changed, but only read at the start: restart to apply");
+        }
+        Ok(json!({ "reloaded": self.file, "restart_to_apply": restart, "warnings": report.findings }))
+    }
+
+    /// The keys of `[node]` that differ from those in force.
+    fn changed(&self, new: &NodeConfig) -> Vec<&'static str> {
+        let old = &self.config;
+        let differs = [
+            ("node.name", new.name != old.name),
+            ("node.control", new.control != old.control),
+            ("node.http", new.http != old.http),
+            ("node.state", new.state != old.state),
+        ];
+        differs.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! Least privilege: which Linux capabilities the daemon keeps, and when the rest goes.
+//!
+//! [`limit`] runs first, before any thread: everything but [`START`] is given up, the
+//! bounding and ambient sets are emptied (no command that the daemon starts ever has a capability)
+//! and no_new_privs is set. [`settle`] runs when programs and sockets are open and gives
+//! up what only the start needed. The measurements behind the lists are in
+//! docs/decisions/050-capabilities.md.
+
+use caps::{CapSet, Capability, CapsHashSet};
+use tracing::debug;
+
+/// What the start needs.
+pub const START: [Capability; 5] = [
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_BPF,
+    Capability::CAP_PERFMON,
+    Capability::CAP_NET_RAW,
+    Capability::CAP_NET_BIND_SERVICE,
+];
+
+/// What stays for reload and health probes.
+pub const KEEP: [Capability; 4] = [
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_BPF,
+    Capability::CAP_PERFMON,
+    Capability::CAP_NET_RAW,
+];
+
+/// Capabilities could not be given up.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivilegeError {
+    /// The capability sets cannot be read or changed.
+    #[error("cannot give up capabilities: {0}")]
+    Caps(#[from] caps::errors::CapsError),
+    /// no_new_privs cannot be set.
+    #[error("cannot set no_new_privs: {0}")]
+    NoNewPrivs(nix::errno::Errno),
+}
+
+/// Gives up every capability that is not in [`START`], for this thread and those it will start.
+///
+/// # Errors
+///
+/// See [`PrivilegeError`].
+pub fn limit() -> Result<(), PrivilegeError> {
+    let bounding = caps::read(None, CapSet::Bounding)?;
+    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
+        for capability in bounding {
+            caps::drop(None, CapSet::Bounding, capability)?;
+        }
+    } else {
+        debug!("no CAP_SETPCAP: the bounding set stays as the service manager left it");
+    }
+    caps::clear(None, CapSet::Ambient)?;
+    caps::clear(None, CapSet::Inheritable)?;
+    keep_only(&START)?;
+    nix::sys::prctl::set_no_new_privs().map_err(PrivilegeError::NoNewPrivs)
+}
+
+/// Gives up what only the start needed.
+///
+/// # Errors
+///
+/// See [`PrivilegeError`].
+pub fn settle() -> Result<(), PrivilegeError> {
+    keep_only(&KEEP)
+}
+
+/// Keeps those of `wanted` that this thread has.
+fn keep_only(wanted: &[Capability]) -> Result<(), PrivilegeError> {
+    let has = caps::read(None, CapSet::Permitted)?;
+    let keep: CapsHashSet = wanted.iter().filter(|c| has.contains(c)).copied().collect();
+    caps::set(None, CapSet::Effective, &keep)?;
+    caps::set(None, CapSet::Permitted, &keep)?;
+    Ok(())
+}
