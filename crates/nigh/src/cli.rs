@@ -51,10 +51,11 @@ pub enum Command {
     /// Make the daemon read its configuration file again; a bad file changes nothing
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml && nigh reload")]
     Reload(ControlArgs),
+    /// Ask and steer the responder
+    #[command(after_help = "Example:\n  nigh echo top --count 5")]
+    Echo(EchoArgs),
     /// Print the completions for a shell
-    #[command(
-        after_help = "Example:\n  nigh completions bash > /etc/bash_completion.d/nigh"
-    )]
+    #[command(after_help = "Example:\n  nigh completions bash > /etc/bash_completion.d/nigh")]
     Completions(CompletionsArgs),
     /// Write the man pages into a directory, or the first one to stdout
     #[command(after_help = "Example:\n  nigh man /usr/local/share/man/man1")]
@@ -99,10 +100,10 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 pub struct Target {
     /// The daemon's control socket [default: that of --config, else /run/nigh/control.sock]
-    #[arg(long, env = "NIGH_SOCKET", value_name = "PATH")]
+    #[arg(long, env = "NIGH_SOCKET", value_name = "PATH", global = true)]
     pub socket: Option<PathBuf>,
     /// Take the control socket from this configuration file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "socket")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "socket", global = true)]
     pub config: Option<PathBuf>,
 }
 
@@ -140,6 +141,20 @@ pub struct ControlArgs {
     pub target: Target,
     /// Print the answer as JSON
     #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh echo`.
+#[derive(Debug, Args)]
+pub struct EchoArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: echo::cli::Command,
+    /// Which daemon is meant.
+    #[command(flatten)]
+    pub target: Target,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
     pub json: bool,
 }
 

@@ -1,7 +1,10 @@
 //! What each sub-command does, and how it prints and fails.
 
 use crate::{
-    cli::{CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, ManArgs, StatusArgs, Target},
+    cli::{
+        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, ManArgs, StatusArgs,
+        Target,
+    },
     client::{self, AskError},
     config::{self, LoadError},
     control::Request,
@@ -24,6 +27,8 @@ enum CommandError {
     Load(#[from] LoadError),
     #[error(transparent)]
     Ask(#[from] AskError),
+    #[error(transparent)]
+    Render(#[from] echo::cli::RenderError),
     #[error("cannot write {}: {source}", .path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot print: {0}")]
@@ -57,6 +62,7 @@ pub fn main() -> ExitCode {
             "in service again: announced as soon as health allows it\n".into()
         }),
         Command::Reload(args) => tell(&args, &Request::Reload, reloaded),
+        Command::Echo(args) => echo(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),
     };
@@ -149,6 +155,12 @@ fn tell(
 ) -> Result<(), CommandError> {
     let answer = ask(&args.target, request)?;
     if args.json { print_json(&answer) } else { print(&render(&answer)) }
+}
+
+fn echo(args: &EchoArgs) -> Result<(), CommandError> {
+    let request = Request::Echo { request: args.command.request() };
+    let answer = ask(&args.target, &request)?;
+    if args.json { print_json(&answer) } else { print(&args.command.render(&answer)?) }
 }
 
 fn reloaded(answer: &Value) -> String {

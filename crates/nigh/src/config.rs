@@ -163,7 +163,10 @@ fn warn_of_secrets(bytes: &[u8], path: &Path, report: &mut Report) {
             span,
             Severity::Warning,
             key,
-            format!("everybody on this host may read this secret: run `chmod o-r {}`", path.display()),
+            format!(
+                "everybody on this host may read this secret: run `chmod o-r {}`",
+                path.display()
+            ),
         ));
     }
 }
@@ -235,7 +238,10 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     let mut problems = node.as_ref().map(NodeConfig::problems).unwrap_or_default();
     let anycast_failed = matches!(anycast, Some(None));
     let config = match echo {
-        Some(Some(echo)) => Some(Config { echo, anycast: anycast.flatten() }),
+        Some(Some(echo)) => {
+            let NodeConfig { name, state, .. } = node.clone().unwrap_or_default();
+            Some(Config { node: name, state, echo, anycast: anycast.flatten() })
+        }
         _ => None,
     };
     if sections_are_sound && !anycast_failed {
@@ -257,7 +263,11 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
 }
 
 /// Where to point when a whole section is missing: at `section` if there is one, else at the end.
-fn root_span(root: &toml::Spanned<DeValue<'_>>, section: &str, text: &str) -> std::ops::Range<usize> {
+fn root_span(
+    root: &toml::Spanned<DeValue<'_>>,
+    section: &str,
+    text: &str,
+) -> std::ops::Range<usize> {
     root.get_ref().get(section).map_or(text.len()..text.len(), toml::Spanned::span)
 }
 

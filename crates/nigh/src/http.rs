@@ -97,9 +97,15 @@ async fn converse(stream: TcpStream, router: Router) {
 
 fn router(node: Arc<Node>) -> Router {
     Router::new()
-        .route("/", get(|| file("text/html; charset=utf-8", include_str!("../../../web/index.html"))))
+        .route(
+            "/",
+            get(|| file("text/html; charset=utf-8", include_str!("../../../web/index.html"))),
+        )
         .route("/status.css", get(|| file("text/css", include_str!("../../../web/status.css"))))
-        .route("/status.js", get(|| file("text/javascript", include_str!("../../../web/status.js"))))
+        .route(
+            "/status.js",
+            get(|| file("text/javascript", include_str!("../../../web/status.js"))),
+        )
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/api/v1/status", get(status))

@@ -6,7 +6,9 @@ use tracing_subscriber::EnvFilter;
 
 /// The log filter is wrong.
 #[derive(Debug, thiserror::Error)]
-#[error("--log {text}: {source}; use error, warn, info, debug, trace or directives such as info,echo=debug")]
+#[error(
+    "--log {text}: {source}; use error, warn, info, debug, trace or directives such as info,echo=debug"
+)]
 pub struct LogError {
     text: String,
     source: tracing_subscriber::filter::ParseError,

@@ -34,8 +34,10 @@ struct NodeCollector(Arc<Node>);
 impl Collector for NodeCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let node = &self.0;
-        let labels =
-            vec![("version", env!("CARGO_PKG_VERSION").to_owned()), ("node", node.name().to_owned())];
+        let labels = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("node", node.name().to_owned()),
+        ];
         metric(&mut encoder, "nigh_build", "What runs here", Info::new(labels))?;
         let uptime = ConstGauge::new(node.uptime().as_secs_f64());
         metric(&mut encoder, "nigh_uptime_seconds", "Time since the start", uptime)?;

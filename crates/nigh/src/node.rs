@@ -170,9 +170,14 @@ impl Node {
         self.service.reload(echo).await?;
         let restart = self.changed(&node);
         if !restart.is_empty() {
-            warn!(keys = restart.join(", "), "changed, but only read at the start: restart to apply");
+            warn!(
+                keys = restart.join(", "),
+                "changed, but only read at the start: restart to apply"
+            );
         }
-        Ok(json!({ "reloaded": self.file, "restart_to_apply": restart, "warnings": report.findings }))
+        Ok(
+            json!({ "reloaded": self.file, "restart_to_apply": restart, "warnings": report.findings }),
+        )
     }
 
     /// The keys of `[node]` that differ from those in force.

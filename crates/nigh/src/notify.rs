@@ -71,7 +71,9 @@ mod tests {
         let name = format!("nigh-test-{}", std::process::id());
         let abstract_address = SocketAddr::from_abstract_name(&name).unwrap();
         let by_name = UnixDatagram::bind_addr(&abstract_address).unwrap();
-        for (peer, address) in [(by_path, path.into_os_string()), (by_name, format!("@{name}").into())] {
+        for (peer, address) in
+            [(by_path, path.into_os_string()), (by_name, format!("@{name}").into())]
+        {
             let notifier = Notifier(connect(address));
             notifier.ready();
             notifier.reloading();

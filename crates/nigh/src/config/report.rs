@@ -126,7 +126,8 @@ impl Report {
                 text.push_str("; ");
             }
             let file = self.file.display();
-            let _ = write!(text, "{file}:{}:{}: {}", finding.line, finding.column, headline(finding));
+            let _ =
+                write!(text, "{file}:{}:{}: {}", finding.line, finding.column, headline(finding));
         }
         text
     }

@@ -103,7 +103,8 @@ impl<'a, 'i> Judge<'a, 'i> {
                 }
                 None => {
                     let (text, meant) = reword(&key, &message);
-                    let at = if message.starts_with("unknown field") { key_span } else { span.clone() };
+                    let at =
+                        if message.starts_with("unknown field") { key_span } else { span.clone() };
                     self.say(at, &key, text);
                     if let (Some(meant), Some((table, _))) = (meant, key.rsplit_once('.')) {
                         gone.push(place::join(table, &meant));
@@ -188,7 +189,10 @@ fn remove(node: &mut Node<'_>, span: &Range<usize>) -> Removed {
 }
 
 /// Takes what stands at `span` out of the first node that has it.
-fn first<'n, 'i: 'n>(nodes: impl Iterator<Item = &'n mut Node<'i>>, span: &Range<usize>) -> Removed {
+fn first<'n, 'i: 'n>(
+    nodes: impl Iterator<Item = &'n mut Node<'i>>,
+    span: &Range<usize>,
+) -> Removed {
     nodes
         .map(|node| remove(node, span))
         .find(|removed| !matches!(removed, Removed::Nothing))
