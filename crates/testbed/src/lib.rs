@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod dinr;
 pub mod namespace;
 pub mod process;
 
