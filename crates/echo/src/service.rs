@@ -34,7 +34,7 @@ impl Service {
         Ok(())
     }
 
-    /// The state as JSON, for `nigh status --json` and `/api/v1/status`.
+    /// The state as JSON: what stands under `echo` in `nigh status --json` and `/api/v1/status`.
     pub fn status(&self) -> serde_json::Value {
         serde_json::Value::Null
     }

@@ -7,7 +7,6 @@ use crate::{
 use echo::service::{ReloadError, Service};
 use serde_json::{Value, json};
 use std::{
-    fmt::Write,
     net::SocketAddr,
     path::PathBuf,
     time::{Duration, Instant, SystemTime},
@@ -73,10 +72,10 @@ impl Node {
         self.started.elapsed()
     }
 
-    /// The state of everything as JSON: `node`, and what the service says beside it.
+    /// The state of everything as JSON: `node`, and beside it each feature under its noun (`echo`).
     pub fn status(&self) -> Value {
         let ailments = self.service.ailments();
-        let mut status = json!({
+        json!({
             "node": {
                 "name": self.config.name,
                 "version": env!("CARGO_PKG_VERSION"),
@@ -88,21 +87,16 @@ impl Node {
                 "drained": self.state.drained(),
                 "healthy": ailments.is_empty(),
                 "ailments": ailments,
-            }
-        });
-        match (self.service.status(), status.as_object_mut()) {
-            (Value::Object(service), Some(status)) => status.extend(service),
-            (other, Some(status)) => drop(status.insert("service".into(), other)),
-            _ => {}
-        }
-        status
+            },
+            "echo": self.service.status(),
+        })
     }
 
     /// The same for people.
     pub fn render(&self) -> String {
         let uptime = humantime::format_duration(Duration::from_secs(self.uptime().as_secs()));
         let mut text = format!(
-            "node {} · nigh {} · up {uptime} · http://{}/\n",
+            "node {}: nigh {}, up {uptime}, http://{}/\n",
             self.config.name,
             env!("CARGO_PKG_VERSION"),
             self.http,
@@ -110,15 +104,7 @@ impl Node {
         if self.state.drained() {
             text.push_str("drained by the operator: `nigh undrain` takes it into service again\n");
         }
-        let ailments = self.service.ailments();
-        if ailments.is_empty() {
-            text.push_str("healthy\n");
-        }
-        for ailment in ailments {
-            let _ = writeln!(text, "not healthy: {ailment}");
-        }
-        text.push_str(&self.service.render());
-        text
+        text + &self.service.render()
     }
 
     /// Takes the node out of service, also for the next start; returns when arrivals are quiet.
