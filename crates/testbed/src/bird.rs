@@ -4,7 +4,7 @@
 //! same follows), ` text` (goes on with the last number) or `NNNN text` (the end), BIRD 2.0
 //! programmer's documentation, "Client/server protocol".
 
-use crate::{Error, Namespace, Process, wait_until};
+use crate::{Error, Namespace, Process, folder, wait_until};
 use std::{
     io::{BufRead, BufReader, Write},
     os::unix::net::UnixStream,
@@ -27,10 +27,7 @@ impl Bird {
     ///
     /// When BIRD is not installed or refuses the configuration; the error carries what it wrote.
     pub fn start(namespace: &Namespace, configuration: &str) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("nigh-bird-")
-            .tempdir()
-            .map_err(|error| Error::new("making a folder for BIRD", error))?;
+        let folder = folder::new()?;
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         let (conf, socket, pid) = (path("bird.conf"), path("bird.ctl"), path("bird.pid"));
         std::fs::write(&conf, configuration).map_err(|error| Error::new(&conf, error))?;

@@ -1,7 +1,7 @@
 //! FRR's bgpd in a namespace, alone: without zebra it learns and announces but installs nothing.
 
 use crate::{
-    Error, Namespace, Process,
+    Error, Namespace, Process, folder,
     process::{check, command},
     wait_until,
 };
@@ -25,10 +25,7 @@ impl Frr {
     ///
     /// When FRR is not installed or refuses the configuration; the error carries what it wrote.
     pub fn start(namespace: &Namespace, configuration: &str) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("nigh-frr-")
-            .tempdir()
-            .map_err(|error| Error::new("making a folder for FRR", error))?;
+        let folder = folder::new()?;
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         let conf = path("bgpd.conf");
         std::fs::write(&conf, configuration).map_err(|error| Error::new(&conf, error))?;

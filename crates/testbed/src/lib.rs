@@ -27,6 +27,8 @@ pub mod namespace;
 pub mod process;
 
 mod bird;
+mod closing;
+mod folder;
 mod frr;
 mod link;
 mod nigh;
@@ -34,6 +36,7 @@ mod root;
 mod wait;
 
 pub use bird::Bird;
+pub use closing::close;
 pub use frr::Frr;
 pub use link::{End, link};
 pub use namespace::Namespace;

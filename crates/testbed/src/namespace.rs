@@ -7,7 +7,9 @@
 
 use crate::{
     Error, Finished, Process,
-    process::{check, command, run},
+    closing::permit,
+    folder::{self, owner},
+    process::{check, check_always, command, run},
 };
 use nix::{
     sched::{CloneFlags, setns},
@@ -27,9 +29,6 @@ use std::{
 
 /// Where iproute2 keeps its namespaces.
 const FOLDER: &str = "/run/netns";
-
-/// What every namespace name begins with.
-const PREFIX: &str = "nigh.";
 
 /// Settings of a new namespace. No duplicate address detection and no router solicitation, so that
 /// addresses serve at once; no limits on ICMP errors, so that every probe of a traceroute is
@@ -67,8 +66,11 @@ impl Namespace {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         STALE.call_once(remove_stale);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}.{number}.{label}", std::process::id());
-        check(command(&["ip", "netns", "add", &name]))?;
+        let name = format!("nigh.{}.{number}.{label}", std::process::id());
+        {
+            let _permit = permit("adding a namespace")?;
+            check_always(command(&["ip", "netns", "add", &name]))?;
+        }
         let path = Path::new(FOLDER).join(&name);
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -181,22 +183,28 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes the namespaces, and what runs in them, of test processes that no longer live.
+/// Removes what test processes that no longer live have left: namespaces, what runs in them, and
+/// temporary files.
 ///
 /// [`Namespace::new`] does this once a process, so nobody needs to call it.
 pub fn remove_stale() {
+    let dead = |owner: u32| !Path::new("/proc").join(owner.to_string()).exists();
+    remove_of(dead);
+    folder::remove_of(dead);
+}
+
+/// Removes the namespaces of the processes that `whose` names.
+pub(crate) fn remove_of(whose: impl Fn(u32) -> bool) {
     let Ok(entries) = std::fs::read_dir(FOLDER) else { return };
     for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('.').next());
-        let Some(owner) = owner.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
-        if !Path::new("/proc").join(owner.to_string()).exists() {
+        if owner(&name).is_some_and(&whose) {
             remove(&name);
         }
     }
 }
 
 fn pids(name: &str) -> Vec<u32> {
-    let output = check(command(&["ip", "netns", "pids", name])).unwrap_or_default();
+    let output = check_always(command(&["ip", "netns", "pids", name])).unwrap_or_default();
     output.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
@@ -204,5 +212,5 @@ fn remove(name: &str) {
     for pid in pids(name) {
         let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
     }
-    let _ = check(command(&["ip", "netns", "del", name]));
+    let _ = check_always(command(&["ip", "netns", "del", name]));
 }

@@ -1,6 +1,6 @@
 //! The daemon under test.
 
-use crate::{Error, Namespace, Process, wait_until};
+use crate::{Error, Namespace, Process, folder, wait_until};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -37,10 +37,7 @@ impl Nigh {
         name: &str,
         sections: &str,
     ) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("nigh-node-")
-            .tempdir()
-            .map_err(|error| Error::new("making a folder for nigh", error))?;
+        let folder = folder::new()?;
         let process = launch(namespace, binary, name, sections, folder.path())?;
         let mut nigh = Self { process, folder };
         nigh.wait()?;

@@ -3,13 +3,14 @@
 //! Output is read by threads while the program runs, so that a full pipe never blocks it and what
 //! it has written so far can be looked at.
 
-use crate::Error;
+use crate::{Error, closing::permit};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use std::{
     io::Read,
+    os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex},
     thread::JoinHandle,
@@ -53,8 +54,16 @@ impl Process {
     /// # Errors
     ///
     /// When the program cannot be started.
-    pub fn start(mut command: Command) -> Result<Self, Error> {
+    pub fn start(command: Command) -> Result<Self, Error> {
+        let _permit = permit(&command_line(&command))?;
+        Self::start_always(command)
+    }
+
+    /// Starts a program even when the testbed is closed.
+    fn start_always(mut command: Command) -> Result<Self, Error> {
         let line = command_line(&command);
+        // A group of its own: Ctrl-C in the terminal is for us alone.
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| Error::new(&line, error))?;
         let (mut readers, stdout, stderr) = (Vec::new(), Arc::default(), Arc::default());
@@ -152,7 +161,17 @@ pub fn run(command: Command, limit: Duration) -> Result<Finished, Error> {
 /// Also when the exit code is not 0; the error then carries all output.
 pub fn check(command: Command) -> Result<String, Error> {
     let line = command_line(&command);
-    let finished = run(command, Duration::from_secs(30))?;
+    succeed(line, Process::start(command)?)
+}
+
+/// Does what [`check`] does even when the testbed is closed.
+pub(crate) fn check_always(command: Command) -> Result<String, Error> {
+    let line = command_line(&command);
+    succeed(line, Process::start_always(command)?)
+}
+
+fn succeed(line: String, process: Process) -> Result<String, Error> {
+    let finished = process.finish(Duration::from_secs(30))?;
     if finished.success() {
         return Ok(finished.stdout);
     }

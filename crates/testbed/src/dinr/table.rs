@@ -13,7 +13,7 @@
 //! ```
 
 /// One route as a router knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The prefix, such as `50.0.0.0/8`.
     pub prefix: String,
@@ -23,6 +23,8 @@ pub struct Route {
     pub next_hop: String,
     /// The AS path, such as `4 12`; empty for the AS's own network.
     pub path: String,
+    /// Where the route came from at first: `i` (IGP), `e` (EGP) or `?` (RFC 4271 section 4.3).
+    pub origin: char,
     /// LOCAL_PREF, if it was learned over BGP.
     pub local_pref: Option<u32>,
 }
@@ -39,6 +41,12 @@ pub(crate) fn parse(answer: &str) -> Vec<Route> {
                 path.trim().clone_into(&mut route.path);
             } else if let Some(hop) = attribute.strip_prefix("via ") {
                 hop.split(' ').next().unwrap_or_default().clone_into(&mut route.next_hop);
+            } else if let Some(origin) = attribute.strip_prefix("BGP.origin:") {
+                route.origin = match origin.trim() {
+                    "IGP" => 'i',
+                    "EGP" => 'e',
+                    _ => '?',
+                };
             } else if let Some(preference) = attribute.strip_prefix("BGP.local_pref:") {
                 route.local_pref = preference.trim().parse().ok();
             }
@@ -47,7 +55,14 @@ pub(crate) fn parse(answer: &str) -> Vec<Route> {
                 name.clone_into(&mut prefix);
             }
             let best = after.split_once(']').is_some_and(|(_, rest)| rest.trim().starts_with('*'));
-            routes.push(Route { prefix: prefix.clone(), best, ..Route::default() });
+            routes.push(Route {
+                prefix: prefix.clone(),
+                best,
+                next_hop: String::new(),
+                path: String::new(),
+                origin: 'i',
+                local_pref: None,
+            });
         }
     }
     routes
@@ -78,6 +93,7 @@ mod tests {
                 best: true,
                 next_hop: "172.16.0.2".into(),
                 path: "2 4 12".into(),
+                origin: 'i',
                 local_pref: Some(100),
             }
         );
