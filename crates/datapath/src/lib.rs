@@ -1,1 +1,3 @@
 //! eBPF programs, typed maps, attach guards and packet sockets; the unsafe lives here.
+
+pub mod blast;

@@ -28,8 +28,8 @@ fn is_documentation_v6(v6: Ipv6Addr) -> bool {
 }
 
 /// Whether an address is one that no honest packet has as its source: unspecified, loopback,
-/// multicast, broadcast, "this network" and the reserved class E; for IPv6 also a mapped IPv4
-/// address.
+/// multicast, broadcast, "this network" and the reserved class E; for IPv6 also what begins with 32
+/// zero bits (IPv4-compatible and IPv4-mapped addresses: RFC 4291, section 2.5.5).
 ///
 /// A directed broadcast cannot be told from the address alone.
 pub fn is_bogon_source(address: IpAddr) -> bool {
@@ -38,12 +38,7 @@ pub fn is_bogon_source(address: IpAddr) -> bool {
             // RFC 1122, section 3.2.1.3: 0/8 and 127/8; 224/4 and 240/4 up to the broadcast.
             v4.octets()[0] == 0 || v4.is_loopback() || v4 >= Ipv4Addr::new(224, 0, 0, 0)
         }
-        IpAddr::V6(v6) => {
-            v6.is_unspecified()
-                || v6.is_loopback()
-                || v6.is_multicast()
-                || v6.to_ipv4_mapped().is_some()
-        }
+        IpAddr::V6(v6) => v6.is_multicast() || v6.segments()[..2] == [0, 0],
     }
 }
 
@@ -72,9 +67,11 @@ mod tests {
     #[test]
     fn bogon_sources_at_their_edges() {
         let bogons = "0.0.0.0 0.255.255.255 127.0.0.0 127.255.255.255 224.0.0.0 239.255.255.255 \
-             240.0.0.0 255.255.255.255 :: ::1 ff00:: ff02::1 ::ffff:10.0.0.1";
+             240.0.0.0 255.255.255.255 :: ::1 ff00:: ff02::1 ::ffff:10.0.0.1 ::192.0.2.1 \
+             0:0:ffff::1";
         let honest = "1.0.0.0 126.255.255.255 128.0.0.0 223.255.255.255 10.0.0.1 192.0.2.1 \
-             2001:db8::1 fe80::1 fd00::1 feff::1";
+             2001:db8::1 fe80::1 fd00::1 feff::1 0:1:: \
+             64:ff9b::c000:201";
         for text in bogons.split_whitespace() {
             assert!(is_bogon_source(text.parse().unwrap()), "{text}");
         }

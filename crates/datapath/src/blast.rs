@@ -1,0 +1,511 @@
+//! The in-kernel sender and receiver of `nigh blast`: `bpf/blast.bpf.c` from Rust.
+//!
+//! A [`Sender`] for each thread makes frames and sends them out of an interface. A [`Receiver`] is
+//! attached to the same interface and counts what comes back. [`Transmissions`] says how many of the
+//! frames the driver took. All of them act in the network namespace of the calling thread.
+//!
+//! The kernel sends live frames through the driver's XDP transmit function. A veth has one only
+//! while its peer has an XDP program or GRO: see [`PassGuard`].
+
+use std::{
+    io, mem,
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+};
+
+use libbpf_rs::{
+    Link, MapCore, MapFlags, OpenObject, libbpf_sys,
+    skel::{OpenSkel, SkelBuilder},
+};
+use wire::{IpProtocol, checksum::Sum};
+
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
+#[allow(clippy::multiple_unsafe_ops_per_block, dead_code)]
+mod skel {
+    include!(concat!(env!("OUT_DIR"), "/blast.skel.rs"));
+}
+use skel::{BlastSkel, BlastSkelBuilder, OpenBlastSkel, types};
+
+/// Bytes of the probe behind the ICMP header: magic, nonce, time of sending.
+pub const PROBE: usize = 16;
+/// Bytes of the ICMP header.
+const ICMP: usize = 8;
+/// The sum is over a range of the head, whose size the ABI header gives.
+const HEAD: usize = 88;
+/// As in `bpf/abi/blast.h`.
+const SECONDS: usize = 3600;
+/// Most threads that can send.
+pub const MAX_STREAMS: u32 = 64;
+/// Most frames of a run: a bit of memory for each.
+pub const MAX_TOTAL: u32 = 1 << 30;
+/// Frames that the kernel makes before it sends them; fewer than a veth's ring of 256 holds.
+const BATCH: u32 = 64;
+
+const _: () = assert!(mem::size_of::<types::blast_plan>() == HEAD + 40);
+const _: () = assert!(mem::size_of::<types::blast_tally>() == 56);
+
+/// Live frames cannot be sent or received.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The frame is none that the program can send.
+    #[error("the in-kernel engine cannot send this frame: {0}")]
+    Frame(&'static str),
+    /// The program was not loaded.
+    #[error(
+        "loading bpf/blast.bpf.c: {0:#}; it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON \
+         (be root) and Linux 5.18 or later"
+    )]
+    Load(#[source] libbpf_rs::Error),
+    /// The receiving program was not attached.
+    #[error(
+        "attaching to interface {interface} in native mode: {source}; the in-kernel engine needs \
+         a driver with native XDP (so not `lo`) and no other program on the interface"
+    )]
+    Attach {
+        /// Index of the interface.
+        interface: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel did not run the sending program.
+    #[error("sending live frames out of interface {interface}: {source}")]
+    Send {
+        /// Index of the interface.
+        interface: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Counters could not be read.
+    #[error("reading the counters of the in-kernel engine: {0:#}")]
+    Read(#[source] libbpf_rs::Error),
+    /// The thread's network namespace could not be named.
+    #[error("reading /proc/thread-self/ns/net: {0}")]
+    Namespace(#[source] io::Error),
+}
+
+/// What a run sends. Frame `n` has identifier and sequence `base + n`, as one 32-bit number.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The frame, without check sequence: an echo request whose payload begins with a probe; its
+    /// first 8 bytes are fixed, the other 8 are written at sending.
+    pub frame: Vec<u8>,
+    /// Where the ICMP header begins, in bytes.
+    pub icmp: usize,
+    /// Whether the frame is IPv6.
+    pub ipv6: bool,
+    /// Identifier and sequence of frame 0, as one number.
+    pub base: u32,
+    /// Frames of the run, at most [`MAX_TOTAL`].
+    pub total: u32,
+    /// Frames of each thread that sends; the last thread may send more.
+    pub per_stream: u32,
+    /// Only every `stamp_every`-th frame reads the clock; a power of two.
+    pub stamp_every: u32,
+}
+
+impl Request {
+    /// What the programs are told, for the thread whose frames begin with index `first`.
+    fn plan(&self, first: u32) -> Result<types::blast_plan, LiveError> {
+        let head_len = self.icmp + ICMP + PROBE;
+        let ip = if self.ipv6 { 40 } else { 20 };
+        let problem = if self.frame.len() < head_len {
+            Some("it is too short for a probe")
+        } else if head_len > HEAD || self.icmp < 14 + ip {
+            Some("its headers have an unusual length")
+        } else if !head_len.is_multiple_of(2) {
+            Some("its headers have an odd length")
+        } else if self.total == 0 || self.total > MAX_TOTAL || self.per_stream == 0 {
+            Some("a run has 1 to 2^30 frames")
+        } else if !self.stamp_every.is_power_of_two() {
+            Some("the clock is read every 2^n frames")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(LiveError::Frame(problem));
+        }
+        let mut head = [0; HEAD];
+        head[..head_len].copy_from_slice(&self.frame[..head_len]);
+        let icmp = &mut head[self.icmp..head_len];
+        let reply_type = if self.ipv6 { 129 } else { 0 };
+        let mut sum = |kind| {
+            icmp[0] = kind;
+            icmp[2..8].fill(0);
+            icmp[16..24].fill(0);
+            let sum = if self.ipv6 {
+                let length = (self.frame.len() - self.icmp) as u32;
+                Sum::default()
+                    .bytes(&self.frame[self.icmp - 32..self.icmp])
+                    .bytes(&length.to_be_bytes())
+                    .word(u16::from(IpProtocol::ICMPV6.0))
+            } else {
+                Sum::default()
+            };
+            let sum = sum.bytes(icmp).bytes(&self.frame[head_len..]).fold();
+            // A sum of words in another byte order is the sum in that order (RFC 1071, 2 (B)).
+            u16::from_ne_bytes(sum.to_be_bytes())
+        };
+        let reply_sum = sum(reply_type);
+        let request_sum = sum(self.frame[self.icmp]);
+        Ok(types::blast_plan {
+            head,
+            head_len: head_len as u32,
+            icmp: self.icmp as u32,
+            frame_len: self.frame.len() as u32,
+            base: self.base,
+            total: self.total,
+            first,
+            per_stream: self.per_stream,
+            stamp_mask: self.stamp_every - 1,
+            ipv6: self.ipv6.into(),
+            request_sum,
+            reply_sum,
+        })
+    }
+}
+
+/// Which of the programs an object is opened for.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Send,
+    Receive,
+    Transmissions,
+    Pass,
+}
+
+/// Opens the object with one program switched on.
+fn open(role: Role) -> Result<OpenBlastSkel<'static>, LiveError> {
+    // The skeleton borrows this cell for as long as it lives. The cell is one pointer and is not
+    // given back; what it points to is freed when the skeleton is dropped.
+    let cell: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+    let mut open = BlastSkelBuilder::default().open(cell).map_err(LiveError::Load)?;
+    open.progs.blast_send.set_autoload(role == Role::Send);
+    open.progs.blast_receive.set_autoload(role == Role::Receive);
+    open.progs.blast_transmit.set_autoload(role == Role::Transmissions);
+    open.progs.blast_pass.set_autoload(role == Role::Pass);
+    Ok(open)
+}
+
+/// An XDP program on an interface in native mode, for as long as this lives.
+fn attach_native(program: BorrowedFd<'_>, interface: u32) -> Result<OwnedFd, LiveError> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: mem::size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        flags: libbpf_sys::XDP_FLAGS_DRV_MODE,
+        ..Default::default()
+    };
+    // SAFETY: the descriptor is open and the options live until the call returns.
+    let link = unsafe {
+        libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            interface as i32,
+            libbpf_sys::BPF_XDP,
+            &options,
+        )
+    };
+    if link < 0 {
+        return Err(LiveError::Attach { interface, source: io::Error::from_raw_os_error(-link) });
+    }
+    // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+/// Makes frames and sends them; one for each thread.
+pub struct Sender {
+    skel: BlastSkel<'static>,
+    frame: Vec<u8>,
+    interface: u32,
+}
+
+impl Sender {
+    /// Loads the program that sends the frames from index `first` on. `start` is the time, as
+    /// [`monotonic_now`] gives it, at which second 0 of the run begins.
+    ///
+    /// # Errors
+    /// When the frame is none that the program can send, or the kernel refuses the program.
+    pub fn load(
+        interface: u32,
+        request: &Request,
+        first: u32,
+        start: u64,
+    ) -> Result<Self, LiveError> {
+        let plan = request.plan(first)?;
+        let mut open = open(Role::Send)?;
+        if let Some(data) = &mut open.maps.rodata_data {
+            data.plan = plan;
+        }
+        if let Some(data) = &mut open.maps.bss_data {
+            data.sent.start = start;
+        }
+        let skel = open.load().map_err(LiveError::Load)?;
+        Ok(Self { skel, frame: request.frame.clone(), interface })
+    }
+
+    /// Makes `frames` frames and gives them to the driver; returns when it has them.
+    ///
+    /// How many the driver took, [`Transmissions`] says.
+    ///
+    /// # Errors
+    /// When the kernel does not run the program.
+    pub fn send(&self, frames: u32) -> Result<(), LiveError> {
+        if frames == 0 {
+            return Ok(());
+        }
+        let mut context = libbpf_sys::xdp_md {
+            data_end: self.frame.len() as u32,
+            ingress_ifindex: self.interface,
+            ..Default::default()
+        };
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: mem::size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+            data_in: self.frame.as_ptr().cast(),
+            data_size_in: self.frame.len() as u32,
+            ctx_in: (&raw mut context).cast(),
+            ctx_size_in: mem::size_of::<libbpf_sys::xdp_md>() as u32,
+            repeat: frames as i32,
+            flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+            batch_size: BATCH.min(frames),
+            ..Default::default()
+        };
+        let program = self.skel.progs.blast_send.as_fd().as_raw_fd();
+        // SAFETY: frame and context live until the call returns and have the lengths given.
+        let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &mut options) };
+        if result < 0 {
+            let source = io::Error::from_raw_os_error(-result);
+            return Err(LiveError::Send { interface: self.interface, source });
+        }
+        Ok(())
+    }
+
+    /// Frames made so far.
+    pub fn made(&self) -> u64 {
+        self.skel.maps.bss_data.as_ref().map_or(0, |data| data.sent.next)
+    }
+
+    /// Frames made in each second of the run; those after the first hour are in the last one.
+    pub fn by_second(&self) -> Vec<u64> {
+        trimmed(self.skel.maps.bss_data.as_ref().map_or(&[][..], |data| &data.sent.by_second))
+    }
+}
+
+fn trimmed(seconds: &[u64]) -> Vec<u64> {
+    let used = seconds.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+    seconds[..used].to_vec()
+}
+
+/// Counts replies; attached to the interface for as long as it lives.
+pub struct Receiver {
+    skel: BlastSkel<'static>,
+    _link: OwnedFd,
+}
+
+/// What was received so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests for which an undamaged reply came.
+    pub received: u64,
+    /// Replies beyond the first to a request.
+    pub duplicated: u64,
+    /// Received replies to a request older than one whose reply was received before (RFC 4737).
+    pub reordered: u64,
+    /// Replies with a wrong length, checksum or payload.
+    pub corrupt: u64,
+    /// Round-trip times: how many, and the sum, in nanoseconds.
+    pub rtt_sum: u64,
+    /// The shortest, in nanoseconds; 0 if there is none.
+    pub rtt_min: u64,
+    /// The longest, in nanoseconds.
+    pub rtt_max: u64,
+    /// Round-trip times in nanoseconds, rounded by up to 1.6 %, and how often they occurred.
+    pub rtt: Vec<(u64, u64)>,
+    /// Received replies by the second in which the request was made.
+    pub by_second: Vec<u64>,
+}
+
+impl Receiver {
+    /// Attaches to an interface in native mode. `start` as in [`Sender::load`].
+    ///
+    /// # Errors
+    /// When the frame is none that the program can send, or the kernel refuses the program.
+    pub fn attach(interface: u32, request: &Request, start: u64) -> Result<Self, LiveError> {
+        let plan = request.plan(0)?;
+        let mut open = open(Role::Receive)?;
+        if let Some(data) = &mut open.maps.rodata_data {
+            data.plan = plan;
+        }
+        if let Some(data) = &mut open.maps.bss_data {
+            data.start = start;
+        }
+        open.maps.seen.set_max_entries(request.total.div_ceil(64)).map_err(LiveError::Load)?;
+        let skel = open.load().map_err(LiveError::Load)?;
+        let link = attach_native(skel.progs.blast_receive.as_fd(), interface)?;
+        Ok(Self { skel, _link: link })
+    }
+
+    /// What was received so far.
+    ///
+    /// # Errors
+    /// When the kernel does not give the counters.
+    pub fn tally(&self) -> Result<Tally, LiveError> {
+        let mut out = Tally::default();
+        for [received, duplicated, reordered, corrupt, sum, min, max] in
+            per_cpu::<7>(&self.skel.maps.tally, 0)?
+        {
+            out.received += received;
+            out.duplicated += duplicated;
+            out.reordered += reordered;
+            out.corrupt += corrupt;
+            out.rtt_sum += sum;
+            out.rtt_max = out.rtt_max.max(max);
+            if min > 0 && (out.rtt_min == 0 || min < out.rtt_min) {
+                out.rtt_min = min;
+            }
+        }
+        let mut buckets = vec![0; BUCKETS];
+        for cpu in per_cpu::<BUCKETS>(&self.skel.maps.histogram, 0)? {
+            for (bucket, count) in buckets.iter_mut().zip(cpu) {
+                *bucket += count;
+            }
+        }
+        out.rtt = (0..).map(bucket_middle).zip(buckets).filter(|&(_, count)| count > 0).collect();
+        let mut seconds = Vec::new();
+        // Replies to requests of one second come with those of the next at the latest, unless
+        // nothing came for a whole second: all seconds must be read.
+        for second in 0..SECONDS as u32 {
+            let cpus = per_cpu::<1>(&self.skel.maps.by_second, second)?;
+            seconds.push(cpus.iter().map(|[count]| count).sum());
+        }
+        out.by_second = trimmed(&seconds);
+        Ok(out)
+    }
+
+    /// Requests answered so far, without the rest of [`Receiver::tally`].
+    ///
+    /// # Errors
+    /// When the kernel does not give the counters.
+    pub fn received(&self) -> Result<u64, LiveError> {
+        Ok(per_cpu::<7>(&self.skel.maps.tally, 0)?.iter().map(|counts| counts[0]).sum())
+    }
+}
+
+/// As in `bpf/abi/blast.h`.
+const BUCKETS: usize = 2048;
+
+/// The middle of a bucket of round-trip times: the inverse of `record_rtt` in `bpf/blast.bpf.c`.
+fn bucket_middle(bucket: u64) -> u64 {
+    if bucket < 64 {
+        return bucket;
+    }
+    let power = (bucket - 64) / 32 + 6;
+    if power > 63 {
+        return u64::MAX;
+    }
+    let width = 1 << (power - 5);
+    (1 << power) + (bucket % 32) * width + width / 2
+}
+
+/// The 64-bit numbers of a value on each CPU.
+fn per_cpu<const N: usize>(map: &impl MapCore, key: u32) -> Result<Vec<[u64; N]>, LiveError> {
+    let cpus = map
+        .lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)
+        .map_err(LiveError::Read)?
+        .unwrap_or_default();
+    let numbers = |bytes: Vec<u8>| {
+        let mut out = [0; N];
+        for (number, bytes) in out.iter_mut().zip(bytes.chunks_exact(8)) {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            *number = u64::from_ne_bytes(word);
+        }
+        out
+    };
+    Ok(cpus.into_iter().map(numbers).collect())
+}
+
+/// Counts the live frames that the driver of an interface took and refused.
+pub struct Transmissions {
+    skel: BlastSkel<'static>,
+    _link: Link,
+}
+
+impl Transmissions {
+    /// Counts from now on, for as long as the value lives.
+    ///
+    /// # Errors
+    /// When the kernel refuses the program, for instance as it was built without tracepoints.
+    pub fn watch(interface: u32) -> Result<Self, LiveError> {
+        let namespace =
+            std::fs::metadata("/proc/thread-self/ns/net").map_err(LiveError::Namespace)?.ino();
+        let mut open = open(Role::Transmissions)?;
+        if let Some(data) = &mut open.maps.rodata_data {
+            data.watched_interface = interface;
+            data.watched_namespace = namespace as u32; // The kernel has it as 32 bits.
+        }
+        let skel = open.load().map_err(LiveError::Load)?;
+        let link = skel.progs.blast_transmit.attach_trace().map_err(LiveError::Load)?;
+        Ok(Self { skel, _link: link })
+    }
+
+    /// Frames that the driver took, and frames that it refused because its ring was full.
+    pub fn counts(&self) -> (u64, u64) {
+        let data = self.skel.maps.bss_data.as_ref();
+        data.map_or((0, 0), |data| (data.transmitted.taken, data.transmitted.refused))
+    }
+}
+
+/// Holds a program on an interface that lets everything through, so that live frames reach the
+/// kernel behind it: a veth takes them only while its peer has a program.
+pub struct PassGuard {
+    _skel: BlastSkel<'static>,
+    _link: OwnedFd,
+}
+
+impl PassGuard {
+    /// Attaches in native mode.
+    ///
+    /// # Errors
+    /// When the kernel refuses the program, or the driver has no native XDP.
+    pub fn attach(interface: u32) -> Result<Self, LiveError> {
+        let skel = open(Role::Pass)?.load().map_err(LiveError::Load)?;
+        let link = attach_native(skel.progs.blast_pass.as_fd(), interface)?;
+        Ok(Self { _skel: skel, _link: link })
+    }
+}
+
+/// The clock of the programs: nanoseconds since the machine started (CLOCK_MONOTONIC).
+pub fn monotonic_now() -> u64 {
+    let now = nix::time::ClockId::CLOCK_MONOTONIC.now().unwrap_or_else(|_| {
+        // CLOCK_MONOTONIC is always there and the pointer is good: POSIX names no other error.
+        unreachable!("CLOCK_MONOTONIC cannot fail")
+    });
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `record_rtt` of `bpf/blast.bpf.c`.
+    fn bucket(rtt: u64) -> u64 {
+        if rtt < 64 {
+            return rtt;
+        }
+        let bit = u64::from(rtt.ilog2());
+        64 + (bit - 6) * 32 + ((rtt >> (bit - 5)) & 31)
+    }
+
+    #[test]
+    fn buckets_are_exact_to_1_6_percent() {
+        for shift in 0..64 {
+            for low in [0, 1, 3, 7] {
+                let rtt = (1u64 << shift) | (low << shift >> 3);
+                let middle = bucket_middle(bucket(rtt)) as f64;
+                let error = (middle - rtt as f64).abs() / rtt as f64;
+                assert!(error <= 0.016, "{rtt}: {middle}");
+            }
+        }
+        assert!(bucket(u64::MAX) < BUCKETS as u64);
+    }
+}
