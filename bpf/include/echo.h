@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The echo responder: a request becomes its reply in place and leaves where it came in.
+ *
+ *   frame -> parse_link -> IPv4 or IPv6 header -> row of the destination address
+ *            |                                    |  none: row "other", to the kernel
+ *            v                                    v
+ *            to the kernel              received + 1, then exactly one of
+ *                                       passed, answered, drop[reason]
+ *
+ * What is judged is only an ICMP message in an unfragmented packet without options or extension
+ * headers; all else for our addresses is the kernel's. The order of the rules is the order of the
+ * functions below, and of enum echo_drop.
+ *
+ * The reply keeps the request's type of service or traffic class and flow label, as Linux does
+ * (RFC 1122 section 3.2.2.6 asks for the former; the latter keeps both ways of an anycast flow on one
+ * path, RFC 7690), its identification and don't-fragment bit (unique because the request's was, RFC
+ * 6864 section 4) and its length. TTL or hop limit is 64.
+ *
+ * There is no helper call in the way of an ordinary request: measured, a map lookup costs as much as
+ * all the rest, a clock reading twice that. Configuration is a pair of structs in memory shared with
+ * user space, which writes the idle one and then says that it is active; a frame sees one of them
+ * throughout. Time is the jiffy counter.
+ */
+#ifndef NIGH_ECHO_H
+#define NIGH_ECHO_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "../abi/echo.h"
+#include "parse.h"
+#include "checksum.h"
+#include "limit.h"
+
+#ifndef AF_INET
+#define AF_INET 2
+#define AF_INET6 10
+#endif
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ECHO_ROWS);
+	__type(key, __u32);
+	__type(value, struct echo_row);
+} echo_ledger SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct echo_latency);
+} echo_latency SEC(".maps");
+
+/* Packets by source prefix: estimates from the samples. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct echo_source);
+	__type(value, __u64);
+} echo_top SEC(".maps");
+
+/* Value 1: sources whose longest match this is are refused. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 131072);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct echo_list_key);
+	__type(value, __u32);
+} echo_lists SEC(".maps");
+
+struct echo_config echo_configs[2];
+__u32 echo_active; /* 0 or ECHO_CONFIG_SIZE: where the configuration in force begins */
+
+__u64 echo_buckets[2][LIMIT_CELLS] SEC(".bss.buckets");
+__u64 echo_node_bucket SEC(".bss.buckets");
+
+const volatile struct limit_secret echo_secret = {};
+const volatile __u64 echo_tick = 4000000 * 64; /* one jiffy in units of the limiter */
+
+/* So that these are in the BTF. */
+const volatile enum echo_drop echo_btf_drop = 0;
+const volatile enum echo_rows echo_btf_rows = 0;
+const volatile enum echo_flag echo_btf_flag = ECHO_VERIFY;
+
+/* What the rules learn about a frame on its way. */
+struct echo_frame {
+	struct xdp_md *ctx;
+	void *data, *end;
+	void *l3;
+	__u32 offset; /* of l3 in the frame */
+	const struct echo_config *config;
+	struct echo_row *row;
+	__u64 since; /* the clock when a sample began, else 0 */
+};
+
+static __always_inline const struct echo_config *echo_config(void)
+{
+	__u32 at = *(volatile __u32 *)&echo_active & ECHO_CONFIG_SIZE;
+
+	return (const struct echo_config *)((__u8 *)echo_configs + at);
+}
+
+static __always_inline struct echo_row *echo_row(__u32 index)
+{
+	return bpf_map_lookup_elem(&echo_ledger, &index);
+}
+
+static __always_inline __u32 echo_find4(const struct echo_config *config, __be32 address)
+{
+	const struct echo_slot4 *slot =
+		&config->slot4[(__u8)((address * config->hash4) >> 56)];
+
+	return slot->address == address ? slot->row : ECHO_ROW_OTHER;
+}
+
+static __always_inline __u32 echo_find6(const struct echo_config *config, __u64 high, __u64 low)
+{
+	__u64 hash = (high ^ config->hash6[0]) * config->hash6[1];
+	const struct echo_slot6 *slot;
+
+	hash = (hash ^ (hash >> 32) ^ low) * config->hash6[1];
+	slot = &config->slot6[(__u8)(hash >> 56)];
+	return slot->address[0] == high && slot->address[1] == low ? slot->row : ECHO_ROW_OTHER;
+}
+
+/* Counts a frame of row `index` that the responder has no say in, and hands it to the kernel. */
+static __always_inline int echo_pass(__u32 index)
+{
+	struct echo_row *row = echo_row(index);
+
+	if (row) {
+		row->received++;
+		row->passed++;
+	}
+	return XDP_PASS;
+}
+
+/* The bucket of a latency: as it is up to 8 ns, then four to each power of two. */
+static __always_inline __u32 latency_bucket(__u64 ns)
+{
+	__u32 log = 0, value = ns > 0x7fffffff ? 0x7fffffff : ns;
+
+	if (value < 8)
+		return value;
+	if (value >> 16)
+		log += 16;
+	if (value >> (log + 8))
+		log += 8;
+	if (value >> (log + 4))
+		log += 4;
+	if (value >> (log + 2))
+		log += 2;
+	if (value >> (log + 1))
+		log += 1;
+	return 4 * (log - 1) + ((value >> (log - 2)) & 3);
+}
+
+/* At most once a jiffy, address and CPU: whose packets these are, weighted with those not looked at. */
+static __noinline __u64 echo_sample(struct echo_row *row, __u64 tick, __u64 high, __u64 low,
+				    __u32 family)
+{
+	struct echo_source source = { .family = family };
+	__u64 weight, *packets;
+
+	if (!row)
+		return 0;
+	weight = row->received - row->sampled_received;
+	row->sampled_received = row->received;
+	row->sampled_tick = tick;
+	__builtin_memcpy(source.address, &high, 8);
+	__builtin_memcpy(source.address + 8, &low, 8);
+	packets = bpf_map_lookup_elem(&echo_top, &source);
+	if (packets)
+		__sync_fetch_and_add(packets, weight);
+	else
+		bpf_map_update_elem(&echo_top, &source, &weight, BPF_ANY);
+	return bpf_ktime_get_ns();
+}
+
+static __noinline int echo_sampled(__u64 since)
+{
+	__u64 ns = bpf_ktime_get_ns() - since;
+	__u32 zero = 0, bucket = latency_bucket(ns);
+	struct echo_latency *latency = bpf_map_lookup_elem(&echo_latency, &zero);
+
+	if (latency && bucket < ECHO_BUCKETS)
+		latency->bucket[bucket]++;
+	return 0;
+}
+
+/* Is this source refused by the allow and deny lists? */
+static __noinline int echo_denied(const struct echo_config *config, __u64 high, __u64 low,
+				  __u32 family)
+{
+	struct echo_list_key key = { .prefixlen = family == 6 ? 160 : 64 };
+	__u32 *refused;
+
+	key.set = config->generation * 2 + (family == 6);
+	__builtin_memcpy(key.address, &high, 8);
+	__builtin_memcpy(key.address + 8, &low, 8);
+	refused = bpf_map_lookup_elem(&echo_lists, &key);
+	return refused ? *refused : !!(config->flags & ECHO_REFUSE_UNLISTED);
+}
+
+/*
+ * The answer's way by the kernel's routing table. XDP_TX or XDP_REDIRECT with the MACs written, or
+ * XDP_PASS where the kernel must say (no neighbour yet, no route, too long for the way out, or a
+ * tagged frame, whose way out may be a VLAN device that only the kernel can put a tag on for).
+ */
+static __always_inline int echo_route(struct echo_frame *f, __u32 family)
+{
+	struct bpf_fib_lookup fib = {};
+
+	if (f->offset != ETHERNET_HEADER)
+		return XDP_PASS;
+	fib.ifindex = f->ctx->ingress_ifindex;
+	if (family == 6) {
+		fib.family = AF_INET6;
+		__builtin_memcpy(fib.ipv6_src, f->l3 + 24, 16);
+		__builtin_memcpy(fib.ipv6_dst, f->l3 + 8, 16);
+	} else {
+		fib.family = AF_INET;
+		fib.ipv4_src = LOAD32(f->l3, 16);
+		fib.ipv4_dst = LOAD32(f->l3, 12);
+		fib.tot_len = __builtin_bswap16(LOAD16(f->l3, 2));
+	}
+	if (bpf_fib_lookup(f->ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+		return XDP_PASS;
+	__builtin_memcpy(f->data, fib.dmac, 6);
+	__builtin_memcpy(f->data + 6, fib.smac, 6);
+	if (fib.ifindex == f->ctx->ingress_ifindex)
+		return XDP_TX;
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+static __always_inline void echo_swap_macs(void *data)
+{
+	__u64 first = LOAD64(data, 0);
+	__u32 second = LOAD32(data, 8);
+
+	STORE64(data, 0, (first >> 48) | ((__u64)second << 16) | (first << 48));
+	STORE32(data, 8, (__u32)(first >> 16));
+}
+
+static __always_inline int echo_limited(struct echo_frame *f, __u64 now, __u64 hash0, __u64 hash1)
+{
+	if (f->config->flags & ECHO_SOURCE_RATE &&
+	    !limit_take_either(echo_buckets, hash0, hash1, now, f->config->source)) {
+		f->row->drop[ECHO_SOURCE_LIMIT]++;
+		return 1;
+	}
+	if (unlikely(f->config->flags & ECHO_NODE_RATE) &&
+	    !limit_take(&echo_node_bucket, *(volatile __u64 *)&echo_node_bucket, now,
+			&f->config->node)) {
+		f->row->drop[ECHO_NODE_LIMIT]++;
+		return 1;
+	}
+	return 0;
+}
+
+#define DROP(reason)                                                                               \
+	do {                                                                                       \
+		f->row->drop[reason]++;                                                            \
+		return XDP_DROP;                                                                   \
+	} while (0)
+
+#define PASS()                                                                                     \
+	do {                                                                                       \
+		f->row->passed++;                                                                  \
+		return XDP_PASS;                                                                   \
+	} while (0)
+
+/* Bits of the first eight bytes of an IPv4 header as a little-endian word. */
+#define IPV4_PLAIN_MASK 0xff3f0000000000ffULL /* version, header length; more fragments, offset */
+#define IPV4_PLAIN_BITS 0x0000000000000045ULL
+
+/* The fragment bits (RFC 791): more fragments, or an offset. */
+#define IPV4_FRAGMENT_MASK 0xff3f000000000000ULL
+
+/* All but the first rows of the ledger: the rules for an IPv4 packet to one of our addresses. */
+static __always_inline int echo_judge4(struct echo_frame *f, int probe)
+{
+	const struct echo_config *config = f->config;
+	void *icmp = f->l3 + IPV4_HEADER, *last;
+	__u64 word0 = LOAD64(f->l3, 0), word1 = LOAD64(f->l3, 8), macs, rest = 0, now;
+	__u32 source = LOAD32(f->l3, 12), target = LOAD32(f->l3, 16);
+	__u32 total = __builtin_bswap16(LOAD16(f->l3, 2)), length, ttl, check, type;
+	__u32 flags = config->flags;
+
+	if ((__u8)(word1 >> 8) != PROTOCOL_ICMP)
+		PASS();
+	if (unlikely((word0 & IPV4_PLAIN_MASK) != IPV4_PLAIN_BITS)) {
+		if (word0 & IPV4_FRAGMENT_MASK) {
+			if (flags & ECHO_DROP_FRAGMENTS)
+				DROP(ECHO_FRAGMENT);
+			PASS();
+		}
+		if ((word0 & 0xf) < 5)
+			DROP(ECHO_BAD_LENGTH);
+		PASS();
+	}
+	/* Also below the minimum: it wraps. */
+	length = total - IPV4_HEADER;
+	if (length - ICMP_HEADER > CSUM_LONGEST - ICMP_HEADER)
+		DROP(ECHO_BAD_LENGTH);
+	last = icmp + length - ICMP_HEADER;
+	if (icmp + ICMP_HEADER > f->end || last + ICMP_HEADER > f->end)
+		DROP(ECHO_BAD_LENGTH);
+	type = LOAD32(icmp, 0);
+	if ((__u8)type != 8)
+		PASS();
+	if (unlikely((__u8)(type >> 8)))
+		DROP(ECHO_BAD_CODE);
+	macs = LOAD64(f->data, 0);
+	if (unlikely(macs & 0x0001000000000001ULL))
+		DROP(ECHO_NOT_UNICAST);
+	if (!probe) {
+		if (unlikely(is_bogon4(source)) ||
+		    unlikely(echo_find4(config, source) != ECHO_ROW_OTHER))
+			DROP(ECHO_BOGON_SOURCE);
+		if (unlikely(flags & ECHO_LISTS) && echo_denied(config, source, 0, 4))
+			DROP(ECHO_DENIED);
+	}
+	check = type >> 16;
+	if (likely(flags & ECHO_VERIFY)) {
+		if (unlikely(!csum_valid(csum_halves(word0) + csum_halves(word1) + target)))
+			DROP(ECHO_BAD_CHECKSUM_IP);
+		rest = csum_message(f->ctx, icmp, last, f->end, f->offset + IPV4_HEADER, length);
+		if (unlikely(!csum_valid(rest + type)))
+			DROP(ECHO_BAD_CHECKSUM_ICMP);
+	} else if (unlikely(check == 0xfff7)) {
+		rest = csum_message(f->ctx, icmp, last, f->end, f->offset + IPV4_HEADER, length);
+	}
+	if (!probe && flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
+		__u32 prefix = source & config->mask4;
+
+		now = bpf_jiffies64() * echo_tick;
+		if (unlikely(echo_limited(
+			    f, now,
+			    limit_hash4((const struct limit_secret *)&echo_secret, 0, prefix),
+			    limit_hash4((const struct limit_secret *)&echo_secret, 1, prefix))))
+			return XDP_DROP;
+	}
+	if (unlikely(flags & ECHO_FIB)) {
+		int verdict = echo_route(f, 4);
+
+		if (verdict == XDP_PASS)
+			PASS();
+		f->row->answered++;
+		type |= verdict << 8; /* carried past the writing, where the code is 0 again */
+	} else {
+		f->row->answered++;
+		echo_swap_macs(f->data);
+		type |= XDP_TX << 8;
+	}
+
+	/*
+	 * The type's word changes from 8 to 0: one's complement addition of 8. Equation 3 of RFC 1624
+	 * makes 0 of what the addition makes 0xffff of, and is right unless the reply is all zeros.
+	 */
+	check = csum_change(check, 8, 0);
+	if (unlikely(check == 0) && !rest)
+		check = 0xffff;
+	STORE32(icmp, 0, check << 16);
+
+	/* TTL is the low byte of its word, the protocol does not change. */
+	ttl = (__u8)word1;
+	check = csum_change((__u16)(word1 >> 16), ttl, 64);
+	STORE32(f->l3, 8, check << 16 | PROTOCOL_ICMP << 8 | 64);
+	STORE64(f->l3, 12, (__u64)source << 32 | target);
+	return (__u8)(type >> 8);
+}
+
+/* The same for IPv6. */
+static __always_inline int echo_judge6(struct echo_frame *f, int probe)
+{
+	const struct echo_config *config = f->config;
+	void *icmp = f->l3 + IPV6_HEADER, *last;
+	__u64 source0 = LOAD64(f->l3, 8), source1 = LOAD64(f->l3, 16);
+	__u64 target0 = LOAD64(f->l3, 24), target1 = LOAD64(f->l3, 32), macs, rest, now;
+	__u32 length = __builtin_bswap16(LOAD16(f->l3, 4)), check, type;
+	__u32 flags = config->flags;
+	__u8 next = *(__u8 *)(f->l3 + 6);
+
+	if (next != PROTOCOL_ICMPV6) {
+		if (next == PROTOCOL_FRAGMENT && flags & ECHO_DROP_FRAGMENTS &&
+		    icmp + 8 <= f->end && *(__u8 *)icmp == PROTOCOL_ICMPV6)
+			DROP(ECHO_FRAGMENT);
+		PASS();
+	}
+	if (length - ICMP_HEADER > CSUM_LONGEST - ICMP_HEADER)
+		DROP(ECHO_BAD_LENGTH);
+	last = icmp + length - ICMP_HEADER;
+	if (icmp + ICMP_HEADER > f->end || last + ICMP_HEADER > f->end)
+		DROP(ECHO_BAD_LENGTH);
+	type = LOAD32(icmp, 0);
+	if ((__u8)type != 128)
+		PASS();
+	if (unlikely((__u8)(type >> 8)))
+		DROP(ECHO_BAD_CODE);
+	macs = LOAD64(f->data, 0);
+	if (unlikely(macs & 0x0001000000000001ULL))
+		DROP(ECHO_NOT_UNICAST);
+	if (!probe) {
+		if (unlikely(is_bogon6(source0)) ||
+		    unlikely(echo_find6(config, source0, source1) != ECHO_ROW_OTHER))
+			DROP(ECHO_BOGON_SOURCE);
+		if (unlikely(flags & ECHO_LISTS) && echo_denied(config, source0, source1, 6))
+			DROP(ECHO_DENIED);
+	}
+	check = type >> 16;
+	if (likely(flags & ECHO_VERIFY)) {
+		/* The pseudo-header of RFC 8200 section 8.1. */
+		rest = csum_halves(source0) + csum_halves(source1) + csum_halves(target0) +
+		       csum_halves(target1) + __builtin_bswap32(length) +
+		       __builtin_bswap32(PROTOCOL_ICMPV6) + type;
+		rest += csum_message(f->ctx, icmp, last, f->end, f->offset + IPV6_HEADER, length);
+		if (unlikely(!csum_valid(rest)))
+			DROP(ECHO_BAD_CHECKSUM_ICMP);
+	}
+	if (!probe && flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
+		__u64 high = source0 & config->mask6[0], low = source1 & config->mask6[1];
+
+		now = bpf_jiffies64() * echo_tick;
+		if (unlikely(echo_limited(
+			    f, now,
+			    limit_hash6((const struct limit_secret *)&echo_secret, 0, high, low),
+			    limit_hash6((const struct limit_secret *)&echo_secret, 1, high, low))))
+			return XDP_DROP;
+	}
+	if (unlikely(flags & ECHO_FIB)) {
+		int verdict = echo_route(f, 6);
+
+		if (verdict == XDP_PASS)
+			PASS();
+		f->row->answered++;
+		type |= verdict << 8;
+	} else {
+		f->row->answered++;
+		echo_swap_macs(f->data);
+		type |= XDP_TX << 8;
+	}
+	/* The type's word changes from 128 to 129; with the pseudo-header no sum is that of nothing. */
+	check = csum_change(check, 128, 129);
+	STORE32(icmp, 0, check << 16 | 129);
+	*(__u8 *)(f->l3 + 7) = 64;
+	STORE64(f->l3, 8, target0);
+	STORE64(f->l3, 16, target1);
+	STORE64(f->l3, 24, source0);
+	STORE64(f->l3, 32, source1);
+	return (__u8)(type >> 8);
+}
+
+/*
+ * A packet to one of our link addresses is the probe if it is an echo request from that address to
+ * itself with the secret identifier. It goes the way of any request, but is no stranger: bogon rules,
+ * lists and limits are not for it. All else is the kernel's, as without us.
+ */
+static __always_inline int echo_is_probe4(struct echo_frame *f)
+{
+	void *icmp = f->l3 + IPV4_HEADER;
+
+	return icmp + ICMP_HEADER <= f->end && *(__u8 *)f->l3 == 0x45 &&
+	       *(__u8 *)(f->l3 + 9) == PROTOCOL_ICMP && *(__u8 *)icmp == 8 &&
+	       LOAD16(icmp, 4) == f->config->probe_id && LOAD32(f->l3, 12) == LOAD32(f->l3, 16);
+}
+
+static __always_inline int echo_is_probe6(struct echo_frame *f)
+{
+	void *icmp = f->l3 + IPV6_HEADER;
+
+	return icmp + ICMP_HEADER <= f->end && *(__u8 *)(f->l3 + 6) == PROTOCOL_ICMPV6 &&
+	       *(__u8 *)icmp == 128 && LOAD16(icmp, 4) == f->config->probe_id &&
+	       LOAD64(f->l3, 8) == LOAD64(f->l3, 24) && LOAD64(f->l3, 16) == LOAD64(f->l3, 32);
+}
+
+static __always_inline int echo_ipv4(struct echo_frame *f)
+{
+	__u32 index;
+	__u64 tick;
+	int verdict, probe;
+
+	if (f->l3 + IPV4_HEADER > f->end || (*(__u8 *)f->l3 & 0xf0) != 0x40)
+		return echo_pass(ECHO_ROW_OTHER);
+	index = echo_find4(f->config, LOAD32(f->l3, 16));
+	if (index == ECHO_ROW_OTHER)
+		return echo_pass(ECHO_ROW_OTHER);
+	probe = index == ECHO_ROW_PROBE;
+	if (unlikely(probe) && !echo_is_probe4(f))
+		return echo_pass(ECHO_ROW_OTHER);
+	f->row = echo_row(index);
+	if (!f->row)
+		return XDP_PASS;
+	f->row->received++;
+	tick = bpf_jiffies64();
+	if (unlikely(f->row->sampled_tick != tick))
+		f->since = echo_sample(f->row, tick, LOAD32(f->l3, 12) & f->config->mask4, 0, 4);
+	verdict = echo_judge4(f, probe);
+	if (unlikely(f->since))
+		echo_sampled(f->since);
+	return verdict;
+}
+
+static __always_inline int echo_ipv6(struct echo_frame *f)
+{
+	__u32 index;
+	__u64 tick;
+	int verdict, probe;
+
+	if (f->l3 + IPV6_HEADER > f->end || (*(__u8 *)f->l3 & 0xf0) != 0x60)
+		return echo_pass(ECHO_ROW_OTHER);
+	index = echo_find6(f->config, LOAD64(f->l3, 24), LOAD64(f->l3, 32));
+	if (index == ECHO_ROW_OTHER)
+		return echo_pass(ECHO_ROW_OTHER);
+	probe = index == ECHO_ROW_PROBE;
+	if (unlikely(probe) && !echo_is_probe6(f))
+		return echo_pass(ECHO_ROW_OTHER);
+	f->row = echo_row(index);
+	if (!f->row)
+		return XDP_PASS;
+	f->row->received++;
+	tick = bpf_jiffies64();
+	if (unlikely(f->row->sampled_tick != tick))
+		f->since = echo_sample(f->row, tick, LOAD64(f->l3, 8) & f->config->mask6[0],
+				       LOAD64(f->l3, 16) & f->config->mask6[1], 6);
+	verdict = echo_judge6(f, probe);
+	if (unlikely(f->since))
+		echo_sampled(f->since);
+	return verdict;
+}
+
+static __always_inline int echo_responder(struct xdp_md *ctx)
+{
+	struct echo_frame f = {
+		.ctx = ctx,
+		.data = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+		.config = echo_config(),
+	};
+	__be16 type = parse_link(f.data, f.end, &f.offset);
+
+	f.l3 = f.data + f.offset;
+	if (likely(type == ETHERTYPE_IPV4))
+		return echo_ipv4(&f);
+	if (type == ETHERTYPE_IPV6)
+		return echo_ipv6(&f);
+	return echo_pass(ECHO_ROW_OTHER);
+}
+
+#endif

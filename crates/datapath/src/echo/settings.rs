@@ -1,0 +1,382 @@
+//! What the responder can be told, and how that becomes the struct that the program reads.
+
+use super::skeleton::types;
+use super::{UNITS_PER_NS, random, slots};
+use ipnet::IpNet;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Addresses that one program answers for at the most, link addresses for the probe included.
+pub const MAX_ADDRESSES: usize = 64;
+
+/// Prefixes in the allow and deny lists together, at the most.
+pub const MAX_LIST: usize = 65_536;
+
+/// How an answer finds its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReturnPath {
+    /// Back to the MAC address that the request came from.
+    #[default]
+    Mac,
+    /// By the kernel's routing table; where that has no answer the kernel gets the request.
+    Fib,
+}
+
+/// What becomes of fragments of ICMP messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragments {
+    /// They go to the kernel, first and later ones, which puts them together and answers.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+}
+
+/// A token bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Requests a second; 0 switches the limit off.
+    pub rate: u64,
+    /// Requests at once; at least what arrives within one tick of the clock at this rate.
+    pub burst: u64,
+}
+
+impl Limit {
+    /// No limit.
+    pub const NONE: Self = Self { rate: 0, burst: 0 };
+}
+
+/// A token bucket for each source prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLimit {
+    /// The bucket of each prefix.
+    pub limit: Limit,
+    /// Bits of an IPv4 source that make a prefix.
+    pub prefix4: u8,
+    /// Bits of an IPv6 source that make a prefix.
+    pub prefix6: u8,
+}
+
+/// Everything the program can be told. The default answers for nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Service addresses, both families.
+    pub addresses: Vec<IpAddr>,
+    /// The interfaces' own addresses, at which only the health probe is answered: an echo request
+    /// from the address to itself with identifier `probe_id`.
+    pub probes: Vec<IpAddr>,
+    /// The probe's ICMP identifier; a secret, drawn anew at each start.
+    pub probe_id: u16,
+    /// How answers find their way.
+    pub return_path: ReturnPath,
+    /// What becomes of fragments.
+    pub fragments: Fragments,
+    /// Drop requests with wrong checksums. Off, a wrong ICMP checksum is answered with a wrong one.
+    pub verify: bool,
+    /// When not empty, only these sources are answered.
+    pub allow: Vec<IpNet>,
+    /// These sources are not answered, also where `allow` covers them.
+    pub deny: Vec<IpNet>,
+    /// The limit of each source prefix; also how wide prefixes in [`super::EchoProgram::top`] are.
+    pub source: SourceLimit,
+    /// The limit of the whole program.
+    pub node: Limit,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            addresses: Vec::new(),
+            probes: Vec::new(),
+            probe_id: 0,
+            return_path: ReturnPath::Mac,
+            fragments: Fragments::Pass,
+            verify: true,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            source: SourceLimit {
+                limit: Limit { rate: 100, burst: 200 },
+                prefix4: 24,
+                prefix6: 56,
+            },
+            node: Limit::NONE,
+        }
+    }
+}
+
+/// Settings that cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigureError {
+    /// Too many addresses.
+    #[error(
+        "{0} addresses (service and link addresses together); at most {MAX_ADDRESSES} of a program can be answered for"
+    )]
+    TooManyAddresses(usize),
+    /// An address is given twice.
+    #[error(
+        "the address {0} is given twice; give each service address once, and none that is also an interface's own"
+    )]
+    Twice(IpAddr),
+    /// An address that cannot be that of a service.
+    #[error("{0} cannot be a service address: it is not a unicast address that others can reach")]
+    NotUnicast(IpAddr),
+    /// Too many prefixes.
+    #[error("{0} prefixes in allow and deny together; at most {MAX_LIST}")]
+    TooManyPrefixes(usize),
+    /// A prefix length that its family does not have.
+    #[error("prefix length {given} for {family} sources; it must be 1 to {most}")]
+    PrefixLength {
+        /// `IPv4` or `IPv6`.
+        family: &'static str,
+        /// What was given.
+        given: u8,
+        /// The longest one.
+        most: u8,
+    },
+    /// A burst that would keep the rate from being reached.
+    #[error(
+        "a burst of {burst} is too small for {rate} requests a second: the clock of the limits steps {tick_ms} ms, so give at least {least}"
+    )]
+    Burst {
+        /// Requests a second.
+        rate: u64,
+        /// Requests at once.
+        burst: u64,
+        /// The least that works.
+        least: u64,
+        /// Milliseconds of a step.
+        tick_ms: u64,
+    },
+    /// A rate or burst that the arithmetic cannot hold.
+    #[error(
+        "rate {rate} and burst {burst} are out of range: at most 1,000,000,000 a second, and at most a year to refill the burst"
+    )]
+    Rate {
+        /// Requests a second.
+        rate: u64,
+        /// Requests at once.
+        burst: u64,
+    },
+    /// No table of slots was found for the addresses.
+    #[error("found no hash function for the addresses; try again")]
+    NoSlots,
+    /// No random numbers.
+    #[error("cannot read /dev/urandom: {0}")]
+    Random(std::io::Error),
+    /// The kernel refused an operation on a map.
+    #[error("cannot {what}: {source}")]
+    Kernel {
+        /// What was tried.
+        what: &'static str,
+        /// The kernel's answer.
+        source: libbpf_rs::Error,
+    },
+}
+
+impl Settings {
+    /// Whether these can be put in force where the limits' clock steps `tick_ns`.
+    pub fn check(&self, tick_ns: u64) -> Result<(), ConfigureError> {
+        let all = self.addresses.len() + self.probes.len();
+        if all > MAX_ADDRESSES {
+            return Err(ConfigureError::TooManyAddresses(all));
+        }
+        let mut seen = HashSet::new();
+        for address in self.addresses.iter().chain(&self.probes) {
+            if is_bogon(*address) {
+                return Err(ConfigureError::NotUnicast(*address));
+            }
+            if !seen.insert(address) {
+                return Err(ConfigureError::Twice(*address));
+            }
+        }
+        let prefixes = self.allow.len() + self.deny.len();
+        if prefixes > MAX_LIST {
+            return Err(ConfigureError::TooManyPrefixes(prefixes));
+        }
+        for (family, given, most) in
+            [("IPv4", self.source.prefix4, 32), ("IPv6", self.source.prefix6, 128)]
+        {
+            if given == 0 || given > most {
+                return Err(ConfigureError::PrefixLength { family, given, most });
+            }
+        }
+        check_limit(self.source.limit, tick_ns)?;
+        check_limit(self.node, tick_ns)
+    }
+
+    /// The struct that the program reads.
+    pub(super) fn compile(
+        &self,
+        rows: &HashMap<IpAddr, u32>,
+        generation: u32,
+    ) -> Result<Box<types::echo_config>, ConfigureError> {
+        let mut config = Box::<types::echo_config>::default();
+        config.flags = self.flags();
+        config.probe_id = self.probe_id.to_be();
+        config.generation = generation;
+        config.mask4 = mask4(self.source.prefix4);
+        config.mask6 = mask6(self.source.prefix6);
+        config.source = source_rates(self.source.limit);
+        config.node = rate(self.node.rate, self.node.burst);
+
+        let row = |address: &IpAddr| {
+            rows.get(address).copied().unwrap_or(types::echo_rows::ECHO_ROW_PROBE.0)
+        };
+        let (mut four, mut six) = (Vec::new(), Vec::new());
+        for address in self.addresses.iter().chain(&self.probes) {
+            match address {
+                IpAddr::V4(v4) => four.push((words4(*v4), row(address))),
+                IpAddr::V6(v6) => six.push((words6(*v6), row(address))),
+            }
+        }
+        let seed = random().map_err(ConfigureError::Random)?;
+        let keys: Vec<_> = four.iter().map(|(key, _)| *key).collect();
+        config.hash4 = slots::search4(&keys, seed).ok_or(ConfigureError::NoSlots)?;
+        for (address, row) in four {
+            let slot = &mut config.slot4[slots::slot4(address, config.hash4)];
+            (slot.address, slot.row) = (address, row);
+        }
+        let keys: Vec<_> = six.iter().map(|(key, _)| *key).collect();
+        config.hash6 = slots::search6(&keys, seed).ok_or(ConfigureError::NoSlots)?;
+        for (address, row) in six {
+            let slot = &mut config.slot6[slots::slot6(address, config.hash6)];
+            (slot.address, slot.row) = (address, row.into());
+        }
+        Ok(config)
+    }
+
+    fn flags(&self) -> u32 {
+        use types::echo_flag as flag;
+        [
+            (self.verify, flag::ECHO_VERIFY),
+            (self.return_path == ReturnPath::Fib, flag::ECHO_FIB),
+            (self.fragments == Fragments::Drop, flag::ECHO_DROP_FRAGMENTS),
+            (!self.allow.is_empty() || !self.deny.is_empty(), flag::ECHO_LISTS),
+            (!self.allow.is_empty(), flag::ECHO_REFUSE_UNLISTED),
+            (self.source.limit.rate != 0, flag::ECHO_SOURCE_RATE),
+            (self.node.rate != 0, flag::ECHO_NODE_RATE),
+        ]
+        .into_iter()
+        .filter(|(on, _)| *on)
+        .fold(0, |all, (_, one)| all | one.0)
+    }
+}
+
+/// Sources that are never answered, as `is_bogon4` and `is_bogon6` in bpf/include/parse.h.
+fn is_bogon(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => matches!(v4.octets()[0], 0 | 127 | 224..),
+        IpAddr::V6(v6) => v6.segments()[..2] == [0, 0] || v6.octets()[0] == 0xff,
+    }
+}
+
+fn check_limit(limit: Limit, tick_ns: u64) -> Result<(), ConfigureError> {
+    let Limit { rate, burst } = limit;
+    if rate == 0 {
+        return Ok(());
+    }
+    let least = (u128::from(rate) * u128::from(tick_ns)).div_ceil(1_000_000_000).max(1) as u64;
+    if burst < least {
+        return Err(ConfigureError::Burst { rate, burst, least, tick_ms: tick_ns / 1_000_000 });
+    }
+    let year = 365 * 86_400;
+    if rate > 1_000_000_000 || burst / rate > year {
+        return Err(ConfigureError::Rate { rate, burst });
+    }
+    Ok(())
+}
+
+/// One bucket's parameters: an interval, and the time that the burst's intervals take.
+fn rate(rate: u64, burst: u64) -> types::limit_rate {
+    let interval = (1_000_000_000 * UNITS_PER_NS).checked_div(rate).unwrap_or(0);
+    types::limit_rate { interval, tolerance: interval * burst }
+}
+
+/// The two buckets that a source has: half of the rate and half of the burst each. One request at a
+/// time cannot be halved: then the second bucket is shut and the first has all.
+fn source_rates(limit: Limit) -> [types::limit_rate; 2] {
+    let Limit { rate: whole, burst } = limit;
+    if burst <= 1 {
+        return [rate(whole, burst), types::limit_rate::default()];
+    }
+    let half = 2 * (1_000_000_000 * UNITS_PER_NS).checked_div(whole).unwrap_or(0);
+    [burst.div_ceil(2), burst / 2]
+        .map(|burst| types::limit_rate { interval: half, tolerance: half * burst })
+}
+
+/// An IPv4 address as the four bytes on the wire, read as an integer where they lie.
+fn words4(address: Ipv4Addr) -> u32 {
+    u32::from_ne_bytes(address.octets())
+}
+
+/// An IPv6 address as two such integers.
+fn words6(address: Ipv6Addr) -> [u64; 2] {
+    let value = address.to_bits();
+    [((value >> 64) as u64).to_be(), (value as u64).to_be()]
+}
+
+fn mask4(length: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0).to_be()
+}
+
+fn mask6(length: u8) -> [u64; 2] {
+    let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+    [((mask >> 64) as u64).to_be(), (mask as u64).to_be()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: u64 = 4_000_000;
+
+    fn refused(settings: Settings) -> String {
+        settings.check(TICK).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn refuses_what_cannot_work() {
+        let good = Settings {
+            addresses: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
+            ..Settings::default()
+        };
+        good.check(TICK).unwrap();
+        let address = |text: &str| vec![text.parse().unwrap()];
+        for bogon in ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::1", "ff02::1"] {
+            let settings = Settings { addresses: address(bogon), ..good.clone() };
+            assert!(refused(settings).contains("not a unicast address"), "{bogon}");
+        }
+        let settings = Settings { probes: address("192.0.2.1"), ..good.clone() };
+        assert!(refused(settings).contains("given twice"));
+        let many = (0..65).map(|i| IpAddr::V4(Ipv4Addr::new(10, 0, 0, i))).collect();
+        assert!(refused(Settings { addresses: many, ..good.clone() }).starts_with("65 addresses"));
+        let source = SourceLimit { prefix4: 33, ..good.source };
+        assert!(refused(Settings { source, ..good.clone() }).contains("must be 1 to 32"));
+        let node = Limit { rate: 1_000_000, burst: 3_999 };
+        assert!(refused(Settings { node, ..good.clone() }).contains("at least 4000"));
+        let node = Limit { rate: 1, burst: u64::MAX };
+        assert!(refused(Settings { node, ..good }).contains("out of range"));
+    }
+
+    #[test]
+    fn halves_a_limit_without_losing_any_of_it() {
+        for burst in 2..100 {
+            let [first, second] = source_rates(Limit { rate: 100, burst });
+            assert_eq!(first.interval, 2 * 640_000_000);
+            assert_eq!((first.tolerance + second.tolerance) / first.interval, burst);
+        }
+        let [first, second] = source_rates(Limit { rate: 100, burst: 1 });
+        assert_eq!((first.interval, first.tolerance), (640_000_000, 640_000_000));
+        assert_eq!((second.interval, second.tolerance), (0, 0));
+    }
+
+    #[test]
+    fn masks_are_those_of_the_wire() {
+        assert_eq!(mask4(24).to_ne_bytes(), [255, 255, 255, 0]);
+        assert_eq!(mask4(32), u32::MAX);
+        assert_eq!(mask6(56)[0].to_ne_bytes(), [255, 255, 255, 255, 255, 255, 255, 0]);
+        assert_eq!(mask6(56)[1], 0);
+        assert_eq!(mask6(72)[1].to_ne_bytes(), [255, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(mask6(128), [u64::MAX; 2]);
+    }
+}
