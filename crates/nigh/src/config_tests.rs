@@ -37,7 +37,7 @@ fn every_mistake_is_named_with_line_and_column() {
             "[node]\nname = 5\nhttp = \"localhost\"\nx = 1\n",
             &[
                 "2:8 node.name: invalid type: integer `5`, expected a string",
-                "3:8 node.http: invalid socket address syntax",
+                "3:8 node.http: expected an address with a port, such as `127.0.0.1:9160` or `[::1]:9160`",
                 "4:1 node.x: unknown key `x`: there are `name`, `control`, `http`, `state`",
             ],
         ),
@@ -55,10 +55,35 @@ fn every_mistake_is_named_with_line_and_column() {
             &["1:2 oracle: unknown section `[oracle]`: there are `node`, `echo`, `anycast`"],
         ),
         ("[node]\nname = \"a\"\nname = \"b\"\n", &["3:1 : duplicate key"]),
-        ("node = 3\n", &["1:8 node: invalid type: integer `3`, expected struct NodeConfig"]),
+        ("node = 3\n", &["1:8 node: invalid type: integer `3`, expected a section"]),
     ];
     for (text, expected) in table {
         assert_eq!(findings(&with_echo(text)), *expected, "for {text:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_an_upstream_is_found_behind_its_tag() {
+    let bird = "[[anycast.upstream]]\nname = \"b\"\ntype = \"bird\"\nsocket = \"/b\"\nprotocol = \"p\"\nexport = \"e\"\n";
+    let anycast = "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n";
+    let table = [
+        (
+            "type = \"bpg\"",
+            "11:8 anycast.upstream[1].type: unknown value `bpg`: did you mean `bgp`?",
+        ),
+        ("name = \"x\"", "10:1 anycast.upstream[1].type: `type` is missing"),
+        (
+            "name = \"x\"\ntype = \"bird\"\nsocket = 5",
+            "13:10 anycast.upstream[1].socket: invalid type: integer `5`, expected path string",
+        ),
+        (
+            "name = \"x\"\ntype = \"bird\"\nsokcet = \"/b\"\nprotocol = \"p\"\nexport = \"e\"",
+            "13:1 anycast.upstream[1].sokcet: unknown key `sokcet`: did you mean `socket`?",
+        ),
+    ];
+    for (second, expected) in table {
+        let text = format!("{anycast}{bird}\n[[anycast.upstream]]\n{second}\n{}", with_echo(""));
+        assert_eq!(findings(&text)[0], expected, "for {second}");
     }
 }
 

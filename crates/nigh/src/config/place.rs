@@ -42,11 +42,12 @@ pub(super) fn secrets(root: &Node<'_>) -> Vec<(String, Range<usize>)> {
 }
 
 /// The dotted key of what stands exactly at `span`, be it a key or a value, with the place of the
-/// key (for an element of an array, of the element).
+/// key (for an element of an array, of the element). The innermost counts: an array of tables stands
+/// where its first table does.
 pub(super) fn at(root: &Node<'_>, span: &Range<usize>) -> Option<(String, Range<usize>)> {
     let mut found = None;
     walk(root, "", &mut |path, key_span, value| {
-        if found.is_none() && (key_span == *span || value.span() == *span) {
+        if key_span == *span || value.span() == *span {
             found = Some((path.to_owned(), key_span));
         }
     });

@@ -122,39 +122,44 @@ impl<'a, 'i> Judge<'a, 'i> {
     }
 }
 
-/// Finds the key of a table that an error is about, where the error only names the table.
+/// Finds the element or key that an error is about, where the error only names the array or table
+/// around it.
 ///
-/// That is so below tables that choose their variant by a tag: serde reads those into a buffer
-/// without places first. The key to blame is the one without which the complaint is another.
+/// That is so for elements of arrays, and below tables that choose their variant by a tag: serde
+/// reads those into a buffer without places first. To blame is that without which the complaint is
+/// another.
 fn blame<T: DeserializeOwned>(
     section: &Node<'_>,
     span: &Range<usize>,
     message: &str,
 ) -> Option<Range<usize>> {
-    if message.starts_with("missing field") {
-        return None;
-    }
-    let keys = keys_of_table_at(section, span)?;
-    if let Some(unknown) = backticked(message, "unknown field `") {
-        return keys.into_iter().find(|(name, _)| name == unknown).map(|(_, at)| at);
-    }
-    keys.into_iter().take(LIMIT).find_map(|(name, at)| {
+    let to_blame = |at: &Range<usize>| {
         let mut without = section.clone();
-        remove(&mut without, &at);
+        remove(&mut without, at);
         let after = T::deserialize(ValueDeserializer::from(without)).err();
-        let still = after.is_some_and(|error| error.message() == message);
-        (!still && !name.is_empty()).then_some(at)
-    })
+        after.is_none_or(|error| error.message() != message)
+    };
+    let mut node = node_at(section, span)?;
+    if let DeValue::Array(array) = node.get_ref() {
+        node = array.iter().take(LIMIT).find(|element| to_blame(&element.span()))?;
+    }
+    let DeValue::Table(table) = node.get_ref() else { return Some(node.span()) };
+    if message.starts_with("missing field") {
+        return Some(node.span());
+    }
+    let key = match backticked(message, "unknown field `") {
+        Some(unknown) => table.iter().find(|(key, _)| key.get_ref() == unknown),
+        None => table.iter().take(LIMIT).find(|(_, value)| to_blame(&value.span())),
+    };
+    Some(key.map_or(node.span(), |(_, value)| value.span()))
 }
 
-/// Names and places of values of the table that stands at `span`.
-fn keys_of_table_at(node: &Node<'_>, span: &Range<usize>) -> Option<Vec<(String, Range<usize>)>> {
+/// The outermost node that stands at `span`.
+fn node_at<'n, 'i>(node: &'n Node<'i>, span: &Range<usize>) -> Option<&'n Node<'i>> {
     match node.get_ref() {
-        DeValue::Table(table) if node.span() == *span => {
-            Some(table.iter().map(|(k, v)| (k.get_ref().to_string(), v.span())).collect())
-        }
-        DeValue::Table(table) => table.values().find_map(|value| keys_of_table_at(value, span)),
-        DeValue::Array(array) => array.iter().find_map(|value| keys_of_table_at(value, span)),
+        _ if node.span() == *span => Some(node),
+        DeValue::Table(table) => table.values().find_map(|value| node_at(value, span)),
+        DeValue::Array(array) => array.iter().find_map(|value| node_at(value, span)),
         _ => None,
     }
 }
@@ -166,23 +171,28 @@ enum Removed {
     Element,
 }
 
-/// Takes the key or element that stands at `span` out of `node`.
+/// Takes the innermost key or element that stands at `span` out of `node`.
 fn remove(node: &mut Node<'_>, span: &Range<usize>) -> Removed {
     match node.get_mut() {
         DeValue::Table(table) => {
+            let inside = first(table.iter_mut().map(|(_, value)| value), span);
             let hit = table.iter().find(|(k, v)| k.span() == *span || v.span() == *span);
-            if let Some(key) = hit.map(|(key, _)| key.clone()) {
-                table.remove(&key);
-                return Removed::Key;
+            match (inside, hit.map(|(key, _)| key.clone())) {
+                (Removed::Nothing, Some(key)) => {
+                    table.remove(&key);
+                    Removed::Key
+                }
+                (inside, _) => inside,
             }
-            first(table.iter_mut().map(|(_, value)| value), span)
         }
         DeValue::Array(array) => {
-            if array.iter().any(|value| value.span() == *span) {
+            let inside = first(array.iter_mut(), span);
+            let hit = array.iter().any(|value| value.span() == *span);
+            if hit && matches!(inside, Removed::Nothing) {
                 *array = array.iter().filter(|value| value.span() != *span).cloned().collect();
                 return Removed::Element;
             }
-            first(array.iter_mut(), span)
+            inside
         }
         _ => Removed::Nothing,
     }
@@ -216,7 +226,25 @@ fn reword(key: &str, message: &str) -> (String, Option<String>) {
         };
         return (text, close.filter(|_| kind == "key").map(str::to_owned));
     }
-    (message.to_owned(), None)
+    let text = match message {
+        "invalid socket address syntax" => {
+            "expected an address with a port, such as `127.0.0.1:9160` or `[::1]:9160`".into()
+        }
+        "invalid IP address syntax" => {
+            "expected an IP address or prefix, such as `192.0.2.1` or `2001:db8::/48`".into()
+        }
+        _ => match message.rsplit_once("expected ") {
+            Some((start, "u8")) => format!("{start}expected a number from 0 to 255"),
+            Some((start, "u16")) => format!("{start}expected a number from 0 to 65535"),
+            Some((start, "u32")) => format!("{start}expected a number from 0 to 4294967295"),
+            Some((start, "u64")) => format!("{start}expected a number from 0 on"),
+            Some((start, what)) if what.starts_with("struct ") => {
+                format!("{start}expected a section")
+            }
+            _ => message.to_owned(),
+        },
+    };
+    (text, None)
 }
 
 /// What stands between `start`, which ends with a backtick, and the next backtick.
