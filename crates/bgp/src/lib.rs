@@ -10,5 +10,14 @@
 #![forbid(unsafe_code)]
 
 pub mod announcer;
+pub mod bird;
 pub mod config;
+pub mod fsm;
+pub mod message;
+pub mod rib;
+pub mod route;
+mod session;
+mod socket;
 pub mod value;
+
+pub use announcer::{Advertised, Announcer, Desired, Observed, State};

@@ -1,0 +1,172 @@
+//! OPEN (RFC 4271 section 4.2) with its capabilities (RFC 5492).
+//!
+//! Sent: multiprotocol for each family that has a next hop (RFC 4760), four-octet AS numbers (RFC
+//! 6793), route refresh (RFC 2918). Graceful restart is left out on purpose: a neighbour keeps the
+//! routes of a dead speaker only if that speaker had announced the capability (RFC 4724 section 4.2),
+//! and a dead anycast node must lose its routes at once.
+
+use super::{
+    Families, Family, append,
+    notification::{self, Notification},
+};
+use crate::value::Asn;
+use netgauze_bgp_pkt::{
+    BgpMessage,
+    capabilities::{BgpCapability, FourOctetAsCapability, MultiProtocolExtensionsCapability},
+    open::{BgpOpenMessage, BgpOpenMessageParameter},
+};
+use netgauze_iana::address_family::AddressType;
+use std::net::Ipv4Addr;
+
+/// What we say of ourselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ours {
+    /// Our AS number.
+    pub asn: Asn,
+    /// The hold time that we propose, in seconds.
+    pub hold_time: u16,
+    /// Our BGP identifier.
+    pub identifier: Ipv4Addr,
+    /// The families that we can announce.
+    pub families: Families,
+}
+
+impl Ours {
+    /// Appends the message.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut capabilities = Vec::new();
+        let types =
+            [(Family::Ipv4, AddressType::Ipv4Unicast), (Family::Ipv6, AddressType::Ipv6Unicast)];
+        for (family, kind) in types {
+            if self.families.has(family) {
+                capabilities.push(BgpCapability::MultiProtocolExtensions(
+                    MultiProtocolExtensionsCapability::new(kind),
+                ));
+            }
+        }
+        capabilities.push(BgpCapability::RouteRefresh);
+        capabilities.push(BgpCapability::FourOctetAs(FourOctetAsCapability::new(self.asn.0)));
+        let open = BgpOpenMessage::new(
+            self.asn.two_octets().unwrap_or(Asn::TRANS.0 as u16),
+            self.hold_time,
+            self.identifier,
+            vec![BgpOpenMessageParameter::Capabilities(capabilities.into())],
+        );
+        append(&BgpMessage::Open(open), out);
+    }
+}
+
+/// What the neighbour says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Theirs {
+    /// Its AS number: of four octets if it said so.
+    pub asn: Asn,
+    /// Whether it knows AS numbers of four octets.
+    pub four_octets: bool,
+    /// The hold time that it proposes, in seconds: 0 (no timers) or at least 3.
+    pub hold_time: u16,
+    /// Its BGP identifier, not 0.
+    pub identifier: Ipv4Addr,
+    /// The families it takes: IPv4 alone if it named none (RFC 4760 section 8).
+    pub families: Families,
+}
+
+impl Theirs {
+    /// Reads the body of an OPEN.
+    ///
+    /// # Errors
+    /// The NOTIFICATION to answer with (RFC 4271 section 6.2).
+    pub fn decode(body: &[u8]) -> Result<Self, Notification> {
+        let unspecific = || Notification::open(notification::UNSPECIFIC, &[]);
+        let (fixed, parameters) = body.split_first_chunk::<10>().ok_or_else(unspecific)?;
+        let &[version, as_high, as_low, hold_high, hold_low, a, b, c, d, length] = fixed;
+        if version != 4 {
+            return Err(Notification::open(notification::BAD_VERSION, &[0, 4]));
+        }
+        let hold = [hold_high, hold_low];
+        let hold_time = u16::from_be_bytes(hold);
+        if matches!(hold_time, 1 | 2) {
+            return Err(Notification::open(notification::BAD_HOLD_TIME, &hold));
+        }
+        let identifier = Ipv4Addr::new(a, b, c, d);
+        // RFC 6286 section 2.1: any number but 0.
+        if identifier.is_unspecified() {
+            return Err(Notification::open(notification::BAD_IDENTIFIER, &[a, b, c, d]));
+        }
+        if parameters.len() != usize::from(length) {
+            return Err(unspecific());
+        }
+        let mut found = Capabilities::default();
+        for parameter in Tlvs(parameters) {
+            match parameter.ok_or_else(unspecific)? {
+                (2, capabilities) => {
+                    for capability in Tlvs(capabilities) {
+                        let (code, value) = capability.ok_or_else(unspecific)?;
+                        found.take(code, value).ok_or_else(unspecific)?;
+                    }
+                }
+                (kind, _) => return Err(Notification::open(notification::BAD_PARAMETER, &[kind])),
+            }
+        }
+        let two = Asn(u32::from(u16::from_be_bytes([as_high, as_low])));
+        Ok(Self {
+            asn: found.four_octets.unwrap_or(two),
+            four_octets: found.four_octets.is_some(),
+            hold_time,
+            identifier,
+            families: found.families.unwrap_or(Families { ipv4: true, ipv6: false }),
+        })
+    }
+}
+
+/// The capabilities that matter here.
+#[derive(Default)]
+struct Capabilities {
+    four_octets: Option<Asn>,
+    families: Option<Families>,
+}
+
+impl Capabilities {
+    /// Takes one capability; `None` if it is one we know and its length is wrong. Others are skipped
+    /// (RFC 5492 section 3).
+    fn take(&mut self, code: u8, value: &[u8]) -> Option<()> {
+        match code {
+            1 => {
+                let [afi_high, afi_low, _reserved, safi] = *value.first_chunk::<4>()?;
+                let families = self.families.get_or_insert_default();
+                if let Some(family) =
+                    Family::from_codes(u16::from_be_bytes([afi_high, afi_low]), safi)
+                {
+                    families.insert(family);
+                }
+            }
+            65 => self.four_octets = Some(Asn(u32::from_be_bytes(value.try_into().ok()?))),
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// Items of a one-byte type, a one-byte length and a value; `None` where the bytes end too early.
+struct Tlvs<'a>(&'a [u8]);
+
+impl<'a> Iterator for Tlvs<'a> {
+    type Item = Option<(u8, &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = match *self.0 {
+            [] => return None,
+            [kind, length, ref rest @ ..] => {
+                rest.split_at_checked(usize::from(length)).map(|(value, rest)| {
+                    self.0 = rest;
+                    (kind, value)
+                })
+            }
+            [_] => None,
+        };
+        if item.is_none() {
+            self.0 = &[];
+        }
+        Some(item)
+    }
+}
