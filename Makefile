@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench bench-echo fuzz fmt clean
+.PHONY: help setup build test demo bench bench-echo fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
@@ -32,6 +32,11 @@ bench-echo: ## the responder's: a table, and target/bench/echo.json
 fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
 	@scripts/setup test
 	@scripts/fuzz $(or $(FUZZ_SECONDS),60)
+
+audit: ## licences, sources and known weaknesses of all dependencies (needs network)
+	@scripts/setup audit
+	cargo deny check
+	cargo deny --manifest-path fuzz/Cargo.toml check --config deny.toml
 
 fmt: ## formats Rust and eBPF C in place
 	cargo fmt --all

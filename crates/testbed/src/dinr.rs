@@ -20,8 +20,10 @@
 use crate::{Bird, End, Error, Namespace, link, wait_until};
 use std::time::Duration;
 
+mod site;
 mod table;
 
+pub use site::{Ledger, Site};
 pub use table::Route;
 
 /// The service's IPv4 address, the same at both sites.
@@ -300,16 +302,13 @@ pub fn protocol(neighbour: u32) -> String {
     format!("peer{neighbour}")
 }
 
-/// The sections `[echo]` and `[anycast]` of the `nigh run` at a site, with `limit` as the section
-/// `[echo.limit]` (empty for the defaults).
-pub fn site_sections(asn: u32, limit: &str) -> String {
+/// The sections `[echo]` and `[anycast]` of the `nigh run` at a site, all else as it is by default.
+pub fn site_sections(asn: u32) -> String {
     let (router, own, next) = (site4(asn, 1), site4(asn, 2), site6(asn, 2));
     format!(
         r#"[echo]
 interfaces = ["eth0"]
 addresses = ["{SERVICE4}", "{SERVICE6}"]
-[echo.limit]
-{limit}
 
 [anycast]
 prefixes = ["{PREFIX4}", "{PREFIX6}"]

@@ -24,23 +24,27 @@
 
 pub mod dinr;
 pub mod namespace;
+pub mod nigh;
+pub mod pings;
 pub mod process;
 
 mod bird;
 mod closing;
 mod folder;
+mod forward;
 mod frr;
 mod link;
-mod nigh;
 mod root;
 mod wait;
 
 pub use bird::Bird;
 pub use closing::close;
+pub use forward::Forward;
 pub use frr::Frr;
 pub use link::{End, link};
 pub use namespace::Namespace;
 pub use nigh::Nigh;
+pub use pings::Pings;
 pub use process::{Finished, Process};
 pub use root::require_root;
 pub use wait::wait_until;

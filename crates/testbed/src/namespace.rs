@@ -52,8 +52,11 @@ const SETTINGS: [(&str, &str); 12] = [
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
-    file: File,
+    handle: Handle,
 }
+
+/// An open file of a namespace, by which threads enter it.
+pub(crate) type Handle = File;
 
 impl Namespace {
     /// Makes a namespace; `label` is the readable end of its name.
@@ -72,14 +75,14 @@ impl Namespace {
             check_always(command(&["ip", "netns", "add", &name]))?;
         }
         let path = Path::new(FOLDER).join(&name);
-        let file = match File::open(&path) {
-            Ok(file) => file,
+        let handle = match File::open(&path) {
+            Ok(handle) => handle,
             Err(error) => {
                 remove(&name);
                 return Err(Error::new(format!("opening {}", path.display()), error));
             }
         };
-        let namespace = Self { name, file };
+        let namespace = Self { name, handle };
         namespace.sysctl(&SETTINGS)?;
         namespace.check(&["ip", "link", "set", "lo", "up"])?;
         Ok(namespace)
@@ -98,15 +101,12 @@ impl Namespace {
     ///
     /// When the closure panics (with its message), or the namespace cannot be entered.
     pub fn enter<R: Send>(&self, closure: impl FnOnce() -> R + Send) -> R {
-        let inside = || {
-            setns(&self.file, CloneFlags::CLONE_NEWNET)
-                .unwrap_or_else(|error| panic!("setns to {}: {error}; root is needed", self.name));
-            closure()
-        };
-        std::thread::scope(|scope| match scope.spawn(inside).join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+        enter(&self.handle, closure)
+    }
+
+    /// A second handle, for threads that outlive a borrow.
+    pub(crate) fn handle(&self) -> std::io::Result<Handle> {
+        self.handle.try_clone()
     }
 
     /// Runs a program to its end; another exit code than 0 is no error.
@@ -181,6 +181,19 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         remove(&self.name);
     }
+}
+
+/// Runs a closure in a namespace, see [`Namespace::enter`].
+pub(crate) fn enter<R: Send>(handle: &Handle, closure: impl FnOnce() -> R + Send) -> R {
+    let inside = || {
+        setns(handle, CloneFlags::CLONE_NEWNET)
+            .unwrap_or_else(|error| panic!("entering a namespace: {error}; root is needed"));
+        closure()
+    };
+    std::thread::scope(|scope| match scope.spawn(inside).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }
 
 /// Removes what test processes that no longer live have left: namespaces, what runs in them, and

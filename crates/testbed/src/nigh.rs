@@ -13,7 +13,7 @@ use std::{
 use tempfile::TempDir;
 
 /// The port of the daemon's HTTP service, on the namespace's loopback address.
-const HTTP_PORT: u16 = 9160;
+pub const HTTP_PORT: u16 = 9160;
 
 /// A running `nigh run`; killed (SIGKILL), and its files removed, when dropped.
 #[derive(Debug)]
@@ -69,13 +69,17 @@ impl Nigh {
             ended || ask(&socket, &serde_json::json!({"do": "status"})).is_ok()
         });
         if up.is_err() || ended {
-            let wrote = format!("{}{}", self.process.stdout(), self.process.stderr());
-            return Err(Error::new("starting nigh", wrote));
+            return Err(Error::new("starting nigh", self.wrote()));
         }
         Ok(())
     }
 
-    /// Where its control socket is, for `nigh --control`.
+    /// What it has written since it was started, for error messages.
+    pub fn wrote(&self) -> String {
+        format!("nigh wrote:\n{}{}", self.process.stdout(), self.process.stderr())
+    }
+
+    /// Where its control socket is, for `--socket`.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("control.sock")
     }
