@@ -8,16 +8,20 @@
 //! while its peer has an XDP program or GRO: see [`PassGuard`].
 
 use std::{
+    fs::File,
     io, mem,
     mem::MaybeUninit,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::fs::MetadataExt,
     },
+    panic::resume_unwind,
+    thread,
 };
 
 use libbpf_rs::{
-    Link, MapCore, MapFlags, OpenObject, libbpf_sys,
+    Link, MapCore, MapFlags, OpenObject,
+    libbpf_sys::{self, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE},
     skel::{OpenSkel, SkelBuilder},
 };
 use wire::{IpProtocol, checksum::Sum};
@@ -81,8 +85,8 @@ pub enum LiveError {
     /// Counters could not be read.
     #[error("reading the counters of the in-kernel engine: {0:#}")]
     Read(#[source] libbpf_rs::Error),
-    /// The thread's network namespace could not be named.
-    #[error("reading /proc/thread-self/ns/net: {0}")]
+    /// A network namespace could not be made or named.
+    #[error("making or naming a network namespace: {0}; be root")]
     Namespace(#[source] io::Error),
 }
 
@@ -189,11 +193,11 @@ fn open(role: Role) -> Result<OpenBlastSkel<'static>, LiveError> {
     Ok(open)
 }
 
-/// An XDP program on an interface in native mode, for as long as this lives.
-fn attach_native(program: BorrowedFd<'_>, interface: u32) -> Result<OwnedFd, LiveError> {
+/// An XDP program on an interface, for as long as this lives. The mode is one of `XDP_FLAGS_*_MODE`.
+fn attach(program: BorrowedFd<'_>, interface: u32, mode: u32) -> Result<OwnedFd, LiveError> {
     let options = libbpf_sys::bpf_link_create_opts {
         sz: mem::size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
-        flags: libbpf_sys::XDP_FLAGS_DRV_MODE,
+        flags: mode,
         ..Default::default()
     };
     // SAFETY: the descriptor is open and the options live until the call returns.
@@ -212,11 +216,44 @@ fn attach_native(program: BorrowedFd<'_>, interface: u32) -> Result<OwnedFd, Liv
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
+/// Holds a program in the kernel's table of XDP programs that are in use.
+///
+/// A test run of a program that is not in that table enters it before the run and removes it after,
+/// and either waits until every CPU has seen the change: 25 ms a call, far too long for a paced
+/// sender. A program that is attached anywhere is in the table, so this attaches it where no packet
+/// ever comes: to the loopback interface, which is down, of a network namespace of its own.
+struct InUse {
+    _link: OwnedFd,
+    _namespace: File,
+}
+
+impl InUse {
+    fn hold(program: BorrowedFd<'_>) -> Result<Self, LiveError> {
+        // The namespace changes for the calling thread, hence a thread that ends right after.
+        thread::scope(|scope| {
+            let hold = scope.spawn(|| {
+                nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
+                    .map_err(|error| LiveError::Namespace(error.into()))?;
+                let namespace = File::open(NAMESPACE).map_err(LiveError::Namespace)?;
+                let link = attach(program, LOOPBACK, XDP_FLAGS_SKB_MODE)?;
+                Ok(Self { _link: link, _namespace: namespace })
+            });
+            hold.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+}
+
+/// The namespace of the calling thread.
+const NAMESPACE: &str = "/proc/thread-self/ns/net";
+/// The first interface of every namespace.
+const LOOPBACK: u32 = 1;
+
 /// Makes frames and sends them; one for each thread.
 pub struct Sender {
     skel: BlastSkel<'static>,
     frame: Vec<u8>,
     interface: u32,
+    _in_use: InUse,
 }
 
 impl Sender {
@@ -240,7 +277,8 @@ impl Sender {
             data.sent.start = start;
         }
         let skel = open.load().map_err(LiveError::Load)?;
-        Ok(Self { skel, frame: request.frame.clone(), interface })
+        let in_use = InUse::hold(skel.progs.blast_send.as_fd())?;
+        Ok(Self { skel, frame: request.frame.clone(), interface, _in_use: in_use })
     }
 
     /// Makes `frames` frames and gives them to the driver; returns when it has them.
@@ -340,7 +378,7 @@ impl Receiver {
         }
         open.maps.seen.set_max_entries(request.total.div_ceil(64)).map_err(LiveError::Load)?;
         let skel = open.load().map_err(LiveError::Load)?;
-        let link = attach_native(skel.progs.blast_receive.as_fd(), interface)?;
+        let link = attach(skel.progs.blast_receive.as_fd(), interface, XDP_FLAGS_DRV_MODE)?;
         Ok(Self { skel, _link: link })
     }
 
@@ -469,7 +507,7 @@ impl PassGuard {
     /// When the kernel refuses the program, or the driver has no native XDP.
     pub fn attach(interface: u32) -> Result<Self, LiveError> {
         let skel = open(Role::Pass)?.load().map_err(LiveError::Load)?;
-        let link = attach_native(skel.progs.blast_pass.as_fd(), interface)?;
+        let link = attach(skel.progs.blast_pass.as_fd(), interface, XDP_FLAGS_DRV_MODE)?;
         Ok(Self { _skel: skel, _link: link })
     }
 }

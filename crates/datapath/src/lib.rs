@@ -3,3 +3,4 @@
 pub mod blast;
 pub mod echo;
 mod run;
+pub mod socket;
