@@ -54,14 +54,14 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run(&args),
         Command::Check(args) => check(&args),
         Command::Status(args) => status(&args),
-        Command::Drain(args) => tell(&args, &Request::Drain, |answer| {
+        Command::Drain(args) => tell(&args, &Request::Drain {}, |answer| {
             let seconds = answer["seconds"].as_f64().unwrap_or_default();
             format!("drained after {seconds:.1} s: nothing arrives any more\n")
         }),
-        Command::Undrain(args) => tell(&args, &Request::Undrain, |_| {
+        Command::Undrain(args) => tell(&args, &Request::Undrain {}, |_| {
             "in service again: announced as soon as health allows it\n".into()
         }),
-        Command::Reload(args) => tell(&args, &Request::Reload, reloaded),
+        Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
         Command::Echo(args) => echo(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),

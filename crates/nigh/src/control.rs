@@ -44,11 +44,11 @@ pub enum Request {
         text: bool,
     },
     /// Take the node out of service; answered when arrivals are quiet.
-    Drain,
+    Drain {},
     /// Take the node into service again.
-    Undrain,
+    Undrain {},
     /// Read the configuration file again.
-    Reload,
+    Reload {},
     /// A request to the responder.
     Echo {
         /// What is asked.
@@ -203,9 +203,9 @@ async fn reply(request: Request, node: &Node) -> Answer {
     let result = match request {
         Request::Status { text: false } => Ok(node.status()),
         Request::Status { text: true } => Ok(node.render().into()),
-        Request::Drain => node.drain().await.map_err(|error| error.to_string()),
-        Request::Undrain => node.undrain().await.map_err(|error| error.to_string()),
-        Request::Reload => node.reload().await.map_err(|error| error.to_string()),
+        Request::Drain {} => node.drain().await.map_err(|error| error.to_string()),
+        Request::Undrain {} => node.undrain().await.map_err(|error| error.to_string()),
+        Request::Reload {} => node.reload().await.map_err(|error| error.to_string()),
         Request::Echo { request } => {
             node.service().control(request).await.map_err(|error| error.to_string())
         }

@@ -7,6 +7,7 @@
 //! | `/healthz` | 200 `ok`, or 503 and a sentence for each ailment |
 //! | `/api/v1/status` | what `nigh status --json` prints |
 //! | `/api/v1/echo/ledger` | the responder's ledger |
+//! | `/api/v1/echo/top` | the busiest source prefixes |
 //!
 //! There is no TLS and no login: bind it to an address that only operators reach.
 
@@ -18,6 +19,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use echo::control::Request;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -38,6 +40,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest head of a request, in bytes.
 const HEAD_LIMIT: usize = 16 << 10;
+/// Rows of `/api/v1/echo/top`.
+const TOP_ROWS: usize = 10;
 
 /// The HTTP address cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +113,8 @@ fn router(node: Arc<Node>) -> Router {
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/api/v1/status", get(status))
-        .route("/api/v1/echo/ledger", get(ledger))
+        .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
+        .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
         .with_state(node)
 }
 
@@ -155,8 +160,9 @@ async fn status(State(node): State<Arc<Node>>) -> Response {
     fresh(Json(node.status()).into_response())
 }
 
-async fn ledger(State(node): State<Arc<Node>>) -> Response {
-    fresh(match node.service().control(echo::control::Request::Ledger).await {
+/// What the responder answers to a request that changes nothing.
+async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
+    fresh(match node.service().control(request).await {
         Ok(value) => Json(value).into_response(),
         Err(error) => {
             let body = Json(serde_json::json!({ "error": error.to_string() }));

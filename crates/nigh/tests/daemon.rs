@@ -1,0 +1,376 @@
+//! The daemon from start to stop, in a namespace of its own.
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+use testbed::{End, Finished, Namespace, Nigh, link, require_root, wait_until};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Two ends of a link: the node, and a neighbour that keeps the link up.
+struct Site {
+    node: Namespace,
+    _neighbour: Namespace,
+}
+
+fn site() -> Site {
+    let node = Namespace::new("node").unwrap();
+    let neighbour = Namespace::new("peer").unwrap();
+    link(
+        End::new(&node, "eth0").address("192.0.2.1/30"),
+        End::new(&neighbour, "eth0").address("192.0.2.2/30"),
+    )
+    .unwrap();
+    Site { node, _neighbour: neighbour }
+}
+
+/// The sections that all tests but one use; `more` is added to `[echo]`.
+fn sections(more: &str) -> String {
+    format!("[echo]\ninterfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\"]\n{more}\n")
+}
+
+fn start(site: &Site) -> Nigh {
+    Nigh::start(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap()
+}
+
+/// Runs a sub-command against the daemon's control socket.
+fn ask(site: &Site, nigh: &Nigh, words: &[&str]) -> Finished {
+    let socket = nigh.socket();
+    let line = [&[BINARY][..], words, &["--socket", socket.to_str().unwrap()]].concat();
+    site.node.run(&line, LIMIT).unwrap()
+}
+
+fn status(nigh: &Nigh) -> Value {
+    nigh.control(&json!({"do": "status"})).unwrap()
+}
+
+/// Sends raw bytes to the control socket and reads one line.
+fn raw(nigh: &Nigh, bytes: &[u8]) -> String {
+    let mut stream = UnixStream::connect(nigh.socket()).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    // The daemon may answer and close before it has read all of it.
+    let _ = stream.write_all(bytes);
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn status_and_its_copies_agree() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let nigh = start(&site);
+    let mode = std::fs::metadata(nigh.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+
+    let value = status(&nigh);
+    assert_eq!(value["node"]["name"], "node-a");
+    assert_eq!(value["node"]["drained"], false);
+    let printed = ask(&site, &nigh, &["status", "--json"]);
+    assert!(printed.success(), "{}", printed.stderr);
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let (code, body) = nigh.http(&site.node, "/api/v1/status").unwrap();
+    assert_eq!(code, 200);
+    let served: Value = serde_json::from_str(&body).unwrap();
+    for other in [&printed, &served] {
+        assert_eq!(other["node"]["pid"], value["node"]["pid"]);
+        assert_eq!(other["echo"]["interfaces"], value["echo"]["interfaces"]);
+    }
+    let text = ask(&site, &nigh, &["status"]);
+    assert!(text.success());
+    assert!(text.stdout.starts_with("node node-a: nigh "), "{}", text.stdout);
+    let by_file = nigh.configuration();
+    let by_file = [BINARY, "status", "-c", by_file.to_str().unwrap()];
+    assert!(site.node.run(&by_file, LIMIT).unwrap().success());
+}
+
+#[test]
+fn http_serves_the_page_health_and_metrics_and_nothing_else() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let nigh = start(&site);
+    wait_until("health", LIMIT, || nigh.http(&site.node, "/healthz").unwrap().0 == 200).unwrap();
+    let (_, body) = nigh.http(&site.node, "/healthz").unwrap();
+    assert_eq!(body, "ok\n");
+    let (code, page) = nigh.http(&site.node, "/").unwrap();
+    assert_eq!(code, 200);
+    assert!(!page.contains("http://") && !page.contains("https://"), "the page loads nothing else");
+    for path in ["/status.css", "/status.js"] {
+        assert!(page.contains(&path[1..]), "{path}");
+        assert_eq!(nigh.http(&site.node, path).unwrap().0, 200);
+    }
+    assert_eq!(nigh.http(&site.node, "/api/v1/echo/ledger").unwrap().0, 200);
+    assert_eq!(nigh.http(&site.node, "/nothing").unwrap().0, 404);
+
+    let post =
+        "POST /api/v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "a".repeat(64 << 10));
+    for (request, code) in [(post, "405"), (&long, "431")] {
+        let answer = site.node.enter(|| {
+            let mut stream = TcpStream::connect("127.0.0.1:9160").unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let _ = stream.write_all(request.as_bytes());
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).unwrap();
+            String::from_utf8(answer.to_vec()).unwrap()
+        });
+        assert_eq!(answer, format!("HTTP/1.1 {code}"));
+    }
+}
+
+#[test]
+fn metrics_are_well_formed() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let nigh = start(&site);
+    let (code, text) = nigh.http(&site.node, "/metrics").unwrap();
+    assert_eq!(code, 200);
+    assert!(text.ends_with("# EOF\n"), "OpenMetrics 1.0: the exposition ends with # EOF");
+    let mut families = BTreeSet::new();
+    let mut samples = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let name = rest.split(' ').next().unwrap();
+            assert!(families.insert(name.to_owned()), "{name} is declared twice");
+        } else if !line.starts_with('#') {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            assert!(samples.insert(series.to_owned()), "{series} stands there twice");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            let name = series.split('{').next().unwrap();
+            let known = families.iter().any(|family| name.starts_with(family.as_str()));
+            assert!(known, "{name} is not declared");
+        }
+    }
+    for name in ["nigh_build", "nigh_uptime_seconds", "process_cpu_seconds", "process_open_fds"] {
+        assert!(families.contains(name), "{name} is missing");
+    }
+    let build =
+        format!("nigh_build_info{{version=\"{}\",node=\"node-a\"}}", env!("CARGO_PKG_VERSION"));
+    assert!(samples.contains(&build), "{samples:?}");
+}
+
+#[test]
+fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let mut nigh = start(&site);
+    nigh.configure("node-a", &sections("[echo.limit]\nrate = 7")).unwrap();
+    let good = ask(&site, &nigh, &["reload", "--json"]);
+    assert!(good.success(), "{}", good.stderr);
+    let answer: Value = serde_json::from_str(&good.stdout).unwrap();
+    assert_eq!(answer["restart_to_apply"], json!([]));
+    let before = status(&nigh);
+
+    nigh.configure("node-a", &sections("[echo.limit]\nrat = 8")).unwrap();
+    let bad = ask(&site, &nigh, &["reload"]);
+    assert_eq!(bad.status.code(), Some(1));
+    let expected = format!(
+        "nigh: nothing was changed: {}:11:1: echo.limit.rat: unknown key `rat`: did you mean `rate`?\n",
+        nigh.configuration().display()
+    );
+    assert_eq!(bad.stderr, expected);
+    assert_eq!(status(&nigh)["echo"]["limit"], before["echo"]["limit"]);
+    // By signal it says the same, in the log.
+    nigh.process().signal(Signal::SIGHUP).unwrap();
+    wait_until("the warning", LIMIT, || {
+        nigh.process().stderr().matches("nothing was changed").count() == 2
+    })
+    .unwrap();
+    assert_eq!(status(&nigh)["echo"]["limit"], before["echo"]["limit"]);
+
+    nigh.configure("node-b", &sections("[echo.limit]\nrate = 9")).unwrap();
+    nigh.process().signal(Signal::SIGHUP).unwrap();
+    wait_until("the reload", LIMIT, || nigh.process().stderr().contains("restart to apply"))
+        .unwrap();
+    let told = ask(&site, &nigh, &["reload"]);
+    assert!(told.stdout.contains("node.name changed: restart to apply"), "{}", told.stdout);
+    assert_eq!(status(&nigh)["node"]["name"], "node-a");
+}
+
+#[test]
+fn a_drain_lasts_over_a_restart() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let mut nigh = start(&site);
+    let drained = ask(&site, &nigh, &["drain"]);
+    assert!(drained.success(), "{}", drained.stderr);
+    assert_eq!(status(&nigh)["node"]["drained"], true);
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_eq!(status(&nigh)["node"]["drained"], true);
+    assert!(ask(&site, &nigh, &["status"]).stdout.contains("drained by the operator"));
+    assert!(ask(&site, &nigh, &["undrain"]).success());
+    assert_eq!(status(&nigh)["node"]["drained"], false);
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_eq!(status(&nigh)["node"]["drained"], false);
+}
+
+#[test]
+fn sigterm_stops_and_leaves_nothing() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut nigh = start(&site);
+        nigh.process().signal(signal).unwrap();
+        let mut code = None;
+        wait_until("the end", LIMIT, || {
+            code = nigh.process().ended().map(|status| status.code());
+            code.is_some()
+        })
+        .unwrap();
+        assert_eq!(code, Some(Some(0)), "{}", nigh.process().stderr());
+        assert!(!nigh.socket().exists());
+        // The stop is not a drain by the operator.
+        nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+        assert_eq!(status(&nigh)["node"]["drained"], false);
+    }
+}
+
+#[test]
+fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let mut nigh = start(&site);
+    let file = nigh.configuration();
+    let run = [BINARY, "run", "-c", file.to_str().unwrap()];
+    let second = site.node.run(&run, LIMIT).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        second.stderr.contains("another nigh runs with the state directory"),
+        "{}",
+        second.stderr
+    );
+    // The same socket under another state directory.
+    let text = std::fs::read_to_string(&file).unwrap();
+    let elsewhere = nigh.socket().with_file_name("elsewhere.toml");
+    std::fs::write(&elsewhere, text.replace("/state\"", "/state2\"")).unwrap();
+    let run = [BINARY, "run", "-c", elsewhere.to_str().unwrap()];
+    let second = site.node.run(&run, LIMIT).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(second.stderr.contains("a daemon already answers at"), "{}", second.stderr);
+    // The first one did not suffer.
+    let pid = status(&nigh)["node"]["pid"].clone();
+
+    nigh.process().kill();
+    assert!(nigh.socket().exists(), "a killed daemon leaves its socket");
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_ne!(status(&nigh)["node"]["pid"], pid);
+
+    nigh.process().kill();
+    std::fs::remove_file(nigh.socket()).unwrap();
+    std::fs::write(nigh.socket(), "precious").unwrap();
+    let run = [BINARY, "run", "-c", file.to_str().unwrap()];
+    let third = site.node.run(&run, LIMIT).unwrap();
+    assert!(third.stderr.contains("is in the way and is no socket"), "{}", third.stderr);
+    assert_eq!(std::fs::read_to_string(nigh.socket()).unwrap(), "precious");
+}
+
+#[test]
+fn the_control_socket_is_bounded() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let nigh = start(&site);
+    for (bytes, expected) in [
+        (&b"nonsense\n"[..], "this is not a request"),
+        (b"{\"do\":\"explode\"}\n", "this is not a request"),
+        (b"{\"do\":\"drain\",\"now\":1}\n", "this is not a request"),
+        (b"\xff\xfe\n", "this is not a request"),
+        (&[b' '; 80 << 10], "a request has at most 65536 bytes"),
+    ] {
+        let answer = raw(&nigh, bytes);
+        assert!(answer.starts_with("{\"error\":") && answer.contains(expected), "{answer}");
+    }
+    // Several requests on one connection are answered in order.
+    let mut stream = UnixStream::connect(nigh.socket()).unwrap();
+    stream.write_all(b"{\"do\":\"status\"}\nx\n{\"do\":\"undrain\"}\n").unwrap();
+    let lines: Vec<String> = BufReader::new(stream).lines().take(3).map(Result::unwrap).collect();
+    let starts: Vec<&str> = lines.iter().map(|line| &line[..5]).collect();
+    assert_eq!(starts, ["{\"ok\"", "{\"err", "{\"ok\""]);
+    // Idle connections beyond the limit are turned away, and room is made again.
+    let idle: Vec<_> = (0..32).map(|_| UnixStream::connect(nigh.socket()).unwrap()).collect();
+    wait_until("the limit", LIMIT, || raw(&nigh, b"").contains("32 control connections")).unwrap();
+    drop(idle);
+    wait_until("room", LIMIT, || nigh.control(&json!({"do": "status"})).is_ok()).unwrap();
+}
+
+#[test]
+fn few_capabilities_are_kept() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let nigh = start(&site);
+    let pid = status(&nigh)["node"]["pid"].as_u64().unwrap();
+    // CAP_NET_ADMIN 12, CAP_NET_RAW 13, CAP_PERFMON 38, CAP_BPF 39 (linux/capability.h).
+    let kept: u64 = 1 << 12 | 1 << 13 | 1 << 38 | 1 << 39;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let text = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            u64::from_str_radix(line.trim(), 16).unwrap()
+        };
+        for set in ["CapEff:", "CapPrm:"] {
+            assert_eq!(field(set) & !kept, 0, "{set} has more than it should");
+        }
+        for set in ["CapInh:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(field(set), 0, "{set}");
+        }
+        assert_eq!(field("NoNewPrivs:"), 1);
+    }
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(LIMIT)).unwrap();
+    let next = || {
+        let mut buffer = [0; 256];
+        let length = manager.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    let file = folder.path().join("nigh.toml");
+    let here = folder.path().display();
+    let node =
+        format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{}", sections(""));
+    std::fs::write(&file, node).unwrap();
+    let mut command = Command::new(BINARY);
+    command.arg("run").arg("-c").arg(&file).env("NOTIFY_SOCKET", &path).stdin(Stdio::null());
+    let daemon = site.node.start(command).unwrap();
+    assert_eq!(next(), "READY=1");
+    daemon.signal(Signal::SIGHUP).unwrap();
+    assert!(next().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(next(), "READY=1");
+    daemon.signal(Signal::SIGTERM).unwrap();
+    assert_eq!(next(), "STOPPING=1");
+    assert!(daemon.finish(LIMIT).unwrap().success());
+}
