@@ -104,13 +104,8 @@ impl EchoProgram {
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
         let state =
             State { settings: Settings::default(), rows: HashMap::new(), generation: 0, data };
-        let program = Self { skeleton, state: Mutex::new(state), tick_ns };
-        let settings = Settings::default();
-        program.configure(&settings).map_err(|error| match error {
-            ConfigureError::Kernel { source, .. } => LoadError::Refused(source),
-            other => unreachable!("the default settings are valid: {other}"),
-        })?;
-        Ok(program)
+        // Memory that is all zeros is a configuration without addresses.
+        Ok(Self { skeleton, state: Mutex::new(state), tick_ns })
     }
 
     /// Puts settings in force for every packet that arrives after this returns, all at once; an
