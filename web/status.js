@@ -122,6 +122,7 @@ function chart() {
     svg.append(shape('polyline', { points: points.join(' '), class: 'curve' }));
   }
   show('chart', svg);
+  byId('scale').textContent = `answers a second in the last two minutes, at most ${number(Math.round(Math.max(0, ...history)))}`;
 }
 
 function ledger(book) {
