@@ -76,11 +76,10 @@ function header(node, echo) {
   document.title = `${node.name} · nigh`;
   byId('node').textContent = node.name;
   byId('about').textContent = `nigh ${node.version} · up ${duration(node.uptime_seconds)}`;
-  const drain = echo.drain && (echo.drain.phase || echo.drain);
-  const word = node.drained ? 'drained by the operator'
-    : !node.healthy ? 'not healthy'
-    : typeof drain === 'string' && drain !== 'serving' ? drain : 'healthy';
-  const kind = node.drained ? 'warn' : node.healthy ? 'good' : 'bad';
+  const phases = { warning: 'draining: GRACEFUL_SHUTDOWN', withdrawn: 'draining: withdrawn', drained: 'drained' };
+  const phase = phases[echo.drain];
+  const word = !node.healthy ? 'not healthy' : phase || (node.drained ? 'drained' : 'healthy');
+  const kind = !node.healthy ? 'bad' : phase || node.drained ? 'warn' : 'good';
   byId('health').textContent = word;
   byId('health').className = `badge ${kind}`;
   byId('dot').className = `dot ${kind}`;

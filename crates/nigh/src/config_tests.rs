@@ -141,6 +141,24 @@ fn a_secret_is_not_shown_and_not_for_everybody() {
 }
 
 #[test]
+fn a_secret_that_everybody_may_read_is_warned_of() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("n.toml");
+    let upstream = "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n[[anycast.upstream]]\nname = \"a\"\n\
+                    type = \"bgp\"\npeer = \"192.0.2.9\"\npeer_as = 1\nlocal_as = 2\npassword = \"x\"\n";
+    std::fs::write(&path, with_echo("") + upstream).unwrap();
+    for (mode, expected) in [(0o600, 0), (0o640, 0), (0o644, 1)] {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let findings = load(&path).unwrap().report.findings;
+        assert_eq!(findings.len(), expected, "mode {mode:o}: {findings:?}");
+        for finding in findings {
+            assert_eq!(finding.severity, Severity::Warning);
+            assert_eq!((finding.line, &*finding.key), (13, "anycast.upstream[0].password"));
+        }
+    }
+}
+
+#[test]
 fn text_that_acts_on_a_terminal_is_not_printed() {
     let report = parse(b"[node]\nname = \"\x1b[2J\"\n", Path::new("n.toml")).unwrap_err();
     assert!(!report.render().contains('\x1b'));

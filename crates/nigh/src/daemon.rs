@@ -61,6 +61,7 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     for finding in &loaded.report.findings {
         warn!(key = finding.key, line = finding.line, "{}", finding.message);
     }
+    end_with_a_panic();
     privileges::limit()?;
     // One thread: capabilities belong to threads, and what this one gives up the process has not.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -68,6 +69,20 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     // A blocking call that still runs must not delay the exit.
     runtime.shutdown_background();
     result
+}
+
+/// Makes a panic anywhere the end of the process.
+///
+/// A node of which one task has died could go on announcing what it no longer watches. When the
+/// process ends, the kernel detaches the programs and closes the sessions, and neighbours withdraw
+/// the routes at once; the service manager starts it again.
+fn end_with_a_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        error!("a mistake in the program, it ends here: {panic}");
+        print(panic);
+        std::process::abort();
+    }));
 }
 
 /// The signals that stop the daemon.
@@ -140,13 +155,13 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         () = node.service().drain() => {}
         signal = stop.recv() => warn!(signal, "stops without waiting for the drain"),
     }
-    node.service().stop().await;
-    serving.abort();
-    if let Err(failure) = serving.await
-        && failure.is_panic()
-    {
-        error!("a server task failed: {failure}");
+    tokio::select! {
+        () = node.service().stop() => {}
+        signal = stop.recv() => warn!(signal, "ends at once; the kernel cleans up"),
     }
+    serving.abort();
+    // What it returns is that it was aborted; the control socket is gone when it is.
+    let _ = serving.await;
     info!("stopped");
     Ok(())
 }
