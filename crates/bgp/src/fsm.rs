@@ -107,6 +107,8 @@ pub struct Fsm {
     rib: RibOut,
     counters: Counters,
     problem: Option<String>,
+    /// The last NOTIFICATION since a session was established: the reason behind what comes after it.
+    said: Option<String>,
     effects: VecDeque<Effect>,
     /// Received and not yet a whole message: less than [`message::MAX`].
     input: Vec<u8>,
@@ -140,6 +142,7 @@ impl Fsm {
             rib: RibOut::default(),
             counters: Counters::default(),
             problem: Some("the session has not been started".into()),
+            said: None,
             effects: VecDeque::new(),
             input: Vec::new(),
             queue: Vec::new(),
@@ -170,7 +173,12 @@ impl Fsm {
     /// Why the session is not up, or what it cannot announce.
     pub fn problem(&self) -> Option<String> {
         let (State::Established, Some(terms)) = (self.state, self.terms) else {
-            return self.problem.clone();
+            return match (&self.problem, &self.said) {
+                (Some(problem), Some(said)) if problem != said => {
+                    Some(format!("{problem}; before that {said}"))
+                }
+                (problem, _) => problem.clone(),
+            };
         };
         let wanted = self.rib.families();
         let lacks = |family| wanted.has(family) && !terms.carry(family);
@@ -215,6 +223,7 @@ impl Fsm {
         match event {
             Event::Start => {
                 if self.state == State::Idle && self.retry_at.is_none() {
+                    self.problem = Some("the session is being opened".into());
                     self.connect(now);
                 }
             }
@@ -351,8 +360,10 @@ impl Fsm {
         match (self.state, kind) {
             (_, Kind::Notification) => {
                 self.counters.notifications_in += 1;
-                let said = Notification::decode(body);
-                self.fail(format!("the neighbour closed the session: {said}"), None, now);
+                let said =
+                    format!("the neighbour closed the session: {}", Notification::decode(body));
+                self.said = Some(said.clone());
+                self.fail(said, None, now);
             }
             (State::OpenSent, Kind::Open) => match self.accept(body) {
                 Ok(()) => {
@@ -368,6 +379,7 @@ impl Fsm {
                 self.state = State::Established;
                 self.established = Some(now);
                 self.counters.established += 1;
+                self.said = None;
                 self.restart_hold(now);
                 let terms = self.terms.expect("settled when OPEN was accepted");
                 self.rib.begin(Families {
@@ -469,7 +481,9 @@ impl Fsm {
 
     /// Answers an error with its NOTIFICATION and closes.
     fn reject(&mut self, error: Notification, now: Instant) {
-        self.fail(format!("we closed the session: {error}"), Some(error), now);
+        let said = format!("we closed the session: {error}");
+        self.said = Some(said.clone());
+        self.fail(said, Some(error), now);
     }
 
     /// The attempt or the session is over; another follows after a pause.

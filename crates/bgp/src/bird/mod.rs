@@ -182,14 +182,12 @@ impl Announcer {
             return CALM;
         }
         self.seen.problem = Some(if self.seen.state == State::Established {
-            format!(
-                "BIRD exports {} to {}; check its filters and tables",
-                match self.seen.advertised {
-                    Advertised::Nothing => "none of the prefixes",
-                    _ => "not what it was told to",
-                },
-                self.config.export.0.join(", ")
-            )
+            let exports = match self.seen.advertised {
+                Advertised::Nothing => "exports none of the prefixes",
+                _ => "does not export the prefixes as it should",
+            };
+            let protocols = self.config.export.0.join(", ");
+            format!("BIRD {exports} to {protocols}; check its filters and tables")
         } else {
             format!("BIRD's session is {}, not Established", self.seen.state)
         });
@@ -256,7 +254,8 @@ fn exported(reply: &Reply, prefix: &IpNet) -> Option<bool> {
             .strip_prefix("BGP.community:")
             .is_some_and(|list| list.contains("(65535,0)"))
     };
-    found.then(|| reply.texts(1008).any(graceful))
+    // 1012: attributes.
+    found.then(|| reply.texts(1012).any(graceful))
 }
 
 #[cfg(test)]
@@ -288,8 +287,8 @@ mod tests {
         let prefix: IpNet = "50.0.0.0/8".parse().unwrap();
         let table = (1007, "Table master4:");
         let route = (1007, "50.0.0.0/8           blackhole [nigh 22:13:22.092] * (200)");
-        let graceful = (1008, "\tBGP.community: (12,100) (65535,0)");
-        let other = (1008, "\tBGP.large_community: (65535,0,1)");
+        let graceful = (1012, "\tBGP.community: (12,100) (65535,0)");
+        let other = (1012, "\tBGP.large_community: (65535,0,1)");
         assert_eq!(exported(&reply(&[table, route, other, (0, "")]), &prefix), Some(false));
         assert_eq!(exported(&reply(&[table, route, graceful, (0, "")]), &prefix), Some(true));
         assert_eq!(exported(&reply(&[table, (0, "")]), &prefix), None);

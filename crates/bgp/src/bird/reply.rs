@@ -119,7 +119,7 @@ mod tests {
     const PROTOCOLS: &str = "2002-Name       Proto      Table      State  Since         Info\n\
         1002-isp_a      BGP        ---        up     22:13:19.932  Established   \n0000 \n";
     const ROUTE: &str = "1007-Table master4:\n 50.0.0.0/8           blackhole [nigh 22:13:22.092] * (200)\n\
-        1008-\tType: static univ\n \tBGP.community: (65535,0) (12,100)\n0000 \n";
+        1008-\tType: static univ\n1012-\tBGP.community: (65535,0)\n \tBGP.med: 5\n0000 \n";
 
     fn whole(text: &str) -> Reply {
         let (used, reply) = Parser::default().push(text.as_bytes()).unwrap();
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((reply.code(), reply.error()), (0, None));
         let reply = whole(ROUTE);
         assert_eq!(reply.texts(1007).count(), 2);
-        assert_eq!(reply.texts(1008).last(), Some("\tBGP.community: (65535,0) (12,100)"));
+        assert_eq!(reply.texts(1012).last(), Some("\tBGP.med: 5"));
         let reply = whole("9001 No valid tables\n");
         assert_eq!(reply.error(), Some("No valid tables"));
         assert_eq!(whole("0001 BIRD 2.0.12 ready.\n").code(), 1);
