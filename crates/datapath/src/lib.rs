@@ -2,5 +2,6 @@
 
 pub mod blast;
 pub mod echo;
+pub mod probe_socket;
 mod run;
 pub mod socket;

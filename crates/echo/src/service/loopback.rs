@@ -1,0 +1,118 @@
+//! Puts the service addresses on `lo` while running, and takes exactly those off again.
+//!
+//! Before an address is added it is noted in a file of the state directory, so that after a crash the
+//! next start knows which of the addresses on `lo` are its own: those that are still wanted are taken
+//! over, the rest removed. The note holds only for the boot and the network namespace in which it was
+//! written, for the addresses do not outlive these.
+
+use super::kernel::{Kernel, KernelError};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+/// The note's file in the state directory.
+const FILE: &str = "echo-addresses.json";
+
+/// The addresses on `lo` could not be put in order.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopbackError {
+    /// The kernel refused.
+    #[error("{0}; the capability NET_ADMIN is needed, or echo.assign = false")]
+    Kernel(#[from] KernelError),
+    /// There is no interface `lo`.
+    #[error("there is no interface lo; make one, or set echo.assign = false")]
+    NoLoopback,
+    /// The note cannot be written.
+    #[error("{path}: {error}; give a state directory that can be written (node.state)")]
+    Note {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Note {
+    /// The boot and the network namespace in which the addresses were added.
+    place: String,
+    added: BTreeSet<IpAddr>,
+}
+
+/// The addresses that this service has put on `lo`.
+#[derive(Debug)]
+pub(crate) struct Loopback {
+    kernel: Kernel,
+    path: PathBuf,
+    note: Note,
+}
+
+impl Loopback {
+    /// Reads what an earlier start that ended badly has left behind.
+    pub(crate) fn open(kernel: Kernel, state: &Path) -> Self {
+        let path = state.join(FILE);
+        let place = place();
+        let left: Note = fs::read(&path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .filter(|note: &Note| note.place == place)
+            .unwrap_or_default();
+        Self { kernel, path, note: Note { place, added: left.added } }
+    }
+
+    /// Makes `lo` have the wanted addresses, and of those added here no others.
+    pub(crate) async fn set(&mut self, wanted: &[IpAddr]) -> Result<(), LoopbackError> {
+        if wanted.is_empty() && self.note.added.is_empty() {
+            return Ok(());
+        }
+        let lo = self.kernel.link("lo").await?.ok_or(LoopbackError::NoLoopback)?.index;
+        let present = self.kernel.addresses(lo).await?;
+        let missing = wanted.iter().filter(|ip| !present.contains(ip));
+        let missing: Vec<IpAddr> = missing.copied().collect();
+        let unwanted = self.note.added.iter().filter(|ip| !wanted.contains(ip));
+        let unwanted: Vec<IpAddr> = unwanted.copied().collect();
+        if !missing.is_empty() {
+            self.note.added.extend(&missing);
+            self.write()?;
+        }
+        for ip in missing {
+            if self.kernel.add_address(lo, ip).await? {
+                tracing::info!(%ip, "address put on lo");
+            }
+        }
+        for ip in unwanted {
+            self.kernel.remove_address(lo, ip).await?;
+            self.note.added.remove(&ip);
+            tracing::info!(%ip, "address taken off lo");
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&self) -> Result<(), LoopbackError> {
+        let failed = |error| LoopbackError::Note { path: self.path.clone(), error };
+        if self.note.added.is_empty() {
+            return match fs::remove_file(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+                _ => Ok(()),
+            };
+        }
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory).map_err(failed)?;
+        }
+        let text = serde_json::to_vec(&self.note).map_err(|error| failed(error.into()))?;
+        let beside = self.path.with_extension("new");
+        fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.path)).map_err(failed)
+    }
+}
+
+/// Names the boot and the network namespace.
+fn place() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    format!("{} {}", boot.trim(), namespace.display())
+}
