@@ -14,8 +14,8 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{fmt, net::IpAddr, path::PathBuf, time::Duration};
 
-/// Most service addresses that one node answers for.
-pub const MAX_ADDRESSES: usize = 64;
+/// Most addresses that one program answers for, those of probes included.
+pub const MAX_ADDRESSES: usize = datapath::echo::MAX_ADDRESSES;
 
 /// What is wrong with a value that parsed: the dotted key and one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -121,6 +121,11 @@ impl Health {
             .collect();
     }
 
+    /// Whether there is this check.
+    pub fn expects(&self, check: &Check) -> bool {
+        self.records.contains_key(check)
+    }
+
     /// Takes in one result. A check that is not expected is ignored: it was removed meanwhile.
     ///
     /// Returns whether the check changed between healthy and failed.

@@ -1,70 +1,255 @@
 //! The responder and its announcement as one service that the daemon starts, asks and stops.
+//!
+//! [`Service`] is a handle. Behind it one task, [`worker::Worker`], owns everything that changes: the
+//! attached program, the interfaces, the checks, the sessions. It publishes what it knows as an
+//! immutable [`Status`] behind an atomic pointer; what the program counts is read from its maps when
+//! it is asked for.
 
-use crate::{config::Config, control::Request};
+mod change;
+mod collect;
+mod command;
+mod force;
+mod kernel;
+mod loopback;
+mod port;
+mod probe;
+mod read;
+mod upstreams;
+mod worker;
+
+use crate::{
+    config::Config,
+    control::Request,
+    status::{self, Status},
+};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use datapath::echo::{AttachError, ConfigureError, EchoProgram, LedgerError, LoadError};
 use prometheus_client::encoding::DescriptorEncoder;
+use std::{io, sync::Arc};
+use tokio::sync::{mpsc, oneshot};
+
+pub use kernel::KernelError;
+pub use loopback::LoopbackError;
 
 /// The service did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {}
+pub enum StartError {
+    /// The kernel's networking cannot be asked.
+    #[error("no netlink socket: {0}")]
+    Netlink(#[from] io::Error),
+    /// The kernel's networking gave no answer.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The mode that was asked for cannot be had.
+    #[error("echo.mode = {mode:?}: {error}")]
+    Load {
+        /// The mode.
+        mode: crate::config::Mode,
+        /// Why.
+        error: LoadError,
+    },
+    /// The program cannot be attached.
+    #[error("interface {interface}: {error}")]
+    Attach {
+        /// Name of the interface.
+        interface: String,
+        /// Why.
+        error: AttachError,
+    },
+    /// The program refuses the settings.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+    /// The service addresses cannot be put on `lo`.
+    #[error(transparent)]
+    Loopback(#[from] LoopbackError),
+    /// An upstream cannot be started.
+    #[error(transparent)]
+    Upstream(#[from] bgp::announcer::StartError),
+}
 
 /// A changed configuration could not be put in force; the old one still is.
 #[derive(Debug, thiserror::Error)]
-pub enum ReloadError {}
+pub enum ReloadError {
+    /// What it needs cannot be had.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The service was stopped.
+    #[error("the service was stopped")]
+    Stopped,
+}
 
 /// A request on the control socket could not be answered.
 #[derive(Debug, thiserror::Error)]
-pub enum ControlError {}
+pub enum ControlError {
+    /// The kernel itself answers.
+    #[error("no program is attached, the kernel itself answers: there is nothing to {0}")]
+    NoProgram(&'static str),
+    /// New values that cannot be.
+    #[error("{0}")]
+    Values(String),
+    /// A prefix that is to be removed from a list is not in it.
+    #[error("{prefix} is not in the list {list}")]
+    NotListed {
+        /// The prefix.
+        prefix: ipnet::IpNet,
+        /// `allow` or `deny`.
+        list: &'static str,
+    },
+    /// The program refuses the settings.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+    /// The program's counters cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The service was stopped.
+    #[error("the service was stopped")]
+    Stopped,
+}
+
+/// What the worker publishes.
+#[derive(Debug)]
+struct Shared {
+    /// The loaded program; none while the kernel itself answers.
+    program: ArcSwapOption<EchoProgram>,
+    /// Everything but what the program counts.
+    status: ArcSwap<Status>,
+}
+
+impl Shared {
+    /// The status with what the program counts by now.
+    fn status(&self) -> Status {
+        let mut status = Status::clone(&self.status.load());
+        if let Some(program) = &*self.program.load() {
+            match (read::ledger(program), read::latency(program)) {
+                (Ok(ledger), Ok(latency)) => {
+                    (status.ledger, status.latency) = (ledger, latency);
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    status.healthy = false;
+                    status.ailments.push(error.to_string());
+                }
+            }
+        }
+        status
+    }
+}
+
+/// What the worker is asked, each with where the answer goes.
+#[derive(Debug)]
+enum Ask {
+    Reload(Box<Config>, oneshot::Sender<Result<(), ReloadError>>),
+    Control(Request, oneshot::Sender<Result<serde_json::Value, ControlError>>),
+    Drain(oneshot::Sender<()>),
+    Undrain(oneshot::Sender<()>),
+    Stop(oneshot::Sender<()>),
+}
 
 /// A running responder with its announcer; clones are handles on the same one (`Send + Sync`, for
 /// the HTTP server shares them).
 #[derive(Clone, Debug)]
-pub struct Service {}
+pub struct Service {
+    shared: Arc<Shared>,
+    asks: mpsc::Sender<Ask>,
+}
 
 impl Service {
-    /// Opens what the configuration names: programs are attached and sessions begin before this returns.
+    /// Opens what the configuration names: programs are attached and sessions begin before this
+    /// returns. Nothing is announced before all checks were seen to succeed.
     ///
     /// With `drained` it starts as after [`Service::drain`]: it answers, but nothing is announced
     /// before [`Service::undrain`]. A node that an operator drained stays drained over a restart.
-    pub async fn start(_config: Config, _drained: bool) -> Result<Self, StartError> {
-        Ok(Self {})
+    ///
+    /// # Errors
+    /// What is named cannot be had; what was done until then is undone.
+    pub async fn start(config: Config, drained: bool) -> Result<Self, StartError> {
+        let (asks, asked) = mpsc::channel(16);
+        let worker = worker::Worker::start(config, drained).await?;
+        let shared = worker.shared();
+        tokio::spawn(worker.run(asked));
+        Ok(Self { shared, asks })
+    }
+
+    /// Asks the worker; `None` when it has been stopped.
+    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.asks.send(ask(answer)).await.ok()?;
+        answered.await.ok()
     }
 
     /// Puts a changed configuration in force; what did not change keeps its counters and sessions.
-    pub async fn reload(&self, _config: Config) -> Result<(), ReloadError> {
-        Ok(())
+    ///
+    /// # Errors
+    /// It cannot be put in force; then the old one still is.
+    pub async fn reload(&self, config: Config) -> Result<(), ReloadError> {
+        self.ask(|answer| Ask::Reload(Box::new(config), answer))
+            .await
+            .unwrap_or(Err(ReloadError::Stopped))
     }
 
     /// The state as JSON: what stands under `echo` in `nigh status --json` and `/api/v1/status`.
     pub fn status(&self) -> serde_json::Value {
-        serde_json::Value::Null
+        serde_json::to_value(self.shared.status()).unwrap_or_default()
     }
 
     /// The same state as text for people, for `nigh status`.
     pub fn render(&self) -> String {
-        String::new()
+        status::render_status(&self.shared.status())
     }
 
     /// Why the service is not healthy, a sentence each; empty when it is. For `/healthz`.
+    ///
+    /// A drained node is healthy: it does what it was told to.
     pub fn ailments(&self) -> Vec<String> {
-        Vec::new()
+        self.shared.status.load().ailments.clone()
     }
 
     /// Answers one request of the control socket.
-    pub async fn control(&self, _request: Request) -> Result<serde_json::Value, ControlError> {
-        Ok(serde_json::Value::Null)
+    ///
+    /// # Errors
+    /// The request asks for what cannot be.
+    pub async fn control(&self, request: Request) -> Result<serde_json::Value, ControlError> {
+        let program = self.shared.program.load_full();
+        match (request, program) {
+            // What only reads does not wait for the worker.
+            (Request::Ledger, _) => {
+                let ledger = self.shared.status().ledger;
+                Ok(serde_json::to_value(ledger).unwrap_or_default())
+            }
+            (Request::Top { count }, Some(program)) => {
+                let top = read::top(&program, count)?;
+                Ok(serde_json::to_value(top).unwrap_or_default())
+            }
+            (Request::Top { .. }, None) => Err(ControlError::NoProgram("count")),
+            (request, _) => self
+                .ask(|answer| Ask::Control(request, answer))
+                .await
+                .unwrap_or(Err(ControlError::Stopped)),
+        }
     }
 
     /// Adds this service's metrics, prefix `nigh_echo_` and `nigh_anycast_`.
-    pub fn collect(&self, _encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        Ok(())
+    ///
+    /// # Errors
+    /// The encoder's.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let program = self.shared.program.load_full();
+        collect::collect(&self.shared.status(), program.as_deref(), encoder)
     }
 
-    /// Drains: GRACEFUL_SHUTDOWN first, then withdraws, then returns when arrivals are quiet.
-    pub async fn drain(&self) {}
+    /// Drains: GRACEFUL_SHUTDOWN first, then withdraws, then returns when arrivals are quiet, or when
+    /// the drain was ended by [`Service::undrain`].
+    pub async fn drain(&self) {
+        self.ask(Ask::Drain).await;
+    }
 
     /// Ends a drain: the prefixes are announced again as soon as health allows it.
-    pub async fn undrain(&self) {}
+    pub async fn undrain(&self) {
+        self.ask(Ask::Undrain).await;
+    }
 
-    /// Ends sessions and detaches programs. Call [`Service::drain`] first for a stop that loses nothing.
-    pub async fn stop(&self) {}
+    /// Withdraws, ends sessions, detaches programs and takes the addresses off `lo`. Call
+    /// [`Service::drain`] first for a stop that loses nothing.
+    pub async fn stop(&self) {
+        self.ask(Ask::Stop).await;
+    }
 }

@@ -11,12 +11,13 @@ use rtnetlink::{
         neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourState},
         route::{RouteAddress, RouteAttribute, RouteMessage, RouteType},
     },
-    proto::sys::SocketAddr,
 };
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
 };
+use tokio::sync::Notify;
 
 /// A question to the kernel could not be asked or was refused.
 #[derive(Debug, thiserror::Error)]
@@ -95,23 +96,34 @@ pub(crate) struct Route {
     pub(crate) next_hop: IpAddr,
 }
 
-/// Something about the links changed; which, is asked again.
-pub(crate) type Changes =
-    futures_util::stream::BoxStream<'static, (NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
-
 /// A socket to the kernel; it answers as long as the runtime runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     handle: Handle,
+    link_changed: Arc<Notify>,
 }
 
 impl Kernel {
-    /// Opens the socket. The second value yields a message at each change of a link.
-    pub(crate) fn open() -> io::Result<(Self, Changes)> {
-        let (connection, handle, messages) =
+    /// Opens the socket.
+    pub(crate) fn open() -> io::Result<Self> {
+        let (connection, handle, mut messages) =
             rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
         tokio::spawn(connection);
-        Ok((Self { handle }, messages.boxed()))
+        let link_changed = Arc::new(Notify::new());
+        let notify = link_changed.clone();
+        tokio::spawn(async move {
+            while let Some((message, _)) = messages.next().await {
+                if is_link_change(&message) {
+                    notify.notify_one();
+                }
+            }
+        });
+        Ok(Self { handle, link_changed })
+    }
+
+    /// Waits until a link changed since the last call; which one, and how, is to be asked.
+    pub(crate) async fn link_changed(&self) {
+        self.link_changed.notified().await;
     }
 
     /// The interface of this name, if there is one.
@@ -166,13 +178,21 @@ impl Kernel {
 
     /// The way to an address, as `ip route get` says it; `None` when there is none.
     pub(crate) async fn route_to(&self, ip: IpAddr) -> Option<Route> {
+        let answer = self.ask_route(ip).await?;
+        read_route(&answer, ip).filter(|_| answer.header.kind == RouteType::Unicast)
+    }
+
+    /// Whether an address is one of this machine's own.
+    pub(crate) async fn is_local(&self, ip: IpAddr) -> bool {
+        self.ask_route(ip).await.is_some_and(|answer| answer.header.kind == RouteType::Local)
+    }
+
+    async fn ask_route(&self, ip: IpAddr) -> Option<RouteMessage> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(ip);
         message.header.destination_prefix_length = host_length(ip);
         message.attributes.push(RouteAttribute::Destination(ip.into()));
-        let answer = self.handle.route().get(message).execute().try_next().await.ok()??;
-        let unicast = answer.header.kind == RouteType::Unicast;
-        read_route(&answer, ip).filter(|_| unicast)
+        self.handle.route().get(message).execute().try_next().await.ok()?
     }
 
     /// The gateway of the default route that leaves by this interface, of the family of `like`.
@@ -234,7 +254,7 @@ impl Kernel {
 }
 
 /// Whether a message says that a link changed.
-pub(crate) fn is_link_change(message: &NetlinkMessage<RouteNetlinkMessage>) -> bool {
+fn is_link_change(message: &NetlinkMessage<RouteNetlinkMessage>) -> bool {
     matches!(
         message.payload,
         NetlinkPayload::InnerMessage(

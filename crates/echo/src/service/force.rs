@@ -1,0 +1,257 @@
+//! Puts a configuration in force, at the start and at a reload; ends everything; says how it stands.
+//!
+//! A reload first does what can fail and can be undone: it loads, starts sessions that say nothing
+//! yet, adds addresses, configures, attaches. When one of these fails the old configuration is put
+//! back. Only then does it take away what is no longer wanted.
+
+use super::{
+    StartError,
+    command::Commands,
+    port::Port,
+    upstreams::{Moment, Slot},
+    worker::{Worker, health_config, rules, times},
+};
+use crate::{
+    config::{AnycastConfig, Config, Limit, Mode},
+    drain::Phase,
+    status::{AnycastStatus, CheckStatus, InterfaceMode, LatencyStatus, LedgerStatus, Status},
+};
+use datapath::echo::{AttachError, EchoProgram};
+use futures_util::future::join_all;
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time;
+
+/// A process that ended just before may hold an interface for a moment still.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// The addresses that a configuration puts on `lo`.
+fn assigned(config: &Config) -> Vec<IpAddr> {
+    if config.echo.assign { config.echo.addresses.clone() } else { Vec::new() }
+}
+
+impl Worker {
+    /// Puts a configuration in force. An error leaves what was.
+    pub(super) async fn put_in_force(&mut self, config: Config) -> Result<(), StartError> {
+        self.load(config.echo.mode)?;
+        let fresh = self.start_upstreams(config.anycast.as_ref())?;
+        let old = std::mem::replace(&mut self.config, config);
+        let (old_limit, old_lists) = (self.limit, self.lists.clone());
+        self.limit = self.config.echo.limit;
+        self.lists = [self.config.echo.allow.clone(), self.config.echo.deny.clone()];
+        let both = [assigned(&old), assigned(&self.config)].concat();
+        match self.add(&both).await {
+            Ok(ports) => self.commit(old, ports, fresh).await,
+            Err(error) => {
+                self.config = old;
+                (self.limit, self.lists) = (old_limit, old_lists);
+                self.put_back().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Loads the program, when it is wanted and not there yet.
+    fn load(&mut self, mode: Mode) -> Result<(), StartError> {
+        if self.program.is_some() || mode == Mode::Kernel {
+            return Ok(());
+        }
+        match EchoProgram::load() {
+            Ok(program) => {
+                let program = Arc::new(program);
+                self.shared.program.store(Some(program.clone()));
+                self.program = Some(program);
+            }
+            Err(error) if mode == Mode::Auto => {
+                tracing::warn!("{error}; the kernel itself answers");
+                self.no_program = error.to_string();
+            }
+            Err(error) => return Err(StartError::Load { mode, error }),
+        }
+        Ok(())
+    }
+
+    /// Starts sessions with the upstreams that there are not yet in the same form.
+    fn start_upstreams(&self, config: Option<&AnycastConfig>) -> Result<Vec<Slot>, StartError> {
+        let Some(config) = config else { return Ok(Vec::new()) };
+        let known = |upstream| self.upstreams.iter().any(|slot| slot.upstream() == upstream);
+        let new = config.upstreams.iter().filter(|upstream| !known(*upstream));
+        Ok(new.map(|upstream| Slot::start(upstream, config)).collect::<Result<_, _>>()?)
+    }
+
+    /// Adds what the new configuration has more than the old one. Returns the new interfaces.
+    async fn add(&mut self, addresses: &[IpAddr]) -> Result<Vec<Port>, StartError> {
+        self.loopback.set(addresses).await?;
+        self.learn_own().await;
+        self.configure()?;
+        let mode = self.config.echo.mode;
+        for i in 0..self.ports.len() {
+            self.ports[i].set_mode(mode);
+            self.attach(i).map_err(|error| attach_error(&self.ports[i], error))?;
+        }
+        let mut new = Vec::new();
+        for name in &self.config.echo.interfaces {
+            if self.ports.iter().any(|port| port.name == *name) {
+                continue;
+            }
+            let mut port = Port::new(name, mode);
+            port.see(self.kernel.link(name).await?);
+            if port.link.is_none() {
+                tracing::warn!("there is no interface {name} yet; it is taken up when it appears");
+            }
+            let until = Instant::now() + BUSY;
+            loop {
+                let program = self.program.as_deref().ok_or(self.no_program.as_str());
+                match port.attach(program) {
+                    Ok(()) => break,
+                    Err(AttachError::Busy { .. }) if Instant::now() < until => {
+                        time::sleep(Duration::from_millis(50)).await;
+                        port.try_again();
+                    }
+                    Err(error) => return Err(attach_error(&port, error)),
+                }
+            }
+            new.push(port);
+        }
+        Ok(new)
+    }
+
+    /// Puts the old configuration back, as far as it can be.
+    async fn put_back(&mut self) {
+        if let Err(error) = self.configure() {
+            tracing::error!("{error}");
+        }
+        let mode = self.config.echo.mode;
+        for i in 0..self.ports.len() {
+            self.ports[i].set_mode(mode);
+            if let Err(error) = self.attach(i) {
+                tracing::error!("interface {}: {error}", self.ports[i].name);
+            }
+        }
+        if let Err(error) = self.loopback.set(&assigned(&self.config)).await {
+            tracing::error!("{error}");
+        }
+    }
+
+    /// Takes away what is no longer wanted: from here on nothing fails.
+    async fn commit(
+        &mut self,
+        old: Config,
+        new_ports: Vec<Port>,
+        fresh: Vec<Slot>,
+    ) -> Result<(), StartError> {
+        let mut ports: Vec<Port> = self.ports.drain(..).chain(new_ports).collect();
+        ports.retain(|port| self.config.echo.interfaces.contains(&port.name));
+        self.ports = ports;
+        if self.config.echo.mode == Mode::Kernel {
+            self.program = None;
+            self.shared.program.store(None);
+        }
+        self.learn_own().await;
+        self.configure()?;
+        self.loopback.set(&assigned(&self.config)).await?;
+
+        let mut slots: Vec<Slot> = self.upstreams.drain(..).chain(fresh).collect();
+        for upstream in self.config.anycast.iter().flat_map(|anycast| &anycast.upstreams) {
+            if let Some(at) = slots.iter().position(|slot| slot.upstream() == upstream) {
+                self.upstreams.push(slots.swap_remove(at));
+            }
+        }
+        for slot in slots {
+            tokio::spawn(slot.stop());
+        }
+        if let Some(anycast) = &self.config.anycast {
+            self.upstreams.iter().for_each(|slot| slot.set_prefixes(anycast));
+        }
+
+        let health = health_config(&self.config);
+        self.health.set_rules(rules(&health));
+        self.drain.set_times(times(&self.config));
+        let before = health_config(&old);
+        let same = (&before.commands, before.interval) == (&health.commands, health.interval);
+        if !same || self.upstreams.is_empty() {
+            self.commands = Commands::start(&health.commands, health.interval, &self.findings.0);
+        }
+        self.locate().await;
+        self.expect();
+        self.publish();
+        Ok(())
+    }
+
+    /// Withdraws and ends sessions, then detaches, then takes the addresses off.
+    pub(super) async fn stop(&mut self) {
+        join_all(self.upstreams.drain(..).map(Slot::stop)).await;
+        self.ports.clear();
+        if let Err(error) = self.loopback.set(&[]).await {
+            tracing::warn!("{error}");
+        }
+    }
+
+    /// Publishes how everything stands.
+    pub(super) fn publish(&self) {
+        let mut ailments: Vec<String> = self
+            .health
+            .records()
+            .filter(|(_, record)| !record.healthy)
+            .map(|(check, record)| match record.last {
+                Some(_) => format!("check {check}: {}", record.detail),
+                None => format!("check {check}: no result yet"),
+            })
+            .collect();
+        ailments.extend(self.upstreams.iter().filter_map(Slot::ailment));
+        let moment = Moment::now();
+        let started = moment.instant - self.now();
+        let counted = self.ports.iter().any(|port| port.answering() != InterfaceMode::Kernel);
+        let checks = self.health.records().map(|(check, record)| CheckStatus {
+            name: check.to_string(),
+            healthy: record.healthy,
+            last: record.last,
+            detail: record.detail.clone(),
+            streak: record.streak,
+            since: record.since.map(|since| moment.unix(started + since)),
+        });
+        let anycast = self.config.anycast.as_ref().map(|anycast| AnycastStatus {
+            prefixes: anycast.prefixes.clone(),
+            checks: checks.collect(),
+            upstreams: self.upstreams.iter().map(|slot| slot.status(moment)).collect(),
+        });
+        let [allow, deny] = self.lists.clone();
+        self.shared.status.store(Arc::new(Status {
+            node: self.config.node.clone(),
+            healthy: ailments.is_empty(),
+            ailments,
+            drain: self.drain.phase(),
+            interfaces: self.ports.iter().map(Port::status).collect(),
+            ledger: LedgerStatus { counted, ..LedgerStatus::default() },
+            latency: LatencyStatus::default(),
+            limit: self.limit,
+            allow,
+            deny,
+            anycast,
+        }));
+    }
+}
+
+fn attach_error(port: &Port, error: AttachError) -> StartError {
+    StartError::Attach { interface: port.name.clone(), error }
+}
+
+/// The status before anything is in force.
+pub(super) fn empty_status() -> Status {
+    Status {
+        node: String::new(),
+        healthy: false,
+        ailments: vec!["starting".into()],
+        drain: Phase::Serving,
+        interfaces: Vec::new(),
+        ledger: LedgerStatus::default(),
+        latency: LatencyStatus::default(),
+        limit: Limit::default(),
+        allow: Vec::new(),
+        deny: Vec::new(),
+        anycast: None,
+    }
+}

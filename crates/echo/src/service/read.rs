@@ -1,0 +1,91 @@
+//! What the program counts, as values of the status; and the configuration as its settings.
+
+use crate::{
+    config::{self, EchoConfig},
+    status::{Count, LatencyStatus, LedgerRow, LedgerStatus, TopRow, TopStatus},
+};
+use datapath::echo::{
+    Counters, DropReason, EchoProgram, Fragments, LedgerError, Limit, ReturnPath, Settings,
+    SourceLimit,
+};
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// The settings that a configuration stands for, with limits and lists as they are at run time.
+pub(super) fn settings(
+    config: &EchoConfig,
+    limit: &config::Limit,
+    [allow, deny]: [&[IpNet]; 2],
+    probes: Vec<IpAddr>,
+    probe_id: u16,
+) -> Settings {
+    Settings {
+        addresses: config.addresses.clone(),
+        probes,
+        probe_id,
+        return_path: match config.return_path {
+            config::ReturnPath::Mac => ReturnPath::Mac,
+            config::ReturnPath::Fib => ReturnPath::Fib,
+        },
+        fragments: match config.fragments {
+            config::Fragments::Pass => Fragments::Pass,
+            config::Fragments::Drop => Fragments::Drop,
+        },
+        verify: config.verify,
+        allow: allow.to_vec(),
+        deny: deny.to_vec(),
+        source: SourceLimit {
+            limit: Limit { rate: limit.rate, burst: limit.burst },
+            prefix4: limit.prefix4,
+            prefix6: limit.prefix6,
+        },
+        node: Limit { rate: limit.node_rate, burst: limit.node_burst },
+    }
+}
+
+fn count(counters: &Counters) -> Count {
+    let dropped = DropReason::ALL
+        .iter()
+        .map(|reason| (reason.name().to_owned(), counters.dropped(*reason)))
+        .collect();
+    Count {
+        received: counters.received,
+        answered: counters.answered,
+        passed: counters.passed,
+        dropped,
+    }
+}
+
+pub(super) fn ledger(program: &EchoProgram) -> Result<LedgerStatus, LedgerError> {
+    let ledger = program.ledger()?;
+    let rows = ledger
+        .rows
+        .iter()
+        .map(|row| LedgerRow { address: row.address, count: count(&row.counters) });
+    Ok(LedgerStatus { counted: true, rows: rows.collect(), other: count(&ledger.other) })
+}
+
+pub(super) fn latency(program: &EchoProgram) -> Result<LatencyStatus, LedgerError> {
+    let latency = program.latency()?;
+    let quantile = |share| latency.quantile(share).unwrap_or(0);
+    Ok(LatencyStatus {
+        samples: latency.samples(),
+        p50_ns: quantile(0.5),
+        p90_ns: quantile(0.9),
+        p99_ns: quantile(0.99),
+    })
+}
+
+pub(super) fn top(program: &EchoProgram, count: usize) -> Result<TopStatus, LedgerError> {
+    let rows = program.top(count)?.into_iter();
+    let sources = rows.map(|row| TopRow { prefix: row.prefix, requests: row.packets });
+    Ok(TopStatus { sources: sources.collect() })
+}
+
+/// All arrivals for service addresses so far, and of them the drops that are our own fault.
+pub(super) fn arrivals(program: &EchoProgram) -> Result<[u64; 2], LedgerError> {
+    let ledger = program.ledger()?;
+    let rows = || ledger.rows.iter().map(|row| &row.counters);
+    let ours = |counters: &Counters| counters.dropped(DropReason::NodeLimit);
+    Ok([rows().map(|counters| counters.received).sum(), rows().map(ours).sum()])
+}
