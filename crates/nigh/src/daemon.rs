@@ -119,6 +119,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     if drained {
         warn!("this node was drained by the operator and stays so: `nigh undrain` ends that");
     }
+    let mode = echo.echo.mode;
     let service = tokio::select! {
         service = Service::start(echo, drained) => service?,
         signal = stop.recv() => {
@@ -128,7 +129,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     };
     privileges::settle()?;
     let file = std::path::absolute(&args.config)?;
-    let node = Arc::new(Node::new(file, config, address, service, state));
+    let node = Arc::new(Node::new(file, config, mode, address, service, state));
     let serving = {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move { tokio::join!(http::serve(listener, for_http), control.serve(for_control)) }

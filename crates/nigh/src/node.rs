@@ -4,6 +4,7 @@ use crate::{
     config::{self, LoadError, Loaded, NodeConfig},
     state::{State, StateError},
 };
+use echo::config::Mode;
 use echo::service::{ReloadError, Service};
 use serde_json::{Value, json};
 use std::{
@@ -24,8 +25,8 @@ pub struct Node {
     state: State,
     started: Instant,
     started_at: SystemTime,
-    /// Held while a reload runs, so that two do not mix.
-    reloading: Mutex<()>,
+    /// `echo.mode` in force; held while a reload runs, so that two do not mix.
+    mode: Mutex<Mode>,
 }
 
 /// A reload changed nothing.
@@ -34,22 +35,30 @@ pub enum NodeReloadError {
     /// The file is not good.
     #[error("nothing was changed: {0}")]
     Load(#[from] LoadError),
+    /// It wants a program, and the right to load one is gone (docs/decisions/050-capabilities.md).
+    #[error(
+        "nothing was changed: echo.mode: `kernel` was in force and the right to load a program was \
+         given up: restart the daemon to apply"
+    )]
+    Mode,
     /// The service could not put it in force.
     #[error("nothing was changed: {0}")]
     Service(#[from] ReloadError),
 }
 
 impl Node {
-    /// The node that runs `service` as the file at `file` says; `http` is where it really listens.
+    /// The node that runs `service` as the file at `file` says; `mode` is the `echo.mode` of that
+    /// file, `http` is where it really listens.
     pub fn new(
         file: PathBuf,
         config: NodeConfig,
+        mode: Mode,
         http: SocketAddr,
         service: Service,
         state: State,
     ) -> Self {
-        let (started, started_at) = (Instant::now(), SystemTime::now());
-        Self { file, config, http, service, state, started, started_at, reloading: Mutex::new(()) }
+        let (started, started_at, mode) = (Instant::now(), SystemTime::now(), Mutex::new(mode));
+        Self { file, config, http, service, state, started, started_at, mode }
     }
 
     /// The responder and its announcement.
@@ -142,8 +151,8 @@ impl Node {
     ///
     /// The file is not good or cannot be put in force; the old configuration still is in force.
     pub async fn reload(&self) -> Result<Value, NodeReloadError> {
-        let _turn = self.reloading.lock().await;
-        let result = self.put_in_force().await;
+        let mut mode = self.mode.lock().await;
+        let result = self.put_in_force(&mut mode).await;
         match &result {
             Ok(_) => info!(file = %self.file.display(), "reloaded"),
             Err(error) => warn!(file = %self.file.display(), "reload: {error}"),
@@ -151,9 +160,14 @@ impl Node {
         result
     }
 
-    async fn put_in_force(&self) -> Result<Value, NodeReloadError> {
+    async fn put_in_force(&self, mode: &mut Mode) -> Result<Value, NodeReloadError> {
         let Loaded { node, echo, report } = config::load(&self.file)?;
+        let wanted = echo.echo.mode;
+        if *mode == Mode::Kernel && wanted != Mode::Kernel {
+            return Err(NodeReloadError::Mode);
+        }
         self.service.reload(echo).await?;
+        *mode = wanted;
         let restart = self.changed(&node);
         if !restart.is_empty() {
             warn!(

@@ -9,22 +9,19 @@
 use caps::{CapSet, Capability, CapsHashSet};
 use tracing::debug;
 
-/// What the start needs.
+/// What the start needs: BPF, PERFMON and NET_ADMIN to load the program, NET_RAW for the packet
+/// sockets of health probes, NET_BIND_SERVICE for `node.http` on a port below 1024.
 pub const START: [Capability; 5] = [
-    Capability::CAP_NET_ADMIN,
     Capability::CAP_BPF,
     Capability::CAP_PERFMON,
+    Capability::CAP_NET_ADMIN,
     Capability::CAP_NET_RAW,
     Capability::CAP_NET_BIND_SERVICE,
 ];
 
-/// What stays for reload and health probes.
-pub const KEEP: [Capability; 4] = [
-    Capability::CAP_NET_ADMIN,
-    Capability::CAP_BPF,
-    Capability::CAP_PERFMON,
-    Capability::CAP_NET_RAW,
-];
+/// What stays: NET_ADMIN to put service addresses on `lo` and take them away, NET_RAW for the probes
+/// of an interface that comes later. A program that is loaded is attached, set and read without any.
+pub const KEEP: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW];
 
 /// Capabilities could not be given up.
 #[derive(Debug, thiserror::Error)]

@@ -39,7 +39,7 @@ use std::{fs, io, io::Read as _};
 pub enum LoadError {
     /// The process lacks the rights.
     #[error(
-        "the kernel refuses to load the echo program: not permitted; run as root or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+        "the kernel refuses to load the echo program: not permitted; run as root or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
     )]
     NotPermitted,
     /// The kernel's verifier or loader refused it.
