@@ -34,6 +34,7 @@ mod folder;
 mod forward;
 mod frr;
 mod link;
+mod receiver;
 mod root;
 mod wait;
 
@@ -46,6 +47,7 @@ pub use namespace::Namespace;
 pub use nigh::Nigh;
 pub use pings::Pings;
 pub use process::{Finished, Process};
+pub use receiver::Receiver;
 pub use root::require_root;
 pub use wait::wait_until;
 

@@ -1,7 +1,7 @@
 //! Links between namespaces: pairs of veth interfaces.
 //!
-//! XDP_TX and redirects on a veth reach the peer only when the peer has an XDP program or generic
-//! receive offload, so that is on at both ends. Frames of the kernel's own TCP and UDP normally
+//! Redirects on a veth reach the peer only when the peer has an XDP program or generic receive
+//! offload, so that is on at both ends; for XDP_TX see [`crate::Receiver`]. Frames of the kernel's own TCP and UDP normally
 //! cross a veth with unfinished checksums and larger than the MTU; [`End::no_offloads`] makes them
 //! look as they would on a wire.
 
