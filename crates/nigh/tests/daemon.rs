@@ -11,15 +11,31 @@ use std::{
     process::{Command, Stdio},
     time::Duration,
 };
-use testbed::{End, Finished, Namespace, Nigh, link, require_root, wait_until};
+use testbed::{End, Finished, Namespace, Nigh, Receiver, link, require_root, wait_until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Two ends of a link: the node, and a neighbour that keeps the link up.
+/// Two ends of a link: the node, and a neighbour that sends it pings.
 struct Site {
     node: Namespace,
-    _neighbour: Namespace,
+    neighbour: Namespace,
+    _receiver: Receiver,
+}
+
+impl Site {
+    /// Whether the neighbour's ping to the service address is answered.
+    fn answers(&self) -> bool {
+        let line = ["ping", "-c", "1", "-W", "1", "198.51.100.1"];
+        self.neighbour.run(&line, LIMIT).unwrap().success()
+    }
+
+    /// What of the daemon is left in the node's network: a program on the link, an address on `lo`.
+    fn left(&self) -> (bool, usize) {
+        let link = self.node.check(&["ip", "-d", "link", "show", "eth0"]).unwrap();
+        let lo = self.node.check(&["ip", "addr", "show", "lo"]).unwrap();
+        (link.contains("prog/xdp"), lo.matches("198.51.100.1/32").count())
+    }
 }
 
 fn site() -> Site {
@@ -30,7 +46,9 @@ fn site() -> Site {
         End::new(&neighbour, "eth0").address("192.0.2.2/30"),
     )
     .unwrap();
-    Site { node, _neighbour: neighbour }
+    neighbour.check(&["ip", "route", "add", "198.51.100.1", "via", "192.0.2.1"]).unwrap();
+    let receiver = Receiver::new(&neighbour, "eth0").unwrap();
+    Site { node, neighbour, _receiver: receiver }
 }
 
 /// The sections that all tests but one use; `more` is added to `[echo]`.
@@ -177,6 +195,7 @@ fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
     let answer: Value = serde_json::from_str(&good.stdout).unwrap();
     assert_eq!(answer["restart_to_apply"], json!([]));
     let before = status(&nigh);
+    assert_eq!(before["echo"]["limit"]["rate"], 7);
 
     nigh.configure("node-a", &sections("[echo.limit]\nrat = 8")).unwrap();
     let bad = ask(&site, &nigh, &["reload"]);
@@ -197,8 +216,7 @@ fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
 
     nigh.configure("node-b", &sections("[echo.limit]\nrate = 9")).unwrap();
     nigh.process().signal(Signal::SIGHUP).unwrap();
-    wait_until("the reload", LIMIT, || nigh.process().stderr().contains("restart to apply"))
-        .unwrap();
+    wait_until("the reload", LIMIT, || status(&nigh)["echo"]["limit"]["rate"] == 9).unwrap();
     let told = ask(&site, &nigh, &["reload"]);
     assert!(told.stdout.contains("node.name changed: restart to apply"), "{}", told.stdout);
     assert_eq!(status(&nigh)["node"]["name"], "node-a");
@@ -228,9 +246,10 @@ fn sigterm_stops_and_leaves_nothing() {
     if !require_root() {
         return;
     }
-    let site = site();
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let site = site();
         let mut nigh = start(&site);
+        assert_eq!((site.left(), site.answers()), ((true, 1), true));
         nigh.process().signal(signal).unwrap();
         let mut code = None;
         wait_until("the end", LIMIT, || {
@@ -240,6 +259,7 @@ fn sigterm_stops_and_leaves_nothing() {
         .unwrap();
         assert_eq!(code, Some(Some(0)), "{}", nigh.process().stderr());
         assert!(!nigh.socket().exists());
+        assert_eq!(site.left(), (false, 0));
         // The stop is not a drain by the operator.
         nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
         assert_eq!(status(&nigh)["node"]["drained"], false);
@@ -275,7 +295,9 @@ fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
 
     nigh.process().kill();
     assert!(nigh.socket().exists(), "a killed daemon leaves its socket");
+    assert!(!site.left().0, "a killed daemon's program is detached by the kernel");
     nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_eq!((site.left(), site.answers()), ((true, 1), true));
     assert_ne!(status(&nigh)["node"]["pid"], pid);
 
     nigh.process().kill();
