@@ -17,7 +17,7 @@
 //! hexadecimal digits), the link 172.16.0.28/30 is 2001:db8:ffff:28::/64 with the same last numbers.
 //! Every router honours GRACEFUL_SHUTDOWN (RFC 8326 section 4.3) and installs no delay of any kind.
 
-use crate::{Bird, End, Error, Namespace, link, wait_until};
+use crate::{Bird, End, Error, Namespace, Receiver, link, wait_until};
 use std::time::Duration;
 
 mod site;
@@ -40,6 +40,11 @@ pub const CENTRAL4: &str = "11.0.0.10";
 pub const CENTRAL6: &str = "2001:db8:11::10";
 /// The AS numbers of the two sites, DINR_A and DINR_B.
 pub const SITES: [u32; 2] = [12, 13];
+
+/// TTL with which the replies of DINR_A and of DINR_B reach ENT_A-testPC: each site answers with 64,
+/// and the way leads through DINR_A, ISP_A, Enterprise_A or through DINR_B, ISP_B, ISP_Y, ISP_Z, ISP_X,
+/// ISP_A, Enterprise_A.
+pub const TTL_AT_ENT_A: [u8; 2] = [61, 57];
 
 /// AS number, name, and label of the router's namespace.
 const SYSTEMS: [(u32, &str, &str); 10] = [
@@ -124,6 +129,7 @@ pub struct Internet {
     routers: Vec<Router>,
     hosts: Vec<(u32, Namespace)>,
     services: Vec<(u32, Namespace)>,
+    _receivers: Vec<Receiver>,
 }
 
 impl Internet {
@@ -159,9 +165,11 @@ impl Internet {
         for (asn, label) in HOSTS {
             hosts.push((asn, host(asn, label, find(asn)?.1)?));
         }
-        let mut services = Vec::new();
+        let (mut services, mut receivers) = (Vec::new(), Vec::new());
         for (asn, label) in SITES.into_iter().zip(["dinr-a-host", "dinr-b-host"]) {
-            services.push((asn, service_host(asn, label, find(asn)?.1)?));
+            let router = find(asn)?.1;
+            services.push((asn, service_host(asn, label, router)?));
+            receivers.push(Receiver::new(router, "service")?);
         }
         let routers = routers
             .into_iter()
@@ -170,7 +178,7 @@ impl Internet {
                 Ok(Router { asn, name, bird, namespace })
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Self { routers, hosts, services })
+        Ok(Self { routers, hosts, services, _receivers: receivers })
     }
 
     /// The router of an AS.

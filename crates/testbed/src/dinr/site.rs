@@ -68,6 +68,20 @@ impl<'a> Site<'a> {
         &mut self.nigh
     }
 
+    /// The name as the paper writes it, such as `DINR_A`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Drains it, as `nigh drain` does, and returns when that is done.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub fn drain(&self) -> Result<(), Error> {
+        self.nigh.control(&json!({"do": "drain"})).map(drop)
+    }
+
     /// Starts it again after it was killed, with the same files.
     ///
     /// # Errors

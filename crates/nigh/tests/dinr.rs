@@ -1,0 +1,93 @@
+//! `nigh run` at both sites of the ten-AS internet: who answers whom when a site dies, returns, is
+//! drained or stopped. No figure is asserted, only the order of events and what may be lost.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+use std::{path::Path, time::Duration};
+use testbed::{
+    Pings,
+    dinr::{self, Internet, Site},
+    pings::lost,
+    require_root, wait_until,
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
+const LIMIT: Duration = Duration::from_secs(30);
+const FROM_A: u8 = dinr::TTL_AT_ENT_A[0];
+const FROM_B: u8 = dinr::TTL_AT_ENT_A[1];
+
+/// Both sites in service, without limit for a source.
+fn sites(internet: &Internet) -> [Site<'_>; 2] {
+    internet.converge(LIMIT).unwrap();
+    let sites = dinr::SITES.map(|asn| Site::start(internet, asn, Path::new(BINARY)).unwrap());
+    for (site, (enterprise, path)) in sites.iter().zip([(20, "4 12"), (21, "5 13")]) {
+        for prefix in [dinr::PREFIX4, dinr::PREFIX6] {
+            site.wait_for_path(internet, enterprise, prefix, path, LIMIT).unwrap();
+        }
+        site.ask(&json!({"ask": "limit", "rate": 0})).unwrap();
+    }
+    sites
+}
+
+fn pings(internet: &Internet) -> Pings {
+    Pings::start(internet.host(20), dinr::SERVICE4, Duration::from_millis(5)).unwrap()
+}
+
+/// Waits until a hundred replies in a row came from one site.
+fn wait_for(pings: &Pings, ttl: u8) {
+    wait_until(&format!("a hundred replies with TTL {ttl}"), LIMIT, || {
+        let replies = pings.replies();
+        replies.len() >= 100 && replies.iter().rev().take(100).all(|reply| reply.ttl == ttl)
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_killed_site_is_replaced_and_returns() {
+    if !require_root() {
+        return;
+    }
+    let internet = Internet::build().unwrap();
+    let [mut site_a, site_b] = sites(&internet);
+    let pings = pings(&internet);
+    wait_for(&pings, FROM_A);
+    let before = site_b.ledger().unwrap();
+    site_a.nigh().process().signal(Signal::SIGKILL).unwrap();
+    wait_for(&pings, FROM_B);
+    let path = || internet.router(20).best_path(dinr::PREFIX4);
+    assert_eq!(path().as_deref(), Some("4 2 1 3 5 13"));
+    assert!(site_b.ledger().unwrap().since(&before).answered >= 100);
+
+    site_a.restart().unwrap();
+    site_a.ask(&json!({"ask": "limit", "rate": 0})).unwrap();
+    wait_for(&pings, FROM_A);
+    assert_eq!(path().as_deref(), Some("4 12"));
+    let order: Vec<u8> = pings.finish().unwrap().iter().map(|reply| reply.ttl).collect();
+    let mut changes = order.clone();
+    changes.dedup();
+    assert_eq!(changes, [FROM_A, FROM_B, FROM_A]);
+}
+
+#[test]
+fn a_drain_and_a_stop_lose_nothing() {
+    if !require_root() {
+        return;
+    }
+    let internet = Internet::build().unwrap();
+    let [mut site_a, _site_b] = sites(&internet);
+    let pings = pings(&internet);
+    wait_for(&pings, FROM_A);
+    site_a.drain().unwrap();
+    wait_for(&pings, FROM_B);
+    site_a.nigh().control(&json!({"do": "undrain"})).unwrap();
+    wait_for(&pings, FROM_A);
+    // SIGTERM drains by itself before the daemon ends.
+    site_a.nigh().process().signal(Signal::SIGTERM).unwrap();
+    wait_until("the end of nigh", LIMIT, || site_a.nigh().process().ended().is_some()).unwrap();
+    wait_for(&pings, FROM_B);
+    let replies = pings.finish().unwrap();
+    let mut changes: Vec<u8> = replies.iter().map(|reply| reply.ttl).collect();
+    changes.dedup();
+    assert_eq!(changes, [FROM_A, FROM_B, FROM_A, FROM_B]);
+    assert_eq!(lost(&replies), 0, "of {}", replies.len());
+}
