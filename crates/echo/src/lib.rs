@@ -7,9 +7,11 @@
 //! - [`config`]: the sections `[echo]` and `[anycast]`.
 //! - [`control`], [`cli`]: what can be asked at run time, over the control socket and by `nigh echo`.
 //! - [`status`]: the state as values and as text.
+//! - [`blast`]: the sender that tests a responder, `nigh blast`.
 #![forbid(unsafe_code)]
 
 pub mod announce;
+pub mod blast;
 pub mod cli;
 pub mod config;
 pub mod control;

@@ -1,0 +1,412 @@
+//! `nigh blast`: how much can a responder answer, and where is a packet lost?
+//!
+//! The core takes numbers and bytes: [`pacer`] (when is a packet due), [`probe`] (what does it look
+//! like), [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`places`] (where
+//! did it vanish), [`line`] and [`target`]. The shell moves packets: [`engine`] with sockets, [`live`]
+//! inside the kernel; [`route`] finds the way. [`run`] joins them for the command line.
+
+pub mod args;
+pub mod engine;
+pub mod line;
+pub mod live;
+pub mod matcher;
+pub mod outcome;
+pub mod pacer;
+pub mod places;
+pub mod plan;
+pub mod probe;
+pub mod report;
+pub mod route;
+pub mod search;
+pub mod target;
+
+pub use args::{Args, Rate};
+
+use std::{
+    future::Future,
+    io::IsTerminal,
+    net::IpAddr,
+    process::ExitCode,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::oneshot;
+
+use crate::status::{Count, LedgerStatus};
+use engine::{Live, join};
+use outcome::Outcome;
+use places::Places;
+use plan::{Kind, MAX_TOTAL, Plan, TTL};
+use report::{Report, SearchReport, Setup};
+use search::{Search, Step};
+
+/// `nigh blast` could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum BlastError {
+    /// The target is not to be aimed at.
+    #[error(transparent)]
+    Target(#[from] target::Refused),
+    /// There is no way to it.
+    #[error(transparent)]
+    Route(#[from] route::RouteError),
+    /// The size does not fit.
+    #[error(
+        "a frame of {size} bytes does not fit {interface}: choose --size from {least} to {most}"
+    )]
+    Size {
+        /// As asked for.
+        size: usize,
+        /// Name of the interface.
+        interface: String,
+        /// The smallest that holds a probe.
+        least: usize,
+        /// The largest that fits the MTU.
+        most: usize,
+    },
+    /// More packets than a run can have.
+    #[error(
+        "{packets} packets are too many for one run: the most are {MAX_TOTAL}; lower --count, --rate or --duration"
+    )]
+    TooMany {
+        /// As asked for.
+        packets: u64,
+    },
+    /// Time without which nothing can be sent.
+    #[error("--{option} must be longer than 0s")]
+    NoTime {
+        /// Name of the option.
+        option: &'static str,
+    },
+    /// A frame could not be built.
+    #[error("building the request: {0}")]
+    Frame(#[from] wire::EmitError),
+    /// A socket could not be opened.
+    #[error(transparent)]
+    Open(#[from] datapath::socket::OpenError),
+    /// A socket could not be used.
+    #[error("using a socket: {0}")]
+    Socket(#[source] std::io::Error),
+    /// The in-kernel engine could not be used.
+    #[error(transparent)]
+    Live(#[from] datapath::blast::LiveError),
+    /// The kernel took nothing.
+    #[error("nothing could be sent to {target}: {reason}")]
+    Refused {
+        /// The target.
+        target: IpAddr,
+        /// What the kernel said last.
+        reason: String,
+    },
+    /// The driver took nothing.
+    #[error(
+        "{interface} took none of the live frames; a veth takes them only while its peer has an \
+         XDP program, or GRO on (ethtool -K PEER gro on)"
+    )]
+    NotTransmitted {
+        /// Name of the interface.
+        interface: String,
+    },
+    /// The responder's ledger could not be read.
+    #[error(
+        "reading the ledger of {url}: {reason}; --peer takes the responder's HTTP address, such as http://192.0.2.1:9160"
+    )]
+    Peer {
+        /// What was asked.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A thread or runtime of the system was not to be had.
+    #[error("starting the runtime: {0}")]
+    Runtime(#[source] std::io::Error),
+    /// The result could not be printed.
+    #[error("writing the result: {0}")]
+    Print(#[from] serde_json::Error),
+}
+
+/// Does what the command line says, prints the result, and gives the exit status: success if at
+/// least one undamaged reply came.
+///
+/// Blocks until the run is over; acts in the network namespace of the calling thread.
+///
+/// # Errors
+/// When nothing could be sent, or something that was asked for could not be done.
+pub fn run(args: &Args) -> Result<ExitCode, BlastError> {
+    target::check(args.target, &args.allow)?;
+    let plan = plan(args)?;
+    let live = Arc::new(Live::default());
+    let _stopper = stop_on_interrupt(Arc::clone(&live))?;
+    let setup = Setup::of(&plan, args.link_speed);
+    let good = if args.find_max {
+        let report = find_max(args, &plan, setup, &live)?;
+        print(args.json, &report)?;
+        report.found.rate.is_some()
+    } else {
+        let report = blast(args, &plan, setup, &live)?;
+        print(args.json, &report)?;
+        report.received > 0
+    };
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(
+    json: bool,
+    report: &(impl serde::Serialize + std::fmt::Display),
+) -> Result<(), BlastError> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+/// Works the command line out.
+fn plan(args: &Args) -> Result<Plan, BlastError> {
+    for (option, time) in [("wait", args.wait), ("trial", args.trial)] {
+        if time.is_zero() {
+            return Err(BlastError::NoTime { option });
+        }
+    }
+    if args.duration.is_some_and(|duration| duration.is_zero()) {
+        return Err(BlastError::NoTime { option: "duration" });
+    }
+    let target = args.target;
+    let path = in_runtime(move || route::find(target))??;
+    let sizes = plan::sizes(target, path.mtu);
+    let size = args.size.unwrap_or(sizes.least);
+    if !(sizes.least..=sizes.most).contains(&size) {
+        let (least, most) = (sizes.least, sizes.most);
+        return Err(BlastError::Size { size, interface: path.name, least, most });
+    }
+    let rate = match args.rate {
+        None => Some(DEFAULT_RATE),
+        Some(Rate::PerSecond(rate)) => Some(rate),
+        Some(Rate::Max) => None,
+    };
+    let total = total(args.count.map(u64::from), rate, args.duration)?;
+    let next_mac = match args.engine {
+        Kind::Raw => wire::Mac::default(),
+        Kind::Packet | Kind::Live => route::resolve(&path)?,
+    };
+    let payload = probe::payload(rand::random(), plan::payload_len(target, size));
+    Ok(Plan {
+        target,
+        path,
+        next_mac,
+        engine: args.engine,
+        total,
+        rate,
+        deadline: args.duration.filter(|_| rate.is_none()),
+        threads: args.threads.min(u32::try_from(total).unwrap_or(u32::MAX)),
+        frame: size - line::FCS,
+        ttl: TTL,
+        wait: args.wait,
+        base: rand::random(),
+        payload,
+    })
+}
+
+/// Packets a second where none are asked for.
+const DEFAULT_RATE: u64 = 1000;
+/// Packets where neither count nor time is given.
+const DEFAULT_COUNT: u64 = 1000;
+
+/// Packets of a run: bounded by count, by rate and time, or by what can be held.
+fn total(
+    count: Option<u64>,
+    rate: Option<u64>,
+    duration: Option<Duration>,
+) -> Result<u64, BlastError> {
+    let timed = match (rate, duration) {
+        (Some(rate), Some(duration)) => {
+            let packets = duration.as_nanos() * u128::from(rate) / 1_000_000_000;
+            Some(u64::try_from(packets).unwrap_or(u64::MAX).max(1))
+        }
+        (None, Some(_)) => Some(MAX_TOTAL),
+        (_, None) => None,
+    };
+    let packets = match (count, timed) {
+        (Some(count), Some(timed)) => count.min(timed),
+        (Some(packets), None) | (None, Some(packets)) => packets,
+        (None, None) => DEFAULT_COUNT,
+    };
+    if packets > MAX_TOTAL { Err(BlastError::TooMany { packets }) } else { Ok(packets) }
+}
+
+/// A single run, with the responder's ledger before and after if that is asked for.
+fn blast(args: &Args, plan: &Plan, setup: Setup, live: &Arc<Live>) -> Result<Report, BlastError> {
+    let before = args.peer.as_deref().map(|peer| ledger(peer, plan.target)).transpose()?;
+    let bar = progress(plan.total);
+    let outcome = watched(plan, live, &bar)?;
+    bar.finish_and_clear();
+    let mut report = Report::new(setup, plan.rate, &outcome);
+    if let (Some(peer), Some(before)) = (&args.peer, before) {
+        match ledger(peer, plan.target) {
+            Ok(after) => report.places = Some(Places::find(&outcome, &before, &after)),
+            Err(error) => report.peer_error = Some(error.to_string()),
+        }
+    }
+    Ok(report)
+}
+
+/// The search for the highest rate without loss.
+fn find_max(
+    args: &Args,
+    plan: &Plan,
+    setup: Setup,
+    live: &Arc<Live>,
+) -> Result<SearchReport, BlastError> {
+    let ceiling = match args.rate {
+        Some(Rate::PerSecond(rate)) => rate,
+        None | Some(Rate::Max) => setup.line_rate as u64,
+    };
+    let mut search = Search::new(ceiling);
+    let mut steps = Vec::new();
+    while let Some(rate) = search.next_rate() {
+        let total = total(None, Some(rate), Some(args.trial))?;
+        let base = rand::random();
+        let trial = Plan { rate: Some(rate), total, base, ..plan.clone() };
+        let bar = progress(total);
+        bar.set_message(format!("trial {} at {rate}/s", steps.len() + 1));
+        let outcome = watched(&trial, live, &bar)?;
+        bar.finish_and_clear();
+        if outcome.interrupted {
+            break;
+        }
+        let lost = outcome.requests.made - outcome.replies.received;
+        let step =
+            Step { rate, offered: offered(&outcome, rate), sent: outcome.requests.sent, lost };
+        steps.push(step);
+        search.record(&step);
+        if search.next_rate().is_some() && !sleep_unless_stopped(args.settle, live) {
+            break;
+        }
+    }
+    let interrupted = live.stop.load(Relaxed);
+    Ok(SearchReport::new(setup, steps, search.found(), interrupted))
+}
+
+/// The rate of a trial; that asked for where a single packet has none.
+fn offered(outcome: &Outcome, rate: u64) -> f64 {
+    if outcome.requests.made < 2 { rate as f64 } else { outcome.rate() }
+}
+
+/// Rests between trials; false if the run is to stop.
+fn sleep_unless_stopped(time: Duration, live: &Live) -> bool {
+    let end = Instant::now() + time;
+    while !live.stop.load(Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(engine::nap(left));
+    }
+    false
+}
+
+/// Runs a plan while the progress is shown.
+fn watched(plan: &Plan, live: &Live, bar: &ProgressBar) -> Result<Outcome, BlastError> {
+    live.sent.store(0, Relaxed);
+    live.received.store(0, Relaxed);
+    thread::scope(|scope| {
+        let running = scope.spawn(|| match plan.engine {
+            Kind::Raw | Kind::Packet => engine::run(plan, live),
+            Kind::Live => live::run(plan, live),
+        });
+        while !bar.is_hidden() && !running.is_finished() {
+            let (sent, received) = (live.sent.load(Relaxed), live.received.load(Relaxed));
+            bar.set_position(sent);
+            bar.set_message(format!("{received} answered"));
+            thread::sleep(Duration::from_millis(100));
+        }
+        join(running)
+    })
+}
+
+/// A progress bar on stderr, if that is a terminal.
+fn progress(total: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total);
+    let style = "{bar:40} {human_pos}/{human_len} sent, {msg}, {per_sec}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
+    bar
+}
+
+/// What the responder has counted for an address so far.
+fn ledger(peer: &str, target: IpAddr) -> Result<Count, BlastError> {
+    let url = format!("{}/api/v1/echo/ledger", peer.trim_end_matches('/'));
+    let wrong = |reason: String| BlastError::Peer { url: url.clone(), reason };
+    let config = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(5)));
+    let agent = ureq::Agent::new_with_config(config.build());
+    let mut answer = agent.get(&url).call().map_err(|error| wrong(error.to_string()))?;
+    let ledger: LedgerStatus =
+        answer.body_mut().read_json().map_err(|error| wrong(error.to_string()))?;
+    if !ledger.counted {
+        return Err(wrong(
+            "the responder's kernel answers by itself and counts nothing".to_owned(),
+        ));
+    }
+    let row = ledger.rows.into_iter().find(|row| row.address == target);
+    row.map(|row| row.count).ok_or_else(|| wrong(format!("it has no row for {target}")))
+}
+
+/// Runs a future to its end on a thread of its own, as the caller may be in a runtime already.
+fn in_runtime<F, T>(future: impl FnOnce() -> F + Send) -> Result<T, BlastError>
+where
+    F: Future<Output = T>,
+    T: Send,
+{
+    thread::scope(|scope| {
+        join(scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(BlastError::Runtime)?;
+            Ok(runtime.block_on(future()))
+        }))
+    })
+}
+
+/// Sets the flag that ends a run at Ctrl-C, until what is returned is dropped.
+fn stop_on_interrupt(live: Arc<Live>) -> Result<oneshot::Sender<()>, BlastError> {
+    let (done, ended) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(BlastError::Runtime)?;
+    thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => live.stop.store(true, Relaxed),
+                _ = ended => {}
+            }
+        });
+    });
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_load_is_bounded() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(total(None, Some(5000), None).unwrap(), DEFAULT_COUNT);
+        assert_eq!(total(None, None, None).unwrap(), DEFAULT_COUNT);
+        assert_eq!(total(Some(7), Some(5000), None).unwrap(), 7);
+        assert_eq!(total(None, Some(5000), seconds(3)).unwrap(), 15_000);
+        assert_eq!(total(Some(7), Some(5000), seconds(3)).unwrap(), 7);
+        assert_eq!(total(Some(70_000), Some(5000), seconds(3)).unwrap(), 15_000);
+        assert_eq!(total(None, None, seconds(3)).unwrap(), MAX_TOTAL);
+        assert_eq!(total(Some(7), None, seconds(3)).unwrap(), 7);
+        assert!(total(Some(MAX_TOTAL + 1), None, None).is_err());
+        assert!(total(None, Some(1_000_000_000), seconds(1_000_000_000_000)).is_err());
+    }
+}

@@ -1,0 +1,358 @@
+//! What a run showed, as JSON and as text.
+
+use std::{
+    fmt::{self, Write},
+    net::IpAddr,
+};
+
+use serde::Serialize;
+
+use super::{
+    line::{self, FCS},
+    outcome::Outcome,
+    places::Places,
+    plan::{Kind, Plan},
+    search::{Found, Limit, Step},
+};
+
+/// What was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setup {
+    /// Whom was asked.
+    pub target: IpAddr,
+    /// From which address.
+    pub source: IpAddr,
+    /// Out of which interface.
+    pub interface: String,
+    /// How.
+    pub engine: Kind,
+    /// Threads that sent.
+    pub threads: u32,
+    /// Bytes of a frame, check sequence included.
+    pub frame_bytes: usize,
+    /// Speed of the link in bits a second.
+    pub link_speed: u64,
+    /// Frames of this size that the link carries in a second.
+    pub line_rate: f64,
+}
+
+impl Setup {
+    /// Of a plan.
+    pub fn of(plan: &Plan, link_speed: u64) -> Self {
+        let frame_bytes = plan.frame + FCS;
+        Self {
+            target: plan.target,
+            source: plan.path.source,
+            interface: plan.path.name.clone(),
+            engine: plan.engine,
+            threads: plan.threads,
+            frame_bytes,
+            link_speed,
+            line_rate: line::frames_per_second(link_speed, frame_bytes),
+        }
+    }
+}
+
+/// Round-trip times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rtt {
+    /// The shortest.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// Half took no longer.
+    pub p50: u64,
+    /// 90 of 100 took no longer.
+    pub p90: u64,
+    /// 99 of 100 took no longer.
+    pub p99: u64,
+    /// 999 of 1,000 took no longer.
+    #[serde(rename = "p99.9")]
+    pub p999: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// One second of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Second {
+    /// Requests sent in it.
+    pub sent: u64,
+    /// Of those, how many no reply came to.
+    pub lost: u64,
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What was tried.
+    #[serde(flatten)]
+    pub setup: Setup,
+    /// Packets a second that were asked for; none for as fast as it goes.
+    pub requested_rate: Option<u64>,
+    /// Packets a second that were sent.
+    pub rate: f64,
+    /// Whether the rate was kept, to one in a thousand.
+    pub kept_rate: bool,
+    /// Requests that the kernel or the driver took.
+    pub sent: u64,
+    /// Requests that it did not take.
+    pub not_sent: u64,
+    /// Why not.
+    pub not_sent_reason: Option<String>,
+    /// Requests that were answered, undamaged.
+    pub received: u64,
+    /// Requests sent that were not answered.
+    pub lost: u64,
+    /// Replies beyond the first.
+    pub duplicated: u64,
+    /// Replies behind one to a later request.
+    pub reordered: u64,
+    /// Replies with a wrong checksum or payload.
+    pub corrupt: u64,
+    /// Replies that were dropped here, as the receive buffer was full; they count as lost.
+    pub overruns: u64,
+    /// Round-trip times, if anything came back.
+    pub rtt_ns: Option<Rtt>,
+    /// Each second of the run, by the time of sending.
+    pub seconds: Vec<Second>,
+    /// Where packets vanished, if the responder's ledger was read.
+    pub places: Option<Places>,
+    /// Why the ledger could not be read after the run.
+    pub peer_error: Option<String>,
+    /// Whether the run was stopped before its end.
+    pub interrupted: bool,
+}
+
+impl Report {
+    /// Of a run.
+    pub fn new(setup: Setup, requested_rate: Option<u64>, outcome: &Outcome) -> Self {
+        let (requests, replies) = (&outcome.requests, &outcome.replies);
+        let rate = outcome.rate();
+        let rtt = &replies.rtt;
+        let rtt_ns = (!rtt.is_empty()).then(|| Rtt {
+            min: rtt.min(),
+            mean: rtt.mean(),
+            p50: rtt.value_at_quantile(0.5),
+            p90: rtt.value_at_quantile(0.9),
+            p99: rtt.value_at_quantile(0.99),
+            p999: rtt.value_at_quantile(0.999),
+            max: rtt.max(),
+        });
+        let answered = replies.by_second.iter().copied().chain(std::iter::repeat(0));
+        let seconds = requests
+            .by_second
+            .iter()
+            .zip(answered)
+            .map(|(&sent, answered)| Second { sent, lost: sent.saturating_sub(answered) })
+            .collect();
+        Self {
+            setup,
+            requested_rate,
+            rate,
+            kept_rate: requests.made < 2
+                || requested_rate.is_none_or(|asked| rate >= asked as f64 * 0.999),
+            sent: requests.sent,
+            not_sent: requests.made - requests.sent,
+            not_sent_reason: requests.refusal.clone().filter(|_| requests.made > requests.sent),
+            received: replies.received,
+            lost: outcome.lost(),
+            duplicated: replies.duplicated,
+            reordered: replies.reordered,
+            corrupt: replies.corrupt,
+            overruns: outcome.overruns,
+            rtt_ns,
+            seconds,
+            places: None,
+            peer_error: None,
+            interrupted: outcome.interrupted,
+        }
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine = match self.engine {
+            Kind::Raw => "raw sockets",
+            Kind::Packet => "packet sockets",
+            Kind::Live => "in-kernel live frames",
+        };
+        write!(
+            f,
+            "{} from {} on {}: {} bytes a frame, {engine}, {} thread{}",
+            self.target,
+            self.source,
+            self.interface,
+            self.frame_bytes,
+            self.threads,
+            if self.threads == 1 { "" } else { "s" }
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.setup)?;
+        let part = |count: u64| match self.sent {
+            0 => String::new(),
+            sent => format!(" ({:.3} %)", count as f64 * 100.0 / sent as f64),
+        };
+        let share = self.rate * 100.0 / self.setup.line_rate;
+        write!(f, "sent        {} at {:.2}/s", self.sent, self.rate)?;
+        writeln!(f, ", {share:.3} % of the line rate")?;
+        if let Some(asked) = self.requested_rate.filter(|_| !self.kept_rate) {
+            writeln!(f, "            the sender could not keep the rate of {asked}/s")?;
+        }
+        if self.not_sent > 0 {
+            let reason = self.not_sent_reason.as_deref().unwrap_or("stopped");
+            writeln!(f, "not sent    {}: {reason}", self.not_sent)?;
+        }
+        writeln!(f, "received    {}{}", self.received, part(self.received))?;
+        writeln!(f, "lost        {}{}", self.lost, part(self.lost))?;
+        writeln!(f, "duplicated  {}", self.duplicated)?;
+        writeln!(f, "reordered   {}", self.reordered)?;
+        writeln!(f, "corrupt     {}", self.corrupt)?;
+        if self.overruns > 0 {
+            writeln!(f, "overruns    {} replies were not read in time here", self.overruns)?;
+        }
+        if let Some(rtt) = self.rtt_ns {
+            let head = ["min", "mean", "p50", "p90", "p99", "p99.9", "max"];
+            let values = [rtt.min, rtt.mean as u64, rtt.p50, rtt.p90, rtt.p99, rtt.p999, rtt.max];
+            let line = |cells: [String; 7]| {
+                cells.iter().fold(String::new(), |mut line, cell| {
+                    let _ = write!(line, "{cell:>10}");
+                    line
+                })
+            };
+            writeln!(f, "round trip{}", line(head.map(String::from)))?;
+            writeln!(f, "microsec. {}", line(values.map(|ns| format!("{:.1}", ns as f64 / 1e3))))?;
+        }
+        if self.seconds.len() > 1 {
+            let losses: Vec<u64> = self.seconds.iter().map(|second| second.lost).collect();
+            let most = losses.iter().max().copied().unwrap_or(0);
+            writeln!(f, "lost each s {}  (highest: {most})", sparkline(&losses))?;
+        }
+        if let Some(places) = &self.places {
+            write!(f, "{places}")?;
+        }
+        if let Some(error) = &self.peer_error {
+            writeln!(f, "the responder's ledger after the run is not known: {error}")?;
+        }
+        if self.interrupted {
+            writeln!(f, "stopped before the end")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "of {} that vanished:", self.total())?;
+        writeln!(f, "  1 not sent                 {}", self.not_sent)?;
+        writeln!(f, "  2 on the way there         {}", self.on_the_way_there)?;
+        let dropped: u64 = self.dropped.values().sum();
+        write!(f, "  3 at the responder         {}", dropped + self.passed)?;
+        let mut parts: Vec<String> =
+            self.dropped.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        if self.passed > 0 {
+            parts.push(format!("passed to its kernel and not answered {}", self.passed));
+        }
+        if !parts.is_empty() {
+            write!(f, ": {}", parts.join(", "))?;
+        }
+        writeln!(f)?;
+        writeln!(f, "  4 on the way back          {}", self.on_the_way_back + self.overruns)?;
+        if self.overruns > 0 {
+            writeln!(f, "    of those not read here   {}", self.overruns)?;
+        }
+        if self.others > 0 {
+            writeln!(f, "  the responder received {} from others meanwhile", self.others)?;
+        }
+        Ok(())
+    }
+}
+
+/// Widest line of bars.
+const COLUMNS: usize = 60;
+
+/// A bar for each second, or for each few where there are many.
+fn sparkline(values: &[u64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let each = values.len().div_ceil(COLUMNS).max(1);
+    let sums: Vec<u64> = values.chunks(each).map(|chunk| chunk.iter().sum()).collect();
+    let most = sums.iter().max().copied().unwrap_or(0).max(1);
+    // Only none at all is the lowest bar.
+    sums.iter().map(|&sum| BARS[(sum * 7).div_ceil(most) as usize]).collect()
+}
+
+/// A search for the highest rate without loss.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchReport {
+    /// What was tried.
+    #[serde(flatten)]
+    pub setup: Setup,
+    /// The trials, in order.
+    pub steps: Vec<Step>,
+    /// The result.
+    #[serde(flatten)]
+    pub found: Found,
+    /// The result as a share of the line rate.
+    pub share_of_line_rate: Option<f64>,
+    /// Whether the search was stopped before its end.
+    pub interrupted: bool,
+}
+
+impl SearchReport {
+    /// Of a search.
+    pub fn new(setup: Setup, steps: Vec<Step>, found: Found, interrupted: bool) -> Self {
+        let share_of_line_rate = found.rate.map(|rate| rate / setup.line_rate);
+        Self { setup, steps, found, share_of_line_rate, interrupted }
+    }
+}
+
+impl fmt::Display for SearchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.setup)?;
+        writeln!(
+            f,
+            "{:>6}{:>14}{:>14}{:>12}{:>10}",
+            "trial", "asked/s", "offered/s", "sent", "lost"
+        )?;
+        for (number, step) in (1..).zip(&self.steps) {
+            let Step { rate, offered, sent, lost } = step;
+            writeln!(f, "{number:>6}{rate:>14}{offered:>14.0}{sent:>12}{lost:>10}")?;
+        }
+        match self.found.rate {
+            Some(rate) => {
+                let share = rate * 100.0 / self.setup.line_rate;
+                let limit = match self.found.limit {
+                    Limit::Loss => "above it packets are lost",
+                    Limit::Sender => "the sender cannot send more",
+                    Limit::Ceiling => "the highest rate that was asked for",
+                };
+                writeln!(
+                    f,
+                    "highest rate without loss: {rate:.0}/s, {share:.2} % of {:.2}/s; {limit}",
+                    self.setup.line_rate
+                )?;
+            }
+            None => writeln!(f, "no rate without loss was found")?,
+        }
+        if self.interrupted {
+            writeln!(f, "stopped before the end")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_none_some_and_most() {
+        assert_eq!(sparkline(&[0, 1, 50, 100]), "▁▂▅█");
+        assert_eq!(sparkline(&[0, 0]), "▁▁");
+        assert_eq!(sparkline(&[1; 600]).chars().count(), 60);
+    }
+}
