@@ -54,6 +54,8 @@ pub enum Command {
     /// Ask and steer the responder
     #[command(after_help = "Example:\n  nigh echo top --count 5")]
     Echo(EchoArgs),
+    /// Send echo requests at a rate; say how many came back, and where the others were lost
+    Blast(echo::blast::Args),
     /// Print the completions for a shell
     #[command(after_help = "Example:\n  nigh completions bash > /etc/bash_completion.d/nigh")]
     Completions(CompletionsArgs),

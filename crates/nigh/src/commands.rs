@@ -29,6 +29,8 @@ enum CommandError {
     Ask(#[from] AskError),
     #[error(transparent)]
     Render(#[from] echo::cli::RenderError),
+    #[error(transparent)]
+    Blast(#[from] echo::blast::BlastError),
     #[error("cannot write {}: {source}", .path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot print: {0}")]
@@ -63,6 +65,7 @@ pub fn main() -> ExitCode {
         }),
         Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
         Command::Echo(args) => echo(&args),
+        Command::Blast(args) => blast(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),
     };
@@ -76,6 +79,11 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.code())
         }
     }
+}
+
+/// Sends echo requests; when nothing came back, the report has said so.
+fn blast(args: &echo::blast::Args) -> Result<(), CommandError> {
+    if echo::blast::run(args)? { Ok(()) } else { Err(CommandError::Said) }
 }
 
 /// Prints `text`; a reader that has seen enough (`nigh status | head -1`) is no error.

@@ -94,6 +94,38 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     Ok(Outcome { requests, replies, overruns, interface_drops, interrupted })
 }
 
+/// Asks once, before the run and not counted, so that the kernels on the way know their neighbours:
+/// requests for which the next hop's MAC address is still being asked would be dropped (RFC 2544,
+/// section 23, has learning frames for this). No answer is no error: the run will show it.
+///
+/// # Errors
+/// When the socket cannot be opened or used.
+pub fn learn(plan: &Plan) -> Result<(), BlastError> {
+    let socket = open(plan, Receive::Incoming)?;
+    socket.set_patience(PATIENCE).map_err(BlastError::Socket)?;
+    let template = plan.template()?;
+    // None of the numbers of the run.
+    let number = plan.base.wrapping_sub(1);
+    let mut request = template.copies(1);
+    template.write(&mut request, number, now());
+    let mut buffer = Buffer::new(plan.frame + 64);
+    for _ in 0..LEARNING.0 {
+        // What the kernel refuses now, it refuses in the run, and is named there.
+        let _ = socket.send(&request, template.size());
+        let asked = Instant::now();
+        while asked.elapsed() < LEARNING.1 {
+            let Ok(packets) = socket.receive(&mut buffer) else { continue };
+            if packets.filter_map(|p| read(plan, p.bytes)).any(|reply| reply.number == number) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How often it is asked before the run, and how long each answer is waited for.
+const LEARNING: (u32, Duration) = (4, Duration::from_millis(250));
+
 /// The result of a thread; its panic goes on here.
 pub fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

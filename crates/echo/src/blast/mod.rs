@@ -23,16 +23,17 @@ pub mod target;
 pub use args::{Args, Rate};
 
 use std::{
+    fmt::Display,
     future::Future,
-    io::IsTerminal,
+    io::{self, IsTerminal, Write},
     net::IpAddr,
-    process::ExitCode,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::status::{Count, LedgerStatus};
@@ -52,6 +53,12 @@ pub enum BlastError {
     /// There is no way to it.
     #[error(transparent)]
     Route(#[from] route::RouteError),
+    /// An engine that sends frames, for an address of this machine.
+    #[error("{target} is this machine itself: only --engine raw can ask it")]
+    Loopback {
+        /// The target.
+        target: IpAddr,
+    },
     /// The size does not fit.
     #[error(
         "a frame of {size} bytes does not fit {interface}: choose --size from {least} to {most}"
@@ -88,7 +95,7 @@ pub enum BlastError {
     Open(#[from] datapath::socket::OpenError),
     /// A socket could not be used.
     #[error("using a socket: {0}")]
-    Socket(#[source] std::io::Error),
+    Socket(#[source] io::Error),
     /// The in-kernel engine could not be used.
     #[error(transparent)]
     Live(#[from] datapath::blast::LiveError),
@@ -121,47 +128,49 @@ pub enum BlastError {
     },
     /// A thread or runtime of the system was not to be had.
     #[error("starting the runtime: {0}")]
-    Runtime(#[source] std::io::Error),
+    Runtime(#[source] io::Error),
     /// The result could not be printed.
     #[error("writing the result: {0}")]
-    Print(#[from] serde_json::Error),
+    Print(#[source] io::Error),
 }
 
-/// Does what the command line says, prints the result, and gives the exit status: success if at
-/// least one undamaged reply came.
+/// Does what the command line says, prints the result, and says whether an undamaged reply came or a
+/// rate was found.
 ///
 /// Blocks until the run is over; acts in the network namespace of the calling thread.
 ///
 /// # Errors
 /// When nothing could be sent, or something that was asked for could not be done.
-pub fn run(args: &Args) -> Result<ExitCode, BlastError> {
+pub fn run(args: &Args) -> Result<bool, BlastError> {
     target::check(args.target, &args.allow)?;
     let plan = plan(args)?;
     let live = Arc::new(Live::default());
     let _stopper = stop_on_interrupt(Arc::clone(&live))?;
     let setup = Setup::of(&plan, args.link_speed);
-    let good = if args.find_max {
+    if args.find_max {
         let report = find_max(args, &plan, setup, &live)?;
         print(args.json, &report)?;
-        report.found.rate.is_some()
+        Ok(report.found.rate.is_some())
     } else {
         let report = blast(args, &plan, setup, &live)?;
         print(args.json, &report)?;
-        report.received > 0
-    };
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(report.received > 0)
+    }
 }
 
-fn print(
-    json: bool,
-    report: &(impl serde::Serialize + std::fmt::Display),
-) -> Result<(), BlastError> {
-    if json {
-        println!("{}", serde_json::to_string_pretty(report)?);
+/// Prints a result; a reader that has seen enough (`nigh blast ... | head -1`) is no error.
+fn print(json: bool, report: &(impl Serialize + Display)) -> Result<(), BlastError> {
+    let text = if json {
+        serde_json::to_string_pretty(report).map_err(io::Error::from).map_err(BlastError::Print)?
+            + "\n"
     } else {
-        print!("{report}");
+        report.to_string()
+    };
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(BlastError::Print(error)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Works the command line out.
@@ -190,10 +199,13 @@ fn plan(args: &Args) -> Result<Plan, BlastError> {
     let total = total(args.count.map(u64::from), rate, args.duration)?;
     let next_mac = match args.engine {
         Kind::Raw => wire::Mac::default(),
+        Kind::Packet | Kind::Live if path.loopback => {
+            return Err(BlastError::Loopback { target });
+        }
         Kind::Packet | Kind::Live => route::resolve(&path)?,
     };
     let payload = probe::payload(rand::random(), plan::payload_len(target, size));
-    Ok(Plan {
+    let plan = Plan {
         target,
         path,
         next_mac,
@@ -207,7 +219,11 @@ fn plan(args: &Args) -> Result<Plan, BlastError> {
         wait: args.wait,
         base: rand::random(),
         payload,
-    })
+    };
+    if plan.engine == Kind::Raw {
+        engine::learn(&plan)?;
+    }
+    Ok(plan)
 }
 
 /// Packets a second where none are asked for.
@@ -329,7 +345,7 @@ fn watched(plan: &Plan, live: &Live, bar: &ProgressBar) -> Result<Outcome, Blast
 
 /// A progress bar on stderr, if that is a terminal.
 fn progress(total: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);

@@ -73,4 +73,14 @@ impl Outcome {
         let span = self.requests.span.as_secs_f64();
         if span > 0.0 { intervals / span } else { 0.0 }
     }
+
+    /// Whether a rate was kept: the last request was late by one in a thousand of the run at the
+    /// most, or by a late wake-up.
+    pub fn kept(&self, rate: u64) -> bool {
+        let right = self.requests.made.saturating_sub(1) as f64 / rate as f64;
+        self.requests.span.as_secs_f64() <= right * 1.001 + WAKE_UP.as_secs_f64()
+    }
 }
+
+/// How late a thread may wake up on a busy machine.
+const WAKE_UP: Duration = Duration::from_millis(5);

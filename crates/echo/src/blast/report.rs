@@ -92,7 +92,7 @@ pub struct Report {
     pub requested_rate: Option<u64>,
     /// Packets a second that were sent.
     pub rate: f64,
-    /// Whether the rate was kept, to one in a thousand.
+    /// Whether the rate was kept, to one in a thousand and a late wake-up.
     pub kept_rate: bool,
     /// Requests that the kernel or the driver took.
     pub sent: u64,
@@ -150,8 +150,7 @@ impl Report {
             setup,
             requested_rate,
             rate,
-            kept_rate: requests.made < 2
-                || requested_rate.is_none_or(|asked| rate >= asked as f64 * 0.999),
+            kept_rate: requested_rate.is_none_or(|asked| outcome.kept(asked)),
             sent: requests.sent,
             not_sent: requests.made - requests.sent,
             not_sent_reason: requests.refusal.clone().filter(|_| requests.made > requests.sent),
