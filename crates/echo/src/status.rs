@@ -116,7 +116,7 @@ impl Count {
 }
 
 /// Run time of the program, from the samples that it took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyStatus {
     /// How many packets were measured.
     pub samples: u64,
@@ -126,6 +126,17 @@ pub struct LatencyStatus {
     pub p90_ns: u64,
     /// 99 of 100 took no longer, in nanoseconds.
     pub p99_ns: u64,
+    /// All samples, a bucket for each power of two, from the first that has one to the last.
+    pub buckets: Vec<LatencyBucket>,
+}
+
+/// One bucket of the histogram of run times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBucket {
+    /// Upper edge, in nanoseconds.
+    pub le_ns: u64,
+    /// Samples above the edge of the bucket before and not above this one.
+    pub count: u64,
 }
 
 /// The announcement and what it depends on.

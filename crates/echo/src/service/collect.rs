@@ -88,7 +88,7 @@ fn histogram(latency: &Latency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Res
     while buckets.len() > 1 && buckets.last().is_some_and(|(_, count)| *count == 0) {
         buckets.pop();
     }
-    buckets.push((f64::MAX, 0));
+    buckets.push((f64::INFINITY, 0));
     let (name, help) = (
         "nigh_echo_program_seconds",
         "Time the program takes for a packet, from samples; the sum is an estimate",

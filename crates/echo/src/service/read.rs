@@ -2,11 +2,11 @@
 
 use crate::{
     config::{self, EchoConfig},
-    status::{Count, LatencyStatus, LedgerRow, LedgerStatus, TopRow, TopStatus},
+    status::{Count, LatencyBucket, LatencyStatus, LedgerRow, LedgerStatus, TopRow, TopStatus},
 };
 use datapath::echo::{
-    Counters, DropReason, EchoProgram, Fragments, LedgerError, Limit, ReturnPath, Settings,
-    SourceLimit,
+    Counters, DropReason, EchoProgram, Fragments, Latency, LedgerError, Limit, ReturnPath,
+    Settings, SourceLimit,
 };
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -73,7 +73,25 @@ pub(super) fn latency(program: &EchoProgram) -> Result<LatencyStatus, LedgerErro
         p50_ns: quantile(0.5),
         p90_ns: quantile(0.9),
         p99_ns: quantile(0.99),
+        buckets: buckets(&latency),
     })
+}
+
+/// The program's buckets joined to one for each power of two, without empty ones at either end.
+fn buckets(latency: &Latency) -> Vec<LatencyBucket> {
+    let mut joined: Vec<LatencyBucket> = Vec::new();
+    for (i, count) in latency.buckets.iter().enumerate() {
+        let le_ns = Latency::bounds(i).1.next_power_of_two();
+        match joined.last_mut() {
+            Some(last) if last.le_ns == le_ns => last.count += count,
+            None if *count == 0 => {}
+            _ => joined.push(LatencyBucket { le_ns, count: *count }),
+        }
+    }
+    while joined.last().is_some_and(|bucket| bucket.count == 0) {
+        joined.pop();
+    }
+    joined
 }
 
 pub(super) fn top(program: &EchoProgram, count: usize) -> Result<TopStatus, LedgerError> {
