@@ -1,14 +1,18 @@
-//! The step about many requests: the limit for a source.
+//! The step about many requests: the limit for a source, and the sender that tests a responder.
 
 use crate::{
     ENTERPRISES,
     screen::{Screen, thousands},
 };
-use serde_json::json;
-use std::time::{Duration, Instant};
+use serde_json::{Value, json};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 use testbed::{
-    Error,
+    Error, Forward,
     dinr::{self, Internet, Ledger, Site},
+    nigh::HTTP_PORT,
 };
 
 /// More requests than a source may send are dropped, and counted.
@@ -52,6 +56,88 @@ pub(crate) fn lift(screen: &Screen, sites: [&Site<'_>; 2]) -> Result<(), Error> 
     );
     screen.line("");
     Ok(())
+}
+
+/// A million requests from `nigh blast`, each accounted for at four points.
+pub(crate) fn million(
+    screen: &mut Screen,
+    internet: &Internet,
+    site: &Site<'_>,
+    binary: &Path,
+) -> Result<(), Error> {
+    const COUNT: u64 = 1_000_000;
+    const RATE: &str = "50000";
+    let pc = internet.host(ENTERPRISES[0]);
+    // The way over which blast reads the site's ledger: a management network.
+    let peer = Forward::start(Some(pc), HTTP_PORT, internet.service(dinr::SITES[0]), HTTP_PORT)?;
+    let before = site.ledger()?;
+    let peer = format!("http://{}", peer.address());
+    let arguments = format!(
+        "{} --count {COUNT} --rate {RATE} --allow {} --peer {peer}",
+        dinr::SERVICE4,
+        dinr::PREFIX4
+    );
+    screen.name(&format!("ENT_A-testPC$ nigh blast {arguments}"));
+    let program = binary.to_string_lossy();
+    let mut words = vec![&*program, "blast", "--json"];
+    words.extend(arguments.split(' '));
+    let finished = pc.run(&words, Duration::from_secs(120))?;
+    let ledger = site.ledger()?.since(&before);
+    let wrote = || format!("{}{}", finished.stdout, finished.stderr);
+    let report: Value =
+        serde_json::from_str(&finished.stdout).map_err(|_| Error::new("nigh blast", wrote()))?;
+    let (count, places) = (|value: &Value| value.as_u64().unwrap_or_default(), &report["places"]);
+    let sent = count(&report["sent"]);
+    let there = count(&places["on_the_way_there"]);
+    let back = count(&places["on_the_way_back"]) + count(&places["overruns"]);
+    let (received, read) = (count(&places["responder_received"]), count(&report["received"]));
+    // Before the run blast asks once, so that every neighbour on the way is known.
+    let early = ledger.received - received;
+    let answered = ledger.answered - early;
+    points(
+        screen,
+        [
+            ("sent", sent, count(&places["not_sent"])),
+            ("received by DINR_A", received, there),
+            ("answered", answered, ledger.drops()),
+            ("replies read", read, back),
+        ],
+    );
+    let microseconds = |name: &str| report["rtt_ns"][name].as_f64().unwrap_or(f64::NAN) / 1e3;
+    screen.line(&format!(
+        "{:.0} requests a second; round trip {:.0} µs at the median, {:.0} at 99 %, {:.0} at 99.9 %",
+        report["rate"].as_f64().unwrap_or(f64::NAN),
+        microseconds("p50"),
+        microseconds("p99"),
+        microseconds("p99.9")
+    ));
+    ledger_line(screen, &ledger);
+    if early > 0 {
+        screen.line("(one request went ahead, so that every neighbour on the way was known)");
+    }
+    screen.line("");
+    let bad = ["corrupt", "duplicated"].map(|name| count(&report[name]));
+    screen.check(
+        sent == COUNT && sent == there + received && early <= 1,
+        "a million requests were sent, and each arrived or is known to have been lost on the way",
+    );
+    screen.check(
+        answered == read + back && bad == [0, 0],
+        "each answer came back undamaged and once, or is known to have been lost on the way",
+    );
+    screen.check(balances(&ledger), "received = answered + passed + dropped");
+    Ok(())
+}
+
+/// The four points, with what is left after each and what vanished at it.
+fn points(screen: &Screen, points: [(&str, u64, u64); 4]) {
+    let row = |cell: &dyn Fn(&(&str, u64, u64)) -> String| {
+        points.iter().map(|point| format!("{:>22}", cell(point))).collect::<String>()
+    };
+    screen.faint(&row(&|(name, ..)| (*name).to_owned()));
+    screen.line(&row(&|(_, left, _)| thousands(*left)));
+    screen.line(&row(&|(.., lost)| format!("{} lost", thousands(*lost))));
+    screen.line("");
 }
 
 fn balances(ledger: &Ledger) -> bool {

@@ -129,9 +129,10 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.step("Who answered whom (`ping` and the sites' ledgers)");
     routing::answers(screen, &internet, &site_a, &site_b)?;
 
-    screen.step("Too many requests from one source");
+    screen.step("Too many requests: the limit, and a million packets without it");
     load::limit(screen, &internet, &site_a)?;
     load::lift(screen, [&site_a, &site_b])?;
+    load::million(screen, &internet, &site_a, binary)?;
 
     screen.step("kill -9 of DINR_A while ENT_A-testPC pings 500 times a second");
     failover::kill(screen, &internet, &mut site_a)?;
