@@ -17,6 +17,7 @@ use std::{
     },
     panic::resume_unwind,
     thread,
+    time::{Duration, Instant},
 };
 
 use libbpf_rs::{
@@ -24,7 +25,7 @@ use libbpf_rs::{
     libbpf_sys::{self, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE},
     skel::{OpenSkel, SkelBuilder},
 };
-use wire::{IpProtocol, checksum::Sum};
+use wire::{EmitError, IpProtocol, checksum::Sum, echo_frame::EchoFrame};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[allow(clippy::multiple_unsafe_ops_per_block, dead_code)]
@@ -111,6 +112,25 @@ pub struct Request {
 }
 
 impl Request {
+    /// A run of a frame's copies, sent by one thread, of which only every 1,024th reads the clock.
+    /// Identifier and sequence of the frame are those of the first copy; the first 8 bytes of its
+    /// payload come back as they are, the other 8 bytes of the probe are written at sending.
+    ///
+    /// # Errors
+    /// When the frame cannot be built.
+    pub fn copies(frame: &EchoFrame, total: u32) -> Result<Self, EmitError> {
+        let ipv6 = frame.source.is_ipv6();
+        Ok(Self {
+            frame: frame.to_bytes()?,
+            icmp: frame.ethernet_len() + if ipv6 { 40 } else { 20 },
+            ipv6,
+            base: u32::from(frame.identifier.0) << 16 | u32::from(frame.sequence.0),
+            total,
+            per_stream: total,
+            stamp_every: 1024,
+        })
+    }
+
     /// What the programs are told, for the thread whose frames begin with index `first`.
     fn plan(&self, first: u32) -> Result<types::blast_plan, LiveError> {
         let head_len = self.icmp + ICMP + PROBE;
@@ -492,6 +512,61 @@ impl Transmissions {
         data.map_or((0, 0), |data| (data.transmitted.taken, data.transmitted.refused))
     }
 }
+
+/// What a burst showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Frames that were made.
+    pub made: u64,
+    /// Frames that the driver took; the others met a full ring.
+    pub sent: u64,
+    /// Frames to which an undamaged reply came.
+    pub received: u64,
+    /// Time from the first frame to the last reply.
+    pub elapsed: Duration,
+}
+
+impl Burst {
+    /// Replies a second.
+    pub fn replies_per_second(&self) -> f64 {
+        self.received as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Sends all frames of a request out of an interface as fast as it goes, from the calling thread,
+/// and counts the replies until all are in or none came for `patience`.
+///
+/// Who answers is the peer's business: an XDP program there, or its kernel, which on a veth gets
+/// the frames only behind an XDP program such as that of [`PassGuard`].
+///
+/// # Errors
+/// When the kernel refuses the programs, or the interface has no native XDP.
+pub fn burst(interface: u32, request: &Request, patience: Duration) -> Result<Burst, LiveError> {
+    let start = monotonic_now();
+    let receiver = Receiver::attach(interface, request, start)?;
+    let watch = Transmissions::watch(interface)?;
+    let sender = Sender::load(interface, request, 0, start)?;
+    let begin = Instant::now();
+    let mut left = request.total;
+    while left > 0 {
+        let frames = left.min(CALL);
+        sender.send(frames)?;
+        left -= frames;
+    }
+    let (mut received, mut elapsed) = (receiver.received()?, begin.elapsed());
+    let mut quiet = Instant::now();
+    while received < watch.counts().0 && quiet.elapsed() < patience {
+        thread::sleep(Duration::from_micros(100));
+        let now = receiver.received()?;
+        if now > received {
+            (received, elapsed, quiet) = (now, begin.elapsed(), Instant::now());
+        }
+    }
+    Ok(Burst { made: sender.made(), sent: watch.counts().0, received, elapsed })
+}
+
+/// Frames of a burst to a call: a few milliseconds.
+const CALL: u32 = 8_192;
 
 /// Holds a program on an interface that lets everything through, so that live frames reach the
 /// kernel behind it: a veth takes them only while its peer has a program.

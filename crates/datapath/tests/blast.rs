@@ -2,7 +2,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use datapath::blast::{Receiver, Request, Sender, Tally, Transmissions, monotonic_now};
+use datapath::blast::{
+    PassGuard, Receiver, Request, Sender, Tally, Transmissions, burst, monotonic_now,
+};
 use testbed::{End, Namespace, link, wait_until};
 use wire::{Identifier, Mac, Sequence, echo_frame::EchoFrame};
 
@@ -90,4 +92,41 @@ fn every_frame_is_answered_by_the_kernel_and_matched() {
             assert_eq!(tally.by_second.iter().sum::<u64>(), taken);
         }
     }
+}
+
+#[test]
+fn a_burst_is_answered_by_the_kernel_behind_a_program_that_passes() {
+    if !testbed::require_root() {
+        return;
+    }
+    let near = Namespace::new("near").unwrap();
+    let far = Namespace::new("far").unwrap();
+    link(
+        End::new(&near, "eth0").mac(MACS[0]).address("192.0.2.1/24"),
+        End::new(&far, "eth0").mac(MACS[1]).address("192.0.2.2/24"),
+    )
+    .unwrap();
+    near.check(&["ping", "-c1", "192.0.2.2"]).unwrap();
+    let interface = || nix::net::if_::if_nametoindex("eth0").unwrap();
+    let _pass = far.enter(|| PassGuard::attach(interface()).unwrap());
+    let frame = EchoFrame {
+        source_mac: MACS[0].parse().unwrap(),
+        destination_mac: MACS[1].parse().unwrap(),
+        payload: vec![7; 18],
+        ..EchoFrame::request("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap())
+    };
+    let request = Request::copies(&frame, 50_000).unwrap();
+    let burst = near.enter(|| burst(interface(), &request, Duration::from_secs(1)).unwrap());
+    println!("{burst:?}: {:.0} replies a second", burst.replies_per_second());
+    assert_eq!(burst.made, 50_000);
+    assert!(burst.received <= burst.sent && burst.sent <= burst.made);
+    // The driver's ring may be full at times; what it took comes back but for full queues.
+    assert!(burst.received > 25_000);
+
+    // On an interface that has a program already, the error says so.
+    let busy = near.enter(|| {
+        let _held = PassGuard::attach(interface()).unwrap();
+        datapath::blast::burst(interface(), &request, Duration::from_secs(1)).unwrap_err()
+    });
+    assert!(busy.to_string().contains("no other program"), "{busy}");
 }

@@ -17,10 +17,8 @@ use super::{
     plan::Plan,
 };
 
-/// Frames to a call when there is no rate to keep: some milliseconds.
-const UNPACED: u64 = 16_384;
-/// Frames to a call when a rate is kept.
-const PACED: u64 = 64;
+/// Frames to a call at the most: some milliseconds. The kernel sends them 64 at a time.
+const CALL: u64 = 8_192;
 /// Above this rate only every 16th frame reads the clock, at 25 nanoseconds each time.
 const STAMP_ALL: u64 = 200_000;
 /// How often the counters are looked at.
@@ -107,7 +105,6 @@ fn send(
     pacer: Pacer,
     clock: Instant,
 ) -> Result<Requests, BlastError> {
-    let most = if plan.rate.is_some() { PACED } else { UNPACED };
     let mut made = 0;
     let mut span = Duration::ZERO;
     while made < pacer.total() && !live.stop.load(Relaxed) {
@@ -120,7 +117,7 @@ fn send(
             thread::sleep(nap(pacer.when(made).saturating_sub(elapsed)));
             continue;
         }
-        let count = (due - made).min(most);
+        let count = (due - made).min(CALL);
         sender.send(count as u32)?;
         made += count;
         span = clock.elapsed();
