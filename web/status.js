@@ -163,7 +163,7 @@ function anycast(state) {
   show('upstreams', ...state.upstreams.map((up) => {
     const up_to_date = up.desired === up.advertised;
     const head = make('div', 'head', make('b', '', up.name), make('span', 'badge', up.session),
-      make('span', `badge ${up_to_date ? 'good' : 'warn'}`, up.advertised));
+      make('span', `badge ${up_to_date && up.advertised !== 'nothing' ? 'good' : 'warn'}`, ({ nothing: 'not announced', all: 'announced', some: 'partly announced' })[up.advertised] || up.advertised));
     const card = make('div', 'card', head);
     if (up.prefixes.length) card.append(make('div', '', up.prefixes.join(', ')));
     const age = since(up.since);

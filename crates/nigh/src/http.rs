@@ -14,8 +14,9 @@
 use crate::{metrics, node::Node};
 use axum::{
     Json, Router,
-    extract::State,
+    extract::{self, State},
     http::{HeaderValue, StatusCode, header},
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -25,7 +26,12 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -100,6 +106,12 @@ async fn converse(stream: TcpStream, router: Router) {
 }
 
 fn router(node: Arc<Node>) -> Router {
+    let counted = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/api/v1/status", get(status))
+        .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
+        .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
+        .layer(middleware::from_fn_with_state(Arc::new(Semaphore::new(1)), in_turn));
     Router::new()
         .route(
             "/",
@@ -110,12 +122,30 @@ fn router(node: Arc<Node>) -> Router {
             "/status.js",
             get(|| file("text/javascript", include_str!("../../../web/status.js"))),
         )
-        .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
-        .route("/api/v1/status", get(status))
-        .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
-        .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
+        .merge(counted)
         .with_state(node)
+}
+
+/// Lets requests that read the program's maps run one after the other, with a pause after each as
+/// long as it took.
+///
+/// The daemon has one thread. However many clients ask, it spends at most half of its time on them,
+/// and health checks never wait for more than one.
+async fn in_turn(
+    extract::State(turn): extract::State<Arc<Semaphore>>,
+    request: extract::Request,
+    next: Next,
+) -> Response {
+    let turn = turn.acquire_owned().await;
+    let begin = Instant::now();
+    let response = next.run(request).await;
+    let took = begin.elapsed();
+    tokio::spawn(async move {
+        tokio::time::sleep(took).await;
+        drop(turn);
+    });
+    response
 }
 
 /// One file of the status page. The policy forbids everything that is not from this server.

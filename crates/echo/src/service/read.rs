@@ -1,5 +1,6 @@
 //! What the program counts, as values of the status; and the configuration as its settings.
 
+use super::probe::DUMMIES;
 use crate::{
     config::{self, EchoConfig},
     status::{Count, LatencyBucket, LatencyStatus, LedgerRow, LedgerStatus, TopRow, TopStatus},
@@ -95,9 +96,11 @@ fn buckets(latency: &Latency) -> Vec<LatencyBucket> {
 }
 
 pub(super) fn top(program: &EchoProgram, count: usize) -> Result<TopStatus, LedgerError> {
-    let rows = program.top(count)?.into_iter();
-    let sources = rows.map(|row| TopRow { prefix: row.prefix, requests: row.packets });
-    Ok(TopStatus { sources: sources.collect() })
+    // Our own test runs are no source.
+    let rows = program.top(count.saturating_add(DUMMIES.len()))?.into_iter();
+    let others = rows.filter(|row| !DUMMIES.iter().any(|dummy| row.prefix.contains(dummy)));
+    let sources = others.map(|row| TopRow { prefix: row.prefix, requests: row.packets });
+    Ok(TopStatus { sources: sources.take(count).collect() })
 }
 
 /// All arrivals for service addresses so far, and of them the drops that are our own fault.
