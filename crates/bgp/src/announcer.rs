@@ -176,6 +176,11 @@ pub(crate) struct Order {
     pub(crate) prefixes: Arc<[IpNet]>,
 }
 
+/// The prefixes without host bits.
+fn networks(prefixes: Vec<IpNet>) -> Arc<[IpNet]> {
+    prefixes.iter().map(IpNet::trunc).collect()
+}
+
 /// An announcer could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -210,7 +215,7 @@ impl Announcer {
     /// The file with the session's password is not usable. An upstream that cannot be reached is no
     /// error: it is tried again for ever.
     pub fn start(upstream: &Upstream, prefixes: Vec<IpNet>) -> Result<Self, StartError> {
-        let order = Order { desired: Desired::Withdrawn, prefixes: prefixes.into() };
+        let order = Order { desired: Desired::Withdrawn, prefixes: networks(prefixes) };
         let (order, orders) = watch::channel(order);
         let (publish, observed) = watch::channel(Observed::default());
         let (stop, stopped) = oneshot::channel();
@@ -250,9 +255,10 @@ impl Announcer {
 
     /// Sets the prefixes; the session stays up and only the difference is sent.
     pub fn set_prefixes(&self, prefixes: Vec<IpNet>) {
+        let prefixes = networks(prefixes);
         self.order.send_if_modified(|order| {
-            let changed = *order.prefixes != *prefixes;
-            order.prefixes = prefixes.into();
+            let changed = order.prefixes != prefixes;
+            order.prefixes = prefixes;
             changed
         });
     }

@@ -380,3 +380,131 @@ fn is_symbol(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = r#"
+        name = "isp-a"
+        type = "bgp"
+        peer = "172.16.0.29"
+        peer_as = 4
+        local_as = 12
+        "#;
+    const BIRD: &str = r#"
+        name = "bird"
+        type = "bird"
+        socket = "/run/bird/bird.ctl"
+        protocol = "nigh"
+        export = "isp_a"
+        "#;
+
+    fn read(base: &str, more: &str) -> Result<Upstream, toml::de::Error> {
+        toml::from_str(&format!("{base}\n{more}"))
+    }
+
+    /// The keys that are complained about, for these prefixes.
+    fn keys(upstream: &Upstream, prefixes: &[&str]) -> Vec<String> {
+        let prefixes: Vec<IpNet> = prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect();
+        upstream.problems(&prefixes).into_iter().map(|problem| problem.key).collect()
+    }
+
+    #[test]
+    fn the_shortest_tables_are_enough() {
+        let Upstream::Bgp(bgp) = read(SESSION, "").unwrap() else { panic!("type is bgp") };
+        assert_eq!(bgp.hold_time, Duration::from_secs(9));
+        assert_eq!((bgp.prepend, bgp.med, bgp.ttl_security), (0, None, false));
+        assert_eq!(keys(&Upstream::Bgp(bgp), &["50.0.0.0/8"]), [""; 0]);
+        let Upstream::Bird(bird) = read(BIRD, "").unwrap() else { panic!("type is bird") };
+        assert_eq!(bird.protocol.0, ["nigh"]);
+        assert_eq!(keys(&Upstream::Bird(bird), &["50.0.0.0/8"]), [""; 0]);
+    }
+
+    #[test]
+    fn unknown_keys_and_wrong_values_are_refused() {
+        for (base, more, part) in [
+            (SESSION, "hold = 3", "unknown field `hold`"),
+            (BIRD, "peer_as = 3", "unknown field `peer_as`"),
+            (SESSION, r#"communities = ["12"]"#, "`12` is no community"),
+            (SESSION, r#"large_communities = ["12:1"]"#, "`12:1` is no large community"),
+            (SESSION, r#"hold_time = "soon""#, "a duration"),
+            (BIRD, "graceful_shutdown = 1", "expected a name or a list of names"),
+        ] {
+            let error = read(base, more).unwrap_err().to_string();
+            assert!(error.contains(part), "{more}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_senseless_value_is_named() {
+        let dual = ["50.0.0.0/8", "2001:db8:50::/48"];
+        let cases: &[(&str, &str, &[&str])] = &[
+            ("peer = \"172.16.0.29\"", "peer = \"fe80::1\"", &["peer", "router_id", "next_hop4"]),
+            ("peer = \"172.16.0.29\"", "peer = \"0.0.0.0\"", &["peer", "next_hop6"]),
+            ("peer_as = 4", "peer_as = 0", &["peer_as", "next_hop6"]),
+            ("local_as = 12", "local_as = 23456", &["local_as", "next_hop6"]),
+            ("", "local_address = \"::1\"", &["local_address", "next_hop6"]),
+            ("", "router_id = \"0.0.0.0\"", &["router_id", "next_hop6"]),
+            ("", "next_hop4 = \"0.0.0.0\"", &["next_hop4", "next_hop6"]),
+            ("", "next_hop6 = \"fe80::1\"", &["next_hop6"]),
+            ("", "password = \"\"", &["next_hop6", "password"]),
+            ("", "password = \"a\"\npassword_file = \"/b\"", &["next_hop6", "password_file"]),
+            ("", "communities = [\"1:1\", \"65535:0\"]", &["next_hop6", "communities[1]"]),
+            ("", "prepend = 33", &["next_hop6", "prepend"]),
+            ("peer_as = 4", "peer_as = 12\nprepend = 1", &["next_hop6", "prepend"]),
+            ("", "hold_time = \"2s\"", &["next_hop6", "hold_time"]),
+            ("", "hold_time = \"3500ms\"", &["next_hop6", "hold_time"]),
+            ("", "hold_time = \"1day\"", &["next_hop6", "hold_time"]),
+        ];
+        for (from, to, expected) in cases {
+            let upstream = if from.is_empty() {
+                read(SESSION, to).unwrap()
+            } else {
+                read(&SESSION.replace(from, to), "").unwrap()
+            };
+            assert_eq!(keys(&upstream, &dual), *expected, "{to}");
+        }
+        let many = vec!["\"1:1\""; COMMUNITIES_MAX + 1].join(",");
+        let upstream = read(SESSION, &format!("communities = [{many}]")).unwrap();
+        assert_eq!(keys(&upstream, &["50.0.0.0/8"]), ["communities"]);
+    }
+
+    #[test]
+    fn each_senseless_value_for_bird_is_named() {
+        for (from, to, expected) in [
+            ("/run/bird/bird.ctl", "bird.ctl", vec!["socket"]),
+            ("\"nigh\"", "\"nigh; configure\"", vec!["protocol"]),
+            ("\"nigh\"", "\"\"", vec!["protocol"]),
+            ("\"nigh\"", "[]", vec!["protocol"]),
+            ("\"isp_a\"", "[\"isp_a\", \"4\"]", vec!["export"]),
+            ("\"isp_a\"", "\"isp_a\"\ngraceful_shutdown = \"nigh\"", vec!["graceful_shutdown"]),
+            ("\"bird\"", "\"\"", vec!["name"]),
+        ] {
+            let upstream = read(&BIRD.replacen(from, to, 1), "");
+            let Ok(upstream) = upstream else { panic!("{to}: {upstream:?}") };
+            assert_eq!(keys(&upstream, &[]), expected, "{to}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let upstream = read(SESSION, r#"password = "open sesame""#).unwrap();
+        assert!(!format!("{upstream:?}{upstream:#?}").contains("sesame"));
+    }
+
+    #[test]
+    fn a_password_file_is_read_without_its_last_line_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        let upstream = read(SESSION, &format!("password_file = {file:?}")).unwrap();
+        let Upstream::Bgp(bgp) = upstream else { panic!("type is bgp") };
+        assert!(matches!(bgp.password(), Err(PasswordError::Read { .. })));
+        std::fs::write(&file, "open sesame\n").unwrap();
+        assert_eq!(bgp.password().unwrap(), Some(Password::new("open sesame")));
+        for text in ["\n", "", &"x".repeat(81)] {
+            std::fs::write(&file, text).unwrap();
+            assert!(matches!(bgp.password(), Err(PasswordError::Unusable { .. })), "{text:?}");
+        }
+    }
+}

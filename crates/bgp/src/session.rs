@@ -156,11 +156,9 @@ impl Session {
             }
         };
         let routes: Routes = match attributes.map(Arc::new) {
-            Some(attributes) => order
-                .prefixes
-                .iter()
-                .map(|prefix| (prefix.trunc(), Arc::clone(&attributes)))
-                .collect(),
+            Some(attributes) => {
+                order.prefixes.iter().map(|prefix| (*prefix, Arc::clone(&attributes))).collect()
+            }
             None => Routes::new(),
         };
         self.fsm.want(routes);
@@ -217,10 +215,9 @@ impl Session {
                 Some(Told { prefix: *prefix, graceful_shutdown, at: told.written? })
             })
             .collect();
-        let prefixes: Vec<_> = order.prefixes.iter().map(ipnet::IpNet::trunc).collect();
         let mut seen = Observed {
             state: self.fsm.state(),
-            advertised: Observed::summary(&told, &prefixes),
+            advertised: Observed::summary(&told, &order.prefixes),
             told,
             written: self.fsm.updated(),
             problem: self.fsm.problem(),
