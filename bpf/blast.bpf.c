@@ -27,6 +27,8 @@
 #define SECOND 1000000000ULL
 
 const volatile struct blast_plan plan;
+/* What follows the probe, to compare replies with. */
+const volatile __u8 rest[BLAST_REST];
 /* The namespace and interface whose transmissions are counted. */
 const volatile __u32 watched_namespace;
 const volatile __u32 watched_interface;
@@ -199,35 +201,40 @@ static __always_inline int is_answer(void *data, void *icmp)
 	       LOAD(__be32, ip + 16) == LOAD(const volatile __be32, asked + 12);
 }
 
-/* Whether a reply is what was asked for: length, magic, checksum, and the sum of its bytes. */
+/* Whether a reply is the request with another type: lengths, checksums and every byte of payload.
+ */
 static __always_inline int is_intact(void *data, void *end, void *icmp, __be32 number, __u64 stamp)
 {
-	const volatile __u8 *asked = plan.head + plan.icmp;
+	void *ip = data + (plan.ipv6 ? plan.icmp - 40 : plan.icmp - 20);
+	const volatile __u8 *asked = plan.head + (plan.ipv6 ? plan.icmp - 40 : plan.icmp - 20);
 	__u64 expect = add64((__u64)plan.reply_sum + number, stamp);
+	void *payload = data + plan.head_len;
+	__u32 length = plan.frame_len - plan.head_len;
 	__u64 sum = 0;
 	__u32 at;
 
-	if (data + plan.frame_len > end)
+	if (data + plan.frame_len > end || length > BLAST_REST)
 		return 0;
-	if (LOAD(__u64, icmp + 8) != LOAD(const volatile __u64, asked + 8))
-		return 0;
-	if (LOAD(__u16, icmp + 2) != (__u16)~fold(expect))
-		return 0;
-	/* The message's own sum, type and checksum included, must be that of the reply. */
-	for (at = plan.icmp; at + 4 <= plan.frame_len; at += 4)
-		sum += LOAD(__u32, data + at);
-	if (at + 2 <= plan.frame_len) {
-		sum += LOAD(__u16, data + at);
-		at += 2;
-	}
-	if (at < plan.frame_len)
-		sum += LOAD(__u8, data + at); /* little-endian: the padding is the high byte */
 	if (plan.ipv6) {
-		for (at = plan.icmp - 32; at < plan.icmp; at += 4)
-			sum += LOAD(__u32, data + at);
-		sum += bpf_htons(58) + bpf_htons(plan.frame_len - plan.icmp);
+		if (LOAD(__u16, ip + 4) != LOAD(const volatile __u16, asked + 4))
+			return 0;
+	} else {
+		for (at = 0; at < 20; at += 4)
+			sum += LOAD(__u32, ip + at);
+		if (LOAD(__u16, ip + 2) != LOAD(const volatile __u16, asked + 2) ||
+		    fold(sum) != 0xffff)
+			return 0;
 	}
-	return fold(sum) == 0xffff;
+	if (LOAD(__u8, icmp + 1) != 0 || LOAD(__u16, icmp + 2) != (__u16)~fold(expect) ||
+	    LOAD(__u64, icmp + 8) != LOAD(const volatile __u64, plan.head + plan.icmp + 8))
+		return 0;
+	for (at = 0; at + 8 <= length; at += 8)
+		if (LOAD(__u64, payload + at) != LOAD(const volatile __u64, rest + at))
+			return 0;
+	for (; at < length; at++)
+		if (LOAD(__u8, payload + at) != rest[at])
+			return 0;
+	return 1;
 }
 
 SEC("xdp")

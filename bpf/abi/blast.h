@@ -11,6 +11,8 @@
 
 /* Room for Ethernet, two tags, IPv6, ICMP and the probe: 14 + 8 + 40 + 8 + 16. */
 #define BLAST_HEAD 88
+/* The longest payload behind the probe: more than fits in a page with XDP. */
+#define BLAST_REST 4096
 /* Seconds of a run that are counted one by one; later ones go into the last. */
 #define BLAST_SECONDS 3600
 /* Threads that send, each a contiguous range of indices. */

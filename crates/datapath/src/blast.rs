@@ -27,6 +27,9 @@ use libbpf_rs::{
 };
 use wire::{EmitError, IpProtocol, checksum::Sum, echo_frame::EchoFrame};
 
+use crate::run;
+pub use crate::run::{RunError, Verdict};
+
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[allow(clippy::multiple_unsafe_ops_per_block, dead_code)]
 mod skel {
@@ -42,6 +45,8 @@ const ICMP: usize = 8;
 const HEAD: usize = 88;
 /// As in `bpf/abi/blast.h`.
 const SECONDS: usize = 3600;
+/// As in `bpf/abi/blast.h`.
+const REST: usize = 4096;
 /// Most threads that can send.
 pub const MAX_STREAMS: u32 = 64;
 /// Most frames of a run: a bit of memory for each.
@@ -139,6 +144,8 @@ impl Request {
             Some("it is too short for a probe")
         } else if head_len > HEAD || self.icmp < 14 + ip {
             Some("its headers have an unusual length")
+        } else if self.frame.len() > head_len + REST {
+            Some("it is longer than a page")
         } else if !head_len.is_multiple_of(2) {
             Some("its headers have an odd length")
         } else if self.total == 0 || self.total > MAX_TOTAL || self.per_stream == 0 {
@@ -356,7 +363,7 @@ fn trimmed(seconds: &[u64]) -> Vec<u64> {
 /// Counts replies; attached to the interface for as long as it lives.
 pub struct Receiver {
     skel: BlastSkel<'static>,
-    _link: OwnedFd,
+    link: Option<OwnedFd>,
 }
 
 /// What was received so far.
@@ -388,18 +395,38 @@ impl Receiver {
     /// # Errors
     /// When the frame is none that the program can send, or the kernel refuses the program.
     pub fn attach(interface: u32, request: &Request, start: u64) -> Result<Self, LiveError> {
+        let mut receiver = Self::load(request, start)?;
+        let program = receiver.skel.progs.blast_receive.as_fd();
+        receiver.link = Some(attach(program, interface, XDP_FLAGS_DRV_MODE)?);
+        Ok(receiver)
+    }
+
+    /// Loads the program without attaching it; [`Receiver::run`] runs it.
+    ///
+    /// # Errors
+    /// As [`Receiver::attach`].
+    pub fn load(request: &Request, start: u64) -> Result<Self, LiveError> {
         let plan = request.plan(0)?;
         let mut open = open(Role::Receive)?;
         if let Some(data) = &mut open.maps.rodata_data {
             data.plan = plan;
+            let rest = &request.frame[plan.head_len as usize..];
+            data.rest[..rest.len()].copy_from_slice(rest);
         }
         if let Some(data) = &mut open.maps.bss_data {
             data.start = start;
         }
         open.maps.seen.set_max_entries(request.total.div_ceil(64)).map_err(LiveError::Load)?;
         let skel = open.load().map_err(LiveError::Load)?;
-        let link = attach(skel.progs.blast_receive.as_fd(), interface, XDP_FLAGS_DRV_MODE)?;
-        Ok(Self { skel, _link: link })
+        Ok(Self { skel, link: None })
+    }
+
+    /// Runs the program on a frame from memory, as if it had come in.
+    ///
+    /// # Errors
+    /// When the kernel does not run it, as for a frame of less than 14 bytes.
+    pub fn run(&self, frame: &[u8]) -> Result<Verdict, RunError> {
+        Ok(run::once(&self.skel.progs.blast_receive, None, frame)?.0)
     }
 
     /// What was received so far.
