@@ -18,6 +18,8 @@ pub(super) type Finding = (usize, Result<String, String>);
 /// The running commands; dropping it ends them.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
+    commands: Vec<Vec<String>>,
+    every: Duration,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -43,7 +45,12 @@ impl Commands {
                 }
             })
         });
-        Self { tasks: tasks.collect() }
+        Self { commands: commands.to_vec(), every, tasks: tasks.collect() }
+    }
+
+    /// Whether it runs these commands in this way already.
+    pub(super) fn are(&self, commands: &[Vec<String>], interval: Duration) -> bool {
+        self.commands == commands && self.every == EVERY.max(interval)
     }
 }
 

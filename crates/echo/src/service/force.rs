@@ -44,7 +44,7 @@ impl Worker {
         self.lists = [self.config.echo.allow.clone(), self.config.echo.deny.clone()];
         let both = [assigned(&old), assigned(&self.config)].concat();
         match self.add(&both).await {
-            Ok(ports) => self.commit(old, ports, fresh).await,
+            Ok(ports) => self.commit(ports, fresh).await,
             Err(error) => {
                 self.config = old;
                 (self.limit, self.lists) = (old_limit, old_lists);
@@ -137,12 +137,7 @@ impl Worker {
     }
 
     /// Takes away what is no longer wanted: from here on nothing fails.
-    async fn commit(
-        &mut self,
-        old: Config,
-        new_ports: Vec<Port>,
-        fresh: Vec<Slot>,
-    ) -> Result<(), StartError> {
+    async fn commit(&mut self, new_ports: Vec<Port>, fresh: Vec<Slot>) -> Result<(), StartError> {
         let mut ports: Vec<Port> = self.ports.drain(..).chain(new_ports).collect();
         ports.retain(|port| self.config.echo.interfaces.contains(&port.name));
         self.ports = ports;
@@ -170,9 +165,7 @@ impl Worker {
         let health = health_config(&self.config);
         self.health.set_rules(rules(&health));
         self.drain.set_times(times(&self.config));
-        let before = health_config(&old);
-        let same = (&before.commands, before.interval) == (&health.commands, health.interval);
-        if !same || self.upstreams.is_empty() {
+        if !self.commands.are(&health.commands, health.interval) {
             self.commands = Commands::start(&health.commands, health.interval, &self.findings.0);
         }
         self.locate().await;

@@ -1,0 +1,97 @@
+//! Drains lose nothing: pings run through them while another node takes over, and back.
+
+use crate::site::{Core, LIMIT, SERVICE4, SERVICE6, status, upstream};
+use nix::sys::signal::Signal;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use testbed::{Pings, pings, require_root, wait_until};
+
+#[test]
+fn a_drain_and_its_reversal_lose_nothing() {
+    if !require_root() {
+        return;
+    }
+    let core = Core::new();
+    let (a, b) = (core.start(0, ""), core.start(1, ""));
+    core.await_routes(0, true);
+    core.await_routes(1, true);
+    let running = [SERVICE4, SERVICE6]
+        .map(|address| Pings::start(&core.client, address, Duration::from_millis(10)).unwrap());
+    let answered = |nigh: &testbed::Nigh| {
+        let rows = status(nigh)["ledger"]["rows"].clone();
+        rows.as_array().unwrap().iter().map(|row| row["answered"].as_u64().unwrap()).sum::<u64>()
+    };
+    wait_until("pings at node a", LIMIT, || answered(&a) > 100).unwrap();
+    assert_eq!(answered(&b), 0);
+
+    let begun = Instant::now();
+    a.control(&json!({"do": "drain"})).unwrap();
+    let took = begun.elapsed();
+    // Twice quiet: the routers moved on GRACEFUL_SHUTDOWN, long before the time was over.
+    assert!((Duration::from_secs(1)..Duration::from_secs(4)).contains(&took), "{took:?}");
+    let now = status(&a);
+    assert_eq!((&now["drain"], &now["healthy"]), (&json!("drained"), &json!(true)), "{now}");
+    assert_eq!(upstream(&a)["advertised"], "nothing");
+    assert_eq!(a.http(core.node(0), "/healthz").unwrap().0, 200);
+    assert_eq!(core.routes(0), [false; 2]);
+    let (at_a, at_b) = (answered(&a), answered(&b));
+    assert!(at_b > 100, "node b answered {at_b}");
+    wait_until("more pings at node b", LIMIT, || answered(&b) > at_b + 100).unwrap();
+    assert_eq!(answered(&a), at_a, "a drained node still gets traffic");
+
+    a.control(&json!({"do": "undrain"})).unwrap();
+    core.await_routes(0, true);
+    wait_until("pings at node a again", LIMIT, || answered(&a) > at_a + 100).unwrap();
+    for pings in running {
+        let replies = pings.finish().unwrap();
+        assert!(replies.len() > 150, "{}", replies.len());
+        assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
+    }
+}
+
+#[test]
+fn an_undrain_in_the_middle_of_a_drain_reverses_it() {
+    if !require_root() {
+        return;
+    }
+    let core = Core::new();
+    let a = core.start(0, "");
+    core.await_routes(0, true);
+    // The only node: arrivals do not end, so the warning lasts for half of the time.
+    let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(10)).unwrap();
+    std::thread::scope(|scope| {
+        let draining = scope.spawn(|| a.control(&json!({"do": "drain"})).unwrap());
+        wait_until("the warning", LIMIT, || upstream(&a)["advertised"] == "all, GRACEFUL_SHUTDOWN")
+            .unwrap();
+        let warned = core.bird.query("show route all 50.0.0.0/8").unwrap();
+        assert!(warned.contains("(65535,0)"), "{warned}");
+        a.control(&json!({"do": "undrain"})).unwrap();
+        draining.join().unwrap();
+    });
+    wait_until("the plain route", LIMIT, || upstream(&a)["advertised"] == "all").unwrap();
+    let plain = core.bird.query("show route all 50.0.0.0/8").unwrap();
+    assert!(!plain.contains("(65535,0)"), "{plain}");
+    assert_eq!(status(&a)["drain"], "serving");
+    assert_eq!(pings::lost(&running.finish().unwrap()), 0);
+}
+
+#[test]
+fn a_stop_drains_first_and_leaves_no_route() {
+    if !require_root() {
+        return;
+    }
+    let core = Core::new();
+    let (mut a, _b) = (core.start(0, ""), core.start(1, ""));
+    core.await_routes(0, true);
+    core.await_routes(1, true);
+    let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(5)).unwrap();
+    wait_until("pings", LIMIT, || running.replies().len() > 50).unwrap();
+    a.process().signal(Signal::SIGTERM).unwrap();
+    wait_until("the end", LIMIT, || a.process().ended().is_some()).unwrap();
+    assert!(a.process().ended().unwrap().success(), "{}", a.wrote());
+    assert_eq!(core.routes(0), [false; 2]);
+    let seen = running.replies().len();
+    wait_until("pings afterwards", LIMIT, || running.replies().len() > seen + 50).unwrap();
+    let replies = running.finish().unwrap();
+    assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
+}

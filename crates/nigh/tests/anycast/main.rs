@@ -1,0 +1,7 @@
+//! The announcement as neighbours see it: real BIRD routers, and nodes whose health comes and goes.
+//!
+//! All traffic stays between namespaces of the test.
+
+mod drain;
+mod health;
+mod site;

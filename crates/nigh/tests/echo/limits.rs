@@ -1,0 +1,83 @@
+//! What an operator can change while it runs.
+
+use crate::site::{NO_LIMIT, Pinged, SERVICE4, SERVICE6, Site, all};
+use serde_json::Value;
+use std::time::Instant;
+use testbed::require_root;
+
+#[test]
+fn limits_change_at_run_time() {
+    if !require_root() {
+        return;
+    }
+    let site = Site::start(NO_LIMIT);
+    assert_eq!(site.ping(&["-c", "100", "-i", "0.002", SERVICE4]), all(100));
+    let said = site.ask(&["echo", "limit", "--rate", "10", "--burst", "20", "--json"]);
+    let said: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((&said["limit"]["rate"], &said["limit"]["burst"]), (&10.into(), &20.into()));
+
+    let before = site.row(SERVICE4);
+    let begun = Instant::now();
+    let pinged = site.ping(&["-c", "100", "-i", "0.002", SERVICE4]);
+    // The burst, and what the rate lets through until ping gives up.
+    let most = 20 + (begun.elapsed().as_secs_f64() * 10.0).ceil() as u64 + 1;
+    assert!((20..=most).contains(&pinged.answered), "{pinged:?}, at most {most}");
+    let after = site.row(SERVICE4);
+    assert_eq!(after.answered - before.answered, pinged.answered);
+    assert_eq!(after.dropped("source_limit"), pinged.sent - pinged.answered);
+
+    // Until the next reload, which puts the file in force again.
+    site.reload(NO_LIMIT);
+    assert_eq!(site.ping(&["-c", "100", "-i", "0.002", SERVICE4]), all(100));
+    let refused = site.ask(&["echo", "limit", "--rate", "100000", "--burst", "5"]);
+    assert!(!refused.success() && refused.stderr.contains("burst"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_node_has_a_ceiling() {
+    if !require_root() {
+        return;
+    }
+    let site = Site::start(NO_LIMIT);
+    let said = site.ask(&["echo", "limit", "--node-rate", "20", "--node-burst", "10"]);
+    assert!(said.success(), "{}", said.stderr);
+    let begun = Instant::now();
+    let four = site.ping(&["-c", "100", "-i", "0.002", SERVICE4]);
+    let six = site.ping(&["-c", "100", "-i", "0.002", SERVICE6]);
+    let most = 10 + (begun.elapsed().as_secs_f64() * 20.0).ceil() as u64 + 1;
+    let answered = four.answered + six.answered;
+    assert!((10..=most).contains(&answered), "{answered} answered, at most {most}");
+    let dropped =
+        site.row(SERVICE4).dropped("node_limit") + site.row(SERVICE6).dropped("node_limit");
+    assert_eq!(dropped, 200 - answered);
+}
+
+#[test]
+fn sources_are_allowed_and_denied_at_run_time() {
+    if !require_root() {
+        return;
+    }
+    let site = Site::start(NO_LIMIT);
+    let ask = |words: &[&str]| {
+        let said = site.ask(words);
+        assert!(said.success(), "{words:?}: {}", said.stderr);
+    };
+    let none = Pinged { sent: 3, answered: 0 };
+    let quick = |address| site.ping(&["-c", "3", "-i", "0.05", address]);
+    ask(&["echo", "deny", "--add", "172.17.0.0/24", "--add", "2001:db8:2::/64"]);
+    assert_eq!((quick(SERVICE4), quick(SERVICE6)), (none, none));
+    assert_eq!(site.row(SERVICE4).dropped("denied"), 3);
+    assert_eq!(site.row(SERVICE6).dropped("denied"), 3);
+    ask(&["echo", "deny", "--remove", "172.17.0.0/24"]);
+    assert_eq!((quick(SERVICE4), quick(SERVICE6)), (all(3), none));
+    // A list of allowed sources refuses all others; the denied stay denied.
+    ask(&["echo", "allow", "--add", "192.0.2.0/24"]);
+    assert_eq!(quick(SERVICE4), none);
+    ask(&["echo", "allow", "--add", "172.17.0.2/32"]);
+    assert_eq!(quick(SERVICE4), all(3));
+    let refused = site.ask(&["echo", "deny", "--remove", "203.0.113.0/24"]);
+    assert!(!refused.success() && refused.stderr.contains("is not in the list deny"));
+    // The file has no lists: a reload empties them.
+    site.reload(NO_LIMIT);
+    assert_eq!((quick(SERVICE4), quick(SERVICE6)), (all(3), all(3)));
+}
