@@ -58,7 +58,9 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status(&args),
         Command::Drain(args) => tell(&args, &Request::Drain {}, |answer| {
             let seconds = answer["seconds"].as_f64().unwrap_or_default();
-            format!("drained after {seconds:.1} s: nothing arrives any more\n")
+            format!(
+                "drained in {seconds:.1} s: the node can be stopped, and stays drained until `nigh undrain`\n"
+            )
         }),
         Command::Undrain(args) => tell(&args, &Request::Undrain {}, |_| {
             "in service again: announced as soon as health allows it\n".into()

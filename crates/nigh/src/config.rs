@@ -4,8 +4,8 @@
 //! configures. A file is judged in three steps, and each step reports all that it finds:
 //!
 //! 1. syntax ([`toml::de::DeTable::parse_recoverable`]),
-//! 2. shape: unknown sections and keys, wrong types, missing keys ([`shape`]),
-//! 3. sense: what the sections say about their own values (`problems`), for which [`place`] finds
+//! 2. shape: unknown sections and keys, wrong types, missing keys (`shape`),
+//! 3. sense: what the sections say about their own values (`problems`), for which `place` finds
 //!    line and column.
 //!
 //! Every finding names line, column and key and shows the line ([`report`]).

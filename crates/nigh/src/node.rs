@@ -29,6 +29,17 @@ pub struct Node {
     mode: Mutex<Mode>,
 }
 
+/// A drain did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum DrainError {
+    /// It could not be remembered; nothing was drained.
+    #[error("nothing was drained: {0}")]
+    State(#[from] StateError),
+    /// The operator changed their mind meanwhile.
+    #[error("the drain was ended by `nigh undrain`: the node is in service")]
+    Undrained,
+}
+
 /// A reload changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeReloadError {
@@ -120,15 +131,16 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// It could not be remembered; then nothing is drained.
-    pub async fn drain(&self) -> Result<Value, StateError> {
+    /// See [`DrainError`].
+    pub async fn drain(&self) -> Result<Value, DrainError> {
         self.state.set_drained(true)?;
         info!("drain: the operator takes this node out of service");
         let begun = Instant::now();
         self.service.drain().await;
-        let seconds = begun.elapsed().as_secs_f64();
-        info!(seconds, "drained");
-        Ok(json!({ "drained": true, "seconds": seconds }))
+        if !self.state.drained() {
+            return Err(DrainError::Undrained);
+        }
+        Ok(json!({ "drained": true, "seconds": begun.elapsed().as_secs_f64() }))
     }
 
     /// Takes the node into service again, also for the next start.

@@ -223,6 +223,57 @@ fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
 }
 
 #[test]
+fn a_reload_attaches_without_the_right_to_load() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let other = Namespace::new("other").unwrap();
+    link(End::new(&site.node, "eth1"), End::new(&other, "eth1")).unwrap();
+    let nigh = start(&site);
+    let two = sections("").replace("[\"eth0\"]", "[\"eth0\", \"eth1\"]");
+    nigh.configure("node-a", &two).unwrap();
+    let reload = ask(&site, &nigh, &["reload"]);
+    assert!(reload.success(), "{}", reload.stderr);
+    let modes = |value: &Value| {
+        let list = value["echo"]["interfaces"].as_array().unwrap().clone();
+        list.iter().map(|item| item["mode"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(modes(&status(&nigh)), ["native", "native"]);
+    // The kernel can take over, but not give back: that takes a program, and to load one the start.
+    nigh.configure("node-a", &sections("mode = \"kernel\"")).unwrap();
+    assert!(ask(&site, &nigh, &["reload"]).success());
+    assert_eq!((modes(&status(&nigh)), site.answers()), (vec!["kernel".to_owned()], true));
+    nigh.configure("node-a", &sections("mode = \"auto\"")).unwrap();
+    let refused = ask(&site, &nigh, &["reload"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("restart the daemon to apply"), "{}", refused.stderr);
+    assert_eq!(modes(&status(&nigh)), ["kernel"]);
+}
+
+#[test]
+fn an_undrain_ends_a_drain_that_still_waits() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    let anycast = "[anycast]\nprefixes = [\"198.51.100.0/24\"]\nquiet = \"20s\"\n\
+                   [[anycast.upstream]]\nname = \"isp\"\ntype = \"bgp\"\npeer = \"192.0.2.2\"\n\
+                   peer_as = 64500\nlocal_as = 64501\n";
+    let nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", &sections(anycast)).unwrap();
+    std::thread::scope(|scope| {
+        let drain = scope.spawn(|| ask(&site, &nigh, &["drain"]));
+        wait_until("the drain", LIMIT, || status(&nigh)["echo"]["drain"] != "serving").unwrap();
+        assert!(ask(&site, &nigh, &["undrain"]).success());
+        let drain = drain.join().unwrap();
+        assert_eq!(drain.status.code(), Some(1));
+        assert!(drain.stderr.contains("ended by `nigh undrain`"), "{}", drain.stderr);
+    });
+    assert_eq!(status(&nigh)["echo"]["drain"], "serving");
+    assert_eq!(status(&nigh)["node"]["drained"], false);
+}
+
+#[test]
 fn a_drain_lasts_over_a_restart() {
     if !require_root() {
         return;
