@@ -29,6 +29,8 @@ pub(super) struct Port {
     pub(super) mode: Mode,
     /// As it was when it was last looked at; `None` while there is no such interface.
     pub(super) link: Option<Link>,
+    /// Whether it has an address of its own, of IPv4 and of IPv6.
+    pub(super) has_own: [bool; 2],
     /// The probes through the gateway, for each family.
     pub(super) probe4: LoopProbe,
     pub(super) probe6: LoopProbe,
@@ -42,6 +44,7 @@ impl Port {
             name: name.to_owned(),
             mode,
             link: None,
+            has_own: [false; 2],
             probe4: LoopProbe::new(true),
             probe6: LoopProbe::new(false),
             answers: Answers::Nobody(None),

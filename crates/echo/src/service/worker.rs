@@ -215,20 +215,24 @@ impl Worker {
 
     /// One round of all checks.
     async fn round(&mut self) {
-        let test_run = self.program.as_ref().map(|program| probe::test_run(program, self.probe_id));
+        // Where probes go through the gateway, they say more than a test run.
+        let test_run = match (&self.program, health_config(&self.config).probe) {
+            (Some(program), Probe::Program) => probe::test_run(program, self.probe_id),
+            (Some(_), Probe::Loop) => Ok("attached".into()),
+            (None, _) => Err("no program is loaded".into()),
+        };
         for i in 0..self.ports.len() {
             let name = self.ports[i].name.clone();
             if self.ports[i].is_up() {
                 let up = Ok(format!("{name} is up"));
                 self.report(Check::Link(name.clone()), Outcome::Fault, up);
             }
-            let finding = match (self.ports[i].verify(), &test_run) {
-                (Err(why), _) => Err(why),
-                (Ok(InterfaceMode::Kernel), _) => Ok("the kernel itself answers".into()),
-                (Ok(_), Some(result)) => result.clone(),
-                (Ok(_), None) => Err("no program is loaded".into()),
+            let (bad, finding) = match self.ports[i].verify() {
+                Err(why) => (Outcome::Fault, Err(why)),
+                Ok(InterfaceMode::Kernel) => (Outcome::Bad, Ok("the kernel itself answers".into())),
+                Ok(_) => (Outcome::Bad, test_run.clone()),
             };
-            self.report(Check::Program(name.clone()), Outcome::Bad, finding);
+            self.report(Check::Program(name.clone()), bad, finding);
             for (v4, check) in [(true, Check::Probe4(name.clone())), (false, Check::Probe6(name))] {
                 self.probe(i, v4, check).await;
             }
@@ -405,11 +409,15 @@ impl Worker {
     /// Finds out the interfaces' own addresses.
     pub(super) async fn learn_own(&mut self) {
         let mut own = probe::DUMMIES.to_vec();
-        let indices = self.ports.iter().filter_map(|port| port.link.as_ref());
-        let indices: Vec<u32> = indices.map(|link| link.index).collect();
-        for index in indices {
-            for v4 in [true, false] {
-                own.extend(self.own_address(index, v4).await);
+        for i in 0..self.ports.len() {
+            let index = self.ports[i].link.as_ref().map(|link| link.index);
+            for (family, v4) in [true, false].into_iter().enumerate() {
+                let address = match index {
+                    Some(index) => self.own_address(index, v4).await,
+                    None => None,
+                };
+                self.ports[i].has_own[family] = address.is_some();
+                own.extend(address);
             }
         }
         own.sort();
@@ -456,10 +464,13 @@ impl Worker {
             // What the kernel answers cannot be probed: it refuses its own address as a source.
             let kernel = port.answering() == InterfaceMode::Kernel;
             if config.probe == Probe::Loop && !kernel {
-                if families[0] {
+                // A family without an address on the link is not probed, unless none has one.
+                let [own4, own6] = port.has_own;
+                let neither = !(own4 && families[0] || own6 && families[1]);
+                if families[0] && (own4 || neither) {
                     checks.push(Check::Probe4(port.name.clone()));
                 }
-                if families[1] {
+                if families[1] && (own6 || neither) {
                     checks.push(Check::Probe6(port.name.clone()));
                 }
             }

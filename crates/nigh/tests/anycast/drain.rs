@@ -1,6 +1,6 @@
-//! Drains lose nothing: pings run through them while another node takes over, and back.
+//! Drains and reloads lose nothing: pings run through them, and another node takes over.
 
-use crate::site::{Core, LIMIT, SERVICE4, SERVICE6, status, upstream};
+use crate::site::{Core, LIMIT, SERVICE4, SERVICE6, sections, status, upstream};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -94,4 +94,45 @@ fn a_stop_drains_first_and_leaves_no_route() {
     wait_until("pings afterwards", LIMIT, || running.replies().len() > seen + 50).unwrap();
     let replies = running.finish().unwrap();
     assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
+}
+
+#[test]
+fn a_reload_keeps_the_session_and_loses_nothing() {
+    if !require_root() {
+        return;
+    }
+    let core = Core::new();
+    let a = core.start(0, "");
+    core.await_routes(0, true);
+    // "a   BGP   ---   up   22:35:45.895   Established": the time is that of the last change.
+    let session = || core.bird.query("show protocols a").unwrap();
+    let before = session();
+    let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(5)).unwrap();
+    let has = |prefix: &str| {
+        core.bird.query(&format!("show route {prefix}")).is_ok_and(|text| text.contains(prefix))
+    };
+    for round in 0..20 {
+        let more = round % 2 == 0;
+        let mut text = sections(0, if more { "interval = \"50ms\"" } else { "" });
+        if more {
+            text = text.replace("addresses = [", "addresses = [\"203.0.113.1\", ");
+            text = text.replace("prefixes = [", "prefixes = [\"203.0.113.0/24\", ");
+        }
+        a.configure("a", &text).unwrap();
+        a.control(&json!({"do": "reload"})).unwrap();
+        wait_until("the other prefix", LIMIT, || has("203.0.113.0/24") == more).unwrap();
+    }
+    assert_eq!(session(), before, "the session was opened again");
+    // A changed upstream is another session.
+    let text = sections(0, "").replace("local_as = 12", "local_as = 12\nprepend = 2");
+    a.configure("a", &text).unwrap();
+    let replies = running.finish().unwrap();
+    assert!(replies.len() > 40, "{}", replies.len());
+    assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
+    a.control(&json!({"do": "reload"})).unwrap();
+    wait_until("the longer path", LIMIT, || {
+        let route = core.bird.query("show route all 50.0.0.0/8");
+        route.is_ok_and(|route| route.contains("as_path: 12 12 12"))
+    })
+    .unwrap();
 }

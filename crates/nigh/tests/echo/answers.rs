@@ -1,8 +1,10 @@
 //! Real programs get their answers, in every mode.
 
-use crate::site::{LIMIT, NO_LIMIT, SERVICE4, SERVICE6, Site, all};
+use crate::site::{BINARY, LIMIT, NO_LIMIT, SERVICE4, SERVICE6, Site, all, ping, row, sections};
 use datapath::probe_socket::{Family, ProbeSocket};
-use testbed::{require_root, wait_until};
+use serde_json::json;
+use std::path::Path;
+use testbed::{Nigh, require_root, wait_until};
 use wire::{Identifier, Mac, echo_frame::EchoFrame, ethernet::VlanTag};
 
 #[test]
@@ -72,6 +74,41 @@ fn generic_mode_answers_too() {
     for address in [SERVICE4, SERVICE6] {
         assert_eq!(site.ping(&["-c", "20", "-i", "0.02", "-s", "1400", address]), all(20));
         assert_eq!(site.row(address).answered, 20);
+    }
+}
+
+#[test]
+fn a_driver_without_xdp_gets_generic_mode_by_itself() {
+    if !require_root() {
+        return;
+    }
+    let (client, _router, node, _receiver) = row();
+    // A bridge has no native XDP; the node's addresses move to it.
+    for line in [
+        "ip link add br0 type bridge",
+        "ip link set br0 address 02:00:00:00:00:30",
+        "ip address flush dev eth0",
+        "ip -6 route delete default",
+        "ip link set eth0 master br0",
+        "ip link set br0 up",
+        "ip address add 172.16.0.30/30 dev br0",
+        "ip address add 2001:db8:1::30/64 dev br0 nodad",
+        "ip route add default via 172.16.0.29",
+        "ip route add default via 2001:db8:1::29",
+    ] {
+        node.check(&line.split(' ').collect::<Vec<_>>()).unwrap();
+    }
+    let text = sections(NO_LIMIT).replace("eth0", "br0");
+    let nigh = Nigh::start(&node, Path::new(BINARY), "node-a", &text).unwrap();
+    let status = nigh.control(&json!({"do": "status"})).unwrap()["echo"].clone();
+    assert_eq!(status["interfaces"][0]["mode"], "generic");
+    let why = status["interfaces"][0]["why"].as_str().unwrap();
+    assert!(why.contains("native"), "{why}");
+    for (i, address) in [SERVICE4, SERVICE6].into_iter().enumerate() {
+        wait_until("an answer", LIMIT, || ping(&client, &["-c", "1", address]) == all(1)).unwrap();
+        assert_eq!(ping(&client, &["-c", "10", "-i", "0.02", address]), all(10));
+        let ledger = nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}})).unwrap();
+        assert!(ledger["rows"][i]["answered"].as_u64().unwrap() >= 11, "{ledger}");
     }
 }
 
