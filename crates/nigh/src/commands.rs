@@ -107,8 +107,10 @@ fn explain(error: LoadError) -> CommandError {
     match error {
         LoadError::Wrong(report) => {
             let _ = io::stderr().write_all(report.render().as_bytes());
-            let count = report.findings.len();
-            let problems = if count == 1 { "one problem" } else { "problems" };
+            let problems = match report.errors() {
+                1 => "one problem".to_owned(),
+                count => format!("{count} problems"),
+            };
             let _ = writeln!(
                 io::stderr(),
                 "nigh: {} has {problems}; nothing was started or changed",

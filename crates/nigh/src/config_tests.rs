@@ -49,6 +49,12 @@ fn every_mistake_is_named_with_line_and_column() {
                 "4:9 node.state: the path of the state directory must begin with `/`",
             ],
         ),
+        (
+            "[anycast]\nprefixes = [\"192.0.2.0/24\"]\nquiet = \"long\"\n",
+            &[
+                "3:9 anycast.quiet: invalid value: string \"long\", expected a duration such as `100ms`, `1s` or `2m`",
+            ],
+        ),
         ("[nod]\nname = \"a\"\n", &["1:2 nod: unknown section `[nod]`: did you mean `[node]`?"]),
         (
             "[oracle]\n",

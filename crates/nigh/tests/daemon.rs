@@ -417,6 +417,52 @@ fn few_capabilities_are_kept() {
 }
 
 #[test]
+fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
+    if !require_root() {
+        return;
+    }
+    let site = site();
+    // The capabilities are read from the unit that operators are given.
+    let unit = include_str!("../../../contrib/nigh.service");
+    let words = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
+    let words = words.to_lowercase().replace("cap_", "+").replace(' ', ",");
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(65534), Some(65534)).unwrap();
+    let here = folder.path().display();
+    let file = folder.path().join("nigh.toml");
+    let node =
+        format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{}", sections(""));
+    std::fs::write(&file, node).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args(["--inh-caps", &words, "--ambient-caps", &words]);
+    command.args([
+        "--bounding-set",
+        &format!("-all,{words}"),
+        "--no-new-privs",
+        BINARY,
+        "run",
+        "-c",
+    ]);
+    let mut daemon = site
+        .node
+        .start({
+            command.arg(&file).stdin(Stdio::null());
+            command
+        })
+        .unwrap();
+    wait_until("an answer", LIMIT, || {
+        assert!(daemon.ended().is_none(), "{}", daemon.stderr());
+        site.left() == (true, 1) && site.answers()
+    })
+    .unwrap();
+    daemon.signal(Signal::SIGTERM).unwrap();
+    let finished = daemon.finish(LIMIT).unwrap();
+    assert!(finished.success(), "{}", finished.stderr);
+    assert_eq!(site.left(), (false, 0));
+}
+
+#[test]
 fn the_service_manager_is_told() {
     if !require_root() {
         return;

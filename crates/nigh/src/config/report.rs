@@ -113,9 +113,14 @@ impl Report {
         self.findings.truncate(LIMIT);
     }
 
+    /// How many errors there are.
+    pub fn errors(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
+    }
+
     /// Whether the file is refused.
     pub fn has_errors(&self) -> bool {
-        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+        self.errors() > 0
     }
 
     /// All findings in one sentence, for a log line.
