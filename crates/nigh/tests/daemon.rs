@@ -433,24 +433,15 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
     let node =
         format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{}", sections(""));
     std::fs::write(&file, node).unwrap();
+    // That user may not be able to reach the folder where this was built.
+    let binary = folder.path().join("nigh");
+    std::fs::copy(BINARY, &binary).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
     command.args(["--inh-caps", &words, "--ambient-caps", &words]);
-    command.args([
-        "--bounding-set",
-        &format!("-all,{words}"),
-        "--no-new-privs",
-        BINARY,
-        "run",
-        "-c",
-    ]);
-    let mut daemon = site
-        .node
-        .start({
-            command.arg(&file).stdin(Stdio::null());
-            command
-        })
-        .unwrap();
+    command.args(["--bounding-set", &format!("-all,{words}"), "--no-new-privs"]);
+    command.arg(&binary).arg("run").arg("-c").arg(&file).stdin(Stdio::null());
+    let mut daemon = site.node.start(command).unwrap();
     wait_until("an answer", LIMIT, || {
         assert!(daemon.ended().is_none(), "{}", daemon.stderr());
         site.left() == (true, 1) && site.answers()
