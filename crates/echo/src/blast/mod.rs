@@ -2,7 +2,7 @@
 //!
 //! The core takes numbers and bytes: [`pacer`] (when is a packet due), [`probe`] (what does it look
 //! like), [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`places`] (where
-//! did it vanish), [`line`] and [`target`]. The shell moves packets: [`engine`] with sockets, [`live`]
+//! did it vanish), [`mod@line`] and [`target`]. The shell moves packets: [`engine`] with sockets, [`live`]
 //! inside the kernel; [`route`] finds the way. [`run`] joins them for the command line.
 
 pub mod args;
