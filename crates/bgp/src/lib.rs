@@ -6,7 +6,9 @@
 //! - [`config`]: one `[[anycast.upstream]]` of the configuration file.
 //! - [`announcer`]: what an upstream is to be told and what it has been told, for both kinds of
 //!   upstream alike.
-//! - [`value`]: AS numbers and communities.
+//! - [`fsm`]: the session's state machine without socket or clock; [`rib`] what it announces,
+//!   [`message`] what it says and hears, [`route`] and [`value`] what that is made of.
+//! - [`bird`]: BIRD 2 through its control socket.
 #![forbid(unsafe_code)]
 
 pub mod announcer;
