@@ -338,11 +338,11 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 		now = bpf_jiffies64() * echo_tick;
 		if (unlikely(echo_limited(
 			    f, now,
-			    limit_hash4((const struct limit_secret *)&echo_secret, 0, prefix),
-			    limit_hash4((const struct limit_secret *)&echo_secret, 1, prefix))))
+			    limit_hash4(&echo_secret, 0, prefix),
+			    limit_hash4(&echo_secret, 1, prefix))))
 			return XDP_DROP;
 	}
-	if (unlikely(flags & ECHO_FIB)) {
+	if (unlikely(flags & ECHO_FIB) && !probe) {
 		int verdict = echo_route(f, 4);
 
 		if (verdict == XDP_PASS)
@@ -425,11 +425,11 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 		now = bpf_jiffies64() * echo_tick;
 		if (unlikely(echo_limited(
 			    f, now,
-			    limit_hash6((const struct limit_secret *)&echo_secret, 0, high, low),
-			    limit_hash6((const struct limit_secret *)&echo_secret, 1, high, low))))
+			    limit_hash6(&echo_secret, 0, high, low),
+			    limit_hash6(&echo_secret, 1, high, low))))
 			return XDP_DROP;
 	}
-	if (unlikely(flags & ECHO_FIB)) {
+	if (unlikely(flags & ECHO_FIB) && !probe) {
 		int verdict = echo_route(f, 6);
 
 		if (verdict == XDP_PASS)

@@ -76,13 +76,13 @@ static __always_inline int limit_take_either(__u64 (*cells)[LIMIT_CELLS], __u64 
 }
 
 /* The keyed hash of an IPv4 prefix, host bits cleared, for one row. */
-static __always_inline __u64 limit_hash4(const struct limit_secret *secret, int row, __u32 prefix)
+static __always_inline __u64 limit_hash4(const volatile struct limit_secret *secret, int row, __u32 prefix)
 {
 	return prefix * secret->multiplier[row][0] + secret->offset[row];
 }
 
 /* The same of an IPv6 prefix: the pair-multiply-shift of the paper's section 3.5. */
-static __always_inline __u64 limit_hash6(const struct limit_secret *secret, int row, __u64 high,
+static __always_inline __u64 limit_hash6(const volatile struct limit_secret *secret, int row, __u64 high,
 					 __u64 low)
 {
 	return (secret->multiplier[row][0] + (__u32)(high >> 32)) *

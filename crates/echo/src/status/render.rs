@@ -43,7 +43,7 @@ fn ago(unix: f64) -> String {
 pub fn render_status(status: &Status) -> String {
     let mut out = String::new();
     let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
-    let _ = writeln!(out, "echo on {}: {health}, {}", status.node, status.drain.word());
+    let _ = writeln!(out, "echo: {health}, {}", status.drain.word());
     for ailment in &status.ailments {
         let _ = writeln!(out, "  ! {ailment}");
     }

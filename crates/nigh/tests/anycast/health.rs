@@ -45,6 +45,22 @@ fn announced_while_the_probes_come_back() {
 }
 
 #[test]
+fn probes_come_back_also_where_answers_follow_the_routing_table() {
+    if !require_root() {
+        return;
+    }
+    let core = Core::new();
+    core.node(0).forward().unwrap();
+    let text = sections(0, "").replace("[echo.limit]", "return = \"fib\"\n[echo.limit]");
+    let binary = std::path::Path::new(crate::site::BINARY);
+    let nigh = testbed::Nigh::start(core.node(0), binary, "node-a", &text).unwrap();
+    core.await_routes(0, true);
+    let now = status(&nigh);
+    assert_eq!(now["anycast"]["checks"][2]["name"], "probe4:eth0");
+    assert_eq!(failed(&now), None, "{now}");
+}
+
+#[test]
 fn a_detached_program_is_withdrawn_at_once() {
     if !require_root() {
         return;

@@ -1,9 +1,15 @@
-//! What an operator can change while it runs.
+//! What an operator can change while it runs, and that a flood does not starve a quiet source.
 
 use crate::site::{NO_LIMIT, Pinged, SERVICE4, SERVICE6, Site, all};
+use datapath::probe_socket::{Family, ProbeSocket};
 use serde_json::Value;
-use std::time::Instant;
-use testbed::require_root;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    thread,
+    time::{Duration, Instant},
+};
+use testbed::{Pings, pings, require_root};
+use wire::{Mac, echo_frame::EchoFrame};
 
 #[test]
 fn limits_change_at_run_time() {
@@ -80,4 +86,54 @@ fn sources_are_allowed_and_denied_at_run_time() {
     // The file has no lists: a reload empties them.
     site.reload(NO_LIMIT);
     assert_eq!((quick(SERVICE4), quick(SERVICE6)), (all(3), all(3)));
+}
+
+/// The flood's requests a second: what the namespaces' links carry without loss of their own.
+const FLOOD: u32 = 20_000;
+
+/// Requests from as many source prefixes as there are requests. Returns how many were sent.
+fn flood(socket: &ProbeSocket, destination_mac: Mac, time: Duration) -> u64 {
+    let service: IpAddr = SERVICE4.parse().unwrap();
+    let begun = Instant::now();
+    let mut number = 0_u32;
+    while begun.elapsed() < time {
+        let due = (begun.elapsed().as_secs_f64() * f64::from(FLOOD)) as u32;
+        while number < due {
+            // An odd multiplier visits every /24 of 64.0.0.0/2 before one comes again.
+            number += 1;
+            let prefix = number.wrapping_mul(2_654_435_761) >> 10;
+            let source = Ipv4Addr::from(0x4000_0000 | prefix << 8 | 9);
+            let frame = EchoFrame { destination_mac, ..EchoFrame::request(source.into(), service) };
+            socket.send(&frame.to_bytes().unwrap()).unwrap();
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    number.into()
+}
+
+#[test]
+fn a_flood_from_random_sources_does_not_starve_a_quiet_one() {
+    if !require_root() {
+        return;
+    }
+    // The default limit of a source, which the flood's sources do not reach.
+    let site = Site::start("");
+    let text = site.node.check(&["ip", "-j", "link", "show", "dev", "eth0"]).unwrap();
+    let links: Value = serde_json::from_str(&text).unwrap();
+    let mac: Mac = links[0]["address"].as_str().unwrap().parse().unwrap();
+    let text = site.router.check(&["ip", "-j", "link", "show", "dev", "eth0"]).unwrap();
+    let links: Value = serde_json::from_str(&text).unwrap();
+    let index = links[0]["ifindex"].as_u64().unwrap().try_into().unwrap();
+    let socket = site.router.enter(|| ProbeSocket::open(index, Family::V4, 1)).unwrap();
+    // The flood's answers end here.
+    site.router.check(&["ip", "route", "add", "blackhole", "64.0.0.0/2"]).unwrap();
+
+    let quiet = Pings::start(&site.client, SERVICE4, Duration::from_millis(100)).unwrap();
+    let sent = flood(&socket, mac, Duration::from_secs(4));
+    let replies = quiet.finish().unwrap();
+    let row = site.row(SERVICE4);
+    assert!(replies.len() >= 30, "only {} replies: {row:?}", replies.len());
+    assert_eq!(pings::lost(&replies), 0, "of {} pings through a flood: {row:?}", replies.len());
+    assert!(sent > 50_000, "{sent} requests in four seconds are no flood");
+    assert!(row.received >= sent, "{row:?} of {sent}");
 }
