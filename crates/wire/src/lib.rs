@@ -6,12 +6,14 @@
 //! that this crate does not know are kept as they are, never rejected.
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`] and [`icmpv6`].
-//! [`echo_frame::EchoFrame`] builds whole echo frames.
+//! [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a whole frame what
+//! a responder may do with it.
 #![forbid(unsafe_code)]
 
 pub mod arp;
 mod bytes;
 pub mod checksum;
+pub mod classify;
 pub mod echo_frame;
 mod error;
 pub mod ethernet;
