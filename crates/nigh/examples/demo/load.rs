@@ -72,15 +72,14 @@ pub(crate) fn million(
     let peer = Forward::start(Some(pc), HTTP_PORT, internet.service(dinr::SITES[0]), HTTP_PORT)?;
     let before = site.ledger()?;
     let peer = format!("http://{}", peer.address());
-    let arguments = format!(
-        "{} --count {COUNT} --rate {RATE} --allow {} --peer {peer}",
-        dinr::SERVICE4,
-        dinr::PREFIX4
-    );
-    screen.name(&format!("ENT_A-testPC$ nigh blast {arguments}"));
+    let load = format!("{} --count {COUNT} --rate {RATE}", dinr::SERVICE4);
+    let whom = format!("--allow {} --peer {peer}", dinr::PREFIX4);
+    screen.name(&format!("ENT_A-testPC$ nigh blast {load} \\"));
+    screen.name(&format!("                {whom}"));
+    screen.line("");
     let program = binary.to_string_lossy();
     let mut words = vec![&*program, "blast", "--json"];
-    words.extend(arguments.split(' '));
+    words.extend(load.split(' ').chain(whom.split(' ')));
     let finished = pc.run(&words, Duration::from_secs(120))?;
     let ledger = site.ledger()?.since(&before);
     let wrote = || format!("{}{}", finished.stdout, finished.stderr);
