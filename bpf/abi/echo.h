@@ -34,13 +34,13 @@ enum echo_rows {
 
 /* echo_config.flags */
 enum echo_flag {
-	ECHO_VERIFY = 1,          /* check the IPv4 header's and the ICMP message's checksum */
-	ECHO_FIB = 2,             /* answers follow the kernel's routing, not the request's MACs */
-	ECHO_DROP_FRAGMENTS = 4,  /* else they are passed */
-	ECHO_LISTS = 8,           /* look the source up in the allow and deny lists */
+	ECHO_VERIFY = 1,	   /* check the IPv4 header's and the ICMP message's checksum */
+	ECHO_FIB = 2,		   /* answers follow the kernel's routing, not the request's MACs */
+	ECHO_DROP_FRAGMENTS = 4,   /* else they are passed */
+	ECHO_LISTS = 8,		   /* look the source up in the allow and deny lists */
 	ECHO_REFUSE_UNLISTED = 16, /* a source that no entry of the lists covers is denied */
-	ECHO_SOURCE_RATE = 32,    /* a limit for each source prefix */
-	ECHO_NODE_RATE = 64,      /* a limit for the node */
+	ECHO_SOURCE_RATE = 32,	   /* a limit for each source prefix */
+	ECHO_NODE_RATE = 64,	   /* a limit for the node */
 };
 
 /*
@@ -49,23 +49,41 @@ enum echo_flag {
  * received == passed + answered + sum of drop has a snapshot of one instant.
  */
 struct echo_row {
-	__u64 sampled_tick;     /* jiffy of the last sample on this CPU */
-	__u64 sampled_received; /* `received` then */
 	__u64 drop[ECHO_DROPS];
+	__u64 sampled_received; /* `received` when the last sample was taken on this CPU */
+	__u64 sampled_tick;	/* the jiffy counter then */
 	__u64 passed;
 	__u64 answered;
 	__u64 received;
 };
 
-/* A slot of the perfect hash table of IPv4 addresses: empty is address 0 and row ECHO_ROW_OTHER. */
+#define ECHO_ROW_SIZE 120
+
+/* All rows of one CPU. */
+struct echo_rows_of_cpu {
+	struct echo_row row[ECHO_ROWS];
+};
+
+/* What `at` says in a slot of an address without a row of its own. */
+enum echo_at {
+	ECHO_PROBED = 0x3ffffffe,   /* a link address */
+	ECHO_NOT_OURS = 0x3fffffff, /* an empty slot; its address is zero */
+	/* Added where the settings ask for more than the short way through the program does. */
+	ECHO_ALL_LONG = 0x40000000,
+};
+
+/*
+ * A slot of the perfect hash table of IPv4 addresses. `at` is where the address's row begins, in
+ * bytes from that of ECHO_ROW_FIRST.
+ */
 struct echo_slot4 {
 	__be32 address;
-	__u32 row;
+	__u32 at;
 };
 
 struct echo_slot6 {
 	__u64 address[2]; /* bytes as on the wire */
-	__u64 row;
+	__u64 at;
 	__u64 unused;
 };
 
@@ -83,8 +101,8 @@ struct echo_config {
 	__u16 probe_id; /* ICMP identifier of the health probe, network byte order */
 	__u16 unused;
 	__u32 generation; /* which entries of the lists belong to this configuration: 0 or 1 */
-	__be32 mask4;     /* of a source prefix */
-	__u64 mask6[2];   /* as on the wire */
+	__be32 mask4;	  /* of a source prefix */
+	__u64 mask6[2];	  /* as on the wire */
 	__u64 hash4;
 	__u64 hash6[2];
 	struct limit_rate source[2]; /* the two rows of buckets */
@@ -122,7 +140,7 @@ struct limit_secret {
 	__u64 offset[2];
 };
 
-_Static_assert(sizeof(struct echo_row) == 120, "echo_row");
+_Static_assert(sizeof(struct echo_row) == ECHO_ROW_SIZE, "echo_row");
 _Static_assert(sizeof(struct echo_slot4) == 8, "echo_slot4");
 _Static_assert(sizeof(struct echo_slot6) == 32, "echo_slot6");
 _Static_assert(sizeof(struct echo_config) == ECHO_CONFIG_SIZE, "echo_config");

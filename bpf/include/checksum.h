@@ -29,7 +29,16 @@ static __always_inline __u32 csum_fold(__u64 sum)
  */
 static __always_inline int csum_valid(__u64 sum)
 {
-	return sum * 0xfffefffefffeffffULL <= 0x0001000100010001ULL;
+	return !(sum * 0xfffefffefffeffffULL >> 48);
+}
+
+/*
+ * Are both? For a sum below 2^48 the quotient is below 2^32, for what is no multiple the product is
+ * above 2^48: one look at the upper bits of both products.
+ */
+static __always_inline int csum_both_valid(__u64 one, __u64 other)
+{
+	return !((one * 0xfffefffefffeffffULL | other * 0xfffefffefffeffffULL) >> 48);
 }
 
 /*
@@ -52,9 +61,9 @@ static __always_inline __u64 csum_halves(__u64 word)
 #define CSUM_LONGEST 16383 /* bytes: messages up to this are summed, which holds jumbo frames */
 
 /*
- * The sum of `blocks` blocks of 64 bytes that begin `offset` bytes into the frame. A global function,
- * which the verifier looks at once and not once for every way that leads here, and which only long
- * messages pay the call of.
+ * The sum of `blocks` blocks of 64 bytes that begin `offset` bytes into the frame. A global
+ * function, which the verifier looks at once and not once for every way that leads here, and which
+ * only long messages pay the call of.
  */
 __noinline __u64 csum_blocks(struct xdp_md *ctx, __u32 offset, __u32 blocks)
 {
@@ -91,35 +100,24 @@ __noinline __u64 csum_blocks(struct xdp_md *ctx, __u32 offset, __u32 blocks)
 }
 
 /*
- * The sum of a message's bytes from the fourth on, `length` bytes in all, of which the first eight
- * are known to be there. `offset` says where in the frame the message begins and `last` points to its
- * last eight bytes, known to be there too. What is left behind whole blocks of eight is taken from
- * `last` by shifting out what was summed already, so any length takes the same few instructions.
+ * The sum of a message's bytes from the fourth on, whole blocks of 64 left out. It has `left` bytes
+ * behind its first eight, which are known to be there; `last` points to the last eight, known to be
+ * there too. What remains behind whole words of eight is taken from `last` by shifting out what was
+ * summed already, so any length takes the same few instructions.
  */
-static __always_inline __u64 csum_message(struct xdp_md *ctx, void *message, void *last, void *end,
-					  __u32 offset, __u32 length)
+static __always_inline __u64 csum_short(void *message, void *last, void *end, __u32 left)
 {
 	__u64 sum = LOAD32(message, 4);
-	__u32 left = length - 8;
 	void *from = message + 8;
 
-	sum += csum_halves(LOAD64(last, 0) >> (56 - 8 * (left & 7)) >> 8);
-	offset += 8;
-	if (left & 8) {
-		if (from + 8 > end)
-			return 0;
-		sum += LOAD32(from, 0);
-		sum += LOAD32(from, 4);
-		from += 8;
-		offset += 8;
-	}
+	/* At most seven bytes: no need to take it apart. */
+	sum += LOAD64(last, 0) >> (56 - 8 * (left & 7)) >> 8;
 	if (left & 16) {
 		if (from + 16 > end)
 			return 0;
 		sum += (__u64)LOAD32(from, 0) + LOAD32(from, 4);
 		sum += (__u64)LOAD32(from, 8) + LOAD32(from, 12);
 		from += 16;
-		offset += 16;
 	}
 	if (left & 32) {
 		if (from + 32 > end)
@@ -128,10 +126,25 @@ static __always_inline __u64 csum_message(struct xdp_md *ctx, void *message, voi
 		sum += (__u64)LOAD32(from, 8) + LOAD32(from, 12);
 		sum += (__u64)LOAD32(from, 16) + LOAD32(from, 20);
 		sum += (__u64)LOAD32(from, 24) + LOAD32(from, 28);
-		offset += 32;
+		from += 32;
 	}
-	if (unlikely(left >= 64))
-		sum += csum_blocks(ctx, offset, left >> 6);
+	if (left & 8) {
+		if (from + 8 > end)
+			return 0;
+		sum += (__u64)LOAD32(from, 0) + LOAD32(from, 4);
+	}
+	return sum;
+}
+
+/* The same for any length; the message begins `offset` bytes into the frame. */
+static __always_inline __u64 csum_message(struct xdp_md *ctx, void *message, void *last, void *end,
+					  __u32 offset, __u32 length)
+{
+	__u32 left = length - 8;
+	__u64 sum = csum_short(message, last, end, left);
+
+	if (left >= 64)
+		sum += csum_blocks(ctx, offset + 8 + (left & 56), left >> 6);
 	return sum;
 }
 

@@ -13,14 +13,14 @@
  * functions below, and of enum echo_drop.
  *
  * The reply keeps the request's type of service or traffic class and flow label, as Linux does
- * (RFC 1122 section 3.2.2.6 asks for the former; the latter keeps both ways of an anycast flow on one
- * path, RFC 7690), its identification and don't-fragment bit (unique because the request's was, RFC
- * 6864 section 4) and its length. TTL or hop limit is 64.
+ * (RFC 1122 section 3.2.2.6 asks for the former; the latter keeps both ways of an anycast flow on
+ * one path, RFC 7690), its identification and don't-fragment bit (unique because the request's was,
+ * RFC 6864 section 4) and its length. TTL or hop limit is 64.
  *
- * There is no helper call in the way of an ordinary request: measured, a map lookup costs as much as
- * all the rest, a clock reading twice that. Configuration is a pair of structs in memory shared with
- * user space, which writes the idle one and then says that it is active; a frame sees one of them
- * throughout. Time is the jiffy counter.
+ * There is no helper call in the way of an ordinary request: measured, a map lookup costs as much
+ * as all the rest, a clock reading twice that. Configuration is a pair of structs in memory shared
+ * with user space, which writes the idle one and then says that it is active; a frame sees one of
+ * them throughout. Time is the jiffy counter.
  */
 #ifndef NIGH_ECHO_H
 #define NIGH_ECHO_H
@@ -40,9 +40,9 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, ECHO_ROWS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct echo_row);
+	__type(value, struct echo_rows_of_cpu);
 } echo_ledger SEC(".maps");
 
 struct {
@@ -82,6 +82,7 @@ const volatile __u64 echo_tick = 4000000 * 64; /* one jiffy in units of the limi
 const volatile enum echo_drop echo_btf_drop = 0;
 const volatile enum echo_rows echo_btf_rows = 0;
 const volatile enum echo_flag echo_btf_flag = ECHO_VERIFY;
+const volatile enum echo_at echo_btf_at = ECHO_NOT_OURS;
 
 /* What the rules learn about a frame on its way. */
 struct echo_frame {
@@ -90,8 +91,9 @@ struct echo_frame {
 	void *l3;
 	__u32 offset; /* of l3 in the frame */
 	const struct echo_config *config;
-	struct echo_row *row;
-	__u64 since; /* the clock when a sample began, else 0 */
+	struct echo_rows_of_cpu *rows;
+	struct echo_row *row; /* of the destination, if that is ours */
+	int probe;
 };
 
 static __always_inline const struct echo_config *echo_config(void)
@@ -101,17 +103,32 @@ static __always_inline const struct echo_config *echo_config(void)
 	return (const struct echo_config *)((__u8 *)echo_configs + at);
 }
 
-static __always_inline struct echo_row *echo_row(__u32 index)
+static __always_inline struct echo_rows_of_cpu *echo_rows_of_cpu(void)
 {
-	return bpf_map_lookup_elem(&echo_ledger, &index);
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&echo_ledger, &zero);
 }
 
+static __always_inline struct echo_row *echo_row(struct echo_rows_of_cpu *rows, __u32 at)
+{
+	return (struct echo_row *)((__u8 *)&rows->row[ECHO_ROW_FIRST] + at);
+}
+
+#define ECHO_AT_LAST ((ECHO_ROWS - ECHO_ROW_FIRST - 1) * ECHO_ROW_SIZE)
+
+/* Where the row of a service address is, from the first of them on; else one of the two above. */
 static __always_inline __u32 echo_find4(const struct echo_config *config, __be32 address)
 {
-	const struct echo_slot4 *slot =
-		&config->slot4[(__u8)((address * config->hash4) >> 56)];
+	const struct echo_slot4 *slot = &config->slot4[(__u8)((address * config->hash4) >> 56)];
 
-	return slot->address == address ? slot->row : ECHO_ROW_OTHER;
+	return slot->address == address ? slot->at : ECHO_NOT_OURS;
+}
+
+/* Is this one of our addresses? (Or zero, which an empty slot has too.) */
+static __always_inline int echo_has4(const struct echo_config *config, __be32 address)
+{
+	return config->slot4[(__u8)((address * config->hash4) >> 56)].address == address;
 }
 
 static __always_inline __u32 echo_find6(const struct echo_config *config, __u64 high, __u64 low)
@@ -121,19 +138,7 @@ static __always_inline __u32 echo_find6(const struct echo_config *config, __u64 
 
 	hash = (hash ^ (hash >> 32) ^ low) * config->hash6[1];
 	slot = &config->slot6[(__u8)(hash >> 56)];
-	return slot->address[0] == high && slot->address[1] == low ? slot->row : ECHO_ROW_OTHER;
-}
-
-/* Counts a frame of row `index` that the responder has no say in, and hands it to the kernel. */
-static __always_inline int echo_pass(__u32 index)
-{
-	struct echo_row *row = echo_row(index);
-
-	if (row) {
-		row->received++;
-		row->passed++;
-	}
-	return XDP_PASS;
+	return slot->address[0] == high && slot->address[1] == low ? slot->at : ECHO_NOT_OURS;
 }
 
 /* The bucket of a latency: as it is up to 8 ns, then four to each power of two. */
@@ -156,44 +161,31 @@ static __always_inline __u32 latency_bucket(__u64 ns)
 	return 4 * (log - 1) + ((value >> (log - 2)) & 3);
 }
 
-/* At most once a jiffy, address and CPU: whose packets these are, weighted with those not looked at. */
-static __noinline __u64 echo_sample(struct echo_row *row, __u64 tick, __u64 high, __u64 low,
-				    __u32 family)
+/*
+ * At most once a jiffy, address and CPU: how long the program took, and whose packets these are.
+ * The source stands for all packets to this address since the sample before.
+ */
+static __always_inline void echo_sample(struct echo_row *row, struct echo_source *source, __u64 ns)
 {
-	struct echo_source source = { .family = family };
-	__u64 weight, *packets;
+	__u32 zero = 0, bucket = latency_bucket(ns);
+	struct echo_latency *latency = bpf_map_lookup_elem(&echo_latency, &zero);
+	__u64 weight = row->received - row->sampled_received, *packets;
 
-	if (!row)
-		return 0;
-	weight = row->received - row->sampled_received;
 	row->sampled_received = row->received;
-	row->sampled_tick = tick;
-	__builtin_memcpy(source.address, &high, 8);
-	__builtin_memcpy(source.address + 8, &low, 8);
-	packets = bpf_map_lookup_elem(&echo_top, &source);
+	if (latency && bucket < ECHO_BUCKETS)
+		latency->bucket[bucket]++;
+	packets = bpf_map_lookup_elem(&echo_top, source);
 	if (packets)
 		__sync_fetch_and_add(packets, weight);
 	else
-		bpf_map_update_elem(&echo_top, &source, &weight, BPF_ANY);
-	return bpf_ktime_get_ns();
-}
-
-static __noinline int echo_sampled(__u64 since)
-{
-	__u64 ns = bpf_ktime_get_ns() - since;
-	__u32 zero = 0, bucket = latency_bucket(ns);
-	struct echo_latency *latency = bpf_map_lookup_elem(&echo_latency, &zero);
-
-	if (latency && bucket < ECHO_BUCKETS)
-		latency->bucket[bucket]++;
-	return 0;
+		bpf_map_update_elem(&echo_top, source, &weight, BPF_ANY);
 }
 
 /* Is this source refused by the allow and deny lists? */
 static __noinline int echo_denied(const struct echo_config *config, __u64 high, __u64 low,
 				  __u32 family)
 {
-	struct echo_list_key key = { .prefixlen = family == 6 ? 160 : 64 };
+	struct echo_list_key key = {.prefixlen = family == 6 ? 160 : 64};
 	__u32 *refused;
 
 	key.set = config->generation * 2 + (family == 6);
@@ -243,19 +235,29 @@ static __always_inline void echo_swap_macs(void *data)
 	STORE32(data, 8, (__u32)(first >> 16));
 }
 
-static __always_inline int echo_limited(struct echo_frame *f, __u64 now, __u64 hash0, __u64 hash1)
+static __always_inline __u64 echo_hash4(int row, __u32 prefix)
 {
-	if (f->config->flags & ECHO_SOURCE_RATE &&
-	    !limit_take_either(echo_buckets, hash0, hash1, now, f->config->source)) {
-		f->row->drop[ECHO_SOURCE_LIMIT]++;
-		return 1;
-	}
-	if (unlikely(f->config->flags & ECHO_NODE_RATE) &&
+	return limit_hash4(&echo_secret, row, prefix);
+}
+
+static __always_inline __u64 echo_hash6(int row, __u64 high, __u64 low)
+{
+	return limit_hash6(&echo_secret, row, high, low);
+}
+
+/* The limits that are in force: 0, or which of them refuses the packet. */
+static __always_inline __u32 echo_limited(const struct echo_config *config, __u64 tick, __u64 hash0,
+					  __u64 hash1)
+{
+	__u64 now = tick * echo_tick;
+
+	if (config->flags & ECHO_SOURCE_RATE &&
+	    !limit_take_either(echo_buckets, hash0, hash1, now, config->source))
+		return ECHO_SOURCE_LIMIT;
+	if (unlikely(config->flags & ECHO_NODE_RATE) &&
 	    !limit_take(&echo_node_bucket, *(volatile __u64 *)&echo_node_bucket, now,
-			&f->config->node)) {
-		f->row->drop[ECHO_NODE_LIMIT]++;
-		return 1;
-	}
+			&config->node))
+		return ECHO_NODE_LIMIT;
 	return 0;
 }
 
@@ -283,10 +285,10 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 {
 	const struct echo_config *config = f->config;
 	void *icmp = f->l3 + IPV4_HEADER, *last;
-	__u64 word0 = LOAD64(f->l3, 0), word1 = LOAD64(f->l3, 8), macs, rest = 0, now;
+	__u64 word0 = LOAD64(f->l3, 0), word1 = LOAD64(f->l3, 8), macs, rest = 0;
 	__u32 source = LOAD32(f->l3, 12), target = LOAD32(f->l3, 16);
 	__u32 total = __builtin_bswap16(LOAD16(f->l3, 2)), length, ttl, check, type;
-	__u32 flags = config->flags;
+	__u32 flags = config->flags, reason;
 
 	if ((__u8)(word1 >> 8) != PROTOCOL_ICMP)
 		PASS();
@@ -316,8 +318,7 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 	if (unlikely(macs & 0x0001000000000001ULL))
 		DROP(ECHO_NOT_UNICAST);
 	if (!probe) {
-		if (unlikely(is_bogon4(source)) ||
-		    unlikely(echo_find4(config, source) != ECHO_ROW_OTHER))
+		if (unlikely(is_bogon4(source)) || unlikely(echo_has4(config, source)))
 			DROP(ECHO_BOGON_SOURCE);
 		if (unlikely(flags & ECHO_LISTS) && echo_denied(config, source, 0, 4))
 			DROP(ECHO_DENIED);
@@ -335,12 +336,10 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 	if (!probe && flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
 		__u32 prefix = source & config->mask4;
 
-		now = bpf_jiffies64() * echo_tick;
-		if (unlikely(echo_limited(
-			    f, now,
-			    limit_hash4(&echo_secret, 0, prefix),
-			    limit_hash4(&echo_secret, 1, prefix))))
-			return XDP_DROP;
+		reason = echo_limited(config, bpf_jiffies64(), echo_hash4(0, prefix),
+				      echo_hash4(1, prefix));
+		if (reason)
+			DROP(reason);
 	}
 	if (unlikely(flags & ECHO_FIB) && !probe) {
 		int verdict = echo_route(f, 4);
@@ -356,8 +355,9 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 	}
 
 	/*
-	 * The type's word changes from 8 to 0: one's complement addition of 8. Equation 3 of RFC 1624
-	 * makes 0 of what the addition makes 0xffff of, and is right unless the reply is all zeros.
+	 * The type's word changes from 8 to 0: one's complement addition of 8. Equation 3 of RFC
+	 * 1624 makes 0 of what the addition makes 0xffff of, and is right unless the reply is all
+	 * zeros.
 	 */
 	check = csum_change(check, 8, 0);
 	if (unlikely(check == 0) && !rest)
@@ -378,9 +378,9 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 	const struct echo_config *config = f->config;
 	void *icmp = f->l3 + IPV6_HEADER, *last;
 	__u64 source0 = LOAD64(f->l3, 8), source1 = LOAD64(f->l3, 16);
-	__u64 target0 = LOAD64(f->l3, 24), target1 = LOAD64(f->l3, 32), macs, rest, now;
+	__u64 target0 = LOAD64(f->l3, 24), target1 = LOAD64(f->l3, 32), macs, rest;
 	__u32 length = __builtin_bswap16(LOAD16(f->l3, 4)), check, type;
-	__u32 flags = config->flags;
+	__u32 flags = config->flags, reason;
 	__u8 next = *(__u8 *)(f->l3 + 6);
 
 	if (next != PROTOCOL_ICMPV6) {
@@ -404,7 +404,7 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 		DROP(ECHO_NOT_UNICAST);
 	if (!probe) {
 		if (unlikely(is_bogon6(source0)) ||
-		    unlikely(echo_find6(config, source0, source1) != ECHO_ROW_OTHER))
+		    unlikely(echo_find6(config, source0, source1) != ECHO_NOT_OURS))
 			DROP(ECHO_BOGON_SOURCE);
 		if (unlikely(flags & ECHO_LISTS) && echo_denied(config, source0, source1, 6))
 			DROP(ECHO_DENIED);
@@ -422,12 +422,10 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 	if (!probe && flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
 		__u64 high = source0 & config->mask6[0], low = source1 & config->mask6[1];
 
-		now = bpf_jiffies64() * echo_tick;
-		if (unlikely(echo_limited(
-			    f, now,
-			    limit_hash6(&echo_secret, 0, high, low),
-			    limit_hash6(&echo_secret, 1, high, low))))
-			return XDP_DROP;
+		reason = echo_limited(config, bpf_jiffies64(), echo_hash6(0, high, low),
+				      echo_hash6(1, high, low));
+		if (reason)
+			DROP(reason);
 	}
 	if (unlikely(flags & ECHO_FIB) && !probe) {
 		int verdict = echo_route(f, 6);
@@ -441,7 +439,8 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 		echo_swap_macs(f->data);
 		type |= XDP_TX << 8;
 	}
-	/* The type's word changes from 128 to 129; with the pseudo-header no sum is that of nothing. */
+	/* The type's word changes from 128 to 129; with the pseudo-header no sum is that of
+	 * nothing. */
 	check = csum_change(check, 128, 129);
 	STORE32(icmp, 0, check << 16 | 129);
 	*(__u8 *)(f->l3 + 7) = 64;
@@ -454,8 +453,8 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 
 /*
  * A packet to one of our link addresses is the probe if it is an echo request from that address to
- * itself with the secret identifier. It goes the way of any request, but is no stranger: bogon rules,
- * lists and limits are not for it. All else is the kernel's, as without us.
+ * itself with the secret identifier. It goes the way of any request, but is no stranger: bogon
+ * rules, lists and limits are not for it. All else is the kernel's, as without us.
  */
 static __always_inline int echo_is_probe4(struct echo_frame *f)
 {
@@ -475,77 +474,201 @@ static __always_inline int echo_is_probe6(struct echo_frame *f)
 	       LOAD64(f->l3, 8) == LOAD64(f->l3, 24) && LOAD64(f->l3, 16) == LOAD64(f->l3, 32);
 }
 
-static __always_inline int echo_ipv4(struct echo_frame *f)
+/*
+ * Finds the row of the address that a frame is for. Returns the family, 4 or 6, whose header is
+ * then known to be there; 0 for a frame that is none of our business.
+ */
+static __always_inline int echo_locate(struct echo_frame *f)
 {
-	__u32 index;
-	__u64 tick;
-	int verdict, probe;
+	__be16 type = parse_link(f->data, f->end, &f->offset);
+	__u32 at = ECHO_NOT_OURS;
+	int family = 0;
 
-	if (f->l3 + IPV4_HEADER > f->end || (*(__u8 *)f->l3 & 0xf0) != 0x40)
-		return echo_pass(ECHO_ROW_OTHER);
-	index = echo_find4(f->config, LOAD32(f->l3, 16));
-	if (index == ECHO_ROW_OTHER)
-		return echo_pass(ECHO_ROW_OTHER);
-	probe = index == ECHO_ROW_PROBE;
-	if (unlikely(probe) && !echo_is_probe4(f))
-		return echo_pass(ECHO_ROW_OTHER);
-	f->row = echo_row(index);
-	if (!f->row)
-		return XDP_PASS;
-	f->row->received++;
-	tick = bpf_jiffies64();
-	if (unlikely(f->row->sampled_tick != tick))
-		f->since = echo_sample(f->row, tick, LOAD32(f->l3, 12) & f->config->mask4, 0, 4);
-	verdict = echo_judge4(f, probe);
-	if (unlikely(f->since))
-		echo_sampled(f->since);
-	return verdict;
+	f->l3 = f->data + f->offset;
+	if (type == ETHERTYPE_IPV4) {
+		if (f->l3 + IPV4_HEADER > f->end || (*(__u8 *)f->l3 & 0xf0) != 0x40)
+			return 0;
+		at = echo_find4(f->config, LOAD32(f->l3, 16)) & ~ECHO_ALL_LONG;
+		if (at == ECHO_PROBED && !echo_is_probe4(f))
+			return 0;
+		family = 4;
+	} else if (type == ETHERTYPE_IPV6) {
+		if (f->l3 + IPV6_HEADER > f->end || (*(__u8 *)f->l3 & 0xf0) != 0x60)
+			return 0;
+		at = echo_find6(f->config, LOAD64(f->l3, 24), LOAD64(f->l3, 32));
+		if (at == ECHO_PROBED && !echo_is_probe6(f))
+			return 0;
+		family = 6;
+	}
+	f->probe = at == ECHO_PROBED;
+	if (f->probe) {
+		f->row = &f->rows->row[ECHO_ROW_PROBE];
+		return family;
+	}
+	if (at > ECHO_AT_LAST)
+		return 0;
+	f->row = echo_row(f->rows, at);
+	return family;
 }
 
-static __always_inline int echo_ipv6(struct echo_frame *f)
+static __always_inline int echo_judge(struct echo_frame *f, int family)
 {
-	__u32 index;
-	__u64 tick;
-	int verdict, probe;
-
-	if (f->l3 + IPV6_HEADER > f->end || (*(__u8 *)f->l3 & 0xf0) != 0x60)
-		return echo_pass(ECHO_ROW_OTHER);
-	index = echo_find6(f->config, LOAD64(f->l3, 24), LOAD64(f->l3, 32));
-	if (index == ECHO_ROW_OTHER)
-		return echo_pass(ECHO_ROW_OTHER);
-	probe = index == ECHO_ROW_PROBE;
-	if (unlikely(probe) && !echo_is_probe6(f))
-		return echo_pass(ECHO_ROW_OTHER);
-	f->row = echo_row(index);
-	if (!f->row)
-		return XDP_PASS;
 	f->row->received++;
-	tick = bpf_jiffies64();
-	if (unlikely(f->row->sampled_tick != tick))
-		f->since = echo_sample(f->row, tick, LOAD64(f->l3, 8) & f->config->mask6[0],
-				       LOAD64(f->l3, 16) & f->config->mask6[1], 6);
-	verdict = echo_judge6(f, probe);
-	if (unlikely(f->since))
-		echo_sampled(f->since);
+	return family == 4 ? echo_judge4(f, f->probe) : echo_judge6(f, f->probe);
+}
+
+#define ECHO_LONG_WAY -1
+
+/*
+ * The short way: an ordinary request over IPv4, untagged, of less than 72 bytes of ICMP, which
+ * nothing forbids to be answered. It asks the questions of the long way and answers; at the first
+ * that is not answered as usual the frame, untouched and uncounted, goes the long way, so what is
+ * said about it stands there only.
+ *
+ * What is a call in C comes first, when there is nothing yet to be kept across it; header words are
+ * read once for the questions and again for the answer instead of being kept. That leaves all in
+ * registers. With `sampling` the frame is already known to be a sample.
+ */
+static __always_inline int echo_short_way(struct xdp_md *ctx, struct echo_rows_of_cpu *rows,
+					  int sampling)
+{
+	__u64 tick = bpf_jiffies64(), head, sum, rest, macs;
+	const struct echo_config *config;
+	__u32 word, at, left, check;
+	struct echo_row *row;
+	void *data, *end, *last;
+
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (data + ETHERNET_HEADER + IPV4_HEADER + ICMP_HEADER > end)
+		return ECHO_LONG_WAY;
+	if (LOAD16(data, 12) != ETHERTYPE_IPV4)
+		return ECHO_LONG_WAY;
+
+	config = echo_config();
+	word = LOAD32(data, 30);
+	at = echo_find4(config, word);
+	if (at > ECHO_AT_LAST)
+		return ECHO_LONG_WAY;
+	row = echo_row(rows, at);
+	if (!sampling && row->sampled_tick != tick)
+		return ECHO_LONG_WAY;
+
+	head = LOAD64(data, 14); /* version to fragmentation */
+	if ((head & IPV4_PLAIN_MASK) != IPV4_PLAIN_BITS)
+		return ECHO_LONG_WAY;
+	left = __builtin_bswap16((__u32)head >> 16) - IPV4_HEADER - ICMP_HEADER;
+	if (left >= 64)
+		return ECHO_LONG_WAY;
+	sum = word + csum_halves(head);
+	barrier_var(sum);
+	head = LOAD64(data, 22); /* TTL, protocol, checksum, source */
+	if ((head & 0xff00) != PROTOCOL_ICMP << 8)
+		return ECHO_LONG_WAY;
+	sum += (__u32)head;
+	word = head >> 32;
+	sum += word;
+	barrier_var(sum);
+	if ((__u8)word - 1U > 222 || (__u8)word == 127 || echo_has4(config, word))
+		return ECHO_LONG_WAY;
+	if (!csum_valid(sum))
+		return ECHO_LONG_WAY;
+
+	last = data + ETHERNET_HEADER + IPV4_HEADER + left;
+	if (last + ICMP_HEADER > end)
+		return ECHO_LONG_WAY;
+	rest = csum_short(data + ETHERNET_HEADER + IPV4_HEADER, last, end, left);
+	word = LOAD32(data, 34);
+	/* Near the top the checksum's change carries: see the long way. */
+	if ((__u16)word != 8 || word >= 0xfff70000)
+		return ECHO_LONG_WAY;
+	if (!csum_valid(rest + word))
+		return ECHO_LONG_WAY;
+
+	barrier();
+	macs = LOAD64(data, 0);
+	if (macs & 0x0001000000000001ULL)
+		return ECHO_LONG_WAY;
+	word = LOAD32(data, 22);
+	check = (word >> 16) + (__u8)word - 64;
+	if (check >= 0xffff)
+		return ECHO_LONG_WAY;
+	if (config->flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
+		__u32 prefix = LOAD32(data, 26) & config->mask4;
+		__u32 reason = echo_limited(config, row->sampled_tick, echo_hash4(0, prefix),
+					    echo_hash4(1, prefix));
+
+		if (unlikely(reason)) {
+			row->received++;
+			row->drop[reason]++;
+			return XDP_DROP;
+		}
+	}
+	row->received++;
+	row->answered++;
+	barrier();
+
+	STORE32(data, 22, check << 16 | PROTOCOL_ICMP << 8 | 64);
+	/* 8 becomes 0, so the checksum grows by 8, in the order of bytes in memory. */
+	STORE32(data, 34, LOAD32(data, 34) + (8 << 16) - 8);
+	sum = LOAD64(data, 26);
+	STORE64(data, 26, sum << 32 | sum >> 32);
+	word = LOAD32(data, 8);
+	STORE64(data, 0, (macs >> 48) | ((__u64)word << 16) | (macs << 48));
+	STORE32(data, 8, (__u32)(macs >> 16));
+	return XDP_TX;
+}
+
+/* Counts and decides what the short way leaves, and takes samples. */
+static __noinline int echo_long_way(struct xdp_md *ctx)
+{
+	struct echo_frame f = {
+	    .ctx = ctx,
+	    .data = (void *)(long)ctx->data,
+	    .end = (void *)(long)ctx->data_end,
+	    .config = echo_config(),
+	    .rows = echo_rows_of_cpu(),
+	};
+	struct echo_source source = {};
+	int family, verdict;
+	__u64 since;
+
+	if (!f.rows)
+		return XDP_PASS;
+	family = echo_locate(&f);
+	if (!family) {
+		f.rows->row[ECHO_ROW_OTHER].received++;
+		f.rows->row[ECHO_ROW_OTHER].passed++;
+		return XDP_PASS;
+	}
+	if (f.probe || f.row->sampled_tick == bpf_jiffies64())
+		return echo_judge(&f, family);
+
+	source.family = family;
+	if (family == 4) {
+		*(__u32 *)source.address = LOAD32(f.l3, 12) & f.config->mask4;
+	} else {
+		__u64 high = LOAD64(f.l3, 8) & f.config->mask6[0];
+		__u64 low = LOAD64(f.l3, 16) & f.config->mask6[1];
+
+		__builtin_memcpy(source.address, &high, 8);
+		__builtin_memcpy(source.address + 8, &low, 8);
+	}
+	f.row->sampled_tick = bpf_jiffies64();
+	since = bpf_ktime_get_ns();
+	verdict = echo_short_way(ctx, f.rows, 1);
+	if (verdict == ECHO_LONG_WAY)
+		verdict = echo_judge(&f, family);
+	echo_sample(f.row, &source, bpf_ktime_get_ns() - since);
 	return verdict;
 }
 
 static __always_inline int echo_responder(struct xdp_md *ctx)
 {
-	struct echo_frame f = {
-		.ctx = ctx,
-		.data = (void *)(long)ctx->data,
-		.end = (void *)(long)ctx->data_end,
-		.config = echo_config(),
-	};
-	__be16 type = parse_link(f.data, f.end, &f.offset);
+	struct echo_rows_of_cpu *rows = echo_rows_of_cpu();
+	int verdict = rows ? echo_short_way(ctx, rows, 0) : ECHO_LONG_WAY;
 
-	f.l3 = f.data + f.offset;
-	if (likely(type == ETHERTYPE_IPV4))
-		return echo_ipv4(&f);
-	if (type == ETHERTYPE_IPV6)
-		return echo_ipv6(&f);
-	return echo_pass(ECHO_ROW_OTHER);
+	return verdict == ECHO_LONG_WAY ? echo_long_way(ctx) : verdict;
 }
 
 #endif

@@ -2,23 +2,24 @@
 /*
  * Token buckets for an unbounded number of sources in a bounded table.
  *
- * A bucket is one 64-bit word, the theoretical arrival time of the generic cell rate algorithm (ITU-T
- * I.371 annex A, virtual scheduling): the time at which the bucket would be full again. A packet
- * conforms if that is not further ahead of now than the tolerance allows; each one that passes moves
- * it one interval ahead. It needs no refilling and no clean-up: a bucket in the past is full.
+ * A bucket is one 64-bit word, the theoretical arrival time of the generic cell rate algorithm
+ * (ITU-T I.371 annex A, virtual scheduling): the time at which the bucket would be full again. A
+ * packet conforms if that is not further ahead of now than the tolerance allows; each one that
+ * passes moves it one interval ahead. It needs no refilling and no clean-up: a bucket in the past
+ * is full.
  *
- * The table has two rows of LIMIT_CELLS buckets and no tags. A source prefix hashes to one bucket in
- * each row, by two independent keyed functions (multiply-add-shift, which is strongly universal:
- * Thorup, "High Speed Hashing for Integers and Strings", section 3). Each of the two has half of the
- * rate and half of the burst, and a packet is charged to the fuller one, so a source alone in both
- * has exactly its rate. A source that shares one of them with a heavy source still has the other one:
- * half of its rate. To starve it, both must be exhausted.
+ * The table has two rows of LIMIT_CELLS buckets and no tags. A source prefix hashes to one bucket
+ * in each row, by two independent keyed functions (multiply-add-shift, which is strongly universal:
+ * Thorup, "High Speed Hashing for Integers and Strings", section 3). Each of the two has half of
+ * the rate and half of the burst, and a packet is charged to the fuller one, so a source alone in
+ * both has exactly its rate. A source that shares one of them with a heavy source still has the
+ * other one: half of its rate. To starve it, both must be exhausted.
  *
  * What a flood from random sources can do: it spreads over all buckets, which together take in
- * LIMIT_CELLS * rate packets a second (two rows at half the rate). With 2^18 cells and 100/s that is
- * 26.2 million a second, more than a 10 Gbit/s link carries (14.88 million of 64 bytes). Below it,
- * the buckets of a quiet source stay open. Nothing is evicted, so a flood cannot push a source's state
- * out either.
+ * LIMIT_CELLS * rate packets a second (two rows at half the rate). With 2^18 cells and 100/s that
+ * is 26.2 million a second, more than a 10 Gbit/s link carries (14.88 million of 64 bytes). Below
+ * it, the buckets of a quiet source stay open. Nothing is evicted, so a flood cannot push a
+ * source's state out either.
  *
  * Several CPUs may charge one bucket: compare-and-swap, so no packet passes uncharged. A CPU that
  * loses LIMIT_TRIES times in a row refuses the packet: the limit is never exceeded.
@@ -76,19 +77,20 @@ static __always_inline int limit_take_either(__u64 (*cells)[LIMIT_CELLS], __u64 
 }
 
 /* The keyed hash of an IPv4 prefix, host bits cleared, for one row. */
-static __always_inline __u64 limit_hash4(const volatile struct limit_secret *secret, int row, __u32 prefix)
+static __always_inline __u64 limit_hash4(const volatile struct limit_secret *secret, int row,
+					 __u32 prefix)
 {
 	return prefix * secret->multiplier[row][0] + secret->offset[row];
 }
 
 /* The same of an IPv6 prefix: the pair-multiply-shift of the paper's section 3.5. */
-static __always_inline __u64 limit_hash6(const volatile struct limit_secret *secret, int row, __u64 high,
-					 __u64 low)
+static __always_inline __u64 limit_hash6(const volatile struct limit_secret *secret, int row,
+					 __u64 high, __u64 low)
 {
 	return (secret->multiplier[row][0] + (__u32)(high >> 32)) *
-		       (secret->multiplier[row][1] + (__u32)high) +
+		   (secret->multiplier[row][1] + (__u32)high) +
 	       (secret->multiplier[row][2] + (__u32)(low >> 32)) *
-		       (secret->multiplier[row][3] + (__u32)low) +
+		   (secret->multiplier[row][3] + (__u32)low) +
 	       secret->offset[row];
 }
 

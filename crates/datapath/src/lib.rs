@@ -1,5 +1,6 @@
 //! eBPF programs, typed maps, attach guards and packet sockets; the unsafe lives here.
 
+pub mod bench;
 pub mod blast;
 pub mod echo;
 pub mod probe_socket;

@@ -1,6 +1,7 @@
 //! XDP programs run on frames from memory: BPF_PROG_TEST_RUN (bpf_prog_run in the kernel's manual).
 
 use libbpf_rs::{ProgramInput, ProgramMut, libbpf_sys};
+use std::time::Duration;
 
 /// What an XDP program decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +71,29 @@ pub(crate) fn once(
     let length = output.data.map_or(0, |data| data.len());
     out.truncate(length);
     Ok((verdict, out))
+}
+
+/// Runs a frame `times` times over, each run on what the one before left of it. Gives the processor
+/// time of all of them.
+pub(crate) fn repeat(
+    program: &ProgramMut<'_>,
+    frame: &[u8],
+    times: u32,
+) -> Result<Duration, RunError> {
+    let mut out = vec![0; frame.len() + 256];
+    let input = ProgramInput {
+        data_in: Some(frame),
+        data_out: Some(&mut out),
+        repeat: times,
+        ..ProgramInput::default()
+    };
+    let clock = || {
+        let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+        Duration::from(nix::time::clock_gettime(clock).expect("every thread has this clock"))
+    };
+    let start = clock();
+    program.test_run(input).map_err(|source| RunError::Refused { length: frame.len(), source })?;
+    Ok(clock() - start)
 }
 
 fn bytes_of(context: libbpf_sys::xdp_md) -> [u8; size_of::<libbpf_sys::xdp_md>()] {

@@ -157,8 +157,12 @@ impl EchoProgram {
 }
 
 fn attach_error(ifindex: u32, mode: AttachMode, source: io::Error) -> AttachError {
+    // A link to an interface that is not there is an invalid argument to the kernel. (The function
+    // returns an empty name instead of its error.)
+    let exists = nix::net::if_::if_indextoname(ifindex).is_ok_and(|name| !name.is_empty());
     match source.raw_os_error() {
         Some(libc::ENODEV) => AttachError::NoInterface { ifindex },
+        Some(libc::EINVAL) if !exists => AttachError::NoInterface { ifindex },
         Some(libc::EBUSY | libc::EEXIST) => AttachError::Busy { ifindex },
         Some(libc::EOPNOTSUPP) => AttachError::Unsupported { ifindex, mode },
         Some(libc::EPERM | libc::EACCES) => AttachError::NotPermitted { ifindex },

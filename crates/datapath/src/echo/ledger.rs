@@ -111,6 +111,15 @@ impl Counters {
         }
     }
 
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            received: self.received - before.received,
+            answered: self.answered - before.answered,
+            passed: self.passed - before.passed,
+            drops: std::array::from_fn(|reason| self.drops[reason] - before.drops[reason]),
+        }
+    }
+
     fn from_bytes(bytes: &[u8]) -> Self {
         let word = |offset: usize| {
             let end = offset + size_of::<u64>();
@@ -216,48 +225,64 @@ impl EchoProgram {
     /// Every row, each CPU's part of it read while no packet was on its way through it.
     pub fn ledger(&self) -> Result<Ledger, LedgerError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = state.settings.addresses.iter().map(|address| {
-            Ok(Row { address: *address, counters: self.counters(state.rows[address])? })
-        });
+        let places: Vec<_> =
+            state.settings.addresses.iter().filter_map(|address| state.rows.get(address)).collect();
+        let mut numbers =
+            vec![types::echo_rows::ECHO_ROW_OTHER.0, types::echo_rows::ECHO_ROW_PROBE.0];
+        numbers.extend(places.iter().map(|place| place.row));
+        let read = self.read_rows(&numbers)?;
+        let rows = state.settings.addresses.iter().zip(places).zip(&read[2..]);
         Ok(Ledger {
-            rows: rows.collect::<Result<_, LedgerError>>()?,
-            probe: self.counters(types::echo_rows::ECHO_ROW_PROBE.0)?,
-            other: self.counters(types::echo_rows::ECHO_ROW_OTHER.0)?,
+            rows: rows
+                .map(|((address, place), now)| Row {
+                    address: *address,
+                    counters: now.since(&place.before),
+                })
+                .collect(),
+            other: read[0],
+            probe: read[1],
         })
     }
 
-    fn counters(&self, row: u32) -> Result<Counters, LedgerError> {
-        let mut settled: Vec<Option<Counters>> = Vec::new();
+    /// These rows, summed over CPUs.
+    pub(super) fn read_rows(&self, rows: &[u32]) -> Result<Vec<Counters>, LedgerError> {
+        let mut settled: Vec<Vec<Option<Counters>>> = vec![Vec::new(); rows.len()];
         let end = Instant::now() + PATIENCE;
         loop {
+            let mut missing = None;
             let copies = self
                 .skeleton
                 .maps
                 .echo_ledger
-                .lookup_percpu(&row.to_ne_bytes(), MapFlags::ANY)?
+                .lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?
                 .unwrap_or_default();
-            settled.resize(copies.len(), None);
-            let mut missing = None;
-            for (cpu, (kept, copy)) in settled.iter_mut().zip(&copies).enumerate() {
-                if kept.is_none() {
-                    let read = Counters::from_bytes(copy);
-                    if read.received == read.accounted() {
-                        *kept = Some(read);
-                    } else {
-                        missing = Some((cpu, read));
+            for (row, settled) in rows.iter().zip(&mut settled) {
+                settled.resize(copies.len(), None);
+                for (cpu, (kept, copy)) in settled.iter_mut().zip(&copies).enumerate() {
+                    if kept.is_none() {
+                        let at = *row as usize * size_of::<types::echo_row>();
+                        let read = Counters::from_bytes(&copy[at..]);
+                        if read.received == read.accounted() {
+                            *kept = Some(read);
+                        } else {
+                            missing = Some((*row, cpu, read));
+                        }
                     }
                 }
             }
-            let Some((cpu, read)) = missing else { break };
+            let Some((row, cpu, read)) = missing else { break };
             if Instant::now() >= end {
                 let (received, accounted) = (read.received, read.accounted());
                 return Err(LedgerError::Unbalanced { row, cpu, received, accounted });
             }
             std::thread::yield_now();
         }
-        let mut sum = Counters::default();
-        settled.iter().flatten().for_each(|cpu| sum.add(cpu));
-        Ok(sum)
+        let sum = |cpus: &Vec<Option<Counters>>| {
+            let mut sum = Counters::default();
+            cpus.iter().flatten().for_each(|cpu| sum.add(cpu));
+            sum
+        };
+        Ok(settled.iter().map(sum).collect())
     }
 
     /// The histogram of the program's running time since it was loaded.

@@ -24,7 +24,7 @@ pub use settings::{
 };
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{ErrorKind, MapCore as _, PrintLevel};
+use libbpf_rs::{ErrorKind, PrintLevel};
 use skeleton::{EchoSkel, EchoSkelBuilder, types};
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -58,10 +58,17 @@ pub enum LoadError {
 /// What the program's configuration is made of and where it lies.
 struct State {
     settings: Settings,
-    rows: HashMap<IpAddr, u32>,
+    rows: HashMap<IpAddr, Place>,
     generation: u32,
     /// The two copies that the program reads. Written only where it does not read.
     data: &'static mut types::bss,
+}
+
+/// An address's row in the ledger, and what it counted before it was this address's.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    row: u32,
+    before: Counters,
 }
 
 /// The loaded echo program. Dropping it unloads it, unless it is still attached.
@@ -102,9 +109,9 @@ impl EchoProgram {
         }
         let mut skeleton = open.load().map_err(load_error)?;
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
-        let state =
-            State { settings: Settings::default(), rows: HashMap::new(), generation: 0, data };
-        // Memory that is all zeros is a configuration without addresses.
+        let settings = Settings::default();
+        put_alone(&mut data.echo_configs[0], &settings);
+        let state = State { settings, rows: HashMap::new(), generation: 0, data };
         Ok(Self { skeleton, state: Mutex::new(state), tick_ns })
     }
 
@@ -158,39 +165,30 @@ impl EchoProgram {
         unsafe { AtomicU32::from_ptr(&raw mut state.data.echo_active) }
     }
 
-    /// A row of the ledger for each address: the one that it has, else a free one, emptied.
+    /// A row of the ledger for each address: the one that it has, else a free one. No packet counts
+    /// in a free row, so what others left in it is read at leisure and subtracted from then on.
     fn assign_rows(
         &self,
         state: &State,
         settings: &Settings,
-    ) -> Result<HashMap<IpAddr, u32>, ConfigureError> {
+    ) -> Result<HashMap<IpAddr, Place>, ConfigureError> {
         let first = types::echo_rows::ECHO_ROW_FIRST.0;
         let last = types::echo_rows::ECHO_ROWS.0;
-        let mut free = (first..last).filter(|row| !state.rows.values().any(|used| used == row));
+        let used = |row: &u32| state.rows.values().any(|place| place.row == *row);
+        let mut free = (first..last).filter(|row| !used(row));
         let mut rows = HashMap::new();
         for address in &settings.addresses {
-            let row = match state.rows.get(address) {
-                Some(row) => *row,
+            let place = match state.rows.get(address) {
+                Some(place) => *place,
                 None => {
                     let row = free.next().expect("there are two rows for each address");
-                    self.empty_row(row)?;
-                    row
+                    let before = self.read_rows(&[row])?[0];
+                    Place { row, before }
                 }
             };
-            rows.insert(*address, row);
+            rows.insert(*address, place);
         }
         Ok(rows)
-    }
-
-    fn empty_row(&self, row: u32) -> Result<(), ConfigureError> {
-        let cpus = libbpf_rs::num_possible_cpus()
-            .map_err(|source| ConfigureError::Kernel { what: "count CPUs", source })?;
-        let zeros = vec![vec![0; size_of::<types::echo_row>()]; cpus];
-        self.skeleton
-            .maps
-            .echo_ledger
-            .update_percpu(&row.to_ne_bytes(), &zeros, libbpf_rs::MapFlags::ANY)
-            .map_err(|source| ConfigureError::Kernel { what: "empty a row of the ledger", source })
     }
 }
 
@@ -206,7 +204,27 @@ const _: () = {
     assert!(size_of::<types::limit_secret>() == 80);
 };
 
-fn load_error(error: libbpf_rs::Error) -> LoadError {
+/// What a benchmark needs before it loads the program in its own way: messages to the log; gives the
+/// step of the limits' clock in their unit.
+pub(crate) fn prepare() -> Result<u64, LoadError> {
+    log_to_tracing();
+    Ok(tick_ns().map_err(LoadError::Tick)? * UNITS_PER_NS)
+}
+
+/// Writes settings with one address into a configuration that no program is reading.
+pub(crate) fn put_alone<T: Copy>(place: &mut T, settings: &Settings) {
+    assert_eq!(size_of::<T>(), CONFIG_SIZE);
+    let row = types::echo_rows::ECHO_ROW_FIRST.0;
+    let at = Place { row, before: Counters::default() };
+    let rows = settings.addresses.iter().map(|address| (*address, at)).collect();
+    let config = settings.compile(&rows, 0).expect("one address always fits");
+    let from = (&raw const *config).cast::<T>();
+    // SAFETY: both are `struct echo_config`, generated from the same header into two modules; all
+    // bits are valid values of it.
+    *place = unsafe { from.read() };
+}
+
+pub(crate) fn load_error(error: libbpf_rs::Error) -> LoadError {
     match error.kind() {
         ErrorKind::PermissionDenied => LoadError::NotPermitted,
         _ => LoadError::Refused(error),

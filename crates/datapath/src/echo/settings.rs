@@ -1,7 +1,7 @@
 //! What the responder can be told, and how that becomes the struct that the program reads.
 
 use super::skeleton::types;
-use super::{UNITS_PER_NS, random, slots};
+use super::{LedgerError, Place, UNITS_PER_NS, random, slots};
 use ipnet::IpNet;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -163,6 +163,9 @@ pub enum ConfigureError {
     /// No random numbers.
     #[error("cannot read /dev/urandom: {0}")]
     Random(std::io::Error),
+    /// The counters of a row that is to be used could not be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The kernel refused an operation on a map.
     #[error("cannot {what}: {source}")]
     Kernel {
@@ -207,10 +210,12 @@ impl Settings {
     /// The struct that the program reads.
     pub(super) fn compile(
         &self,
-        rows: &HashMap<IpAddr, u32>,
+        rows: &HashMap<IpAddr, Place>,
         generation: u32,
     ) -> Result<Box<types::echo_config>, ConfigureError> {
         let mut config = Box::<types::echo_config>::default();
+        config.slot4.iter_mut().for_each(|slot| slot.at = types::echo_at::ECHO_NOT_OURS.0);
+        config.slot6.iter_mut().for_each(|slot| slot.at = types::echo_at::ECHO_NOT_OURS.0.into());
         config.flags = self.flags();
         config.probe_id = self.probe_id.to_be();
         config.generation = generation;
@@ -219,30 +224,40 @@ impl Settings {
         config.source = source_rates(self.source.limit);
         config.node = rate(self.node.rate, self.node.burst);
 
-        let row = |address: &IpAddr| {
-            rows.get(address).copied().unwrap_or(types::echo_rows::ECHO_ROW_PROBE.0)
+        let at = |address: &IpAddr| {
+            let first = types::echo_rows::ECHO_ROW_FIRST.0;
+            rows.get(address).map_or(types::echo_at::ECHO_PROBED.0, |place| {
+                (place.row - first) * size_of::<types::echo_row>() as u32
+            })
         };
         let (mut four, mut six) = (Vec::new(), Vec::new());
         for address in self.addresses.iter().chain(&self.probes) {
             match address {
-                IpAddr::V4(v4) => four.push((words4(*v4), row(address))),
-                IpAddr::V6(v6) => six.push((words6(*v6), row(address))),
+                IpAddr::V4(v4) => four.push((words4(*v4), at(address))),
+                IpAddr::V6(v6) => six.push((words6(*v6), at(address))),
             }
         }
+        // The short way through the program verifies, knows no lists and no routes.
+        let short = self.verify && !self.has_lists() && self.return_path == ReturnPath::Mac;
+        let way = if short { 0 } else { types::echo_at::ECHO_ALL_LONG.0 };
         let seed = random().map_err(ConfigureError::Random)?;
         let keys: Vec<_> = four.iter().map(|(key, _)| *key).collect();
         config.hash4 = slots::search4(&keys, seed).ok_or(ConfigureError::NoSlots)?;
-        for (address, row) in four {
+        for (address, at) in four {
             let slot = &mut config.slot4[slots::slot4(address, config.hash4)];
-            (slot.address, slot.row) = (address, row);
+            (slot.address, slot.at) = (address, at + way);
         }
         let keys: Vec<_> = six.iter().map(|(key, _)| *key).collect();
         config.hash6 = slots::search6(&keys, seed).ok_or(ConfigureError::NoSlots)?;
-        for (address, row) in six {
+        for (address, at) in six {
             let slot = &mut config.slot6[slots::slot6(address, config.hash6)];
-            (slot.address, slot.row) = (address, row.into());
+            (slot.address, slot.at) = (address, at.into());
         }
         Ok(config)
+    }
+
+    fn has_lists(&self) -> bool {
+        !self.allow.is_empty() || !self.deny.is_empty()
     }
 
     fn flags(&self) -> u32 {
@@ -251,7 +266,7 @@ impl Settings {
             (self.verify, flag::ECHO_VERIFY),
             (self.return_path == ReturnPath::Fib, flag::ECHO_FIB),
             (self.fragments == Fragments::Drop, flag::ECHO_DROP_FRAGMENTS),
-            (!self.allow.is_empty() || !self.deny.is_empty(), flag::ECHO_LISTS),
+            (self.has_lists(), flag::ECHO_LISTS),
             (!self.allow.is_empty(), flag::ECHO_REFUSE_UNLISTED),
             (self.source.limit.rate != 0, flag::ECHO_SOURCE_RATE),
             (self.node.rate != 0, flag::ECHO_NODE_RATE),
@@ -297,7 +312,8 @@ fn rate(rate: u64, burst: u64) -> types::limit_rate {
 fn source_rates(limit: Limit) -> [types::limit_rate; 2] {
     let Limit { rate: whole, burst } = limit;
     if burst <= 1 {
-        return [rate(whole, burst), types::limit_rate::default()];
+        let all = rate(whole, burst);
+        return [all, types::limit_rate { tolerance: 0, ..all }];
     }
     let half = 2 * (1_000_000_000 * UNITS_PER_NS).checked_div(whole).unwrap_or(0);
     [burst.div_ceil(2), burst / 2]
@@ -367,7 +383,8 @@ mod tests {
         }
         let [first, second] = source_rates(Limit { rate: 100, burst: 1 });
         assert_eq!((first.interval, first.tolerance), (640_000_000, 640_000_000));
-        assert_eq!((second.interval, second.tolerance), (0, 0));
+        // No interval fits into no tolerance.
+        assert_eq!((second.interval, second.tolerance), (640_000_000, 0));
     }
 
     #[test]

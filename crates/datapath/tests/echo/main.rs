@@ -3,8 +3,12 @@
 //! `frame` builds frames, `model` is the responder written once more as plainly as possible; the
 //! table of packets says what both must do, the random frames that both always agree.
 
+mod attach;
+mod change;
 mod checksums;
+mod fib;
 mod frame;
+mod limits;
 mod model;
 mod random;
 mod table;
