@@ -120,10 +120,15 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         warn!("this node was drained by the operator and stays so: `nigh undrain` ends that");
     }
     let mode = echo.echo.mode;
+    let mut starting = std::pin::pin!(Service::start(echo, drained));
     let service = tokio::select! {
-        service = Service::start(echo, drained) => service?,
+        service = &mut starting => service?,
         signal = stop.recv() => {
             info!(signal, "stopped during the start");
+            // What is half done cannot be undone: the start takes a moment and is then ended.
+            if let Ok(service) = starting.await {
+                service.stop().await;
+            }
             return Ok(());
         }
     };

@@ -450,7 +450,7 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
     daemon.signal(Signal::SIGTERM).unwrap();
     let finished = daemon.finish(LIMIT).unwrap();
     assert!(finished.success(), "{}", finished.stderr);
-    assert_eq!(site.left(), (false, 0));
+    assert_eq!(site.left(), (false, 0), "{}", finished.stderr);
 }
 
 #[test]

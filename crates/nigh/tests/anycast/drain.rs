@@ -60,13 +60,14 @@ fn an_undrain_in_the_middle_of_a_drain_reverses_it() {
     // The only node: arrivals do not end, so the warning lasts for half of the time.
     let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(10)).unwrap();
     std::thread::scope(|scope| {
-        let draining = scope.spawn(|| a.control(&json!({"do": "drain"})).unwrap());
+        let draining = scope.spawn(|| a.control(&json!({"do": "drain"})));
         wait_until("the warning", LIMIT, || upstream(&a)["advertised"] == "all, GRACEFUL_SHUTDOWN")
             .unwrap();
         let warned = core.bird.query("show route all 50.0.0.0/8").unwrap();
         assert!(warned.contains("(65535,0)"), "{warned}");
         a.control(&json!({"do": "undrain"})).unwrap();
-        draining.join().unwrap();
+        let ended = draining.join().unwrap().unwrap_err().to_string();
+        assert!(ended.contains("undrain"), "{ended}");
     });
     wait_until("the plain route", LIMIT, || upstream(&a)["advertised"] == "all").unwrap();
     let plain = core.bird.query("show route all 50.0.0.0/8").unwrap();
