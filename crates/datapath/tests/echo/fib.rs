@@ -50,6 +50,11 @@ fn answers_follow_the_routing_table() {
         let tagged = Frame { tags: vec![(0x8100, 7)], ..frame.clone() };
         assert_eq!(run(&tagged), (Verdict::Pass, tagged.bytes()), "the kernel must tag it");
     }
+    // The probe must come back to the MAC address it was sent from: a route to our own address
+    // would end here.
+    let mut probe = Frame::request(Ip::V4(super::LINK4, super::LINK4));
+    probe.ident = super::PROBE_ID;
+    assert_eq!(run(&probe), (Verdict::Tx, probe.reply().bytes()));
     let ledger = program.ledger().unwrap();
     for row in ledger.rows {
         let counters = row.counters;

@@ -6,6 +6,7 @@
 mod attach;
 mod change;
 mod checksums;
+mod cost;
 mod fib;
 mod frame;
 mod limits;
