@@ -7,8 +7,11 @@ use libfuzzer_sys::fuzz_target;
 use wire::{EtherType, IpProtocol, ethernet, icmpv4, icmpv6, ipv4, ipv6};
 
 fuzz_target!(|data: &[u8]| {
-    // The widest set of addresses: everything is ours, so every rule is reached.
-    let class = wire::classify::classify(data, |address| address.is_ipv4() != address.is_loopback());
+    // Every other address is ours, so every rule can be reached.
+    let class = wire::classify::classify(data, |address| match address {
+        std::net::IpAddr::V4(v4) => v4.octets()[3] % 2 == 1,
+        std::net::IpAddr::V6(v6) => v6.octets()[15] % 2 == 1,
+    });
     let Ok(frame) = ethernet::Packet::new(data) else {
         assert_eq!(class, wire::classify::Class::Other);
         return;
