@@ -1,6 +1,6 @@
 //! The responder and its announcement as one service that the daemon starts, asks and stops.
 //!
-//! [`Service`] is a handle. Behind it one task, [`worker::Worker`], owns everything that changes: the
+//! [`Service`] is a handle. Behind it one task, `worker::Worker`, owns everything that changes: the
 //! attached program, the interfaces, the checks, the sessions. It publishes what it knows as an
 //! immutable [`Status`] behind an atomic pointer; what the program counts is read from its maps when
 //! it is asked for.
