@@ -255,6 +255,13 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
         let span = place::find(&root, &key, text);
         report.findings.push(Finding::at(text, span, Severity::Error, key, message));
     }
+    // What to think of beside a mistake is worth saying when the mistake is gone.
+    if !report.has_errors() {
+        for Problem { key, message } in config.as_ref().map(Config::warnings).unwrap_or_default() {
+            let span = place::find(&root, &key, text);
+            report.findings.push(Finding::at(text, span, Severity::Warning, key, message));
+        }
+    }
     report.finish();
     match (node, config) {
         (Some(node), Some(echo)) if !report.has_errors() => Ok(Loaded { node, echo, report }),

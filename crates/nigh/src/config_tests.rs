@@ -165,6 +165,20 @@ fn a_secret_that_everybody_may_read_is_warned_of() {
 }
 
 #[test]
+fn what_is_allowed_but_seldom_meant_is_warned_of() {
+    let text = with_echo("").replace("192.0.2.1\"", "192.0.2.1\", \"198.51.100.1\"")
+        + "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n";
+    let loaded = parse(text.as_bytes(), Path::new("n.toml")).unwrap();
+    let found: Vec<_> = loaded.report.findings.iter().map(|f| (f.severity, &*f.key)).collect();
+    let expected = ["echo.addresses[1]", "anycast.upstream"].map(|key| (Severity::Warning, key));
+    assert_eq!(found, expected);
+    assert_eq!(loaded.report.findings[0].line, 4);
+    // Beside a mistake they are not shown.
+    let report = parse(text.replace("eth0", "").as_bytes(), Path::new("n.toml")).unwrap_err();
+    assert_eq!((report.errors(), report.findings.len()), (1, 1));
+}
+
+#[test]
 fn text_that_acts_on_a_terminal_is_not_printed() {
     let report = parse(b"[node]\nname = \"\x1b[2J\"\n", Path::new("n.toml")).unwrap_err();
     assert!(!report.render().contains('\x1b'));

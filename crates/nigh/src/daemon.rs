@@ -58,9 +58,7 @@ pub enum RunError {
 pub fn run(args: &RunArgs) -> Result<(), RunError> {
     logging::start(&args.log, args.log_format)?;
     let loaded = config::load(&args.config)?;
-    for finding in &loaded.report.findings {
-        warn!(key = finding.key, line = finding.line, "{}", finding.message);
-    }
+    loaded.report.log();
     end_with_a_panic();
     privileges::limit()?;
     // One thread: capabilities belong to threads, and what this one gives up the process has not.

@@ -174,6 +174,7 @@ impl Node {
 
     async fn put_in_force(&self, mode: &mut Mode) -> Result<Value, NodeReloadError> {
         let Loaded { node, echo, report } = config::load(&self.file)?;
+        report.log();
         let wanted = echo.echo.mode;
         if *mode == Mode::Kernel && wanted != Mode::Kernel {
             return Err(NodeReloadError::Mode);

@@ -117,6 +117,25 @@ fn check_says_what_is_wrong_and_exits_with_1() {
 }
 
 #[test]
+fn check_shows_warnings_of_a_good_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("nigh.toml");
+    let name = path.to_str().unwrap();
+    std::fs::write(&path, format!("{GOOD}[anycast]\nprefixes = [\"192.0.2.0/24\"]\n")).unwrap();
+    let output = nigh(&["check", "-c", name]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stdout(&output), format!("{name} is good\n"));
+    let warning = "warning: anycast.upstream: there is none, so nothing is announced\n";
+    assert!(stderr(&output).starts_with(warning), "{}", stderr(&output));
+    let output = nigh(&["check", "--json", "-c", name]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["good"], true);
+    assert_eq!(value["findings"][0]["severity"], "warning");
+    assert_eq!(value["findings"][0]["key"], "anycast.upstream");
+}
+
+#[test]
 fn failures_are_one_sentence_and_the_documented_code() {
     let none = nigh(&["status", "--socket", "/nonexistent/control.sock"]);
     assert_eq!(none.status.code(), Some(3));

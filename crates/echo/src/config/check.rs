@@ -44,7 +44,8 @@ impl Config {
         problems
     }
 
-    /// What is allowed but seldom meant; `nigh check` and the log show it, and nothing is refused.
+    /// What is allowed but seldom meant; `nigh check` and the daemon's log show it, and nothing is
+    /// refused.
     pub fn warnings(&self) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let mut warn = |key: String, message: String| warnings.push(Problem { key, message });

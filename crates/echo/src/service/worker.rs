@@ -73,9 +73,6 @@ pub(super) struct Worker {
 impl Worker {
     /// Puts the configuration in force; nothing is announced yet.
     pub(super) async fn start(config: Config, drained: bool) -> Result<Self, StartError> {
-        for warning in config.warnings() {
-            tracing::warn!("{warning}");
-        }
         let kernel = Kernel::open()?;
         let loopback = Loopback::open(kernel.clone(), &config.state);
         let rules = rules(&health_config(&config));

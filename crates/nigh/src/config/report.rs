@@ -137,6 +137,13 @@ impl Report {
         text
     }
 
+    /// Logs the findings of a good file, which are warnings.
+    pub fn log(&self) {
+        for finding in &self.findings {
+            tracing::warn!(key = finding.key, line = finding.line, "{}", finding.message);
+        }
+    }
+
     /// All findings for people; ends with a newline unless there are none.
     pub fn render(&self) -> String {
         let mut out = String::new();
