@@ -1,6 +1,6 @@
 //! Drains and reloads lose nothing: pings run through them, and another node takes over.
 
-use crate::site::{Core, LIMIT, SERVICE4, SERVICE6, sections, status, upstream};
+use crate::site::{Core, LIMIT, SERVICE4, SERVICE6, answered, sections, status, upstream};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -17,10 +17,6 @@ fn a_drain_and_its_reversal_lose_nothing() {
     core.await_routes(1, true);
     let running = [SERVICE4, SERVICE6]
         .map(|address| Pings::start(&core.client, address, Duration::from_millis(10)).unwrap());
-    let answered = |nigh: &testbed::Nigh| {
-        let rows = status(nigh)["ledger"]["rows"].clone();
-        rows.as_array().unwrap().iter().map(|row| row["answered"].as_u64().unwrap()).sum::<u64>()
-    };
     wait_until("pings at node a", LIMIT, || answered(&a) > 100).unwrap();
     assert_eq!(answered(&b), 0);
 

@@ -5,3 +5,4 @@
 mod drain;
 mod health;
 mod site;
+mod steered;

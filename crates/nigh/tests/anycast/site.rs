@@ -136,6 +136,12 @@ pub(crate) fn upstream(nigh: &Nigh) -> Value {
     status(nigh)["anycast"]["upstreams"][0].clone()
 }
 
+/// How many requests a daemon has answered, all addresses together.
+pub(crate) fn answered(nigh: &Nigh) -> u64 {
+    let rows = status(nigh)["ledger"]["rows"].clone();
+    rows.as_array().unwrap().iter().map(|row| row["answered"].as_u64().unwrap()).sum()
+}
+
 /// Milliseconds from the moment a fault was seen to the UPDATE's writing, as the daemon says it.
 pub(crate) fn withdrawal_ms(upstream: &Value) -> f64 {
     let withdrawal = &upstream["withdrawal"];
