@@ -293,7 +293,7 @@ fn find_max(
         if outcome.interrupted {
             break;
         }
-        let lost = outcome.requests.made - outcome.replies.received;
+        let lost = outcome.requests.made.saturating_sub(outcome.replies.received);
         let step =
             Step { rate, offered: offered(&outcome, rate), sent: outcome.requests.sent, lost };
         steps.push(step);
