@@ -1,0 +1,79 @@
+//! Replies a second: the kernel's own echo, then the responder, asked by `nigh blast --engine live`
+//! from the other end of one veth, so generator and responder share the path and the core.
+
+use crate::{Figures, NIGH};
+use serde_json::Value;
+use std::{error::Error, path::Path, time::Duration};
+use testbed::{End, Namespace, Nigh, link};
+
+const SERVICE: &str = "50.50.50.50";
+
+/// Requests of one turn.
+const COUNT: &str = "3000000";
+
+/// Turns of each responder; the best counts, as disturbance only takes away.
+const TURNS: usize = 3;
+
+/// One turn: replies a second, and the share of requests that were answered.
+fn turn(from: &Namespace) -> Result<(f64, f64), Box<dyn Error>> {
+    let words = [
+        NIGH,
+        "blast",
+        SERVICE,
+        "--engine",
+        "live",
+        "--count",
+        COUNT,
+        "--rate",
+        "max",
+        "--allow",
+        "50.0.0.0/8",
+        "--json",
+    ];
+    let finished = from.run(&words, Duration::from_secs(120))?;
+    let report: Value = serde_json::from_str(&finished.stdout)
+        .map_err(|error| format!("{error}: {}{}", finished.stdout, finished.stderr))?;
+    let number = |name: &str| report[name].as_f64().ok_or(format!("no `{name}` in {report}"));
+    let (sent, received, rate) = (number("sent")?, number("received")?, number("rate")?);
+    Ok((rate * received / sent, received / sent))
+}
+
+fn best(figures: &mut Figures, name: &str, from: &Namespace) -> Result<f64, Box<dyn Error>> {
+    let mut best = (0.0, 0.0);
+    for _ in 0..TURNS {
+        let turn = turn(from)?;
+        if turn.0 > best.0 {
+            best = turn;
+        }
+    }
+    figures.add(&format!("{name}: replies a second"), best.0, "replies a second", None);
+    figures.add(&format!("{name}: share answered"), best.1 * 100.0, "percent", None);
+    Ok(best.0)
+}
+
+/// Measures all three.
+pub fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
+    println!("\nReplies a second over one veth, {COUNT} requests of 60 bytes, best of {TURNS}");
+    let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
+    link(
+        End::new(&asker, "eth0").address("192.0.2.1/24"),
+        End::new(&site, "eth0").address("192.0.2.2/24"),
+    )?;
+    asker.check(&["ip", "route", "add", "default", "via", "192.0.2.2"])?;
+    site.check(&["ip", "address", "add", &format!("{SERVICE}/32"), "dev", "lo"])?;
+
+    let kernel = best(figures, "kernel's own echo", &asker)?;
+    let sections = |rate: u64| {
+        format!(
+            "[echo]\ninterfaces = [\"eth0\"]\naddresses = [\"{SERVICE}\"]\nmode = \"native\"\n\
+             [echo.limit]\nrate = {rate}\nburst = {rate}\n"
+        )
+    };
+    let mut nigh = Nigh::start(&site, Path::new(NIGH), "bench", &sections(0))?;
+    let ours = best(figures, "nigh, no limits", &asker)?;
+    nigh.restart(&site, Path::new(NIGH), "bench", &sections(100_000_000))?;
+    let limited = best(figures, "nigh, with limits", &asker)?;
+    figures.add("nigh without limits, times the kernel", ours / kernel, "times", Some("10"));
+    figures.add("nigh with limits, times the kernel", limited / kernel, "times", None);
+    Ok(())
+}
