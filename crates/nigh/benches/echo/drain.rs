@@ -10,7 +10,7 @@ use testbed::{Pings, dinr, pings, wait_until};
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// Measures it.
-pub fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nA drain in the ten-AS internet, with a ping every {} ms", INTERVAL.as_millis());
     let internet = dinr::Internet::build()?;
     let near = dinr::Site::start(&internet, 12, Path::new(NIGH))?;

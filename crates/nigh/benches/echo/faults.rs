@@ -110,7 +110,7 @@ fn time(stage: &Stage, fault: &Fault) -> Result<Duration, Box<dyn Error>> {
 }
 
 /// Measures each fault.
-pub fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nFrom a fault to the withdrawal on the wire, {TURNS} times each");
     let stage = Stage {
         upstream: Namespace::new("upstream")?,

@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::{error::Error, path::Path};
 
 /// The program under test.
-pub const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
+pub(crate) const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
 
 /// One measured value.
 #[derive(Debug, Serialize)]
@@ -25,22 +25,25 @@ struct Figure {
     name: String,
     value: f64,
     unit: &'static str,
-    /// What it should reach, for the table.
-    #[serde(skip)]
-    goal: Option<&'static str>,
 }
 
 /// All that was measured so far.
 #[derive(Debug, Default)]
-pub struct Figures(Vec<Figure>);
+pub(crate) struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// Adds a value and prints it.
-    pub fn add(&mut self, name: &str, value: f64, unit: &'static str, goal: Option<&'static str>) {
+    /// Adds a value and prints it, with what it should reach.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        value: f64,
+        unit: &'static str,
+        goal: Option<&'static str>,
+    ) {
         let digits = if value.abs() >= 1000.0 { 0 } else { 2 };
         let goal_text = goal.map_or(String::new(), |goal| format!("(to reach: {goal})"));
         println!("  {name:<58} {value:>14.digits$} {unit:<18} {goal_text}");
-        self.0.push(Figure { name: name.to_owned(), value, unit, goal });
+        self.0.push(Figure { name: name.to_owned(), value, unit });
     }
 
     fn write(&self) -> Result<(), Box<dyn Error>> {

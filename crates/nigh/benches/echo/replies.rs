@@ -52,7 +52,7 @@ fn best(figures: &mut Figures, name: &str, from: &Namespace) -> Result<f64, Box<
 }
 
 /// Measures all three.
-pub fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nReplies a second over one veth, {COUNT} requests of 60 bytes, best of {TURNS}");
     let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
     link(
