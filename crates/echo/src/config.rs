@@ -187,7 +187,7 @@ pub struct HealthConfig {
 impl Default for HealthConfig {
     fn default() -> Self {
         Self {
-            interval: Duration::from_millis(100),
+            interval: Duration::from_millis(50),
             rise: 2,
             fall: 2,
             hold: Duration::from_secs(1),

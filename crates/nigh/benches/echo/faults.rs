@@ -16,7 +16,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use testbed::{Bird, End, Namespace, Nigh, link, wait_until};
+use testbed::{Bird, End, Namespace, Nigh, Receiver, link, wait_until};
 
 const PREFIX: &str = "50.0.0.0/8";
 
@@ -64,8 +64,8 @@ const FAULTS: [Fault; 2] = [
     },
     Fault {
         name: "probes no longer come back",
-        make: |stage| stage.users.sysctl(&[("net.ipv4.ip_forward", "0")]),
-        mend: |stage| stage.users.sysctl(&[("net.ipv4.ip_forward", "1")]),
+        make: |stage| stage.users.sysctl(&[("ipv4.ip_forward", "0")]),
+        mend: |stage| stage.users.sysctl(&[("ipv4.ip_forward", "1")]),
     },
 ];
 
@@ -127,6 +127,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     )?;
     stage.users.forward()?;
     stage.site.check(&["ip", "route", "add", "default", "via", "198.51.100.1"])?;
+    let _receiver = Receiver::new(&stage.users, "eth0")?;
     let bird = Bird::start(&stage.upstream, BIRD)?;
     let _nigh = Nigh::start(&stage.site, Path::new(NIGH), "bench", SITE)?;
     let announced =
