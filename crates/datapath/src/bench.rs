@@ -7,10 +7,13 @@
 
 use crate::echo::{self, Limit, LoadError, Settings, SourceLimit};
 use crate::run::{RunError, Verdict, once, repeat};
+use crate::xdp_link;
+use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::{io, time::Duration};
 
 #[allow(unreachable_pub, missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[allow(clippy::multiple_unsafe_ops_per_block)]
@@ -32,6 +35,9 @@ pub enum BenchError {
     /// The programs could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A program could not be attached.
+    #[error("attaching the least responder: {0}")]
+    Attach(io::Error),
     /// A program could not be run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -138,4 +144,26 @@ pub fn nanoseconds_a_packet() -> Result<Vec<Cost>, BenchError> {
         ns: best.as_secs_f64() * 1e9 / f64::from(REPETITIONS),
     };
     Ok(plan.iter().map(|line| line.0).zip(best).map(cost).collect())
+}
+
+/// The least that answers an IPv4 echo request, on an interface until this is dropped: it asks nothing,
+/// counts nothing and answers everybody. What a path carries with it is what a path can carry.
+pub struct Turn {
+    _link: OwnedFd,
+}
+
+impl Turn {
+    /// Attaches it natively to an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When the kernel refuses the program or the driver has no native XDP.
+    pub fn attach(interface: u32) -> Result<Self, BenchError> {
+        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        let open = skeleton::BenchSkelBuilder::default().open(place).map_err(echo::load_error)?;
+        let loaded = open.load().map_err(echo::load_error)?;
+        let program = loaded.progs.bench_turn.as_fd();
+        let link = xdp_link::attach(program, interface, libbpf_sys::XDP_FLAGS_DRV_MODE)
+            .map_err(BenchError::Attach)?;
+        Ok(Self { _link: link })
+    }
 }

@@ -4,15 +4,15 @@
 //! attached to the same interface and counts what comes back. [`Transmissions`] says how many of the
 //! frames the driver took. All of them act in the network namespace of the calling thread.
 //!
-//! The kernel sends live frames through the driver's XDP transmit function. A veth has one only
-//! while its peer has an XDP program or GRO: see [`PassGuard`].
+//! The kernel sends live frames through the driver's XDP transmit function. That of a veth wakes the
+//! other end only if it has an XDP program: see [`PassGuard`].
 
 use std::{
     fs::File,
     io, mem,
     mem::MaybeUninit,
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::fs::MetadataExt,
     },
     panic::resume_unwind,
@@ -27,8 +27,8 @@ use libbpf_rs::{
 };
 use wire::{EmitError, IpProtocol, checksum::Sum, echo_frame::EchoFrame};
 
-use crate::run;
 pub use crate::run::{RunError, Verdict};
+use crate::{run, xdp_link};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[allow(clippy::multiple_unsafe_ops_per_block, dead_code)]
@@ -220,27 +220,10 @@ fn open(role: Role) -> Result<OpenBlastSkel<'static>, LiveError> {
     Ok(open)
 }
 
-/// An XDP program on an interface, for as long as this lives. The mode is one of `XDP_FLAGS_*_MODE`.
+/// [`xdp_link::attach`] with this module's error.
 fn attach(program: BorrowedFd<'_>, interface: u32, mode: u32) -> Result<OwnedFd, LiveError> {
-    let options = libbpf_sys::bpf_link_create_opts {
-        sz: mem::size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
-        flags: mode,
-        ..Default::default()
-    };
-    // SAFETY: the descriptor is open and the options live until the call returns.
-    let link = unsafe {
-        libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            interface as i32,
-            libbpf_sys::BPF_XDP,
-            &options,
-        )
-    };
-    if link < 0 {
-        return Err(LiveError::Attach { interface, source: io::Error::from_raw_os_error(-link) });
-    }
-    // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+    xdp_link::attach(program, interface, mode)
+        .map_err(|source| LiveError::Attach { interface, source })
 }
 
 /// Holds a program in the kernel's table of XDP programs that are in use.

@@ -6,3 +6,4 @@ pub mod echo;
 pub mod probe_socket;
 mod run;
 pub mod socket;
+mod xdp_link;

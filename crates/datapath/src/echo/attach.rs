@@ -1,11 +1,11 @@
-//! Attaching the program to an interface through a BPF link: the kernel detaches it when the last
-//! file descriptor of the link is closed, so nothing stays behind however the process ends.
+//! Attaching the program to an interface, natively or generically, and what can stand in the way.
 
 use super::EchoProgram;
+use crate::xdp_link;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 
 /// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,29 +129,8 @@ impl EchoProgram {
             AttachMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
             AttachMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
         };
-        let options = libbpf_sys::bpf_link_create_opts {
-            sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
-            flags,
-            ..Default::default()
-        };
-        let Ok(target) = i32::try_from(ifindex) else {
-            return Err(AttachError::NoInterface { ifindex });
-        };
-        // SAFETY: the options live through the call and say their own size; the other arguments are
-        // integers.
-        let fd = unsafe {
-            libbpf_sys::bpf_link_create(
-                self.fd().as_raw_fd(),
-                target,
-                libbpf_sys::BPF_XDP,
-                &raw const options,
-            )
-        };
-        if fd < 0 {
-            return Err(attach_error(ifindex, mode, io::Error::from_raw_os_error(-fd)));
-        }
-        // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
-        let link = unsafe { OwnedFd::from_raw_fd(fd) };
+        let link = xdp_link::attach(self.fd(), ifindex, flags)
+            .map_err(|source| attach_error(ifindex, mode, source))?;
         Ok(Attachment { link, ifindex, mode })
     }
 }

@@ -1,5 +1,6 @@
 //! Replies a second: the kernel's own echo, then the responder, asked by `nigh blast --engine live`
-//! from the other end of one veth, so generator and responder share the path and the core.
+//! from the other end of one veth, so generator and responder share the path and the core. What the
+//! path itself can carry is shown by a program that turns requests round without any question.
 
 use crate::{Figures, NIGH};
 use serde_json::Value;
@@ -51,7 +52,7 @@ fn best(figures: &mut Figures, name: &str, from: &Namespace) -> Result<f64, Box<
     Ok(best.0)
 }
 
-/// Measures all three.
+/// Measures all of them.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nReplies a second over one veth, {COUNT} requests of 60 bytes, best of {TURNS}");
     let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
@@ -66,6 +67,10 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::new(&site, "eth0")?;
     let kernel = best(figures, "kernel's own echo", &asker)?;
     drop(receiver);
+    let index = site.enter(|| nix::net::if_::if_nametoindex("eth0"))?;
+    let turn = site.enter(|| datapath::bench::Turn::attach(index))?;
+    let limit = best(figures, "the path's limit: a bare turn-round in XDP", &asker)?;
+    drop(turn);
     let sections = |rate: u64| {
         format!(
             "[echo]\ninterfaces = [\"eth0\"]\naddresses = [\"{SERVICE}\"]\nmode = \"native\"\n\
@@ -78,5 +83,12 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     let limited = best(figures, "nigh, with limits", &asker)?;
     figures.add("nigh without limits, times the kernel", ours / kernel, "times", Some("10"));
     figures.add("nigh with limits, times the kernel", limited / kernel, "times", None);
+    figures.add("the path's limit, times the kernel", limit / kernel, "times", None);
+    figures.add(
+        "nigh with limits, share of the path's limit",
+        limited * 100.0 / limit,
+        "percent",
+        None,
+    );
     Ok(())
 }
