@@ -61,6 +61,7 @@ struct blast_tally {
 	__u64 rtt_sum;
 	__u64 rtt_min; /* 0: none yet */
 	__u64 rtt_max;
+	__u64 second; /* of the last reply's request, since `start` */
 };
 
 struct blast_histogram {
@@ -68,6 +69,6 @@ struct blast_histogram {
 };
 
 _Static_assert(sizeof(struct blast_plan) == BLAST_HEAD + 40, "blast_plan");
-_Static_assert(sizeof(struct blast_tally) == 56, "blast_tally");
+_Static_assert(sizeof(struct blast_tally) == 64, "blast_tally");
 
 #endif

@@ -55,7 +55,7 @@ pub const MAX_TOTAL: u32 = 1 << 30;
 const BATCH: u32 = 64;
 
 const _: () = assert!(mem::size_of::<types::blast_plan>() == HEAD + 40);
-const _: () = assert!(mem::size_of::<types::blast_tally>() == 56);
+const _: () = assert!(mem::size_of::<types::blast_tally>() == 64);
 
 /// Live frames cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
@@ -418,8 +418,8 @@ impl Receiver {
     /// When the kernel does not give the counters.
     pub fn tally(&self) -> Result<Tally, LiveError> {
         let mut out = Tally::default();
-        for [received, duplicated, reordered, corrupt, sum, min, max] in
-            per_cpu::<7>(&self.skel.maps.tally, 0)?
+        for [received, duplicated, reordered, corrupt, sum, min, max, _] in
+            per_cpu::<8>(&self.skel.maps.tally, 0)?
         {
             out.received += received;
             out.duplicated += duplicated;
@@ -454,7 +454,7 @@ impl Receiver {
     /// # Errors
     /// When the kernel does not give the counters.
     pub fn received(&self) -> Result<u64, LiveError> {
-        Ok(per_cpu::<7>(&self.skel.maps.tally, 0)?.iter().map(|counts| counts[0]).sum())
+        Ok(per_cpu::<8>(&self.skel.maps.tally, 0)?.iter().map(|counts| counts[0]).sum())
     }
 }
 
