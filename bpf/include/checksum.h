@@ -33,15 +33,6 @@ static __always_inline int csum_valid(__u64 sum)
 }
 
 /*
- * Are both? For a sum below 2^48 the quotient is below 2^32, for what is no multiple the product is
- * above 2^48: one look at the upper bits of both products.
- */
-static __always_inline int csum_both_valid(__u64 one, __u64 other)
-{
-	return !((one * 0xfffefffefffeffffULL | other * 0xfffefffefffeffffULL) >> 48);
-}
-
-/*
  * RFC 1624 section 3, equation 3: the checksum after a 16-bit word changed. Never turns a sum of
  * something into that of nothing, except where the whole message became zero.
  */

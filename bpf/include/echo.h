@@ -211,6 +211,7 @@ static __always_inline int echo_route(struct echo_frame *f, __u32 family)
 		fib.family = AF_INET6;
 		__builtin_memcpy(fib.ipv6_src, f->l3 + 24, 16);
 		__builtin_memcpy(fib.ipv6_dst, f->l3 + 8, 16);
+		fib.tot_len = IPV6_HEADER + __builtin_bswap16(LOAD16(f->l3, 4));
 	} else {
 		fib.family = AF_INET;
 		fib.ipv4_src = LOAD32(f->l3, 16);

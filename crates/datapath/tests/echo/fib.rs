@@ -50,6 +50,13 @@ fn answers_follow_the_routing_table() {
         let tagged = Frame { tags: vec![(0x8100, 7)], ..frame.clone() };
         assert_eq!(run(&tagged), (Verdict::Pass, tagged.bytes()), "the kernel must tag it");
     }
+    // What does not fit the way out is the kernel's: it says so, or sends fragments.
+    here.check(&["ip", "link", "set", "eth0", "mtu", "1280"]).unwrap();
+    for (frame, headers) in frames.iter().zip([28, 48]) {
+        let with = |payload| Frame { payload: vec![0x5a; payload], ..frame.clone() };
+        assert_eq!(run(&with(1280 - headers)).0, Verdict::Tx, "as long as the MTU");
+        assert_eq!(run(&with(1281 - headers)).0, Verdict::Pass, "one byte more");
+    }
     // The probe must come back to the MAC address it was sent from: a route to our own address
     // would end here.
     let mut probe = Frame::request(Ip::V4(super::LINK4, super::LINK4));
@@ -58,6 +65,6 @@ fn answers_follow_the_routing_table() {
     let ledger = program.ledger().unwrap();
     for row in ledger.rows {
         let counters = row.counters;
-        assert_eq!((counters.received, counters.answered, counters.passed), (4, 1, 3));
+        assert_eq!((counters.received, counters.answered, counters.passed), (6, 2, 4));
     }
 }
