@@ -14,6 +14,8 @@ const MAX_INTERFACE_NAME: usize = 15;
 const TICKS_PER_SECOND: u64 = 100;
 /// Highest rate and burst of a token bucket, requests (a second).
 const MAX_RATE: u64 = 1_000_000_000;
+/// Longest time in which a token bucket fills, seconds: a year, so that the program's clock holds it.
+const LONGEST_FILL: u64 = 365 * 86_400;
 
 /// Collects problems below one dotted key.
 struct Report<'a> {
@@ -184,6 +186,8 @@ fn bucket([rate_key, burst_key]: [&str; 2], [rate, burst]: [u64; 2], report: &mu
                 rate * 2
             ),
         );
+    } else if rate > 0 && burst / rate > LONGEST_FILL {
+        report.add(burst_key, format!("{burst} is more than {rate} a second fill in a year"));
     } else if rate > 0 && burst < rate.div_ceil(TICKS_PER_SECOND) {
         report.add(
             burst_key,

@@ -137,6 +137,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("burst = 200", "burst = 0", "echo.limit.burst"),
     ("rate = 100\nburst = 200", "rate = 100000\nburst = 999", "echo.limit.burst"),
     ("rate = 100\n", "rate = 2000000000\n", "echo.limit.rate"),
+    ("rate = 100\nburst = 200", "rate = 1\nburst = 40000000", "echo.limit.burst"),
     ("prefix4 = 24", "prefix4 = 33", "echo.limit.prefix4"),
     ("prefix6 = 56", "prefix6 = 0", "echo.limit.prefix6"),
     ("node_rate = 0", "node_rate = 5", "echo.limit.node_burst"),
