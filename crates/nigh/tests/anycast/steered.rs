@@ -83,6 +83,10 @@ fn a_steered_bird_announces_drains_and_stops_without_a_loss() {
     a.control(&json!({"do": "undrain"})).unwrap();
     core.await_routes(0, true);
     wait_until("pings at node a again", LIMIT, || answered(&a) > at_a + 100).unwrap();
+    for pings in running {
+        let replies = pings.finish().unwrap();
+        assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
+    }
     // A fault is withdrawn through BIRD as well, and what recovers comes back.
     core.router.sysctl(&[("ipv4.ip_forward", "0")]).unwrap();
     core.await_routes(0, false);
@@ -100,7 +104,6 @@ fn a_steered_bird_announces_drains_and_stops_without_a_loss() {
     wait_until("pings afterwards", LIMIT, || fresh.replies().len() > seen + 50).unwrap();
     let replies = fresh.finish().unwrap();
     assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
-    drop(running);
 }
 
 #[test]
