@@ -10,7 +10,7 @@
 //!   drops the packet. [`update_unless_zero`] is right there as well: 0xffff is accepted wherever
 //!   0x0000 is.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use crate::IpProtocol;
 
@@ -93,23 +93,6 @@ pub fn pseudo_v6(from: Ipv6Addr, to: Ipv6Addr, length: u32, protocol: IpProtocol
         .bytes(&to.octets())
         .bytes(&length.to_be_bytes())
         .word(u16::from(protocol.0))
-}
-
-/// The sum of the IPv4 pseudo header (RFC 768).
-pub fn pseudo_v4(from: Ipv4Addr, to: Ipv4Addr, length: u16, protocol: IpProtocol) -> Sum {
-    Sum::default()
-        .bytes(&from.octets())
-        .bytes(&to.octets())
-        .word(u16::from(protocol.0))
-        .word(length)
-}
-
-/// What the checksum of an ICMP message starts from: nothing for IPv4, the pseudo header for IPv6.
-pub fn icmp_start(from: IpAddr, to: IpAddr, length: u32) -> Sum {
-    match (from, to) {
-        (IpAddr::V6(from), IpAddr::V6(to)) => pseudo_v6(from, to, length, IpProtocol::ICMPV6),
-        _ => Sum::default(),
-    }
 }
 
 #[cfg(test)]

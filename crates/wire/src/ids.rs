@@ -1,6 +1,5 @@
-//! Numbers with a meaning: MAC addresses, EtherTypes, protocols, AS numbers, echo identifiers.
+//! Numbers with a meaning: MAC addresses, EtherTypes, protocols, echo identifiers.
 
-use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
 /// An Ethernet address.
@@ -102,17 +101,6 @@ impl IpProtocol {
     pub const HIP: Self = Self(139);
     /// Shim6, RFC 5533.
     pub const SHIM6: Self = Self(140);
-}
-
-/// The number of an autonomous system, four bytes (RFC 6793).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Asn(pub u32);
-
-impl fmt::Display for Asn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 /// The identifier of an ICMP echo, in host order.

@@ -25,5 +25,5 @@ pub mod ipv6;
 pub mod space;
 
 pub use error::{EmitError, Fault, Layer, ParseError};
-pub use ids::{Asn, EtherType, Identifier, IpProtocol, Mac, MacError, Sequence};
+pub use ids::{EtherType, Identifier, IpProtocol, Mac, MacError, Sequence};
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
