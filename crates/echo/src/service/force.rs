@@ -29,7 +29,7 @@ use tokio::time;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// The addresses that a configuration puts on `lo`.
-fn assigned(config: &Config) -> Vec<IpAddr> {
+pub(super) fn assigned(config: &Config) -> Vec<IpAddr> {
     if config.echo.assign { config.echo.addresses.clone() } else { Vec::new() }
 }
 
@@ -44,7 +44,10 @@ impl Worker {
         self.lists = [self.config.echo.allow.clone(), self.config.echo.deny.clone()];
         let both = [assigned(&old), assigned(&self.config)].concat();
         match self.add(&both).await {
-            Ok(ports) => self.commit(ports, fresh).await,
+            Ok(ports) => {
+                self.commit(ports, fresh).await;
+                Ok(())
+            }
             Err(error) => {
                 self.config = old;
                 (self.limit, self.lists) = (old_limit, old_lists);
@@ -136,8 +139,8 @@ impl Worker {
         }
     }
 
-    /// Takes away what is no longer wanted: from here on nothing fails.
-    async fn commit(&mut self, new_ports: Vec<Port>, fresh: Vec<Slot>) -> Result<(), StartError> {
+    /// Takes away what is no longer wanted. What the kernel refuses here is tried again by the upkeep.
+    async fn commit(&mut self, new_ports: Vec<Port>, fresh: Vec<Slot>) {
         let mut ports: Vec<Port> = self.ports.drain(..).chain(new_ports).collect();
         ports.retain(|port| self.config.echo.interfaces.contains(&port.name));
         self.ports = ports;
@@ -146,8 +149,12 @@ impl Worker {
             self.shared.program.store(None);
         }
         self.learn_own().await;
-        self.configure()?;
-        self.loopback.set(&assigned(&self.config)).await?;
+        if let Err(error) = self.configure() {
+            tracing::error!("{error}");
+        }
+        if let Err(error) = self.loopback.set(&assigned(&self.config)).await {
+            tracing::error!("{error}");
+        }
 
         let mut slots: Vec<Slot> = self.upstreams.drain(..).chain(fresh).collect();
         for upstream in self.config.anycast.iter().flat_map(|anycast| &anycast.upstreams) {
@@ -171,7 +178,6 @@ impl Worker {
         self.locate().await;
         self.expect();
         self.publish();
-        Ok(())
     }
 
     /// Withdraws and ends sessions, then detaches, then takes the addresses off.

@@ -8,7 +8,7 @@
 use super::{
     Ask, ControlError, ReloadError, Shared, StartError, change,
     command::{Commands, Finding},
-    force::empty_status,
+    force::{assigned, empty_status},
     kernel::{self, Kernel},
     loopback::Loopback,
     port::Port,
@@ -177,13 +177,8 @@ impl Worker {
     async fn watch(&mut self) {
         let mut changed = false;
         for i in 0..self.ports.len() {
-            let link = match self.kernel.link(&self.ports[i].name).await {
-                Ok(link) => link,
-                Err(error) => {
-                    tracing::warn!("{error}");
-                    continue;
-                }
-            };
+            // What the kernel does not answer is said by the upkeep, not twenty times a second.
+            let Ok(link) = self.kernel.link(&self.ports[i].name).await else { continue };
             let detected = Instant::now();
             let port = &mut self.ports[i];
             let was_up = port.is_up();
@@ -375,8 +370,9 @@ impl Worker {
     /// Puts interfaces, addresses and ways in order after whatever happened to them.
     async fn upkeep(&mut self) {
         for port in &mut self.ports {
-            if let Ok(link) = self.kernel.link(&port.name).await {
-                port.see(link);
+            match self.kernel.link(&port.name).await {
+                Ok(link) => drop(port.see(link)),
+                Err(error) => tracing::warn!("{error}"),
             }
         }
         self.learn_own().await;
@@ -388,9 +384,7 @@ impl Worker {
                 tracing::warn!("interface {}: {error}", self.ports[i].name);
             }
         }
-        if self.config.echo.assign
-            && let Err(error) = self.loopback.set(&self.config.echo.addresses).await
-        {
+        if let Err(error) = self.loopback.set(&assigned(&self.config)).await {
             tracing::error!("{error}");
         }
         self.locate().await;
