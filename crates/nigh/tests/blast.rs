@@ -151,6 +151,21 @@ fn what_cannot_be_done_is_one_clear_sentence() {
 }
 
 #[test]
+fn progress_is_shown_on_a_terminal_only() {
+    if !testbed::require_root() {
+        return;
+    }
+    let here = Namespace::new("bar").unwrap();
+    let words = "127.0.0.1 --count 600";
+    // script(1) runs a command on a terminal of its own.
+    let line = format!("{NIGH} blast {words}");
+    let shown = here.check(&["script", "-qec", &line, "/dev/null"]).unwrap();
+    assert!(shown.contains("/600 sent, "), "{shown:?}");
+    let plain = blast(&here, words);
+    assert!(plain.success() && plain.stderr.is_empty(), "{}", plain.stderr);
+}
+
+#[test]
 fn interrupt_ends_a_run_with_its_report() {
     if !testbed::require_root() {
         return;
