@@ -10,7 +10,7 @@ use datapath::echo::{
     Settings, SourceLimit,
 };
 use ipnet::IpNet;
-use std::net::IpAddr;
+use std::{fs, net::IpAddr};
 
 /// The settings that a configuration stands for, with limits and lists as they are at run time.
 pub(super) fn settings(
@@ -109,4 +109,51 @@ pub(super) fn arrivals(program: &EchoProgram) -> Result<[u64; 2], LedgerError> {
     let rows = || ledger.rows.iter().map(|row| &row.counters);
     let ours = |counters: &Counters| counters.dropped(DropReason::NodeLimit);
     Ok([rows().map(|counters| counters.received).sum(), rows().map(ours).sum()])
+}
+
+/// Echo requests of both families that the kernel itself has taken in this thread's network namespace.
+/// A kernel without IPv6 has no file for it, and counts none.
+pub(super) fn kernel_echos() -> u64 {
+    let read = |file| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+    let [snmp, snmp6] = ["snmp", "snmp6"].map(|file| read(file).unwrap_or_default());
+    echos(&snmp, &snmp6)
+}
+
+/// Finds the counts in the text of the two files: the first has a line of names and a line of values for
+/// each protocol, the second a name and its value in each line.
+fn echos(snmp: &str, snmp6: &str) -> u64 {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Icmp: "));
+    let [names, values] = [(); 2].map(|()| lines.next().unwrap_or_default().split_whitespace());
+    let v4 = names.zip(values).find_map(|(name, value)| (name == "InEchos").then_some(value));
+    let v6 = snmp6.lines().find_map(|line| line.strip_prefix("Icmp6InEchos "));
+    [v4, v6].into_iter().flatten().filter_map(|value| value.trim().parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::echos;
+
+    const SNMP: &str = "\
+Ip: Forwarding DefaultTTL InReceives
+Ip: 1 64 4711
+Icmp: InMsgs InErrors InCsumErrors InDestUnreachs InEchos InEchoReps OutEchos
+Icmp: 403 1 2 3 201 198 77
+IcmpMsg: InType0 InType8
+IcmpMsg: 198 201
+";
+    const SNMP6: &str = "\
+Ip6InReceives                   \t5000
+Icmp6InMsgs                     \t60
+Icmp6InEchos                    \t40
+Icmp6InEchoReplies              \t9
+Icmp6OutEchos                   \t8
+";
+
+    #[test]
+    fn the_kernels_echo_requests_are_found() {
+        assert_eq!(echos(SNMP, SNMP6), 241);
+        assert_eq!(echos(SNMP, ""), 201);
+        assert_eq!(echos("", SNMP6), 40);
+        assert_eq!(echos("Icmp: InMsgs InEchos\n", ""), 0, "no values");
+    }
 }

@@ -341,10 +341,18 @@ impl Worker {
         self.report(Check::Drops, Outcome::Bad, finding);
     }
 
+    /// Arrivals so far, of which only a change counts. Where the kernel itself answers, its counts say
+    /// so, though they tell no service address from another of the node.
+    fn arrivals(&self) -> u64 {
+        let kernel = self.ports.iter().any(|port| port.answering() == InterfaceMode::Kernel);
+        self.counted[0] + if kernel { read::kernel_echos() } else { 0 }
+    }
+
     /// Moves a drain on.
     fn tick(&mut self) {
         let withdrawn = !self.upstreams.iter().any(Slot::may_be_announced);
-        if self.drain.tick(self.now(), self.counted[0], withdrawn) {
+        let arrivals = self.arrivals();
+        if self.drain.tick(self.now(), arrivals, withdrawn) {
             tracing::info!("{}", self.drain.phase().word());
         }
         if matches!(self.drain.phase(), Phase::Drained | Phase::Serving) {
