@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 /// Which check it is. The order is the one in which the status shows them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// The interface is up and has a carrier.
+    /// The kernel says that the interface is up and has a carrier.
     Link(String),
     /// The program is attached to the interface, and a test run of it answers.
     Program(String),

@@ -29,6 +29,8 @@ pub(super) struct Port {
     pub(super) mode: Mode,
     /// As it was when it was last looked at; `None` while there is no such interface.
     pub(super) link: Option<Link>,
+    /// Why it could not be looked at since then.
+    pub(super) unseen: Option<String>,
     /// Whether it has an address of its own, of IPv4 and of IPv6.
     pub(super) has_own: [bool; 2],
     /// The probes through the gateway, for each family.
@@ -44,6 +46,7 @@ impl Port {
             name: name.to_owned(),
             mode,
             link: None,
+            unseen: None,
             has_own: [false; 2],
             probe4: LoopProbe::new(true),
             probe6: LoopProbe::new(false),
@@ -65,7 +68,7 @@ impl Port {
         if link.is_none() {
             self.why = Some(format!("there is no interface {}", self.name));
         }
-        self.link = link;
+        (self.link, self.unseen) = (link, None);
         changed
     }
 

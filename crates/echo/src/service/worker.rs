@@ -177,10 +177,17 @@ impl Worker {
     async fn watch(&mut self) {
         let mut changed = false;
         for i in 0..self.ports.len() {
-            // What the kernel does not answer is said by the upkeep, not twenty times a second.
-            let Ok(link) = self.kernel.link(&self.ports[i].name).await else { continue };
+            let link = self.kernel.link(&self.ports[i].name).await;
             let detected = Instant::now();
             let port = &mut self.ports[i];
+            let link = match link {
+                Ok(link) => link,
+                Err(error) => {
+                    // The round reports it, and the upkeep logs it: neither twenty times a second.
+                    port.unseen = Some(error.to_string());
+                    continue;
+                }
+            };
             let was_up = port.is_up();
             let is_new = port.see(link);
             let verified = port.verify();
@@ -215,9 +222,11 @@ impl Worker {
         };
         for i in 0..self.ports.len() {
             let name = self.ports[i].name.clone();
-            if self.ports[i].is_up() {
-                let up = Ok(format!("{name} is up"));
-                self.report(Check::Link(name.clone()), Outcome::Fault, up);
+            // An interface that is down was reported when it was seen; nothing is good that was not seen.
+            let unseen = self.ports[i].unseen.clone();
+            if unseen.is_some() || self.ports[i].is_up() {
+                let finding = unseen.map_or_else(|| Ok(format!("{name} is up")), Err);
+                self.report(Check::Link(name.clone()), Outcome::Bad, finding);
             }
             let (bad, finding) = match self.ports[i].verify() {
                 Err(why) => (Outcome::Fault, Err(why)),
@@ -380,7 +389,10 @@ impl Worker {
         for port in &mut self.ports {
             match self.kernel.link(&port.name).await {
                 Ok(link) => drop(port.see(link)),
-                Err(error) => tracing::warn!("{error}"),
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    port.unseen = Some(error.to_string());
+                }
             }
         }
         self.learn_own().await;
