@@ -141,7 +141,7 @@ pub struct AnycastConfig {
     /// A drain ends when nothing has arrived for this long.
     #[serde(default = "second", with = "humantime_serde")]
     pub quiet: Duration,
-    /// A drain ends after this long, whatever still arrives.
+    /// A drain ends after this long, whatever still arrives; at most 10 minutes.
     #[serde(default = "half_minute", with = "humantime_serde")]
     pub drain_timeout: Duration,
     /// When the node counts as healthy.

@@ -8,6 +8,8 @@ use std::{collections::HashSet, net::IpAddr, time::Duration};
 const MAX_LIST: usize = 4096;
 /// Most prefixes that are announced.
 const MAX_PREFIXES: usize = 64;
+/// Longest time that a drain may take; the time in which contrib/nigh.service lets a stop end is longer.
+const LONGEST_DRAIN: Duration = Duration::from_secs(600);
 /// Longest interface name, in bytes (IFNAMSIZ less the terminating zero).
 const MAX_INTERFACE_NAME: usize = 15;
 /// Buckets are refilled by a clock that may step by this much: ten milliseconds at 100 Hz.
@@ -227,6 +229,8 @@ fn anycast(config: &AnycastConfig, addresses: &[IpAddr], report: &mut Report<'_>
     }
     if config.drain_timeout <= config.quiet {
         report.add("drain_timeout", "must be longer than anycast.quiet, such as \"30s\"");
+    } else if config.drain_timeout > LONGEST_DRAIN {
+        report.add("drain_timeout", "must not be longer than 10 minutes");
     }
     health(&config.health, &mut report.within("health"));
     let mut names = HashSet::new();

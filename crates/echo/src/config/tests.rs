@@ -148,6 +148,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("prefixes = [\"50.0.0.0/8\", \"2001:db8:50::/48\"]", "prefixes = []", "anycast.prefixes"),
     ("quiet = \"1s\"", "quiet = \"0s\"", "anycast.quiet"),
     ("drain_timeout = \"30s\"", "drain_timeout = \"1s\"", "anycast.drain_timeout"),
+    ("drain_timeout = \"30s\"", "drain_timeout = \"601s\"", "anycast.drain_timeout"),
     ("interval = \"100ms\"", "interval = \"1ms\"", "anycast.health.interval"),
     ("rise = 2", "rise = 0", "anycast.health.rise"),
     ("fall = 2", "fall = 0", "anycast.health.fall"),
