@@ -10,7 +10,7 @@
  * blast_receive is attached to the same interface. It takes the replies out of the traffic, checks
  * each against what was sent, and counts. Everything else is passed on.
  *
- * blast_transmitted counts how many of the frames the driver took: a full ring refuses some.
+ * blast_transmit counts how many of the frames the driver took: a full ring refuses some.
  *
  * Identifier and sequence of an echo are one 32-bit number here: plan.base plus the frame's index.
  * Behind them is the probe, 16 bytes: magic and nonce (8, in plan.head), then the time of sending.
@@ -300,7 +300,7 @@ int blast_receive(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* As much of the kernel's types as blast_transmitted needs; the loader finds the offsets. */
+/* As much of the kernel's types as blast_transmit needs; the loader finds the offsets. */
 struct ns_common {
 	unsigned int inum;
 } __attribute__((preserve_access_index));
