@@ -256,7 +256,7 @@ fn total(
 /// A single run, with the responder's ledger before and after if that is asked for.
 fn blast(args: &Args, plan: &Plan, setup: Setup, live: &Arc<Live>) -> Result<Report, BlastError> {
     let before = args.peer.as_deref().map(|peer| ledger(peer, plan.target)).transpose()?;
-    let bar = progress(plan.total);
+    let bar = progress(plan.total, String::new());
     let outcome = watched(plan, live, &bar)?;
     bar.finish_and_clear();
     let mut report = Report::new(setup, plan.rate, &outcome);
@@ -286,8 +286,7 @@ fn find_max(
         let total = total(None, Some(rate), Some(args.trial))?;
         let base = rand::random();
         let trial = Plan { rate: Some(rate), total, base, ..plan.clone() };
-        let bar = progress(total);
-        bar.set_message(format!("trial {} at {rate}/s", steps.len() + 1));
+        let bar = progress(total, format!("trial {} at {rate}/s: ", steps.len() + 1));
         let outcome = watched(&trial, live, &bar)?;
         bar.finish_and_clear();
         if outcome.interrupted {
@@ -336,22 +335,27 @@ fn watched(plan: &Plan, live: &Live, bar: &ProgressBar) -> Result<Outcome, Blast
         while !bar.is_hidden() && !running.is_finished() {
             let (sent, received) = (live.sent.load(Relaxed), live.received.load(Relaxed));
             bar.set_position(sent);
-            bar.set_message(format!("{received} answered"));
+            bar.set_message(answered(received));
             thread::sleep(Duration::from_millis(100));
         }
         join(running)
     })
 }
 
-/// A progress bar on stderr, if that is a terminal.
-fn progress(total: u64) -> ProgressBar {
+/// What a progress bar says of the replies.
+fn answered(replies: u64) -> String {
+    format!("{replies} answered")
+}
+
+/// A progress bar on stderr, if that is a terminal; `label` stands before it.
+fn progress(total: u64, label: String) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(total);
-    let style = "{bar:40} {human_pos}/{human_len} sent, {msg}, {per_sec}, {eta} left";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
-    bar
+    let template = "{prefix}{bar:40} {human_pos}/{human_len} sent, {msg}, {per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
+    // All that it shows is set before it is drawn for the first time.
+    ProgressBar::new(total).with_style(style).with_prefix(label).with_message(answered(0))
 }
 
 /// What the responder has counted for an address so far.
