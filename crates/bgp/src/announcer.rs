@@ -33,7 +33,7 @@ pub enum Desired {
     Withdrawn,
     /// All prefixes are announced.
     Announced {
-        /// With the community GRACEFUL_SHUTDOWN (RFC 8326), so that other paths are preferred.
+        /// With the community GRACEFUL_SHUTDOWN (RFC 8326 section 4.2), so that other paths are preferred.
         graceful_shutdown: bool,
     },
 }

@@ -146,17 +146,17 @@ pub struct BgpUpstream {
     pub next_hop4: Option<Ipv4Addr>,
     /// Next hop of IPv6 prefixes; our address of the session when absent.
     pub next_hop6: Option<Ipv6Addr>,
-    /// Key of TCP MD5 (RFC 2385).
+    /// Key of TCP MD5 (RFC 2385 section 2).
     pub password: Option<Password>,
     /// A file with the key as its only line, instead of `password`.
     pub password_file: Option<PathBuf>,
-    /// Send TTL 255 and take nothing below 255 (RFC 5082).
+    /// Send TTL 255 and take nothing below 255 (RFC 5082 section 3).
     #[serde(default)]
     pub ttl_security: bool,
-    /// Communities on every route (RFC 1997).
+    /// Communities on every route (RFC 1997, "COMMUNITIES attribute").
     #[serde(default)]
     pub communities: Vec<Community>,
-    /// Large communities on every route (RFC 8092).
+    /// Large communities on every route (RFC 8092 section 3).
     #[serde(default)]
     pub large_communities: Vec<LargeCommunity>,
     /// How often our AS number is put into the path again.

@@ -32,7 +32,7 @@ use tokio::{
 /// How long the last bytes of a connection may take.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What is said to the neighbour's operator at a clean stop (RFC 9003).
+/// What is said to the neighbour's operator at a clean stop (RFC 9003 section 2).
 const GOOD_BYE: &str = "nigh is stopping";
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;

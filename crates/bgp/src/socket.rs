@@ -1,8 +1,8 @@
 //! The TCP connection of a session: bound, protected and opened.
 //!
-//! TCP MD5 (RFC 2385) and the minimum TTL of GTSM (RFC 5082) are socket options for which no crate has
-//! a ready type. nix exports the macro with which it makes its own option types; the types made with it
-//! here hand the kernel an integer or a plain array of bytes to read, nothing else.
+//! TCP MD5 (RFC 2385 section 2) and the minimum TTL of GTSM (RFC 5082 section 3) are socket options for
+//! which no crate has a ready type. nix exports the macro with which it makes its own option types; the
+//! types made with it here hand the kernel an integer or a plain array of bytes to read, nothing else.
 
 use crate::config::Password;
 use nix::{libc, setsockopt_impl, sockopt_impl, sys::socket::setsockopt};

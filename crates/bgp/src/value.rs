@@ -48,7 +48,7 @@ pub enum CommunityError {
     Large(String),
 }
 
-/// A community (RFC 1997).
+/// A community (RFC 1997, "COMMUNITIES attribute").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Community(pub u32);
 
@@ -57,11 +57,11 @@ impl Community {
     pub const GRACEFUL_SHUTDOWN: Self = Self(0xffff_0000);
     /// Discard traffic to the prefix (RFC 7999).
     pub const BLACKHOLE: Self = Self(0xffff_029a);
-    /// Not to be told outside the confederation (RFC 1997).
+    /// Not to be told outside the confederation (RFC 1997, "Well-known Communities").
     pub const NO_EXPORT: Self = Self(0xffff_ff01);
-    /// Not to be told to any peer (RFC 1997).
+    /// Not to be told to any peer (RFC 1997, "Well-known Communities").
     pub const NO_ADVERTISE: Self = Self(0xffff_ff02);
-    /// Not to be told to external peers, not even in the confederation (RFC 1997).
+    /// Not to be told to external peers, not even in the confederation (RFC 1997, "Well-known Communities").
     pub const NO_EXPORT_SUBCONFED: Self = Self(0xffff_ff03);
     /// Not to be told to bilateral peers (RFC 3765).
     pub const NO_PEER: Self = Self(0xffff_ff04);
@@ -98,7 +98,7 @@ impl FromStr for Community {
     }
 }
 
-/// A large community (RFC 8092): global administrator and two local parts.
+/// A large community (RFC 8092 section 3): global administrator and two local parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LargeCommunity(pub u32, pub u32, pub u32);
 
@@ -120,7 +120,7 @@ impl FromStr for LargeCommunity {
     }
 }
 
-/// A decimal number without sign; RFC 8092 section 4 forbids leading zeros in large communities.
+/// A decimal number without sign; RFC 8092 section 5 forbids leading zeros in large communities.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || (text.len() > 1 && text.starts_with('0')) { None } else { text.parse().ok() }
