@@ -1,10 +1,13 @@
 //! Drains and reloads lose nothing: pings run through them, and another node takes over.
 
-use crate::site::{Core, LIMIT, SERVICE4, SERVICE6, answered, sections, status, upstream};
+use crate::site::{BINARY, Core, LIMIT, SERVICE4, SERVICE6, answered, sections, status, upstream};
 use nix::sys::signal::Signal;
 use serde_json::json;
-use std::time::{Duration, Instant};
-use testbed::{Pings, pings, require_root, wait_until};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+use testbed::{Nigh, Pings, pings, require_root, wait_until};
 
 #[test]
 fn a_drain_and_its_reversal_lose_nothing() {
@@ -70,6 +73,28 @@ fn an_undrain_in_the_middle_of_a_drain_reverses_it() {
     assert!(!plain.contains("(65535,0)"), "{plain}");
     assert_eq!(status(&a)["drain"], "serving");
     assert_eq!(pings::lost(&running.finish().unwrap()), 0);
+}
+
+#[test]
+fn a_drain_waits_for_quiet_also_where_the_kernel_answers() {
+    if !require_root() {
+        return;
+    }
+    let core = Core::new();
+    let text = sections(0, "")
+        .replace("[echo.limit]", "mode = \"kernel\"\n[echo.limit]")
+        .replace("drain_timeout = \"10s\"", "drain_timeout = \"6s\"");
+    let a = Nigh::start(core.node(0), Path::new(BINARY), "node-a", &text).unwrap();
+    core.await_routes(0, true);
+    // The only node: arrivals do not end, so the warning lasts for half of the time.
+    let running = Pings::start(&core.client, SERVICE6, Duration::from_millis(10)).unwrap();
+    wait_until("pings", LIMIT, || running.replies().len() > 50).unwrap();
+    let begun = Instant::now();
+    a.control(&json!({"do": "drain"})).unwrap();
+    let took = begun.elapsed();
+    assert!((Duration::from_secs(3)..Duration::from_secs(6)).contains(&took), "{took:?}");
+    assert_eq!(status(&a)["drain"], "drained");
+    running.finish().unwrap();
 }
 
 #[test]

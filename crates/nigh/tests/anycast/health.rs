@@ -1,12 +1,14 @@
 //! What fails is withdrawn, what recovers is announced again, and what flaps is held.
 
-use crate::site::{Core, LIMIT, SERVICE4, sections, status, upstream, withdrawal_ms};
+use crate::site::{BINARY, Core, LIMIT, SERVICE4, sections, status, upstream, withdrawal_ms};
 use serde_json::Value;
 use std::{
-    fs, thread,
+    fs,
+    path::Path,
+    thread,
     time::{Duration, Instant},
 };
-use testbed::{require_root, wait_until};
+use testbed::{Nigh, require_root, wait_until};
 
 /// The most that may pass from a fault to the router's loss of the routes.
 const SOON: Duration = Duration::from_millis(200);
@@ -15,6 +17,22 @@ const SOON: Duration = Duration::from_millis(200);
 fn failed(status: &Value) -> Option<&str> {
     let checks = status["anycast"]["checks"].as_array().unwrap();
     checks.iter().find(|check| check["healthy"] == false).and_then(|check| check["name"].as_str())
+}
+
+/// Starts the daemon on node a for an interface beside the one of the session: when it is down, the
+/// UPDATE can still be sent.
+fn start_on_second_link(core: &Core, health: &str) -> Nigh {
+    let node = core.node(0);
+    node.check(&["ip", "link", "add", "eth1", "type", "veth", "peer", "name", "eth1p"]).unwrap();
+    node.check(&["ip", "link", "set", "eth1", "up"]).unwrap();
+    set_second_link(core, "up");
+    let text = sections(0, health).replace("[\"eth0\"]", "[\"eth1\"]");
+    Nigh::start(node, Path::new(BINARY), "node-a", &text).unwrap()
+}
+
+/// Sets the far end of that interface up or down.
+fn set_second_link(core: &Core, state: &str) {
+    core.node(0).check(&["ip", "link", "set", "eth1p", state]).unwrap();
 }
 
 #[test]
@@ -52,8 +70,7 @@ fn probes_come_back_also_where_answers_follow_the_routing_table() {
     let core = Core::new();
     core.node(0).forward().unwrap();
     let text = sections(0, "").replace("[echo.limit]", "return = \"fib\"\n[echo.limit]");
-    let binary = std::path::Path::new(crate::site::BINARY);
-    let nigh = testbed::Nigh::start(core.node(0), binary, "node-a", &text).unwrap();
+    let nigh = Nigh::start(core.node(0), Path::new(BINARY), "node-a", &text).unwrap();
     core.await_routes(0, true);
     let now = status(&nigh);
     assert_eq!(now["anycast"]["checks"][2]["name"], "probe4:eth0");
@@ -101,24 +118,10 @@ fn a_link_that_is_down_is_withdrawn_at_once() {
         return;
     }
     let core = Core::new();
-    // A second interface beside the one of the session: the UPDATE can still be sent.
-    core.node(0)
-        .check(&["ip", "link", "add", "eth1", "type", "veth", "peer", "name", "eth1p"])
-        .unwrap();
-    for end in ["eth1", "eth1p"] {
-        core.node(0).check(&["ip", "link", "set", end, "up"]).unwrap();
-    }
-    let text = sections(0, "probe = \"program\"").replace("[\"eth0\"]", "[\"eth1\"]");
-    let nigh = testbed::Nigh::start(
-        core.node(0),
-        std::path::Path::new(crate::site::BINARY),
-        "node-a",
-        &text,
-    )
-    .unwrap();
+    let nigh = start_on_second_link(&core, "probe = \"program\"");
     core.await_routes(0, true);
     let begun = Instant::now();
-    core.node(0).check(&["ip", "link", "set", "eth1p", "down"]).unwrap();
+    set_second_link(&core, "down");
     core.await_routes(0, false);
     let took = begun.elapsed();
     assert!(took < SOON, "withdrawn {took:?} after the fault");
@@ -126,7 +129,7 @@ fn a_link_that_is_down_is_withdrawn_at_once() {
         .unwrap();
     assert!(withdrawal_ms(&upstream(&nigh)) < 100.0, "{}", upstream(&nigh));
     assert_eq!(failed(&status(&nigh)), Some("link:eth1"));
-    core.node(0).check(&["ip", "link", "set", "eth1p", "up"]).unwrap();
+    set_second_link(&core, "up");
     core.await_routes(0, true);
 }
 
@@ -156,23 +159,15 @@ fn a_flapping_link_is_held() {
         return;
     }
     let core = Core::new();
-    core.node(0)
-        .check(&["ip", "link", "add", "eth1", "type", "veth", "peer", "name", "eth1p"])
-        .unwrap();
-    let set = |state: &str| core.node(0).check(&["ip", "link", "set", "eth1p", state]).unwrap();
-    core.node(0).check(&["ip", "link", "set", "eth1", "up"]).unwrap();
-    set("up");
     let health = "probe = \"program\"\ninterval = \"20ms\"\nrise = 1\nhold = \"2s\"";
-    let text = sections(0, health).replace("[\"eth0\"]", "[\"eth1\"]");
-    let binary = std::path::Path::new(crate::site::BINARY);
-    let _nigh = testbed::Nigh::start(core.node(0), binary, "node-a", &text).unwrap();
+    let _nigh = start_on_second_link(&core, health);
     core.await_routes(0, true);
     let before = core.imports(0);
     let begun = Instant::now();
     for _ in 0..10 {
-        set("down");
+        set_second_link(&core, "down");
         thread::sleep(Duration::from_millis(150));
-        set("up");
+        set_second_link(&core, "up");
         thread::sleep(Duration::from_millis(150));
     }
     let flapped = begun.elapsed();
@@ -194,8 +189,7 @@ fn a_killed_node_is_withdrawn_and_comes_back() {
     nigh.process().kill();
     let took = core.await_routes(0, false);
     assert!(took < Duration::from_secs(1), "the session outlived the process by {took:?}");
-    let binary = std::path::Path::new(crate::site::BINARY);
-    nigh.restart(core.node(0), binary, "node-a", &sections(0, "")).unwrap();
+    nigh.restart(core.node(0), Path::new(BINARY), "node-a", &sections(0, "")).unwrap();
     core.await_routes(0, true);
     let line = ["ping", "-n", "-c", "5", "-i", "0.02", SERVICE4];
     assert!(core.client.check(&line).unwrap().contains(" 0% packet loss"));
