@@ -104,8 +104,8 @@ pub struct Target {
     /// The daemon's control socket [default: that of --config, else /run/nigh/control.sock]
     #[arg(long, env = "NIGH_SOCKET", value_name = "PATH", global = true)]
     pub socket: Option<PathBuf>,
-    /// Take the control socket from this configuration file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "socket", global = true)]
+    /// Take the control socket from this configuration file, whatever --socket says
+    #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
 
@@ -117,8 +117,8 @@ impl Target {
     /// The configuration file was given and is not good.
     pub fn path(&self) -> Result<PathBuf, crate::config::LoadError> {
         match (&self.socket, &self.config) {
-            (Some(socket), _) => Ok(socket.clone()),
-            (None, Some(file)) => Ok(crate::config::load(file)?.node.control),
+            (_, Some(file)) => Ok(crate::config::load(file)?.node.control),
+            (Some(socket), None) => Ok(socket.clone()),
             (None, None) => Ok(DEFAULT_CONTROL.into()),
         }
     }

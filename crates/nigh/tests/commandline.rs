@@ -165,3 +165,17 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{words:?}");
     }
 }
+
+#[test]
+fn a_configuration_file_goes_before_the_environment() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "[node]\nname = \"n\"\ncontrol = \"/nonexistent/of-file.sock\"\n{GOOD}").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_nigh"))
+        .args(["status", "-c"])
+        .arg(file.path())
+        .env("NIGH_SOCKET", "/nonexistent/of-environment.sock")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("at /nonexistent/of-file.sock"), "{}", stderr(&output));
+}

@@ -285,7 +285,9 @@ fn find_max(
     while let Some(rate) = search.next_rate() {
         let total = total(None, Some(rate), Some(args.trial))?;
         let base = rand::random();
-        let trial = Plan { rate: Some(rate), total, base, ..plan.clone() };
+        // A sender that is slower than asked stops in time all the same.
+        let deadline = Some(args.trial);
+        let trial = Plan { rate: Some(rate), total, base, deadline, ..plan.clone() };
         let bar = progress(total, format!("trial {} at {rate}/s: ", steps.len() + 1));
         let outcome = watched(&trial, live, &bar)?;
         bar.finish_and_clear();
