@@ -1,6 +1,8 @@
 //! The state machine without a network: every error's NOTIFICATION, the timers, and a neighbour in
 //! memory that ends up with exactly the routes that it was to have.
 
+mod stream;
+
 use bgp::{
     State,
     fsm::{Config, Effect, Event, Fsm},
@@ -22,6 +24,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use stream::split_all;
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(172, 16, 0, 30));
 const KEEPALIVE: &[u8] = &[4];
@@ -122,16 +125,6 @@ impl Rig {
         }
         self.now = end;
     }
-}
-
-fn split_all(mut bytes: &[u8]) -> Vec<(Kind, Vec<u8>)> {
-    let mut messages = Vec::new();
-    while !bytes.is_empty() {
-        let (kind, body) = split(bytes).unwrap().unwrap();
-        messages.push((kind, body.to_vec()));
-        bytes = &bytes[HEADER + body.len()..];
-    }
-    messages
 }
 
 fn routes(prefixes: &[&str], attributes: &Attributes) -> Routes {

@@ -1,5 +1,7 @@
 //! Messages against the bytes of testdata/bgp/messages.txt, and against netgauze's decoder.
 
+mod stream;
+
 use bgp::{
     message::{
         Families, Family, HEADER, Kind, MAX, keepalive,
@@ -14,6 +16,7 @@ use bgp::{
 use ipnet::IpNet;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
+use stream::split_all;
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 30);
 const LARGE: Asn = Asn(4_200_000_012);
@@ -214,16 +217,6 @@ fn unhex(text: &str) -> Vec<u8> {
         .chunks(2)
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
         .collect()
-}
-
-fn split_all(mut bytes: &[u8]) -> Vec<(Kind, Vec<u8>)> {
-    let mut messages = Vec::new();
-    while !bytes.is_empty() {
-        let (kind, body) = split(bytes).unwrap().unwrap();
-        messages.push((kind, body.to_vec()));
-        bytes = &bytes[HEADER + body.len()..];
-    }
-    messages
 }
 
 /// Many prefixes take several messages, none longer than 4,096 bytes, and none is lost.

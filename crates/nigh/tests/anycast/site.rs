@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
-use testbed::{Bird, End, Namespace, Nigh, Receiver, link, wait_until};
+use testbed::{Bird, End, Namespace, Nigh, Pings, Receiver, link, pings, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
@@ -148,4 +148,27 @@ pub(crate) fn withdrawal_ms(upstream: &Value) -> f64 {
     let at = |key: &str| withdrawal[key].as_f64().unwrap_or_else(|| panic!("{key}: {upstream}"));
     assert!(at("detected") <= at("requested") && at("requested") <= at("written"), "{withdrawal}");
     (at("written") - at("detected")) * 1e3
+}
+
+/// Ends pings when some more were answered: none of them was lost.
+pub(crate) fn end_without_loss(running: Pings) {
+    let seen = running.replies().len();
+    wait_until("pings afterwards", LIMIT, || running.replies().len() > seen + 50).unwrap();
+    let replies = running.finish().unwrap();
+    assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
+}
+
+/// Whether two answers of BIRD to `show protocols a` tell of the same session: `up` since the same
+/// time. BIRD works that time out anew for each answer, to some milliseconds; a new session would
+/// take a second and more.
+pub(crate) fn is_same_session(one: &str, other: &str) -> bool {
+    let since = |answer: &str| {
+        let words = answer.split_whitespace().skip_while(|word| *word != "up");
+        let time = words.into_iter().nth(1)?;
+        time.split(':').try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?))
+    };
+    match (since(one), since(other)) {
+        (Some(one), Some(other)) => (one - other).abs() < 0.5,
+        _ => false,
+    }
 }
