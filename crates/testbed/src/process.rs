@@ -91,9 +91,13 @@ impl Process {
         text(&self.stderr)
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it has; all that it wrote can then be read.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let status = self.child.try_wait().ok().flatten()?;
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        Some(status)
     }
 
     /// Sends a signal.
@@ -132,9 +136,6 @@ impl Process {
             }
             std::thread::sleep(POLL);
         };
-        for reader in self.readers.drain(..) {
-            let _ = reader.join();
-        }
         Ok(Finished { status, stdout: self.stdout(), stderr: self.stderr() })
     }
 }
