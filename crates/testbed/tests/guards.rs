@@ -149,3 +149,14 @@ fn bird_says_why_it_does_not_start() {
     let error = Bird::start(&namespace, "nonsense;").unwrap_err();
     assert!(error.to_string().contains("syntax error"), "{error}");
 }
+
+#[test]
+fn all_that_a_process_wrote_is_there_once_it_has_ended() {
+    for _ in 0..100 {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2"]);
+        let mut process = testbed::Process::start(command).unwrap();
+        wait_until("its end", Duration::from_secs(5), || process.ended().is_some()).unwrap();
+        assert_eq!((process.stdout().as_str(), process.stderr().as_str()), ("out\n", "err\n"));
+    }
+}
