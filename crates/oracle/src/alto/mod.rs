@@ -1,0 +1,1 @@
+//! ALTO over HTTPS (RFC 7285 and its extensions).

@@ -1,0 +1,1 @@
+//! `nigh oracle ...`: the command line.

@@ -1,0 +1,1 @@
+//! Clients of the oracle: rank, ping, load, flood.

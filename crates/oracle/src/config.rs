@@ -1,0 +1,1 @@
+//! The section `[oracle]` of the configuration.

@@ -1,0 +1,1 @@
+//! `nigh oracle console`: the commands over the control socket, with history and completion.

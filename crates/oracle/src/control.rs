@@ -1,0 +1,1 @@
+//! What can be asked of the running oracle over the control socket.

@@ -1,0 +1,1 @@
+//! Live sources of the topology: BMP, BGP-LS, files.

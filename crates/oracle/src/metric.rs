@@ -1,0 +1,1 @@
+//! Cost expressions over the properties of a path, compiled once.

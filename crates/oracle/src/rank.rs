@@ -1,0 +1,1 @@
+//! Ranking: candidates in, the same candidates out, best first.

@@ -1,0 +1,1 @@
+//! The running oracle: builds tables beside the readers, swaps them, answers the console.

@@ -1,0 +1,1 @@
+//! The state as values, as text and as metrics.
