@@ -1,0 +1,107 @@
+//! Requests, responses and the information resources that the directory lists (RFC 7285, 9.1).
+
+use super::media;
+use serde_json::{Map, Value};
+use std::{net::IpAddr, sync::Arc, time::SystemTime};
+
+/// The method of a request, as far as it matters here. `HEAD` is `Get` for the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// A resource without input.
+    Get,
+    /// A resource with input in the body.
+    Post,
+    /// Any other.
+    Other,
+}
+
+/// A request as the core sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method.
+    pub method: Method,
+    /// The path, from the first slash, without a query.
+    pub path: &'a str,
+    /// The header `Accept`.
+    pub accept: Option<&'a str>,
+    /// The header `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// The whole body.
+    pub body: &'a [u8],
+    /// Who asks: what an empty list of endpoints stands for (11.5.1.3).
+    pub client: IpAddr,
+    /// When: which interval of a calendar is the current one (RFC 8896).
+    pub now: SystemTime,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// For `Content-Type` (8.3.3: always given).
+    pub media_type: &'static str,
+    /// The body; the bytes of a large map are shared by all who ask for it.
+    pub body: Arc<[u8]>,
+    /// For the header `Allow`, with status 405.
+    pub allow: Option<&'static str>,
+}
+
+impl Response {
+    /// A response.
+    pub fn new(status: u16, media_type: &'static str, body: impl Into<Arc<[u8]>>) -> Self {
+        Self { status, media_type, body: body.into(), allow: None }
+    }
+
+    /// A response with status 200.
+    pub fn ok(media_type: &'static str, body: impl Into<Arc<[u8]>>) -> Self {
+        Self::new(200, media_type, body)
+    }
+}
+
+/// One entry of the directory (9.2.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resource {
+    /// Unique in the directory, stable while the data changes (9.1.1).
+    pub id: String,
+    /// The path of its URI.
+    pub path: String,
+    /// What it returns.
+    pub media_type: &'static str,
+    /// The media type of its input; none: it is asked for with GET, else with POST.
+    pub accepts: Option<&'static str>,
+    /// Capabilities, an object; null is left out.
+    pub capabilities: Value,
+    /// Identities of the resources that it directly depends on.
+    pub uses: Vec<String>,
+}
+
+impl Resource {
+    /// The entry as it stands in the directory; `base` goes before the path in its URI.
+    pub fn entry(&self, base: &str) -> Value {
+        let mut entry = Map::new();
+        entry.insert("uri".to_owned(), format!("{base}{}", self.path).into());
+        entry.insert("media-type".to_owned(), self.media_type.into());
+        if let Some(accepts) = self.accepts {
+            entry.insert("accepts".to_owned(), accepts.into());
+        }
+        if !self.capabilities.is_null() {
+            entry.insert("capabilities".to_owned(), self.capabilities.clone());
+        }
+        if !self.uses.is_empty() {
+            entry.insert("uses".to_owned(), self.uses.clone().into());
+        }
+        Value::Object(entry)
+    }
+
+    /// What `Allow` says of this resource.
+    pub fn allow(&self) -> &'static str {
+        if self.accepts.is_some() { "POST" } else { "GET" }
+    }
+
+    /// Whether the client takes what this returns, an error (8.5) or a directory in its place
+    /// (8.3.4.2).
+    pub fn acceptable(&self, accept: Option<&str>) -> bool {
+        media::accepts(accept, self.media_type)
+    }
+}
