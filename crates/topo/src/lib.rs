@@ -17,17 +17,12 @@ pub mod change;
 pub mod generate;
 pub mod graph;
 pub mod group;
+pub mod lpm;
 pub mod options;
 pub mod path;
-mod standin;
 pub mod tree;
 pub mod value;
 pub mod view;
-
-/// Longest-prefix match.
-pub mod lpm {
-    pub use crate::standin::Table;
-}
 
 pub use builder::{Builder, FeedCounts, Topology};
 pub use change::{Change, Refusal};
