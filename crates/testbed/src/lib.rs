@@ -30,6 +30,7 @@ pub mod process;
 
 mod bird;
 mod closing;
+mod figures;
 mod folder;
 mod forward;
 mod frr;
@@ -40,6 +41,7 @@ mod wait;
 
 pub use bird::Bird;
 pub use closing::close;
+pub use figures::Figures;
 pub use forward::Forward;
 pub use frr::Frr;
 pub use link::{End, link};

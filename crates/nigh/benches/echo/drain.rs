@@ -1,10 +1,10 @@
 //! What a drain loses: pings from an enterprise of the ten-AS internet while its near site is drained
 //! and the other one takes over.
 
-use crate::{Figures, NIGH};
+use crate::NIGH;
 use serde_json::json;
 use std::{error::Error, path::Path, time::Duration};
-use testbed::{Pings, dinr, pings, wait_until};
+use testbed::{Figures, Pings, dinr, pings, wait_until};
 
 /// Between two pings. Debian's ping as root sends as often.
 const INTERVAL: Duration = Duration::from_millis(2);

@@ -7,7 +7,7 @@
 //!
 //! The session does not go over the link that fails, as otherwise there would be nothing to send.
 
-use crate::{Figures, NIGH};
+use crate::NIGH;
 use datapath::socket::{Buffer, Receive, Socket};
 use std::{
     error::Error,
@@ -16,7 +16,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use testbed::{Bird, End, Namespace, Nigh, Receiver, link, wait_until};
+use testbed::{Bird, End, Figures, Namespace, Nigh, Receiver, link, wait_until};
 
 const PREFIX: &str = "50.0.0.0/8";
 

@@ -13,47 +13,11 @@ mod drain;
 mod faults;
 mod replies;
 
-use serde::Serialize;
-use std::{error::Error, path::Path};
+use std::error::Error;
+use testbed::Figures;
 
 /// The program under test.
 pub(crate) const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
-
-/// One measured value.
-#[derive(Debug, Serialize)]
-struct Figure {
-    name: String,
-    value: f64,
-    unit: &'static str,
-}
-
-/// All that was measured so far.
-#[derive(Debug, Default)]
-pub(crate) struct Figures(Vec<Figure>);
-
-impl Figures {
-    /// Adds a value and prints it, with what it should reach.
-    pub(crate) fn add(
-        &mut self,
-        name: &str,
-        value: f64,
-        unit: &'static str,
-        goal: Option<&'static str>,
-    ) {
-        let digits = if value.abs() >= 1000.0 { 0 } else { 2 };
-        let goal_text = goal.map_or(String::new(), |goal| format!("(to reach: {goal})"));
-        println!("  {name:<58} {value:>14.digits$} {unit:<18} {goal_text}");
-        self.0.push(Figure { name: name.to_owned(), value, unit });
-    }
-
-    fn write(&self) -> Result<(), Box<dyn Error>> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
-        std::fs::create_dir_all(&path)?;
-        std::fs::write(path.join("echo.json"), serde_json::to_string_pretty(&self.0)? + "\n")?;
-        println!("\nwritten: target/bench/echo.json");
-        Ok(())
-    }
-}
 
 fn costs(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nOne packet of 60 bytes, by BPF_PROG_TEST_RUN");
@@ -77,10 +41,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !testbed::require_root() {
         return Ok(());
     }
-    let mut figures = Figures::default();
+    let mut figures = Figures::new("echo");
     costs(&mut figures)?;
     replies::measure(&mut figures)?;
     faults::measure(&mut figures)?;
     drain::measure(&mut figures)?;
-    figures.write()
+    figures.write()?;
+    Ok(())
 }

@@ -6,10 +6,10 @@
 //! The kernel is measured as it is everywhere, without any XDP program (live frames reach it because
 //! its end has GRO on), and behind a program that passes everything.
 
-use crate::{Figures, NIGH};
+use crate::NIGH;
 use serde_json::{Value, json};
 use std::{error::Error, path::Path, time::Duration};
-use testbed::{End, Namespace, Nigh, Receiver, link};
+use testbed::{End, Figures, Namespace, Nigh, Receiver, link};
 
 const SERVICE: &str = "50.50.50.50";
 
