@@ -13,6 +13,7 @@
 
 pub mod announcer;
 pub mod bird;
+pub mod bmp;
 pub mod config;
 pub mod fsm;
 pub mod message;

@@ -6,6 +6,8 @@
 //! NOTIFICATION, and of UPDATE only whether its two lengths fit. Reading just that, with bounds checked
 //! by [`split`] before anything else, keeps a hostile neighbour away from the large decoders.
 
+pub mod attributes;
+pub mod learned;
 pub mod notification;
 pub mod open;
 pub mod update;

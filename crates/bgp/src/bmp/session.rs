@@ -1,0 +1,561 @@
+//! One connection of a router, without sockets and without a clock: bytes go in, routes go into a
+//! [`Rib`].
+//!
+//! A session begins with Initiation. Each peer is announced by Peer Up, whose two OPENs say how its
+//! routes are written; Route Monitoring brings the routes as UPDATEs; Peer Down takes all of them back.
+//! What does not concern the unicast routes of the global table is counted and passed over: other route
+//! distinguishers and peer types, Adj-RIB-Out (RFC 8671), statistics, mirroring.
+//!
+//! Per-peer headers and OPENs are read with netgauze; see docs/decisions/110-bmp.md for why UPDATEs are
+//! not.
+
+use super::{
+    message::{self, FrameError, HEADER, Kind},
+    rib::{PeerIndex, Rib},
+    standing::Stage,
+};
+use crate::message::{
+    self as bgp, Families, Family,
+    learned::{Format, Learned, Unreadable},
+};
+use netgauze_bgp_pkt::{
+    BgpMessage, capabilities::BgpCapability, nlri::RouteDistinguisher, open::BgpOpenMessage,
+    wire::deserializer::BgpParsingContext,
+};
+use netgauze_bmp_pkt::{BmpPeerType, PeerHeader, iana::BmpPeerTypeCode};
+use netgauze_iana::address_family::AddressType;
+use netgauze_parse_utils::{
+    reader::SliceReader,
+    traits::{ParseFrom, ParseFromWithOneInput},
+};
+use serde::Serialize;
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    time::Instant,
+};
+
+/// What is done with routes that the router has learned from inside its own AS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Internal {
+    /// Nothing: the router at which traffic leaves tells them itself.
+    #[default]
+    Ignore,
+    /// They are routes of the router that their next hop names. For a route reflector that tells for
+    /// others.
+    NextHop,
+}
+
+/// What a session may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The longest message, in bytes.
+    pub message: usize,
+    /// The most peers.
+    pub peers: usize,
+    /// Routes from inside the AS.
+    pub internal: Internal,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        // A per-peer header and the longest UPDATE of RFC 8654 are 65,589 bytes.
+        Self { message: 128 * 1024, peers: 1024, internal: Internal::default() }
+    }
+}
+
+/// What a session has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Messages, all types.
+    pub messages: u64,
+    /// Route Monitoring messages that were read.
+    pub updates: u64,
+    /// Peer Up messages.
+    pub peers_up: u64,
+    /// Peer Down messages.
+    pub peers_down: u64,
+    /// Statistics Reports, passed over.
+    pub statistics: u64,
+    /// Route Mirroring messages, passed over.
+    pub mirroring: u64,
+    /// Messages of unknown types or unknown types of peer, passed over.
+    pub unknown: u64,
+    /// Messages about other tables (other instances, Adj-RIB-Out) or families, passed over.
+    pub other_tables: u64,
+    /// Route Monitoring of peers that are not up, passed over.
+    pub unannounced: u64,
+    /// UPDATEs with a malformed attribute, whose routes count as withdrawn.
+    pub malformed: u64,
+    /// Routes from inside the AS, not taken.
+    pub internal: u64,
+    /// Routes that were refused because the session has told as many as it may.
+    pub refused: u64,
+}
+
+/// Whether the session goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It does.
+    Open,
+    /// The router has ended it, with its reason.
+    Terminated(String),
+}
+
+/// Why a session had to end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The stream cannot be followed.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// It does not begin as it must.
+    #[error("it begins with {0} instead of Initiation (RFC 7854 section 4.3)")]
+    Begin(Kind),
+    /// A message cannot be read.
+    #[error("{kind}: {why}")]
+    Message {
+        /// The message's type.
+        kind: Kind,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// More peers than the session may have.
+    #[error("it has more than {0} peers")]
+    Peers(usize),
+}
+
+/// What identifies a peer (RFC 7854 section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct PeerKey {
+    loc: bool,
+    address: Option<IpAddr>,
+}
+
+/// A peer that is up.
+#[derive(Clone, Debug)]
+struct Peer {
+    index: PeerIndex,
+    /// It is in the router's own AS.
+    internal: bool,
+    add_path: Families,
+    carries: Families,
+}
+
+/// One connection of a router.
+#[derive(Debug)]
+pub struct Session {
+    settings: Settings,
+    /// Received and not yet a whole message.
+    input: Vec<u8>,
+    begun: bool,
+    peers: HashMap<PeerKey, Peer>,
+    /// Addresses of peers in the router's own AS: next hops of routes that leave elsewhere.
+    internal: HashSet<IpAddr>,
+    name: Option<String>,
+    description: Option<String>,
+    counters: Counters,
+    learned: Learned,
+}
+
+impl Session {
+    /// A connection that has just been opened.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            input: Vec::new(),
+            begun: false,
+            peers: HashMap::new(),
+            internal: HashSet::new(),
+            name: None,
+            description: None,
+            counters: Counters::default(),
+            learned: Learned::default(),
+        }
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether the router has introduced itself.
+    pub fn begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether a message has begun and is not complete.
+    pub fn in_message(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// The router's name, as it says (sysName).
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// What it is, as it says (sysDescr).
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// How many peers are up.
+    pub fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Takes bytes.
+    ///
+    /// # Errors
+    /// The session has to end. What it has told so far stays in `rib`.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        rib: &mut Rib,
+        now: Instant,
+    ) -> Result<Status, SessionError> {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Some((kind, body)) =
+            message::split(input.get(used..).unwrap_or_default(), self.settings.message)?
+        {
+            used += HEADER + body.len();
+            if let Status::Terminated(why) = self.message(kind, body, rib, now)? {
+                return Ok(Status::Terminated(why));
+            }
+        }
+        input.drain(..used);
+        self.input = input;
+        self.settle(rib, now);
+        Ok(Status::Open)
+    }
+
+    /// Lets the stale routes go when the new ones are all there, or it has taken too long.
+    pub fn settle(&self, rib: &mut Rib, now: Instant) {
+        if self.begun && rib.settle_at().is_some() {
+            let carries = |peer: &Peer| [peer.carries.ipv4, peer.carries.ipv6];
+            rib.settle(self.peers.values().map(|peer| (peer.index, carries(peer))), now);
+        }
+    }
+
+    fn message(
+        &mut self,
+        kind: Kind,
+        body: &[u8],
+        rib: &mut Rib,
+        now: Instant,
+    ) -> Result<Status, SessionError> {
+        self.counters.messages += 1;
+        if !self.begun && kind != Kind::Initiation {
+            return Err(SessionError::Begin(kind));
+        }
+        let wrong = |why: String| SessionError::Message { kind, why };
+        match kind {
+            Kind::Initiation => {
+                if !self.begun {
+                    self.begun = true;
+                    rib.begin(now);
+                }
+                self.initiation(body).map_err(wrong)?;
+            }
+            Kind::Termination => return Ok(Status::Terminated(termination(body).map_err(wrong)?)),
+            Kind::Statistics => self.counters.statistics += 1,
+            Kind::Mirroring => self.counters.mirroring += 1,
+            Kind::Unknown(_) => self.counters.unknown += 1,
+            Kind::PeerUp | Kind::PeerDown | Kind::RouteMonitoring => {
+                let Some((header, rest)) = self.header(body).map_err(wrong)? else {
+                    return Ok(Status::Open);
+                };
+                match kind {
+                    Kind::PeerUp => self.peer_up(&header, rest, rib)?,
+                    Kind::PeerDown => self.peer_down(&header, rib),
+                    _ => self.routes(&header, rest, rib).map_err(|why| wrong(why.to_string()))?,
+                }
+            }
+        }
+        Ok(Status::Open)
+    }
+
+    /// Information of Initiation (RFC 7854 section 4.4); unknown types are passed over.
+    fn initiation(&mut self, body: &[u8]) -> Result<(), String> {
+        for tlv in Tlvs(body) {
+            match tlv.ok_or("its information is cut short")? {
+                (1, text) => self.description = Some(printable(text)),
+                (2, text) => self.name = Some(printable(text)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The per-peer header and what is behind it; `None` if the message is about something that is
+    /// passed over.
+    fn header<'a>(&mut self, body: &'a [u8]) -> Result<Option<(PeerHeader, &'a [u8])>, String> {
+        let kind = body.first().copied().unwrap_or_default();
+        if BmpPeerTypeCode::try_from(kind).is_err() {
+            self.counters.unknown += 1;
+            return Ok(None);
+        }
+        let (octets, rest) = body.split_first_chunk::<42>().ok_or("its header is cut short")?;
+        // The time is of no use here, so a wrong one is no error.
+        let mut octets = *octets;
+        octets[34..].fill(0);
+        let mut reader = SliceReader::new(&octets);
+        let header = PeerHeader::parse(&mut reader).map_err(|error| error.to_string())?;
+        let global = match header.peer_type() {
+            BmpPeerType::GlobalInstancePeer { adj_rib_out, .. } => !adj_rib_out,
+            BmpPeerType::LocRibInstancePeer { .. } => true,
+            _ => false,
+        };
+        // Distinguisher 0 is the global instance (RFC 7854 section 4.2, RFC 9069 section 4.1).
+        let none = [None, Some(RouteDistinguisher::As2Administrator { asn2: 0, number: 0 })];
+        if !global || !none.contains(&header.rd()) {
+            self.counters.other_tables += 1;
+            return Ok(None);
+        }
+        Ok(Some((header, rest)))
+    }
+
+    /// Peer Up: local address, two ports, the OPEN that the router sent and the one that it received
+    /// (RFC 7854 section 4.10).
+    fn peer_up(
+        &mut self,
+        header: &PeerHeader,
+        body: &[u8],
+        rib: &mut Rib,
+    ) -> Result<(), SessionError> {
+        self.counters.peers_up += 1;
+        let wrong = |why: String| SessionError::Message { kind: Kind::PeerUp, why };
+        let opens = body.get(20..).ok_or_else(|| wrong("it is cut short".into()))?;
+        let mut reader = SliceReader::new(opens);
+        let sent = open(&mut reader).map_err(wrong)?;
+        let received = open(&mut reader).map_err(wrong)?;
+        let key = key(header);
+        let old = self.peers.remove(&key);
+        if self.peers.len() >= self.settings.peers {
+            return Err(SessionError::Peers(self.settings.peers));
+        }
+        let internal = !key.loc && sent.my_asn4() == header.peer_as();
+        let mut peer = Peer {
+            index: match &old {
+                // Several Peer Ups may describe one Loc-RIB (RFC 9069 section 6.1.1).
+                Some(old) if key.loc => old.index,
+                _ => rib.open().ok_or(SessionError::Peers(self.settings.peers))?,
+            },
+            internal,
+            add_path: add_path(&sent, &received, key.loc),
+            carries: carried(&sent).and(carried(&received)),
+        };
+        match old {
+            Some(old) if key.loc => {
+                for family in Family::ALL {
+                    if old.add_path.has(family) {
+                        peer.add_path.insert(family);
+                    }
+                    if old.carries.has(family) {
+                        peer.carries.insert(family);
+                    }
+                }
+            }
+            // A router that resets a peer between two messages says so by the second Peer Up alone.
+            Some(old) => rib.close(old.index),
+            None => {}
+        }
+        if let (true, Some(address)) = (internal, key.address) {
+            self.internal.insert(address);
+        }
+        self.peers.insert(key, peer);
+        Ok(())
+    }
+
+    fn peer_down(&mut self, header: &PeerHeader, rib: &mut Rib) {
+        self.counters.peers_down += 1;
+        let key = key(header);
+        if let Some(peer) = self.peers.remove(&key) {
+            rib.close(peer.index);
+        }
+        if let Some(address) = key.address {
+            self.internal.remove(&address);
+        }
+    }
+
+    /// Route Monitoring: one UPDATE (RFC 7854 section 4.6).
+    fn routes(&mut self, header: &PeerHeader, body: &[u8], rib: &mut Rib) -> Result<(), Wrong> {
+        let Some(peer) = self.peers.get(&key(header)) else {
+            self.counters.unannounced += 1;
+            return Ok(());
+        };
+        let update = update(body)?;
+        let format = Format { four_octets: header.is_asn4(), add_path: peer.add_path };
+        self.learned.read(update, format)?;
+        self.counters.updates += 1;
+        self.counters.malformed += u64::from(self.learned.malformed);
+        self.counters.other_tables += u64::from(self.learned.other_families);
+        let stage = match header.peer_type() {
+            BmpPeerType::LocRibInstancePeer { .. } => Stage::Loc,
+            BmpPeerType::GlobalInstancePeer { post_policy: true, .. } => Stage::Post,
+            _ => Stage::Pre,
+        };
+        for nlri in &self.learned.withdrawn {
+            rib.withdraw(peer.index, stage, *nlri);
+        }
+        for (nlri, hop) in &self.learned.announced {
+            let inside = peer.internal
+                || stage == Stage::Loc && hop.is_some_and(|hop| self.internal.contains(&hop));
+            let exit = match (inside, self.settings.internal) {
+                (false, _) => None,
+                (true, Internal::NextHop) if hop.is_some() => *hop,
+                (true, _) => {
+                    self.counters.internal += 1;
+                    rib.withdraw(peer.index, stage, *nlri);
+                    continue;
+                }
+            };
+            if rib.announce(peer.index, stage, *nlri, exit, self.learned.path).is_err() {
+                self.counters.refused += 1;
+            }
+        }
+        if let Some(family) = self.learned.end_of_rib {
+            rib.end_of_rib(peer.index, stage, family);
+        }
+        Ok(())
+    }
+}
+
+/// Why Route Monitoring cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum Wrong {
+    #[error("there is no whole UPDATE in it")]
+    NoUpdate,
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+/// The body of the UPDATE that is all of `bytes`; longer than 4,096 bytes where the speakers have agreed
+/// on that (RFC 8654).
+fn update(bytes: &[u8]) -> Result<&[u8], Wrong> {
+    let (header, body) = bytes.split_first_chunk::<{ bgp::HEADER }>().ok_or(Wrong::NoUpdate)?;
+    let length = usize::from(u16::from_be_bytes([header[16], header[17]]));
+    let marked = header[..16].iter().all(|byte| *byte == 0xff);
+    if !marked || length != bytes.len() || header[18] != bgp::Kind::Update as u8 {
+        return Err(Wrong::NoUpdate);
+    }
+    Ok(body)
+}
+
+fn key(header: &PeerHeader) -> PeerKey {
+    let loc = matches!(header.peer_type(), BmpPeerType::LocRibInstancePeer { .. });
+    PeerKey { loc, address: header.address() }
+}
+
+/// One of the OPENs of Peer Up. Capabilities that netgauze does not understand are passed over.
+fn open(reader: &mut SliceReader<'_>) -> Result<BgpOpenMessage, String> {
+    let (none, no_ids) = (HashMap::new(), HashMap::new());
+    let mut context = BgpParsingContext::new(true, none, no_ids, false, false, false, false);
+    match BgpMessage::parse(reader, &mut context) {
+        Ok(BgpMessage::Open(open)) => Ok(open),
+        Ok(_) => Err("one of its OPENs is another message".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Families in which each prefix has a path identifier (RFC 7911 section 4). What is monitored came from
+/// the peer, so the peer must send and the router receive; Loc-RIB has no peer, and its OPEN says how it
+/// is written (RFC 9069 section 4.4).
+fn add_path(sent: &BgpOpenMessage, received: &BgpOpenMessage, loc: bool) -> Families {
+    let flags = |open: &BgpOpenMessage| -> Vec<(Family, bool, bool)> {
+        let mut list = Vec::new();
+        for capability in open.capabilities() {
+            if let BgpCapability::AddPath(add_path) = capability {
+                list.extend(add_path.address_families().iter().filter_map(|item| {
+                    Some((family(item.address_type())?, item.send(), item.receive()))
+                }));
+            }
+        }
+        list
+    };
+    let (ours, theirs) = (flags(sent), flags(received));
+    let mut families = Families::default();
+    for family in Family::ALL {
+        let receives = ours.iter().any(|(is, _, receive)| *is == family && *receive);
+        let sends = theirs.iter().any(|(is, send, _)| *is == family && *send);
+        let named = ours.iter().any(|(is, send, receive)| *is == family && (*send || *receive));
+        if receives && sends || loc && named {
+            families.insert(family);
+        }
+    }
+    families
+}
+
+/// The families of an OPEN: IPv4 alone if it names none (RFC 4760 section 8).
+fn carried(open: &BgpOpenMessage) -> Families {
+    let mut named = false;
+    let mut families = Families::default();
+    for capability in open.capabilities() {
+        if let BgpCapability::MultiProtocolExtensions(extension) = capability {
+            named = true;
+            if let Some(family) = family(extension.address_type()) {
+                families.insert(family);
+            }
+        }
+    }
+    if named { families } else { Families { ipv4: true, ipv6: false } }
+}
+
+fn family(kind: AddressType) -> Option<Family> {
+    match kind {
+        AddressType::Ipv4Unicast => Some(Family::Ipv4),
+        AddressType::Ipv6Unicast => Some(Family::Ipv6),
+        _ => None,
+    }
+}
+
+/// The reason of Termination (RFC 7854 section 4.5).
+fn termination(body: &[u8]) -> Result<String, String> {
+    let mut reason = String::from("no reason given");
+    for tlv in Tlvs(body) {
+        match tlv.ok_or("its information is cut short")? {
+            (0, text) => reason = printable(text),
+            (1, [0, code]) => {
+                reason = match code {
+                    0 => "administratively closed".into(),
+                    1 => "unspecified reason".into(),
+                    2 => "out of resources".into(),
+                    3 => "redundant connection".into(),
+                    4 => "permanently closed by its administrator".into(),
+                    code => format!("reason {code}"),
+                };
+            }
+            _ => {}
+        }
+    }
+    Ok(reason)
+}
+
+/// Information TLVs: a type and a length of two octets each (RFC 7854 section 4.4); `None` once, at the
+/// end, where the bytes end too early.
+struct Tlvs<'a>(&'a [u8]);
+
+impl<'a> Iterator for Tlvs<'a> {
+    type Item = Option<(u16, &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let taken = self.0.split_first_chunk::<4>().and_then(|(&[a, b, c, d], rest)| {
+            let length = usize::from(u16::from_be_bytes([c, d]));
+            let (value, rest) = rest.split_at_checked(length)?;
+            Some((u16::from_be_bytes([a, b]), value, rest))
+        });
+        self.0 = taken.map_or(&[], |(_, _, rest)| rest);
+        Some(taken.map(|(kind, value, _)| (kind, value)))
+    }
+}
+
+/// A text from outside, for logs: at most 255 characters, none of them a control character.
+fn printable(text: &[u8]) -> String {
+    let clean = |character: char| if character.is_control() { ' ' } else { character };
+    String::from_utf8_lossy(text).chars().take(255).map(clean).collect()
+}
