@@ -162,6 +162,16 @@ fn share(name: &'static str, value: f64) -> Result<(), Refusal> {
     }
 }
 
+impl LinkProperties {
+    /// Which property is out of its range.
+    pub fn check(&self) -> Result<(), Refusal> {
+        amount("bandwidth", self.bandwidth)?;
+        amount("latency", self.latency)?;
+        amount("congestion", self.congestion)?;
+        share("loss", self.loss)
+    }
+}
+
 impl Change {
     /// What is wrong with the change as such, whatever is known of the network.
     pub fn check(&self) -> Result<(), Refusal> {
@@ -170,10 +180,7 @@ impl Change {
                 if key.from == key.to {
                     return Err(Refusal::ToItself(*key));
                 }
-                amount("bandwidth", properties.bandwidth)?;
-                amount("latency", properties.latency)?;
-                amount("congestion", properties.congestion)?;
-                share("loss", properties.loss)
+                properties.check()
             }
             Self::Measured { from, to, latency, loss, congestion } => {
                 if from == to {

@@ -9,14 +9,17 @@
 //! - [`graph`], [`tree`]: routers, links and the shortest paths between them.
 //! - [`group`]: prefixes that nothing tells apart. A question about a prefix is one about its group.
 //! - [`lpm`]: from an address to its group.
+//! - [`load`], [`dump`]: files about the network, read and written.
 //! - [`generate`]: networks made by rule, the seed's among them.
 #![forbid(unsafe_code)]
 
 pub mod builder;
 pub mod change;
+pub mod dump;
 pub mod generate;
 pub mod graph;
 pub mod group;
+pub mod load;
 pub mod lpm;
 pub mod options;
 pub mod path;

@@ -73,19 +73,19 @@ pub fn hubs() -> Network {
         for number in 1..=CLIENTS {
             let primary = (number - 1) % INTERMEDIATES + 1;
             let backup = number % INTERMEDIATES + 1;
-            maker.link(client(hub, number), intermediate(hub, primary), 0, ACCESS);
-            maker.link(client(hub, number), intermediate(hub, backup), 0, ACCESS_BACKUP);
+            maker.link(client(hub, number), intermediate(hub, primary), ACCESS);
+            maker.link(client(hub, number), intermediate(hub, backup), ACCESS_BACKUP);
         }
         for number in 1..=INTERMEDIATES {
             let primary = (number - 1) % BACKBONES + 1;
             let backup = number % BACKBONES + 1;
-            maker.link(intermediate(hub, number), backbone(hub, primary), 0, UPLINK);
-            maker.link(intermediate(hub, number), backbone(hub, backup), 0, UPLINK_BACKUP);
+            maker.link(intermediate(hub, number), backbone(hub, primary), UPLINK);
+            maker.link(intermediate(hub, number), backbone(hub, backup), UPLINK_BACKUP);
         }
-        maker.link(backbone(hub, 1), backbone(hub, 2), 0, BACKBONE);
+        maker.link(backbone(hub, 1), backbone(hub, 2), BACKBONE);
         if hub > 1 {
-            maker.link(backbone(hub, 1), backbone(hub / 2, 1), 0, BETWEEN_HUBS);
-            maker.link(backbone(hub, 2), backbone(hub / 2, 2), 0, BETWEEN_HUBS_BACKUP);
+            maker.link(backbone(hub, 1), backbone(hub / 2, 1), BETWEEN_HUBS);
+            maker.link(backbone(hub, 2), backbone(hub / 2, 2), BETWEEN_HUBS_BACKUP);
         }
     }
     let mut clients = Vec::new();

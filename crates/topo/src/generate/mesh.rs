@@ -43,13 +43,13 @@ pub fn mesh(
         cores.push(router(first));
         if members.len() > 1 {
             let line = Line { bandwidth: 400_000.0, latency: 0.1, weight: 1 };
-            maker.link(router(first), router(first + 1), 0, line);
+            maker.link(router(first), router(first + 1), line);
             cores.push(router(first + 1));
         }
         for access in members.skip(2) {
             let line = Line { bandwidth: 10_000.0, latency: 0.2 + random.share(), weight: 10 };
-            maker.link(router(access), router(first), 0, line);
-            maker.link(router(access), router(first + 1), 0, Line { weight: 20, ..line });
+            maker.link(router(access), router(first), line);
+            maker.link(router(access), router(first + 1), Line { weight: 20, ..line });
         }
         let mut near: Vec<_> = sites
             .iter()
@@ -61,9 +61,9 @@ pub fn mesh(
             let latency = kilometres / SPEED;
             let bandwidth = *random.pick(&[100_000.0, 100_000.0, 400_000.0]).unwrap_or(&100_000.0);
             let line = Line { bandwidth, latency, weight: 10 + (latency * 10.0) as u32 };
-            maker.link(router(first), router(site * SITE), 0, line);
+            maker.link(router(first), router(site * SITE), line);
             if first + 1 < routers {
-                maker.link(router(first + 1), router(site * SITE + 1), 0, line);
+                maker.link(router(first + 1), router(site * SITE + 1), line);
             }
         }
         sites.push(here);

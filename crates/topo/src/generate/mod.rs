@@ -22,7 +22,10 @@ use crate::{
     value::{Feed, RouterId},
 };
 use ipnet::{IpNet, Ipv4Net};
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+};
 
 /// The seed's networks have this many external routes (section 5.2).
 pub const SEED_ROUTES: usize = 67_000;
@@ -77,6 +80,8 @@ fn seed_client(x: u8) -> IpNet {
 #[derive(Debug, Default)]
 struct Maker {
     changes: Vec<Change>,
+    /// Network cards so far.
+    cards: HashMap<RouterId, u32>,
 }
 
 impl Maker {
@@ -84,8 +89,8 @@ impl Maker {
         self.changes.push(Change::Router { id, name: Some(name) });
     }
 
-    /// A link that is the same in both directions.
-    fn link(&mut self, a: RouterId, b: RouterId, id: u32, line: Line) {
+    /// A link that is the same in both directions, from the next network card of each router.
+    fn link(&mut self, a: RouterId, b: RouterId, line: Line) {
         let properties = LinkProperties {
             bandwidth: line.bandwidth,
             latency: line.latency,
@@ -94,6 +99,9 @@ impl Maker {
             loss: 0.0,
         };
         for (from, to) in [(a, b), (b, a)] {
+            let next = self.cards.entry(from).or_default();
+            let id = *next;
+            *next += 1;
             self.changes.push(Change::Link { key: LinkKey { from, to, id }, properties });
         }
     }

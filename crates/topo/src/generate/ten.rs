@@ -58,7 +58,7 @@ pub fn ten() -> Network {
         maker.router(router(number), format!("router{number}"));
     }
     for (a, b, line) in LINKS {
-        maker.link(router(a), router(b), 0, line);
+        maker.link(router(a), router(b), line);
     }
     let clients = (1..=SEED_CLIENTS).map(seed_client).collect();
     for x in 1..=SEED_CLIENTS {

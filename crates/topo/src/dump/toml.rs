@@ -1,0 +1,96 @@
+//! The TOML format of [`load::toml`](crate::load::toml).
+
+use super::{Known, left_out};
+use crate::{builder::Topology, path::ExternalPath, value::RouterId};
+use ipnet::IpNet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
+
+/// Writes a network; returns what is left out.
+pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+    let mut notes = Vec::new();
+    let known = Known::new(topology, &mut notes);
+    writeln!(out, "# A network as nigh knew it. Bandwidth in Mbit/s, latency in milliseconds.")?;
+    for (id, name) in topology.routers() {
+        writeln!(out, "\n[[router]]\nid = \"{id}\"")?;
+        if let Some(name) = name {
+            writeln!(out, "name = {}", ::toml::Value::String(name.to_owned()))?;
+        }
+    }
+    let properties: BTreeMap<_, _> = known.links.iter().copied().collect();
+    let mut done = BTreeSet::new();
+    for (key, link) in &known.links {
+        if done.contains(key) {
+            continue;
+        }
+        writeln!(
+            out,
+            "\n[[link]]\nfrom = \"{}\"\nto = \"{}\"\nid = {}\nbandwidth = {:?}\nlatency = {:?}\nweight = {}",
+            key.from, key.to, key.id, link.bandwidth, link.latency, link.weight
+        )?;
+        if link.congestion != 0.0 {
+            writeln!(out, "congestion = {:?}", link.congestion)?;
+        }
+        if link.loss != 0.0 {
+            writeln!(out, "loss = {:?}", link.loss)?;
+        }
+        let back = crate::LinkKey { from: key.to, to: key.from, id: key.id };
+        if properties.get(&back) == Some(link) {
+            writeln!(out, "both = true")?;
+            done.insert(back);
+        }
+    }
+    let mut internal: BTreeMap<RouterId, Vec<IpNet>> = BTreeMap::new();
+    let mut waiting = 0;
+    for (prefix, router) in topology.internal() {
+        if known.routers.contains(&router) {
+            internal.entry(router).or_default().push(prefix);
+        } else {
+            waiting += 1;
+        }
+    }
+    left_out(&mut notes, waiting, "internal prefixes");
+    for (router, prefixes) in internal {
+        writeln!(out, "\n[[internal]]\nrouter = \"{router}\"")?;
+        write_prefixes(out, &prefixes)?;
+    }
+    let mut external: BTreeMap<(RouterId, ExternalPath), Vec<IpNet>> = BTreeMap::new();
+    let mut waiting = 0;
+    for (prefix, exit, path) in topology.routes() {
+        if known.routers.contains(&exit) {
+            external.entry((exit, path)).or_default().push(prefix);
+        } else {
+            waiting += 1;
+        }
+    }
+    left_out(&mut notes, waiting, "external routes");
+    for ((exit, path), prefixes) in external {
+        writeln!(
+            out,
+            "\n[[external]]\nexit = \"{exit}\"\nas_distance = {}\nas_number = {}",
+            path.as_distance, path.as_number
+        )?;
+        write_prefixes(out, &prefixes)?;
+    }
+    for (at, to, via) in &known.next_hops {
+        writeln!(
+            out,
+            "\n[[next_hop]]\nat = \"{at}\"\nto = \"{to}\"\nvia = \"{}\"\nid = {}",
+            via.to, via.id
+        )?;
+    }
+    Ok(notes)
+}
+
+fn write_prefixes(out: &mut dyn Write, prefixes: &[IpNet]) -> io::Result<()> {
+    if let [prefix] = prefixes {
+        return writeln!(out, "prefix = \"{prefix}\"");
+    }
+    writeln!(out, "prefixes = [")?;
+    for prefix in prefixes {
+        writeln!(out, "  \"{prefix}\",")?;
+    }
+    writeln!(out, "]")
+}
