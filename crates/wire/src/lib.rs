@@ -23,6 +23,7 @@ mod ids;
 pub mod ipv4;
 pub mod ipv6;
 pub mod space;
+pub mod target;
 
 pub use error::{EmitError, Fault, Layer, ParseError};
 pub use ids::{EtherType, Identifier, IpProtocol, Mac, MacError, Sequence};

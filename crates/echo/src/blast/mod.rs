@@ -2,7 +2,7 @@
 //!
 //! The core takes numbers and bytes: [`pacer`] (when is a packet due), [`probe`] (what does it look
 //! like), [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`places`] (where
-//! did it vanish), [`mod@line`] and [`target`]. The shell moves packets: [`engine`] with sockets, [`live`]
+//! did it vanish) and [`mod@line`]. The shell moves packets: [`engine`] with sockets, [`live`]
 //! inside the kernel; [`route`] finds the way. [`run`] joins them for the command line.
 
 pub mod args;
@@ -18,7 +18,6 @@ pub mod probe;
 pub mod report;
 pub mod route;
 pub mod search;
-pub mod target;
 
 pub use args::{Args, Rate};
 
@@ -49,7 +48,7 @@ use search::{Search, Step};
 pub enum BlastError {
     /// The target is not to be aimed at.
     #[error(transparent)]
-    Target(#[from] target::Refused),
+    Target(#[from] wire::target::Refused),
     /// There is no way to it.
     #[error(transparent)]
     Route(#[from] route::RouteError),
@@ -142,7 +141,7 @@ pub enum BlastError {
 /// # Errors
 /// When nothing could be sent, or something that was asked for could not be done.
 pub fn run(args: &Args) -> Result<bool, BlastError> {
-    target::check(args.target, &args.allow)?;
+    wire::target::check(args.target, &args.allow)?;
     let plan = plan(args)?;
     let live = Arc::new(Live::default());
     let _stopper = stop_on_interrupt(Arc::clone(&live))?;

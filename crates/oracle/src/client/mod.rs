@@ -1,1 +1,184 @@
-//! Clients of the oracle: rank, ping, load, flood.
+//! Clients of the oracle over Proxidor: `nigh oracle rank`, `ping`, `load` and `flood`.
+//!
+//! [`rank`] asks once and prints the answer. [`ping`] asks again and again with random candidates and
+//! reads like ping. [`load`] is the seed's regulated clients (section 5.3.1): each sends its next
+//! request a delay after its reply, or after its timeout, so that together they slow down as the
+//! server does. [`flood`] waits for nothing. The last two only aim at loopback, private and
+//! documentation space unless told otherwise, and always end by themselves.
+
+pub mod exchange;
+pub mod flood;
+mod interrupt;
+pub mod load;
+pub mod ping;
+mod questions;
+pub mod rank;
+pub mod summary;
+
+use crate::proxidor::{self, Key, Rcode, message::QueryError};
+use clap::{Args, Subcommand};
+use ipnet::IpNet;
+use serde::Serialize;
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    net::{SocketAddr, ToSocketAddrs},
+    time::Duration,
+};
+
+/// The clients among the sub-commands of `nigh oracle`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Ask for a ranking and print it, best first
+    Rank(rank::Args),
+    /// Ask again and again with random candidates and print the time of each answer
+    Ping(ping::Args),
+    /// Be many clients that wait for their answers, and print a table of what they saw
+    Load(load::Args),
+    /// Send requests without waiting for answers
+    Flood(flood::Args),
+}
+
+/// Which oracle is asked, and how.
+#[derive(Clone, Debug, Args)]
+pub struct ServerArgs {
+    /// The oracle's address or name
+    #[arg(short, long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub server: String,
+    /// Its UDP port
+    #[arg(short, long, value_name = "PORT", default_value_t = proxidor::PORT)]
+    pub port: u16,
+    /// Ask for this metric, by its number in the server's configuration; 0 is the default one
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 0,
+          value_parser = clap::value_parser!(u8).range(0..12))]
+    pub metric: u8,
+    /// A file with the key to authenticate with, 32 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<std::path::PathBuf>,
+}
+
+/// A client could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The name has no address.
+    #[error("{host}: {why}")]
+    Name {
+        /// As given.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// The key cannot be read.
+    #[error("the key in {}: {why}", .file.display())]
+    Key {
+        /// Where it should be.
+        file: std::path::PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is nothing to ask for.
+    #[error(transparent)]
+    Question(#[from] QueryError),
+    /// A word that was to be ranked is no candidate.
+    #[error(transparent)]
+    Candidate(#[from] crate::rank::NotACandidate),
+    /// A load aimed at somebody.
+    #[error(transparent)]
+    Target(#[from] wire::target::Refused),
+    /// No answer came.
+    #[error(
+        "no reply from {server} after {tries} tries of {timeout:?} each: is an oracle there, and is \
+         this source within its rate?"
+    )]
+    NoReply {
+        /// Who was asked.
+        server: SocketAddr,
+        /// How often.
+        tries: u32,
+        /// For how long each.
+        timeout: Duration,
+    },
+    /// The answer was an error.
+    #[error("{server} answers: {}", .rcode.name())]
+    Refused {
+        /// Who was asked.
+        server: SocketAddr,
+        /// Its code.
+        rcode: Rcode,
+    },
+    /// The socket does not work.
+    #[error("asking {server}: {source}")]
+    Socket {
+        /// Who was asked.
+        server: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread, a runtime or a file was not to be had.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// The oracle that is asked, found and ready.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The key, where requests are authenticated.
+    pub key: Option<Key>,
+    /// The metric that is asked for; none: the server's default.
+    pub metric: Option<u8>,
+}
+
+impl ServerArgs {
+    /// Finds the server's address and reads the key.
+    ///
+    /// # Errors
+    /// The name has no address, or the file no key.
+    pub fn server(&self) -> Result<Server, ClientError> {
+        let unknown = |why| ClientError::Name { host: self.server.clone(), why };
+        let address = (self.server.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| unknown(error.to_string()))?
+            .next()
+            .ok_or_else(|| unknown("the name has no address".into()))?;
+        let key = self.key_file.as_ref().map(|file| {
+            let wrong = |why| ClientError::Key { file: file.clone(), why };
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+            text.trim().parse::<Key>().map_err(|error| wrong(error.to_string()))
+        });
+        let metric = (self.metric > 0).then_some(self.metric);
+        Ok(Server { address, key: key.transpose()?, metric })
+    }
+}
+
+/// Refuses to aim a load at somebody who did not ask for it.
+fn check_target(server: &Server, allow: &[IpNet]) -> Result<(), ClientError> {
+    Ok(wire::target::check(server.address.ip(), allow)?)
+}
+
+/// Does what the command line says and prints the result; says whether there was an answer.
+///
+/// # Errors
+/// See [`ClientError`].
+pub fn run(command: &Command) -> Result<bool, ClientError> {
+    match command {
+        Command::Rank(args) => rank::run(args),
+        Command::Ping(args) => ping::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Flood(args) => flood::run(args),
+    }
+}
+
+/// Prints a result; a reader that has seen enough (`... | head -1`) is no error.
+fn print(json: bool, result: &(impl Serialize + Display)) -> Result<(), ClientError> {
+    let text = match json {
+        true => serde_json::to_string_pretty(result).map_err(io::Error::from)? + "\n",
+        false => result.to_string(),
+    };
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -18,9 +18,9 @@ pub struct Refused(IpAddr, IpNet);
 /// Whether a target may be sent to.
 ///
 /// # Errors
-/// When it is outside test space (see [`wire::space::is_test_space`]) and no prefix covers it.
+/// When it is outside test space (see [`crate::space::is_test_space`]) and no prefix covers it.
 pub fn check(target: IpAddr, allow: &[IpNet]) -> Result<(), Refused> {
-    if wire::space::is_test_space(target) || allow.iter().any(|prefix| prefix.contains(&target)) {
+    if crate::space::is_test_space(target) || allow.iter().any(|prefix| prefix.contains(&target)) {
         return Ok(());
     }
     Err(Refused(target, IpNet::from(target)))

@@ -1,0 +1,161 @@
+//! `nigh oracle flood`: requests without waiting for replies, to see what a server does under them.
+
+use super::{
+    ClientError, ServerArgs, check_target, interrupt::Interrupt, print, questions::Questions,
+};
+use ipnet::IpNet;
+use serde::Serialize;
+use std::{
+    fmt,
+    io::ErrorKind,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    num::NonZeroU64,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Requests between two looks at the clock.
+const BATCH: u64 = 32;
+
+/// Arguments of `nigh oracle flood`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nigh oracle flood --duration 5s
+  nigh oracle flood --server 192.0.2.53 --persec 20000 --candidates 363 --duration 10s")]
+pub struct Args {
+    /// Which oracle is asked.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Requests a second [default: as many as this machine can send]
+    #[arg(long, value_name = "REQUESTS")]
+    pub persec: Option<NonZeroU64>,
+    /// How long
+    #[arg(short, long, value_name = "TIME", default_value = "10s",
+          value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+    /// Random IPv4 addresses in each request
+    #[arg(short, long, value_name = "ADDRESSES", default_value_t = 100,
+          value_parser = clap::value_parser!(u16).range(1..=363))]
+    pub candidates: u16,
+    /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    pub allow: Vec<IpNet>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was sent. Replies are not waited for, but what arrived meanwhile is counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Who was asked.
+    pub server: String,
+    /// Addresses in each request.
+    pub candidates: u16,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests that the system did not take.
+    pub refused: u64,
+    /// Datagrams that came back while sending; the system throws away what is not read in time.
+    pub seen: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} requests of {} candidates sent to {} in {:.2} s: {:.0} a second; at least {} replies came back",
+            self.sent,
+            self.candidates,
+            self.server,
+            self.seconds,
+            self.sent as f64 / self.seconds,
+            self.seen,
+        )?;
+        if self.refused > 0 {
+            writeln!(f, "{} more were not taken by this machine", self.refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends for the time given and prints how much.
+///
+/// # Errors
+/// See [`ClientError`].
+pub fn run(args: &Args) -> Result<bool, ClientError> {
+    let report = flood(args)?;
+    print(args.json, &report)?;
+    Ok(report.sent > 0)
+}
+
+/// Sends for the time given.
+///
+/// # Errors
+/// See [`ClientError`].
+pub fn flood(args: &Args) -> Result<Report, ClientError> {
+    let server = args.server.server()?;
+    check_target(&server, &args.allow)?;
+    let interrupt = Interrupt::listen()?;
+    let mut questions = Questions::random(&server, args.candidates.into(), rand::random())?;
+    let failed = |source| ClientError::Socket { server: server.address, source };
+    let socket = open(server.address).map_err(failed)?;
+    let mut report = Report {
+        server: server.address.to_string(),
+        candidates: args.candidates,
+        seconds: 0.0,
+        sent: 0,
+        refused: 0,
+        seen: 0,
+    };
+    let (begin, mut identification) = (Instant::now(), 0u32);
+    loop {
+        let elapsed = begin.elapsed();
+        if elapsed >= args.duration || interrupt.pressed() {
+            break;
+        }
+        let asked = report.sent + report.refused;
+        let due = args.persec.map_or(BATCH, |rate| {
+            let due = elapsed.as_nanos() * u128::from(rate.get()) / 1_000_000_000 + 1;
+            u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(asked).min(BATCH)
+        });
+        if due == 0 {
+            thread::sleep(Duration::from_micros(50));
+        }
+        for _ in 0..due {
+            identification = identification.wrapping_add(1);
+            match socket.send(questions.next(identification)) {
+                Ok(_) => report.sent += 1,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::ConnectionRefused => report.refused += 1,
+                    ErrorKind::Interrupted => {}
+                    _ if error.raw_os_error() == Some(nix::libc::ENOBUFS) => report.refused += 1,
+                    _ => return Err(failed(error)),
+                },
+            }
+        }
+        // A byte of each is enough to count it.
+        for _ in 0..2 * BATCH {
+            if socket.recv(&mut [0; 1]).is_err() {
+                break;
+            }
+            report.seen += 1;
+        }
+    }
+    report.seconds = begin.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+fn open(server: SocketAddr) -> std::io::Result<UdpSocket> {
+    let any: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}

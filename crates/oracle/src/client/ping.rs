@@ -1,0 +1,168 @@
+//! `nigh oracle ping`: reads like ping, with rankings for echoes.
+
+use super::{
+    ClientError, ServerArgs,
+    exchange::{Answer, Exchange},
+    interrupt::Interrupt,
+    questions::Questions,
+    summary::{Summary, Tally},
+};
+use serde::Serialize;
+use std::{
+    io::{self, Write},
+    num::NonZeroU64,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Arguments of `nigh oracle ping`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+The exit status is 0 if at least one ranking came, else 1.
+
+Examples:
+  nigh oracle ping
+  nigh oracle ping --server 192.0.2.53 --count 5 --candidates 363")]
+pub struct Args {
+    /// Which oracle is asked.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Requests to send [default: until Ctrl-C]
+    #[arg(short = 'n', long, value_name = "REQUESTS")]
+    pub count: Option<NonZeroU64>,
+    /// Random IPv4 addresses in each
+    #[arg(short, long, value_name = "ADDRESSES", default_value_t = 100,
+          value_parser = clap::value_parser!(u16).range(1..=363))]
+    pub candidates: u16,
+    /// Time between two requests
+    #[arg(short, long, value_name = "TIME", default_value = "1s",
+          value_parser = humantime::parse_duration)]
+    pub interval: Duration,
+    /// How long to wait for each reply
+    #[arg(short, long, value_name = "TIME", default_value = "500ms",
+          value_parser = humantime::parse_duration)]
+    pub timeout: Duration,
+    /// Print one JSON object a line: each reply, then the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    sequence: u64,
+    /// `lost` when no reply came.
+    result: &'static str,
+    bytes: Option<usize>,
+    rtt_milliseconds: Option<f64>,
+}
+
+/// Asks until the count is reached or Ctrl-C is pressed, then prints the summary.
+///
+/// # Errors
+/// See [`ClientError`]; a lost request is none.
+pub fn run(args: &Args) -> Result<bool, ClientError> {
+    let server = args.server.server()?;
+    let interrupt = Interrupt::listen()?;
+    let mut questions = Questions::random(&server, args.candidates.into(), rand::random())?;
+    let mut exchange = Exchange::open(&server)?;
+    if !args.json {
+        say(&format!(
+            "PROXIDOR {} ({}): {} candidates, {} bytes of data",
+            args.server.server,
+            server.address,
+            args.candidates,
+            questions.bytes(),
+        ));
+    }
+    let (begin, mut tally, base) = (Instant::now(), Tally::default(), rand::random::<u32>());
+    let count = args.count.map_or(u64::MAX, u64::from);
+    for sequence in 1..=count {
+        let sent = Instant::now();
+        let request = questions.next(base.wrapping_add(sequence as u32));
+        tally.sent += 1;
+        let answer = exchange.ask(request, args.timeout)?;
+        match &answer {
+            None => tally.lost += 1,
+            Some(answer) => {
+                tally.time(answer.round_trip);
+                match answer.reply.header.rcode.has_ranking() {
+                    true => tally.replies += 1,
+                    false => tally.errors += 1,
+                }
+            }
+        }
+        line(args, &server.address.ip().to_string(), sequence, answer.as_ref());
+        if sequence < count {
+            wait(&interrupt, args.interval.saturating_sub(sent.elapsed()));
+        }
+        if interrupt.pressed() {
+            break;
+        }
+    }
+    summarize(args, &tally.summary(), begin.elapsed());
+    Ok(tally.replies > 0)
+}
+
+/// Waits, but not longer than a key is pressed.
+fn wait(interrupt: &Interrupt, time: Duration) {
+    let end = Instant::now() + time;
+    while !interrupt.pressed() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(Duration::from_millis(20)));
+    }
+}
+
+fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
+    let time = answer.map(|answer| answer.round_trip.as_secs_f64() * 1e3);
+    let result = answer.map_or("lost", |answer| answer.reply.header.rcode.name());
+    if args.json {
+        let bytes = answer.map(|answer| answer.bytes);
+        let line = Line { sequence, result, bytes, rtt_milliseconds: time };
+        say(&serde_json::to_string(&line).unwrap_or_default());
+        return;
+    }
+    match answer {
+        None => say(&format!("no reply from {server}: seq={sequence}")),
+        Some(Answer { reply, bytes, .. }) => {
+            let time = time.unwrap_or_default();
+            let ttl = reply.header.ttl;
+            let note = match reply.header.rcode.has_ranking() {
+                true => String::new(),
+                false => format!(" {result}"),
+            };
+            say(&format!(
+                "{bytes} bytes from {server}: seq={sequence} ttl={ttl} time={time:.3} ms{note}"
+            ));
+        }
+    }
+}
+
+fn summarize(args: &Args, summary: &Summary, elapsed: Duration) {
+    if args.json {
+        say(&serde_json::to_string(summary).unwrap_or_default());
+        return;
+    }
+    let Summary { sent, replies, errors, .. } = summary;
+    let errors = if *errors > 0 { format!(", {errors} errors") } else { String::new() };
+    say(&format!("\n--- {} oracle statistics ---", args.server.server));
+    say(&format!(
+        "{sent} requests sent, {replies} rankings received{errors}, {:.0}% loss, time {} ms",
+        summary.loss(),
+        elapsed.as_millis(),
+    ));
+    if let Some(times) = &summary.rtt_milliseconds {
+        say(&format!(
+            "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms",
+            times.min, times.mean, times.max, times.deviation
+        ));
+    }
+}
+
+/// Prints a line; that nobody reads on is no error.
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
