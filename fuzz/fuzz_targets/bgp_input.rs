@@ -45,6 +45,7 @@ fuzz_target!(|data: &[u8]| {
         next_hop4: None,
         next_hop6: Some("2001:db8::1".parse().expect("an address")),
         hold_time: 9,
+        purpose: if first & 8 == 0 { Purpose::Announce } else { Purpose::LearnLinkState },
     };
     let mut now = Instant::now();
     let mut fsm = Fsm::new(config, 1);

@@ -65,6 +65,18 @@ pub struct Config {
     pub next_hop6: Option<Ipv6Addr>,
     /// The hold time that we propose, in seconds, at least 3.
     pub hold_time: u16,
+    /// What the session is for.
+    pub purpose: Purpose,
+}
+
+/// What a session is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To announce prefixes. Nothing is learned.
+    #[default]
+    Announce,
+    /// To learn a link-state database (RFC 9552). Nothing is announced.
+    LearnLinkState,
 }
 
 /// What happens to a session.
@@ -129,6 +141,8 @@ pub struct Fsm {
     /// An UPDATE is on its way.
     updating: bool,
     updated: Option<Instant>,
+    /// Bodies of UPDATEs that wait to be taken by [`Fsm::learned`].
+    learned: Vec<Vec<u8>>,
 }
 
 impl Fsm {
@@ -157,6 +171,7 @@ impl Fsm {
             local: None,
             updating: false,
             updated: None,
+            learned: Vec::new(),
         }
     }
 
@@ -191,6 +206,12 @@ impl Fsm {
         Some(format!(
             "{lacking} prefixes are not announced; let the neighbour take {lacking} unicast, and give a next hop for it"
         ))
+    }
+
+    /// The bodies of the UPDATEs received since the last call, on a session that learns. Taken after each
+    /// event, they are never more than that event brought.
+    pub fn learned(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.learned)
     }
 
     /// When the last UPDATE was written.
@@ -317,13 +338,22 @@ impl Fsm {
             hold_time: self.config.hold_time,
             identifier,
             families: Families { ipv4: hop4.is_some(), ipv6: hop6.is_some() },
+            link_state: self.learns(),
         }
         .encode(&mut self.queue);
         self.counters.messages_out += 1;
     }
 
-    /// The next hops of both families: as configured, else our own address (RFC 4271 section 5.1.3).
+    fn learns(&self) -> bool {
+        self.config.purpose == Purpose::LearnLinkState
+    }
+
+    /// The next hops of both families: as configured, else our own address (RFC 4271 section 5.1.3);
+    /// none where nothing is announced.
     fn next_hops(&self) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
+        if self.learns() {
+            return (None, None);
+        }
         let (own4, own6) = match self.local {
             Some(IpAddr::V4(address)) => (Some(address), None),
             Some(IpAddr::V6(address)) => (None, Some(address)),
@@ -388,13 +418,17 @@ impl Fsm {
                 });
             }
             (State::Established, Kind::Keepalive) => self.restart_hold(now),
-            (State::Established, Kind::Update) => {
-                self.counters.updates_discarded += 1;
-                match update::check(body) {
-                    Ok(()) => self.restart_hold(now),
-                    Err(error) => self.reject(error, now),
+            (State::Established, Kind::Update) => match update::check(body) {
+                Ok(()) if self.learns() => {
+                    self.learned.push(body.to_vec());
+                    self.restart_hold(now);
                 }
-            }
+                Ok(()) => {
+                    self.counters.updates_discarded += 1;
+                    self.restart_hold(now);
+                }
+                Err(error) => self.reject(error, now),
+            },
             (State::Established, Kind::RouteRefresh) => {
                 // AFI of two bytes, one reserved, SAFI (RFC 2918 section 3).
                 if let [high, low, _, safi] = *body
@@ -430,6 +464,12 @@ impl Fsm {
         if internal && Some(theirs.identifier) == ours {
             let data = theirs.identifier.octets();
             return Err(Notification::open(notification::BAD_IDENTIFIER, &data));
+        }
+        if self.learns() && !theirs.link_state {
+            return Err(Notification::open(
+                notification::UNSUPPORTED_CAPABILITY,
+                &open::LINK_STATE,
+            ));
         }
         self.hold = Duration::from_secs(self.config.hold_time.min(theirs.hold_time).into());
         let (hop4, hop6) = self.next_hops();

@@ -5,7 +5,7 @@ mod stream;
 
 use bgp::{
     State,
-    fsm::{Config, Effect, Event, Fsm},
+    fsm::{Config, Effect, Event, Fsm, Purpose},
     message::{HEADER, Kind, notification::Notification, split},
     route::{Attributes, Routes},
     value::{Asn, Community},
@@ -37,6 +37,7 @@ fn config() -> Config {
         next_hop4: None,
         next_hop6: Some("2001:db8:1::30".parse().unwrap()),
         hold_time: 9,
+        purpose: Purpose::Announce,
     }
 }
 
@@ -563,4 +564,30 @@ proptest! {
             prop_assert!(rig.sent().len() < 20);
         }
     }
+}
+
+/// RFC 9552 section 5.1: a session that learns asks for BGP-LS alone and gives what it hears to its caller.
+#[test]
+fn a_session_that_learns_gives_away_what_it_hears() {
+    let learns = || Config { purpose: Purpose::LearnLinkState, ..config() };
+    let mut open = OPEN.to_vec();
+    open.extend([1, 4, 0x40, 0x04, 0, 71]);
+    (open[10], open[12]) = (26, 24);
+    let mut rig = Rig::new(learns());
+    rig.event(Event::Connected(LOCAL));
+    let sent = rig.sent();
+    let capabilities: Vec<_> = sent[0].1.windows(6).filter(|bytes| bytes[..2] == [1, 4]).collect();
+    assert_eq!(capabilities, [[1, 4, 0x40, 0x04, 0, 71]]);
+    rig.receive(&open);
+    rig.receive(KEEPALIVE);
+    assert_eq!(rig.fsm.state(), State::Established);
+    rig.receive(&[2, 0, 0, 0, 0]);
+    rig.receive(&[2, 0, 0, 0, 2, 9]);
+    assert_eq!(rig.fsm.learned(), [vec![0, 0, 0, 0]], "the second one's lengths do not fit");
+    assert_eq!((rig.fsm.state(), rig.fsm.learned().len()), (State::Idle, 0));
+    // A speaker that has no link-state database is told so.
+    let mut rig = Rig::new(learns());
+    rig.event(Event::Connected(LOCAL));
+    rig.receive(OPEN);
+    assert!(rig.fsm.problem().unwrap().contains("Unsupported Capability (2/7)"));
 }

@@ -3,8 +3,10 @@
 mod stream;
 
 use bgp::{
+    link_state::Graph,
     message::{
         Families, Family, HEADER, Kind, MAX, keepalive,
+        learned::{Format, Learned},
         notification::{self, Notification},
         open::{Ours, Theirs},
         split,
@@ -71,7 +73,8 @@ fn assert_is(name: &str, write: impl FnOnce(&mut Vec<u8>)) {
 #[test]
 fn each_message_has_the_bytes_of_the_rfcs() {
     let both = Families { ipv4: true, ipv6: true };
-    let ours = Ours { asn: Asn(12), hold_time: 9, identifier: ROUTER, families: both };
+    let ours =
+        Ours { asn: Asn(12), hold_time: 9, identifier: ROUTER, families: both, link_state: false };
     assert_is("open", |out| ours.encode(out));
     let only4 = Families { ipv4: true, ipv6: false };
     assert_is("open-large-as", |out| Ours { asn: LARGE, families: only4, ..ours }.encode(out));
@@ -117,6 +120,7 @@ fn our_own_open_is_understood() {
         hold_time: 9,
         identifier: ROUTER,
         families: both,
+        link_state: false,
     };
     assert_eq!(theirs, expected);
     let theirs = Theirs::decode(&vector("open-large-as")[HEADER..]).unwrap();
@@ -267,19 +271,34 @@ proptest! {
         let _ = Theirs::decode(&bytes);
         let _ = update::check(&bytes);
         let _ = Notification::decode(&bytes).to_string();
+        for four_octets in [false, true] {
+            let add_path = Families { ipv4: four_octets, ipv6: four_octets };
+            let _ = Learned::default().read(&bytes, Format { four_octets, add_path });
+        }
+        let mut graph = Graph::new(10);
+        let _ = graph.update(&bytes);
+        graph.take_changes();
     }
 
     /// An OPEN of ours reads back as it was meant, for all numbers.
     #[test]
-    fn an_open_reads_back(asn in 1u32.., hold_time in 3u16.., id in 1u32.., ipv6 in any::<bool>()) {
+    fn an_open_reads_back(
+        asn in 1u32..,
+        hold_time in 3u16..,
+        id in 1u32..,
+        ipv6 in any::<bool>(),
+        link_state in any::<bool>(),
+    ) {
         let families = Families { ipv4: true, ipv6 };
         let identifier = Ipv4Addr::from(id);
-        let ours = Ours { asn: Asn(asn), hold_time, identifier, families };
+        let ours = Ours { asn: Asn(asn), hold_time, identifier, families, link_state };
         let mut out = Vec::new();
         ours.encode(&mut out);
         let (kind, body) = split(&out).unwrap().unwrap();
         prop_assert_eq!(kind, Kind::Open);
-        let theirs = Theirs { asn: Asn(asn), four_octets: true, hold_time, identifier, families };
+        let asn = Asn(asn);
+        let theirs =
+            Theirs { asn, four_octets: true, hold_time, identifier, families, link_state };
         prop_assert_eq!(Theirs::decode(body), Ok(theirs));
     }
 }

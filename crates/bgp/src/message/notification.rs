@@ -26,6 +26,8 @@ pub const BAD_IDENTIFIER: u8 = 3;
 pub const BAD_PARAMETER: u8 = 4;
 /// OPEN Message Error: Unacceptable Hold Time.
 pub const BAD_HOLD_TIME: u8 = 6;
+/// OPEN Message Error: Unsupported Capability; the data is what is missing (RFC 5492 section 5).
+pub const UNSUPPORTED_CAPABILITY: u8 = 7;
 
 /// UPDATE Message Error: Malformed Attribute List.
 pub const MALFORMED_ATTRIBUTES: u8 = 1;

@@ -29,7 +29,12 @@ pub struct Ours {
     pub identifier: Ipv4Addr,
     /// The families that we can announce.
     pub families: Families,
+    /// We want to learn a link-state database.
+    pub link_state: bool,
 }
+
+/// The capability for BGP-LS: multiprotocol, AFI 16388, SAFI 71 (RFC 9552 section 5.1).
+pub const LINK_STATE: [u8; 6] = [1, 4, 0x40, 0x04, 0, 71];
 
 impl Ours {
     /// Appends the message.
@@ -43,6 +48,11 @@ impl Ours {
                     MultiProtocolExtensionsCapability::new(kind),
                 ));
             }
+        }
+        if self.link_state {
+            capabilities.push(BgpCapability::MultiProtocolExtensions(
+                MultiProtocolExtensionsCapability::new(AddressType::BgpLs),
+            ));
         }
         capabilities.push(BgpCapability::RouteRefresh);
         capabilities.push(BgpCapability::FourOctetAs(FourOctetAsCapability::new(self.asn.0)));
@@ -69,6 +79,8 @@ pub struct Theirs {
     pub identifier: Ipv4Addr,
     /// The families it takes: IPv4 alone if it named none (RFC 4760 section 8).
     pub families: Families,
+    /// Whether it tells a link-state database.
+    pub link_state: bool,
 }
 
 impl Theirs {
@@ -115,6 +127,7 @@ impl Theirs {
             hold_time,
             identifier,
             families: found.families.unwrap_or(Families { ipv4: true, ipv6: false }),
+            link_state: found.link_state,
         })
     }
 }
@@ -124,6 +137,7 @@ impl Theirs {
 struct Capabilities {
     four_octets: Option<Asn>,
     families: Option<Families>,
+    link_state: bool,
 }
 
 impl Capabilities {
@@ -133,6 +147,7 @@ impl Capabilities {
         match code {
             1 => {
                 let [afi_high, afi_low, _reserved, safi] = *value.first_chunk::<4>()?;
+                self.link_state |= LINK_STATE.ends_with(&[afi_high, afi_low, 0, safi]);
                 let families = self.families.get_or_insert_default();
                 if let Some(family) =
                     Family::from_codes(u16::from_be_bytes([afi_high, afi_low]), safi)
