@@ -21,16 +21,18 @@
 //! ```
 //!
 //! [`header`] is the first twelve bytes, [`tlv`] the lists, [`message`] a whole request or reply,
-//! [`auth`] the tag. No function here panics on any bytes.
+//! [`auth`] the tag, [`server`] what is answered. No function here panics on any bytes.
 
 pub mod auth;
 pub mod header;
 pub mod message;
+pub mod server;
 pub mod tlv;
 
 pub use auth::Key;
 pub use header::{Header, Rcode};
 pub use message::{Query, Reply, Request};
+pub use server::{Authentication, Outcome, Reason, Server, Settings};
 pub use tlv::Kind;
 
 /// The UDP port where nothing else is configured.
