@@ -12,7 +12,7 @@
 mod adjust;
 mod build;
 
-pub use adjust::{Adjustment, AdjustmentError, Adjustments, Subject};
+pub use adjust::{Adjustment, AdjustmentError, Adjustments, Class, Subject};
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -134,6 +134,11 @@ impl<'t> Row<'t> {
     /// The place of a group's cost among all costs of the row; [`UNKNOWN`] if nothing is known of it.
     pub fn place(&self, group: GroupId) -> u16 {
         self.data.places.get(group.index()).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// In which part of the order a group is; none if nothing is known of it.
+    pub fn class(&self, group: GroupId) -> Option<Class> {
+        self.data.class(self.place(group))
     }
 
     /// The places of all groups, in order of [`GroupId`].

@@ -5,13 +5,26 @@
 //! socket and reads no clock.
 
 pub mod address;
+mod calendar;
+mod classes;
+pub mod config;
 pub mod constraint;
+mod cost_reply;
+mod cost_request;
 pub mod cost_type;
+mod costs;
+mod directory;
 pub mod error;
+mod input;
+mod maps;
 pub mod media;
 pub mod name;
+pub mod network_map;
 pub mod resource;
 
+pub use config::AltoConfig;
 pub use cost_type::{CostMode, CostType};
 pub use error::{Code, Failure, Problem};
-pub use resource::{Method, Request, Resource, Response};
+pub use maps::{DIRECTORY_PATH, MapSettings, Maps};
+pub use network_map::NetworkMap;
+pub use resource::{Asker, Method, Request, Resource, Response};

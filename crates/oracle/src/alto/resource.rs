@@ -1,6 +1,6 @@
 //! Requests, responses and the information resources that the directory lists (RFC 7285, 9.1).
 
-use super::media;
+use super::{cost_type::CostType, media};
 use serde_json::{Map, Value};
 use std::{net::IpAddr, sync::Arc, time::SystemTime};
 
@@ -28,9 +28,16 @@ pub struct Request<'a> {
     pub content_type: Option<&'a str>,
     /// The whole body.
     pub body: &'a [u8],
-    /// Who asks: what an empty list of endpoints stands for (11.5.1.3).
+    /// Who asks, and when.
+    pub asker: Asker,
+}
+
+/// Who asks, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// What an empty list of endpoints stands for (11.5.1.3).
     pub client: IpAddr,
-    /// When: which interval of a calendar is the current one (RFC 8896).
+    /// Which interval of a calendar is the current one (RFC 8896).
     pub now: SystemTime,
 }
 
@@ -59,6 +66,30 @@ impl Response {
     }
 }
 
+/// What a resource is, for the core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A network map: which of the configured ones.
+    NetworkMap(usize),
+    /// The same, filtered.
+    FilteredNetworkMap(usize),
+    /// A full cost map of a network map.
+    CostMap {
+        /// Which network map.
+        map: usize,
+        /// The only cost type.
+        kind: CostType,
+    },
+    /// A filtered cost map of a network map.
+    FilteredCostMap(usize),
+    /// Endpoint properties.
+    EndpointProperty,
+    /// Endpoint costs.
+    EndpointCost,
+    /// Something that the core only lists.
+    Other,
+}
+
 /// One entry of the directory (9.2.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
@@ -74,9 +105,22 @@ pub struct Resource {
     pub capabilities: Value,
     /// Identities of the resources that it directly depends on.
     pub uses: Vec<String>,
+    pub(super) kind: Kind,
 }
 
 impl Resource {
+    /// A resource that the core lists in the directory and somebody else answers for.
+    pub fn other(
+        id: String,
+        path: String,
+        media_type: &'static str,
+        accepts: Option<&'static str>,
+        capabilities: Value,
+        uses: Vec<String>,
+    ) -> Self {
+        Self { id, path, media_type, accepts, capabilities, uses, kind: Kind::Other }
+    }
+
     /// The entry as it stands in the directory; `base` goes before the path in its URI.
     pub fn entry(&self, base: &str) -> Value {
         let mut entry = Map::new();

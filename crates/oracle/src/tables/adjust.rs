@@ -51,10 +51,13 @@ pub struct Adjustments {
 
 /// In which part of the order a candidate is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
+pub enum Class {
+    /// Before all others.
     Preferred,
+    /// By its cost alone.
     #[default]
     Ordinary,
+    /// After all others, but before those of which nothing is known.
     Avoided,
 }
 

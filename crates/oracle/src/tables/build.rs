@@ -48,6 +48,13 @@ impl RowData {
         size_of::<Self>() + size_of_val(&*self.places) + size_of_val(&*self.costs)
     }
 
+    /// The class of a place that the row has.
+    pub(super) fn class(&self, place: u16) -> Option<Class> {
+        let classes = [Class::Preferred, Class::Ordinary, Class::Avoided];
+        let mut ends = classes.into_iter().zip(self.ends);
+        ends.find(|(_, end)| usize::from(place) < *end).map(|(class, _)| class)
+    }
+
     /// The place of a cost that the row has.
     fn find(&self, key: Key) -> Option<u16> {
         let class = key.class as usize;

@@ -1,0 +1,333 @@
+//! The section `[oracle.alto]` of the configuration.
+
+use super::name;
+use serde::Deserialize;
+use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
+
+/// Most classes of numerical costs: more would give the numbers themselves away.
+const MAX_CLASSES: u16 = 1024;
+/// Longest identity of a network map: the identities of its cost maps are made from it.
+const MAX_MAP_ID: usize = 24;
+/// Most intervals of a calendar.
+const MAX_INTERVALS: usize = 1000;
+
+/// What is wrong with a value that parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Dotted key in this section.
+    pub key: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+/// The section `[oracle.alto]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AltoConfig {
+    /// Where HTTPS is listened on.
+    pub listen: Vec<SocketAddr>,
+    /// PEM file with the certificate and its chain; none: a self-made one.
+    pub certificate: Option<PathBuf>,
+    /// PEM file with the certificate's key.
+    pub key: Option<PathBuf>,
+    /// Host, with a port if it is not 443, in the URIs of the directory; none: URIs are paths,
+    /// relative to the directory's.
+    pub host: Option<String>,
+    /// Into how many classes a metric's numerical costs are rounded at most.
+    pub classes: u16,
+    /// Most PIDs of a network map that is given out.
+    pub max_pids: usize,
+    /// Most costs in one reply.
+    pub max_costs: usize,
+    /// Key of the names of PIDs, 32 hexadecimal digits. With the same key PIDs keep their names
+    /// over restarts and on several nodes; none: a new one at every start.
+    pub name_key: Option<String>,
+    /// The network maps; the first is the default one. None: one by group, one by router.
+    #[serde(rename = "map")]
+    pub maps: Vec<MapConfig>,
+    /// How costs are expected to change over the day or week.
+    #[serde(rename = "calendar")]
+    pub calendars: Vec<CalendarConfig>,
+    /// Cost types, such as `num-routingcost`, that constraints may test; none: all.
+    pub testable: Option<Vec<String>>,
+}
+
+impl Default for AltoConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![
+                SocketAddr::from(([0, 0, 0, 0], 6671)),
+                SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 6671)),
+            ],
+            certificate: None,
+            key: None,
+            host: None,
+            classes: 16,
+            max_pids: 20_000,
+            max_costs: 1_000_000,
+            name_key: None,
+            maps: Vec::new(),
+            calendars: Vec::new(),
+            testable: None,
+        }
+    }
+}
+
+/// One network map: `[[oracle.alto.map]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapConfig {
+    /// Its resource identity.
+    pub id: String,
+    /// What makes a PID of it.
+    pub by: Grain,
+    /// With `by = "site"`: the sites, each a list of routers' identities. A router that no site
+    /// names is a site of its own.
+    #[serde(default)]
+    pub sites: Vec<Vec<topo::RouterId>>,
+}
+
+/// What makes a PID of a network map, from fine to coarse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grain {
+    /// A group of prefixes that nothing tells apart.
+    Group,
+    /// All prefixes behind one router: their own, or the exit with the shortest way.
+    Router,
+    /// All prefixes behind the routers of one site.
+    Site,
+    /// All prefixes of one AS, as far as the oracle tells ASes apart.
+    As,
+}
+
+/// One calendar (RFC 8896): `[[oracle.alto.calendar]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalendarConfig {
+    /// Name of a configured metric; `routingcost` is the default one.
+    pub metric: String,
+    /// Length of an interval.
+    #[serde(with = "humantime_serde")]
+    pub interval: Duration,
+    /// One factor an interval. They repeat without end; the first of a round begins when a whole
+    /// number of rounds has passed since the beginning of 1970, UTC.
+    pub factors: Vec<f64>,
+}
+
+impl AltoConfig {
+    /// The network maps, the default ones if none is configured.
+    pub fn maps(&self) -> Vec<MapConfig> {
+        let map = |id: &str, by| MapConfig { id: id.to_owned(), by, sites: Vec::new() };
+        if self.maps.is_empty() {
+            vec![map("groups", Grain::Group), map("routers", Grain::Router)]
+        } else {
+            self.maps.clone()
+        }
+    }
+
+    /// Everything that is wrong with the values; keys are relative to this section.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut add = |key: String, message: String| problems.push(Problem { key, message });
+        if self.listen.is_empty() {
+            add("listen".into(), "names no address; leave it out for the usual ones".into());
+        }
+        match (&self.certificate, &self.key) {
+            (Some(_), None) => add("certificate".into(), "needs its key in `key`".into()),
+            (None, Some(_)) => add("key".into(), "needs its certificate in `certificate`".into()),
+            _ => {}
+        }
+        if let Some(host) = &self.host
+            && !is_host(host)
+        {
+            add("host".into(), format!("{host:?} is no host such as alto.example.net:6671"));
+        }
+        if !(1..=MAX_CLASSES).contains(&self.classes) {
+            add("classes".into(), format!("must be from 1 to {MAX_CLASSES}"));
+        }
+        for (key, value) in [("max_pids", self.max_pids), ("max_costs", self.max_costs)] {
+            if value == 0 {
+                add(key.into(), "must be at least 1".into());
+            }
+        }
+        if self.name_key.as_deref().is_some_and(|key| parse_key(key).is_none()) {
+            add("name_key".into(), "must be 32 hexadecimal digits".into());
+        }
+        let mut ids = HashSet::new();
+        for (i, map) in self.maps.iter().enumerate() {
+            for (key, message) in map_problems(map) {
+                add(format!("map[{i}].{key}"), message);
+            }
+            // The identities of the other resources end in these, so no two maps may share one.
+            if !ids.insert(&map.id) {
+                add(format!("map[{i}].id"), format!("{:?} is already a map's id", map.id));
+            }
+        }
+        let mut metrics = HashSet::new();
+        for (i, calendar) in self.calendars.iter().enumerate() {
+            for (key, message) in calendar_problems(calendar) {
+                add(format!("calendar[{i}].{key}"), message);
+            }
+            if !metrics.insert(&calendar.metric) {
+                let message = format!("{:?} already has a calendar", calendar.metric);
+                add(format!("calendar[{i}].metric"), message);
+            }
+        }
+        problems
+    }
+
+    /// What goes before the paths of URIs in the directory: nothing, or scheme and host.
+    pub fn base(&self) -> String {
+        self.host.as_ref().map_or_else(String::new, |host| format!("https://{host}"))
+    }
+
+    /// The configured key of PID names.
+    pub fn name_key(&self) -> Option<[u8; 16]> {
+        self.name_key.as_deref().and_then(parse_key)
+    }
+}
+
+/// 16 bytes from 32 hexadecimal digits.
+fn parse_key(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}
+
+/// Whether this can stand between `https://` and a path.
+fn is_host(host: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    !host.is_empty() && host.bytes().all(allowed)
+}
+
+fn map_problems(map: &MapConfig) -> Vec<(&'static str, String)> {
+    let mut problems = Vec::new();
+    // No hyphen: resources made from a map are called `map-...`, so none can meet another's name.
+    if !name::is_resource(&map.id) || map.id.len() > MAX_MAP_ID || map.id.contains('-') {
+        let message =
+            format!("{:?} must be 1 to {MAX_MAP_ID} letters, digits or the signs _ : @", map.id);
+        problems.push(("id", message));
+    }
+    match map.by {
+        Grain::Site if map.sites.is_empty() => {
+            problems.push(("sites", "is needed with by = \"site\"".to_owned()));
+        }
+        Grain::Group | Grain::Router | Grain::As if !map.sites.is_empty() => {
+            problems.push(("sites", "is only of use with by = \"site\"".to_owned()));
+        }
+        _ => {}
+    }
+    let mut routers = HashSet::new();
+    if let Some(twice) = map.sites.iter().flatten().find(|router| !routers.insert(**router)) {
+        problems.push(("sites", format!("router {twice} is in two sites, or in one twice")));
+    }
+    problems
+}
+
+fn calendar_problems(calendar: &CalendarConfig) -> Vec<(&'static str, String)> {
+    let mut problems = Vec::new();
+    if calendar.interval < Duration::from_secs(1) || calendar.interval.subsec_nanos() != 0 {
+        problems.push(("interval", "must be a whole number of seconds, at least 1s".to_owned()));
+    }
+    if calendar.interval > Duration::from_secs(366 * 86_400) {
+        problems.push(("interval", "must be at most a year".to_owned()));
+    }
+    if !(1..=MAX_INTERVALS).contains(&calendar.factors.len()) {
+        problems.push(("factors", format!("must be 1 to {MAX_INTERVALS} numbers")));
+    }
+    if calendar.factors.iter().any(|factor| !factor.is_finite() || *factor <= 0.0) {
+        problems.push(("factors", "must be numbers above 0".to_owned()));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(text: &str) -> Vec<String> {
+        let config: AltoConfig = toml::from_str(text).expect("it parses");
+        config.problems().into_iter().map(|problem| problem.key).collect()
+    }
+
+    #[test]
+    fn an_empty_section_is_good_and_has_two_maps() {
+        let config: AltoConfig = toml::from_str("").expect("it parses");
+        assert_eq!(config, AltoConfig::default());
+        assert_eq!(config.problems(), []);
+        let maps: Vec<_> = config.maps().into_iter().map(|map| (map.id, map.by)).collect();
+        assert_eq!(maps, [("groups".into(), Grain::Group), ("routers".into(), Grain::Router)]);
+    }
+
+    #[test]
+    fn everything_can_be_written() {
+        let text = r#"
+            listen = ["127.0.0.1:6671"]
+            certificate = "/c.pem"
+            key = "/k.pem"
+            host = "alto.example.net:6671"
+            classes = 8
+            max_pids = 10
+            max_costs = 100
+            name_key = "000102030405060708090a0b0c0d0e0f"
+            testable = ["num-routingcost"]
+            [[map]]
+            id = "fine"
+            by = "group"
+            [[map]]
+            id = "sites"
+            by = "site"
+            sites = [["10.0.0.1", "10.0.0.2"], ["10.0.0.3"]]
+            [[calendar]]
+            metric = "routingcost"
+            interval = "6h"
+            factors = [1.0, 1.5, 2.0, 1.25]
+        "#;
+        assert_eq!(keys(text), Vec::<String>::new());
+        let config: AltoConfig = toml::from_str(text).expect("it parses");
+        assert_eq!(config.name_key().map(|key| key[15]), Some(15));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_key() {
+        for (text, expected) in [
+            ("listen = []", "listen"),
+            ("certificate = \"x\"", "certificate"),
+            ("key = \"x\"", "key"),
+            ("host = \"a b\"", "host"),
+            ("classes = 0", "classes"),
+            ("max_pids = 0", "max_pids"),
+            ("max_costs = 0", "max_costs"),
+            ("name_key = \"00\"", "name_key"),
+            ("[[map]]\nid = \"a-b\"\nby = \"as\"", "map[0].id"),
+            ("[[map]]\nid = \"a\"\nby = \"site\"", "map[0].sites"),
+            ("[[map]]\nid = \"a\"\nby = \"as\"\nsites = [[]]", "map[0].sites"),
+            ("[[map]]\nid = \"a\"\nby = \"as\"\n[[map]]\nid = \"a\"\nby = \"group\"", "map[1].id"),
+            (
+                "[[map]]\nid = \"a\"\nby = \"site\"\nsites = [[\"10.0.0.1\"], [\"10.0.0.1\"]]",
+                "map[0].sites",
+            ),
+            (
+                "[[calendar]]\nmetric = \"a\"\ninterval = \"1ms\"\nfactors = [1.0]",
+                "calendar[0].interval",
+            ),
+            (
+                "[[calendar]]\nmetric = \"a\"\ninterval = \"800d\"\nfactors = [1.0]",
+                "calendar[0].interval",
+            ),
+            (
+                "[[calendar]]\nmetric = \"a\"\ninterval = \"1h\"\nfactors = []",
+                "calendar[0].factors",
+            ),
+            (
+                "[[calendar]]\nmetric = \"a\"\ninterval = \"1h\"\nfactors = [0.0]",
+                "calendar[0].factors",
+            ),
+        ] {
+            assert_eq!(keys(text), [expected], "{text}");
+        }
+        assert!(toml::from_str::<AltoConfig>("colour = 1").is_err());
+    }
+}

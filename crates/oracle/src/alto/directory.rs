@@ -1,0 +1,76 @@
+//! The information resource directory (RFC 7285, 9.2).
+
+use super::{
+    config::AltoConfig,
+    cost_request::Offer,
+    media,
+    resource::{Kind, Resource},
+};
+use serde_json::{Map, Value, json};
+
+/// The resources of a configuration: of each network map the map, its filtered form, a full cost map
+/// for each cost type and a filtered one; and the two endpoint services.
+pub(super) fn resources(config: &AltoConfig, offer: &Offer) -> Vec<Resource> {
+    let mut resources = Vec::new();
+    let mut add = |id: String, path: String, kind: Kind, capabilities: Value, uses: &[&str]| {
+        let (media_type, accepts) = match kind {
+            Kind::NetworkMap(_) => (media::NETWORK_MAP, None),
+            Kind::FilteredNetworkMap(_) => (media::NETWORK_MAP, Some(media::NETWORK_MAP_FILTER)),
+            Kind::CostMap { .. } => (media::COST_MAP, None),
+            Kind::FilteredCostMap(_) => (media::COST_MAP, Some(media::COST_MAP_FILTER)),
+            Kind::EndpointProperty => {
+                (media::ENDPOINT_PROPERTY, Some(media::ENDPOINT_PROPERTY_PARAMETERS))
+            }
+            Kind::EndpointCost | Kind::Other => {
+                (media::ENDPOINT_COST, Some(media::ENDPOINT_COST_PARAMETERS))
+            }
+        };
+        let uses = uses.iter().map(|id| (*id).to_owned()).collect();
+        resources.push(Resource { id, path, media_type, accepts, capabilities, uses, kind });
+    };
+    let maps = config.maps();
+    for (place, map) in maps.iter().enumerate() {
+        let id = map.id.as_str();
+        let none = Value::Null;
+        add(id.to_owned(), format!("/networkmap/{id}"), Kind::NetworkMap(place), none.clone(), &[]);
+        let (name, path) = (format!("{id}-filtered"), format!("/networkmap/{id}/filtered"));
+        add(name, path, Kind::FilteredNetworkMap(place), none, &[id]);
+        for kind in &offer.types {
+            let (name, path) =
+                (format!("{id}-{}", kind.name), format!("/costmap/{id}/{}", kind.name));
+            let capabilities = json!({ "cost-type-names": [kind.name] });
+            add(name, path, Kind::CostMap { map: place, kind: kind.clone() }, capabilities, &[id]);
+        }
+        let (name, path) = (format!("{id}-costs-filtered"), format!("/costmap/{id}/filtered"));
+        add(name, path, Kind::FilteredCostMap(place), offer.capabilities(), &[id]);
+    }
+    let properties: Vec<String> = maps.iter().map(|map| format!("{}.pid", map.id)).collect();
+    let capabilities = json!({ "prop-types": properties });
+    let path = "/endpointprop/lookup".to_owned();
+    add("endpoint-property".into(), path, Kind::EndpointProperty, capabilities, &[]);
+    let path = "/endpointcost/lookup".to_owned();
+    add("endpoint-cost".into(), path, Kind::EndpointCost, offer.capabilities(), &[]);
+    resources
+}
+
+/// The directory as JSON.
+pub(super) fn write<'a>(
+    base: &str,
+    offer: &Offer,
+    resources: impl Iterator<Item = &'a Resource> + Clone,
+) -> Vec<u8> {
+    let types: Map<String, Value> =
+        offer.types.iter().map(|kind| (kind.name.clone(), kind.to_json())).collect();
+    let default = resources.clone().find(|resource| matches!(resource.kind, Kind::NetworkMap(_)));
+    let entries: Map<String, Value> =
+        resources.map(|resource| (resource.id.clone(), resource.entry(base))).collect();
+    json!({
+        "meta": {
+            "cost-types": types,
+            "default-alto-network-map": default.map(|resource| &resource.id),
+        },
+        "resources": entries,
+    })
+    .to_string()
+    .into_bytes()
+}
