@@ -1,0 +1,18 @@
+//! What RFC 7285 demands of a server, a test a rule: the section stands in the name of the test
+//! (`s11_3_1_6_...`). RFC 8189 and RFC 8896 follow in files of their own.
+//!
+//! The network is that of the interoperability cases; support.rs draws it. All requests go through
+//! `Maps::respond`, as they would from a socket.
+
+mod calendar;
+mod costs;
+mod directory;
+mod endpoint_cost;
+mod filtered_cost_map;
+mod general;
+mod multi_cost;
+mod network_map;
+mod order;
+mod properties;
+mod support;
+mod types;
