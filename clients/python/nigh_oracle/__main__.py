@@ -15,7 +15,7 @@ def main() -> int:
     parser.add_argument("server", help="the oracle's address or name")
     parser.add_argument("candidates", nargs="+", metavar="candidate", help="an address or a prefix")
     parser.add_argument("--port", type=int, default=PORT, help=f"UDP port (default {PORT})")
-    parser.add_argument("--metric", type=int, default=0, help="number of a named metric")
+    parser.add_argument("--metric", type=int, help="number of one of the server's metrics")
     parser.add_argument("--source", help="rank from this address or prefix instead")
     parser.add_argument("--timeout", type=float, default=0.5, help="seconds for each of three tries")
     given = parser.parse_args()

@@ -123,33 +123,36 @@ def encode_request(
     candidates: Sequence[Candidate],
     identification: int,
     *,
-    metric: int = 0,
+    metric: Optional[int] = None,
     key: Optional[bytes] = None,
-    source: Optional[Source] = None,
+    source4: Optional[Source] = None,
+    source6: Optional[Source] = None,
 ) -> bytes:
     """The datagram that asks for a ranking.
 
-    ``metric`` n > 0 asks for the n-th named metric, 0 for the server's default. With a ``key`` of 16
-    bytes the request is authenticated. ``source`` asks to rank from there instead of from the
-    sender's address, which the server must allow.
+    ``metric`` n asks for the server's n-th metric; without it the server takes its default. With a
+    ``key`` of 16 bytes the request is authenticated. A source of either family asks to rank from
+    there instead of from the sender's address, which the server must allow.
     """
     if not candidates:
         raise ValueError("nothing to rank: give at least one candidate")
-    if not 0 <= metric <= 11:
+    if metric is not None and not 0 <= metric <= 11:
         raise ValueError(f"metrics are numbered 0 to 11, not {metric}")
     for kind, most in _MOST.items():
         count = sum(_type(each) == kind for each in candidates)
         if count > most:
             raise ValueError(f"at most {most} candidates of this kind fit a datagram, not {count}")
     flags, extension = 0, b""
-    if source is not None:
-        net = ipaddress.ip_network(source, strict=False)
-        flags |= _SOURCE4 if net.version == 4 else _SOURCE6
-        extension = _value(net)
+    if source4 is not None:
+        flags |= _SOURCE4
+        extension += _value(ipaddress.IPv4Network(source4, strict=False))
+    if source6 is not None:
+        flags |= _SOURCE6
+        extension += _value(ipaddress.IPv6Network(source6, strict=False))
     if key is not None:
         flags |= _AUTHENTICATED
         extension = bytes(_BLOCK) + extension
-    servcode = 1 << metric if metric else 0
+    servcode = 0 if metric is None else 1 << metric
     head = _HEADER.pack(servcode, flags, identification, 0, 0, 1 if key is not None else 0)
     runs = [(kind, list(run)) for kind, run in itertools.groupby(candidates, _type)]
     body = b""
@@ -247,7 +250,9 @@ class Oracle:
         self.host, self.port = host, port
         self.timeout, self.tries, self.key = timeout, tries, key
 
-    def rank(self, candidates: Iterable[Union[str, Candidate]], metric: int = 0) -> List[Candidate]:
+    def rank(
+        self, candidates: Iterable[Union[str, Candidate]], metric: Optional[int] = None
+    ) -> List[Candidate]:
         """The candidates, best first."""
         return self.ask(candidates, metric=metric).candidates
 
@@ -255,14 +260,20 @@ class Oracle:
         self,
         candidates: Iterable[Union[str, Candidate]],
         *,
-        metric: int = 0,
+        metric: Optional[int] = None,
         source: Optional[Source] = None,
     ) -> Ranking:
         """The whole answer; raises :class:`OracleError`, or ``OSError`` if nothing can be sent."""
         asked = [candidate(each) for each in candidates]
         identification = secrets.randbits(32)
+        net = None if source is None else ipaddress.ip_network(source, strict=False)
         request = encode_request(
-            asked, identification, metric=metric, key=self.key, source=source
+            asked,
+            identification,
+            metric=metric,
+            key=self.key,
+            source4=net if isinstance(net, ipaddress.IPv4Network) else None,
+            source6=net if isinstance(net, ipaddress.IPv6Network) else None,
         )
         family, kind, protocol, _, address = socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_DGRAM

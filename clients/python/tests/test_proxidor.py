@@ -47,9 +47,9 @@ class Requests(unittest.TestCase):
             ask("192.0.2.1", metric=12)
 
     def test_sources_follow_the_header(self) -> None:
-        four = ask("192.0.2.1", source="198.51.100.0/24")
+        four = ask("192.0.2.1", source4="198.51.100.0/24")
         self.assertEqual((four[2:4], four[12:17]), (hexed("0200"), hexed("c6336400 18")))
-        six = ask("192.0.2.1", source="2001:db8::1")
+        six = ask("192.0.2.1", source6="2001:db8::1")
         self.assertEqual((six[2:4], six[28]), (hexed("0100"), 128))
 
     def test_the_tag_is_over_the_datagram_with_its_block_zeroed(self) -> None:

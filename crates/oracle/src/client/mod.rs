@@ -48,10 +48,9 @@ pub struct ServerArgs {
     /// Its UDP port
     #[arg(short, long, value_name = "PORT", default_value_t = proxidor::PORT)]
     pub port: u16,
-    /// Ask for this metric, by its number in the server's configuration; 0 is the default one
-    #[arg(short, long, value_name = "NUMBER", default_value_t = 0,
-          value_parser = clap::value_parser!(u8).range(0..12))]
-    pub metric: u8,
+    /// Ask for this metric, by its number in the server's configuration [default: the server's choice]
+    #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..12))]
+    pub metric: Option<u8>,
     /// A file with the key to authenticate with, 32 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<std::path::PathBuf>,
@@ -147,8 +146,7 @@ impl ServerArgs {
             let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
             text.trim().parse::<Key>().map_err(|error| wrong(error.to_string()))
         });
-        let metric = (self.metric > 0).then_some(self.metric);
-        Ok(Server { address, key: key.transpose()?, metric })
+        Ok(Server { address, key: key.transpose()?, metric: self.metric })
     }
 }
 
