@@ -161,8 +161,8 @@ fn usable4(bits: u128) -> bool {
     let [first, second, ..] = address.octets();
     let shared = first == 100 && (64..128).contains(&second);
     let odd = matches!((first, second), (192, 0) | (198, 18..=19) | (130, 149));
-    !(matches!(first, 0 | 10 | 127 | 224..) || shared || odd)
-        && !(address.is_private() || address.is_link_local() || address.is_documentation())
+    let special = address.is_private() || address.is_link_local() || address.is_documentation();
+    !(special || shared || odd || matches!(first, 0 | 127 | 224..))
 }
 
 fn start6(random: &mut Random, length: u8, before: &[(u128, u8)]) -> u128 {
@@ -192,7 +192,7 @@ fn start6(random: &mut Random, length: u8, before: &[(u128, u8)]) -> u128 {
             // at a /48 where there are these alone.
             let step = if length > 32 { 48 } else { length.min(29) };
             let inside = random.below(1 << (step - fixed.min(step)).min(12));
-            return (top << 112) + (u128::from(inside) << (128 - step)) & !(size - 1);
+            return ((top << 112) + (u128::from(inside) << (128 - step))) & !(size - 1);
         }
         roll -= share;
     }

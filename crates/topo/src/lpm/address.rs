@@ -4,14 +4,8 @@ use std::fmt::Debug;
 
 /// An address as a number in host byte order.
 pub(super) trait Address: Copy + Ord + Default + Debug + Send + Sync + 'static {
-    /// Length of an address in bits.
-    const BITS: u8;
     /// All bits set.
     const MAX: Self;
-    /// How many bits the levels of a trie take, from the top: each is a multiple of 2 and at least 8,
-    /// together they are all bits.
-    const STRIDES: &'static [u8];
-
     /// The bits of a network of this length.
     fn mask(length: u8) -> Self;
     /// `self & other`.
@@ -20,8 +14,10 @@ pub(super) trait Address: Copy + Ord + Default + Debug + Send + Sync + 'static {
     fn or_not(self, other: Self) -> Self;
     /// `self + 1`, of something less than [`Address::MAX`].
     fn next(self) -> Self;
-    /// The lowest 32 bits of `self >> shift`; `shift` is less than [`Address::BITS`].
-    fn shifted(self, shift: u8) -> u32;
+    /// The first `count` bits as a number; `count` is 1 to 32.
+    fn first(self, count: u8) -> usize;
+    /// `self << count`: without the first bits. 0 if these are all.
+    fn without(self, count: u8) -> Self;
     /// How many leading bits are the same.
     fn common(self, other: Self) -> u8;
     /// What [`List`](super::list::List) stores of an address: all but the first 16 bits.
@@ -33,11 +29,9 @@ pub(super) trait Address: Copy + Ord + Default + Debug + Send + Sync + 'static {
 }
 
 macro_rules! address {
-    ($int:ty, $tail:ty, $strides:expr) => {
+    ($int:ty, $tail:ty) => {
         impl Address for $int {
-            const BITS: u8 = <$int>::BITS as u8;
             const MAX: Self = <$int>::MAX;
-            const STRIDES: &'static [u8] = &$strides;
 
             #[inline]
             fn mask(length: u8) -> Self {
@@ -56,8 +50,12 @@ macro_rules! address {
                 self.wrapping_add(1)
             }
             #[inline]
-            fn shifted(self, shift: u8) -> u32 {
-                (self >> shift) as u32
+            fn first(self, count: u8) -> usize {
+                (self >> (<$int>::BITS - u32::from(count))) as usize
+            }
+            #[inline]
+            fn without(self, count: u8) -> Self {
+                self.checked_shl(u32::from(count)).unwrap_or(0)
             }
             #[inline]
             fn common(self, other: Self) -> u8 {
@@ -76,5 +74,5 @@ macro_rules! address {
     };
 }
 
-address!(u32, u16, [24, 8]);
-address!(u128, u128, [20, 12, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8]);
+address!(u32, u16);
+address!(u128, u128);

@@ -157,5 +157,5 @@ impl<A: Address> List<A> {
 
 /// The first 16 bits.
 fn top<A: Address>(address: A) -> usize {
-    (address.shifted(A::BITS - INDEXED) & 0xffff) as usize
+    address.first(INDEXED)
 }

@@ -1,75 +1,116 @@
-//! From an address to a value in few dependent loads.
+//! From an address to a value in few dependent loads from few bytes.
 //!
-//! A trie whose nodes take many bits at once. A node of n bits stands for 2^n cells; neighbours with
-//! the same content share one code in `codes`, and a bit says for each cell whether a code begins
-//! there. So the code of a cell is found by counting bits:
+//! A directory of the first 18 bits leads to records, each of which stands for the next 6 bits, 64
+//! cells. Neighbours with the same content share a code, and a bit says for each cell whether a code
+//! begins there, so the code of a cell is found by counting bits:
 //!
 //! ```text
-//!   slots  bits 1 0 0 1 0 0 0 1 ... (64 cells)   base = codes before this slot, less one
-//!   codes        a     b       c                 cell 5: base + 2 set bits up to it: b
+//!   record  bits: 1 0 0 1 0 0 0 1 ...  codes: a b c ...     cell 5: 2 bits up to it, so b
 //! ```
 //!
-//! A code below `limit` is a value, any other one is `limit` plus the number of a node below. Where
-//! poptrie (Asai and Ohara, SIGCOMM 2015) has a bitmap for children and one for leaves, this has one
-//! for both and reads the code before it knows which it is: no branch to guess, and an IPv4 address
-//! is down at /24 with two loads. Slots are 16 bytes, so none lies in two cache lines.
+//! A code below `limit` is a value; any other one is `limit` plus the place of a record of 6 more
+//! bits. An IPv4 address is down at /24 with two loads, an IPv6 address at /48 with six. This is
+//! poptrie (Asai and Ohara, SIGCOMM 2015) but for two things: there is one bitmap for children and
+//! leaves, so that nothing has to be guessed before the code is read, and the codes lie right behind
+//! it, mostly in the same cache line.
 
 use super::{
     address::Address,
     routes::{self, Route},
 };
+use std::marker::PhantomData;
 
-/// The largest value: codes beyond it are left for nodes.
+/// The largest value: codes beyond it are left for records.
 pub(super) const MAX_VALUE: u32 = (1 << 31) - 1;
+
+/// Bits that the directory takes.
+const DIRECTORY: u8 = 18;
+
+/// Bits that a record takes. Where an address has fewer left, they count as its first ones.
+const STRIDE: u8 = 6;
 
 /// How many addresses a batch has under way at once.
 const WAVE: usize = 32;
 
-/// 64 cells of a node.
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    /// Bit n: a code begins at cell n.
-    bits: u64,
-    /// The place of the code of the cell before this slot.
-    base: u32,
-}
-
-/// Slots of the smallest node, 8 bits; nodes are numbered in units of it.
-const UNIT: usize = 4;
-
 /// Longest-prefix match of one family.
 #[derive(Debug)]
 pub(super) struct Trie<A> {
-    slots: Box<[Slot]>,
-    codes: Codes,
-    limit: u32,
-    family: std::marker::PhantomData<A>,
+    parts: Width,
+    family: PhantomData<A>,
 }
 
 /// Codes take two bytes where they can.
 #[derive(Debug)]
-enum Codes {
-    Narrow(Box<[u16]>),
-    Wide(Box<[u32]>),
+enum Width {
+    Narrow(Parts<u16>),
+    Wide(Parts<u32>),
 }
 
-/// What codes are read as.
-trait Code: Copy {
+#[derive(Debug)]
+struct Parts<C> {
+    /// Where in `upper` the record is, for each combination of the first bits.
+    directory: Box<[u32]>,
+    /// Records that the directory leads to.
+    upper: Box<[C]>,
+    /// Records that codes lead to.
+    lower: Box<[C]>,
+    /// What is below it is a value.
+    limit: u32,
+}
+
+/// What records are made of.
+trait Code: Copy + TryFrom<u32> + 'static {
+    /// How many codes the bitmap of a record takes the place of.
+    const HEAD: usize;
     fn widen(self) -> u32;
+    /// The bitmap that a record begins with.
+    fn bits(record: &[Self]) -> u64;
+    fn push_bits(bits: u64, records: &mut Vec<Self>);
 }
 
 impl Code for u16 {
+    const HEAD: usize = 4;
+
     #[inline]
     fn widen(self) -> u32 {
         u32::from(self)
     }
+
+    #[inline]
+    fn bits(record: &[u16]) -> u64 {
+        let [a, b, c, d] = record[..4] else { return 0 };
+        u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
+    }
+
+    fn push_bits(bits: u64, records: &mut Vec<u16>) {
+        records.extend([0, 16, 32, 48].map(|shift| (bits >> shift) as u16));
+    }
 }
 
 impl Code for u32 {
+    const HEAD: usize = 2;
+
     #[inline]
     fn widen(self) -> u32 {
         self
     }
+
+    #[inline]
+    fn bits(record: &[u32]) -> u64 {
+        let [a, b] = record[..2] else { return 0 };
+        u64::from(a) | u64::from(b) << 32
+    }
+
+    fn push_bits(bits: u64, records: &mut Vec<u32>) {
+        records.extend([bits as u32, (bits >> 32) as u32]);
+    }
+}
+
+/// Where the code of a cell is, in a record with this bitmap.
+#[inline]
+fn place<C: Code>(record: usize, bits: u64, cell: usize) -> usize {
+    // The first bit is always set, so at least one is counted.
+    record + C::HEAD - 1 + (bits << (63 - cell)).count_ones() as usize
 }
 
 impl<A: Address> Trie<A> {
@@ -77,171 +118,217 @@ impl<A: Address> Trie<A> {
     pub(super) fn build(routes: &[Route<A>]) -> Trie<A> {
         let greatest = routes.iter().map(|route| route.value).max().unwrap_or(0);
         assert!(greatest <= MAX_VALUE, "a route has the value {greatest}, more than {MAX_VALUE}");
-        let mut maker = Maker {
-            slots: Vec::new(),
-            // The base of the first slot is the place before its first code.
-            codes: vec![0],
-            pending: Vec::new(),
-            limit: greatest + 1,
-            greatest: 0,
-        };
-        maker.node(0, 0, &routes::runs(routes), 0);
-        let Maker { slots, codes, limit, greatest, .. } = maker;
-        let codes = if greatest <= u32::from(u16::MAX) {
-            Codes::Narrow(codes.iter().map(|&code| code as u16).collect())
-        } else {
-            Codes::Wide(codes.into())
-        };
-        Trie { slots: slots.into(), codes, limit, family: std::marker::PhantomData }
+        let runs = routes::runs(routes);
+        let parts =
+            match Maker::build(&runs, greatest + 1) {
+                Some(parts) => Width::Narrow(parts),
+                None => Width::Wide(Maker::build(&runs, greatest + 1).expect(
+                    "the records of any number of routes that fits in memory are below 2^31",
+                )),
+            };
+        Trie { parts, family: PhantomData }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let codes = match &self.codes {
-            Codes::Narrow(codes) => size_of_val(&**codes),
-            Codes::Wide(codes) => size_of_val(&**codes),
+        let parts = match &self.parts {
+            Width::Narrow(parts) => parts.bytes(),
+            Width::Wide(parts) => parts.bytes(),
         };
-        size_of_val(self) + size_of_val(&*self.slots) + codes
+        size_of_val(self) + parts
     }
 
     #[inline]
     pub(super) fn lookup(&self, address: A) -> u32 {
-        match &self.codes {
-            Codes::Narrow(codes) => self.lookup_in(codes, address),
-            Codes::Wide(codes) => self.lookup_in(codes, address),
+        match &self.parts {
+            Width::Narrow(parts) => parts.lookup(address),
+            Width::Wide(parts) => parts.lookup(address),
         }
     }
 
     pub(super) fn lookup_batch(&self, addresses: &[A], values: &mut [u32]) {
-        match &self.codes {
-            Codes::Narrow(codes) => self.batch_in(codes, addresses, values),
-            Codes::Wide(codes) => self.batch_in(codes, addresses, values),
+        match &self.parts {
+            Width::Narrow(parts) => parts.lookup_batch(addresses, values),
+            Width::Wide(parts) => parts.lookup_batch(addresses, values),
         }
+    }
+}
+
+impl<C: Code> Parts<C> {
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.directory) + size_of_val(&*self.upper) + size_of_val(&*self.lower)
     }
 
     #[inline]
-    fn lookup_in<C: Code>(&self, codes: &[C], address: A) -> u32 {
-        let (mut first, mut shift) = (0, A::BITS);
-        for &stride in A::STRIDES {
-            shift -= stride;
-            let code = codes[self.place(first, cell(address, shift, stride))].widen();
-            if code < self.limit {
-                return code;
-            }
-            first = (code - self.limit) as usize * UNIT;
+    fn lookup<A: Address>(&self, address: A) -> u32 {
+        let record = self.directory[address.first(DIRECTORY)] as usize;
+        let mut rest = address.without(DIRECTORY);
+        let mut code = code(&self.upper, record, rest.first(STRIDE));
+        while code >= self.limit {
+            rest = rest.without(STRIDE);
+            code = self::code(&self.lower, (code - self.limit) as usize, rest.first(STRIDE));
         }
-        0
+        code
     }
 
-    /// Walks many addresses down level by level. Within a level nothing depends on another address,
-    /// so the processor has the loads of all under way together; there is no branch that depends on
-    /// an address but the end of each level.
+    /// Walks many addresses down level by level. Within a step nothing depends on another address, so
+    /// the processor has the loads of all under way together; no branch depends on an address but
+    /// the end of each level.
     #[inline]
-    fn batch_in<C: Code>(&self, codes: &[C], addresses: &[A], values: &mut [u32]) {
+    fn lookup_batch<A: Address>(&self, addresses: &[A], values: &mut [u32]) {
+        let (mut records, mut bitmaps, mut going) = ([0_u32; WAVE], [0_u64; WAVE], [0_u8; WAVE]);
         for (addresses, values) in addresses.chunks(WAVE).zip(values.chunks_mut(WAVE)) {
             let count = addresses.len().min(values.len());
             let (addresses, values) = (&addresses[..count], &mut values[..count]);
-            let (mut shift, stride) = (A::BITS - A::STRIDES[0], A::STRIDES[0]);
+            for (record, address) in records.iter_mut().zip(addresses) {
+                *record = self.directory[address.first(DIRECTORY)];
+            }
+            for (bits, record) in bitmaps.iter_mut().zip(&records[..count]) {
+                *bits = C::bits(&self.upper[*record as usize..]);
+            }
             // Those that have to go on, and how many they are.
-            let (mut going, mut many) = ([0u8; WAVE], 0);
-            for (at, (&address, value)) in addresses.iter().zip(&mut *values).enumerate() {
-                *value = codes[self.place(0, cell(address, shift, stride))].widen();
-                going[many] = at as u8;
+            let mut many = 0;
+            for (at, value) in values.iter_mut().enumerate() {
+                let cell = addresses[at].without(DIRECTORY).first(STRIDE);
+                let place = place::<C>(records[at % WAVE] as usize, bitmaps[at % WAVE], cell);
+                *value = self.upper[place].widen();
+                going[many % WAVE] = at as u8;
                 many += usize::from(*value >= self.limit);
             }
-            for &stride in &A::STRIDES[1..] {
-                if many == 0 {
-                    break;
+            let mut above = DIRECTORY + STRIDE;
+            while many > 0 {
+                for (bits, at) in bitmaps.iter_mut().zip(&going[..many]) {
+                    *bits =
+                        C::bits(&self.lower[(values[usize::from(*at)] - self.limit) as usize..]);
                 }
-                shift -= stride;
                 let mut left = 0;
                 for turn in 0..many {
                     let at = usize::from(going[turn]);
-                    let first = (values[at] - self.limit) as usize * UNIT;
-                    let place = self.place(first, cell(addresses[at], shift, stride));
-                    values[at] = codes[place].widen();
+                    let cell = addresses[at].without(above).first(STRIDE);
+                    let record = (values[at] - self.limit) as usize;
+                    let code = self.lower[place::<C>(record, bitmaps[turn], cell)].widen();
+                    values[at] = code;
                     going[left] = at as u8;
-                    left += usize::from(values[at] >= self.limit);
+                    left += usize::from(code >= self.limit);
                 }
                 many = left;
+                above += STRIDE;
             }
         }
     }
-
-    /// Where the code of a cell is, in the node that begins at this slot.
-    #[inline]
-    fn place(&self, first: usize, cell: usize) -> usize {
-        let slot = &self.slots[first + (cell >> 6)];
-        let upto = u64::MAX >> (63 - (cell & 63));
-        slot.base as usize + (slot.bits & upto).count_ones() as usize
-    }
 }
 
-/// The cell of an address in a node of these bits.
+/// The code of a cell of the record at this place.
 #[inline]
-fn cell<A: Address>(address: A, shift: u8, stride: u8) -> usize {
-    (address.shifted(shift) & ((1 << stride) - 1)) as usize
+fn code<C: Code>(records: &[C], record: usize, cell: usize) -> u32 {
+    records[place::<C>(record, C::bits(&records[record..]), cell)].widen()
 }
 
-/// A trie under construction.
-struct Maker {
-    slots: Vec<Slot>,
-    codes: Vec<u32>,
-    /// The codes of nodes that are not finished, the deepest last.
+/// A trie under construction. What it does ends with `None` if a code does not fit.
+struct Maker<C> {
+    lower: Vec<C>,
+    /// The codes of records that are not finished, the deepest last.
     pending: Vec<u32>,
     limit: u32,
-    /// The greatest code so far.
-    greatest: u32,
 }
 
-impl Maker {
-    /// Makes the node for these runs and all below it, and tells its number. `value` is what holds
-    /// where the node begins, if no run begins right there; `depth` tells the level.
-    fn node<A: Address>(&mut self, depth: usize, above: u8, runs: &[(A, u32)], value: u32) -> u32 {
-        let stride = A::STRIDES[depth];
-        let shift = A::BITS - above - stride;
-        let first = self.slots.len();
-        let pending = self.pending.len();
-        self.slots.resize(first + (1 << (stride - 6)), Slot::default());
-
-        let (mut value, mut decided, mut rest) = (value, 0, runs);
-        while let Some(&(start, next)) = rest.first() {
-            let here = cell(start, shift, stride);
-            if here > decided {
-                self.begin(first, pending, decided, value);
+impl<C: Code> Maker<C> {
+    fn build<A: Address>(runs: &[(A, u32)], limit: u32) -> Option<Parts<C>> {
+        let mut maker = Maker { lower: Vec::new(), pending: Vec::new(), limit };
+        let mut directory = Vec::with_capacity(1 << DIRECTORY);
+        let mut upper = Vec::new();
+        let (mut value, mut rest) = (0, runs);
+        // The last record of one value only, which the next ones with the same value share.
+        let mut uniform = None;
+        while directory.len() < 1 << DIRECTORY {
+            let here = directory.len();
+            let next = rest.first().map_or(1 << DIRECTORY, |run| run.0.first(DIRECTORY));
+            if next > here {
+                // Nothing changes until there.
+                let record = match uniform {
+                    Some((record, shared)) if shared == value => record,
+                    _ => {
+                        let record = u32::try_from(upper.len()).ok()?;
+                        C::push_bits(1, &mut upper);
+                        upper.push(C::try_from(value).ok()?);
+                        uniform = Some((record, value));
+                        record
+                    }
+                };
+                directory.resize(next, record);
+                continue;
             }
-            let count = rest.iter().take_while(|run| cell(run.0, shift, stride) == here).count();
+            let count = rest.iter().take_while(|run| run.0.first(DIRECTORY) == here).count();
             let (inside, after) = rest.split_at(count);
-            if count == 1 && start.and(A::mask(above + stride)) == start {
-                value = next;
-                self.begin(first, pending, here, value);
+            let (bits, left) = maker.cells(DIRECTORY, inside, value)?;
+            (value, rest) = (left, after);
+            directory.push(u32::try_from(upper.len()).ok()?);
+            C::push_bits(bits, &mut upper);
+            maker.finish(0, &mut upper)?;
+        }
+        Some(Parts {
+            directory: directory.into(),
+            upper: upper.into(),
+            lower: maker.lower.into(),
+            limit,
+        })
+    }
+
+    /// Leaves the codes of the cells of a record in `pending`, and tells the bitmap and what value
+    /// holds at the end. `value` is what holds at the beginning, if no run begins right there;
+    /// `above` bits are the same for all runs.
+    fn cells<A: Address>(
+        &mut self,
+        above: u8,
+        runs: &[(A, u32)],
+        mut value: u32,
+    ) -> Option<(u64, u32)> {
+        let cell = |run: &(A, u32)| run.0.without(above).first(STRIDE);
+        let (first, mut bits, mut decided, mut rest) = (self.pending.len(), 0, 0, runs);
+        while let Some(run) = rest.first() {
+            let here = cell(run);
+            if here > decided {
+                self.begin(first, &mut bits, decided, value);
+            }
+            let count = rest.iter().take_while(|run| cell(run) == here).count();
+            let (inside, after) = rest.split_at(count);
+            if count == 1 && run.0.without(above).without(STRIDE) == A::default() {
+                value = run.1;
+                self.begin(first, &mut bits, here, value);
             } else {
-                let below = self.node(depth + 1, above + stride, inside, value);
-                value = inside.last().map_or(value, |run| run.1);
-                self.begin(first, pending, here, self.limit + below);
+                let start = self.pending.len();
+                let (below, next) = self.cells(above + STRIDE, inside, value)?;
+                value = next;
+                let record = u32::try_from(self.lower.len()).ok()?;
+                let mut lower = std::mem::take(&mut self.lower);
+                C::push_bits(below, &mut lower);
+                let finished = self.finish(start, &mut lower);
+                self.lower = lower;
+                finished?;
+                self.begin(first, &mut bits, here, self.limit.checked_add(record)?);
             }
             decided = here + 1;
             rest = after;
         }
-        if decided < 1 << stride {
-            self.begin(first, pending, decided, value);
+        if decided < 1 << STRIDE {
+            self.begin(first, &mut bits, decided, value);
         }
-
-        let mut base = self.codes.len() as u32 - 1;
-        self.codes.extend(self.pending.drain(pending..));
-        for slot in &mut self.slots[first..][..1 << (stride - 6)] {
-            slot.base = base;
-            base += slot.bits.count_ones();
-        }
-        (first / UNIT) as u32
+        Some((bits, value))
     }
 
-    /// Lets a code begin at a cell of the node that is under construction, unless it is the code of
-    /// the cell before.
-    fn begin(&mut self, first: usize, pending: usize, cell: usize, code: u32) {
-        if self.pending[pending..].last() != Some(&code) {
-            self.slots[first + (cell >> 6)].bits |= 1 << (cell & 63);
+    /// Lets a code begin at a cell of the record whose codes are `pending[first..]`, unless it is the
+    /// code of the cell before.
+    fn begin(&mut self, first: usize, bits: &mut u64, cell: usize, code: u32) {
+        if self.pending[first..].last() != Some(&code) {
+            *bits |= 1 << cell;
             self.pending.push(code);
-            self.greatest = self.greatest.max(code);
         }
+    }
+
+    /// Moves the codes of a record behind its bitmap.
+    fn finish(&mut self, first: usize, records: &mut Vec<C>) -> Option<()> {
+        for code in self.pending.drain(first..) {
+            records.push(C::try_from(code).ok()?);
+        }
+        Some(())
     }
 }
