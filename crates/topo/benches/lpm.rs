@@ -8,7 +8,7 @@
 //! fails for being slow.
 #![forbid(unsafe_code)]
 
-use ip_network::{IpNetwork, Ipv4Network, Ipv6Network};
+use ip_network::{IpNetwork, IpNetworkError, Ipv4Network, Ipv6Network};
 use ip_network_table::IpNetworkTable;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use poptrie::Poptrie;
@@ -28,10 +28,13 @@ use topo::{
 
 const ROUTES4: usize = 1_000_000;
 const ROUTES6: usize = 200_000;
-const ADDRESSES: usize = 1 << 20;
+/// Addresses a family and round: enough to touch nearly all of a table, and few enough not to push it
+/// out of the caches themselves.
+const ADDRESSES: usize = 1 << 18;
 /// A request's candidates.
 const CANDIDATES: usize = 100;
-/// A lookup's figure is the fastest of so many rounds: the others had company on the machine.
+/// Everything is measured in turn, so many times; the fastest time counts, as the others had company on
+/// the machine.
 const ROUNDS: usize = 25;
 
 /// One measured value.
@@ -95,31 +98,61 @@ fn addresses(random: &mut Random, routes: &[(IpNet, u32)]) -> Addresses {
     Addresses { v4: first, v6: (0..ADDRESSES).map(|_| inside6()).collect() }
 }
 
-fn fastest(mut of: impl FnMut() -> f64) -> f64 {
-    (0..ROUNDS).map(|_| of()).fold(f64::INFINITY, f64::min)
+/// Something to measure: its name, what takes one time in nanoseconds, and what should be reached.
+struct Contest<'t> {
+    name: String,
+    run: Box<dyn Fn() -> f64 + 't>,
+    goal: &'static str,
+}
+
+/// Runs all in turn, so that none has a quieter machine than the others, each once to warm up and
+/// once for its time.
+fn compete(figures: &mut Figures, contests: &[Contest<'_>]) {
+    let mut best = vec![f64::INFINITY; contests.len()];
+    for _ in 0..ROUNDS {
+        for (best, contest) in best.iter_mut().zip(contests) {
+            (contest.run)();
+            *best = best.min((contest.run)());
+        }
+    }
+    for (best, contest) in best.into_iter().zip(contests) {
+        figures.add(&contest.name, best, "nanoseconds", contest.goal);
+    }
 }
 
 /// Nanoseconds a lookup, one after another in a loop; they do not depend on each other.
-fn single<A: Copy>(addresses: &[A], lookup: impl Fn(A) -> u32) -> f64 {
-    fastest(|| {
+fn single<'t, A: Copy>(
+    name: &str,
+    goal: &'static str,
+    addresses: &'t [A],
+    lookup: impl Fn(A) -> u32 + 't,
+) -> Contest<'t> {
+    let run = Box::new(move || {
         let begun = Instant::now();
         for &address in addresses {
             black_box(lookup(black_box(address)));
         }
         begun.elapsed().as_nanos() as f64 / addresses.len() as f64
-    })
+    });
+    Contest { name: name.to_owned(), run, goal }
 }
 
-/// Nanoseconds a lookup, in lists of so many.
-fn batched<A>(addresses: &[A], size: usize, lookup: impl Fn(&[A], &mut [u32])) -> f64 {
-    let mut values = vec![0; size];
-    fastest(|| {
+/// Nanoseconds a lookup, in lists as long as a request's.
+fn batched<'t, A>(
+    name: &str,
+    goal: &'static str,
+    addresses: &'t [A],
+    lookup: impl Fn(&[A], &mut [u32]) + 't,
+) -> Contest<'t> {
+    let run = Box::new(move || {
+        let mut values = [0; CANDIDATES];
         let begun = Instant::now();
-        for addresses in addresses.chunks_exact(size) {
+        for addresses in addresses.chunks_exact(CANDIDATES) {
             lookup(black_box(addresses), black_box(&mut values));
         }
-        begun.elapsed().as_nanos() as f64 / (addresses.len() / size * size) as f64
-    })
+        begun.elapsed().as_nanos() as f64 / (addresses.len() / CANDIDATES * CANDIDATES) as f64
+    });
+    Contest { name: name.to_owned(), run, goal }
 }
 
 /// Milliseconds that it takes to make something, and what was made last.
@@ -144,146 +177,52 @@ fn resident() -> f64 {
     pages * 4096.0 / 1e6
 }
 
-fn sum<A: Copy>(addresses: &[A], lookup: impl Fn(A) -> u32) -> u64 {
-    addresses.iter().map(|address| u64::from(lookup(*address))).sum()
-}
-
-fn nigh(figures: &mut Figures, routes: &[(IpNet, u32)], asked: &Addresses) -> (u64, u64) {
-    println!("\nnigh's table, values of 2 bytes");
-    let mut shuffled = routes.to_vec();
-    let mut random = Random::new(7);
-    for place in (1..shuffled.len()).rev() {
-        shuffled.swap(place, random.below(place as u64 + 1) as usize);
-    }
-    let before = resident();
-    let table = Table::build(routes.iter().copied());
-    figures.add("nigh resident memory", resident() - before, "MB", "");
-    let (_, time) = built(|| Table::build(routes.iter().copied()));
+/// What it takes to make our tables, and how large they are.
+fn nigh(figures: &mut Figures, routes: &[(IpNet, u32)], shuffled: &[(IpNet, u32)]) -> [Table; 2] {
+    println!("\nnigh");
+    let (table, time) = built(|| Table::build(routes.iter().copied()));
     figures.add("nigh build of sorted routes", time, "milliseconds", "500");
     let (_, time) = built(|| Table::build(shuffled.iter().copied()));
     figures.add("nigh build of shuffled routes", time, "milliseconds", "500");
-    let change = routes[ROUTES4 / 2];
-    let (_, time) = built(|| table.patched([(change.0, Some(change.1 + 1))]));
-    figures.add("nigh patch of one IPv4 route", time, "milliseconds", "");
-    let change = routes[ROUTES4 + ROUTES6 / 2];
-    let (_, time) = built(|| table.patched([(change.0, Some(change.1 + 1))]));
-    figures.add("nigh patch of one IPv6 route", time, "milliseconds", "");
-    lookups(figures, "nigh", &table, asked);
-    let prefixes: Vec<IpNet> = shuffled.iter().take(100_000).map(|(prefix, _)| *prefix).collect();
-    let covering = single(&prefixes, |prefix| table.covering(prefix));
-    figures.add("nigh covering, of prefixes that are there", covering, "nanoseconds", "");
-    let sums = (
-        sum(&asked.v4, |address| table.lookup4(address)),
-        sum(&asked.v6, |address| table.lookup6(address)),
-    );
-    drop(table);
-
-    println!("\nnigh's table, values of 4 bytes");
-    let wide = Table::build(routes.iter().map(|(prefix, value)| (*prefix, *value + 65_536)));
-    lookups(figures, "nigh wide", &wide, asked);
-    sums
-}
-
-fn lookups(figures: &mut Figures, name: &str, table: &Table, asked: &Addresses) {
-    let memory = table.memory();
-    for (part, bytes, goal) in [
-        ("IPv4 trie", memory.trie4, ""),
-        ("IPv6 trie", memory.trie6, ""),
-        ("IPv4 list", memory.list4, ""),
-        ("IPv6 list", memory.list6, ""),
-        ("both tries, without the lists", memory.trie4 + memory.trie6, "25"),
-        ("all", table.bytes(), "25"),
-    ] {
-        figures.add(&format!("{name} memory, {part}"), bytes as f64 / 1e6, "MB", goal);
+    for (family, at) in [("IPv4", ROUTES4 / 2), ("IPv6", ROUTES4 + ROUTES6 / 2)] {
+        let (prefix, value) = routes[at];
+        let (_, time) = built(|| table.patched([(prefix, Some(value + 1))]));
+        figures.add(&format!("nigh patch of one {family} route"), time, "milliseconds", "1000");
     }
-    let time = single(&asked.v4, |address| table.lookup4(address));
-    figures.add(&format!("{name} IPv4 lookup"), time, "nanoseconds", "10");
-    let time = batched(&asked.v4, CANDIDATES, |asked, values| table.lookup4_batch(asked, values));
-    figures.add(&format!("{name} IPv4 lookup in lists of {CANDIDATES}"), time, "nanoseconds", "5");
-    let time = single(&asked.v6, |address| table.lookup6(address));
-    figures.add(&format!("{name} IPv6 lookup"), time, "nanoseconds", "15");
-    let time = batched(&asked.v6, CANDIDATES, |asked, values| table.lookup6_batch(asked, values));
-    figures.add(&format!("{name} IPv6 lookup in lists of {CANDIDATES}"), time, "nanoseconds", "");
-}
-
-fn ip_network_table(
-    figures: &mut Figures,
-    routes: &[(IpNet, u32)],
-    asked: &Addresses,
-) -> (u64, u64) {
-    println!("\nip_network_table");
-    let routes: Vec<(IpNetwork, u32)> = routes
-        .iter()
-        .filter_map(|(prefix, value)| {
-            let network = match prefix {
-                IpNet::V4(net) => Ipv4Network::new(net.addr(), net.prefix_len()).ok()?.into(),
-                IpNet::V6(net) => Ipv6Network::new(net.addr(), net.prefix_len()).ok()?.into(),
-            };
-            Some((network, *value))
-        })
-        .collect();
-    let make = || {
-        let mut table = IpNetworkTable::with_capacity(ROUTES4, ROUTES6);
-        for (network, value) in &routes {
-            table.insert(*network, *value);
+    let wide = Table::build(routes.iter().map(|(prefix, value)| (*prefix, *value + 65_536)));
+    for (name, table) in [("nigh", &table), ("nigh wide", &wide)] {
+        let memory = table.memory();
+        for (part, bytes, goal) in [
+            ("IPv4 trie", memory.trie4, ""),
+            ("IPv6 trie", memory.trie6, ""),
+            ("IPv4 list", memory.list4, ""),
+            ("IPv6 list", memory.list6, ""),
+            ("without the lists", memory.trie4 + memory.trie6, "25"),
+            ("all", table.bytes(), "25"),
+        ] {
+            figures.add(&format!("{name} memory, {part}"), bytes as f64 / 1e6, "MB", goal);
         }
-        table
-    };
-    let before = resident();
-    let table = make();
-    figures.add("ip_network_table resident memory", resident() - before, "MB", "");
-    let (_, time) = built(make);
-    figures.add("ip_network_table build", time, "milliseconds", "");
-    let lookup4 = |address: u32| {
-        table.longest_match_ipv4(Ipv4Addr::from_bits(address)).map_or(0, |(_, value)| *value)
-    };
-    let lookup6 = |address: u128| {
-        table.longest_match_ipv6(Ipv6Addr::from_bits(address)).map_or(0, |(_, value)| *value)
-    };
-    figures.add("ip_network_table IPv4 lookup", single(&asked.v4, lookup4), "nanoseconds", "");
-    figures.add("ip_network_table IPv6 lookup", single(&asked.v6, lookup6), "nanoseconds", "");
-    (sum(&asked.v4, lookup4), sum(&asked.v6, lookup6))
+    }
+    [table, wide]
 }
 
-/// With its own prefixes of a number and a length.
-fn prefix_trie(figures: &mut Figures, routes: &[(IpNet, u32)], asked: &Addresses) -> (u64, u64) {
-    println!("\nprefix-trie");
-    let (v4, v6) = families(routes);
-    let make = || {
-        let first: PrefixMap<(u32, u8), u32> = v4.iter().copied().collect();
-        let second: PrefixMap<(u128, u8), u32> = v6.iter().copied().collect();
-        (first, second)
-    };
+/// Makes one of the other tables; its memory is what the process has grown by.
+fn other<T>(figures: &mut Figures, name: &str, make: impl Fn() -> T) -> T {
+    println!("\n{name}");
     let before = resident();
-    let (first, second) = make();
-    figures.add("prefix-trie resident memory", resident() - before, "MB", "");
+    let first = make();
+    figures.add(&format!("{name} memory, resident"), resident() - before, "MB", "");
     let (_, time) = built(make);
-    figures.add("prefix-trie build", time, "milliseconds", "");
-    let lookup4 = |address: u32| first.get_lpm(&(address, 32)).map_or(0, |(_, value)| *value);
-    let lookup6 = |address: u128| second.get_lpm(&(address, 128)).map_or(0, |(_, value)| *value);
-    figures.add("prefix-trie IPv4 lookup", single(&asked.v4, lookup4), "nanoseconds", "");
-    figures.add("prefix-trie IPv6 lookup", single(&asked.v6, lookup6), "nanoseconds", "");
-    (sum(&asked.v4, lookup4), sum(&asked.v6, lookup6))
+    figures.add(&format!("{name} build of sorted routes"), time, "milliseconds", "");
+    first
 }
 
-fn poptrie(figures: &mut Figures, routes: &[(IpNet, u32)], asked: &Addresses) -> (u64, u64) {
-    println!("\npoptrie");
-    let (v4, v6) = families(routes);
-    let make = || {
-        let first: Poptrie<(u32, u8), u32> = v4.iter().copied().collect();
-        let second: Poptrie<(u128, u8), u32> = v6.iter().copied().collect();
-        (first, second)
-    };
-    let before = resident();
-    let (first, second) = make();
-    figures.add("poptrie resident memory", resident() - before, "MB", "");
-    let (_, time) = built(make);
-    figures.add("poptrie build", time, "milliseconds", "");
-    let lookup4 = |address: u32| first.lookup(address).map_or(0, |value| *value);
-    let lookup6 = |address: u128| second.lookup(address).map_or(0, |value| *value);
-    figures.add("poptrie IPv4 lookup", single(&asked.v4, lookup4), "nanoseconds", "");
-    figures.add("poptrie IPv6 lookup", single(&asked.v6, lookup6), "nanoseconds", "");
-    (sum(&asked.v4, lookup4), sum(&asked.v6, lookup6))
+/// A prefix as that crate has it.
+fn network(prefix: IpNet) -> Result<IpNetwork, IpNetworkError> {
+    Ok(match prefix {
+        IpNet::V4(net) => Ipv4Network::new(net.addr(), net.prefix_len())?.into(),
+        IpNet::V6(net) => Ipv6Network::new(net.addr(), net.prefix_len())?.into(),
+    })
 }
 
 /// Prefixes as numbers and lengths, by family.
@@ -306,21 +245,83 @@ fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .map(|prefix| (prefix, 1 + random.below(50_000) as u32))
         .collect();
-    let asked = addresses(&mut random, &routes);
-    println!(
-        "{ROUTES4} IPv4 and {ROUTES6} IPv6 routes, {ADDRESSES} random hits; the fastest of {ROUNDS} rounds"
-    );
+    let Addresses { v4, v6 } = addresses(&mut random, &routes);
+    let mut shuffled = routes.clone();
+    for place in (1..shuffled.len()).rev() {
+        shuffled.swap(place, random.below(place as u64 + 1) as usize);
+    }
+    let prefixes: Vec<IpNet> = shuffled.iter().take(ADDRESSES).map(|(prefix, _)| *prefix).collect();
+    let networks = routes
+        .iter()
+        .map(|(prefix, value)| Ok((network(*prefix)?, *value)))
+        .collect::<Result<Vec<_>, IpNetworkError>>()?;
+    let (numbers4, numbers6) = families(&routes);
+    println!("{ROUTES4} IPv4 and {ROUTES6} IPv6 routes, the fastest of {ROUNDS} rounds");
 
     let mut figures = Figures::default();
-    let ours = nigh(&mut figures, &routes, &asked);
-    for theirs in [
-        ip_network_table(&mut figures, &routes, &asked),
-        prefix_trie(&mut figures, &routes, &asked),
-        poptrie(&mut figures, &routes, &asked),
-    ] {
-        if theirs != ours {
-            return Err("two tables do not give the same answers".into());
+    let (trie4, trie6) = other(&mut figures, "prefix-trie", || {
+        let first: PrefixMap<(u32, u8), u32> = numbers4.iter().copied().collect();
+        let second: PrefixMap<(u128, u8), u32> = numbers6.iter().copied().collect();
+        (first, second)
+    });
+    let bitmap = other(&mut figures, "ip_network_table", || {
+        let mut table = IpNetworkTable::with_capacity(ROUTES4, ROUTES6);
+        for (network, value) in &networks {
+            table.insert(*network, *value);
+        }
+        table
+    });
+    let (poptrie4, poptrie6) = other(&mut figures, "poptrie", || {
+        let first: Poptrie<(u32, u8), u32> = numbers4.iter().copied().collect();
+        let second: Poptrie<(u128, u8), u32> = numbers6.iter().copied().collect();
+        (first, second)
+    });
+    let [table, wide] = nigh(&mut figures, &routes, &shuffled);
+
+    let bitmap4 =
+        |ip: u32| bitmap.longest_match_ipv4(Ipv4Addr::from_bits(ip)).map_or(0, |found| *found.1);
+    let bitmap6 =
+        |ip: u128| bitmap.longest_match_ipv6(Ipv6Addr::from_bits(ip)).map_or(0, |found| *found.1);
+    let trie4 = |ip: u32| trie4.get_lpm(&(ip, 32)).map_or(0, |found| *found.1);
+    let trie6 = |ip: u128| trie6.get_lpm(&(ip, 128)).map_or(0, |found| *found.1);
+    let poptrie4 = |ip: u32| poptrie4.lookup(ip).map_or(0, |value| *value);
+    let poptrie6 = |ip: u128| poptrie6.lookup(ip).map_or(0, |value| *value);
+    for &ip in &v4 {
+        let expected = table.lookup4(ip);
+        if [bitmap4(ip), trie4(ip), poptrie4(ip), wide.lookup4(ip) - 65_536] != [expected; 4] {
+            return Err(format!("not all answers are the same for {ip:#x}").into());
         }
     }
+    for &ip in &v6 {
+        let expected = table.lookup6(ip);
+        if [bitmap6(ip), trie6(ip), poptrie6(ip), wide.lookup6(ip) - 65_536] != [expected; 4] {
+            return Err(format!("not all answers are the same for {ip:#x}").into());
+        }
+    }
+
+    println!("\nLookups");
+    let (table, wide) = (&table, &wide);
+    let contests = [
+        single("nigh IPv4 lookup", "10", &v4, |ip| table.lookup4(ip)),
+        batched("nigh IPv4 lookup, lists of 100", "5", &v4, |ips, values| {
+            table.lookup4_batch(ips, values);
+        }),
+        single("nigh wide IPv4 lookup", "10", &v4, |ip| wide.lookup4(ip)),
+        batched("nigh wide IPv4 lookup, lists of 100", "5", &v4, |ips, values| {
+            wide.lookup4_batch(ips, values);
+        }),
+        single("poptrie IPv4 lookup", "", &v4, poptrie4),
+        single("ip_network_table IPv4 lookup", "", &v4, bitmap4),
+        single("prefix-trie IPv4 lookup", "", &v4, trie4),
+        single("nigh IPv6 lookup", "15", &v6, |ip| table.lookup6(ip)),
+        batched("nigh IPv6 lookup, lists of 100", "15", &v6, |ips, values| {
+            table.lookup6_batch(ips, values);
+        }),
+        single("poptrie IPv6 lookup", "", &v6, poptrie6),
+        single("ip_network_table IPv6 lookup", "", &v6, bitmap6),
+        single("prefix-trie IPv6 lookup", "", &v6, trie6),
+        single("nigh covering", "", &prefixes, |prefix| table.covering(prefix)),
+    ];
+    compete(&mut figures, &contests);
     figures.write()
 }
