@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod blast;
 pub mod echo;
+pub mod mmsg;
 pub mod probe_socket;
 mod run;
 pub mod socket;

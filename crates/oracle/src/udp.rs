@@ -1,1 +1,399 @@
-//! Proxidor over UDP sockets: one pinned thread and one socket for each core.
+//! Proxidor over UDP sockets: one pinned thread for each core, one socket for each thread and address.
+//!
+//! All sockets of an address share its port (SO_REUSEPORT); the kernel gives each client's datagrams
+//! to one of them. A thread takes what is there in batches, loads the pointers to tables and settings
+//! once for each, and sends the replies in one call. It sleeps only when all of its sockets are
+//! empty. Replies leave from the address that was asked, also where a socket listens on all of them.
+//!
+//! Counters are exact: a batch is counted as a whole when its replies are sent, so that whenever they
+//! are read, what was received is what was answered, dropped, or could not be sent.
+
+use std::{
+    io::{self, PipeReader, PipeWriter},
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use datapath::mmsg::{BATCH, Exchange};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    sys::socket::{
+        setsockopt,
+        sockopt::{Ipv4PacketInfo, Ipv6RecvPacketInfo, RcvBufForce, SndBufForce},
+    },
+    unistd::Pid,
+};
+use socket2::{Domain, Protocol, Socket, Type};
+use tracing::warn;
+
+use crate::{
+    proxidor::{self, MAX_REQUEST, Outcome, Rcode, Reason, Server},
+    tables::Tables,
+};
+
+/// Bytes that are read of a datagram: more than a request may have, so that a longer one is seen to
+/// be longer.
+const READ: usize = 1536;
+const _: () = assert!(READ > MAX_REQUEST);
+/// Bytes of a socket's buffers, before the kernel doubles them for its own needs.
+const BUFFER: usize = 4 << 20;
+/// Batches of one socket that are answered after the word to stop, at most.
+const LAST_BATCHES: usize = 1024;
+
+/// Where to listen, and with how many threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Addresses and ports. Port 0 is any that is free.
+    pub addresses: Vec<SocketAddr>,
+    /// How many threads; 0 is one for each core that the process may use.
+    pub threads: usize,
+}
+
+/// A socket could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("listening on UDP {address}: {source}{}", hint(source))]
+pub struct BindError {
+    /// Where.
+    pub address: SocketAddr,
+    source: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another process listens there: stop it or choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => "; no interface of this machine has the address",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 take CAP_NET_BIND_SERVICE",
+        _ => "",
+    }
+}
+
+/// Threads could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("starting the threads that answer Proxidor: {0}")]
+pub struct StartError(#[from] io::Error);
+
+/// Sockets that are bound but not read yet.
+#[derive(Debug)]
+pub struct Sockets {
+    /// For each thread its sockets, one for each address.
+    threads: Vec<Vec<Socket>>,
+    addresses: Vec<SocketAddr>,
+    cores: Vec<usize>,
+}
+
+impl Sockets {
+    /// Binds the sockets of all threads.
+    ///
+    /// # Errors
+    /// When the kernel refuses one; the others are closed.
+    pub fn bind(listen: &Listen) -> Result<Self, BindError> {
+        let cores = cores();
+        let count = if listen.threads == 0 { cores.len().max(1) } else { listen.threads };
+        let mut threads: Vec<Vec<Socket>> = (0..count).map(|_| Vec::new()).collect();
+        let mut addresses = Vec::new();
+        for &address in &listen.addresses {
+            let failed = |source| BindError { address, source };
+            // The first socket may choose the port; the others take the same.
+            let mut bound = address;
+            for sockets in &mut threads {
+                let socket = open(bound).map_err(failed)?;
+                let local = socket.local_addr().map_err(failed)?;
+                bound = local.as_socket().unwrap_or(bound);
+                sockets.push(socket);
+            }
+            addresses.push(bound);
+        }
+        Ok(Self { threads, addresses, cores })
+    }
+
+    /// Where they listen, with the ports that were chosen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// All sockets, for filters to be attached to them.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.threads.iter().flatten().map(Socket::as_fd)
+    }
+
+    /// Starts the threads. They answer from the tables and settings that are there when a batch
+    /// comes.
+    ///
+    /// # Errors
+    /// When the kernel gives no thread or no event descriptor; then none runs.
+    pub fn start(
+        self,
+        tables: &Arc<ArcSwapOption<Tables>>,
+        settings: &Arc<ArcSwap<proxidor::Settings>>,
+    ) -> Result<Workers, StartError> {
+        let Self { threads, addresses, cores } = self;
+        let (wake, waker) = io::pipe()?;
+        let wake = Arc::new(wake);
+        let mut workers = Workers {
+            threads: Vec::new(),
+            counters: Vec::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            waker: Some(waker),
+            addresses,
+        };
+        for (number, sockets) in threads.into_iter().enumerate() {
+            let counters = Arc::new(Mutex::new(Counters::default()));
+            let worker = Worker {
+                sockets,
+                core: cores.get(number % cores.len().max(1)).copied(),
+                tables: Arc::clone(tables),
+                settings: Arc::clone(settings),
+                counters: Arc::clone(&counters),
+                stop: Arc::clone(&workers.stop),
+                wake: Arc::clone(&wake),
+            };
+            // Dropping the workers on the way out stops those that run.
+            let thread = thread::Builder::new()
+                .name(format!("oracle-udp-{number}"))
+                .spawn(move || worker.run())?;
+            workers.threads.push(thread);
+            workers.counters.push(counters);
+        }
+        Ok(workers)
+    }
+}
+
+/// The cores that the process may use.
+fn cores() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
+}
+
+fn open(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_port(true)?;
+    if address.is_ipv6() {
+        // So that 0.0.0.0 and :: can be listened on side by side.
+        socket.set_only_v6(true)?;
+    }
+    if address.ip().is_unspecified() {
+        match address {
+            SocketAddr::V4(_) => setsockopt(&socket, Ipv4PacketInfo, &true)?,
+            SocketAddr::V6(_) => setsockopt(&socket, Ipv6RecvPacketInfo, &true)?,
+        }
+    }
+    // Beyond the limit of the system only for the administrator; others get what the limit allows.
+    setsockopt(&socket, RcvBufForce, &BUFFER)
+        .or_else(|_| socket.set_recv_buffer_size(BUFFER).map_err(|_| Errno::EPERM))?;
+    setsockopt(&socket, SndBufForce, &BUFFER)
+        .or_else(|_| socket.set_send_buffer_size(BUFFER).map_err(|_| Errno::EPERM))?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+/// What became of all datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams that were read.
+    pub received: u64,
+    /// Replies that were sent, by their code.
+    pub replied: [u64; Rcode::ALL.len()],
+    /// Datagrams that were not answered, by reason, in the order of [`Reason::ALL`].
+    pub dropped: [u64; Reason::ALL.len()],
+    /// Replies that the kernel did not take.
+    pub unsent: u64,
+}
+
+impl Counters {
+    fn count(&mut self, outcome: Outcome) {
+        let counter = match outcome {
+            Outcome::Reply(rcode) => self.replied.get_mut(usize::from(rcode.0)),
+            Outcome::Drop(reason) => self.dropped.get_mut(reason as usize),
+        };
+        if let Some(counter) = counter {
+            *counter += 1;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.unsent += other.unsent;
+        for (sum, more) in self.replied.iter_mut().zip(other.replied) {
+            *sum += more;
+        }
+        for (sum, more) in self.dropped.iter_mut().zip(other.dropped) {
+            *sum += more;
+        }
+    }
+
+    /// Replies with this code.
+    pub fn replies(&self, rcode: Rcode) -> u64 {
+        self.replied.get(usize::from(rcode.0)).copied().unwrap_or(0)
+    }
+
+    /// Datagrams dropped for this reason.
+    pub fn drops(&self, reason: Reason) -> u64 {
+        self.dropped.get(reason as usize).copied().unwrap_or(0)
+    }
+}
+
+/// The running threads. Dropping it stops them.
+#[derive(Debug)]
+pub struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    counters: Vec<Arc<Mutex<Counters>>>,
+    stop: Arc<AtomicBool>,
+    /// Nothing is written: closing it wakes all threads.
+    waker: Option<PipeWriter>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Workers {
+    /// Where they listen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// How many threads there are.
+    pub fn threads(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// The sum over all threads since they were started.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for counters in &self.counters {
+            sum.add(&counters.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        sum
+    }
+
+    /// Answers what has arrived, stops the threads, waits for them and gives the last counters.
+    pub fn stop(mut self) -> Counters {
+        self.end();
+        self.counters()
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                warn!("a thread that answers Proxidor has panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// One thread.
+struct Worker {
+    sockets: Vec<Socket>,
+    core: Option<usize>,
+    tables: Arc<ArcSwapOption<Tables>>,
+    settings: Arc<ArcSwap<proxidor::Settings>>,
+    counters: Arc<Mutex<Counters>>,
+    stop: Arc<AtomicBool>,
+    wake: Arc<PipeReader>,
+}
+
+/// What a thread answers with.
+struct Desk {
+    exchange: Exchange,
+    server: Server,
+    outcomes: [Option<Outcome>; BATCH],
+    /// Whether it was said that replies cannot be sent.
+    complained: bool,
+}
+
+impl Worker {
+    fn run(self) {
+        if let Some(core) = self.core {
+            let mut set = CpuSet::new();
+            let pinned = set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
+            if let Err(error) = pinned {
+                warn!(core, %error, "a thread that answers Proxidor is not bound to its core");
+            }
+        }
+        let mut desk = Desk {
+            exchange: Exchange::new(READ),
+            server: Server::new(self.settings.load_full()),
+            outcomes: [None; BATCH],
+            complained: false,
+        };
+        while !self.stop.load(Ordering::Relaxed) {
+            let mut idle = true;
+            for socket in &self.sockets {
+                idle &= self.batch(socket, &mut desk) == 0;
+            }
+            if idle && let Err(error) = self.wait() {
+                warn!(%error, "waiting for Proxidor requests failed: a thread ends");
+                break;
+            }
+        }
+        for socket in &self.sockets {
+            for _ in 0..LAST_BATCHES {
+                if self.batch(socket, &mut desk) == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Waits until a socket can be read or the thread is to stop.
+    fn wait(&self) -> nix::Result<()> {
+        let mut fds: Vec<_> = [self.wake.as_fd()]
+            .into_iter()
+            .chain(self.sockets.iter().map(Socket::as_fd))
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Answers what a socket has, up to a batch, and says how much that was.
+    fn batch(&self, socket: &Socket, desk: &mut Desk) -> usize {
+        let received = match desk.exchange.receive(socket.as_fd()) {
+            Ok(received) => received,
+            // Nothing there; or an error that a sent reply came back with, which reading it clears.
+            Err(_) => return 0,
+        };
+        desk.server.set_settings(&self.settings.load());
+        let tables = self.tables.load();
+        desk.outcomes.fill(None);
+        desk.exchange.answer(|place, request, from, reply| {
+            let outcome = desk.server.answer(request, from, tables.as_deref(), reply);
+            if let Some(slot) = desk.outcomes.get_mut(place) {
+                *slot = Some(outcome);
+            }
+        });
+        let mut counts = Counters { received: received as u64, ..Counters::default() };
+        desk.exchange.send(socket.as_fd(), |place, error| {
+            counts.unsent += 1;
+            if let Some(slot) = desk.outcomes.get_mut(place) {
+                *slot = None;
+            }
+            if !desk.complained {
+                desk.complained = true;
+                warn!(%error, "a Proxidor reply could not be sent; more of them are only counted");
+            }
+        });
+        for outcome in desk.outcomes.iter().flatten() {
+            counts.count(*outcome);
+        }
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).add(&counts);
+        received
+    }
+}

@@ -1,6 +1,7 @@
 //! Every rule of the Proxidor protocol as a vector of testdata/proxidor: what the server answers, what
 //! a client writes, and what a client reads.
 
+mod udp;
 mod vectors;
 
 use std::{net::SocketAddr, sync::Arc};
