@@ -12,6 +12,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
+use wire::Problem;
 
 /// The port on which speakers listen (RFC 4271 section 4).
 pub const PORT: u16 = 179;
@@ -24,21 +25,6 @@ const COMMUNITIES_MAX: usize = 128;
 
 /// More prepended AS numbers than this are refused by many networks.
 const PREPEND_MAX: u8 = 32;
-
-/// What is wrong with a value that parsed: the key inside the table and one sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The key inside its table, such as `peer` or `communities[1]`.
-    pub key: String,
-    /// What is wrong and what to do.
-    pub message: String,
-}
-
-impl Problem {
-    fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.into() }
-    }
-}
 
 /// A shared secret. It is never shown: [`fmt::Debug`] prints stars.
 #[derive(Clone, PartialEq, Eq, Deserialize)]

@@ -12,25 +12,10 @@ mod tests;
 use bgp::config::Upstream;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::{fmt, net::IpAddr, path::PathBuf, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 /// Most addresses that one program answers for, those of probes included.
 pub const MAX_ADDRESSES: usize = datapath::echo::MAX_ADDRESSES;
-
-/// What is wrong with a value that parsed: the dotted key and one sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Dotted key as in the file, such as `echo.limit.rate` or `anycast.upstream[1].peer`.
-    pub key: String,
-    /// What is wrong and what to do.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
-}
 
 /// The section `[echo]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -7,13 +7,15 @@
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`] and [`icmpv6`].
 //! [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a whole frame what
-//! a responder may do with it.
+//! a responder may do with it. [`config`] has what sections of the
+//! configuration share: [`Problem`] and the rules that hold in several.
 #![forbid(unsafe_code)]
 
 pub mod arp;
 mod bytes;
 pub mod checksum;
 pub mod classify;
+pub mod config;
 pub mod echo_frame;
 mod error;
 pub mod ethernet;
@@ -25,6 +27,7 @@ pub mod ipv6;
 pub mod space;
 pub mod target;
 
+pub use config::Problem;
 pub use error::{EmitError, Fault, Layer, ParseError};
 pub use ids::{EtherType, Identifier, IpProtocol, Mac, MacError, Sequence};
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};

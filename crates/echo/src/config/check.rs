@@ -1,8 +1,9 @@
 //! What can be wrong with values that parsed, a rule a line; read `Config::problems` first.
 
-use super::{AnycastConfig, Config, EchoConfig, HealthConfig, Limit, MAX_ADDRESSES, Problem};
+use super::{AnycastConfig, Config, EchoConfig, HealthConfig, Limit, MAX_ADDRESSES};
 use ipnet::IpNet;
 use std::{collections::HashSet, net::IpAddr, time::Duration};
+use wire::config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 
 /// Most prefixes in a list of sources.
 const MAX_LIST: usize = 4096;
@@ -10,39 +11,13 @@ const MAX_LIST: usize = 4096;
 const MAX_PREFIXES: usize = 64;
 /// Longest time that a drain may take; the time in which contrib/nigh.service lets a stop end is longer.
 const LONGEST_DRAIN: Duration = Duration::from_secs(600);
-/// Longest interface name, in bytes (IFNAMSIZ less the terminating zero).
-const MAX_INTERFACE_NAME: usize = 15;
-/// Buckets are refilled by a clock that may step by this much: ten milliseconds at 100 Hz.
-const TICKS_PER_SECOND: u64 = 100;
-/// Highest rate and burst of a token bucket, requests (a second).
-const MAX_RATE: u64 = 1_000_000_000;
-/// Longest time in which a token bucket fills, seconds: a year, so that the program's clock holds it.
-const LONGEST_FILL: u64 = 365 * 86_400;
-
-/// Collects problems below one dotted key.
-struct Report<'a> {
-    problems: &'a mut Vec<Problem>,
-    section: String,
-}
-
-impl Report<'_> {
-    fn add(&mut self, key: &str, message: impl Into<String>) {
-        let key = format!("{}.{key}", self.section);
-        self.problems.push(Problem { key, message: message.into() });
-    }
-
-    fn within(&mut self, key: &str) -> Report<'_> {
-        Report { problems: self.problems, section: format!("{}.{key}", self.section) }
-    }
-}
-
 impl Config {
     /// Everything that is wrong with the values, in the order of the file; empty when all is well.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        echo(&self.echo, &mut Report { problems: &mut problems, section: "echo".into() });
+        echo(&self.echo, &mut Report::new(&mut problems, "echo"));
         if let Some(config) = &self.anycast {
-            let mut report = Report { problems: &mut problems, section: "anycast".into() };
+            let mut report = Report::new(&mut problems, "anycast");
             anycast(config, &self.echo.addresses, &mut report);
         }
         problems
@@ -84,18 +59,7 @@ fn echo(config: &EchoConfig, report: &mut Report<'_>) {
     if config.interfaces.is_empty() {
         report.add("interfaces", "name at least one interface on which requests arrive");
     }
-    let mut seen = HashSet::new();
-    for (i, name) in config.interfaces.iter().enumerate() {
-        let key = format!("interfaces[{i}]");
-        if !is_interface_name(name) {
-            report.add(
-                &key,
-                format!("{name:?} cannot be the name of an interface: 1 to {MAX_INTERFACE_NAME} bytes, no blank, no '/'"),
-            );
-        } else if !seen.insert(name) {
-            report.add(&key, format!("{name} is named twice; remove one"));
-        }
-    }
+    interfaces(&config.interfaces, report);
 
     if config.addresses.is_empty() {
         report.add("addresses", "name at least one address to answer for");
@@ -126,43 +90,16 @@ fn echo(config: &EchoConfig, report: &mut Report<'_>) {
     limit(&config.limit, &mut report.within("limit"));
 }
 
-fn sources(list: &str, prefixes: &[IpNet], report: &mut Report<'_>) {
-    if prefixes.len() > MAX_LIST {
-        report.add(list, format!("{} prefixes are more than {MAX_LIST}", prefixes.len()));
+fn sources(list: &str, sources: &[IpNet], report: &mut Report<'_>) {
+    if sources.len() > MAX_LIST {
+        report.add(list, format!("{} prefixes are more than {MAX_LIST}", sources.len()));
     }
-    unique_prefixes(list, prefixes, report);
-}
-
-fn unique_prefixes(list: &str, prefixes: &[IpNet], report: &mut Report<'_>) {
-    let mut seen = HashSet::new();
-    for (i, prefix) in prefixes.iter().enumerate() {
-        let key = format!("{list}[{i}]");
-        if prefix.trunc() != *prefix {
-            report.add(&key, host_bits(prefix));
-        } else if !seen.insert(prefix) {
-            report.add(&key, format!("{prefix} is listed twice; remove one"));
-        }
-    }
-}
-
-fn host_bits(prefix: &IpNet) -> String {
-    format!("{prefix} has bits set after its length; write {}", prefix.trunc())
+    prefixes(list, sources, report);
 }
 
 fn limit(limit: &Limit, report: &mut Report<'_>) {
     bucket(["rate", "burst"], [limit.rate, limit.burst], report);
-    if !(1..=32).contains(&limit.prefix4) {
-        report.add("prefix4", format!("{} is not a prefix length from 1 to 32", limit.prefix4));
-    }
-    if !(1..=64).contains(&limit.prefix6) {
-        report.add(
-            "prefix6",
-            format!(
-                "{} is not a prefix length from 1 to 64 (whoever has a /64 has all its addresses)",
-                limit.prefix6
-            ),
-        );
-    }
+    source_prefixes(limit.prefix4, limit.prefix6, report);
     bucket(["node_rate", "node_burst"], [limit.node_rate, limit.node_burst], report);
 }
 
@@ -170,34 +107,8 @@ impl Limit {
     /// What is wrong with the values, each key as in the section; for limits changed at run time.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        limit(self, &mut Report { problems: &mut problems, section: "echo.limit".into() });
+        limit(self, &mut Report::new(&mut problems, "echo.limit"));
         problems
-    }
-}
-
-fn bucket([rate_key, burst_key]: [&str; 2], [rate, burst]: [u64; 2], report: &mut Report<'_>) {
-    if rate > MAX_RATE {
-        report.add(rate_key, format!("{rate} is more than {MAX_RATE} a second; 0 is no limit"));
-    } else if burst > MAX_RATE {
-        report.add(burst_key, format!("{burst} is more than {MAX_RATE}"));
-    } else if rate > 0 && burst == 0 {
-        report.add(
-            burst_key,
-            format!(
-                "0 would let nothing through; give the requests that may come at once, such as {}",
-                rate * 2
-            ),
-        );
-    } else if rate > 0 && burst / rate > LONGEST_FILL {
-        report.add(burst_key, format!("{burst} is more than {rate} a second fill in a year"));
-    } else if rate > 0 && burst < rate.div_ceil(TICKS_PER_SECOND) {
-        report.add(
-            burst_key,
-            format!(
-                "{burst} is less than the {} that {rate} a second let through in one tick of the kernel's clock (10 ms)",
-                rate.div_ceil(TICKS_PER_SECOND)
-            ),
-        );
     }
 }
 
@@ -211,7 +122,7 @@ fn anycast(config: &AnycastConfig, addresses: &[IpAddr], report: &mut Report<'_>
             format!("{} prefixes are more than {MAX_PREFIXES}", config.prefixes.len()),
         );
     }
-    unique_prefixes("prefixes", &config.prefixes, report);
+    prefixes("prefixes", &config.prefixes, report);
     for (i, prefix) in config.prefixes.iter().enumerate() {
         let key = format!("prefixes[{i}]");
         if prefix.prefix_len() == 0 {
@@ -279,13 +190,6 @@ fn health(config: &HealthConfig, report: &mut Report<'_>) {
             );
         }
     }
-}
-
-fn is_interface_name(name: &str) -> bool {
-    (1..=MAX_INTERFACE_NAME).contains(&name.len())
-        && name != "."
-        && name != ".."
-        && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control())
 }
 
 fn is_word(name: &str) -> bool {

@@ -2,12 +2,13 @@
 
 use super::ControlError;
 use crate::{
-    config::{Limit, Problem},
+    config::Limit,
     control::{LimitChange, ListChange, Request},
     status::{LimitStatus, ListStatus},
 };
 use ipnet::IpNet;
 use serde_json::Value;
+use wire::Problem;
 
 /// What would be in force.
 #[derive(Debug)]
