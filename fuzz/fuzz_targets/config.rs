@@ -9,7 +9,7 @@ fuzz_target!(|data: &[u8]| {
     let report = match nigh::config::parse(data, Path::new("nigh.toml")) {
         Ok(loaded) => {
             assert!(!loaded.report.has_errors());
-            assert_eq!(loaded.echo.problems(), []);
+            assert_eq!(loaded.sections.problems(), []);
             loaded.report
         }
         Err(report) => {

@@ -37,7 +37,7 @@ pub enum Command {
     /// Say what is wrong with a configuration file: line, column, key and what to do
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml")]
     Check(CheckArgs),
-    /// Show what the daemon does: interfaces, ledger, announcements, health
+    /// Show what the daemon does: each job's state, counters, health
     #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
     Status(StatusArgs),
     /// Take this node out of service: withdraw, keep answering until arrivals are quiet
@@ -54,6 +54,11 @@ pub enum Command {
     /// Ask and steer the responder
     #[command(after_help = "Example:\n  nigh echo top --count 5")]
     Echo(EchoArgs),
+    /// Ask and steer the oracle
+    #[command(
+        after_help = "Examples:\n  nigh oracle print path 130.149.1.7 8.8.8.8\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle rank --server 192.0.2.53 198.51.100.1 203.0.113.1\n  nigh oracle console"
+    )]
+    Oracle(OracleArgs),
     /// Send echo requests at a rate; say how many came back, and where the others were lost
     Blast(echo::blast::Args),
     /// Print the completions for a shell
@@ -99,7 +104,7 @@ pub struct CheckArgs {
 }
 
 /// Which daemon is meant.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Target {
     /// The daemon's control socket [default: that of --config, else /run/nigh/control.sock]
     #[arg(long, env = "NIGH_SOCKET", value_name = "PATH", global = true)]
@@ -152,6 +157,25 @@ pub struct EchoArgs {
     /// What is asked.
     #[command(subcommand)]
     pub command: echo::cli::Command,
+    /// Which daemon is meant.
+    #[command(flatten)]
+    pub target: Target,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh oracle`.
+#[derive(Debug, Args)]
+pub struct OracleArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: oracle::cli::Command<DaemonArgs>,
+}
+
+/// Which daemon is asked, and how it is answered.
+#[derive(Clone, Debug, Args)]
+pub struct DaemonArgs {
     /// Which daemon is meant.
     #[command(flatten)]
     pub target: Target,

@@ -2,8 +2,8 @@
 
 use crate::{
     cli::{
-        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, ManArgs, StatusArgs,
-        Target,
+        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, ManArgs, OracleArgs,
+        StatusArgs, Target,
     },
     client::{self, AskError},
     config::{self, LoadError},
@@ -31,6 +31,14 @@ enum CommandError {
     Render(#[from] echo::cli::RenderError),
     #[error(transparent)]
     Blast(#[from] echo::blast::BlastError),
+    #[error(transparent)]
+    RenderOracle(#[from] oracle::cli::RenderError),
+    #[error(transparent)]
+    Client(#[from] oracle::client::ClientError),
+    #[error(transparent)]
+    Console(#[from] oracle::console::ConsoleError),
+    #[error("the working directory is not known: {0}")]
+    Folder(io::Error),
     #[error("cannot write {}: {source}", .path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot print: {0}")]
@@ -67,6 +75,7 @@ pub fn main() -> ExitCode {
         }),
         Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
         Command::Echo(args) => echo(&args),
+        Command::Oracle(args) => oracle(&args),
         Command::Blast(args) => blast(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),
@@ -173,6 +182,33 @@ fn echo(args: &EchoArgs) -> Result<(), CommandError> {
     let request = Request::Echo { request: args.command.request() };
     let answer = ask(&args.target, &request)?;
     if args.json { print_json(&answer) } else { print(&args.command.render(&answer)?) }
+}
+
+fn oracle(args: &OracleArgs) -> Result<(), CommandError> {
+    use oracle::cli::Command;
+    let ask = |target: &Target| {
+        let path = target.path().map_err(explain)?;
+        Ok::<_, CommandError>(move |request: &oracle::control::Request| {
+            client::ask(&path, &Request::Oracle { request: request.clone() })
+        })
+    };
+    match &args.command {
+        // When no answer came, the report has said so.
+        Command::Client(command) => {
+            if oracle::client::run(command)? {
+                Ok(())
+            } else {
+                Err(CommandError::Said)
+            }
+        }
+        Command::Console { daemon } => Ok(oracle::console::run(ask(&daemon.target)?)?),
+        Command::Operation(operation) => {
+            let daemon = operation.daemon();
+            let request = operation.request().map_err(CommandError::Folder)?;
+            let answer = ask(&daemon.target)?(&request)?;
+            if daemon.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+        }
+    }
 }
 
 fn reloaded(answer: &Value) -> String {

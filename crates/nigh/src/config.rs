@@ -14,7 +14,8 @@ mod place;
 pub mod report;
 mod shape;
 
-use echo::config::{AnycastConfig, Config, EchoConfig, Problem};
+use echo::config::{AnycastConfig, EchoConfig};
+use oracle::config::OracleConfig;
 use report::{Finding, Report, Severity};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -23,6 +24,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toml::de::{DeTable, DeValue};
+use wire::Problem;
 
 /// Longest file that is read, in bytes.
 pub const SIZE_LIMIT: u64 = 1 << 20;
@@ -30,8 +32,8 @@ pub const SIZE_LIMIT: u64 = 1 << 20;
 const DEPTH_LIMIT: usize = 32;
 /// Longest path of a Unix socket, in bytes without the final zero (unix(7), `sun_path`).
 const SOCKET_PATH_LIMIT: usize = 107;
-/// The sections that configure a feature; at least one must be there.
-const FEATURES: [&str; 2] = ["echo", "anycast"];
+/// The sections of the file.
+const SECTIONS: [&str; 4] = ["node", "echo", "anycast", "oracle"];
 
 /// The section `[node]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -102,10 +104,33 @@ fn host_name() -> String {
 pub struct Loaded {
     /// The section `[node]`.
     pub node: NodeConfig,
-    /// The sections of crate echo.
-    pub echo: Config,
+    /// What the features are told.
+    pub sections: Sections,
     /// Warnings: the file is good, but the operator should know.
     pub report: Report,
+}
+
+/// The sections of features; at least one is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sections {
+    /// `[echo]` and `[anycast]`.
+    pub echo: Option<echo::config::Config>,
+    /// `[oracle]`.
+    pub oracle: Option<oracle::config::Config>,
+}
+
+impl Sections {
+    /// Everything that is wrong with the values; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let echo = self.echo.iter().flat_map(echo::config::Config::problems);
+        echo.chain(self.oracle.iter().flat_map(oracle::config::Config::problems)).collect()
+    }
+
+    /// What is allowed but seldom meant.
+    fn warnings(&self) -> Vec<Problem> {
+        let echo = self.echo.iter().flat_map(echo::config::Config::warnings);
+        echo.chain(self.oracle.iter().flat_map(oracle::config::Config::warnings)).collect()
+    }
 }
 
 /// The file could not be read or is not a good configuration.
@@ -219,33 +244,38 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     }
     let root = place::document(root);
     let mut judge = shape::Judge::new(text, &root);
-    judge.sections(&["node", FEATURES[0], FEATURES[1]]);
+    judge.sections(&SECTIONS);
     let node = judge.section::<NodeConfig>("node").unwrap_or(Some(NodeConfig::default()));
     let echo = judge.section::<EchoConfig>("echo");
     let anycast = judge.section::<AnycastConfig>("anycast");
-    if echo.is_none() && !judge.found_unknown_section() {
-        let message = if anycast.is_some() {
-            "[anycast] announces what [echo] answers: add a section `[echo]`"
-        } else {
-            "nothing to do: add a section `[echo]`, and `[anycast]` to announce it"
-        };
-        let span = root_span(&root, "anycast", text);
-        judge.say(span, "echo", message.into());
+    let oracle = judge.section::<OracleConfig>("oracle");
+    if !judge.found_unknown_section() && echo.is_none() {
+        if anycast.is_some() {
+            let span = root_span(&root, "anycast", text);
+            let message = "[anycast] announces what [echo] answers: add a section `[echo]`";
+            judge.say(span, "echo", message.into());
+        } else if oracle.is_none() {
+            let message = "nothing to do: add a section `[echo]` or `[oracle]`";
+            judge.say(text.len()..text.len(), "echo", message.into());
+        }
     }
     let sections_are_sound = judge.indices_are_kept();
     report.findings = judge.into_findings();
 
     let mut problems = node.as_ref().map(NodeConfig::problems).unwrap_or_default();
     let anycast_failed = matches!(anycast, Some(None));
-    let config = match echo {
-        Some(Some(echo)) => {
-            let NodeConfig { name, state, .. } = node.clone().unwrap_or_default();
-            Some(Config { node: name, state, echo, anycast: anycast.flatten() })
-        }
-        _ => None,
+    let NodeConfig { name, state, .. } = node.clone().unwrap_or_default();
+    let sections = Sections {
+        echo: echo.flatten().filter(|_| !anycast_failed).map(|echo| echo::config::Config {
+            node: name.clone(),
+            state: state.clone(),
+            echo,
+            anycast: anycast.flatten(),
+        }),
+        oracle: oracle.flatten().map(|oracle| oracle::config::Config { node: name, state, oracle }),
     };
-    if sections_are_sound && !anycast_failed {
-        problems.extend(config.as_ref().map(Config::problems).unwrap_or_default());
+    if sections_are_sound {
+        problems.extend(sections.problems());
     }
     for Problem { key, message } in problems {
         let already = |f: &Finding| key == f.key || key.starts_with(&format!("{}.", f.key));
@@ -257,14 +287,14 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     }
     // What to think of beside a mistake is worth saying when the mistake is gone.
     if !report.has_errors() {
-        for Problem { key, message } in config.as_ref().map(Config::warnings).unwrap_or_default() {
+        for Problem { key, message } in sections.warnings() {
             let span = place::find(&root, &key, text);
             report.findings.push(Finding::at(text, span, Severity::Warning, key, message));
         }
     }
     report.finish();
-    match (node, config) {
-        (Some(node), Some(echo)) if !report.has_errors() => Ok(Loaded { node, echo, report }),
+    match node {
+        Some(node) if !report.has_errors() => Ok(Loaded { node, sections, report }),
         _ => Err(report),
     }
 }

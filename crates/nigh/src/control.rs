@@ -1,7 +1,7 @@
 //! The control socket: a Unix stream socket, mode 0600, one JSON object a line each way.
 //!
 //! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`,
-//! `{"do":"echo","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
+//! `{"do":"echo","request":{...}}`, `{"do":"oracle","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
 //!
 //! The socket is never open to others, not even for a moment: it is bound under a umask of 0177. A
 //! socket left behind by a dead daemon is replaced; a living daemon's is not touched.
@@ -53,6 +53,11 @@ pub enum Request {
     Echo {
         /// What is asked.
         request: echo::control::Request,
+    },
+    /// A request to the oracle.
+    Oracle {
+        /// What is asked.
+        request: oracle::control::Request,
     },
 }
 
@@ -207,7 +212,10 @@ async fn reply(request: Request, node: &Node) -> Answer {
         Request::Undrain {} => node.undrain().await.map_err(|error| error.to_string()),
         Request::Reload {} => node.reload().await.map_err(|error| error.to_string()),
         Request::Echo { request } => {
-            node.service().control(request).await.map_err(|error| error.to_string())
+            node.features().echo(request).await.map_err(|error| error.to_string())
+        }
+        Request::Oracle { request } => {
+            node.features().oracle(request).await.map_err(|error| error.to_string())
         }
     };
     match result {

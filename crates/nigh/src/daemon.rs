@@ -10,13 +10,13 @@ use crate::{
     cli::RunArgs,
     config::{self, LoadError, Loaded},
     control::{self, ControlSocket},
+    features::{Opened, StartError},
     http, logging,
     node::Node,
     notify::Notifier,
     privileges,
     state::{State, StateError},
 };
-use echo::service::{Service, StartError};
 use std::{io, sync::Arc};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
@@ -42,9 +42,9 @@ pub enum RunError {
     /// The HTTP address cannot be bound.
     #[error(transparent)]
     Http(#[from] http::BindError),
-    /// The service did not start.
+    /// A feature did not start.
     #[error(transparent)]
-    Service(#[from] StartError),
+    Features(#[from] StartError),
     /// The runtime or a signal handler could not be set up.
     #[error("cannot set up the process: {0}")]
     Process(#[from] io::Error),
@@ -61,7 +61,8 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     loaded.report.log();
     end_with_a_panic();
     privileges::limit()?;
-    // One thread: capabilities belong to threads, and what this one gives up the process has not.
+    // Capabilities belong to threads: what this one gives up before it starts others, the process has
+    // not.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(serve(args, loaded));
     // A blocking call that still runs must not delay the exit.
@@ -108,7 +109,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let mut stop = Stop::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let notifier = Notifier::from_env();
-    let Loaded { node: config, echo, .. } = loaded;
+    let Loaded { node: config, sections, .. } = loaded;
     let state = State::open(&config.state)?;
     let control = ControlSocket::bind(&config.control)?;
     let listener = http::bind(config.http)?;
@@ -117,22 +118,22 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     if drained {
         warn!("this node was drained by the operator and stays so: `nigh undrain` ends that");
     }
-    let mode = echo.echo.mode;
-    let mut starting = std::pin::pin!(Service::start(echo, drained));
-    let service = tokio::select! {
-        service = &mut starting => service?,
+    let mut opening = std::pin::pin!(Opened::open(sections, drained));
+    let opened = tokio::select! {
+        opened = &mut opening => opened?,
         signal = stop.recv() => {
             info!(signal, "stopped during the start");
             // What is half done cannot be undone: the start takes a moment and is then ended.
-            if let Ok(service) = starting.await {
-                service.stop().await;
+            if let Ok(opened) = opening.await {
+                opened.stop().await;
             }
             return Ok(());
         }
     };
     privileges::settle()?;
+    let features = opened.start()?;
     let file = std::path::absolute(&args.config)?;
-    let node = Arc::new(Node::new(file, config, mode, address, service, state));
+    let node = Arc::new(Node::new(file, config, address, features, state));
     let serving = {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move { tokio::join!(http::serve(listener, for_http), control.serve(for_control)) }
@@ -156,11 +157,11 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     }
     notifier.stopping();
     tokio::select! {
-        () = node.service().drain() => {}
+        () = node.features().drain() => {}
         signal = stop.recv() => warn!(signal, "stops without waiting for the drain"),
     }
     tokio::select! {
-        () = node.service().stop() => {}
+        () = node.features().stop() => {}
         signal = stop.recv() => warn!(signal, "ends at once; the kernel cleans up"),
     }
     serving.abort();

@@ -178,7 +178,7 @@ async fn metrics(State(node): State<Arc<Node>>) -> Response {
 }
 
 async fn healthz(State(node): State<Arc<Node>>) -> Response {
-    let ailments = node.service().ailments();
+    let ailments = node.features().ailments();
     fresh(if ailments.is_empty() {
         "ok\n".into_response()
     } else {
@@ -192,7 +192,7 @@ async fn status(State(node): State<Arc<Node>>) -> Response {
 
 /// What the responder answers to a request that changes nothing.
 async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
-    fresh(match node.service().control(request).await {
+    fresh(match node.features().echo(request).await {
         Ok(value) => Json(value).into_response(),
         Err(error) => {
             let body = Json(serde_json::json!({ "error": error.to_string() }));

@@ -8,7 +8,7 @@
 //! - [`config`]: the configuration file;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
-//! - [`node`]: what runs; [`privileges`]: which capabilities are kept; [`state`]: what survives a restart;
+//! - [`node`]: what runs, [`features`]: the features of it; [`privileges`]: which capabilities are kept; [`state`]: what survives a restart;
 //!   [`notify`]: what systemd is told.
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod commands;
 pub mod config;
 pub mod control;
 pub mod daemon;
+pub mod features;
 pub mod http;
 pub mod logging;
 pub mod metrics;

@@ -2,17 +2,15 @@
 
 use crate::{
     config::{self, LoadError, Loaded, NodeConfig},
+    features::{Features, ReloadError},
     state::{State, StateError},
 };
-use echo::config::Mode;
-use echo::service::{ReloadError, Service};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{
     net::SocketAddr,
     path::PathBuf,
     time::{Duration, Instant, SystemTime},
 };
-use tokio::sync::Mutex;
 use tracing::{info, warn};
 
 /// A running node.
@@ -21,12 +19,10 @@ pub struct Node {
     file: PathBuf,
     config: NodeConfig,
     http: SocketAddr,
-    service: Service,
+    features: Features,
     state: State,
     started: Instant,
     started_at: SystemTime,
-    /// `echo.mode` in force; held while a reload runs, so that two do not mix.
-    mode: Mutex<Mode>,
 }
 
 /// A drain did not come to its end.
@@ -46,35 +42,27 @@ pub enum NodeReloadError {
     /// The file is not good.
     #[error("nothing was changed: {0}")]
     Load(#[from] LoadError),
-    /// It wants a program, and the right to load one is gone (docs/decisions/050-capabilities.md).
-    #[error(
-        "nothing was changed: echo.mode: `kernel` was in force and the right to load a program was \
-         given up: restart the daemon to apply"
-    )]
-    Mode,
-    /// The service could not put it in force.
+    /// A feature cannot put it in force.
     #[error("nothing was changed: {0}")]
-    Service(#[from] ReloadError),
+    Features(#[from] ReloadError),
 }
 
 impl Node {
-    /// The node that runs `service` as the file at `file` says; `mode` is the `echo.mode` of that
-    /// file, `http` is where it really listens.
+    /// The node that runs `features` as the file at `file` says; `http` is where it really listens.
     pub fn new(
         file: PathBuf,
         config: NodeConfig,
-        mode: Mode,
         http: SocketAddr,
-        service: Service,
+        features: Features,
         state: State,
     ) -> Self {
-        let (started, started_at, mode) = (Instant::now(), SystemTime::now(), Mutex::new(mode));
-        Self { file, config, http, service, state, started, started_at, mode }
+        let (started, started_at) = (Instant::now(), SystemTime::now());
+        Self { file, config, http, features, state, started, started_at }
     }
 
-    /// The responder and its announcement.
-    pub fn service(&self) -> &Service {
-        &self.service
+    /// What runs here.
+    pub fn features(&self) -> &Features {
+        &self.features
     }
 
     /// The node's name.
@@ -92,24 +80,24 @@ impl Node {
         self.started.elapsed()
     }
 
-    /// The state of everything as JSON: `node`, and beside it each feature under its noun (`echo`).
+    /// The state of everything as JSON: `node`, and beside it each feature under its noun.
     pub fn status(&self) -> Value {
-        let ailments = self.service.ailments();
-        json!({
-            "node": {
-                "name": self.config.name,
-                "version": env!("CARGO_PKG_VERSION"),
-                "pid": std::process::id(),
-                "started": humantime::format_rfc3339_seconds(self.started_at).to_string(),
-                "uptime_seconds": self.uptime().as_secs_f64(),
-                "config": self.file,
-                "http": self.http.to_string(),
-                "drained": self.state.drained(),
-                "healthy": ailments.is_empty(),
-                "ailments": ailments,
-            },
-            "echo": self.service.status(),
-        })
+        let ailments = self.features.ailments();
+        let node = json!({
+            "name": self.config.name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "started": humantime::format_rfc3339_seconds(self.started_at).to_string(),
+            "uptime_seconds": self.uptime().as_secs_f64(),
+            "config": self.file,
+            "http": self.http.to_string(),
+            "drained": self.state.drained(),
+            "healthy": ailments.is_empty(),
+            "ailments": ailments,
+        });
+        let mut state = Map::from_iter([("node".to_owned(), node)]);
+        self.features.status(&mut state);
+        Value::Object(state)
     }
 
     /// The same for people.
@@ -124,7 +112,7 @@ impl Node {
         if self.state.drained() {
             text.push_str("drained by the operator: `nigh undrain` takes it into service again\n");
         }
-        text + &self.service.render()
+        text + &self.features.render()
     }
 
     /// Takes the node out of service, also for the next start; returns when arrivals are quiet.
@@ -136,7 +124,7 @@ impl Node {
         self.state.set_drained(true)?;
         info!("drain: the operator takes this node out of service");
         let begun = Instant::now();
-        self.service.drain().await;
+        self.features.drain().await;
         if !self.state.drained() {
             return Err(DrainError::Undrained);
         }
@@ -151,7 +139,7 @@ impl Node {
     pub async fn undrain(&self) -> Result<Value, StateError> {
         self.state.set_drained(false)?;
         info!("undrain: the operator takes this node into service");
-        self.service.undrain().await;
+        self.features.undrain().await;
         Ok(json!({ "drained": false }))
     }
 
@@ -163,8 +151,7 @@ impl Node {
     ///
     /// The file is not good or cannot be put in force; the old configuration still is in force.
     pub async fn reload(&self) -> Result<Value, NodeReloadError> {
-        let mut mode = self.mode.lock().await;
-        let result = self.put_in_force(&mut mode).await;
+        let result = self.put_in_force().await;
         match &result {
             Ok(_) => info!(file = %self.file.display(), "reloaded"),
             Err(error) => warn!(file = %self.file.display(), "reload: {error}"),
@@ -172,15 +159,10 @@ impl Node {
         result
     }
 
-    async fn put_in_force(&self, mode: &mut Mode) -> Result<Value, NodeReloadError> {
-        let Loaded { node, echo, report } = config::load(&self.file)?;
+    async fn put_in_force(&self) -> Result<Value, NodeReloadError> {
+        let Loaded { node, sections, report } = config::load(&self.file)?;
         report.log();
-        let wanted = echo.echo.mode;
-        if *mode == Mode::Kernel && wanted != Mode::Kernel {
-            return Err(NodeReloadError::Mode);
-        }
-        self.service.reload(echo).await?;
-        *mode = wanted;
+        self.features.reload(sections).await?;
         let restart = self.changed(&node);
         if !restart.is_empty() {
             warn!(

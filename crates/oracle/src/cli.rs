@@ -1,1 +1,478 @@
-//! `nigh oracle ...`: the command line.
+//! `nigh oracle ...`: the command line, and what a line of the console means.
+//!
+//! Both have one grammar and one help: the console reads a line with the same parser. Each operation
+//! is one request over the control socket and one answer.
+
+use crate::{
+    control::{LinkName, Property, Request, RouterName, Side},
+    status,
+};
+use clap::{Args, Subcommand, ValueEnum};
+use ipnet::IpNet;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{net::IpAddr, path::PathBuf};
+use topo::{ExternalPath, LinkProperties};
+
+/// `nigh oracle ...`; `T` is how a command names the daemon that it asks.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command<T: Args> {
+    /// Something is asked of the daemon over its control socket.
+    #[command(flatten)]
+    Operation(Operation<T>),
+    /// An oracle is asked over the network, as clients do.
+    #[command(flatten)]
+    Client(crate::client::Command),
+    /// Read commands from the terminal: print, set, create, delete, reload, dump
+    ///
+    /// With history and completion; an empty line shows what there is.
+    #[command(after_help = "Example:\n  nigh oracle console")]
+    Console {
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+}
+
+/// What is asked of the daemon, by a command or by a line of the console.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Operation<T: Args> {
+    /// Show routers, links, networks, routes, paths, threads, feeds, metrics, status
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle print networks SRC")]
+    Print {
+        /// What is shown.
+        #[command(subcommand)]
+        what: Print,
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+    /// Change a property of a link, a network card or a metric
+    ///
+    /// In force when it is answered, until the next reload or start.
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100")]
+    Set {
+        /// What is changed.
+        #[command(subcommand)]
+        what: Set,
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+    /// Make a router, link or network known
+    ///
+    /// In force when it is answered, until the next reload or start.
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle create router 10.0.0.9 --name leipzig")]
+    Create {
+        /// What is made known.
+        #[command(subcommand)]
+        what: Create,
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+    /// Forget a router, link or network
+    ///
+    /// In force when it is answered, until the next reload or start.
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle delete network SRC 192.0.2.0/24 10.0.0.9")]
+    Delete {
+        /// What is forgotten.
+        #[command(subcommand)]
+        what: Delete,
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+    /// Read the files of the topology again; what was changed by hand is forgotten
+    #[command(after_help = "Example:\n  nigh oracle reload")]
+    Reload {
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+    /// Write the topology in force into a folder, in the seed's format and in TOML
+    ///
+    /// The daemon writes it, with its rights. The files can be named in [oracle.topology] as they are.
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle dump /var/lib/nigh/dump")]
+    Dump {
+        /// The folder, made when it is not there
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Which daemon is asked, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+}
+
+/// `print ...`
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Print {
+    /// All routers
+    #[command(after_help = "Example:\n  nigh oracle print routers")]
+    Routers,
+    /// All links, or those of a router
+    #[command(after_help = "Example:\n  nigh oracle print links 10.0.0.1")]
+    Links {
+        /// Address or name of the router at which they begin
+        router: Option<RouterName>,
+    },
+    /// Networks: SRC, our own, or EXT, those of others
+    #[command(arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  nigh oracle print networks SRC\n  nigh oracle print networks EXT 193.0.0.0/16 --count 50"
+    )]
+    Networks {
+        /// Which ones
+        #[arg(value_enum, ignore_case = true)]
+        side: SideArg,
+        /// Only those in this prefix
+        #[arg(value_name = "PREFIX")]
+        within: Option<IpNet>,
+        /// Rows to show at the most
+        #[arg(short = 'n', long, default_value_t = 1000, value_name = "ROWS")]
+        count: usize,
+    },
+    /// Where a router sends what is for other routers
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle print route 10.0.0.1 10.8.0.1")]
+    Route {
+        /// Address or name of the router that forwards
+        router: RouterName,
+        /// Address or name of one destination
+        to: Option<RouterName>,
+    },
+    /// The path from an address to another: hops, properties, costs
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle print path 130.149.1.7 8.8.8.8")]
+    Path {
+        /// Address of the source
+        from: IpAddr,
+        /// Address of the destination
+        to: IpAddr,
+    },
+    /// The threads that answer, and what each has answered
+    #[command(after_help = "Example:\n  nigh oracle print threads")]
+    Threads,
+    /// The state of everything
+    #[command(after_help = "Example:\n  nigh oracle print status --json")]
+    Status,
+    /// Where the knowledge of the network comes from
+    #[command(after_help = "Example:\n  nigh oracle print feeds")]
+    Feeds,
+    /// The metrics and their expressions
+    #[command(after_help = "Example:\n  nigh oracle print metrics")]
+    Metrics,
+}
+
+/// `set ...`
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Set {
+    /// A property of a link: bandwidth, latency, weight, congestion, loss
+    #[command(arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle set link berlin munich weight 20 --both"
+    )]
+    Link {
+        /// The link.
+        #[command(flatten)]
+        link: LinkArgs,
+        /// The property
+        #[arg(value_enum, ignore_case = true)]
+        property: Property,
+        /// Mbit/s, milliseconds, a whole number, the source's unit, 0 to 1
+        value: f64,
+    },
+    /// A network card: UP or DOWN, with all links on it in both directions
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle set nic 10.0.0.1 2 DOWN")]
+    Nic {
+        /// Address or name of the router
+        router: RouterName,
+        /// Number of the card
+        nic: u32,
+        /// What it is to be
+        #[arg(value_enum, ignore_case = true)]
+        state: NicState,
+    },
+    /// The expression of a metric
+    ///
+    /// Variables: min_bandwidth latency internal_hops as_number as_distance weight congestion loss.
+    #[command(arg_required_else_help = true)]
+    #[command(
+        after_help = "Example:\n  nigh oracle set metric default \"8 * as_distance + latency\""
+    )]
+    Metric {
+        /// Its name; `default` is that of oracle.cost
+        name: String,
+        /// The expression
+        #[arg(num_args = 1.., required = true, allow_hyphen_values = true)]
+        cost: Vec<String>,
+    },
+}
+
+/// `create ...`
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Create {
+    /// A router
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle create router 10.0.0.9 --name leipzig")]
+    Router {
+        /// Its address
+        address: IpAddr,
+        /// Its name, for people
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// A link from one router to another
+    #[command(arg_required_else_help = true)]
+    #[command(
+        after_help = "Example:\n  nigh oracle create link 10.0.0.9 10.0.0.1 --bandwidth 1000 --latency 4 --both"
+    )]
+    Link {
+        /// The link.
+        #[command(flatten)]
+        link: LinkArgs,
+        /// Its properties.
+        #[command(flatten)]
+        properties: PropertyArgs,
+    },
+    /// A network: SRC, our own, or EXT, one of others
+    #[command(arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  nigh oracle create network SRC 192.0.2.0/24 10.0.0.9\n  nigh oracle create network EXT 198.51.100.0/24 10.8.0.1 --as 64500 --distance 3"
+    )]
+    Network {
+        /// Which side
+        #[arg(value_enum, ignore_case = true)]
+        side: SideArg,
+        /// The prefix
+        prefix: IpNet,
+        /// Address or name of the router to which it is attached, or by which it is reached
+        router: RouterName,
+        /// EXT: the AS in which the route originates
+        #[arg(long = "as", value_name = "NUMBER", default_value_t = 0)]
+        as_number: u32,
+        /// EXT: number of ASes on the way
+        #[arg(long, value_name = "ASES", default_value_t = 1)]
+        distance: u16,
+    },
+}
+
+/// `delete ...`
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Delete {
+    /// A router
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle delete router 10.0.0.9")]
+    Router {
+        /// Its address or name
+        router: RouterName,
+    },
+    /// A link
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle delete link 10.0.0.9 10.0.0.1 --both")]
+    Link {
+        /// The link.
+        #[command(flatten)]
+        link: LinkArgs,
+    },
+    /// A network: SRC or EXT
+    #[command(arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  nigh oracle delete network SRC 192.0.2.0/24 10.0.0.9")]
+    Network {
+        /// Which side
+        #[arg(value_enum, ignore_case = true)]
+        side: SideArg,
+        /// The prefix
+        prefix: IpNet,
+        /// Address or name of its router
+        router: RouterName,
+    },
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct LinkArgs {
+    /// Address or name of the router where packets enter the link
+    from: RouterName,
+    /// Address or name of the router where they leave it
+    to: RouterName,
+    /// Number of the link, where several join the two
+    #[arg(long)]
+    id: Option<u32>,
+    /// The link in the other direction too
+    #[arg(long)]
+    both: bool,
+}
+
+impl LinkArgs {
+    fn name(&self) -> LinkName {
+        let Self { from, to, id, both } = self.clone();
+        LinkName { from, to, id, both }
+    }
+}
+
+/// Properties of a link.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct PropertyArgs {
+    /// Mbit/s
+    #[arg(long, default_value_t = 1000.0)]
+    bandwidth: f64,
+    /// Milliseconds
+    #[arg(long, default_value_t = 1.0)]
+    latency: f64,
+    /// The internal routing protocol's metric
+    #[arg(long, default_value_t = 1)]
+    weight: u32,
+    /// In the unit of its source
+    #[arg(long, default_value_t = 0.0)]
+    congestion: f64,
+    /// Share of packets lost, from 0 to 1
+    #[arg(long, default_value_t = 0.0)]
+    loss: f64,
+}
+
+/// Which side a network is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SideArg {
+    /// Our own: where requests come from
+    #[value(name = "SRC")]
+    Src,
+    /// Those of others, beyond exit routers
+    #[value(name = "EXT")]
+    Ext,
+}
+
+impl From<SideArg> for Side {
+    fn from(side: SideArg) -> Self {
+        match side {
+            SideArg::Src => Self::Src,
+            SideArg::Ext => Self::Ext,
+        }
+    }
+}
+
+/// What a network card is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NicState {
+    /// In use
+    #[value(name = "UP")]
+    Up,
+    /// Out of use
+    #[value(name = "DOWN")]
+    Down,
+}
+
+/// The daemon's answer is not what this version of the command understands.
+#[derive(Debug, thiserror::Error)]
+#[error("the daemon's answer is not understood ({0}): is it of another version of nigh?")]
+pub struct RenderError(#[from] serde_json::Error);
+
+/// What every change is answered with, as in the seed's console.
+pub const SUCCESS: &str = "operation successful";
+
+impl<T: Args> Operation<T> {
+    /// Which daemon is asked, and how.
+    pub fn daemon(&self) -> &T {
+        match self {
+            Self::Print { daemon, .. }
+            | Self::Set { daemon, .. }
+            | Self::Create { daemon, .. }
+            | Self::Delete { daemon, .. }
+            | Self::Reload { daemon }
+            | Self::Dump { daemon, .. } => daemon,
+        }
+    }
+
+    /// What is asked of the daemon.
+    ///
+    /// # Errors
+    ///
+    /// A relative path, and the working directory is not known.
+    pub fn request(&self) -> std::io::Result<Request> {
+        Ok(match self {
+            Self::Print { what, .. } => what.clone().request(),
+            Self::Set { what, .. } => match what.clone() {
+                Set::Link { link, property, value } => {
+                    Request::SetLink { link: link.name(), property, value }
+                }
+                Set::Nic { router, nic, state } => {
+                    Request::SetNic { router, nic, up: state == NicState::Up }
+                }
+                Set::Metric { name, cost } => Request::SetMetric { name, cost: cost.join(" ") },
+            },
+            Self::Create { what, .. } => match what.clone() {
+                Create::Router { address, name } => Request::CreateRouter { address, name },
+                Create::Link { link, properties } => {
+                    let PropertyArgs { bandwidth, latency, weight, congestion, loss } = properties;
+                    let properties =
+                        LinkProperties { bandwidth, latency, weight, congestion, loss };
+                    Request::CreateLink { link: link.name(), properties }
+                }
+                Create::Network { side, prefix, router, as_number, distance } => {
+                    let beyond = ExternalPath { as_distance: distance, as_number };
+                    let beyond = (side == SideArg::Ext).then_some(beyond);
+                    Request::CreateNetwork { prefix, router, beyond }
+                }
+            },
+            Self::Delete { what, .. } => match what.clone() {
+                Delete::Router { router } => Request::DeleteRouter { router },
+                Delete::Link { link } => Request::DeleteLink(link.name()),
+                Delete::Network { side, prefix, router } => {
+                    Request::DeleteNetwork { side: side.into(), prefix, router }
+                }
+            },
+            Self::Reload { .. } => Request::Reload,
+            Self::Dump { folder, .. } => Request::Dump { folder: std::path::absolute(folder)? },
+        })
+    }
+
+    /// The daemon's answer as text for people.
+    ///
+    /// # Errors
+    ///
+    /// The answer is not one to this operation.
+    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
+        fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
+            Ok(serde_json::from_value(answer.clone())?)
+        }
+        Ok(match self {
+            Self::Print { what, .. } => match what {
+                Print::Routers => status::render_routers(&read::<Vec<_>>(answer)?),
+                Print::Links { .. } => status::render_links(&read::<Vec<_>>(answer)?),
+                Print::Networks { .. } => status::render_networks(&read(answer)?),
+                Print::Route { .. } => status::render_routes(&read::<Vec<_>>(answer)?),
+                Print::Path { .. } => status::render_path(&read(answer)?),
+                Print::Threads => status::render_threads(&read::<Vec<_>>(answer)?),
+                Print::Status => status::render_status(&read(answer)?),
+                Print::Feeds => status::render_feeds(&read::<Vec<_>>(answer)?),
+                Print::Metrics => status::render_metrics(&read::<Vec<_>>(answer)?),
+            },
+            Self::Dump { .. } => status::render_dump(&read(answer)?),
+            _ => format!("{SUCCESS}\n"),
+        })
+    }
+}
+
+impl Print {
+    fn request(self) -> Request {
+        match self {
+            Self::Routers => Request::Routers,
+            Self::Links { router } => Request::Links { router },
+            Self::Networks { side, within, count } => {
+                Request::Networks { side: side.into(), within, count }
+            }
+            Self::Route { router, to } => Request::Route { router, to },
+            Self::Path { from, to } => Request::Path { from, to },
+            Self::Threads => Request::Threads,
+            Self::Status => Request::Status,
+            Self::Feeds => Request::Feeds,
+            Self::Metrics => Request::Metrics,
+        }
+    }
+}

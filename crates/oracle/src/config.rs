@@ -1,1 +1,234 @@
 //! The section `[oracle]` of the configuration.
+//!
+//! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
+//! wrong: [`OracleConfig::problems`] names every such value with its dotted key and says what to do.
+//! The rules are in `config/check.rs`; those of a feed and of ALTO are beside the part that they
+//! configure.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+use crate::{metric::DEFAULT_COST, proxidor::PORT};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Name of the metric with the configured `cost`, bit 0 of the servcode.
+pub const DEFAULT_METRIC: &str = "default";
+
+/// The section `[oracle]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OracleConfig {
+    /// Where Proxidor is answered over UDP.
+    pub listen: Vec<SocketAddr>,
+    /// Threads that answer, each on its own core; 0 is one a core.
+    pub threads: usize,
+    /// Interfaces on which the plain request is answered in the driver.
+    pub interfaces: Vec<String>,
+    /// How the program is attached there.
+    pub mode: Mode,
+    /// How long a client may keep a ranking; whole seconds, as in the header.
+    #[serde(with = "humantime_serde")]
+    pub ttl: Duration,
+    /// The default metric: an expression over the properties of the path.
+    pub cost: String,
+    /// Which exit a path takes where there are several.
+    pub exits: Exits,
+    /// Clients that may rank from another source than themselves.
+    pub sources: Vec<IpNet>,
+    /// From which router a client ranks that the network does not know.
+    pub default_router: Option<IpAddr>,
+    /// Further metrics: bits 1, 2, ... of the servcode in this order.
+    #[serde(rename = "metric")]
+    pub metrics: Vec<MetricConfig>,
+    /// What the operator prefers and avoids.
+    #[serde(rename = "adjust")]
+    pub adjustments: Vec<AdjustConfig>,
+    /// How many requests a source prefix may send.
+    pub limit: LimitConfig,
+    /// The key that clients may or must use.
+    pub authentication: Option<AuthenticationConfig>,
+    /// What is known of the network from files.
+    pub topology: TopologyConfig,
+}
+
+impl Default for OracleConfig {
+    fn default() -> Self {
+        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        Self {
+            listen: any.map(|address| SocketAddr::new(address, PORT)).to_vec(),
+            threads: 0,
+            interfaces: Vec::new(),
+            mode: Mode::default(),
+            ttl: Duration::from_secs(60),
+            cost: DEFAULT_COST.to_owned(),
+            exits: Exits::default(),
+            sources: Vec::new(),
+            default_router: None,
+            metrics: Vec::new(),
+            adjustments: Vec::new(),
+            limit: LimitConfig::default(),
+            authentication: None,
+            topology: TopologyConfig::default(),
+        }
+    }
+}
+
+/// How the program is attached to an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Native where the driver has it, else generic, else the sockets alone answer.
+    #[default]
+    Auto,
+    /// In the driver; an interface that cannot is an error.
+    Native,
+    /// In the kernel's receive path after the driver; an interface that cannot is an error.
+    Generic,
+}
+
+/// Which exit a path takes where there are several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exits {
+    /// The one of lowest internal weight: hot potato, as in the seed.
+    #[default]
+    Nearest,
+    /// The one with the shortest AS path, as BGP decides.
+    ShortestAsPath,
+}
+
+/// One `[[oracle.metric]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricConfig {
+    /// Its name in status and ALTO.
+    pub name: String,
+    /// Its expression over the properties of the path.
+    pub cost: String,
+}
+
+/// One `[[oracle.adjust]]`: a prefix or an AS, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdjustConfig {
+    /// The prefix and all that is longer.
+    pub prefix: Option<IpNet>,
+    /// The AS in which a route originates.
+    #[serde(rename = "as")]
+    pub as_number: Option<u32>,
+    /// Prefer or avoid it.
+    #[serde(rename = "do")]
+    pub verdict: Option<Verdict>,
+    /// What is added to its cost.
+    pub penalty: Option<f64>,
+}
+
+/// What becomes of a candidate whatever its cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It ranks before all others.
+    Prefer,
+    /// It ranks after all others that are known.
+    Avoid,
+}
+
+/// The section `[oracle.limit]`: a token bucket for each source prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitConfig {
+    /// Requests a second for each source prefix; 0 switches the limit off.
+    pub rate: u64,
+    /// Requests that a source prefix may send at once.
+    pub burst: u64,
+    /// Length of an IPv4 source prefix, in bits.
+    pub prefix4: u8,
+    /// Length of an IPv6 source prefix, in bits.
+    pub prefix6: u8,
+}
+
+impl Default for LimitConfig {
+    fn default() -> Self {
+        Self { rate: 1000, burst: 2000, prefix4: 24, prefix6: 56 }
+    }
+}
+
+/// The section `[oracle.authentication]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthenticationConfig {
+    /// The pre-shared key.
+    pub key: Key,
+    /// Whether requests without it are refused.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// A 128-bit key, written as 32 hexadecimal digits. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key([u8; 16]);
+
+impl Key {
+    /// The key's bytes.
+    pub fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16)
+            .ok()
+            .filter(|_| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .map(|value| Self(value.to_be_bytes()))
+            .ok_or_else(|| serde::de::Error::custom("a key has 32 hexadecimal digits (128 bits)"))
+    }
+}
+
+/// The section `[oracle.topology]`: what is known of the network from files.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TopologyConfig {
+    /// A main file in the format of the first oracle; it names the folder with a file a router.
+    pub seed: Option<PathBuf>,
+    /// A file in TOML.
+    pub file: Option<PathBuf>,
+    /// RIB dumps of exit routers.
+    pub mrt: Vec<MrtConfig>,
+}
+
+/// One `[[oracle.topology.mrt]]`: the routes of an exit router.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MrtConfig {
+    /// The dump, plain or packed with gzip or bzip2.
+    pub file: PathBuf,
+    /// The router of the topology that has these routes.
+    pub router: IpAddr,
+}
+
+/// The section and what the node section tells it, as `nigh run` hands it over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `node.name`.
+    pub node: String,
+    /// `node.state`, where what must survive a restart is kept.
+    pub state: PathBuf,
+    /// The section `[oracle]`.
+    pub oracle: OracleConfig,
+}

@@ -1,1 +1,346 @@
 //! The running oracle: builds tables beside the readers, swaps them, answers the console.
+//!
+//! ```text
+//! files, feeds, console ──► one bounded channel ──► builder thread: all that has come, then one
+//!                                                  snapshot ──► atomic pointer ──► readers
+//! ```
+//!
+//! [`Service`] is a handle. Behind it one thread ([`worker`]) owns what is known of the network. What it
+//! publishes is immutable and behind atomic pointers: readers never wait and never see half a change.
+//! A change over the control socket is answered when it is in force.
+//!
+//! The start has two steps, because rights belong to threads and are given up in between:
+//! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
+
+mod collect;
+mod dump;
+mod edit;
+mod feeds;
+mod load;
+mod name;
+mod policy;
+mod show;
+mod worker;
+
+use crate::{
+    config::Config,
+    control::Request,
+    status::{self, MetricStatus, QueryStatus, Status, TablesStatus},
+    tables::{Policy, Tables},
+};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use feeds::Register;
+use load::Dump;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::Value;
+use std::{fmt, io, path::PathBuf, sync::Arc, thread};
+use tokio::sync::{mpsc, oneshot};
+use topo::{Change, Refusal};
+use worker::{Ask, Worker};
+
+pub use feeds::Updates;
+pub use load::LoadError;
+pub use name::NameError;
+pub use policy::PolicyError;
+
+/// Updates and requests that may wait for the builder before their sender waits too.
+const QUEUE: usize = 256;
+
+/// The oracle did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A file of the topology is not good.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A cost or an adjustment is not good.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The system has no thread left.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A changed configuration could not be put in force; the old one still is.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// A file of the topology is not good.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A cost or an adjustment is not good.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// What is only opened at the start has changed.
+    #[error("oracle.{0} changed: restart the daemon to apply")]
+    Restart(&'static str),
+    /// The service was stopped.
+    #[error("the oracle was stopped")]
+    Stopped,
+}
+
+/// A request on the control socket could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A router or link is not known by this name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// What is known of the network is against it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A value that cannot be.
+    #[error("{0}")]
+    Value(String),
+    /// The files cannot be read again.
+    #[error("nothing was changed: {0}")]
+    Reload(#[from] Box<ReloadError>),
+    /// The dump cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Dump {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing has been published yet.
+    #[error("the files of the topology are still being read: try again in a moment")]
+    Loading,
+    /// The service was stopped.
+    #[error("the oracle was stopped")]
+    Stopped,
+}
+
+/// What the files of the topology say, for the builder.
+#[derive(Debug)]
+struct Files {
+    /// What the configuration's own files say.
+    configuration: Vec<Change>,
+    /// Dumps that the builder reads itself.
+    dumps: Vec<Dump>,
+}
+
+/// A configuration that was found good and whose files were read, and that is not in force yet.
+#[derive(Debug)]
+pub struct Prepared {
+    config: Config,
+    policy: Policy,
+    /// What the configuration's own files say.
+    configuration: Vec<Change>,
+    /// Dumps that are new or have changed, with what they say.
+    read: Vec<(Dump, Vec<Change>)>,
+    /// All dumps.
+    dumps: Vec<Dump>,
+}
+
+/// What the builder publishes and readers read.
+#[derive(Debug)]
+struct Shared {
+    tables: Arc<ArcSwapOption<Tables>>,
+    built: ArcSwapOption<TablesStatus>,
+    policy: ArcSwap<Policy>,
+    /// The configuration in force.
+    config: ArcSwap<Config>,
+    /// The dumps in force.
+    dumps: ArcSwap<Vec<Dump>>,
+    feeds: Register,
+}
+
+impl Shared {
+    fn status(&self) -> Status {
+        let config = self.config.load();
+        let ailments = self.ailments();
+        Status {
+            healthy: ailments.is_empty(),
+            ailments,
+            listen: config.oracle.listen.clone(),
+            tables: self.built.load().as_deref().cloned(),
+            queries: QueryStatus::default(),
+            limit: config.oracle.limit,
+            threads: Vec::new(),
+            metrics: self.metrics(),
+            feeds: self.feeds.status(),
+        }
+    }
+
+    fn metrics(&self) -> Vec<MetricStatus> {
+        let policy = self.policy.load();
+        let metrics = policy.metrics.iter().enumerate();
+        let metrics = metrics.map(|(bit, metric)| MetricStatus {
+            bit,
+            name: metric.name.clone(),
+            cost: metric.expression().to_owned(),
+        });
+        metrics.collect()
+    }
+
+    fn ailments(&self) -> Vec<String> {
+        let mut ailments = Vec::new();
+        if self.tables.load().is_none() {
+            ailments.push("oracle: the files of the topology are still being read".to_owned());
+        }
+        ailments.extend(self.feeds.ailments());
+        ailments
+    }
+}
+
+/// An oracle that holds what needs a right, and has no thread yet.
+#[derive(Debug)]
+pub struct Opened {
+    shared: Arc<Shared>,
+    worker: Worker,
+    files: Files,
+}
+
+impl Opened {
+    /// Reads the configuration's own files and opens what the configuration names.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartError`].
+    pub fn open(config: Config) -> Result<Self, StartError> {
+        let policy = policy::policy(&config.oracle)?;
+        let configuration = load::configuration(&config.oracle.topology)?;
+        let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
+        let exits = config.oracle.exits;
+        let shared = Arc::new(Shared {
+            tables: Arc::default(),
+            built: ArcSwapOption::empty(),
+            policy: ArcSwap::from_pointee(policy.clone()),
+            config: ArcSwap::from_pointee(config),
+            dumps: ArcSwap::from_pointee(dumps.clone()),
+            feeds: Register::new(),
+        });
+        let worker = Worker::new(shared.clone(), exits, policy);
+        Ok(Self { shared, worker, files: Files { configuration, dumps } })
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub fn start(self) -> Result<Service, StartError> {
+        let Self { shared, worker, files } = self;
+        let (asks, asked) = mpsc::channel(QUEUE);
+        thread::Builder::new()
+            .name("oracle-builder".into())
+            .spawn(move || worker.run(files, asked))
+            .map_err(StartError::Thread)?;
+        Ok(Service { shared, asks })
+    }
+}
+
+/// A running oracle; clones are handles on the same one.
+#[derive(Clone, Debug)]
+pub struct Service {
+    shared: Arc<Shared>,
+    asks: mpsc::Sender<Ask>,
+}
+
+impl Service {
+    /// Asks the builder; `None` when it has been stopped.
+    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.asks.send(ask(answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// Does all that can fail of a reload, beside what is in force.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReloadError`]; nothing was changed.
+    pub async fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
+        let in_force = self.shared.config.load();
+        for (key, changed) in [("listen", config.oracle.listen != in_force.oracle.listen)] {
+            if changed {
+                return Err(ReloadError::Restart(key));
+            }
+        }
+        let dumps = self.shared.dumps.load_full();
+        let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps));
+        read.await.unwrap_or(Err(ReloadError::Stopped))
+    }
+
+    /// Puts in force what was prepared; returns when it is.
+    ///
+    /// # Errors
+    ///
+    /// The service was stopped.
+    pub async fn put_in_force(&self, prepared: Prepared) -> Result<(), ReloadError> {
+        self.ask(|done| Ask::PutInForce(Box::new(prepared), done)).await.ok_or(ReloadError::Stopped)
+    }
+
+    /// The state as JSON: what stands under `oracle` in `nigh status --json` and `/api/v1/status`.
+    pub fn status(&self) -> Value {
+        serde_json::to_value(self.shared.status()).unwrap_or_default()
+    }
+
+    /// The same state as text for people, for `nigh status`.
+    pub fn render(&self) -> String {
+        status::render_status(&self.shared.status())
+    }
+
+    /// Why the oracle is not healthy, a sentence each; empty when it is. For `/healthz`.
+    pub fn ailments(&self) -> Vec<String> {
+        self.shared.ailments()
+    }
+
+    /// Answers one request of the control socket.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn control(&self, request: Request) -> Result<Value, ControlError> {
+        let value = |value: serde_json::Result<Value>| Ok(value.unwrap_or_default());
+        match request {
+            // What was published does not wait for the builder.
+            Request::Status => Ok(self.status()),
+            Request::Feeds => value(serde_json::to_value(self.shared.feeds.status())),
+            Request::Metrics => value(serde_json::to_value(self.shared.metrics())),
+            Request::Reload => {
+                let config = Config::clone(&self.shared.config.load());
+                let reload = async { self.put_in_force(self.prepare(config).await?).await };
+                reload.await.map_err(Box::new)?;
+                Ok(Value::Bool(true))
+            }
+            request => self
+                .ask(|answer| Ask::Control(request, answer))
+                .await
+                .unwrap_or(Err(ControlError::Stopped)),
+        }
+    }
+
+    /// Adds the metrics, prefix `nigh_oracle_`.
+    ///
+    /// # Errors
+    ///
+    /// The encoder's.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        collect::collect(&self.shared.status(), encoder)
+    }
+
+    /// By which feeds tell what they know.
+    pub fn updates(&self) -> Updates {
+        Updates { asks: self.asks.clone(), shared: self.shared.clone() }
+    }
+
+    /// Ends all threads.
+    pub async fn stop(&self) {
+        self.ask(Ask::Stop).await;
+    }
+}
+
+impl Prepared {
+    /// Reads what has changed.
+    fn read(config: Config, in_force: &[Dump]) -> Result<Self, ReloadError> {
+        let policy = policy::policy(&config.oracle)?;
+        let configuration = load::configuration(&config.oracle.topology)?;
+        let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
+        let mut read = Vec::new();
+        for dump in dumps.iter().filter(|dump| !in_force.contains(dump)) {
+            let mut changes = Vec::new();
+            dump.read(&mut |change| changes.push(change))?;
+            read.push((dump.clone(), changes));
+        }
+        Ok(Self { config, policy, configuration, read, dumps })
+    }
+}

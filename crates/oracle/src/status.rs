@@ -1,1 +1,315 @@
-//! The state as values, as text and as metrics.
+//! The state of the oracle as values, and as text for people.
+//!
+//! The values are what `nigh status --json`, `/api/v1/status` and `nigh oracle ... --json` print: their
+//! field names are an interface. Times are seconds since 1970 (UTC) or durations in the unit of the
+//! field's name. Costs and topology are in answers over the control socket only, never in a reply to a
+//! client.
+
+mod render;
+
+use crate::{config::LimitConfig, control::Side};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+use topo::{LinkProperties, RouterId};
+
+pub use render::{
+    render_dump, render_feeds, render_links, render_metrics, render_networks, render_path,
+    render_routers, render_routes, render_status, render_threads,
+};
+
+/// Everything about the running oracle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Whether everything is as it should be.
+    pub healthy: bool,
+    /// Why not, a sentence each.
+    pub ailments: Vec<String>,
+    /// Where Proxidor is answered.
+    pub listen: Vec<SocketAddr>,
+    /// What queries read; none before the files of the topology have been read.
+    pub tables: Option<TablesStatus>,
+    /// What was asked over UDP and what became of it.
+    pub queries: QueryStatus,
+    /// The limit in force.
+    pub limit: LimitConfig,
+    /// The metrics, in the order of their bits.
+    pub metrics: Vec<MetricStatus>,
+    /// Where the knowledge of the network comes from.
+    pub feeds: Vec<FeedStatus>,
+    /// The threads that answer.
+    pub threads: Vec<ThreadStatus>,
+}
+
+/// The tables in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TablesStatus {
+    /// Rises with every change of the network.
+    pub generation: u64,
+    /// When they were put in force.
+    pub since: f64,
+    /// How long it took to build them.
+    pub build_seconds: f64,
+    /// How many times tables were built.
+    pub builds: u64,
+    /// Routers.
+    pub routers: usize,
+    /// Links, each direction by itself.
+    pub links: usize,
+    /// Prefix groups: prefixes that nothing tells apart.
+    pub groups: usize,
+    /// Routers that have a row.
+    pub sources: usize,
+    /// Memory of the tables.
+    pub bytes: usize,
+}
+
+/// What was asked over UDP: received = the sum of replies + the sum of drops.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueryStatus {
+    /// Datagrams that arrived at the sockets.
+    pub received: u64,
+    /// Replies by Rcode.
+    pub replies: BTreeMap<String, u64>,
+    /// Datagrams without a reply, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Candidates in replies.
+    pub candidates: u64,
+}
+
+/// One thread that answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadStatus {
+    /// Its number.
+    pub thread: usize,
+    /// The core that it is pinned to.
+    pub core: Option<usize>,
+    /// What it was asked.
+    #[serde(flatten)]
+    pub queries: QueryStatus,
+}
+
+/// One metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricStatus {
+    /// Its bit in the servcode.
+    pub bit: usize,
+    /// Its name.
+    pub name: String,
+    /// Its expression.
+    pub cost: String,
+}
+
+/// What a feed is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedState {
+    /// Its files are being read.
+    Loading,
+    /// It was read, or its session is up.
+    Live,
+    /// It has not been heard yet.
+    Waiting,
+    /// Its session is gone; what it said last is kept for a while.
+    Stale,
+    /// Its session is gone, and so is what it said.
+    Dropped,
+    /// It cannot be read.
+    Failed,
+}
+
+impl FeedState {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Live => "live",
+            Self::Waiting => "waiting",
+            Self::Stale => "stale",
+            Self::Dropped => "dropped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where a part of the knowledge of the network comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeedStatus {
+    /// Its name, such as `bmp 10.8.0.1` or a file's name.
+    pub name: String,
+    /// What it is doing.
+    pub state: FeedState,
+    /// Since when.
+    pub since: f64,
+    /// More about it, in a few words.
+    pub detail: String,
+    /// Routers that it knows.
+    pub routers: usize,
+    /// Links that it knows.
+    pub links: usize,
+    /// Networks of our own that it knows.
+    pub prefixes: usize,
+    /// Routes to networks of others that it knows.
+    pub routes: usize,
+    /// Changes that it has sent.
+    pub changes: u64,
+    /// Those of them that were not taken.
+    pub refused: u64,
+}
+
+/// A router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouterStatus {
+    /// Its address.
+    pub router: RouterId,
+    /// Its name.
+    pub name: Option<String>,
+    /// Links that begin at it.
+    pub links: usize,
+    /// Networks of our own at it.
+    pub networks: usize,
+    /// Routes to networks of others that it has.
+    pub routes: usize,
+}
+
+/// A link in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// Where packets enter it.
+    pub from: RouterId,
+    /// Where they leave it.
+    pub to: RouterId,
+    /// Its number: that of the network card at its beginning.
+    pub id: u32,
+    /// Whether it is in use; not when its network card was set down.
+    pub up: bool,
+    /// What it is like.
+    #[serde(flatten)]
+    pub properties: LinkProperties,
+}
+
+/// Networks of one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworksStatus {
+    /// Which side.
+    pub side: Side,
+    /// The networks, in order of address; one with several routers has a row for each.
+    pub rows: Vec<NetworkStatus>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// A network at a router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworkStatus {
+    /// The prefix.
+    pub prefix: IpNet,
+    /// The router.
+    pub router: RouterId,
+    /// The AS in which the route originates; 0 for our own.
+    pub as_number: u32,
+    /// Number of ASes on the way; 0 for our own.
+    pub as_distance: u16,
+}
+
+/// Where a router sends what is for another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouteStatus {
+    /// The router to which.
+    pub to: RouterId,
+    /// The next router on the way; none where there is no way.
+    pub next_hop: Option<RouterId>,
+    /// The number of the link to it.
+    pub link: Option<u32>,
+    /// Whether it is given by hand instead of by weight.
+    pub explicit: bool,
+    /// The weight of the whole path.
+    pub weight: Option<u64>,
+    /// Links on the whole path.
+    pub hops: Option<u32>,
+}
+
+/// The path from one address to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathStatus {
+    /// The source.
+    pub from: IpAddr,
+    /// The destination.
+    pub to: IpAddr,
+    /// The router that the source is at.
+    pub source: RouterId,
+    /// Why it is that router, in a few words.
+    pub source_is: String,
+    /// The links of the path inside the network, the first one first.
+    pub links: Vec<LinkStatus>,
+    /// The router at which the path leaves the network, or at which the destination is.
+    pub exit: Option<RouterId>,
+    /// Whether the destination is in the network.
+    pub internal: bool,
+    /// What the path is like; none where there is none.
+    pub properties: Option<PathValues>,
+    /// What it costs by each metric.
+    pub costs: Vec<CostStatus>,
+}
+
+/// Properties of a path, as JSON can hold them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathValues {
+    /// Mbit/s of the narrowest link; none within one router, where nothing is narrow.
+    pub min_bandwidth: Option<f64>,
+    /// Milliseconds.
+    pub latency: f64,
+    /// Links inside the network.
+    pub internal_hops: u32,
+    /// The AS in which the route originates.
+    pub as_number: u32,
+    /// ASes beyond the exit.
+    pub as_distance: u32,
+    /// Sum of the weights.
+    pub weight: u64,
+    /// That of the most congested link.
+    pub congestion: f64,
+    /// Share of packets lost.
+    pub loss: f64,
+}
+
+impl From<topo::PathProperties> for PathValues {
+    fn from(path: topo::PathProperties) -> Self {
+        Self {
+            min_bandwidth: path.min_bandwidth.is_finite().then_some(path.min_bandwidth),
+            latency: path.latency,
+            internal_hops: path.internal_hops,
+            as_number: path.as_number,
+            as_distance: path.as_distance,
+            weight: path.weight,
+            congestion: path.congestion,
+            loss: path.loss,
+        }
+    }
+}
+
+/// The cost of a path by one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostStatus {
+    /// The metric's name.
+    pub metric: String,
+    /// The cost with adjustments; none where the path is not known.
+    pub cost: Option<f64>,
+    /// Its place among all costs from this source: 0 ranks first.
+    pub place: Option<u16>,
+}
+
+/// What `dump` has written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DumpStatus {
+    /// The main file in the seed's format.
+    pub seed: PathBuf,
+    /// The file in TOML.
+    pub file: PathBuf,
+    /// What one of the formats cannot say and so has left out, a sentence each.
+    pub warnings: Vec<String>,
+}

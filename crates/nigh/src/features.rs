@@ -1,0 +1,224 @@
+//! The features whose sections are in the configuration file, started, asked and stopped together.
+//!
+//! A feature is a crate with a `Config`, a `Service` and a `control::Request`; this is the only place
+//! that knows which features there are beside the command line and the file's sections.
+
+use crate::config::Sections;
+use echo::config::Mode;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::{Map, Value};
+use std::fmt;
+use tokio::sync::Mutex;
+
+/// A feature did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The responder.
+    #[error(transparent)]
+    Echo(#[from] echo::service::StartError),
+    /// The oracle.
+    #[error(transparent)]
+    Oracle(#[from] oracle::service::StartError),
+}
+
+/// A changed configuration could not be put in force; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// A section came or went, and what a feature needs at its start is gone.
+    #[error("[{0}] came or went: restart the daemon to apply")]
+    Section(&'static str),
+    /// It wants a program, and the right to load one is gone (docs/decisions/050-capabilities.md).
+    #[error(
+        "echo.mode: `kernel` was in force and the right to load a program was given up: restart the \
+         daemon to apply"
+    )]
+    Mode,
+    /// The responder refuses it.
+    #[error(transparent)]
+    Echo(#[from] echo::service::ReloadError),
+    /// The oracle refuses it.
+    #[error(transparent)]
+    Oracle(#[from] oracle::service::ReloadError),
+}
+
+/// A request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The feature is not configured.
+    #[error("there is no section [{0}] in the configuration of this node")]
+    Absent(&'static str),
+    /// The responder refuses it.
+    #[error(transparent)]
+    Echo(#[from] echo::service::ControlError),
+    /// The oracle refuses it.
+    #[error(transparent)]
+    Oracle(#[from] oracle::service::ControlError),
+}
+
+/// Features that hold what needs a right, and not yet a thread: a thread that is started before rights
+/// are given up keeps them.
+#[derive(Debug)]
+pub struct Opened {
+    echo: Option<(echo::service::Service, Mode)>,
+    oracle: Option<oracle::service::Opened>,
+}
+
+impl Opened {
+    /// Opens everything that the sections name.
+    ///
+    /// # Errors
+    ///
+    /// What is named cannot be had; what was done until then is undone.
+    pub async fn open(sections: Sections, drained: bool) -> Result<Self, StartError> {
+        let oracle = sections.oracle.map(oracle::service::Opened::open).transpose()?;
+        let echo = match sections.echo {
+            None => None,
+            Some(config) => {
+                let mode = config.echo.mode;
+                Some((echo::service::Service::start(config, drained).await?, mode))
+            }
+        };
+        Ok(Self { echo, oracle })
+    }
+
+    /// Starts what was opened; after rights were given up.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub fn start(self) -> Result<Features, StartError> {
+        let (echo, mode) = self.echo.unzip();
+        let oracle = self.oracle.map(oracle::service::Opened::start).transpose()?;
+        Ok(Features { echo, oracle, mode: Mutex::new(mode) })
+    }
+
+    /// Takes back what was opened.
+    pub async fn stop(self) {
+        if let Some((echo, _)) = self.echo {
+            echo.stop().await;
+        }
+    }
+}
+
+/// The running features; at least one.
+#[derive(Debug)]
+pub struct Features {
+    echo: Option<echo::service::Service>,
+    oracle: Option<oracle::service::Service>,
+    /// `echo.mode` in force; held while a reload runs, so that two do not mix.
+    mode: Mutex<Option<Mode>>,
+}
+
+impl Features {
+    /// Why the node is not healthy, a sentence each; empty when it is.
+    pub fn ailments(&self) -> Vec<String> {
+        let echo = self.echo.iter().flat_map(echo::service::Service::ailments);
+        echo.chain(self.oracle.iter().flat_map(oracle::service::Service::ailments)).collect()
+    }
+
+    /// Adds each feature's state under its noun.
+    pub fn status(&self, state: &mut Map<String, Value>) {
+        if let Some(echo) = &self.echo {
+            state.insert("echo".into(), echo.status());
+        }
+        if let Some(oracle) = &self.oracle {
+            state.insert("oracle".into(), oracle.status());
+        }
+    }
+
+    /// The same for people.
+    pub fn render(&self) -> String {
+        let echo = self.echo.iter().map(echo::service::Service::render);
+        let oracle = self.oracle.iter().map(oracle::service::Service::render);
+        echo.chain(oracle).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Adds all metrics.
+    ///
+    /// # Errors
+    ///
+    /// The encoder's.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.echo.iter().try_for_each(|echo| echo.collect(encoder))?;
+        self.oracle.iter().try_for_each(|oracle| oracle.collect(encoder))
+    }
+
+    /// Asks the responder.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn echo(&self, request: echo::control::Request) -> Result<Value, ControlError> {
+        let echo = self.echo.as_ref().ok_or(ControlError::Absent("echo"))?;
+        Ok(echo.control(request).await?)
+    }
+
+    /// Asks the oracle.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn oracle(&self, request: oracle::control::Request) -> Result<Value, ControlError> {
+        let oracle = self.oracle.as_ref().ok_or(ControlError::Absent("oracle"))?;
+        Ok(oracle.control(request).await?)
+    }
+
+    /// Puts changed sections in force, all of them or none; what did not change keeps its counters
+    /// and sessions.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReloadError`].
+    pub async fn reload(&self, sections: Sections) -> Result<(), ReloadError> {
+        let mut mode = self.mode.lock().await;
+        for (name, wanted, there) in [
+            ("echo", sections.echo.is_some(), self.echo.is_some()),
+            ("oracle", sections.oracle.is_some(), self.oracle.is_some()),
+        ] {
+            if wanted != there {
+                return Err(ReloadError::Section(name));
+            }
+        }
+        let wanted = sections.echo.as_ref().map(|config| config.echo.mode);
+        if *mode == Some(Mode::Kernel) && wanted != Some(Mode::Kernel) {
+            return Err(ReloadError::Mode);
+        }
+        // What can fail of the oracle is done beside what is in force, and put in force last.
+        let prepared = match (&self.oracle, sections.oracle) {
+            (Some(oracle), Some(config)) => Some((oracle, oracle.prepare(config).await?)),
+            _ => None,
+        };
+        if let (Some(echo), Some(config)) = (&self.echo, sections.echo) {
+            echo.reload(config).await?;
+            *mode = wanted;
+        }
+        if let Some((oracle, prepared)) = prepared {
+            oracle.put_in_force(prepared).await?;
+        }
+        Ok(())
+    }
+
+    /// Drains what is announced; returns when arrivals are quiet.
+    pub async fn drain(&self) {
+        if let Some(echo) = &self.echo {
+            echo.drain().await;
+        }
+    }
+
+    /// Ends a drain.
+    pub async fn undrain(&self) {
+        if let Some(echo) = &self.echo {
+            echo.undrain().await;
+        }
+    }
+
+    /// Stops everything.
+    pub async fn stop(&self) {
+        if let Some(oracle) = &self.oracle {
+            oracle.stop().await;
+        }
+        if let Some(echo) = &self.echo {
+            echo.stop().await;
+        }
+    }
+}

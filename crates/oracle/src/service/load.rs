@@ -1,0 +1,73 @@
+//! The files of the topology: what they say, and whether they have changed since.
+
+use crate::config::{MrtConfig, TopologyConfig};
+use std::{fs, path::Path, time::SystemTime};
+use topo::{
+    Change, RouterId,
+    load::{self, Notices, Progress, mrt},
+};
+use tracing::{info, warn};
+
+pub use topo::load::LoadError;
+
+/// A dump of an exit router's routes, as it was when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Dump {
+    pub(super) config: MrtConfig,
+    /// Size in bytes and time of the last change; none where there is no such file.
+    version: Option<(u64, Option<SystemTime>)>,
+}
+
+impl Dump {
+    /// The dump as it is now.
+    pub(super) fn look(config: &MrtConfig) -> Self {
+        let metadata = fs::metadata(&config.file).ok();
+        let version = metadata.map(|metadata| (metadata.len(), metadata.modified().ok()));
+        Self { config: config.clone(), version }
+    }
+
+    /// The name of the feed.
+    pub(super) fn name(&self) -> String {
+        format!("mrt {} {}", self.config.router, self.config.file.display())
+    }
+
+    /// Hands all routes to `each`; returns what is odd about the dump, in a few words.
+    pub(super) fn read(&self, each: &mut dyn FnMut(Change)) -> Result<String, LoadError> {
+        let exits = mrt::Exits::One(RouterId(self.config.router));
+        let file = &self.config.file;
+        let summary = mrt::load(file, &exits, each, &mut |progress| report(file, progress))?;
+        warn_of(&summary.notices);
+        Ok(match summary.broken {
+            0 => String::new(),
+            broken => {
+                format!("{broken} of {} records were broken and are left out", summary.records)
+            }
+        })
+    }
+}
+
+/// Says in the log how far a file has been read.
+fn report(file: &Path, progress: Progress) {
+    let percent = progress.of.filter(|of| *of > 0).map(|of| 100 * progress.read / of);
+    info!(file = %file.display(), changes = progress.changes, percent, "reading");
+}
+
+fn warn_of(notices: &Notices) {
+    for notice in &notices.first {
+        warn!("{notice}");
+    }
+}
+
+/// What the configuration's own files say, all together.
+pub(super) fn configuration(config: &TopologyConfig) -> Result<Vec<Change>, LoadError> {
+    let mut changes = Vec::new();
+    if let Some(file) = &config.seed {
+        let each = &mut |change| changes.push(change);
+        warn_of(&load::seed::load(file, None, each, &mut |progress| report(file, progress))?);
+    }
+    if let Some(file) = &config.file {
+        let each = &mut |change| changes.push(change);
+        warn_of(&load::toml::load(file, each, &mut |progress| report(file, progress))?);
+    }
+    Ok(changes)
+}

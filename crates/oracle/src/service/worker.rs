@@ -1,0 +1,369 @@
+//! The builder thread: takes what has come, then makes and publishes one snapshot of it all.
+
+use super::{
+    ControlError, Files, Prepared, Shared, dump,
+    edit::{self, Down},
+    feeds::unix,
+    load, policy, show,
+};
+use crate::{
+    config::Exits,
+    control::Request,
+    status::{FeedState, TablesStatus},
+    tables::{Policy, Tables},
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+use tokio::sync::{mpsc, oneshot};
+use topo::{Builder, Change, Feed};
+use tracing::{debug, info, warn};
+
+/// Most messages that are taken before a snapshot is made, so that one is made in time however much
+/// comes.
+const BATCH: usize = 4096;
+
+/// Where the answer to a request goes.
+type Answer = oneshot::Sender<Result<Value, ControlError>>;
+
+/// What the thread is told and asked.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// A feed has changes.
+    Apply(Feed, Vec<Change>),
+    /// A feed is gone.
+    DropFeed(Feed),
+    /// Something of the control socket.
+    Control(Request, Answer),
+    /// Another configuration, or its files anew.
+    PutInForce(Box<Prepared>, oneshot::Sender<()>),
+    /// The end.
+    Stop(oneshot::Sender<()>),
+}
+
+/// What is answered when the next snapshot is in force.
+enum Pending {
+    Done(Result<(), ControlError>, Answer),
+    Show(Request, Answer),
+    InForce(oneshot::Sender<()>),
+}
+
+/// What the thread owns.
+#[derive(Debug)]
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    builder: Builder,
+    policy: Arc<Policy>,
+    exits: Exits,
+    /// What the configuration's own files say, to know whether they have changed.
+    configuration: Vec<Change>,
+    /// Links whose network card an operator set down.
+    down: Down,
+    /// Whether an operator changed anything since the files were read.
+    edited: bool,
+    /// Feeds that said something since the last snapshot.
+    touched: BTreeSet<Feed>,
+    /// Whether there is something to publish.
+    changed: bool,
+    builds: u64,
+}
+
+impl Worker {
+    /// A worker that knows nothing of the network yet.
+    pub(super) fn new(shared: Arc<Shared>, exits: Exits, policy: Policy) -> Self {
+        Self {
+            shared,
+            builder: Builder::new(policy::options(exits, &policy)),
+            policy: Arc::new(policy),
+            exits,
+            configuration: Vec::new(),
+            down: Down::new(),
+            edited: false,
+            touched: BTreeSet::new(),
+            changed: true,
+            builds: 0,
+        }
+    }
+
+    /// Reads the dumps, publishes the first tables, then does as it is told until the end.
+    pub(super) fn run(mut self, first: Files, mut asks: mpsc::Receiver<Ask>) {
+        self.configure(first.configuration);
+        for dump in first.dumps {
+            self.read_dump(dump);
+        }
+        self.publish();
+        while let Some(ask) = asks.blocking_recv() {
+            let mut pending = Vec::new();
+            let mut next = Some(ask);
+            for _ in 0..BATCH {
+                match next {
+                    None => break,
+                    Some(Ask::Stop(done)) => {
+                        let _ = done.send(());
+                        return;
+                    }
+                    Some(ask) => pending.extend(self.take(ask)),
+                }
+                next = asks.try_recv().ok();
+            }
+            if let Some(ask) = next {
+                pending.extend(self.take(ask));
+            }
+            if self.changed {
+                self.publish();
+            }
+            for pending in pending {
+                self.answer(pending);
+            }
+        }
+    }
+
+    /// Takes one message; what is to be answered is answered when it is in force.
+    fn take(&mut self, ask: Ask) -> Option<Pending> {
+        match ask {
+            Ask::Apply(feed, changes) => {
+                self.apply(feed, changes);
+                None
+            }
+            Ask::DropFeed(feed) => {
+                self.builder.drop_feed(feed);
+                self.touch(feed);
+                None
+            }
+            Ask::PutInForce(prepared, done) => {
+                self.put_in_force(*prepared);
+                Some(Pending::InForce(done))
+            }
+            Ask::Control(request, answer) if changes_something(&request) => {
+                Some(Pending::Done(self.edit(&request), answer))
+            }
+            Ask::Control(request, answer) => Some(Pending::Show(request, answer)),
+            Ask::Stop(done) => Some(Pending::InForce(done)),
+        }
+    }
+
+    fn touch(&mut self, feed: Feed) {
+        self.touched.insert(feed);
+        self.changed = true;
+    }
+
+    fn apply(&mut self, feed: Feed, changes: Vec<Change>) {
+        let (mut taken, mut refused) = (0, 0);
+        for change in changes {
+            match self.builder.apply(feed, change) {
+                Ok(()) => taken += 1,
+                Err(refusal) => {
+                    refused += 1;
+                    debug!(feed = feed.0, "not taken: {refusal}");
+                }
+            }
+        }
+        self.shared.feeds.count(feed, taken + refused, refused);
+        if taken > 0 {
+            self.touch(feed);
+        }
+    }
+
+    /// Takes what the configuration's own files say in place of what they and the operator said.
+    fn configure(&mut self, changes: Vec<Change>) {
+        let feed = Feed::CONFIGURATION;
+        if self.edited || changes != self.configuration {
+            self.builder.drop_feed(Feed::OPERATOR);
+            self.builder.drop_feed(feed);
+            self.down.clear();
+            self.edited = false;
+            self.configuration.clone_from(&changes);
+            self.apply(feed, changes);
+            self.touch(feed);
+            self.touch(Feed::OPERATOR);
+        }
+        self.shared.feeds.report(feed, FeedState::Live, "");
+    }
+
+    /// Reads a dump that has not been read yet.
+    fn read_dump(&mut self, dump: load::Dump) {
+        let feed = self.shared.feeds.feed(&dump.name());
+        self.shared.feeds.report(feed, FeedState::Loading, "");
+        let begun = Instant::now();
+        let mut batch = Vec::new();
+        let result = dump.read(&mut |change| {
+            batch.push(change);
+            if batch.len() == BATCH {
+                self.apply(feed, std::mem::take(&mut batch));
+            }
+        });
+        self.apply(feed, batch);
+        match result {
+            Ok(warnings) => {
+                let seconds = begun.elapsed().as_secs_f64();
+                let routes = self.builder.counts(feed).routes;
+                info!(file = %dump.config.file.display(), routes, seconds, "read");
+                self.shared.feeds.report(feed, FeedState::Live, &warnings);
+            }
+            Err(error) => {
+                self.shared.feeds.report(feed, FeedState::Failed, &error.to_string());
+            }
+        }
+        self.touch(feed);
+    }
+
+    /// Puts a configuration in force that was found good.
+    fn put_in_force(&mut self, prepared: Prepared) {
+        let Prepared { config, policy, configuration, read, dumps } = prepared;
+        self.configure(configuration);
+        for old in self.shared.dumps.load().iter() {
+            if !dumps.iter().any(|dump| dump.name() == old.name()) {
+                let feed = self.shared.feeds.feed(&old.name());
+                self.builder.drop_feed(feed);
+                self.shared.feeds.unlist(feed);
+                self.touch(feed);
+            }
+        }
+        for (dump, changes) in read {
+            let feed = self.shared.feeds.feed(&dump.name());
+            self.builder.drop_feed(feed);
+            self.apply(feed, changes);
+            self.shared.feeds.report(feed, FeedState::Live, "");
+            self.touch(feed);
+        }
+        self.exits = config.oracle.exits;
+        self.set_policy(policy);
+        self.shared.dumps.store(Arc::new(dumps));
+        self.shared.config.store(Arc::new(config));
+    }
+
+    fn set_policy(&mut self, policy: Policy) {
+        self.builder.set_options(policy::options(self.exits, &policy));
+        self.policy = Arc::new(policy);
+        self.changed = true;
+    }
+
+    /// Does what an operator asks.
+    fn edit(&mut self, request: &Request) -> Result<(), ControlError> {
+        if let Request::SetMetric { name, cost } = request {
+            let mut policy = Policy::clone(&self.policy);
+            let Some(metric) = policy.metrics.iter_mut().find(|metric| metric.name == *name) else {
+                let message = format!("there is no metric {name}: `print metrics` shows all");
+                return Err(ControlError::Value(message));
+            };
+            *metric = policy::metric(name, cost)
+                .map_err(|error| ControlError::Value(error.to_string()))?;
+            self.set_policy(policy);
+            return Ok(());
+        }
+        edit::apply(request, &mut self.builder, &mut self.down)?;
+        self.edited = true;
+        self.shared.feeds.count(Feed::OPERATOR, 1, 0);
+        self.touch(Feed::OPERATOR);
+        Ok(())
+    }
+
+    fn answer(&self, pending: Pending) {
+        // Who asked and went away has no use for an answer.
+        match pending {
+            Pending::Done(result, answer) => {
+                let _ = answer.send(result.map(|()| Value::Bool(true)));
+            }
+            Pending::Show(request, answer) => {
+                let _ = answer.send(self.show(request));
+            }
+            Pending::InForce(done) => {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Shows what is in force.
+    fn show(&self, request: Request) -> Result<Value, ControlError> {
+        fn value(value: impl Serialize) -> Value {
+            // What is in the status always serializes.
+            serde_json::to_value(value).unwrap_or_default()
+        }
+        let topology = self.builder.topology();
+        let tables = self.shared.tables.load_full();
+        let tables = || tables.as_deref().ok_or(ControlError::Loading);
+        Ok(match request {
+            Request::Routers => value(show::routers(topology)),
+            Request::Links { router } => value(show::links(topology, &self.down, router.as_ref())?),
+            Request::Networks { side, within, count } => {
+                value(show::networks(topology, side, within, count))
+            }
+            Request::Route { router, to } => {
+                value(show::route(topology, &tables()?.view, &router, to.as_ref())?)
+            }
+            Request::Path { from, to } => value(show::path(tables()?, from, to)?),
+            Request::Dump { folder } => value(dump::write(topology, &folder)?),
+            _ => Value::Null,
+        })
+    }
+
+    /// Makes a snapshot of all that is known and puts it in force.
+    fn publish(&mut self) {
+        let begun = Instant::now();
+        let view = self.builder.view();
+        let previous = self.shared.tables.load_full();
+        let tables = Tables::build(view, self.policy.clone(), previous.as_deref());
+        self.changed = false;
+        self.builds += 1;
+        for feed in std::mem::take(&mut self.touched) {
+            self.shared.feeds.knows(feed, self.builder.counts(feed));
+        }
+        let (_, rows) = tables.size();
+        let status = TablesStatus {
+            generation: tables.view.generation,
+            since: unix(SystemTime::now()),
+            build_seconds: begun.elapsed().as_secs_f64(),
+            builds: self.builds,
+            routers: tables.view.graph.routers().len(),
+            links: tables.view.graph.links().len(),
+            groups: tables.view.groups.len(),
+            sources: tables.view.sources().len(),
+            bytes: rows + tables.view.table.bytes(),
+        };
+        debug!(generation = status.generation, seconds = status.build_seconds, "tables in force");
+        if previous.is_none() {
+            info!(
+                routers = status.routers,
+                groups = status.groups,
+                "the first tables are in force"
+            );
+        }
+        for circle in tables.view.graph.loops() {
+            let to = tables.view.graph.router(circle.to).id;
+            warn!(%to, "explicit routes lead round in a circle");
+        }
+        self.shared.tables.store(Some(Arc::new(tables)));
+        self.shared.built.store(Some(Arc::new(status)));
+        self.shared.policy.store(self.policy.clone());
+    }
+}
+
+/// Whether a request is more than a question.
+fn changes_something(request: &Request) -> bool {
+    match request {
+        Request::Routers
+        | Request::Links { .. }
+        | Request::Networks { .. }
+        | Request::Route { .. }
+        | Request::Path { .. }
+        | Request::Threads
+        | Request::Status
+        | Request::Feeds
+        | Request::Metrics
+        | Request::Dump { .. } => false,
+        Request::SetLink { .. }
+        | Request::SetNic { .. }
+        | Request::SetMetric { .. }
+        | Request::CreateRouter { .. }
+        | Request::CreateLink { .. }
+        | Request::CreateNetwork { .. }
+        | Request::DeleteRouter { .. }
+        | Request::DeleteLink(_)
+        | Request::DeleteNetwork { .. }
+        | Request::Reload => true,
+    }
+}

@@ -1,0 +1,298 @@
+//! The state as text for people: plain tables without borders, so that lines can be grepped.
+
+use super::{
+    DumpStatus, FeedStatus, LinkStatus, MetricStatus, NetworksStatus, PathStatus, QueryStatus,
+    RouteStatus, RouterStatus, Status, ThreadStatus,
+};
+use crate::{cli::SUCCESS, control::Side};
+use comfy_table::{CellAlignment, Table, presets};
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write as _},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A table with a header; columns from `numbers` on are aligned to the right.
+fn table<const N: usize>(header: [&str; N], numbers: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if i >= numbers {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn text(table: &Table) -> String {
+    let mut out = String::new();
+    for line in table.lines() {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// A value, or a dash where there is none.
+fn or_dash<T: Display>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Time since `unix` (seconds since 1970), to the second.
+fn ago(unix: f64) -> String {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .saturating_sub(Duration::try_from_secs_f64(unix).unwrap_or_default());
+    humantime::format_duration(Duration::from_secs(since.as_secs())).to_string()
+}
+
+/// The whole state, for `nigh status` and `nigh oracle print status`.
+pub fn render_status(status: &Status) -> String {
+    let mut out = String::new();
+    let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
+    let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
+    let _ = writeln!(out, "oracle: {health}, Proxidor at {}", listen.join(", "));
+    for ailment in &status.ailments {
+        let _ = writeln!(out, "  ! {ailment}");
+    }
+    match &status.tables {
+        None => out.push_str("tables: none yet, requests are answered \"server busy\"\n"),
+        Some(tables) => {
+            let _ = writeln!(
+                out,
+                "tables: generation {} for {}, built in {:.3} s ({} builds), {:.1} MB\n\
+                 network: {} routers, {} links, {} groups of prefixes, {} sources",
+                tables.generation,
+                ago(tables.since),
+                tables.build_seconds,
+                tables.builds,
+                tables.bytes as f64 / 1e6,
+                tables.routers,
+                tables.links,
+                tables.groups,
+                tables.sources
+            );
+        }
+    }
+    let limit = &status.limit;
+    if limit.rate == 0 {
+        out.push_str("limit: none\n");
+    } else {
+        let _ = writeln!(
+            out,
+            "limit: {} requests a second and {} at once for each /{} (IPv4) and /{} (IPv6)",
+            limit.rate, limit.burst, limit.prefix4, limit.prefix6
+        );
+    }
+    out.push('\n');
+    out.push_str(&queries(&status.queries));
+    out.push('\n');
+    out.push_str(&render_feeds(&status.feeds));
+    out.push('\n');
+    out.push_str(&render_metrics(&status.metrics));
+    out
+}
+
+fn queries(queries: &QueryStatus) -> String {
+    let words = |counts: &BTreeMap<String, u64>| {
+        let words = counts.iter().filter(|(_, count)| **count > 0);
+        let words: Vec<_> = words.map(|(name, count)| format!("{count} {name}")).collect();
+        if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    };
+    format!(
+        "queries: {} received, {} candidates ranked\nreplies: {}\ndropped: {}\n",
+        queries.received,
+        queries.candidates,
+        words(&queries.replies),
+        words(&queries.dropped)
+    )
+}
+
+/// For `nigh oracle print threads`.
+pub fn render_threads(threads: &[ThreadStatus]) -> String {
+    let mut table = table(["thread", "core", "received", "replies", "dropped", "candidates"], 0);
+    for ThreadStatus { thread, core, queries } in threads {
+        table.add_row([
+            thread.to_string(),
+            or_dash(*core),
+            queries.received.to_string(),
+            queries.replies.values().sum::<u64>().to_string(),
+            queries.dropped.values().sum::<u64>().to_string(),
+            queries.candidates.to_string(),
+        ]);
+    }
+    text(&table)
+}
+
+/// For `nigh oracle print feeds`.
+pub fn render_feeds(feeds: &[FeedStatus]) -> String {
+    let header = ["feed", "state", "for", "routers", "links", "networks", "routes", "changes"];
+    let mut table = table(header, 3);
+    for feed in feeds {
+        table.add_row([
+            feed.name.clone(),
+            feed.state.word().to_owned(),
+            ago(feed.since),
+            feed.routers.to_string(),
+            feed.links.to_string(),
+            feed.prefixes.to_string(),
+            feed.routes.to_string(),
+            feed.changes.to_string(),
+        ]);
+    }
+    let mut out = text(&table);
+    for feed in feeds.iter().filter(|feed| !feed.detail.is_empty()) {
+        let _ = writeln!(out, "{}: {}", feed.name, feed.detail);
+    }
+    out
+}
+
+/// For `nigh oracle print metrics`.
+pub fn render_metrics(metrics: &[MetricStatus]) -> String {
+    let mut table = table(["metric", "bit", "cost"], 9);
+    for metric in metrics {
+        table.add_row([metric.name.clone(), metric.bit.to_string(), metric.cost.clone()]);
+    }
+    text(&table)
+}
+
+/// For `nigh oracle print routers`.
+pub fn render_routers(routers: &[RouterStatus]) -> String {
+    let mut table = table(["router", "name", "links", "networks", "routes"], 2);
+    for router in routers {
+        table.add_row([
+            router.router.to_string(),
+            or_dash(router.name.as_deref()),
+            router.links.to_string(),
+            router.networks.to_string(),
+            router.routes.to_string(),
+        ]);
+    }
+    text(&table)
+}
+
+/// For `nigh oracle print links`.
+pub fn render_links(links: &[LinkStatus]) -> String {
+    let header = ["from", "to", "nic", "state", "Mbit/s", "ms", "weight", "congestion", "loss"];
+    let mut table = table(header, 4);
+    for link in links {
+        let LinkStatus { from, to, id, up, properties } = link;
+        table.add_row([
+            from.to_string(),
+            to.to_string(),
+            id.to_string(),
+            if *up { "UP" } else { "DOWN" }.to_owned(),
+            properties.bandwidth.to_string(),
+            properties.latency.to_string(),
+            properties.weight.to_string(),
+            properties.congestion.to_string(),
+            properties.loss.to_string(),
+        ]);
+    }
+    text(&table)
+}
+
+/// For `nigh oracle print networks`.
+pub fn render_networks(networks: &NetworksStatus) -> String {
+    let mut out = match networks.side {
+        Side::Src => {
+            let mut table = table(["network", "router"], 9);
+            for row in &networks.rows {
+                table.add_row([row.prefix.to_string(), row.router.to_string()]);
+            }
+            text(&table)
+        }
+        Side::Ext => {
+            let mut table = table(["network", "exit", "origin AS", "ASes"], 2);
+            for row in &networks.rows {
+                table.add_row([
+                    row.prefix.to_string(),
+                    row.router.to_string(),
+                    row.as_number.to_string(),
+                    row.as_distance.to_string(),
+                ]);
+            }
+            text(&table)
+        }
+    };
+    if networks.more > 0 {
+        let _ = writeln!(out, "and {} more: --count shows them", networks.more);
+    }
+    out
+}
+
+/// For `nigh oracle print route`.
+pub fn render_routes(routes: &[RouteStatus]) -> String {
+    let mut table = table(["to", "next hop", "nic", "weight", "hops", "by"], 2);
+    for route in routes {
+        table.add_row([
+            route.to.to_string(),
+            or_dash(route.next_hop),
+            or_dash(route.link),
+            or_dash(route.weight),
+            or_dash(route.hops),
+            if route.explicit { "hand" } else { "weight" }.to_owned(),
+        ]);
+    }
+    text(&table)
+}
+
+/// For `nigh oracle print path`.
+pub fn render_path(path: &PathStatus) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "from {} at router {} ({})", path.from, path.source, path.source_is);
+    match path.exit {
+        None => {
+            let _ = writeln!(out, "to   {}, which is not known", path.to);
+        }
+        Some(exit) if path.internal => {
+            let _ = writeln!(out, "to   {} at router {exit}", path.to);
+        }
+        Some(exit) => {
+            let _ = writeln!(out, "to   {} beyond router {exit}", path.to);
+        }
+    }
+    if !path.links.is_empty() {
+        out.push('\n');
+        out.push_str(&render_links(&path.links));
+    }
+    out.push('\n');
+    match &path.properties {
+        None => out.push_str("no path\n"),
+        Some(values) => {
+            let bandwidth = values
+                .min_bandwidth
+                .map_or_else(|| "unlimited".to_owned(), |value| format!("{value} Mbit/s"));
+            for (name, value) in [
+                ("min_bandwidth", bandwidth),
+                ("latency", format!("{} ms", values.latency)),
+                ("internal_hops", values.internal_hops.to_string()),
+                ("as_number", values.as_number.to_string()),
+                ("as_distance", values.as_distance.to_string()),
+                ("weight", values.weight.to_string()),
+                ("congestion", values.congestion.to_string()),
+                ("loss", values.loss.to_string()),
+            ] {
+                let _ = writeln!(out, "{name:<14}{value}");
+            }
+        }
+    }
+    for cost in &path.costs {
+        let value = cost.cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.6}"));
+        let place = cost.place.map_or_else(String::new, |place| format!(", place {place}"));
+        let _ = writeln!(out, "cost {}: {value}{place}", cost.metric);
+    }
+    out
+}
+
+/// For `nigh oracle dump`.
+pub fn render_dump(dump: &DumpStatus) -> String {
+    let mut out = String::new();
+    for warning in &dump.warnings {
+        let _ = writeln!(out, "warning: {warning}");
+    }
+    let _ = writeln!(out, "{SUCCESS}: {}, {}", dump.seed.display(), dump.file.display());
+    out
+}
