@@ -1,0 +1,83 @@
+//! What a builder knows, to be read.
+
+use super::{Builder, words::Word};
+use crate::{
+    path::{ExternalPath, LinkKey, LinkProperties},
+    value::RouterId,
+};
+use ipnet::IpNet;
+use std::collections::BTreeSet;
+
+/// What a builder knows, to be read: what counts, whoever said it.
+#[derive(Clone, Copy, Debug)]
+pub struct Topology<'b> {
+    builder: &'b Builder,
+}
+
+impl<'b> Topology<'b> {
+    pub(super) fn new(builder: &'b Builder) -> Self {
+        Self { builder }
+    }
+
+    /// Routers and their names, in order of id.
+    pub fn routers(self) -> impl Iterator<Item = (RouterId, Option<&'b str>)> {
+        self.builder.network.routers.iter().map(|(id, name)| (*id, name.as_deref()))
+    }
+
+    /// Links with what they are like, measurements included, in order of key. Those that wait for a
+    /// router are among them.
+    pub fn links(self) -> impl Iterator<Item = (LinkKey, LinkProperties)> + use<'b> {
+        self.builder.network.measured_links()
+    }
+
+    /// Explicit next hops: at, to, via; in this order.
+    pub fn next_hops(self) -> impl Iterator<Item = (RouterId, RouterId, LinkKey)> {
+        self.builder.network.hops.iter().map(|((at, to), via)| (*at, *to, *via))
+    }
+
+    /// Internal prefixes and where they are attached, in order of prefix and router.
+    pub fn internal(self) -> impl Iterator<Item = (IpNet, RouterId)> {
+        self.each(true).map(|(prefix, router, _)| (prefix, router))
+    }
+
+    /// External routes, in order of prefix and exit: the shortest of what feeds say.
+    pub fn routes(self) -> impl Iterator<Item = (IpNet, RouterId, ExternalPath)> {
+        self.each(false)
+    }
+
+    /// What is said about prefixes.
+    fn each(self, internal: bool) -> impl Iterator<Item = (IpNet, RouterId, ExternalPath)> {
+        let Builder { prefixes, sets, ids, .. } = self.builder;
+        let is_meant = move |word: &&Word| word.at.is_internal() == internal;
+        let mut some: Vec<_> = prefixes
+            .iter()
+            .map(|(prefix, known)| (prefix, known.set))
+            .filter(|(_, set)| sets.words(*set).iter().any(|word| is_meant(&word)))
+            .collect();
+        some.sort_unstable();
+        some.into_iter().flat_map(move |(prefix, set)| {
+            let words = sets.words(set).iter().filter(is_meant);
+            let mut routes: Vec<_> = words
+                .filter_map(|word| {
+                    let (as_distance, as_number) = (word.as_distance, word.as_number);
+                    let path = ExternalPath { as_distance, as_number };
+                    Some((prefix, *ids.get(word.at.slot())?, path))
+                })
+                .collect();
+            routes.sort_unstable();
+            routes.dedup_by_key(|(_, router, _)| *router);
+            routes
+        })
+    }
+
+    /// Routers that links, prefixes or routes name and that nobody has declared: what names them waits.
+    pub fn undeclared(self) -> BTreeSet<RouterId> {
+        let Builder { network, sets, ids, .. } = self.builder;
+        let links = network.links.iter().flat_map(|(key, _)| [key.from, key.to]);
+        let words = (1..sets.end()).flat_map(|id| sets.words(id));
+        links
+            .chain(words.filter_map(|word| ids.get(word.at.slot()).copied()))
+            .filter(|id| !network.routers.contains(id))
+            .collect()
+    }
+}
