@@ -62,7 +62,7 @@ int bench_bare(struct xdp_md *ctx)
 
 	if (data + ETHERNET_HEADER > end)
 		return XDP_DROP;
-	echo_swap_macs(data);
+	swap_macs(data);
 	return XDP_TX;
 }
 
@@ -84,7 +84,7 @@ int bench_turn(struct xdp_md *ctx)
 
 	if (data + 42 > end || LOAD16(data, 12) != ETHERTYPE_IPV4 || LOAD16(data, 34) != 8)
 		return XDP_PASS;
-	echo_swap_macs(data);
+	swap_macs(data);
 	source = LOAD32(data, 26);
 	STORE32(data, 26, LOAD32(data, 30));
 	STORE32(data, 30, source);

@@ -8,6 +8,7 @@
 #define NIGH_ABI_ECHO_H
 
 #include <linux/types.h>
+#include "limit.h"
 
 /* Why a frame for one of our addresses was dropped; the index into echo_row.drop. */
 enum echo_drop {
@@ -87,12 +88,6 @@ struct echo_slot6 {
 	__u64 unused;
 };
 
-/* One bucket's parameters, see include/limit.h, in 1/64 of a nanosecond. */
-struct limit_rate {
-	__u64 interval;
-	__u64 tolerance;
-};
-
 #define ECHO_SLOTS 256
 
 /* A whole configuration. There are two of them; echo_active says which one is in force. */
@@ -134,18 +129,11 @@ struct echo_latency {
 	__u64 bucket[ECHO_BUCKETS];
 };
 
-/* Secrets of this load of the program, so that nobody can choose sources that share a bucket. */
-struct limit_secret {
-	__u64 multiplier[2][4];
-	__u64 offset[2];
-};
-
 _Static_assert(sizeof(struct echo_row) == ECHO_ROW_SIZE, "echo_row");
 _Static_assert(sizeof(struct echo_slot4) == 8, "echo_slot4");
 _Static_assert(sizeof(struct echo_slot6) == 32, "echo_slot6");
 _Static_assert(sizeof(struct echo_config) == ECHO_CONFIG_SIZE, "echo_config");
 _Static_assert(sizeof(struct echo_list_key) == 24, "echo_list_key");
 _Static_assert(sizeof(struct echo_source) == 20, "echo_source");
-_Static_assert(sizeof(struct limit_secret) == 80, "limit_secret");
 
 #endif

@@ -95,15 +95,6 @@ static __always_inline int echo_route(struct echo_frame *f, __u32 family)
 	return bpf_redirect(fib.ifindex, 0);
 }
 
-static __always_inline void echo_swap_macs(void *data)
-{
-	__u64 first = LOAD64(data, 0);
-	__u32 second = LOAD32(data, 8);
-
-	STORE64(data, 0, (first >> 48) | ((__u64)second << 16) | (first << 48));
-	STORE32(data, 8, (__u32)(first >> 16));
-}
-
 static __always_inline __u64 echo_hash4(int row, __u32 prefix)
 {
 	return limit_hash4(&echo_secret, row, prefix);
@@ -219,7 +210,7 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 		type |= verdict << 8; /* carried past the writing, where the code is 0 again */
 	} else {
 		f->row->answered++;
-		echo_swap_macs(f->data);
+		swap_macs(f->data);
 		type |= XDP_TX << 8;
 	}
 
@@ -305,7 +296,7 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 		type |= verdict << 8;
 	} else {
 		f->row->answered++;
-		echo_swap_macs(f->data);
+		swap_macs(f->data);
 		type |= XDP_TX << 8;
 	}
 	/* The type's word changes from 128 to 129; with the pseudo-header no sum is that of

@@ -34,6 +34,7 @@
 #define NIGH_LIMIT_H
 
 #include <linux/types.h>
+#include "../abi/limit.h"
 
 #define LIMIT_BITS 18
 #define LIMIT_CELLS (1 << LIMIT_BITS)

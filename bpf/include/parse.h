@@ -23,8 +23,10 @@
 #define IPV4_HEADER 20
 #define IPV6_HEADER 40
 #define ICMP_HEADER 8
+#define UDP_HEADER 8
 
 #define PROTOCOL_ICMP 1
+#define PROTOCOL_UDP 17
 #define PROTOCOL_FRAGMENT 44
 #define PROTOCOL_ICMPV6 58
 
@@ -63,6 +65,16 @@ static __always_inline __be16 parse_link(void *data, void *end, __u32 *offset)
 	if (data + ETHERNET_HEADER + 2 * VLAN_TAG > end)
 		return 0;
 	return LOAD16(data, 20);
+}
+
+/* The frame goes back to the station that it came from. */
+static __always_inline void swap_macs(void *data)
+{
+	__u64 first = LOAD64(data, 0);
+	__u32 second = LOAD32(data, 8);
+
+	STORE64(data, 0, (first >> 48) | ((__u64)second << 16) | (first << 48));
+	STORE32(data, 8, (__u32)(first >> 16));
 }
 
 /*

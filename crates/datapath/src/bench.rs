@@ -6,6 +6,7 @@
 //! figure, the baseline's too.
 
 use crate::echo::{self, Limit, LoadError, Settings, SourceLimit};
+use crate::load::Object;
 use crate::run::{RunError, Verdict, once, repeat};
 use crate::xdp_link;
 use libbpf_rs::libbpf_sys;
@@ -20,6 +21,9 @@ use std::{io, time::Duration};
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/bench.skel.rs"));
 }
+
+/// What is loaded.
+const OBJECT: Object = Object { name: "benchmark", kernel: "5.15" };
 
 /// Repetitions in a turn.
 const REPETITIONS: u32 = 200_000;
@@ -98,13 +102,14 @@ fn request() -> Vec<u8> {
 pub fn nanoseconds_a_packet() -> Result<Vec<Cost>, BenchError> {
     let tick = echo::prepare()?;
     let place = Box::leak(Box::new(MaybeUninit::uninit()));
-    let mut open = skeleton::BenchSkelBuilder::default().open(place).map_err(echo::load_error)?;
+    let mut open =
+        skeleton::BenchSkelBuilder::default().open(place).map_err(|error| OBJECT.error(error))?;
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         rodata.echo_tick = tick;
         rodata.echo_secret.multiplier = [[0x9e37_79b9_7f4a_7c15; 4]; 2];
         rodata.echo_secret.offset = [1, 2];
     }
-    let mut loaded = open.load().map_err(echo::load_error)?;
+    let mut loaded = open.load().map_err(|error| OBJECT.error(error))?;
     let frame = request();
     let data = loaded.maps.bss_data.take().expect("the skeleton maps .bss");
     let word = |at: usize| u64::from_ne_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
@@ -159,8 +164,10 @@ impl Turn {
     /// When the kernel refuses the program or the driver has no native XDP.
     pub fn attach(interface: u32) -> Result<Self, BenchError> {
         let place = Box::leak(Box::new(MaybeUninit::uninit()));
-        let open = skeleton::BenchSkelBuilder::default().open(place).map_err(echo::load_error)?;
-        let loaded = open.load().map_err(echo::load_error)?;
+        let open = skeleton::BenchSkelBuilder::default()
+            .open(place)
+            .map_err(|error| OBJECT.error(error))?;
+        let loaded = open.load().map_err(|error| OBJECT.error(error))?;
         let program = loaded.progs.bench_turn.as_fd();
         let link = xdp_link::attach(program, interface, libbpf_sys::XDP_FLAGS_DRV_MODE)
             .map_err(BenchError::Attach)?;

@@ -1,10 +1,14 @@
 //! eBPF programs, typed maps, attach guards and packet sockets; the unsafe lives here.
 
+mod attach;
 pub mod bench;
 pub mod blast;
 pub mod echo;
+mod limit;
+mod load;
 pub mod mmsg;
 pub mod probe_socket;
 mod run;
+mod slots;
 pub mod socket;
 mod xdp_link;

@@ -8,52 +8,31 @@
 //!
 //! All methods take `&self`; one program may be shared by threads.
 
-mod attach;
 mod ledger;
 mod lists;
 mod run;
 mod settings;
 mod skeleton;
-mod slots;
 
-pub use attach::{AttachError, AttachMode, Attachment};
+pub use crate::attach::{AttachError, AttachMode, Attachment};
+pub use crate::limit::{Limit, LimitError, SourceLimit};
+pub use crate::load::LoadError;
 pub use ledger::{Counters, DropReason, Latency, Ledger, LedgerError, Row, Source};
 pub use run::{RunError, Verdict};
-pub use settings::{
-    ConfigureError, Fragments, Limit, MAX_ADDRESSES, MAX_LIST, ReturnPath, Settings, SourceLimit,
-};
+pub use settings::{ConfigureError, Fragments, MAX_ADDRESSES, MAX_LIST, ReturnPath, Settings};
 
+use crate::attach;
+use crate::limit::UNITS_PER_NS;
+use crate::load::{Object, draw_secret, log_to_tracing, tick_ns, wait_for_readers};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{ErrorKind, PrintLevel};
 use skeleton::{EchoSkel, EchoSkelBuilder, types};
 use std::collections::HashMap;
+use std::io;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
-use std::{fs, io, io::Read as _};
-
-/// The program could not be loaded into the kernel.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The process lacks the rights.
-    #[error(
-        "the kernel refuses to load the echo program: not permitted; run as root or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
-    )]
-    NotPermitted,
-    /// The kernel's verifier or loader refused it.
-    #[error(
-        "the kernel refuses the echo program: {0}; it needs Linux 5.15 or later with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT, and its log has the details"
-    )]
-    Refused(libbpf_rs::Error),
-    /// No random numbers for the secrets.
-    #[error("cannot read /dev/urandom: {0}")]
-    Random(io::Error),
-    /// The length of a clock tick is unknown.
-    #[error("cannot read the length of a clock tick (clock_getres): {0}")]
-    Tick(io::Error),
-}
+use std::sync::{Mutex, PoisonError};
 
 /// What the program's configuration is made of and where it lies.
 struct State {
@@ -84,8 +63,8 @@ impl std::fmt::Debug for EchoProgram {
     }
 }
 
-/// The limiter counts in 1/64 ns (bpf/include/limit.h).
-const UNITS_PER_NS: u64 = 64;
+/// What is loaded.
+const OBJECT: Object = Object { name: "echo", kernel: "5.15" };
 
 impl EchoProgram {
     /// Loads the program with [`Settings::default`]: no addresses, every frame goes to the kernel.
@@ -95,19 +74,14 @@ impl EchoProgram {
         // The skeleton borrows this place for as long as it lives, which is as long as `EchoProgram`;
         // the place (a pointer's width) is given up so that no struct has to borrow from itself.
         let place = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = EchoSkelBuilder::default().open(place).map_err(load_error)?;
+        let mut open =
+            EchoSkelBuilder::default().open(place).map_err(|error| OBJECT.error(error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.echo_tick = tick_ns * UNITS_PER_NS;
-            for row in rodata.echo_secret.multiplier.iter_mut() {
-                for multiplier in row.iter_mut() {
-                    *multiplier = random().map_err(LoadError::Random)? | 1;
-                }
-            }
-            for offset in rodata.echo_secret.offset.iter_mut() {
-                *offset = random().map_err(LoadError::Random)?;
-            }
+            let secret = &mut rodata.echo_secret;
+            draw_secret(&mut secret.multiplier, &mut secret.offset).map_err(LoadError::Random)?;
         }
-        let mut skeleton = open.load().map_err(load_error)?;
+        let mut skeleton = open.load().map_err(|error| OBJECT.error(error))?;
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
         let settings = Settings::default();
         put_alone(&mut data.echo_configs[0], &settings);
@@ -137,6 +111,15 @@ impl EchoProgram {
         state.rows = rows;
         state.settings = settings.clone();
         Ok(())
+    }
+
+    /// Attaches the program to an interface of the calling thread's network namespace. The same
+    /// program may be attached to several interfaces.
+    ///
+    /// # Errors
+    /// When the kernel or the driver refuses.
+    pub fn attach(&self, ifindex: u32, mode: AttachMode) -> Result<Attachment, AttachError> {
+        attach::attach(self.fd(), ifindex, mode)
     }
 
     /// The settings in force.
@@ -222,51 +205,4 @@ pub(crate) fn put_alone<T: Copy>(place: &mut T, settings: &Settings) {
     // SAFETY: both are `struct echo_config`, generated from the same header into two modules; all
     // bits are valid values of it.
     *place = unsafe { from.read() };
-}
-
-pub(crate) fn load_error(error: libbpf_rs::Error) -> LoadError {
-    match error.kind() {
-        ErrorKind::PermissionDenied => LoadError::NotPermitted,
-        _ => LoadError::Refused(error),
-    }
-}
-
-/// libbpf's messages become events of this process, once for all programs.
-fn log_to_tracing() {
-    static ONCE: Once = Once::new();
-    fn print(level: PrintLevel, message: String) {
-        let message = message.trim_end();
-        match level {
-            PrintLevel::Warn => tracing::warn!(target: "libbpf", "{message}"),
-            PrintLevel::Info => tracing::debug!(target: "libbpf", "{message}"),
-            PrintLevel::Debug => tracing::trace!(target: "libbpf", "{message}"),
-        }
-    }
-    ONCE.call_once(|| {
-        libbpf_rs::set_print(Some((PrintLevel::Info, print)));
-    });
-}
-
-/// How far the jiffy counter's step is: the resolution of the coarse clock is that, exactly.
-fn tick_ns() -> io::Result<u64> {
-    let step = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE)?;
-    Ok(step.tv_nsec() as u64 + step.tv_sec() as u64 * 1_000_000_000)
-}
-
-fn random() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u64::from_ne_bytes(bytes))
-}
-
-/// Returns when every program run that began before the call has ended: `membarrier` with
-/// MEMBARRIER_CMD_GLOBAL waits for an RCU grace period, and programs run inside of one.
-fn wait_for_readers() {
-    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
-    // SAFETY: the call takes three integers and touches no memory of ours.
-    let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
-    if result != 0 {
-        // Kernels with nohz_full do not offer it. A packet takes less than a millisecond.
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
 }

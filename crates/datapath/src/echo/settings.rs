@@ -1,7 +1,10 @@
 //! What the responder can be told, and how that becomes the struct that the program reads.
 
 use super::skeleton::types;
-use super::{LedgerError, Place, UNITS_PER_NS, random, slots};
+use super::{LedgerError, Place};
+use crate::limit::{Limit, LimitError, Rate, SourceLimit, mask4, mask6, rate, source_rates};
+use crate::load::random;
+use crate::slots;
 use ipnet::IpNet;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -30,31 +33,6 @@ pub enum Fragments {
     Pass,
     /// They are dropped.
     Drop,
-}
-
-/// A token bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Requests a second; 0 switches the limit off.
-    pub rate: u64,
-    /// Requests at once; at least what arrives within one tick of the clock at this rate.
-    pub burst: u64,
-}
-
-impl Limit {
-    /// No limit.
-    pub const NONE: Self = Self { rate: 0, burst: 0 };
-}
-
-/// A token bucket for each source prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceLimit {
-    /// The bucket of each prefix.
-    pub limit: Limit,
-    /// Bits of an IPv4 source that make a prefix.
-    pub prefix4: u8,
-    /// Bits of an IPv6 source that make a prefix.
-    pub prefix6: u8,
 }
 
 /// Everything the program can be told. The default answers for nobody.
@@ -123,40 +101,9 @@ pub enum ConfigureError {
     /// Too many prefixes.
     #[error("{0} prefixes in allow and deny together; at most {MAX_LIST}")]
     TooManyPrefixes(usize),
-    /// A prefix length that its family does not have.
-    #[error("prefix length {given} for {family} sources; it must be 1 to {most}")]
-    PrefixLength {
-        /// `IPv4` or `IPv6`.
-        family: &'static str,
-        /// What was given.
-        given: u8,
-        /// The longest one.
-        most: u8,
-    },
-    /// A burst that would keep the rate from being reached.
-    #[error(
-        "a burst of {burst} is too small for {rate} requests a second: the clock of the limits steps {tick_ms} ms, so give at least {least}"
-    )]
-    Burst {
-        /// Requests a second.
-        rate: u64,
-        /// Requests at once.
-        burst: u64,
-        /// The least that works.
-        least: u64,
-        /// Milliseconds of a step.
-        tick_ms: u64,
-    },
-    /// A rate or burst that the arithmetic cannot hold.
-    #[error(
-        "rate {rate} and burst {burst} are out of range: at most 1,000,000,000 a second, and at most a year to refill the burst"
-    )]
-    Rate {
-        /// Requests a second.
-        rate: u64,
-        /// Requests at once.
-        burst: u64,
-    },
+    /// A limit that cannot be kept.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// No table of slots was found for the addresses.
     #[error("found no hash function for the addresses; try again")]
     NoSlots,
@@ -196,15 +143,9 @@ impl Settings {
         if prefixes > MAX_LIST {
             return Err(ConfigureError::TooManyPrefixes(prefixes));
         }
-        for (family, given, most) in
-            [("IPv4", self.source.prefix4, 32), ("IPv6", self.source.prefix6, 128)]
-        {
-            if given == 0 || given > most {
-                return Err(ConfigureError::PrefixLength { family, given, most });
-            }
-        }
-        check_limit(self.source.limit, tick_ns)?;
-        check_limit(self.node, tick_ns)
+        self.source.check(tick_ns)?;
+        self.node.check(tick_ns)?;
+        Ok(())
     }
 
     /// The struct that the program reads.
@@ -221,8 +162,10 @@ impl Settings {
         config.generation = generation;
         config.mask4 = mask4(self.source.prefix4);
         config.mask6 = mask6(self.source.prefix6);
-        config.source = source_rates(self.source.limit);
-        config.node = rate(self.node.rate, self.node.burst);
+        let put =
+            |rate: Rate| types::limit_rate { interval: rate.interval, tolerance: rate.tolerance };
+        config.source = source_rates(self.source.limit).map(put);
+        config.node = put(rate(self.node.rate, self.node.burst));
 
         let at = |address: &IpAddr| {
             let first = types::echo_rows::ECHO_ROW_FIRST.0;
@@ -245,7 +188,7 @@ impl Settings {
         config.hash4 = slots::search4(&keys, seed).ok_or(ConfigureError::NoSlots)?;
         for (address, at) in four {
             let slot = &mut config.slot4[slots::slot4(address, config.hash4)];
-            (slot.address, slot.at) = (address, at + way);
+            (slot.address, slot.at) = (address as u32, at + way);
         }
         let keys: Vec<_> = six.iter().map(|(key, _)| *key).collect();
         config.hash6 = slots::search6(&keys, seed).ok_or(ConfigureError::NoSlots)?;
@@ -285,59 +228,15 @@ fn is_bogon(address: IpAddr) -> bool {
     }
 }
 
-fn check_limit(limit: Limit, tick_ns: u64) -> Result<(), ConfigureError> {
-    let Limit { rate, burst } = limit;
-    if rate == 0 {
-        return Ok(());
-    }
-    let least = (u128::from(rate) * u128::from(tick_ns)).div_ceil(1_000_000_000).max(1) as u64;
-    if burst < least {
-        return Err(ConfigureError::Burst { rate, burst, least, tick_ms: tick_ns / 1_000_000 });
-    }
-    let year = 365 * 86_400;
-    if rate > 1_000_000_000 || burst / rate > year {
-        return Err(ConfigureError::Rate { rate, burst });
-    }
-    Ok(())
-}
-
-/// One bucket's parameters: an interval, and the time that the burst's intervals take.
-fn rate(rate: u64, burst: u64) -> types::limit_rate {
-    let interval = (1_000_000_000 * UNITS_PER_NS).checked_div(rate).unwrap_or(0);
-    types::limit_rate { interval, tolerance: interval * burst }
-}
-
-/// The two buckets that a source has: half of the rate and half of the burst each. One request at a
-/// time cannot be halved: then the second bucket is shut and the first has all.
-fn source_rates(limit: Limit) -> [types::limit_rate; 2] {
-    let Limit { rate: whole, burst } = limit;
-    if burst <= 1 {
-        let all = rate(whole, burst);
-        return [all, types::limit_rate { tolerance: 0, ..all }];
-    }
-    let half = 2 * (1_000_000_000 * UNITS_PER_NS).checked_div(whole).unwrap_or(0);
-    [burst.div_ceil(2), burst / 2]
-        .map(|burst| types::limit_rate { interval: half, tolerance: half * burst })
-}
-
 /// An IPv4 address as the four bytes on the wire, read as an integer where they lie.
-fn words4(address: Ipv4Addr) -> u32 {
-    u32::from_ne_bytes(address.octets())
+fn words4(address: Ipv4Addr) -> u64 {
+    u32::from_ne_bytes(address.octets()).into()
 }
 
 /// An IPv6 address as two such integers.
 fn words6(address: Ipv6Addr) -> [u64; 2] {
     let value = address.to_bits();
     [((value >> 64) as u64).to_be(), (value as u64).to_be()]
-}
-
-fn mask4(length: u8) -> u32 {
-    u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0).to_be()
-}
-
-fn mask6(length: u8) -> [u64; 2] {
-    let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-    [((mask >> 64) as u64).to_be(), (mask as u64).to_be()]
 }
 
 #[cfg(test)]
@@ -372,28 +271,5 @@ mod tests {
         assert!(refused(Settings { node, ..good.clone() }).contains("at least 4000"));
         let node = Limit { rate: 1, burst: u64::MAX };
         assert!(refused(Settings { node, ..good }).contains("out of range"));
-    }
-
-    #[test]
-    fn halves_a_limit_without_losing_any_of_it() {
-        for burst in 2..100 {
-            let [first, second] = source_rates(Limit { rate: 100, burst });
-            assert_eq!(first.interval, 2 * 640_000_000);
-            assert_eq!((first.tolerance + second.tolerance) / first.interval, burst);
-        }
-        let [first, second] = source_rates(Limit { rate: 100, burst: 1 });
-        assert_eq!((first.interval, first.tolerance), (640_000_000, 640_000_000));
-        // No interval fits into no tolerance.
-        assert_eq!((second.interval, second.tolerance), (640_000_000, 0));
-    }
-
-    #[test]
-    fn masks_are_those_of_the_wire() {
-        assert_eq!(mask4(24).to_ne_bytes(), [255, 255, 255, 0]);
-        assert_eq!(mask4(32), u32::MAX);
-        assert_eq!(mask6(56)[0].to_ne_bytes(), [255, 255, 255, 255, 255, 255, 255, 0]);
-        assert_eq!(mask6(56)[1], 0);
-        assert_eq!(mask6(72)[1].to_ne_bytes(), [255, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(mask6(128), [u64::MAX; 2]);
     }
 }

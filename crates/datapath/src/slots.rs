@@ -2,10 +2,11 @@
 //!
 //! With n addresses in 256 slots a random function has no collision with probability about
 //! exp(-n^2 / 512): one in 3,000 for 64 addresses, so a search takes some thousand tries. The
-//! functions are those of `echo_find4` and `echo_find6` in bpf/include/echo.h.
+//! functions are those of `echo_find4` and `echo_find6` in bpf/include/echo.h and of `oracle_serves`
+//! in bpf/oracle.bpf.c.
 
 /// Slots in a table.
-pub(super) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 256;
 
 /// Tries before the search gives up: far beyond need, so that a defect cannot hang a reload.
 const TRIES: usize = 10_000_000;
@@ -23,13 +24,13 @@ impl SplitMix {
     }
 }
 
-/// The slot of an IPv4 address, given as its four bytes in memory.
-pub(super) fn slot4(address: u32, hash: u64) -> usize {
-    (u64::from(address).wrapping_mul(hash) >> 56) as usize
+/// The slot of an IPv4 address, given as its four bytes in memory, perhaps with a port above them.
+pub(crate) fn slot4(address: u64, hash: u64) -> usize {
+    (address.wrapping_mul(hash) >> 56) as usize
 }
 
 /// The slot of an IPv6 address, given as its two halves in memory.
-pub(super) fn slot6([high, low]: [u64; 2], hash: [u64; 2]) -> usize {
+pub(crate) fn slot6([high, low]: [u64; 2], hash: [u64; 2]) -> usize {
     let mixed = (high ^ hash[0]).wrapping_mul(hash[1]);
     ((mixed ^ (mixed >> 32) ^ low).wrapping_mul(hash[1]) >> 56) as usize
 }
@@ -49,13 +50,13 @@ fn search<K: Copy, H: Copy>(
     })
 }
 
-/// The multiplier for these IPv4 addresses, which must differ.
-pub(super) fn search4(addresses: &[u32], seed: u64) -> Option<u64> {
+/// The multiplier for these keys of IPv4, which must differ.
+pub(crate) fn search4(addresses: &[u64], seed: u64) -> Option<u64> {
     search(addresses, seed, |random| random() | 1, slot4)
 }
 
 /// The two parameters for these IPv6 addresses, which must differ.
-pub(super) fn search6(addresses: &[[u64; 2]], seed: u64) -> Option<[u64; 2]> {
+pub(crate) fn search6(addresses: &[[u64; 2]], seed: u64) -> Option<[u64; 2]> {
     search(addresses, seed, |random| [random(), random() | 1], slot6)
 }
 
@@ -67,9 +68,11 @@ mod tests {
     fn finds_a_function_for_64_addresses_of_any_shape() {
         for seed in 0..20 {
             let mut random = SplitMix(seed);
-            let dense: Vec<u32> = (0..64).map(|i| u32::from_ne_bytes([10, 0, 0, i])).collect();
-            let sparse: Vec<u32> = (0..64).map(|_| random.next() as u32).collect();
-            for addresses in [dense, sparse] {
+            let dense: Vec<u64> =
+                (0..64).map(|i| u32::from_ne_bytes([10, 0, 0, i]).into()).collect();
+            let sparse: Vec<u64> = (0..64).map(|_| random.next() >> 32).collect();
+            let ports: Vec<u64> = (0..64).map(|port| 10 | port << 40).collect();
+            for addresses in [dense, sparse, ports] {
                 let hash = search4(&addresses, seed).expect("a function");
                 let mut slots: Vec<_> = addresses.iter().map(|a| slot4(*a, hash)).collect();
                 slots.sort_unstable();

@@ -1,11 +1,10 @@
-//! Attaching the program to an interface, natively or generically, and what can stand in the way.
+//! Attaching a program to an interface, natively or generically, and what can stand in the way.
 
-use super::EchoProgram;
 use crate::xdp_link;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 /// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,18 +120,19 @@ impl Attachment {
     pub fn detach(self) {}
 }
 
-impl EchoProgram {
-    /// Attaches the program to an interface of the calling thread's network namespace. The same
-    /// program may be attached to several interfaces.
-    pub fn attach(&self, ifindex: u32, mode: AttachMode) -> Result<Attachment, AttachError> {
-        let flags = match mode {
-            AttachMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
-            AttachMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
-        };
-        let link = xdp_link::attach(self.fd(), ifindex, flags)
-            .map_err(|source| attach_error(ifindex, mode, source))?;
-        Ok(Attachment { link, ifindex, mode })
-    }
+/// Attaches an XDP program to an interface of the calling thread's network namespace.
+pub(crate) fn attach(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    mode: AttachMode,
+) -> Result<Attachment, AttachError> {
+    let flags = match mode {
+        AttachMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+        AttachMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+    };
+    let link = xdp_link::attach(program, ifindex, flags)
+        .map_err(|source| attach_error(ifindex, mode, source))?;
+    Ok(Attachment { link, ifindex, mode })
 }
 
 fn attach_error(ifindex: u32, mode: AttachMode, source: io::Error) -> AttachError {
