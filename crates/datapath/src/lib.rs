@@ -7,6 +7,7 @@ pub mod echo;
 mod limit;
 mod load;
 pub mod mmsg;
+pub mod oracle;
 pub mod probe_socket;
 mod run;
 mod slots;

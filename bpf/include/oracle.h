@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the oracle keeps and is told, and the ranking of a list of candidates.
+ *
+ *   candidate -> groups[its /24] (-> blocks[its last byte]) -> row of the source -> place
+ *
+ * The list is then sorted by place with a counting sort, which keeps the order of equals. Each step
+ * is a loop of its own over all candidates: the first has nothing in it but the load from the large
+ * table, so a processor has many of these on their way at once, and most miss its caches. Loops
+ * take several candidates a turn; what that leaves over at the end of the list is given group 0,
+ * which has the last place, so a sort that keeps the order puts it behind the list.
+ */
+#ifndef NIGH_ORACLE_H
+#define NIGH_ORACLE_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "../abi/oracle.h"
+#include "arena.h"
+#include "checksum.h"
+#include "limit.h"
+#include "parse.h"
+
+/* Pages of 4,096 bytes: two copies of groups, blocks, and rows. User space has the plan of it. */
+#define ORACLE_ARENA_PAGES (1 << 17)
+
+struct {
+	__uint(type, MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ORACLE_ARENA_PAGES);
+} oracle_arena SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct oracle_counts);
+} oracle_ledger SEC(".maps");
+
+#define ORACLE_LIST 512 /* candidates and more, to a power of two */
+
+struct oracle_scratch {
+	__u64 turn;		  /* how far a loop is */
+	__be32 from[ORACLE_LIST]; /* candidates as they came */
+	__be32 to[ORACLE_LIST];	  /* candidates by place */
+	__u16 group[ORACLE_LIST + 8];
+	__u16 place[ORACLE_LIST];
+	__u16 count[ORACLE_PLACES + 16]; /* how many have this place; zero between lists */
+	__u16 next[ORACLE_PLACES + 16];	 /* where the next one with this place goes */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct oracle_scratch);
+} oracle_scratch SEC(".maps");
+
+struct oracle_config oracle_configs[2];
+struct oracle_tables oracle_tables[2];
+__u32 oracle_active; /* enum oracle_state */
+
+__u64 oracle_buckets[2][LIMIT_CELLS] SEC(".bss.buckets");
+
+const volatile struct limit_secret oracle_secret = {};
+const volatile __u64 oracle_tick = 4000000 * 64; /* one jiffy in units of the limiter */
+
+/* So that these are in the BTF. */
+const volatile enum oracle_count oracle_btf_count = 0;
+const volatile enum oracle_limits oracle_btf_limits = ORACLE_CANDIDATES;
+const volatile enum oracle_state oracle_btf_state = ORACLE_CONFIG;
+
+static __always_inline void oracle_count(__u32 what)
+{
+	__u32 zero = 0;
+	struct oracle_counts *counts = bpf_map_lookup_elem(&oracle_ledger, &zero);
+
+	if (counts && what < ORACLE_COUNTS)
+		counts->count[what]++;
+}
+
+/* Is one more packet of this source prefix within its rate? */
+static __always_inline int oracle_within4(const struct oracle_config *config, __be32 source)
+{
+	__u32 prefix = source & config->mask4;
+
+	return limit_take_either(oracle_buckets, limit_hash4(&oracle_secret, 0, prefix),
+				 limit_hash4(&oracle_secret, 1, prefix),
+				 bpf_jiffies64() * oracle_tick, config->source);
+}
+
+static __always_inline int oracle_within6(const struct oracle_config *config, __u64 high, __u64 low)
+{
+	high &= config->mask6[0];
+	low &= config->mask6[1];
+	return limit_take_either(oracle_buckets, limit_hash6(&oracle_secret, 0, high, low),
+				 limit_hash6(&oracle_secret, 1, high, low),
+				 bpf_jiffies64() * oracle_tick, config->source);
+}
+
+/* The group of what a value of the first table and an address say together. */
+static __always_inline __u32 oracle_group(__u32 blocks, __u32 value, __u32 last_byte)
+{
+	if (unlikely(value >= ORACLE_FIRST_BLOCK))
+		return arena_u16(blocks + ((value - ORACLE_FIRST_BLOCK) << 9) + (last_byte << 1));
+	return value;
+}
+
+/* The address of the row for a source and metric; zero if there is none. */
+static __always_inline __u32 oracle_row(const struct oracle_tables *tables, __u32 metric,
+					__be32 source)
+{
+	__u32 address = __builtin_bswap32(source), rows, group;
+
+	if (metric >= ORACLE_METRICS)
+		return 0;
+	rows = tables->rows[metric];
+	if (!rows)
+		return 0;
+	group = arena_u16(tables->groups + (address >> 8 << 1));
+	group = oracle_group(tables->blocks, group, address & 255);
+	return arena_u32(rows + (group << 2));
+}
+
+/*
+ * A loop over 0, step, 2 * step ... below `end`. How far it is lies in memory and not in a
+ * register: of what it reads from there the verifier knows nothing, so it need not look at each
+ * turn apart.
+ */
+#define EACH(scratch, i, end, step)                                                                \
+	for (*(volatile __u64 *)&(scratch)->turn = 0;                                              \
+	     (i = *(volatile __u64 *)&(scratch)->turn) < (end) && MAY_LOOP;                        \
+	     *(volatile __u64 *)&(scratch)->turn = (i) + (step))
+
+#define ORACLE_LANES 0x0001000100010001ULL /* four 16-bit numbers in a word */
+
+/*
+ * Puts the first `count` candidates of this CPU's `from` in order into its `to`. A global function,
+ * which the verifier looks at once and not once for every way that leads here.
+ */
+__noinline int oracle_rank(__u32 groups, __u32 blocks, __u32 row, __u32 count)
+{
+	__u32 zero = 0, places, i;
+	__u64 before = 0, first = (__u64)row + 8;
+	struct oracle_scratch *scratch;
+
+	ARENA_USE(oracle_arena);
+	scratch = bpf_map_lookup_elem(&oracle_scratch, &zero);
+	if (!scratch)
+		return 0;
+	places = arena_u16(row);
+
+	EACH(scratch, i, count, 8)
+	{
+		__u32 at = i & (ORACLE_LIST - 8);
+
+#pragma unroll
+		for (int k = 0; k < 8; k++) {
+			__u32 address = __builtin_bswap32(scratch->from[at + k]);
+
+			scratch->group[at + k] = arena_u16(groups + (address >> 8 << 1));
+		}
+	}
+	*(__u64 *)&scratch->group[count & (ORACLE_LIST - 1)] = 0;
+
+	EACH(scratch, i, count, 4)
+	{
+		__u32 at = i & (ORACLE_LIST - 4);
+
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+			__u32 group = oracle_group(blocks, scratch->group[at + k],
+						   scratch->from[at + k] >> 24);
+			__u32 place = arena_u16(first + (group << 1));
+
+			scratch->place[at + k] = place;
+			scratch->count[place & (ORACLE_PLACES - 1)]++;
+		}
+	}
+
+	/*
+	 * Four counts at a time: a multiplication by ORACLE_LANES adds to each number those below
+	 * it, as no sum is too long for 16 bits.
+	 */
+	EACH(scratch, i, places, 16)
+	{
+		__u32 at = i & (ORACLE_PLACES - 16);
+
+#pragma unroll
+		for (int k = 0; k < 16; k += 4) {
+			__u64 *counts = (__u64 *)&scratch->count[at + k];
+			__u64 four = *counts, sums = four * ORACLE_LANES;
+
+			*counts = 0;
+			*(__u64 *)&scratch->next[at + k] = before + sums - four;
+			before += (sums >> 48) * ORACLE_LANES;
+		}
+	}
+
+	EACH(scratch, i, count, 4)
+	{
+		__u32 at = i & (ORACLE_LIST - 4);
+
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+			__u32 place = scratch->place[at + k] & (ORACLE_PLACES - 1);
+			__u32 to = scratch->next[place]++;
+
+			scratch->to[to & (ORACLE_LIST - 1)] = scratch->from[at + k];
+		}
+	}
+	return 1;
+}
+
+#endif

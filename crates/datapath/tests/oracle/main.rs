@@ -1,0 +1,45 @@
+//! The oracle's programs by BPF_PROG_TEST_RUN: frame in, frame out, verdict, counter.
+//!
+//! `frame` builds requests of which every field can be wrong, `model` judges and ranks once more as
+//! plainly as possible, `network` has tables to rank by.
+
+mod frame;
+mod model;
+mod network;
+mod random;
+
+use datapath::oracle::{Limit, OracleProgram, Settings, SourceLimit};
+use network::Network;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+/// Where the service is.
+const SERVICE: [u8; 4] = [50, 50, 50, 50];
+const PORT: u16 = 8899;
+/// A stranger.
+const CLIENT: [u8; 4] = [192, 0, 2, 7];
+
+/// Settings without limits and with a second address and port.
+fn settings() -> Settings {
+    Settings {
+        services: vec![
+            SocketAddrV4::new(SERVICE.into(), PORT),
+            SocketAddrV4::new([50, 50, 50, 51].into(), 9000),
+        ],
+        servcode: 0b11,
+        ttl: Duration::from_secs(90),
+        source: SourceLimit { limit: Limit::NONE, prefix4: 24, prefix6: 56 },
+    }
+}
+
+/// The program with these settings and a network's tables; `None` where tests may be skipped for want
+/// of rights.
+fn program(settings: &Settings, network: &Network) -> Option<OracleProgram> {
+    if !testbed::require_root() {
+        return None;
+    }
+    let program = OracleProgram::load().expect("the program loads");
+    program.configure(settings).expect("the settings are valid");
+    network.publish(&program);
+    Some(program)
+}
