@@ -1,6 +1,9 @@
 //! The section `[oracle.alto]` of the configuration.
 
-use super::name;
+use super::{
+    cost_type::{CostType, cost_types},
+    name,
+};
 use serde::Deserialize;
 use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -177,6 +180,32 @@ impl AltoConfig {
         problems
     }
 
+    /// Names of metrics and cost types in this section that are not among the configured metrics, the
+    /// default one first. Whether ALTO can write a metric's name, [`name::metric`] says.
+    pub fn problems_with(&self, metrics: &[&str]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let named = |name: &str| name == name::ROUTING_COST || metrics.contains(&name);
+        for (i, calendar) in self.calendars.iter().enumerate() {
+            if !named(&calendar.metric) {
+                problems.push(Problem {
+                    key: format!("calendar[{i}].metric"),
+                    message: format!("there is no metric {:?}", calendar.metric),
+                });
+            }
+        }
+        let types: Vec<CostType> = cost_types(metrics.iter().copied());
+        for (i, name) in self.testable.iter().flatten().enumerate() {
+            if !types.iter().any(|kind| kind.name == *name) {
+                let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
+                problems.push(Problem {
+                    key: format!("testable[{i}]"),
+                    message: format!("{name:?} is none of the cost types {}", names.join(", ")),
+                });
+            }
+        }
+        problems
+    }
+
     /// What goes before the paths of URIs in the directory: nothing, or scheme and host.
     pub fn base(&self) -> String {
         self.host.as_ref().map_or_else(String::new, |host| format!("https://{host}"))
@@ -329,5 +358,17 @@ mod tests {
             assert_eq!(keys(text), [expected], "{text}");
         }
         assert!(toml::from_str::<AltoConfig>("colour = 1").is_err());
+    }
+
+    #[test]
+    fn names_must_be_of_configured_metrics() {
+        let text = "testable = [\"num-delay\", \"num-hops\"]\n\
+                    [[calendar]]\nmetric = \"routingcost\"\ninterval = \"1h\"\nfactors = [1.0]\n\
+                    [[calendar]]\nmetric = \"hops\"\ninterval = \"1h\"\nfactors = [1.0]";
+        let config: AltoConfig = toml::from_str(text).expect("it parses");
+        assert_eq!(config.problems(), []);
+        let problems = config.problems_with(&["default", "delay"]);
+        let keys: Vec<_> = problems.into_iter().map(|problem| problem.key).collect();
+        assert_eq!(keys, ["calendar[1].metric", "testable[1]"]);
     }
 }

@@ -87,16 +87,43 @@ impl CostType {
     }
 }
 
+/// The cost types of metrics, the default one first: each in both modes, without those whose names
+/// ALTO cannot write. Two names that only differ in what a cost type's name cannot tell apart (a colon
+/// and a hyphen) are taken once.
+pub(super) fn cost_types<'m>(metrics: impl Iterator<Item = &'m str>) -> Vec<CostType> {
+    let mut types: Vec<CostType> = Vec::new();
+    for (index, metric) in metrics.enumerate() {
+        for mode in [CostMode::Numerical, CostMode::Ordinal] {
+            if let Some(kind) = CostType::new(index, metric, mode)
+                && !types.iter().any(|other| other.name == kind.name)
+            {
+                types.push(kind);
+            }
+        }
+    }
+    types
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::alto::error::Code;
 
     fn offered() -> Vec<CostType> {
-        [(0, "", CostMode::Numerical), (0, "", CostMode::Ordinal), (1, "delay", CostMode::Ordinal)]
-            .into_iter()
-            .filter_map(|(index, name, mode)| CostType::new(index, name, mode))
-            .collect()
+        let mut types = cost_types(["the default", "delay"].into_iter());
+        types.retain(|kind| kind.name != "num-delay");
+        types
+    }
+
+    #[test]
+    fn each_metric_has_two_cost_types_and_each_name_one() {
+        let names = |metrics: &[&str]| -> Vec<String> {
+            cost_types(metrics.iter().copied()).into_iter().map(|kind| kind.name).collect()
+        };
+        assert_eq!(names(&["", "a b"]), ["num-routingcost", "ord-routingcost"]);
+        assert_eq!(names(&["", "a:b", "a-b"])[2..], ["num-a-b", "ord-a-b"]);
+        // A second one of the default's name would have the same resources.
+        assert_eq!(names(&["", "routingcost"]).len(), 2);
     }
 
     #[test]

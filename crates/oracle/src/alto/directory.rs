@@ -1,16 +1,16 @@
 //! The information resource directory (RFC 7285, 9.2).
 
 use super::{
-    config::AltoConfig,
+    config::MapConfig,
     cost_request::Offer,
     media,
     resource::{Kind, Resource},
 };
 use serde_json::{Map, Value, json};
 
-/// The resources of a configuration: of each network map the map, its filtered form, a full cost map
+/// The resources of these network maps: of each the map, its filtered form, a full cost map
 /// for each cost type and a filtered one; and the two endpoint services.
-pub(super) fn resources(config: &AltoConfig, offer: &Offer) -> Vec<Resource> {
+pub(super) fn resources(maps: &[MapConfig], offer: &Offer) -> Vec<Resource> {
     let mut resources = Vec::new();
     let mut add = |id: String, path: String, kind: Kind, capabilities: Value, uses: &[&str]| {
         let (media_type, accepts) = match kind {
@@ -28,7 +28,6 @@ pub(super) fn resources(config: &AltoConfig, offer: &Offer) -> Vec<Resource> {
         let uses = uses.iter().map(|id| (*id).to_owned()).collect();
         resources.push(Resource { id, path, media_type, accepts, capabilities, uses, kind });
     };
-    let maps = config.maps();
     for (place, map) in maps.iter().enumerate() {
         let id = map.id.as_str();
         let none = Value::Null;

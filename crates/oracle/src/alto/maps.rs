@@ -4,10 +4,10 @@ use super::{
     address::{AddressType, format_address, is_address_type, parse_address, parse_endpoint},
     calendar::Calendar,
     classes::Classes,
-    config::AltoConfig,
+    config::{AltoConfig, MapConfig},
     cost_reply::CostReply,
     cost_request::{CostRequest, Offer},
-    cost_type::{CostMode, CostType},
+    cost_type::{CostType, cost_types},
     costs,
     error::{Failure, Problem},
     input::{self, Object},
@@ -46,6 +46,7 @@ pub struct Maps {
     tables: Arc<Tables>,
     settings: Arc<MapSettings>,
     offer: Offer,
+    map_configs: Vec<MapConfig>,
     resources: Vec<Resource>,
     by_path: HashMap<String, usize>,
     by_id: HashMap<String, usize>,
@@ -60,9 +61,9 @@ impl Maps {
     pub fn new(tables: Arc<Tables>, settings: Arc<MapSettings>, previous: Option<&Self>) -> Self {
         let config = &settings.config;
         let offer = offer(&tables, config);
-        let resources = super::directory::resources(config, &offer);
-        let network_maps: Vec<OnceLock<Arc<NetworkMap>>> = config
-            .maps()
+        let map_configs = config.maps();
+        let resources = super::directory::resources(&map_configs, &offer);
+        let network_maps: Vec<OnceLock<Arc<NetworkMap>>> = map_configs
             .iter()
             .map(|map| {
                 let same = previous
@@ -88,6 +89,7 @@ impl Maps {
                 .collect(),
             classes: tables.policy.metrics.iter().map(|_| OnceLock::new()).collect(),
             network_maps,
+            map_configs,
             resources,
             offer,
             settings,
@@ -206,8 +208,7 @@ impl Maps {
     }
 
     fn map(&self, place: usize) -> Option<&Arc<NetworkMap>> {
-        let configs = self.settings.config.maps();
-        let config = configs.get(place)?;
+        let config = self.map_configs.get(place)?;
         Some(self.network_maps.get(place)?.get_or_init(|| {
             Arc::new(NetworkMap::new(config, &self.tables.view, &self.settings.name_key))
         }))
@@ -398,15 +399,7 @@ fn places(map: &NetworkMap, pids: &[(&str, &str)]) -> Vec<u32> {
 /// What can be asked of costs: each configured metric whose name ALTO can write, in both modes.
 fn offer(tables: &Tables, config: &AltoConfig) -> Offer {
     let metrics = &tables.policy.metrics;
-    let types = metrics
-        .iter()
-        .enumerate()
-        .flat_map(|(index, metric)| {
-            [CostMode::Numerical, CostMode::Ordinal]
-                .into_iter()
-                .filter_map(move |mode| CostType::new(index, &metric.name, mode))
-        })
-        .collect();
+    let types = cost_types(metrics.iter().map(|metric| metric.name.as_str()));
     let calendar = |index: usize, name: &str| {
         let of = |metric: &str| metric == name || (index == 0 && metric == name::ROUTING_COST);
         config.calendars.iter().find(|calendar| of(&calendar.metric)).and_then(Calendar::new)

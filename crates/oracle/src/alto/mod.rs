@@ -1,8 +1,23 @@
 //! ALTO over HTTPS: network maps, cost maps and endpoint services (RFC 7285), several costs at once
 //! (RFC 8189), cost calendars (RFC 8896).
 //!
-//! This is the pure core: values go in, a status, a media type and JSON bytes come out. It opens no
-//! socket and reads no clock.
+//! This is the pure core: a request as values and a snapshot of the ranking tables go in, a status, a
+//! media type and JSON bytes come out. It opens no socket and reads no clock. Where to begin:
+//!
+//! ```text
+//!  AltoConfig ──┐                          Request{method, path, Accept, Content-Type, body}
+//!               ▼                                        │
+//!  Tables ──▶ Maps (one a snapshot) ─── respond() ───────┴──▶ Response{status, type, bytes}
+//!               ├── resources, as the directory lists them    (resource.rs, directory.rs)
+//!               ├── network maps: PIDs and their prefixes     (network_map.rs)
+//!               └── costs between PIDs or endpoints           (cost_request.rs: what is asked,
+//!                                                              costs.rs: exact costs,
+//!                                                              cost_reply.rs: what is told)
+//! ```
+//!
+//! Two rules hold everywhere. What a client learns of the operator's numbers is rounded into a few
+//! classes (classes.rs), constraints included. And the names of PIDs say nothing of the network
+//! (network_map.rs).
 
 pub mod address;
 mod calendar;

@@ -26,7 +26,7 @@ fn prefixes(map: &Value) -> BTreeMap<IpNet, String> {
 }
 
 /// Longest match, the slow way.
-fn longest<'a>(prefixes: &'a BTreeMap<IpNet, String>, address: IpAddr) -> Option<&'a str> {
+fn longest(prefixes: &BTreeMap<IpNet, String>, address: IpAddr) -> Option<&str> {
     let around = prefixes.iter().filter(|(prefix, _)| prefix.contains(&address));
     around.max_by_key(|(prefix, _)| prefix.prefix_len()).map(|(_, pid)| pid.as_str())
 }
