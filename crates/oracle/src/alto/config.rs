@@ -6,6 +6,7 @@ use super::{
 };
 use serde::Deserialize;
 use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
+use wire::Problem;
 
 /// Most classes of numerical costs: more would give the numbers themselves away.
 const MAX_CLASSES: u16 = 1024;
@@ -13,15 +14,6 @@ const MAX_CLASSES: u16 = 1024;
 const MAX_MAP_ID: usize = 24;
 /// Most intervals of a calendar.
 const MAX_INTERVALS: usize = 1000;
-
-/// What is wrong with a value that parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Dotted key in this section.
-    pub key: String,
-    /// What is wrong and what to do.
-    pub message: String,
-}
 
 /// The section `[oracle.alto]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

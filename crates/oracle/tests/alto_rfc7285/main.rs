@@ -16,5 +16,6 @@ mod multi_cost;
 mod network_map;
 mod order;
 mod properties;
+mod random;
 mod support;
 mod types;
