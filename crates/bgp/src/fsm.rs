@@ -18,6 +18,7 @@
 
 use crate::{
     announcer::{Counters, State},
+    link_state,
     message::{
         self, Families, Family, Kind,
         notification::{self, Notification},
@@ -418,7 +419,7 @@ impl Fsm {
                 });
             }
             (State::Established, Kind::Keepalive) => self.restart_hold(now),
-            (State::Established, Kind::Update) => match update::check(body) {
+            (State::Established, Kind::Update) => match self.check(body) {
                 Ok(()) if self.learns() => {
                     self.learned.push(body.to_vec());
                     self.restart_hold(now);
@@ -446,6 +447,16 @@ impl Fsm {
                 self.reject(Notification::unexpected(subcode, kind as u8), now);
             }
         }
+    }
+
+    /// Looks whether an UPDATE can be followed.
+    fn check(&self, body: &[u8]) -> Result<(), Notification> {
+        update::check(body)?;
+        if self.learns() {
+            let error = |_| Notification::update(notification::OPTIONAL_ATTRIBUTE);
+            link_state::graph::check(body).map_err(error)?;
+        }
+        Ok(())
     }
 
     /// Judges the neighbour's OPEN and settles the terms (RFC 4271 section 6.2).

@@ -121,6 +121,19 @@ fn as_numbers_of_two_octets_are_read_where_the_header_says_so() {
     assert_eq!(router.seen(), [("203.0.113.0/24", 2, 4_200_000_001)]);
 }
 
+/// FRR writes what it monitors as if it told it onwards, with its own AS number in front.
+#[test]
+fn a_number_that_the_router_has_added_itself_does_not_count() {
+    for (description, distance) in [("FRRouting 8.4.4", 1), ("a router", 2)] {
+        let mut router = Monitored::new();
+        router.send(&initiation_of(description));
+        let a = header(post(), A, 64501);
+        router.send(&peer_up(a.clone()));
+        router.update(&a, announce("203.0.113.0/24", &[LOCAL_AS, 64501]));
+        assert_eq!(router.seen(), [("203.0.113.0/24", distance, 64501)], "{description}");
+    }
+}
+
 #[test]
 fn routes_from_inside_the_as_belong_to_another_router() {
     let inside = header(pre(), A, LOCAL_AS);

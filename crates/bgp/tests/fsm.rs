@@ -585,6 +585,13 @@ fn a_session_that_learns_gives_away_what_it_hears() {
     rig.receive(&[2, 0, 0, 0, 2, 9]);
     assert_eq!(rig.fsm.learned(), [vec![0, 0, 0, 0]], "the second one's lengths do not fit");
     assert_eq!((rig.fsm.state(), rig.fsm.learned().len()), (State::Idle, 0));
+    // Nor do those of an NLRI inside MP_UNREACH_NLRI.
+    let mut rig = Rig::new(learns());
+    rig.event(Event::Connected(LOCAL));
+    rig.receive(&open);
+    rig.receive(KEEPALIVE);
+    rig.receive(&[2, 0, 0, 0, 10, 0x80, 15, 7, 0x40, 0x04, 71, 0, 1, 0, 9]);
+    assert!(rig.fsm.problem().unwrap().contains("Optional Attribute Error (3/9)"));
     // A speaker that has no link-state database is told so.
     let mut rig = Rig::new(learns());
     rig.event(Event::Connected(LOCAL));

@@ -25,12 +25,27 @@ impl Frr {
     ///
     /// When FRR is not installed or refuses the configuration; the error carries what it wrote.
     pub fn start(namespace: &Namespace, configuration: &str) -> Result<Self, Error> {
+        Self::start_with(namespace, configuration, &[])
+    }
+
+    /// As [`Frr::start`], with more options of bgpd, such as `-M bmp` for the module that speaks BMP.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frr::start`].
+    pub fn start_with(
+        namespace: &Namespace,
+        configuration: &str,
+        options: &[&str],
+    ) -> Result<Self, Error> {
         let folder = folder::new()?;
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         let conf = path("bgpd.conf");
         std::fs::write(&conf, configuration).map_err(|error| Error::new(&conf, error))?;
         // Without zebra, kernel and telnet port; as the user who started it.
-        let process = namespace.spawn(&[
+        let pid = path("bgpd.pid");
+        let vty = folder.path().to_string_lossy();
+        let mut words = vec![
             BGPD,
             "-S",
             "-Z",
@@ -40,12 +55,14 @@ impl Frr {
             "-f",
             &conf,
             "-i",
-            &path("bgpd.pid"),
+            &pid,
             "--vty_socket",
-            &folder.path().to_string_lossy(),
+            &vty,
             "--log",
             "stdout",
-        ])?;
+        ];
+        words.extend(options);
+        let process = namespace.spawn(&words)?;
         let mut frr = Self { process, folder };
         let mut ended = false;
         let up = wait_until("bgpd's socket", Duration::from_secs(10), || {
@@ -70,15 +87,20 @@ impl Frr {
     ///
     /// When bgpd does not answer or does not know the command.
     pub fn query(&self, line: &str) -> Result<String, Error> {
+        self.configure(&[line])
+    }
+
+    /// Runs commands one after the other in one session, such as `configure terminal` and what follows
+    /// it, and returns what they print.
+    ///
+    /// # Errors
+    ///
+    /// When bgpd does not answer or does not know one of them.
+    pub fn configure(&self, lines: &[&str]) -> Result<String, Error> {
         let folder: &Path = self.folder.path();
-        check(command(&[
-            "vtysh",
-            "--vty_socket",
-            &folder.to_string_lossy(),
-            "-d",
-            "bgpd",
-            "-c",
-            line,
-        ]))
+        let folder = folder.to_string_lossy();
+        let mut words = vec!["vtysh", "--vty_socket", &folder, "-d", "bgpd"];
+        words.extend(lines.iter().flat_map(|line| ["-c", line]));
+        check(command(&words))
     }
 }

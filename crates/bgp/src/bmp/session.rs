@@ -136,6 +136,8 @@ struct PeerKey {
 #[derive(Clone, Debug)]
 struct Peer {
     index: PeerIndex,
+    /// The router's own AS number, as it told this peer.
+    local_as: u32,
     /// It is in the router's own AS.
     internal: bool,
     add_path: Families,
@@ -154,6 +156,9 @@ pub struct Session {
     internal: HashSet<IpAddr>,
     name: Option<String>,
     description: Option<String>,
+    /// The router is one that puts its own AS number in front of what a peer told it. FRR does up to
+    /// version 10: it writes what it monitors as if it told it onwards (FRRouting pull request 21815).
+    adds_itself: bool,
     counters: Counters,
     learned: Learned,
 }
@@ -169,6 +174,7 @@ impl Session {
             internal: HashSet::new(),
             name: None,
             description: None,
+            adds_itself: false,
             counters: Counters::default(),
             learned: Learned::default(),
         }
@@ -281,7 +287,10 @@ impl Session {
     fn initiation(&mut self, body: &[u8]) -> Result<(), String> {
         for tlv in Tlvs(body) {
             match tlv.ok_or("its information is cut short")? {
-                (1, text) => self.description = Some(printable(text)),
+                (1, text) => {
+                    self.adds_itself = text.starts_with(b"FRRouting");
+                    self.description = Some(printable(text));
+                }
                 (2, text) => self.name = Some(printable(text)),
                 _ => {}
             }
@@ -336,13 +345,15 @@ impl Session {
         if self.peers.len() >= self.settings.peers {
             return Err(SessionError::Peers(self.settings.peers));
         }
-        let internal = !key.loc && sent.my_asn4() == header.peer_as();
+        let local_as = sent.my_asn4();
+        let internal = !key.loc && local_as == header.peer_as();
         let mut peer = Peer {
             index: match &old {
                 // Several Peer Ups may describe one Loc-RIB (RFC 9069 section 6.1.1).
                 Some(old) if key.loc => old.index,
                 _ => rib.open().ok_or(SessionError::Peers(self.settings.peers))?,
             },
+            local_as,
             internal,
             add_path: add_path(&sent, &received, key.loc),
             carries: carried(&sent).and(carried(&received)),
@@ -397,6 +408,11 @@ impl Session {
             BmpPeerType::GlobalInstancePeer { post_policy: true, .. } => Stage::Post,
             _ => Stage::Pre,
         };
+        let mut path = self.learned.path;
+        if self.adds_itself && !peer.internal && stage != Stage::Loc && path.first == peer.local_as
+        {
+            path.distance = path.distance.saturating_sub(1);
+        }
         for nlri in &self.learned.withdrawn {
             rib.withdraw(peer.index, stage, *nlri);
         }
@@ -412,7 +428,7 @@ impl Session {
                     continue;
                 }
             };
-            if rib.announce(peer.index, stage, *nlri, exit, self.learned.path).is_err() {
+            if rib.announce(peer.index, stage, *nlri, exit, path).is_err() {
                 self.counters.refused += 1;
             }
         }

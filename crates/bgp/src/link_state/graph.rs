@@ -162,31 +162,19 @@ impl Graph {
     /// # Errors
     /// The lengths do not fit, so that nobody knows where anything is.
     pub fn update(&mut self, body: &[u8]) -> Result<(), Unreadable> {
-        let parts = attributes::parts(body).ok_or(Unreadable::Lengths)?;
+        let Content { reached, unreached, about } = content(body)?;
         self.counters.updates += 1;
-        let (mut reached, mut unreached, mut about) = (None, None, Attributes::default());
-        for attribute in PathAttributes(parts.attributes) {
-            let attribute = attribute.ok_or(Unreadable::Lengths)?;
-            match attribute.code {
-                attributes::MP_REACH => reached = reach(attribute.value)?,
-                attributes::MP_UNREACH => unreached = attribute.value.strip_prefix(&FAMILY),
-                attributes::LINK_STATE => {
-                    let (read, wrong) = Attributes::read(attribute.value);
-                    about = read;
-                    self.counters.malformed += wrong;
-                }
-                _ => {}
-            }
-        }
+        let (about, wrong) = Attributes::read(about);
+        self.counters.malformed += wrong;
         if unreached == Some(&[]) && reached.is_none() {
             self.sweep();
         }
         for nlri in Nlris(unreached.unwrap_or_default()) {
-            let (_, _, whole) = nlri.ok_or(Unreadable::Lengths)?;
+            let Some((_, _, whole)) = nlri else { break };
             self.changed |= self.items.remove(whole).is_some();
         }
         for nlri in Nlris(reached.unwrap_or_default()) {
-            let (kind, value, whole) = nlri.ok_or(Unreadable::Lengths)?;
+            let Some((kind, value, whole)) = nlri else { break };
             let Some(object) = object(kind, value) else {
                 self.counters.unknown += 1;
                 continue;
@@ -234,6 +222,39 @@ impl Graph {
         changes.extend(gone.map(|id| GraphChange::RemoveRouter(*id)));
         changes
     }
+}
+
+/// What an UPDATE has of our family.
+#[derive(Default)]
+struct Content<'a> {
+    reached: Option<&'a [u8]>,
+    unreached: Option<&'a [u8]>,
+    /// The BGP-LS Attribute.
+    about: &'a [u8],
+}
+
+/// Looks at the body of an UPDATE: whether all lengths in it fit, down to those of NLRIs.
+///
+/// # Errors
+/// They do not (RFC 7606 section 3 item j).
+pub fn check(body: &[u8]) -> Result<(), Unreadable> {
+    content(body).map(drop)
+}
+
+fn content(body: &[u8]) -> Result<Content<'_>, Unreadable> {
+    let parts = attributes::parts(body).ok_or(Unreadable::Lengths)?;
+    let mut content = Content::default();
+    for attribute in PathAttributes(parts.attributes) {
+        let attribute = attribute.ok_or(Unreadable::Lengths)?;
+        match attribute.code {
+            attributes::MP_REACH => content.reached = reach(attribute.value)?,
+            attributes::MP_UNREACH => content.unreached = attribute.value.strip_prefix(&FAMILY),
+            attributes::LINK_STATE => content.about = attribute.value,
+            _ => {}
+        }
+    }
+    let mut nlris = [content.reached, content.unreached].into_iter().flatten().flat_map(Nlris);
+    if nlris.all(|nlri| nlri.is_some()) { Ok(content) } else { Err(Unreadable::Lengths) }
 }
 
 /// MP_REACH_NLRI of our family: the NLRIs (RFC 4760 section 3). Other families are passed over.

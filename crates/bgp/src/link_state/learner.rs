@@ -2,7 +2,7 @@
 
 use crate::{
     announcer::{Counters, State},
-    config::{BgpUpstream, PasswordError},
+    config::{BgpUpstream, Password},
     driver::{Driver, GOOD_BYE, now},
     fsm::{Event, Purpose},
 };
@@ -31,18 +31,16 @@ pub struct Learner {
 impl Learner {
     /// Starts a session that is tried again for ever. Everything that happens goes into `sender`; where
     /// nobody takes it, the speaker is not read from. Must be called on a tokio runtime.
-    ///
-    /// # Errors
-    /// The file with the session's password is not usable.
     pub fn start(
         config: &BgpUpstream,
         port: u16,
+        password: Option<Password>,
         sender: mpsc::Sender<Learned>,
-    ) -> Result<Self, PasswordError> {
-        let driver = Driver::new(config, config.password()?, port, Purpose::LearnLinkState);
+    ) -> Self {
+        let driver = Driver::new(config, password, port, Purpose::LearnLinkState);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(run(driver, config.name.clone(), sender, stopped));
-        Ok(Self { stop: Some(stop), task })
+        Self { stop: Some(stop), task }
     }
 
     /// Says good-bye and ends.

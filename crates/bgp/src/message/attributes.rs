@@ -90,6 +90,8 @@ pub struct PathLength {
     /// The last AS number, 0 if there is none to be named: the path is empty or ends in a set (RFC 6811
     /// section 2, "Route Origin ASN").
     pub origin: u32,
+    /// The first AS number, 0 if the path does not begin with a sequence.
+    pub first: u32,
 }
 
 /// Types of segments (RFC 4271 section 4.3, RFC 5065 section 3).
@@ -102,6 +104,10 @@ const CONFEDERATION_SET: u8 = 4;
 /// malformed (RFC 7606 section 7.2).
 pub fn path_length(mut value: &[u8], width: usize) -> Option<PathLength> {
     let mut path = PathLength::default();
+    let number = |octets: &[u8]| octets.iter().fold(0, |sum, octet| sum << 8 | u32::from(*octet));
+    if let Some((&[SEQUENCE, 1..=255], rest)) = value.split_first_chunk::<2>() {
+        path.first = number(rest.get(..width)?);
+    }
     while let [kind, count, rest @ ..] = value {
         let (numbers, behind) = rest.split_at_checked(usize::from(*count) * width)?;
         value = behind;
@@ -111,8 +117,7 @@ pub fn path_length(mut value: &[u8], width: usize) -> Option<PathLength> {
         match *kind {
             SEQUENCE => {
                 path.distance = path.distance.saturating_add(u16::from(*count));
-                let last = numbers.rchunks_exact(width).next()?;
-                path.origin = last.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+                path.origin = number(numbers.rchunks_exact(width).next()?);
             }
             SET => {
                 path.distance = path.distance.saturating_add(1);

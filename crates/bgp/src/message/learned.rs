@@ -259,7 +259,7 @@ mod tests {
                 (nlri("198.51.96.0/20", 0), hop)
             ]
         );
-        assert_eq!(learned.path, PathLength { distance: 2, origin: 64501 });
+        assert_eq!(learned.path, PathLength { distance: 2, origin: 64501, first: 64500 });
         assert!(!learned.malformed && learned.end_of_rib.is_none());
     }
 
@@ -308,7 +308,7 @@ mod tests {
             2, 2, 0, 3, 0, 0, 0, 4, 0, 0,
         ];
         let learned = read(&body(&[], &attributes, &[8, 10]), narrow).unwrap();
-        assert_eq!(learned.path, PathLength { distance: 3, origin: 0x0004_0000 });
+        assert_eq!(learned.path, PathLength { distance: 3, origin: 0x0004_0000, first: 1 });
     }
 
     /// RFC 7606: a malformed path withdraws its routes; lengths that do not fit end the session.

@@ -31,6 +31,8 @@ pub const UNSUPPORTED_CAPABILITY: u8 = 7;
 
 /// UPDATE Message Error: Malformed Attribute List.
 pub const MALFORMED_ATTRIBUTES: u8 = 1;
+/// UPDATE Message Error: Optional Attribute Error.
+pub const OPTIONAL_ATTRIBUTE: u8 = 9;
 
 /// Cease: Administrative Shutdown (RFC 4486).
 pub const ADMINISTRATIVE_SHUTDOWN: u8 = 2;

@@ -41,8 +41,12 @@ pub(crate) fn bytes(value: BmpMessageValue) -> Vec<u8> {
 }
 
 pub(crate) fn initiation() -> Vec<u8> {
+    initiation_of("a router")
+}
+
+pub(crate) fn initiation_of(description: &str) -> Vec<u8> {
     let information = vec![
-        InitiationInformation::SystemDescription("a router".into()),
+        InitiationInformation::SystemDescription(description.into()),
         InitiationInformation::SystemName("r1".into()),
     ];
     bytes(BmpMessageValue::Initiation(InitiationMessage::new(information)))
