@@ -13,6 +13,7 @@
 pub mod bgp_ls;
 pub mod bmp;
 pub mod config;
+mod forward;
 mod report;
 
 pub use config::{BgpLsConfig, BmpConfig, Config};

@@ -161,6 +161,11 @@ impl Updates {
         self.shared.feeds.report(feed, state, detail);
     }
 
+    /// No longer shows a feed that the configuration does not name any more.
+    pub fn unlist(&self, feed: Feed) {
+        self.shared.feeds.unlist(feed);
+    }
+
     /// Tells changes. After the service was stopped nothing happens any more.
     pub async fn apply(&self, feed: Feed, changes: Vec<Change>) {
         let _ = self.asks.send(Ask::Apply(feed, changes)).await;
