@@ -17,7 +17,7 @@ use topo::{GroupId, RouterIndex};
 /// Most routers from which costs are looked at to find the classes of a metric.
 const SAMPLED_ROUTERS: usize = 64;
 /// Most costs that are looked at.
-const SAMPLED_COSTS: usize = 1_000_000;
+const SAMPLED_COSTS: usize = 200_000;
 
 /// What is known of the cost of a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]

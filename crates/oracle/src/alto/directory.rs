@@ -3,7 +3,6 @@
 use super::{
     config::MapConfig,
     cost_request::Offer,
-    media,
     resource::{Kind, Resource},
 };
 use serde_json::{Map, Value, json};
@@ -13,18 +12,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn resources(maps: &[MapConfig], offer: &Offer) -> Vec<Resource> {
     let mut resources = Vec::new();
     let mut add = |id: String, path: String, kind: Kind, capabilities: Value, uses: &[&str]| {
-        let (media_type, accepts) = match kind {
-            Kind::NetworkMap(_) => (media::NETWORK_MAP, None),
-            Kind::FilteredNetworkMap(_) => (media::NETWORK_MAP, Some(media::NETWORK_MAP_FILTER)),
-            Kind::CostMap { .. } => (media::COST_MAP, None),
-            Kind::FilteredCostMap(_) => (media::COST_MAP, Some(media::COST_MAP_FILTER)),
-            Kind::EndpointProperty => {
-                (media::ENDPOINT_PROPERTY, Some(media::ENDPOINT_PROPERTY_PARAMETERS))
-            }
-            Kind::EndpointCost | Kind::Other => {
-                (media::ENDPOINT_COST, Some(media::ENDPOINT_COST_PARAMETERS))
-            }
-        };
+        let (media_type, accepts) = kind.media_types();
         let uses = uses.iter().map(|id| (*id).to_owned()).collect();
         resources.push(Resource { id, path, media_type, accepts, capabilities, uses, kind });
     };

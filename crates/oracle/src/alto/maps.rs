@@ -203,7 +203,7 @@ impl Maps {
             }
             Kind::EndpointProperty => self.endpoint_properties(body),
             Kind::EndpointCost => self.endpoint_costs(body, asker),
-            Kind::Other => Err(Failure::NotFound),
+            Kind::Other { .. } => Err(Failure::NotFound),
         }
     }
 

@@ -87,7 +87,29 @@ pub(super) enum Kind {
     /// Endpoint costs.
     EndpointCost,
     /// Something that the core only lists.
-    Other,
+    Other {
+        /// What it returns.
+        media_type: &'static str,
+        /// Its input.
+        accepts: Option<&'static str>,
+    },
+}
+
+impl Kind {
+    /// What it returns, and its input if it has one.
+    pub(super) fn media_types(&self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::NetworkMap(_) => (media::NETWORK_MAP, None),
+            Self::FilteredNetworkMap(_) => (media::NETWORK_MAP, Some(media::NETWORK_MAP_FILTER)),
+            Self::CostMap { .. } => (media::COST_MAP, None),
+            Self::FilteredCostMap(_) => (media::COST_MAP, Some(media::COST_MAP_FILTER)),
+            Self::EndpointProperty => {
+                (media::ENDPOINT_PROPERTY, Some(media::ENDPOINT_PROPERTY_PARAMETERS))
+            }
+            Self::EndpointCost => (media::ENDPOINT_COST, Some(media::ENDPOINT_COST_PARAMETERS)),
+            Self::Other { media_type, accepts } => (media_type, *accepts),
+        }
+    }
 }
 
 /// One entry of the directory (9.2.2).
@@ -118,7 +140,8 @@ impl Resource {
         capabilities: Value,
         uses: Vec<String>,
     ) -> Self {
-        Self { id, path, media_type, accepts, capabilities, uses, kind: Kind::Other }
+        let kind = Kind::Other { media_type, accepts };
+        Self { id, path, media_type, accepts, capabilities, uses, kind }
     }
 
     /// The entry as it stands in the directory; `base` goes before the path in its URI.
