@@ -210,7 +210,7 @@ pub enum Set {
         /// Its name; `default` is that of oracle.cost
         name: String,
         /// The expression
-        #[arg(num_args = 1.., required = true, allow_hyphen_values = true)]
+        #[arg(num_args = 1.., required = true, allow_negative_numbers = true)]
         cost: Vec<String>,
     },
 }

@@ -9,11 +9,13 @@ mod check;
 #[cfg(test)]
 mod tests;
 
-use crate::{metric::DEFAULT_COST, proxidor::PORT};
+use crate::{
+    metric::DEFAULT_COST,
+    proxidor::{Key, PORT},
+};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{
-    fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
@@ -170,34 +172,6 @@ pub struct AuthenticationConfig {
     /// Whether requests without it are refused.
     #[serde(default)]
     pub required: bool,
-}
-
-/// A 128-bit key, written as 32 hexadecimal digits. It is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 16]);
-
-impl Key {
-    /// The key's bytes.
-    pub fn bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        u128::from_str_radix(&text, 16)
-            .ok()
-            .filter(|_| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .map(|value| Self(value.to_be_bytes()))
-            .ok_or_else(|| serde::de::Error::custom("a key has 32 hexadecimal digits (128 bits)"))
-    }
 }
 
 /// The section `[oracle.topology]`: what is known of the network from files.

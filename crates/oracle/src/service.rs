@@ -23,19 +23,27 @@ mod show;
 mod worker;
 
 use crate::{
-    config::Config,
+    config::{Config, OracleConfig},
     control::Request,
-    status::{self, MetricStatus, QueryStatus, Status, TablesStatus},
+    proxidor,
+    status::{self, MetricStatus, QueryStatus, Status, TablesStatus, ThreadStatus},
     tables::{Policy, Tables},
+    udp::{self, Counters, Sockets, Workers},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use feeds::Register;
 use load::Dump;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
-use std::{fmt, io, path::PathBuf, sync::Arc, thread};
+use std::{
+    fmt, io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
 use tokio::sync::{mpsc, oneshot};
 use topo::{Change, Refusal};
+use tracing::info;
 use worker::{Ask, Worker};
 
 pub use feeds::Updates;
@@ -55,6 +63,12 @@ pub enum StartError {
     /// A cost or an adjustment is not good.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// A socket cannot be opened.
+    #[error("oracle.listen: {0}")]
+    Bind(#[from] udp::BindError),
+    /// Threads that answer cannot be started.
+    #[error(transparent)]
+    Workers(#[from] udp::StartError),
     /// The system has no thread left.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -69,9 +83,12 @@ pub enum ReloadError {
     /// A cost or an adjustment is not good.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// What is only opened at the start has changed.
-    #[error("oracle.{0} changed: restart the daemon to apply")]
-    Restart(&'static str),
+    /// A socket cannot be opened.
+    #[error("oracle.listen: {0}")]
+    Bind(#[from] udp::BindError),
+    /// Threads that answer cannot be started.
+    #[error(transparent)]
+    Workers(#[from] udp::StartError),
     /// The service was stopped.
     #[error("the oracle was stopped")]
     Stopped,
@@ -128,12 +145,17 @@ pub struct Prepared {
     read: Vec<(Dump, Vec<Change>)>,
     /// All dumps.
     dumps: Vec<Dump>,
+    /// Threads on other sockets than those in force, where the configuration asks for it. They answer
+    /// from the tables and settings in force.
+    workers: Option<Workers>,
 }
 
 /// What the builder publishes and readers read.
 #[derive(Debug)]
 struct Shared {
     tables: Arc<ArcSwapOption<Tables>>,
+    settings: Arc<ArcSwap<proxidor::Settings>>,
+    udp: Mutex<Udp>,
     built: ArcSwapOption<TablesStatus>,
     policy: ArcSwap<Policy>,
     /// The configuration in force.
@@ -143,7 +165,48 @@ struct Shared {
     feeds: Register,
 }
 
+/// The threads that answer over UDP.
+#[derive(Debug, Default)]
+struct Udp {
+    workers: Option<Workers>,
+    /// What threads have counted that are no more.
+    before: Counters,
+}
+
+impl Udp {
+    /// Other threads take over; those before answer what has arrived and end.
+    fn replace(&mut self, workers: Option<Workers>) {
+        let old = std::mem::replace(&mut self.workers, workers);
+        if let Some(old) = old {
+            self.before.add(&old.stop());
+        }
+    }
+}
+
 impl Shared {
+    fn udp(&self) -> MutexGuard<'_, Udp> {
+        // A panic ends the process, so a lock is never found poisoned.
+        self.udp.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn threads(&self) -> Vec<ThreadStatus> {
+        let udp = self.udp();
+        let threads = udp.workers.iter().flat_map(Workers::each).enumerate();
+        let threads = threads.map(|(thread, (core, counters))| ThreadStatus {
+            thread,
+            core,
+            queries: (&counters).into(),
+        });
+        threads.collect()
+    }
+
+    fn queries(&self) -> QueryStatus {
+        let udp = self.udp();
+        let mut sum = udp.before;
+        udp.workers.iter().for_each(|workers| sum.add(&workers.counters()));
+        (&sum).into()
+    }
+
     fn status(&self) -> Status {
         let config = self.config.load();
         let ailments = self.ailments();
@@ -152,9 +215,9 @@ impl Shared {
             ailments,
             listen: config.oracle.listen.clone(),
             tables: self.built.load().as_deref().cloned(),
-            queries: QueryStatus::default(),
+            queries: self.queries(),
             limit: config.oracle.limit,
-            threads: Vec::new(),
+            threads: self.threads(),
             metrics: self.metrics(),
             feeds: self.feeds.status(),
         }
@@ -185,6 +248,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Opened {
     shared: Arc<Shared>,
+    sockets: Sockets,
     worker: Worker,
     files: Files,
 }
@@ -199,9 +263,12 @@ impl Opened {
         let policy = policy::policy(&config.oracle)?;
         let configuration = load::configuration(&config.oracle.topology)?;
         let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
+        let sockets = Sockets::bind(&listen(&config))?;
         let exits = config.oracle.exits;
         let shared = Arc::new(Shared {
             tables: Arc::default(),
+            settings: Arc::new(ArcSwap::from_pointee(settings(&config))),
+            udp: Mutex::default(),
             built: ArcSwapOption::empty(),
             policy: ArcSwap::from_pointee(policy.clone()),
             config: ArcSwap::from_pointee(config),
@@ -209,7 +276,7 @@ impl Opened {
             feeds: Register::new(),
         });
         let worker = Worker::new(shared.clone(), exits, policy);
-        Ok(Self { shared, worker, files: Files { configuration, dumps } })
+        Ok(Self { shared, sockets, worker, files: Files { configuration, dumps } })
     }
 
     /// Starts the threads.
@@ -218,12 +285,17 @@ impl Opened {
     ///
     /// The system has no thread left.
     pub fn start(self) -> Result<Service, StartError> {
-        let Self { shared, worker, files } = self;
+        let Self { shared, sockets, worker, files } = self;
         let (asks, asked) = mpsc::channel(QUEUE);
         thread::Builder::new()
             .name("oracle-builder".into())
             .spawn(move || worker.run(files, asked))
             .map_err(StartError::Thread)?;
+        let workers = sockets.start(&shared.tables, &shared.settings)?;
+        for address in workers.addresses() {
+            info!(%address, threads = workers.threads(), "answers Proxidor");
+        }
+        shared.udp().replace(Some(workers));
         Ok(Service { shared, asks })
     }
 }
@@ -249,15 +321,15 @@ impl Service {
     ///
     /// See [`ReloadError`]; nothing was changed.
     pub async fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
-        let in_force = self.shared.config.load();
-        for (key, changed) in [("listen", config.oracle.listen != in_force.oracle.listen)] {
-            if changed {
-                return Err(ReloadError::Restart(key));
-            }
-        }
         let dumps = self.shared.dumps.load_full();
         let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps));
-        read.await.unwrap_or(Err(ReloadError::Stopped))
+        let mut prepared = read.await.unwrap_or(Err(ReloadError::Stopped))?;
+        let wanted = listen(&prepared.config);
+        if wanted != listen(&self.shared.config.load()) {
+            let Shared { tables, settings, .. } = &*self.shared;
+            prepared.workers = Some(Sockets::bind(&wanted)?.start(tables, settings)?);
+        }
+        Ok(prepared)
     }
 
     /// Puts in force what was prepared; returns when it is.
@@ -295,6 +367,7 @@ impl Service {
             // What was published does not wait for the builder.
             Request::Status => Ok(self.status()),
             Request::Feeds => value(serde_json::to_value(self.shared.feeds.status())),
+            Request::Threads => value(serde_json::to_value(self.shared.threads())),
             Request::Metrics => value(serde_json::to_value(self.shared.metrics())),
             Request::Reload => {
                 let config = Config::clone(&self.shared.config.load());
@@ -325,7 +398,27 @@ impl Service {
 
     /// Ends all threads.
     pub async fn stop(&self) {
+        self.shared.udp().replace(None);
         self.ask(Ask::Stop).await;
+    }
+}
+
+/// Where Proxidor is answered, and by how many threads.
+fn listen(config: &Config) -> udp::Listen {
+    let OracleConfig { listen, threads, .. } = &config.oracle;
+    udp::Listen { addresses: listen.clone(), threads: *threads }
+}
+
+/// How Proxidor is answered.
+fn settings(config: &Config) -> proxidor::Settings {
+    let OracleConfig { ttl, sources, authentication, .. } = &config.oracle;
+    proxidor::Settings {
+        ttl: u16::try_from(ttl.as_secs()).unwrap_or(u16::MAX),
+        sources: sources.clone(),
+        authentication: authentication.as_ref().map(|authentication| proxidor::Authentication {
+            key: authentication.key.clone(),
+            required: authentication.required,
+        }),
     }
 }
 
@@ -341,6 +434,6 @@ impl Prepared {
             dump.read(&mut |change| changes.push(change))?;
             read.push((dump.clone(), changes));
         }
-        Ok(Self { config, policy, configuration, read, dumps })
+        Ok(Self { config, policy, configuration, read, dumps, workers: None })
     }
 }

@@ -7,7 +7,12 @@
 
 mod render;
 
-use crate::{config::LimitConfig, control::Side};
+use crate::{
+    config::LimitConfig,
+    control::Side,
+    proxidor::{Rcode, Reason},
+    udp::Counters,
+};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -77,8 +82,21 @@ pub struct QueryStatus {
     pub replies: BTreeMap<String, u64>,
     /// Datagrams without a reply, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Candidates in replies.
-    pub candidates: u64,
+}
+
+impl From<&Counters> for QueryStatus {
+    fn from(counters: &Counters) -> Self {
+        let word = |name: &str| name.replace(' ', "_");
+        let replies = Rcode::ALL.iter().map(|code| (word(code.name()), counters.replies(*code)));
+        let dropped =
+            Reason::ALL.iter().map(|reason| (word(reason.name()), counters.drops(*reason)));
+        let unsent = ("unsent".to_owned(), counters.unsent);
+        Self {
+            received: counters.received,
+            replies: replies.collect(),
+            dropped: dropped.chain([unsent]).collect(),
+        }
+    }
 }
 
 /// One thread that answers.

@@ -145,12 +145,13 @@ impl Sockets {
             stop: Arc::new(AtomicBool::new(false)),
             waker: Some(waker),
             addresses,
+            cores,
         };
         for (number, sockets) in threads.into_iter().enumerate() {
             let counters = Arc::new(Mutex::new(Counters::default()));
             let worker = Worker {
                 sockets,
-                core: cores.get(number % cores.len().max(1)).copied(),
+                core: core_of(&workers.cores, number),
                 tables: Arc::clone(tables),
                 settings: Arc::clone(settings),
                 counters: Arc::clone(&counters),
@@ -172,6 +173,11 @@ impl Sockets {
 fn cores() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
     (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
+}
+
+/// The core on which a thread is to run.
+fn core_of(cores: &[usize], number: usize) -> Option<usize> {
+    cores.get(number % cores.len().max(1)).copied()
 }
 
 fn open(address: SocketAddr) -> io::Result<Socket> {
@@ -220,7 +226,8 @@ impl Counters {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds what another thread has counted.
+    pub fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.unsent += other.unsent;
         for (sum, more) in self.replied.iter_mut().zip(other.replied) {
@@ -251,6 +258,7 @@ pub struct Workers {
     /// Nothing is written: closing it wakes all threads.
     waker: Option<PipeWriter>,
     addresses: Vec<SocketAddr>,
+    cores: Vec<usize>,
 }
 
 impl Workers {
@@ -264,11 +272,19 @@ impl Workers {
         self.counters.len()
     }
 
+    /// The core of each thread and what it has counted since it was started.
+    pub fn each(&self) -> impl Iterator<Item = (Option<usize>, Counters)> {
+        self.counters.iter().enumerate().map(|(number, counters)| {
+            let counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+            (core_of(&self.cores, number), *counters)
+        })
+    }
+
     /// The sum over all threads since they were started.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
-        for counters in &self.counters {
-            sum.add(&counters.lock().unwrap_or_else(PoisonError::into_inner));
+        for (_, counters) in self.each() {
+            sum.add(&counters);
         }
         sum
     }

@@ -87,7 +87,7 @@ fn a_key_is_read_and_not_shown() {
     let text = "[authentication]\nkey = \"000102030405060708090a0b0c0d0e0F\"\nrequired = true";
     let config = parse(text).unwrap();
     let authentication = config.authentication.clone().unwrap();
-    assert_eq!(*authentication.key.bytes(), std::array::from_fn(|i| i as u8));
+    assert_eq!(authentication.key, Key::new(std::array::from_fn(|i| i as u8)));
     assert!(!format!("{config:?}").contains("0001"), "{config:?}");
     let error = parse("[authentication]\nkey = \"c0ffee\"").unwrap_err();
     assert!(!error.message().contains("c0ffee"), "{error}");

@@ -54,11 +54,6 @@ fn queries(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result 
             counter(&mut metric, &labels, *count)?;
         }
     }
-    let (name, help) = ("nigh_oracle_candidates", "Candidates in replies");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (thread, queries) in &threads {
-        counter(&mut metric, &[("thread", thread.as_str())], queries.candidates)?;
-    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::{
     ControlError, Files, Prepared, Shared, dump,
     edit::{self, Down},
     feeds::unix,
-    load, policy, show,
+    load, policy, settings, show,
 };
 use crate::{
     config::Exits,
@@ -213,7 +213,7 @@ impl Worker {
 
     /// Puts a configuration in force that was found good.
     fn put_in_force(&mut self, prepared: Prepared) {
-        let Prepared { config, policy, configuration, read, dumps } = prepared;
+        let Prepared { config, policy, configuration, read, dumps, workers } = prepared;
         self.configure(configuration);
         for old in self.shared.dumps.load().iter() {
             if !dumps.iter().any(|dump| dump.name() == old.name()) {
@@ -232,6 +232,10 @@ impl Worker {
         }
         self.exits = config.oracle.exits;
         self.set_policy(policy);
+        self.shared.settings.store(Arc::new(settings(&config)));
+        if workers.is_some() {
+            self.shared.udp().replace(workers);
+        }
         self.shared.dumps.store(Arc::new(dumps));
         self.shared.config.store(Arc::new(config));
     }

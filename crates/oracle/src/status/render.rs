@@ -98,13 +98,13 @@ pub fn render_status(status: &Status) -> String {
 fn queries(queries: &QueryStatus) -> String {
     let words = |counts: &BTreeMap<String, u64>| {
         let words = counts.iter().filter(|(_, count)| **count > 0);
-        let words: Vec<_> = words.map(|(name, count)| format!("{count} {name}")).collect();
+        let words: Vec<_> =
+            words.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
         if words.is_empty() { "none".to_owned() } else { words.join(", ") }
     };
     format!(
-        "queries: {} received, {} candidates ranked\nreplies: {}\ndropped: {}\n",
+        "queries: {} received\nreplies: {}\ndropped: {}\n",
         queries.received,
-        queries.candidates,
         words(&queries.replies),
         words(&queries.dropped)
     )
@@ -112,7 +112,7 @@ fn queries(queries: &QueryStatus) -> String {
 
 /// For `nigh oracle print threads`.
 pub fn render_threads(threads: &[ThreadStatus]) -> String {
-    let mut table = table(["thread", "core", "received", "replies", "dropped", "candidates"], 0);
+    let mut table = table(["thread", "core", "received", "replies", "dropped"], 0);
     for ThreadStatus { thread, core, queries } in threads {
         table.add_row([
             thread.to_string(),
@@ -120,7 +120,6 @@ pub fn render_threads(threads: &[ThreadStatus]) -> String {
             queries.received.to_string(),
             queries.replies.values().sum::<u64>().to_string(),
             queries.dropped.values().sum::<u64>().to_string(),
-            queries.candidates.to_string(),
         ]);
     }
     text(&table)

@@ -1,0 +1,7 @@
+//! The oracle as an operator runs it, in namespaces: what clients get, what the console changes, how
+//! files are read again, and how it starts and ends.
+
+mod console;
+mod life;
+mod queries;
+mod stage;
