@@ -2,6 +2,7 @@
 
 use super::{
     cost_type::{CostType, cost_types},
+    limits::Limits,
     name,
 };
 use serde::Deserialize;
@@ -45,6 +46,8 @@ pub struct AltoConfig {
     pub calendars: Vec<CalendarConfig>,
     /// Cost types, such as `num-routingcost`, that constraints may test; none: all.
     pub testable: Option<Vec<String>>,
+    /// How much is done for clients at once.
+    pub limit: Limits,
 }
 
 impl Default for AltoConfig {
@@ -64,6 +67,7 @@ impl Default for AltoConfig {
             maps: Vec::new(),
             calendars: Vec::new(),
             testable: None,
+            limit: Limits::default(),
         }
     }
 }
@@ -148,6 +152,9 @@ impl AltoConfig {
         }
         if self.name_key.as_deref().is_some_and(|key| parse_key(key).is_none()) {
             add("name_key".into(), "must be 32 hexadecimal digits".into());
+        }
+        for (key, message) in self.limit.problems() {
+            add(format!("limit.{key}"), message.to_owned());
         }
         let mut ids = HashSet::new();
         for (i, map) in self.maps.iter().enumerate() {
@@ -322,6 +329,9 @@ mod tests {
             ("max_pids = 0", "max_pids"),
             ("max_costs = 0", "max_costs"),
             ("name_key = \"00\"", "name_key"),
+            ("[limit]\nconnections = 0", "limit.connections"),
+            ("[limit]\npatience = \"1ms\"", "limit.patience"),
+            ("[limit]\nhead = 10", "limit.head"),
             ("[[map]]\nid = \"a-b\"\nby = \"as\"", "map[0].id"),
             ("[[map]]\nid = \"a\"\nby = \"site\"", "map[0].sites"),
             ("[[map]]\nid = \"a\"\nby = \"as\"\nsites = [[]]", "map[0].sites"),

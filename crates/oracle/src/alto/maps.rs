@@ -214,7 +214,8 @@ impl Maps {
         }))
     }
 
-    fn check_pids(&self, pids: usize) -> Result<(), Failure> {
+    /// Whether so many PIDs may be given out at once.
+    pub(super) fn check_pids(&self, pids: usize) -> Result<(), Failure> {
         let limit = self.settings.config.max_pids;
         if pids <= limit {
             return Ok(());

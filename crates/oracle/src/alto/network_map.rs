@@ -172,6 +172,15 @@ impl NetworkMap {
         self.prefixes.iter().map(|(prefix, pid)| (*prefix, self.name(*pid)))
     }
 
+    /// The prefixes within this one, itself included, with the names of their PIDs, in the same order.
+    pub(super) fn prefixes_in(&self, net: IpNet) -> impl Iterator<Item = (IpNet, &str)> {
+        let first = self.prefixes.partition_point(|(prefix, _)| *prefix < net);
+        let within = self.prefixes.get(first..).unwrap_or_default().iter();
+        within
+            .take_while(move |(prefix, _)| net.contains(prefix))
+            .map(|(prefix, pid)| (*prefix, self.name(*pid)))
+    }
+
     /// The place of the PID of this name.
     pub(super) fn place(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()

@@ -1,0 +1,108 @@
+//! How much the ALTO server does for its clients at once.
+
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The limits of one server, `[oracle.alto.limit]`. The defaults suit a few hundred trackers and caches.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// Connections at once from one address (IPv6: one /64).
+    pub connections_per_source: usize,
+    /// Requests at once on one HTTP/2 connection.
+    pub requests_per_connection: u32,
+    /// Bytes of a request's head.
+    pub head: u32,
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// Time for a handshake, for a request's head, for its body, and for a client to take what it is sent; also how
+    /// long a connection may be idle.
+    #[serde(with = "humantime_serde")]
+    pub patience: Duration,
+    /// Update streams at once (RFC 8895 section 10.1).
+    pub streams: usize,
+    /// Update streams at once from one address.
+    pub streams_per_source: usize,
+    /// Substreams of one stream at once.
+    pub substreams: usize,
+    /// Substreams of one stream over its life.
+    pub substreams_ever: usize,
+    /// Different questions that streams and views follow.
+    pub followed: usize,
+    /// Versions of an answer that are kept.
+    pub versions: usize,
+    /// Bytes of an answer's versions that are kept.
+    pub versions_bytes: usize,
+    /// Views at once (RFC 9569 section 9.1).
+    pub views: usize,
+    /// How long a view is kept that nobody reads.
+    #[serde(with = "humantime_serde")]
+    pub view_idle: Duration,
+    /// Requests that wait for a view's next update at once.
+    pub polls: usize,
+    /// A comment is sent on a quiet stream this often (RFC 8895 section 6.8).
+    #[serde(with = "humantime_serde")]
+    pub keep_alive: Duration,
+}
+
+impl Limits {
+    /// The keys whose values are zero, which would answer nobody, or too small to work.
+    pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
+        let counts = [
+            ("connections", self.connections),
+            ("connections_per_source", self.connections_per_source),
+            ("requests_per_connection", self.requests_per_connection as usize),
+            ("body", self.body),
+            ("versions", self.versions),
+            ("versions_bytes", self.versions_bytes),
+        ];
+        let times = [
+            ("patience", self.patience),
+            ("view_idle", self.view_idle),
+            ("keep_alive", self.keep_alive),
+        ];
+        let mut problems = Vec::new();
+        problems.extend(
+            counts
+                .iter()
+                .filter(|(_, count)| *count == 0)
+                .map(|(key, _)| (*key, "must be at least 1")),
+        );
+        problems.extend(
+            times
+                .iter()
+                .filter(|(_, time)| *time < Duration::from_millis(10))
+                .map(|(key, _)| (*key, "must be at least 10ms")),
+        );
+        if self.head < 1024 {
+            problems.push(("head", "must be at least 1024 bytes"));
+        }
+        problems
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 512,
+            connections_per_source: 64,
+            requests_per_connection: 64,
+            head: 16 << 10,
+            body: 1 << 20,
+            patience: Duration::from_secs(20),
+            streams: 128,
+            streams_per_source: 16,
+            substreams: 32,
+            substreams_ever: 1024,
+            followed: 256,
+            versions: 64,
+            versions_bytes: 64 << 20,
+            views: 128,
+            view_idle: Duration::from_secs(600),
+            polls: 256,
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}

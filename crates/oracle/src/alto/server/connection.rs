@@ -1,0 +1,230 @@
+//! Connections: taken within limits, in all and by source, through TLS, to HTTP/2 or HTTP/1.1.
+
+use super::{dispatch::Site, guard::Guarded};
+use crate::alto::counters::Refusal;
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    net::{IpAddr, Ipv6Addr},
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Notify, watch},
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_rustls::TlsAcceptor;
+
+/// What all connections share.
+#[derive(Clone)]
+pub(super) struct Connections {
+    acceptor: TlsAcceptor,
+    site: Arc<Site>,
+    open: Arc<Open>,
+    stop: watch::Receiver<bool>,
+}
+
+/// The connections that are open, by source.
+#[derive(Default)]
+struct Open {
+    by_source: Mutex<HashMap<IpAddr, usize>>,
+    closed: Notify,
+}
+
+/// One place among the connections; given back when dropped.
+struct Place {
+    source: IpAddr,
+    open: Arc<Open>,
+    site: Arc<Site>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut by_source = self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = by_source.get_mut(&self.source) {
+            *count -= 1;
+            if *count == 0 {
+                by_source.remove(&self.source);
+            }
+        }
+        self.site.counters().open.down();
+        self.open.closed.notify_one();
+    }
+}
+
+/// What counts as one source: an IPv4 address, or the /64 of an IPv6 address.
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !0 << 64)),
+        v4 => v4,
+    }
+}
+
+impl Connections {
+    pub(super) fn new(
+        tls: Arc<rustls::ServerConfig>,
+        site: Arc<Site>,
+        stop: watch::Receiver<bool>,
+    ) -> Connections {
+        Connections { acceptor: tls.into(), site, open: Arc::default(), stop }
+    }
+
+    /// Whether no connection is open.
+    pub(super) fn all_closed(&self) -> bool {
+        self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Waits until a connection is closed, at most until `end`.
+    pub(super) async fn one_closed(&self, end: Instant) {
+        let _ = timeout_at(end, self.open.closed.notified()).await;
+    }
+
+    /// Takes connections until the server stops.
+    pub(super) async fn accept(self, listener: TcpListener) {
+        let mut stop = self.stop.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                stopped = stop.wait_for(|stop| *stop) => {
+                    drop(stopped);
+                    return;
+                }
+            };
+            let Ok((stream, peer)) = accepted else {
+                // Out of file descriptors: what ends meanwhile makes room.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            self.site.counters().connected();
+            if let Some(place) = self.place(source(peer.ip())) {
+                tokio::spawn(self.clone().converse(stream, peer.ip().to_canonical(), place));
+            }
+        }
+    }
+
+    /// A place for a connection from `source`, if there is one.
+    fn place(&self, source: IpAddr) -> Option<Place> {
+        let limits = self.site.limits();
+        let mut by_source = self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = by_source.values().sum();
+        let own = by_source.get(&source).copied().unwrap_or(0);
+        let refusal = if all >= limits.connections {
+            Some(Refusal::Connections)
+        } else if own >= limits.connections_per_source {
+            Some(Refusal::Source)
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            self.site.counters().refuse(refusal);
+            return None;
+        }
+        by_source.insert(source, own + 1);
+        self.site.counters().open.up();
+        Some(Place { source, open: self.open.clone(), site: self.site.clone() })
+    }
+
+    /// Serves one connection; what goes wrong on it is the client's affair.
+    async fn converse(self, stream: TcpStream, peer: IpAddr, place: Place) {
+        let limits = self.site.limits();
+        let _ = stream.set_nodelay(true);
+        // A client that vanished while it waits for an update is found out by the kernel.
+        let alive = socket2::TcpKeepalive::new()
+            .with_time(Duration::from_secs(60))
+            .with_interval(Duration::from_secs(15));
+        let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&alive);
+        let shaken = timeout(limits.patience, self.acceptor.accept(stream)).await;
+        let Ok(Ok(stream)) = shaken else {
+            self.site.counters().refuse(Refusal::Handshake);
+            return;
+        };
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let guarded = Guarded::new(stream, self.site.counters().clone(), limits.patience);
+        if http2 {
+            self.http2(TokioIo::new(guarded), peer).await;
+        } else {
+            self.http1(TokioIo::new(guarded), peer).await;
+        }
+        drop(place);
+    }
+
+    async fn http1<I>(&self, io: I, peer: IpAddr)
+    where
+        I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    {
+        let limits = self.site.limits();
+        let site = self.site.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let site = site.clone();
+            async move { Ok::<_, Infallible>(site.serve(request, peer).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.patience)
+            .max_buf_size((limits.head as usize).max(8192))
+            .serve_connection(io, service);
+        let mut connection = pin!(connection);
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            stopped = stop.wait_for(|stop| *stop) => drop(stopped),
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+
+    async fn http2<I>(&self, io: I, peer: IpAddr)
+    where
+        I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    {
+        let limits = self.site.limits();
+        let site = self.site.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let site = site.clone();
+            async move { Ok::<_, Infallible>(site.serve(request, peer).await) }
+        });
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.requests_per_connection)
+            .max_header_list_size(limits.head)
+            .max_send_buf_size(256 << 10)
+            .keep_alive_interval(limits.patience)
+            .keep_alive_timeout(limits.patience)
+            .serve_connection(io, service);
+        let mut connection = pin!(connection);
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            stopped = stop.wait_for(|stop| *stop) => drop(stopped),
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::source;
+    use std::net::IpAddr;
+
+    #[test]
+    fn a_source_is_an_ipv4_address_or_an_ipv6_64() {
+        let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
+        for (address, counted) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ] {
+            assert_eq!(source(parse(address)), parse(counted), "{address}");
+        }
+    }
+}

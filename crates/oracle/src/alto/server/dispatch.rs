@@ -1,0 +1,381 @@
+//! From an HTTP request to who answers it.
+//!
+//! | path | who |
+//! |---|---|
+//! | `/updates/<stream>` | the control of an update stream (RFC 8895 section 7) |
+//! | `/tips/<view>/ug`, `/tips/<view>/ug/<i>/<j>` | a view (RFC 9569 section 7) |
+//! | that of a resource whose media type is a stream's or TIPS's | the service |
+//! | any other | the core |
+
+use super::Settings;
+use crate::alto::{
+    counters::{Counters, Refusal},
+    error::{Failure, Problem},
+    limits::Limits,
+    media, reply,
+    resource::{Asker, Method, Request as Asked, Resource},
+    tips::{self, Tips},
+    updates::{
+        follow::{Answers, Follower},
+        graph::MERGE_PATCH,
+        service::{self, Streams, not_ready},
+    },
+};
+use axum::{
+    body::{Body, Bytes},
+    http::{
+        HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, Uri, header,
+        uri::Authority,
+    },
+};
+use futures_util::StreamExt;
+use hyper::body::Incoming;
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::{
+    hash::Hasher,
+    net::IpAddr,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+use tokio::{sync::Semaphore, time::timeout};
+
+/// Path before the name of a stream's control.
+pub(super) const CONTROL: &str = "/updates/";
+/// Path before the name of a view.
+pub(super) const VIEWS: &str = "/tips/";
+/// Answers of the core that are worked out at once.
+const ANSWERS: usize = 2;
+
+/// All that answers requests.
+pub(super) struct Site {
+    streams: Arc<Streams>,
+    tips: Arc<Tips>,
+    follower: Arc<Follower>,
+    settings: Settings,
+    /// Scheme and host for a client that does not say which host it asks.
+    fallback: String,
+    counters: Arc<Counters>,
+    working: Arc<Semaphore>,
+}
+
+/// The parts of a request that matter.
+struct Head {
+    method: HttpMethod,
+    path: String,
+    accept: Option<String>,
+    content_type: Option<String>,
+    if_none_match: Option<String>,
+    /// What goes before paths in addresses that are made for this client.
+    base: String,
+}
+
+/// Whose request it was, for counting, and the response.
+type Answered = (String, Response<Body>);
+
+impl Site {
+    pub(super) fn new(
+        streams: Arc<Streams>,
+        tips: Arc<Tips>,
+        follower: Arc<Follower>,
+        settings: Settings,
+        fallback: String,
+        counters: Arc<Counters>,
+    ) -> Site {
+        let working = Arc::new(Semaphore::new(ANSWERS));
+        Site { streams, tips, follower, settings, fallback, counters, working }
+    }
+
+    pub(super) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    pub(super) fn tips(&self) -> &Tips {
+        &self.tips
+    }
+
+    pub(super) fn follower(&self) -> &Arc<Follower> {
+        &self.follower
+    }
+
+    /// Ends what nobody reads.
+    pub(super) fn tidy(&self, now: Instant) {
+        self.streams.tidy(now);
+        self.tips.tidy(now);
+    }
+
+    /// Ends all streams and lets all waiting requests go.
+    pub(super) fn stop(&self) {
+        self.streams.stop();
+        self.tips.stop();
+    }
+
+    /// Answers one request, and counts it.
+    pub(super) async fn serve(&self, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let head = Head {
+            accept: joined(&parts.headers, header::ACCEPT),
+            content_type: joined(&parts.headers, header::CONTENT_TYPE),
+            if_none_match: joined(&parts.headers, header::IF_NONE_MATCH),
+            base: self.base(&parts.uri, &parts.headers),
+            path: parts.uri.path().to_owned(),
+            method: parts.method,
+        };
+        let (name, response) = match self.read(&parts.headers, body).await {
+            Ok(body) => self.dispatch(&head, body, peer).await,
+            Err(response) => ("none".to_owned(), *response),
+        };
+        let response =
+            if head.method == HttpMethod::HEAD { without_body(response) } else { response };
+        self.counters.answered(&name, response.status().as_u16());
+        response
+    }
+
+    /// Scheme and host: as configured, else as the client wrote them.
+    fn base(&self, uri: &Uri, headers: &HeaderMap) -> String {
+        if !self.settings.base.is_empty() {
+            return self.settings.base.clone();
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = uri.authority().map(Authority::as_str).or(host).unwrap_or_default();
+        match host.parse::<Authority>() {
+            Ok(host) if !host.as_str().contains('@') => format!("https://{host}"),
+            _ => self.fallback.clone(),
+        }
+    }
+
+    /// The whole body, if it is not too large and comes in time.
+    async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Result<Bytes, Box<Response<Body>>> {
+        let most = self.limits().body;
+        let too_large = || {
+            self.counters.refuse(Refusal::Body);
+            let problem = Problem::syntax(format!("the body has more than {most} bytes"));
+            Err(Box::new(reply::problem(413, &problem)))
+        };
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        if length.and_then(|text| text.parse().ok()).is_some_and(|length: usize| length > most) {
+            return too_large();
+        }
+        let mut pieces = Body::new(body).into_data_stream();
+        let all = async {
+            let mut all = Vec::new();
+            while let Some(piece) = pieces.next().await {
+                let Ok(piece) = piece else { return None };
+                if all.len() + piece.len() > most {
+                    return Some(None);
+                }
+                all.extend_from_slice(&piece);
+            }
+            Some(Some(all))
+        };
+        match timeout(self.limits().patience, all).await {
+            Ok(Some(Some(all))) => Ok(all.into()),
+            Ok(Some(None)) => too_large(),
+            // The connection is gone; nobody will read this.
+            Ok(None) => Err(Box::new(reply::sentence(400, "The body ended too early."))),
+            Err(_) => {
+                self.counters.refuse(Refusal::Slow);
+                Err(Box::new(reply::sentence(408, "The body did not come in time.")))
+            }
+        }
+    }
+
+    async fn dispatch(&self, head: &Head, body: Bytes, peer: IpAddr) -> Answered {
+        let Some(answers) = self.follower.answers() else {
+            return ("none".to_owned(), not_ready());
+        };
+        if let Some(token) = head.path.strip_prefix(CONTROL) {
+            return ("control".to_owned(), self.control(&*answers, head, token, &body, peer).await);
+        }
+        if let Some(rest) = head.path.strip_prefix(VIEWS) {
+            return ("view".to_owned(), self.view(head, rest, &body).await);
+        }
+        let service = answers
+            .resource_at(&head.path)
+            .filter(|resource| [service::EVENT_STREAM, tips::TIPS].contains(&resource.media_type));
+        match service {
+            Some(service) => (service.id.clone(), self.service(service, head, &body, peer).await),
+            None => self.core(answers, head, body, peer).await,
+        }
+    }
+
+    async fn control(
+        &self,
+        answers: &dyn Answers,
+        head: &Head,
+        token: &str,
+        body: &Bytes,
+        peer: IpAddr,
+    ) -> Response<Body> {
+        if let Err(failure) = fits(head, HttpMethod::POST, Some(service::PARAMS), None) {
+            return reply::of(failure.response());
+        }
+        match answers.resource_of(service::EVENT_STREAM) {
+            Some(service) => self.streams.control(service, token, body, peer).await,
+            None => reply::of(Failure::NotFound.response()),
+        }
+    }
+
+    async fn view(&self, head: &Head, rest: &str, body: &Bytes) -> Response<Body> {
+        let (fit, answer) = match rest.split_once('/') {
+            Some((token, "ug")) => {
+                let fit = fits(head, HttpMethod::POST, Some(tips::PARAMS), Some(MERGE_PATCH));
+                (fit, Err(token))
+            }
+            Some((token, edge)) if edge.starts_with("ug/") => {
+                (fits(head, HttpMethod::GET, None, None), Ok((token, edge)))
+            }
+            _ => return reply::of(Failure::NotFound.response()),
+        };
+        if let Err(failure) = fit {
+            return reply::of(failure.response());
+        }
+        match answer {
+            Ok((token, edge)) => {
+                let edge = edge.strip_prefix("ug/").unwrap_or(edge);
+                self.tips.edge(token, edge, head.accept.as_deref()).await
+            }
+            Err(token) => self.tips.next(token, body),
+        }
+    }
+
+    async fn service(
+        &self,
+        service: &Resource,
+        head: &Head,
+        body: &Bytes,
+        peer: IpAddr,
+    ) -> Response<Body> {
+        if let Err(failure) =
+            fits(head, HttpMethod::POST, service.accepts, Some(service.media_type))
+        {
+            return reply::of(failure.response());
+        }
+        let base = &head.base;
+        if service.media_type == service::EVENT_STREAM {
+            let control = format!("{base}{CONTROL}");
+            self.streams.open(service, &control, body, peer).await
+        } else {
+            self.tips.open(service, &format!("{base}{VIEWS}"), body, peer).await
+        }
+    }
+
+    /// Lets the core answer, on a thread for work, a few at once.
+    async fn core(
+        &self,
+        answers: Arc<dyn Answers>,
+        head: &Head,
+        body: Bytes,
+        peer: IpAddr,
+    ) -> Answered {
+        let name =
+            answers.resource_at(&head.path).map_or("none", |resource| &resource.id).to_owned();
+        let method = match head.method {
+            HttpMethod::GET | HttpMethod::HEAD => Method::Get,
+            HttpMethod::POST => Method::Post,
+            _ => Method::Other,
+        };
+        let (path, accept, content_type) =
+            (head.path.clone(), head.accept.clone(), head.content_type.clone());
+        let Ok(turn) = self.working.clone().acquire_owned().await else {
+            return (name, not_ready());
+        };
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let response = answers.respond(&Asked {
+                method,
+                path: &path,
+                accept: accept.as_deref(),
+                content_type: content_type.as_deref(),
+                body: &body,
+                asker: Asker { client: peer, now: SystemTime::now() },
+            });
+            let tag =
+                (method == Method::Get && response.status == 200).then(|| tag(&response.body));
+            (response, tag)
+        });
+        let Ok((response, tag)) = work.await else {
+            let sentence = "The server failed in answering this: a bug.";
+            return (name, reply::sentence(500, sentence));
+        };
+        (name, with_tag(head, reply::of(response), tag))
+    }
+}
+
+/// All values of a header in one, as a list.
+fn joined(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
+    let values: Vec<_> =
+        headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(","))
+}
+
+/// Whether a request has the method, the type of input, and takes the type of answer.
+fn fits(
+    head: &Head,
+    method: HttpMethod,
+    input: Option<&'static str>,
+    output: Option<&'static str>,
+) -> Result<(), Failure> {
+    let get = method == HttpMethod::GET;
+    if head.method != method && !(get && head.method == HttpMethod::HEAD) {
+        return Err(Failure::Method(if get { "GET" } else { "POST" }));
+    }
+    if let Some(input) = input
+        && !media::is(head.content_type.as_deref().unwrap_or_default(), input)
+    {
+        return Err(Failure::MediaType(input));
+    }
+    match output {
+        Some(output) if !media::accepts(head.accept.as_deref(), output) => {
+            Err(Failure::NotAcceptable(output))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An entity tag of an answer (RFC 9110 section 8.8.3).
+fn tag(body: &[u8]) -> String {
+    let mut hasher = SipHasher13::new();
+    hasher.write(body);
+    let hash = hasher.finish128();
+    format!("\"{:016x}{:016x}\"", hash.h1, hash.h2)
+}
+
+/// Adds the tag, and leaves the body out if the client has it (RFC 9110 section 13.1.2).
+fn with_tag(head: &Head, mut response: Response<Body>, tag: Option<String>) -> Response<Body> {
+    let Some(tag) = tag else { return response };
+    let known = head.if_none_match.as_deref().is_some_and(|list| {
+        list.split(',')
+            .map(str::trim)
+            .any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+    });
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Body::empty();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+    }
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// The head of a response alone, with the length that its body would have.
+fn without_body(mut response: Response<Body>) -> Response<Body> {
+    use hyper::body::Body as _;
+    if let Some(length) = response.body().size_hint().exact()
+        && response.status() != StatusCode::NOT_MODIFIED
+    {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = Body::empty();
+    response
+}

@@ -1,0 +1,294 @@
+//! The ALTO server: HTTPS with HTTP/2 and HTTP/1.1 on a thread and runtime of its own, so that a large map
+//! never delays the daemon.
+//!
+//! ```text
+//! bind() ── sockets, certificate ──▶ start() ──▶ thread "alto": accept ─▶ TLS ─▶ HTTP ─▶ dispatch.rs
+//!   (may need rights)                                              └ limits by source      │   │   │
+//!                              threads for blocking work: answers of the core, comparing ◀─┘   │   │
+//!                                              streams of RFC 8895, views of RFC 9569 ◀────────┘───┘
+//! ```
+
+mod connection;
+mod dispatch;
+mod guard;
+
+use super::{
+    config::AltoConfig,
+    counters::{Counters, Figures},
+    limits::Limits,
+    tips::Tips,
+    tls::{Fingerprint, Identity, Source, TlsError},
+    updates::{
+        follow::{Answers, Follower},
+        graph::Bounds,
+        service::Streams,
+    },
+};
+use axum::http::uri::Authority;
+use dispatch::Site;
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+use tokio::{
+    runtime,
+    sync::{oneshot, watch},
+    time::Instant,
+};
+
+/// Connections that the kernel completes before they are accepted.
+const BACKLOG: i32 = 128;
+/// Threads for answering and comparing, beside the one that serves.
+const BLOCKING_THREADS: usize = 3;
+/// How often, at least and at most, streams and views that nobody reads are looked for.
+const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// How long a stop waits for what is on its way.
+const STOP: Duration = Duration::from_secs(5);
+
+/// Where and how to serve.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Addresses to listen on.
+    pub listen: Vec<SocketAddr>,
+    /// Where the certificate comes from.
+    pub source: Source,
+    /// What goes before paths in URIs, such as `https://alto.example.net:6671`; if it is empty, the host that the
+    /// client asked.
+    pub base: String,
+    /// How much is done at once.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// The settings of a configuration. `state` is the node's state directory, where a self-made certificate is
+    /// kept.
+    pub fn new(config: &AltoConfig, state: &Path) -> Settings {
+        let source = match (&config.certificate, &config.key) {
+            (Some(certificate), Some(key)) => {
+                Source::Files { certificate: certificate.clone(), key: key.clone() }
+            }
+            _ => Source::SelfMade { directory: state.to_owned(), names: names(config) },
+        };
+        Settings {
+            listen: config.listen.clone(),
+            source,
+            base: config.base(),
+            limits: config.limit.clone(),
+        }
+    }
+}
+
+/// Whom a self-made certificate is for: the configured host, else this machine by its addresses.
+fn names(config: &AltoConfig) -> Vec<String> {
+    let host = config.host.as_deref().and_then(|host| host.parse::<Authority>().ok());
+    if let Some(host) = host {
+        return vec![host.host().trim_matches(['[', ']']).to_owned()];
+    }
+    let listened = config.listen.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified());
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    names.extend(listened.map(|ip| ip.to_string()));
+    names.dedup();
+    names
+}
+
+/// The server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; see oracle.alto.listen")]
+    Listen {
+        /// Which one.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+    /// The TLS library refuses its settings.
+    #[error("cannot set TLS up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// There is no thread to be had.
+    #[error("cannot start ALTO's thread: {0}")]
+    Thread(io::Error),
+}
+
+/// What needs rights and may fail: the sockets and the certificate.
+pub struct Bound {
+    settings: Settings,
+    listeners: Vec<TcpListener>,
+    identity: Identity,
+}
+
+/// Listens, and reads the certificate. No thread is started, and nobody is answered yet.
+///
+/// # Errors
+///
+/// An address is taken or needs a right; the certificate is missing or wrong.
+pub fn bind(settings: Settings) -> Result<Bound, StartError> {
+    let identity = Identity::load(settings.source.clone())?;
+    let mut listeners = Vec::new();
+    for &address in &settings.listen {
+        let listener = listen(address).map_err(|source| StartError::Listen { address, source })?;
+        listeners.push(listener);
+    }
+    Ok(Bound { settings, listeners, identity })
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// The maps of each moment; none before the first ones are there.
+pub type Snapshots = watch::Receiver<Option<Arc<dyn Answers>>>;
+
+/// A server that serves.
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    identity: Arc<Identity>,
+    counters: Arc<Counters>,
+    site: Arc<Site>,
+    stopping: watch::Sender<bool>,
+    stopped: oneshot::Receiver<()>,
+}
+
+impl Bound {
+    /// The addresses listened on, with their real ports.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+    }
+
+    /// Serves from now on, on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// TLS cannot be set up, or there is no thread to be had.
+    pub fn start(self, snapshots: Snapshots) -> Result<Server, StartError> {
+        let Bound { settings, listeners, identity } = self;
+        let addresses: Vec<_> =
+            listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        let fallback =
+            addresses.first().map_or_else(String::new, |first| format!("https://{first}"));
+        let tls = Arc::new(identity.config()?);
+        let counters = Arc::new(Counters::default());
+        let bounds =
+            Bounds { versions: settings.limits.versions, bytes: settings.limits.versions_bytes };
+        let follower = Arc::new(Follower::new(snapshots, bounds, settings.limits.followed));
+        let limits = settings.limits.clone();
+        let site = Arc::new(Site::new(
+            Arc::new(Streams::new(follower.clone(), limits.clone(), counters.clone())),
+            Arc::new(Tips::new(follower.clone(), limits, counters.clone())),
+            follower,
+            settings,
+            fallback,
+            counters.clone(),
+        ));
+        let (stopping, stop) = watch::channel(false);
+        let (done, stopped) = oneshot::channel();
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS)
+            .thread_name("alto-work")
+            .build()
+            .map_err(StartError::Thread)?;
+        let serving = site.clone();
+        let serve = move || {
+            runtime.block_on(run(listeners, tls, serving, stop));
+            // Work that is still going on is left to itself.
+            runtime.shutdown_background();
+            let _ = done.send(());
+        };
+        thread::Builder::new().name("alto".to_owned()).spawn(serve).map_err(StartError::Thread)?;
+        Ok(Server { addresses, identity: Arc::new(identity), counters, site, stopping, stopped })
+    }
+}
+
+impl Server {
+    /// The addresses served, with their real ports.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What has been done since the start.
+    pub fn figures(&self) -> Figures {
+        self.counters.figures()
+    }
+
+    /// How many views are open (RFC 9569).
+    pub fn views(&self) -> usize {
+        self.site.tips().len()
+    }
+
+    /// How many questions streams and views follow.
+    pub fn followed(&self) -> usize {
+        self.site.follower().len()
+    }
+
+    /// Reads the certificate and key again; open connections go on.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be used; then the old ones stay.
+    pub fn reload_certificate(&self) -> Result<Fingerprint, TlsError> {
+        self.identity.reload()
+    }
+
+    /// The fingerprint of the certificate in use.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.identity.fingerprint()
+    }
+
+    /// Takes no more connections, ends the streams with an event that says so, lets requests on their way be
+    /// answered, and returns when that is done or some seconds have passed.
+    pub async fn stop(self) {
+        self.stopping.send_replace(true);
+        let _ = self.stopped.await;
+    }
+}
+
+/// Serves until told to stop.
+async fn run(
+    listeners: Vec<TcpListener>,
+    tls: Arc<rustls::ServerConfig>,
+    site: Arc<Site>,
+    mut stop: watch::Receiver<bool>,
+) {
+    tokio::spawn(site.follower().clone().run());
+    let connections = connection::Connections::new(tls, site.clone(), stop.clone());
+    for listener in listeners {
+        match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => {
+                tokio::spawn(connections.clone().accept(listener));
+            }
+            Err(error) => tracing::error!(%error, "cannot serve one of ALTO's addresses"),
+        }
+    }
+    let mut tidy = tokio::time::interval(site.limits().view_idle.clamp(TIDY.0, TIDY.1));
+    loop {
+        tokio::select! {
+            _ = tidy.tick() => site.tidy(std::time::Instant::now()),
+            stopped = stop.wait_for(|stop| *stop) => {
+                drop(stopped);
+                break;
+            }
+        }
+    }
+    site.stop();
+    let end = Instant::now() + STOP;
+    while !connections.all_closed() && Instant::now() < end {
+        connections.one_closed(end).await;
+    }
+}

@@ -1,0 +1,349 @@
+//! TLS for the ALTO server: where its certificate comes from, and how a new one is taken over.
+//!
+//! RFC 7285 section 8.3.5 asks for TLS; TLS 1.2 and 1.3 are offered (RFC 9240 section 11, RFC 9569
+//! section 9 through RFC 9325) with HTTP/2 and HTTP/1.1 by ALPN. The certificate and key come from PEM
+//! files, or are made once for a first try and kept in the node's state directory. A reload swaps them
+//! behind the handshake: open connections go on with the old ones, and files with a mistake change nothing.
+
+use arc_swap::ArcSwap;
+use rustls::{
+    InconsistentKeys, ServerConfig, SupportedCipherSuite,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+    version::{TLS12, TLS13},
+};
+use std::{
+    fmt,
+    fs::{self, OpenOptions, Permissions},
+    io::{self, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Name of the self-made certificate in the state directory.
+const OWN_CERTIFICATE: &str = "alto.crt";
+/// Name of its key, readable by its owner alone.
+const OWN_KEY: &str = "alto.key";
+/// Largest PEM file read, in bytes: some hundred certificates.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// Where the certificate and its key come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// PEM files of the operator.
+    Files {
+        /// The chain, the server's own certificate first.
+        certificate: PathBuf,
+        /// The key of the first certificate, not encrypted.
+        key: PathBuf,
+    },
+    /// One made here, for a first try.
+    SelfMade {
+        /// Where it is kept, so that a client that trusts it once need not do so again.
+        directory: PathBuf,
+        /// The names and addresses it is for.
+        names: Vec<String>,
+    },
+}
+
+/// The certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", file.display())]
+    Read {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is no PEM.
+    #[error("{} is not in PEM: {reason}", file.display())]
+    Pem {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong in it.
+        reason: String,
+    },
+    /// The certificate's file has no certificate.
+    #[error(
+        "{} holds no certificate (BEGIN CERTIFICATE); give the whole chain in PEM, the server's own first",
+        file.display()
+    )]
+    NoCertificate {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// The key's file has no key.
+    #[error("{} holds no private key; give one in PEM, as PKCS #8, RSA or EC", file.display())]
+    NoKey {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// The key needs a passphrase.
+    #[error(
+        "the key in {} is encrypted, and nobody is there to ask for its passphrase; take it off with \
+         `openssl pkey -in {} -out NEWFILE`", file.display(), file.display()
+    )]
+    EncryptedKey {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// The key is of a kind that cannot be used.
+    #[error("the key in {} cannot be used: {reason}; give an ECDSA P-256 or P-384, Ed25519 or RSA key", file.display())]
+    Key {
+        /// Which file.
+        file: PathBuf,
+        /// What the TLS library says.
+        reason: String,
+    },
+    /// Key and certificate are not a pair.
+    #[error(
+        "the key in {} does not belong to the first certificate in {}; put the server's own certificate first, \
+         or give its key", key.display(), certificate.display()
+    )]
+    Mismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+    /// The first certificate cannot be read.
+    #[error("the first certificate in {} cannot be used: {reason}", file.display())]
+    Certificate {
+        /// Which file.
+        file: PathBuf,
+        /// What the TLS library says.
+        reason: String,
+    },
+    /// A certificate of our own cannot be made.
+    #[error("cannot make a certificate for {}: {reason}; see oracle.alto.host", names.join(", "))]
+    Make {
+        /// For whom.
+        names: Vec<String>,
+        /// What the certificate library says.
+        reason: String,
+    },
+    /// A certificate of our own cannot be kept.
+    #[error("cannot keep the self-made certificate in {}: {source}; see node.state", file.display())]
+    Keep {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// SHA-256 of a certificate, as `openssl x509 -fingerprint -sha256` prints it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of a certificate in DER.
+    pub fn of(certificate: &[u8]) -> Fingerprint {
+        let mut fingerprint = [0; 32];
+        let suite = ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+        if let SupportedCipherSuite::Tls13(suite) = suite {
+            let digest = suite.common.hash_provider.hash(certificate);
+            fingerprint.copy_from_slice(digest.as_ref());
+        }
+        Fingerprint(fingerprint)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, byte) in self.0.iter().enumerate() {
+            let colon = if place == 0 { "" } else { ":" };
+            write!(f, "{colon}{byte:02X}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+/// The server's identity, which can be replaced while it serves.
+pub struct Identity {
+    source: Source,
+    resolver: Arc<Resolver>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Identity {
+    /// Reads the certificate and key, or makes them.
+    ///
+    /// # Errors
+    ///
+    /// A file is missing, broken, or not what it should be; the error says which and what to do.
+    pub fn load(source: Source) -> Result<Identity, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let key = read(&source, &provider)?;
+        let resolver = Arc::new(Resolver(ArcSwap::from_pointee(key)));
+        Ok(Identity { source, resolver, provider })
+    }
+
+    /// Reads them again for connections from now on; on an error the old ones stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`Identity::load`].
+    pub fn reload(&self) -> Result<Fingerprint, TlsError> {
+        let key = read(&self.source, &self.provider)?;
+        self.resolver.0.store(Arc::new(key));
+        Ok(self.fingerprint())
+    }
+
+    /// The fingerprint of the certificate in use.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.certificate().map_or(Fingerprint([0; 32]), |der| Fingerprint::of(&der))
+    }
+
+    /// The server's own certificate in use.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.resolver.0.load().cert.first().cloned()
+    }
+
+    /// Settings for the TLS library that follow every reload.
+    pub(super) fn config(&self) -> Result<ServerConfig, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
+            .with_protocol_versions(&[&TLS13, &TLS12])?
+            .with_no_client_auth()
+            .with_cert_resolver(self.resolver.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+/// Hands the certificate of the moment to each handshake.
+#[derive(Debug)]
+struct Resolver(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+fn read(source: &Source, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    match source {
+        Source::Files { certificate, key } => read_files(certificate, key, provider),
+        Source::SelfMade { directory, names } => {
+            let (certificate, key) = (directory.join(OWN_CERTIFICATE), directory.join(OWN_KEY));
+            if !certificate.exists() || !key.exists() {
+                make(&certificate, &key, names)?;
+            }
+            let pair = read_files(&certificate, &key, provider)?;
+            if let Some(own) = pair.cert.first() {
+                let fingerprint = Fingerprint::of(own);
+                tracing::info!(%fingerprint, file = %certificate.display(),
+                    "ALTO serves with a self-made certificate: clients must be told to trust it");
+            }
+            Ok(pair)
+        }
+    }
+}
+
+fn read_files(
+    certificate: &Path,
+    key: &Path,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, TlsError> {
+    let chain = read_chain(certificate)?;
+    let private = read_key(key)?;
+    CertifiedKey::from_der(chain, private, provider).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned() }
+        }
+        rustls::Error::InvalidCertificate(reason) => {
+            TlsError::Certificate { file: certificate.to_owned(), reason: reason.to_string() }
+        }
+        other => TlsError::Key { file: key.to_owned(), reason: other.to_string() },
+    })
+}
+
+fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read_file(file)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| pem_error(file, &error))?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate { file: file.to_owned() });
+    }
+    Ok(chain)
+}
+
+fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let text = read_file(file)?;
+    warn_of_permissions(file);
+    match PrivateKeyDer::from_pem_slice(&text) {
+        Ok(key) => Ok(key),
+        Err(pem::Error::NoItemsFound) if is_encrypted(&text) => {
+            Err(TlsError::EncryptedKey { file: file.to_owned() })
+        }
+        Err(pem::Error::NoItemsFound) => Err(TlsError::NoKey { file: file.to_owned() }),
+        Err(error) => Err(pem_error(file, &error)),
+    }
+}
+
+/// Whether a PEM file holds an encrypted PKCS #8 key.
+fn is_encrypted(text: &[u8]) -> bool {
+    let mark = b"BEGIN ENCRYPTED PRIVATE KEY";
+    text.windows(mark.len()).any(|part| part == mark)
+}
+
+fn pem_error(file: &Path, error: &pem::Error) -> TlsError {
+    TlsError::Pem { file: file.to_owned(), reason: error.to_string() }
+}
+
+fn read_file(file: &Path) -> Result<Vec<u8>, TlsError> {
+    let failed = |source| TlsError::Read { file: file.to_owned(), source };
+    let size = fs::metadata(file).map_err(failed)?.len();
+    if size > FILE_LIMIT {
+        let reason = format!("{size} bytes are more than a certificate needs");
+        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, reason)));
+    }
+    fs::read(file).map_err(failed)
+}
+
+/// A key that everybody can read is used, but not in silence.
+fn warn_of_permissions(file: &Path) {
+    let Ok(metadata) = fs::metadata(file) else { return };
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o007 != 0 {
+        tracing::warn!(file = %file.display(), mode = %format!("{mode:o}"),
+            "others than the owner and the group may read the key of ALTO's certificate: chmod 600");
+    }
+}
+
+/// Makes a certificate for `names` and keeps it with its key.
+fn make(certificate: &Path, key: &Path, names: &[String]) -> Result<(), TlsError> {
+    let made = rcgen::generate_simple_self_signed(names)
+        .map_err(|error| TlsError::Make { names: names.to_vec(), reason: error.to_string() })?;
+    keep(key, &made.signing_key.serialize_pem(), 0o600)?;
+    keep(certificate, &made.cert.pem(), 0o644)
+}
+
+/// Writes a file beside its place and moves it there, so that a crash leaves no half of it.
+fn keep(file: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
+    let beside = file.with_extension("new");
+    let write = || {
+        if let Some(directory) = file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let mut opened =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
+        // The file may have been left by somebody else, with another mode.
+        opened.set_permissions(Permissions::from_mode(mode))?;
+        opened.write_all(text.as_bytes())?;
+        opened.sync_all()?;
+        fs::rename(&beside, file)
+    };
+    write().map_err(|source| TlsError::Keep { file: file.to_owned(), source })
+}
