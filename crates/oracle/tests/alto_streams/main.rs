@@ -1,0 +1,13 @@
+//! ALTO's server over real TLS sockets, incremental updates (RFC 8895), entity properties (RFC 9240) and
+//! TIPS (RFC 9569): the logic alone, and from a client's side.
+
+mod client;
+mod control;
+mod fake;
+mod graph;
+mod patches;
+mod server;
+mod sse;
+mod stream;
+mod tips;
+mod tls;
