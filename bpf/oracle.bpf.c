@@ -141,11 +141,11 @@ int oracle(struct xdp_md *ctx)
 	/* The headers, while pointers into the frame are good. */
 	STORE32(udp, 0, ports >> 16 | ports << 16);
 	if (check) {
-		sum = (__u64)~word + config->head + (__u16)~LOAD16(udp, 16) + config->ttl;
+		sum = (__u64)~word + tables->head + (__u16)~LOAD16(udp, 16) + config->ttl;
 		check = csum_changed(check, sum);
 		LOAD16(udp, 6) = check ? check : 0xffff;
 	}
-	STORE32(udp, 8, config->head);
+	STORE32(udp, 8, tables->head);
 	LOAD16(udp, 16) = config->ttl;
 	/* Type of service 0, as from a socket; TTL 64. */
 	sum = (__u16) ~(head & 0xff00) + (__u16) ~(__u8)next + 64;

@@ -52,10 +52,8 @@ struct oracle_config {
 	struct limit_rate source[2]; /* the two rows of buckets */
 	__u64 mask6[2];		     /* of a source prefix, as on the wire */
 	__be32 mask4;
-	__u32 limited; /* is there a limit? */
-	__be32 head;   /* the first word of a reply */
+	__u16 limited; /* is there a limit? */
 	__be16 ttl;
-	__u16 unused;
 	struct oracle_slot slot[ORACLE_SLOTS];
 };
 
@@ -71,6 +69,7 @@ struct oracle_config {
  *            last place.
  */
 struct oracle_tables {
+	__be32 head; /* the first word of a reply: it says which metrics there are */
 	__u32 groups;
 	__u32 blocks;
 	__u32 rows[ORACLE_METRICS]; /* zero: this metric is not here */
@@ -84,7 +83,7 @@ enum oracle_state {
 };
 
 _Static_assert(sizeof(struct oracle_slot) == 8, "oracle_slot");
-_Static_assert(sizeof(struct oracle_config) == 2120, "oracle_config");
-_Static_assert(sizeof(struct oracle_tables) == 56, "oracle_tables");
+_Static_assert(sizeof(struct oracle_config) == 2112, "oracle_config");
+_Static_assert(sizeof(struct oracle_tables) == 60, "oracle_tables");
 
 #endif

@@ -85,6 +85,11 @@ impl Tables {
         self.view.source(address).or(self.default_router)
     }
 
+    /// The router that requests from addresses of a group come from, as [`Self::source`] has it.
+    pub fn source_of_group(&self, group: GroupId) -> Option<RouterIndex> {
+        self.view.source_of_group(group).or(self.default_router)
+    }
+
     /// The router that requests from given prefixes come from: that of the IPv4 one if the network
     /// knows it, else that of the IPv6 one, else the configured one.
     pub fn source_of_prefixes(

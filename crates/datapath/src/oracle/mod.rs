@@ -186,7 +186,7 @@ impl State {
 }
 
 const _: () = {
-    assert!(size_of::<types::oracle_config>() == 2120);
-    assert!(size_of::<types::oracle_tables>() == 56);
+    assert!(size_of::<types::oracle_config>() == 2112);
+    assert!(size_of::<types::oracle_tables>() == 60);
     assert!(size_of::<types::limit_secret>() == 80);
 };

@@ -136,6 +136,8 @@ impl State {
             paint(copy.groups, copy.blocks, groups.max(1), routes)?;
         write_rows(&mut copy, groups, metrics, &mut published)?;
         let mut tables = copy.tables;
+        // Version 0, a bit of the servcode for each metric, then Q.
+        tables.head = (((1 << metrics.len()) - 1) << 16 | 1_u32 << 15).to_be();
         tables.rows.iter_mut().skip(metrics.len()).for_each(|rows| *rows = 0);
         published.bytes += size_of_val(copy.groups)
             + published.blocks * BLOCK * size_of::<u16>()

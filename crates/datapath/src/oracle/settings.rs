@@ -17,8 +17,6 @@ pub struct Settings {
     /// Addresses and ports of the service. None may be a wildcard: which addresses are the node's is
     /// nothing that the driver knows.
     pub services: Vec<SocketAddrV4>,
-    /// The servcode of replies: a bit for each metric there is.
-    pub servcode: u16,
     /// For how long a ranking holds; whole seconds.
     pub ttl: Duration,
     /// The limit of each source prefix, in the driver and at the sockets together.
@@ -29,7 +27,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             services: Vec::new(),
-            servcode: 1,
             ttl: Duration::from_secs(60),
             source: SourceLimit { limit: Limit::NONE, prefix4: 24, prefix6: 56 },
         }
@@ -50,9 +47,6 @@ pub enum ConfigureError {
         "{0} cannot be answered for in the driver: it is not a unicast address that others can reach, with a port"
     )]
     NotUnicast(SocketAddrV4),
-    /// A servcode of more than twelve bits.
-    #[error("servcode {0:#x} has more than twelve bits")]
-    Servcode(u16),
     /// A time that a reply cannot say.
     #[error("a ranking cannot hold for {0:?}; at most 65,535 seconds")]
     Ttl(Duration),
@@ -86,9 +80,6 @@ impl Settings {
                 return Err(ConfigureError::Twice(*service));
             }
         }
-        if self.servcode >> 12 != 0 {
-            return Err(ConfigureError::Servcode(self.servcode));
-        }
         if u16::try_from(self.ttl.as_secs()).is_err() {
             return Err(ConfigureError::Ttl(self.ttl));
         }
@@ -110,9 +101,7 @@ impl Settings {
             source: source_rates(self.source.limit).map(rate),
             mask6: mask6(self.source.prefix6),
             mask4: mask4(self.source.prefix4),
-            limited: u32::from(self.source.limit.rate != 0),
-            // Version 0, servcode, then Q.
-            head: (u32::from(self.servcode) << 16 | 1 << 15).to_be(),
+            limited: u16::from(self.source.limit.rate != 0),
             ttl: (self.ttl.as_secs() as u16).to_be(),
             ..Default::default()
         };
@@ -147,7 +136,6 @@ mod tests {
         assert!(refused(services(&many)).starts_with("65 addresses"));
         let ttl = Duration::from_secs(65_536);
         assert!(refused(Settings { ttl, ..Settings::default() }).contains("at most 65,535"));
-        assert!(refused(Settings { servcode: 0x1000, ..Settings::default() }).contains("twelve"));
         let source = SourceLimit { prefix4: 0, ..Settings::default().source };
         assert!(refused(Settings { source, ..Settings::default() }).contains("must be 1 to 32"));
     }

@@ -26,7 +26,6 @@ fn settings() -> Settings {
             SocketAddrV4::new(SERVICE.into(), PORT),
             SocketAddrV4::new([50, 50, 50, 51].into(), 9000),
         ],
-        servcode: 0b11,
         ttl: Duration::from_secs(90),
         source: SourceLimit { limit: Limit::NONE, prefix4: 24, prefix6: 56 },
     }

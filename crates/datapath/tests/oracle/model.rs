@@ -6,6 +6,9 @@ use super::network::Network;
 use datapath::oracle::{Ledger, Settings, Verdict};
 use std::net::SocketAddrV4;
 
+/// The two metrics of [`Network::random`].
+const SERVCODE: u16 = 0b11;
+
 /// What becomes of a frame, limits left aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -134,7 +137,7 @@ fn reply(settings: &Settings, frame: &[u8], at: usize, ranked: &[[u8; 4]]) -> Ve
     packet[10..12].copy_from_slice(&check.to_be_bytes());
     packet[20..22].copy_from_slice(&old[22..24]);
     packet[22..24].copy_from_slice(&old[20..22]);
-    packet[28..30].copy_from_slice(&settings.servcode.to_be_bytes());
+    packet[28..30].copy_from_slice(&SERVCODE.to_be_bytes());
     packet[30..32].copy_from_slice(&[0x80, 0]);
     packet[36..38].copy_from_slice(&(settings.ttl.as_secs() as u16).to_be_bytes());
     let length = usize::from(word(old, 24).unwrap());
