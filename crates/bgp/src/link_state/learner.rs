@@ -86,7 +86,7 @@ async fn run(
         let why = driver.fsm.problem();
         if counters.lost > lost {
             news.push(Learned::Down(why.clone().unwrap_or_default()));
-        } else if state < State::Established && why != problem {
+        } else if matches!(state, State::Idle | State::Active) && why != problem {
             news.extend(why.clone().map(Learned::Failed));
         }
         if state != shown {

@@ -1,9 +1,9 @@
 //! OPEN (RFC 4271 section 4.2) with its capabilities (RFC 5492).
 //!
 //! Sent: multiprotocol for each family that has a next hop (RFC 4760), four-octet AS numbers (RFC
-//! 6793), route refresh (RFC 2918). Graceful restart is left out on purpose: a neighbour keeps the
-//! routes of a dead speaker only if that speaker had announced the capability (RFC 4724 section 4.2),
-//! and a dead anycast node must lose its routes at once.
+//! 6793), route refresh (RFC 2918). Who announces leaves out graceful restart on purpose: a neighbour
+//! keeps the routes of a dead speaker only if that speaker had announced the capability (RFC 4724
+//! section 4.2), and a dead anycast node must lose its routes at once.
 
 use super::{
     Families, Family, append,
@@ -12,7 +12,10 @@ use super::{
 use crate::value::Asn;
 use netgauze_bgp_pkt::{
     BgpMessage,
-    capabilities::{BgpCapability, FourOctetAsCapability, MultiProtocolExtensionsCapability},
+    capabilities::{
+        BgpCapability, FourOctetAsCapability, GracefulRestartAddressFamily,
+        GracefulRestartCapability, MultiProtocolExtensionsCapability,
+    },
     open::{BgpOpenMessage, BgpOpenMessageParameter},
 };
 use netgauze_iana::address_family::AddressType;
@@ -53,6 +56,11 @@ impl Ours {
             capabilities.push(BgpCapability::MultiProtocolExtensions(
                 MultiProtocolExtensionsCapability::new(AddressType::BgpLs),
             ));
+            // Some send the End-of-RIB marker only to those who know what it is (RFC 4724 section 2).
+            // Nothing is announced that could be kept, so the time is 0 and no state is preserved.
+            let family = GracefulRestartAddressFamily::new(false, AddressType::BgpLs);
+            let restart = GracefulRestartCapability::new(false, false, 0, vec![family]);
+            capabilities.push(BgpCapability::GracefulRestartCapability(restart));
         }
         capabilities.push(BgpCapability::RouteRefresh);
         capabilities.push(BgpCapability::FourOctetAs(FourOctetAsCapability::new(self.asn.0)));
