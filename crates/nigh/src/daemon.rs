@@ -131,7 +131,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         }
     };
     privileges::settle()?;
-    let features = opened.start()?;
+    let features = opened.start().await?;
     let file = std::path::absolute(&args.config)?;
     let node = Arc::new(Node::new(file, config, address, features, state));
     let serving = {

@@ -85,10 +85,21 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// The system has no thread left.
-    pub fn start(self) -> Result<Features, StartError> {
+    /// A feature cannot start; what runs is stopped.
+    pub async fn start(self) -> Result<Features, StartError> {
         let (echo, mode) = self.echo.unzip();
-        let oracle = self.oracle.map(oracle::service::Opened::start).transpose()?;
+        let oracle = match self.oracle {
+            None => None,
+            Some(oracle) => match oracle.start().await {
+                Ok(oracle) => Some(oracle),
+                Err(error) => {
+                    if let Some(echo) = &echo {
+                        echo.stop().await;
+                    }
+                    return Err(error.into());
+                }
+            },
+        };
         Ok(Features { echo, oracle, mode: Mutex::new(mode) })
     }
 
@@ -189,7 +200,12 @@ impl Features {
             _ => None,
         };
         if let (Some(echo), Some(config)) = (&self.echo, sections.echo) {
-            echo.reload(config).await?;
+            if let Err(error) = echo.reload(config).await {
+                if let Some((oracle, prepared)) = prepared {
+                    oracle.discard(prepared).await;
+                }
+                return Err(error.into());
+            }
             *mode = wanted;
         }
         if let Some((oracle, prepared)) = prepared {

@@ -10,6 +10,7 @@ mod check;
 mod tests;
 
 use crate::{
+    feeds::{BgpLsConfig, BmpConfig},
     metric::DEFAULT_COST,
     proxidor::{Key, PORT},
 };
@@ -59,6 +60,10 @@ pub struct OracleConfig {
     pub authentication: Option<AuthenticationConfig>,
     /// What is known of the network from files.
     pub topology: TopologyConfig,
+    /// Routers that tell their routes.
+    pub bmp: Option<BmpConfig>,
+    /// Speakers that tell the network inside.
+    pub bgp_ls: Vec<BgpLsConfig>,
 }
 
 impl Default for OracleConfig {
@@ -79,6 +84,8 @@ impl Default for OracleConfig {
             limit: LimitConfig::default(),
             authentication: None,
             topology: TopologyConfig::default(),
+            bmp: None,
+            bgp_ls: Vec::new(),
         }
     }
 }

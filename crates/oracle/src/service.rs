@@ -15,25 +15,27 @@
 mod collect;
 mod dump;
 mod edit;
-mod feeds;
+mod live;
 mod load;
 mod name;
 mod policy;
+mod register;
 mod show;
 mod worker;
 
 use crate::{
     config::{Config, OracleConfig},
     control::Request,
-    proxidor,
+    feeds, proxidor,
     status::{self, MetricStatus, QueryStatus, Status, TablesStatus, ThreadStatus},
     tables::{Policy, Tables},
     udp::{self, Counters, Sockets, Workers},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
-use feeds::Register;
+use live::Live;
 use load::Dump;
 use prometheus_client::encoding::DescriptorEncoder;
+use register::Register;
 use serde_json::Value;
 use std::{
     fmt, io,
@@ -43,13 +45,13 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 use topo::{Change, Refusal};
-use tracing::info;
+use tracing::{info, warn};
 use worker::{Ask, Worker};
 
-pub use feeds::Updates;
 pub use load::LoadError;
 pub use name::NameError;
 pub use policy::PolicyError;
+pub use register::Updates;
 
 /// Updates and requests that may wait for the builder before their sender waits too.
 const QUEUE: usize = 256;
@@ -69,6 +71,9 @@ pub enum StartError {
     /// Threads that answer cannot be started.
     #[error(transparent)]
     Workers(#[from] udp::StartError),
+    /// A live feed cannot be started.
+    #[error(transparent)]
+    Feeds(#[from] feeds::StartError),
     /// The system has no thread left.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -89,6 +94,9 @@ pub enum ReloadError {
     /// Threads that answer cannot be started.
     #[error(transparent)]
     Workers(#[from] udp::StartError),
+    /// A live feed cannot be started.
+    #[error(transparent)]
+    Feeds(#[from] feeds::StartError),
     /// The service was stopped.
     #[error("the oracle was stopped")]
     Stopped,
@@ -283,8 +291,8 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// The system has no thread left.
-    pub fn start(self) -> Result<Service, StartError> {
+    /// The system has no thread left, or a live feed cannot listen.
+    pub async fn start(self) -> Result<Service, StartError> {
         let Self { shared, sockets, worker, files } = self;
         let (asks, asked) = mpsc::channel(QUEUE);
         thread::Builder::new()
@@ -296,7 +304,9 @@ impl Opened {
             info!(%address, threads = workers.threads(), "answers Proxidor");
         }
         shared.udp().replace(Some(workers));
-        Ok(Service { shared, asks })
+        let updates = Updates { asks: asks.clone(), shared: shared.clone() };
+        let live = Live::start(live::config(&shared.config.load()), updates).await?;
+        Ok(Service { shared, asks, live })
     }
 }
 
@@ -305,6 +315,7 @@ impl Opened {
 pub struct Service {
     shared: Arc<Shared>,
     asks: mpsc::Sender<Ask>,
+    live: Live,
 }
 
 impl Service {
@@ -329,7 +340,17 @@ impl Service {
             let Shared { tables, settings, .. } = &*self.shared;
             prepared.workers = Some(Sockets::bind(&wanted)?.start(tables, settings)?);
         }
+        self.live.reload(live::config(&prepared.config)).await?;
         Ok(prepared)
+    }
+
+    /// Takes back what [`Self::prepare`] did, where something else stands against the reload.
+    pub async fn discard(&self, prepared: Prepared) {
+        drop(prepared);
+        let in_force = live::config(&self.shared.config.load());
+        if let Err(error) = self.live.reload(in_force).await {
+            warn!("live feeds as before the reload: {error}");
+        }
     }
 
     /// Puts in force what was prepared; returns when it is.
@@ -398,6 +419,7 @@ impl Service {
 
     /// Ends all threads.
     pub async fn stop(&self) {
+        self.live.stop().await;
         self.shared.udp().replace(None);
         self.ask(Ask::Stop).await;
     }

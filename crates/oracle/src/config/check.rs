@@ -43,6 +43,12 @@ impl OracleConfig {
             report.add("sources", text);
         }
         report.take("limit", self.limit.problems());
+        if let Some(bmp) = &self.bmp {
+            report.take("bmp", bmp.problems());
+        }
+        for (i, speaker) in self.bgp_ls.iter().enumerate() {
+            report.take(&format!("bgp_ls[{i}]"), speaker.problems());
+        }
         problems
     }
 
@@ -127,11 +133,11 @@ impl OracleConfig {
         let mut warnings = Vec::new();
         let topology = &self.topology;
         let report = &mut Report::new(&mut warnings, "oracle");
-        if topology.seed.is_none() && topology.file.is_none() {
+        if topology.seed.is_none() && topology.file.is_none() && self.bgp_ls.is_empty() {
             report.add(
                 "topology",
-                "neither seed nor file: no router is known, and every list comes back as it came, \
-                 until a feed or the console says more",
+                "neither seed nor file, and no [[oracle.bgp_ls]]: no router is known, and every list \
+                 comes back as it came, until the console says more",
             );
         }
         let files = [("seed".to_owned(), &topology.seed), ("file".to_owned(), &topology.file)];

@@ -3,8 +3,9 @@
 use super::{
     ControlError, Files, Prepared, Shared, dump,
     edit::{self, Down},
-    feeds::unix,
-    load, policy, settings, show,
+    load, policy,
+    register::unix,
+    settings, show,
 };
 use crate::{
     config::Exits,
