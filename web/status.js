@@ -8,8 +8,9 @@ const PERIOD = 1000;       // ms between two questions
 const HISTORY = 120;       // samples of the rate that are drawn
 const SVG = 'http://www.w3.org/2000/svg'; // a name, nothing is fetched from there
 
-const history = [];
-let last = null;
+// What was counted at the last question, and the rates drawn; one for each job.
+const echoRates = { history: [], last: null };
+const oracleRates = { history: [], last: null };
 
 const byId = (id) => document.getElementById(id);
 const number = (value) => Number(value || 0).toLocaleString('en');
@@ -87,6 +88,24 @@ function header(node, echo) {
   show('ailments', ...node.ailments.map((text) => make('li', '', text)));
 }
 
+// Rates a second from totals at two times; the rate named `drawn` goes into the history.
+function perSecond(memory, total, now, drawn) {
+  const rate = Object.fromEntries(Object.keys(total).map((key) => [key, 0]));
+  if (memory.last) {
+    const seconds = (now - memory.last.now) / 1000;
+    for (const key of Object.keys(rate)) {
+      // A restarted node counts from zero again.
+      rate[key] = Math.max(0, (total[key] - memory.last.total[key]) / seconds);
+    }
+    memory.history.push(rate[drawn]);
+    if (memory.history.length > HISTORY) memory.history.shift();
+  }
+  memory.last = { now, total };
+  return rate;
+}
+
+const tile = (value, name) => make('div', 'tile', make('b', '', number(value)), make('span', 'dim', name));
+
 function rates(rows, now) {
   const total = { received: 0, answered: 0, dropped: 0 };
   for (const row of rows) {
@@ -94,34 +113,63 @@ function rates(rows, now) {
     total.answered += row.answered;
     total.dropped += drops(row);
   }
-  const rate = { received: 0, answered: 0, dropped: 0 };
-  if (last) {
-    const seconds = (now - last.now) / 1000;
-    for (const key of Object.keys(rate)) {
-      // A restarted node counts from zero again.
-      rate[key] = Math.max(0, (total[key] - last.total[key]) / seconds);
-    }
-    history.push(rate.answered);
-    if (history.length > HISTORY) history.shift();
-  }
-  last = { now, total };
-  const tile = (value, name) => make('div', 'tile', make('b', '', number(Math.round(value))), make('span', 'dim', name));
-  show('tiles', tile(rate.received, 'received a second'), tile(rate.answered, 'answered a second'),
-    tile(rate.dropped, 'dropped a second'), tile(total.answered, 'answered in all'));
-  chart();
+  const rate = perSecond(echoRates, total, now, 'answered');
+  show('tiles', tile(Math.round(rate.received), 'received a second'), tile(Math.round(rate.answered), 'answered a second'),
+    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.answered, 'answered in all'));
+  chart('chart', 'scale', echoRates.history, 'answers');
 }
 
-function chart() {
+function chart(at, scale, history, what) {
   const top = Math.max(1, ...history);
-  const svg = picture(HISTORY - 1, 60, 'answers a second in the last two minutes', true);
+  const svg = picture(HISTORY - 1, 60, `${what} a second in the last two minutes`, true);
   const start = HISTORY - history.length;
   const points = history.map((value, i) => `${start + i},${(60 - (58 * value) / top).toFixed(2)}`);
   if (points.length > 1) {
     svg.append(shape('polygon', { points: `${start},60 ${points.join(' ')} ${HISTORY - 1},60`, class: 'area' }));
     svg.append(shape('polyline', { points: points.join(' '), class: 'curve' }));
   }
-  show('chart', svg);
-  byId('scale').textContent = `answers a second in the last two minutes, at most ${number(Math.round(Math.max(0, ...history)))}`;
+  show(at, svg);
+  byId(scale).textContent = `${what} a second in the last two minutes, at most ${number(Math.round(Math.max(0, ...history)))}`;
+}
+
+// Counts by name as rows of bars, the largest first and none of zero; underscores are blanks.
+function counted(...objects) {
+  const sums = {};
+  for (const object of objects) {
+    for (const [name, count] of Object.entries(object || {})) sums[name] = (sums[name] || 0) + Number(count);
+  }
+  return Object.entries(sums).filter(([, count]) => count > 0)
+    .map(([name, count]) => [name.replaceAll('_', ' '), count]).sort((a, b) => b[1] - a[1]);
+}
+
+function oracle(state, now) {
+  const queries = state.queries;
+  const driver = state.driver || { answered: 0, dropped: {}, filter_dropped: 0 };
+  const total = {
+    sockets: sum(queries.replies),
+    driver: driver.answered,
+    dropped: sum(queries.dropped) + sum(driver.dropped) + driver.filter_dropped,
+  };
+  total.all = total.sockets + total.driver;
+  const rate = perSecond(oracleRates, total, now, 'all');
+  show('oracle-tiles', tile(Math.round(rate.all), 'rankings a second'), tile(Math.round(rate.driver), 'of them in the driver'),
+    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.all, 'rankings in all'));
+  chart('oracle-chart', 'oracle-scale', oracleRates.history, 'rankings');
+  const tables = state.tables;
+  byId('oracle-tables').textContent = tables
+    ? `generation ${number(tables.generation)} for ${since(tables.since)}, built in ${tables.build_seconds.toFixed(3)} s · `
+      + `${number(tables.routers)} routers, ${number(tables.links)} links, ${number(tables.groups)} groups of prefixes · ${number(Math.round(tables.bytes / 1e6))} MB`
+    : 'no tables yet: requests are answered "server busy"';
+  const kinds = { live: 'good', loading: 'warn', waiting: 'warn' };
+  const head = ['feed', 'state', 'for', 'routers', 'links', 'networks', 'routes', 'changes', ''];
+  const body = state.feeds.map((feed) => make('tr', '',
+    make('td', '', feed.name),
+    make('td', '', make('span', `badge ${kinds[feed.state] || 'bad'}`, feed.state)),
+    ...[since(feed.since), ...[feed.routers, feed.links, feed.prefixes, feed.routes, feed.changes].map(number)].map((cell) => make('td', '', cell)),
+    make('td', 'free', feed.detail)));
+  show('feeds', make('thead', '', make('tr', '', ...head.map((cell) => make('th', '', cell)))), make('tbody', '', ...body));
+  bars('oracle-replies', counted(queries.replies, { no_error: driver.answered }), 'answered', 'nothing was asked');
+  bars('oracle-drops', counted(queries.dropped, driver.dropped, { source_limit: driver.filter_dropped }), 'dropped', 'nothing was dropped');
 }
 
 function ledger(book) {
@@ -134,13 +182,7 @@ function ledger(book) {
     return make('tr', '', ...cells.map((cell) => make('td', '', cell)), picture);
   });
   show('ledger', make('thead', '', make('tr', '', ...head.map((cell) => make('th', '', cell)))), make('tbody', '', ...body));
-  const reasons = {};
-  for (const row of [...book.rows, book.other]) {
-    for (const [reason, count] of Object.entries(row.dropped || {})) {
-      reasons[reason] = (reasons[reason] || 0) + count;
-    }
-  }
-  const rows = Object.entries(reasons).filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1]);
+  const rows = counted(...[...book.rows, book.other].map((row) => row.dropped));
   bars('drops', rows, 'dropped', 'nothing was dropped');
 }
 
@@ -199,8 +241,8 @@ function latency(state) {
     });
     parts.push(svg);
   }
-  const tile = (value, name) => make('div', 'tile', make('b', '', `${number(value)} ns`), make('span', 'dim', name));
-  parts.push(make('div', 'tiles', tile(state.p50_ns, 'half'), tile(state.p90_ns, '90 of 100'), tile(state.p99_ns, '99 of 100')));
+  const time = (value, name) => make('div', 'tile', make('b', '', `${number(value)} ns`), make('span', 'dim', name));
+  parts.push(make('div', 'tiles', time(state.p50_ns, 'half'), time(state.p90_ns, '90 of 100'), time(state.p99_ns, '99 of 100')));
   parts.push(make('p', 'dim', `${number(state.samples)} samples`));
   show('latency', ...parts);
 }
@@ -213,22 +255,30 @@ async function ask(path) {
 
 async function refresh() {
   try {
-    const [state, top] = await Promise.all([ask('api/v1/status'), ask('api/v1/echo/top')]);
-    const echo = state.echo || {};
-    const book = echo.ledger || { rows: [], other: { received: 0, answered: 0, passed: 0 } };
-    header(state.node, echo);
-    rates(book.rows, performance.now());
-    anycast(echo.anycast);
-    interfaces(echo.interfaces || []);
-    ledger(book);
-    latency(echo.latency);
-    bars('top', ((top && top.sources) || []).map((row) => [row.prefix, row.requests]), 'passed', 'no source has been seen');
+    const state = await ask('api/v1/status');
+    const now = performance.now();
+    for (const job of ['echo', 'oracle']) {
+      for (const part of document.getElementsByClassName(job)) part.hidden = !state[job];
+    }
+    header(state.node, state.echo || {});
+    if (state.oracle) oracle(state.oracle, now);
+    anycast(state.echo && state.echo.anycast);
+    if (state.echo) {
+      const echo = state.echo;
+      const top = await ask('api/v1/echo/top');
+      const book = echo.ledger || { rows: [], other: { received: 0, answered: 0, passed: 0 } };
+      rates(book.rows, now);
+      interfaces(echo.interfaces || []);
+      ledger(book);
+      latency(echo.latency);
+      bars('top', ((top && top.sources) || []).map((row) => [row.prefix, row.requests]), 'passed', 'no source has been seen');
+    }
     byId('lost').hidden = true;
   } catch (error) {
     byId('lost').textContent = `The node does not answer (${error.message}); what is shown is old.`;
     byId('lost').hidden = false;
     byId('dot').className = 'dot bad';
-    last = null;
+    echoRates.last = oracleRates.last = null;
   }
   // A page that nobody sees asks nothing.
   if (document.hidden) {

@@ -142,6 +142,11 @@ fn a_secret_is_not_shown_and_not_for_everybody() {
     let shown = report.render() + &report.sentence() + &serde_json::to_string(&report).unwrap();
     assert!(shown.contains("password = ***"), "{shown}");
     assert!(!shown.contains("12345"), "{shown}");
+    let oracle = "[oracle]\n[oracle.authentication]\nkey = \"c0ffee\"\n";
+    let report = parse(oracle.as_bytes(), Path::new("n.toml")).unwrap_err();
+    let shown = report.render() + &report.sentence();
+    assert!(shown.contains("oracle.authentication.key: a key is 32 hexadecimal digits"), "{shown}");
+    assert!(!shown.contains("c0ffee"), "{shown}");
     let broken = parse(b"[node]\npassword = \"12345\nname = 2", Path::new("n.toml")).unwrap_err();
     assert!(!broken.render().contains("12345"), "{}", broken.render());
 }

@@ -57,7 +57,6 @@ pub enum ControlError {
 
 /// Features that hold what needs a right, and not yet a thread: a thread that is started before rights
 /// are given up keeps them.
-#[derive(Debug)]
 pub struct Opened {
     echo: Option<(echo::service::Service, Mode)>,
     oracle: Option<oracle::service::Opened>,

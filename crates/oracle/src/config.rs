@@ -10,6 +10,7 @@ mod check;
 mod tests;
 
 use crate::{
+    alto::AltoConfig,
     feeds::{BgpLsConfig, BmpConfig},
     metric::DEFAULT_COST,
     proxidor::{Key, PORT},
@@ -64,6 +65,8 @@ pub struct OracleConfig {
     pub bmp: Option<BmpConfig>,
     /// Speakers that tell the network inside.
     pub bgp_ls: Vec<BgpLsConfig>,
+    /// ALTO over HTTPS.
+    pub alto: Option<AltoConfig>,
 }
 
 impl Default for OracleConfig {
@@ -86,6 +89,7 @@ impl Default for OracleConfig {
             topology: TopologyConfig::default(),
             bmp: None,
             bgp_ls: Vec::new(),
+            alto: None,
         }
     }
 }

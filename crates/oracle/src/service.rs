@@ -13,6 +13,7 @@
 //! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
 
 mod collect;
+mod driver;
 mod dump;
 mod edit;
 mod live;
@@ -24,12 +25,14 @@ mod show;
 mod worker;
 
 use crate::{
+    alto::{self, AltoConfig},
     config::{Config, OracleConfig},
     control::Request,
     feeds, proxidor,
-    status::{self, MetricStatus, QueryStatus, Status, TablesStatus, ThreadStatus},
+    status::{self, AltoStatus, MetricStatus, QueryStatus, Status, TablesStatus, ThreadStatus},
     tables::{Policy, Tables},
     udp::{self, Counters, Sockets, Workers},
+    xdp::{self, Driver},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use live::Live;
@@ -74,6 +77,21 @@ pub enum StartError {
     /// A live feed cannot be started.
     #[error(transparent)]
     Feeds(#[from] feeds::StartError),
+    /// The program of the driver cannot be loaded.
+    #[error("oracle.mode: {0}")]
+    Program(#[from] datapath::oracle::LoadError),
+    /// An interface cannot answer.
+    #[error("oracle.interfaces: {0}")]
+    Interface(#[from] xdp::InterfaceError),
+    /// The program of the driver refuses the settings.
+    #[error(transparent)]
+    Choose(#[from] xdp::ChooseError),
+    /// The filter cannot be put before the sockets.
+    #[error("oracle.limit: cannot put the filter before the sockets: {0}")]
+    Filter(io::Error),
+    /// ALTO cannot be served.
+    #[error(transparent)]
+    Alto(#[from] alto::server::StartError),
     /// The system has no thread left.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -97,6 +115,15 @@ pub enum ReloadError {
     /// A live feed cannot be started.
     #[error(transparent)]
     Feeds(#[from] feeds::StartError),
+    /// The program of the driver refuses the settings.
+    #[error(transparent)]
+    Choose(#[from] xdp::ChooseError),
+    /// The filter cannot be put before the sockets.
+    #[error("oracle.limit: cannot put the filter before the sockets: {0}")]
+    Filter(io::Error),
+    /// What is only opened at the start has changed.
+    #[error("oracle.{0} changed: restart the daemon to apply")]
+    Restart(&'static str),
     /// The service was stopped.
     #[error("the oracle was stopped")]
     Stopped,
@@ -159,7 +186,6 @@ pub struct Prepared {
 }
 
 /// What the builder publishes and readers read.
-#[derive(Debug)]
 struct Shared {
     tables: Arc<ArcSwapOption<Tables>>,
     settings: Arc<ArcSwap<proxidor::Settings>>,
@@ -171,6 +197,15 @@ struct Shared {
     /// The dumps in force.
     dumps: ArcSwap<Vec<Dump>>,
     feeds: Register,
+    /// The programs, or why there are none.
+    driver: Result<Driver, String>,
+    alto: Mutex<Option<alto::server::Server>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("built", &self.built).finish_non_exhaustive()
+    }
 }
 
 /// The threads that answer over UDP.
@@ -228,7 +263,17 @@ impl Shared {
             threads: self.threads(),
             metrics: self.metrics(),
             feeds: self.feeds.status(),
+            driver: self.driver.as_ref().ok().map(driver::status),
+            alto: self.alto().as_ref().map(|server| AltoStatus {
+                listen: server.addresses().to_vec(),
+                fingerprint: server.fingerprint().to_string(),
+                figures: serde_json::to_value(server.figures()).unwrap_or_default(),
+            }),
         }
+    }
+
+    fn alto(&self) -> MutexGuard<'_, Option<alto::server::Server>> {
+        self.alto.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn metrics(&self) -> Vec<MetricStatus> {
@@ -247,18 +292,19 @@ impl Shared {
         if self.tables.load().is_none() {
             ailments.push("oracle: the files of the topology are still being read".to_owned());
         }
+        ailments.extend(driver::ailments(&self.config.load(), &self.driver));
         ailments.extend(self.feeds.ailments());
         ailments
     }
 }
 
 /// An oracle that holds what needs a right, and has no thread yet.
-#[derive(Debug)]
 pub struct Opened {
     shared: Arc<Shared>,
     sockets: Sockets,
     worker: Worker,
     files: Files,
+    alto: Option<(alto::server::Bound, alto::server::Snapshots)>,
 }
 
 impl Opened {
@@ -272,6 +318,18 @@ impl Opened {
         let configuration = load::configuration(&config.oracle.topology)?;
         let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
         let sockets = Sockets::bind(&listen(&config))?;
+        let driver = driver::open(&config)?;
+        if let Ok(driver) = &driver {
+            driver.guard(sockets.fds()).map_err(StartError::Filter)?;
+        }
+        let mut publisher = None;
+        let mut alto = None;
+        if let Some(config_of_alto) = &config.oracle.alto {
+            let (publishes, snapshots) = alto::Publisher::new(config_of_alto.clone());
+            publisher = Some(publishes);
+            let settings = alto::server::Settings::new(config_of_alto, &config.state);
+            alto = Some((alto::server::bind(settings)?, snapshots));
+        }
         let exits = config.oracle.exits;
         let shared = Arc::new(Shared {
             tables: Arc::default(),
@@ -282,9 +340,11 @@ impl Opened {
             config: ArcSwap::from_pointee(config),
             dumps: ArcSwap::from_pointee(dumps.clone()),
             feeds: Register::new(),
+            driver,
+            alto: Mutex::default(),
         });
-        let worker = Worker::new(shared.clone(), exits, policy);
-        Ok(Self { shared, sockets, worker, files: Files { configuration, dumps } })
+        let worker = Worker::new(shared.clone(), exits, policy, publisher);
+        Ok(Self { shared, sockets, worker, files: Files { configuration, dumps }, alto })
     }
 
     /// Starts the threads.
@@ -293,7 +353,7 @@ impl Opened {
     ///
     /// The system has no thread left, or a live feed cannot listen.
     pub async fn start(self) -> Result<Service, StartError> {
-        let Self { shared, sockets, worker, files } = self;
+        let Self { shared, sockets, worker, files, alto } = self;
         let (asks, asked) = mpsc::channel(QUEUE);
         thread::Builder::new()
             .name("oracle-builder".into())
@@ -304,6 +364,13 @@ impl Opened {
             info!(%address, threads = workers.threads(), "answers Proxidor");
         }
         shared.udp().replace(Some(workers));
+        if let Some((bound, snapshots)) = alto {
+            let server = bound.start(snapshots)?;
+            for address in server.addresses() {
+                info!(%address, certificate = %server.fingerprint(), "serves ALTO");
+            }
+            *shared.alto() = Some(server);
+        }
         let updates = Updates { asks: asks.clone(), shared: shared.clone() };
         let live = Live::start(live::config(&shared.config.load()), updates).await?;
         Ok(Service { shared, asks, live })
@@ -332,13 +399,27 @@ impl Service {
     ///
     /// See [`ReloadError`]; nothing was changed.
     pub async fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
+        let in_force = self.shared.config.load_full();
+        if config.oracle.interfaces != in_force.oracle.interfaces {
+            return Err(ReloadError::Restart("interfaces"));
+        }
+        if serving(&config) != serving(&in_force) {
+            return Err(ReloadError::Restart("alto"));
+        }
         let dumps = self.shared.dumps.load_full();
         let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps));
         let mut prepared = read.await.unwrap_or(Err(ReloadError::Stopped))?;
         let wanted = listen(&prepared.config);
-        if wanted != listen(&self.shared.config.load()) {
+        if wanted != listen(&in_force) {
             let Shared { tables, settings, .. } = &*self.shared;
-            prepared.workers = Some(Sockets::bind(&wanted)?.start(tables, settings)?);
+            let sockets = Sockets::bind(&wanted)?;
+            if let Ok(driver) = &self.shared.driver {
+                driver.guard(sockets.fds()).map_err(ReloadError::Filter)?;
+            }
+            prepared.workers = Some(sockets.start(tables, settings)?);
+        }
+        if let Ok(driver) = &self.shared.driver {
+            driver.configure(&driver::choice(&prepared.config))?;
         }
         self.live.reload(live::config(&prepared.config)).await?;
         Ok(prepared)
@@ -347,9 +428,14 @@ impl Service {
     /// Takes back what [`Self::prepare`] did, where something else stands against the reload.
     pub async fn discard(&self, prepared: Prepared) {
         drop(prepared);
-        let in_force = live::config(&self.shared.config.load());
-        if let Err(error) = self.live.reload(in_force).await {
+        let in_force = self.shared.config.load_full();
+        if let Err(error) = self.live.reload(live::config(&in_force)).await {
             warn!("live feeds as before the reload: {error}");
+        }
+        if let Ok(driver) = &self.shared.driver
+            && let Err(error) = driver.configure(&driver::choice(&in_force))
+        {
+            warn!("limits as before the reload: {error}");
         }
     }
 
@@ -409,7 +495,8 @@ impl Service {
     ///
     /// The encoder's.
     pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        collect::collect(&self.shared.status(), encoder)
+        let figures = self.shared.alto().as_ref().map(alto::server::Server::figures);
+        collect::collect(&self.shared.status(), figures.as_ref(), encoder)
     }
 
     /// By which feeds tell what they know.
@@ -419,6 +506,10 @@ impl Service {
 
     /// Ends all threads.
     pub async fn stop(&self) {
+        let alto = self.shared.alto().take();
+        if let Some(alto) = alto {
+            alto.stop().await;
+        }
         self.live.stop().await;
         self.shared.udp().replace(None);
         self.ask(Ask::Stop).await;
@@ -429,6 +520,18 @@ impl Service {
 fn listen(config: &Config) -> udp::Listen {
     let OracleConfig { listen, threads, .. } = &config.oracle;
     udp::Listen { addresses: listen.clone(), threads: *threads }
+}
+
+/// Where and how ALTO is served, as far as that cannot change while it runs.
+fn serving(config: &Config) -> Option<AltoConfig> {
+    config.oracle.alto.as_ref().map(|alto| AltoConfig {
+        listen: alto.listen.clone(),
+        certificate: alto.certificate.clone(),
+        key: alto.key.clone(),
+        host: alto.host.clone(),
+        limit: alto.limit.clone(),
+        ..AltoConfig::default()
+    })
 }
 
 /// How Proxidor is answered.

@@ -48,6 +48,55 @@ pub struct Status {
     pub feeds: Vec<FeedStatus>,
     /// The threads that answer.
     pub threads: Vec<ThreadStatus>,
+    /// The program in the driver and the filter of the sockets; none where it could not be loaded.
+    pub driver: Option<DriverStatus>,
+    /// ALTO, where it is configured.
+    pub alto: Option<AltoStatus>,
+}
+
+/// The program that answers the plain request in the driver, and the filter before the sockets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriverStatus {
+    /// The interfaces.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// Addresses and ports that are answered for.
+    pub services: Vec<SocketAddr>,
+    /// Why the tables in force are not those of the driver, which then answers nothing.
+    pub refused: Option<String>,
+    /// Requests that the program saw: answered + the sum of passed + dropped.
+    pub received: u64,
+    /// Requests that it answered.
+    pub answered: u64,
+    /// Requests that it left to the sockets, by reason.
+    pub passed: BTreeMap<String, u64>,
+    /// Requests that it dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Requests that the filter let in to the sockets.
+    pub filter_passed: u64,
+    /// Requests that it dropped because the source prefix is over its rate.
+    pub filter_dropped: u64,
+}
+
+/// An interface on which the plain request is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// Where the program runs, `native` or `generic`; none where the sockets alone answer.
+    pub mode: Option<String>,
+    /// Why it is not in the driver.
+    pub why: Option<String>,
+}
+
+/// The ALTO server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AltoStatus {
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate's fingerprint, so that a self-made one can be recognized.
+    pub fingerprint: String,
+    /// Its counters.
+    pub figures: serde_json::Value,
 }
 
 /// The tables in force.

@@ -11,8 +11,10 @@ use toml::{
 /// A value with its place in the file.
 pub(super) type Node<'i> = Spanned<DeValue<'i>>;
 
-/// Names of keys whose values are never shown.
-const SECRET_KEYS: [&str; 1] = ["password"];
+/// The last parts of dotted keys whose values are never shown.
+const SECRET_KEYS: [&str; 3] = ["password", "authentication.key", "name_key"];
+/// What a line that did not parse has in it, if it may set a secret: anywhere, or before the first `=`.
+const SECRET_WORDS: ([&str; 2], &str) = (["password", "authentication"], "key");
 
 /// A parsed document as one value, so that it can be walked like any other.
 pub(super) fn document(root: Spanned<DeTable<'_>>) -> Node<'_> {
@@ -22,12 +24,17 @@ pub(super) fn document(root: Spanned<DeTable<'_>>) -> Node<'_> {
 
 /// Whether the last part of a dotted key names a secret.
 pub(super) fn is_secret(key: &str) -> bool {
-    SECRET_KEYS.contains(&key.rsplit('.').next().unwrap_or(key))
+    let ends = |secret: &&str| {
+        key.strip_suffix(*secret).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    SECRET_KEYS.iter().any(|secret| ends(&secret))
 }
 
 /// Whether a line of the file seems to set a secret, for lines that did not parse.
 pub(super) fn mentions_secret(line: &str) -> bool {
-    SECRET_KEYS.iter().any(|key| line.contains(key))
+    let (anywhere, name) = SECRET_WORDS;
+    anywhere.iter().any(|word| line.contains(word))
+        || line.split('=').next().is_some_and(|key| key.contains(name))
 }
 
 /// Every secret in the file: its dotted key and where the key stands.

@@ -211,8 +211,8 @@ fn first<'n, 'i: 'n>(
 
 /// serde's words in ours, and the key that was probably meant.
 fn reword(key: &str, message: &str) -> (String, Option<String>) {
-    if place::is_secret(key) {
-        // serde quotes the value.
+    if place::is_secret(key) && message.starts_with("invalid ") {
+        // serde quotes the value in these messages.
         return ("must be a text in quotes".into(), None);
     }
     for (start, kind) in [("unknown field `", "key"), ("unknown variant `", "value")] {

@@ -46,6 +46,20 @@ impl OracleConfig {
         if let Some(bmp) = &self.bmp {
             report.take("bmp", bmp.problems());
         }
+        if let Some(alto) = &self.alto {
+            let names = self.metrics.iter().map(|metric| metric.name.as_str());
+            let names: Vec<&str> = std::iter::once(DEFAULT_METRIC).chain(names).collect();
+            report.take("alto", alto.problems());
+            report.take("alto", alto.problems_with(&names));
+            for (i, name) in names.iter().enumerate().skip(1) {
+                if crate::alto::name::metric(i, name).is_none() {
+                    let text = format!(
+                        "{name} is no name that ALTO can write: at most 27 letters, digits, '-' and '_'"
+                    );
+                    report.add(&format!("metric[{}].name", i - 1), text);
+                }
+            }
+        }
         for (i, speaker) in self.bgp_ls.iter().enumerate() {
             report.take(&format!("bgp_ls[{i}]"), speaker.problems());
         }

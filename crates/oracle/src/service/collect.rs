@@ -1,6 +1,9 @@
 //! The oracle's metrics in Prometheus' form, names `nigh_oracle_*`.
 
-use crate::status::{FeedState, FeedStatus, Status};
+use crate::{
+    alto::counters::Figures,
+    status::{DriverStatus, FeedState, FeedStatus, Status},
+};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
@@ -20,8 +23,18 @@ fn gauge(encoder: &mut MetricEncoder<'_>, labels: &impl EncodeLabelSet, value: f
 }
 
 /// Adds all metrics.
-pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+pub(super) fn collect(
+    status: &Status,
+    figures: Option<&Figures>,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> fmt::Result {
     queries(status, encoder)?;
+    if let Some(status) = &status.driver {
+        driver(status, encoder)?;
+    }
+    if let Some(figures) = figures {
+        alto(figures, encoder)?;
+    }
     tables(status, encoder)?;
     feeds(&status.feeds, encoder)?;
     let (name, help) = ("nigh_oracle_healthy", "1 when nothing ails the oracle");
@@ -53,6 +66,66 @@ fn queries(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result 
             let labels = [("thread", thread.as_str()), ("reason", reason.as_str())];
             counter(&mut metric, &labels, *count)?;
         }
+    }
+    Ok(())
+}
+
+/// In the driver received = answered + the sum of passed + the sum of dropped.
+fn driver(status: &DriverStatus, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    for (name, help, value) in [
+        ("nigh_oracle_driver_received", "Requests that the XDP program saw", status.received),
+        ("nigh_oracle_driver_answered", "Requests that it answered", status.answered),
+        ("nigh_oracle_filter_passed", "Datagrams let in to the sockets", status.filter_passed),
+        (
+            "nigh_oracle_filter_dropped",
+            "Datagrams of sources over their rate, dropped before the sockets",
+            status.filter_dropped,
+        ),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)?;
+    }
+    for (name, help, counts) in [
+        ("nigh_oracle_driver_passed", "Requests left to the sockets, by reason", &status.passed),
+        ("nigh_oracle_driver_dropped", "Requests dropped, by reason", &status.dropped),
+    ] {
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (reason, count) in counts {
+            counter(&mut metric, &[("reason", reason.as_str())], *count)?;
+        }
+    }
+    Ok(())
+}
+
+fn alto(figures: &Figures, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let (name, help) = ("nigh_oracle_alto_requests", "ALTO requests, by resource and status");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for row in &figures.requests {
+        let status = row.status.to_string();
+        let labels = [("resource", row.resource.as_str()), ("status", status.as_str())];
+        counter(&mut metric, &labels, row.count)?;
+    }
+    let (name, help) = ("nigh_oracle_alto_refused", "What ALTO's server refused, by reason");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (reason, count) in &figures.refused {
+        counter(&mut metric, &[("reason", *reason)], *count)?;
+    }
+    for (name, help, value) in [
+        ("nigh_oracle_alto_connections", "Connections accepted", figures.connections),
+        ("nigh_oracle_alto_in_bytes", "Bytes received", figures.bytes_in),
+        ("nigh_oracle_alto_out_bytes", "Bytes sent", figures.bytes_out),
+        ("nigh_oracle_alto_events", "Events of update streams", figures.events),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)?;
+    }
+    for (name, help, value) in [
+        ("nigh_oracle_alto_connections_open", "Connections open", figures.connections_open),
+        ("nigh_oracle_alto_streams_open", "Update streams open", figures.streams_open),
+        ("nigh_oracle_alto_polls_open", "Requests that wait for an update", figures.polls_open),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value as f64).encode(metric)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::{
     settings, show,
 };
 use crate::{
+    alto::Publisher,
     config::Exits,
     control::Request,
     status::{FeedState, TablesStatus},
@@ -54,7 +55,6 @@ enum Pending {
 }
 
 /// What the thread owns.
-#[derive(Debug)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
     builder: Builder,
@@ -71,11 +71,18 @@ pub(super) struct Worker {
     /// Whether there is something to publish.
     changed: bool,
     builds: u64,
+    /// By which ALTO gets the tables.
+    publisher: Option<Publisher>,
 }
 
 impl Worker {
     /// A worker that knows nothing of the network yet.
-    pub(super) fn new(shared: Arc<Shared>, exits: Exits, policy: Policy) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        exits: Exits,
+        policy: Policy,
+        publisher: Option<Publisher>,
+    ) -> Self {
         Self {
             shared,
             builder: Builder::new(policy::options(exits, &policy)),
@@ -87,6 +94,7 @@ impl Worker {
             touched: BTreeSet::new(),
             changed: true,
             builds: 0,
+            publisher,
         }
     }
 
@@ -231,6 +239,9 @@ impl Worker {
             self.shared.feeds.report(feed, FeedState::Live, "");
             self.touch(feed);
         }
+        if let (Some(publisher), Some(alto)) = (&mut self.publisher, &config.oracle.alto) {
+            publisher.configure(alto.clone());
+        }
         self.exits = config.oracle.exits;
         self.set_policy(policy);
         self.shared.settings.store(Arc::new(settings(&config)));
@@ -341,7 +352,16 @@ impl Worker {
             let to = tables.view.graph.router(circle.to).id;
             warn!(%to, "explicit routes lead round in a circle");
         }
-        self.shared.tables.store(Some(Arc::new(tables)));
+        let tables = Arc::new(tables);
+        self.shared.tables.store(Some(tables.clone()));
+        if let Ok(driver) = &self.shared.driver
+            && !self.shared.config.load().oracle.interfaces.is_empty()
+        {
+            driver.publish(&tables);
+        }
+        if let Some(publisher) = &mut self.publisher {
+            publisher.publish(tables);
+        }
         self.shared.built.store(Some(Arc::new(status)));
         self.shared.policy.store(self.policy.clone());
     }

@@ -1,8 +1,8 @@
 //! The state as text for people: plain tables without borders, so that lines can be grepped.
 
 use super::{
-    DumpStatus, FeedStatus, LinkStatus, MetricStatus, NetworksStatus, PathStatus, QueryStatus,
-    RouteStatus, RouterStatus, Status, ThreadStatus,
+    DriverStatus, DumpStatus, FeedStatus, LinkStatus, MetricStatus, NetworksStatus, PathStatus,
+    QueryStatus, RouteStatus, RouterStatus, Status, ThreadStatus,
 };
 use crate::{cli::SUCCESS, control::Side};
 use comfy_table::{CellAlignment, Table, presets};
@@ -88,10 +88,49 @@ pub fn render_status(status: &Status) -> String {
     }
     out.push('\n');
     out.push_str(&queries(&status.queries));
+    if let Some(driver) = &status.driver {
+        out.push_str(&render_driver(driver));
+    }
+    if let Some(alto) = &status.alto {
+        let listen: Vec<_> = alto.listen.iter().map(ToString::to_string).collect();
+        let requests = alto.figures["requests"].as_array().into_iter().flatten();
+        let sum: u64 = requests.filter_map(|row| row["count"].as_u64()).sum();
+        let _ = writeln!(
+            out,
+            "ALTO at {}: {sum} requests, {} connections, certificate {}",
+            listen.join(", "),
+            alto.figures["connections"],
+            alto.fingerprint
+        );
+    }
     out.push('\n');
     out.push_str(&render_feeds(&status.feeds));
     out.push('\n');
     out.push_str(&render_metrics(&status.metrics));
+    out
+}
+
+fn render_driver(driver: &DriverStatus) -> String {
+    let mut out = String::new();
+    for interface in &driver.interfaces {
+        let mode = interface.mode.as_deref();
+        let mode = mode.map_or_else(|| "the sockets alone".into(), |mode| format!("{mode} XDP"));
+        let why = interface.why.as_deref().map_or_else(String::new, |why| format!(" ({why})"));
+        let _ = writeln!(out, "interface {}: {mode}{why}", interface.name);
+    }
+    if !driver.interfaces.is_empty() {
+        let _ = writeln!(
+            out,
+            "driver: {} received, {} answered, {} left to the sockets, {} dropped",
+            driver.received,
+            driver.answered,
+            driver.passed.values().sum::<u64>(),
+            driver.dropped.values().sum::<u64>()
+        );
+    }
+    if driver.filter_dropped > 0 {
+        let _ = writeln!(out, "limit: {} dropped before the sockets", driver.filter_dropped);
+    }
     out
 }
 

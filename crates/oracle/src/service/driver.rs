@@ -1,0 +1,106 @@
+//! The program in the driver and the filter before the sockets, as the service uses them.
+
+use super::StartError;
+use crate::{
+    config::Config,
+    status::{DriverStatus, InterfaceStatus},
+    xdp::{Choice, Driver},
+};
+use datapath::oracle::{AttachMode, Limit, SourceLimit};
+use std::net::SocketAddr;
+use tracing::warn;
+
+/// What the driver must know of a configuration.
+pub(super) fn choice(config: &Config) -> Choice {
+    let oracle = &config.oracle;
+    let limit = &oracle.limit;
+    Choice {
+        listen: oracle.listen.clone(),
+        ttl: oracle.ttl,
+        limit: SourceLimit {
+            limit: Limit { rate: limit.rate, burst: limit.burst },
+            prefix4: limit.prefix4,
+            prefix6: limit.prefix6,
+        },
+        authentication_required: oracle.authentication.as_ref().is_some_and(|with| with.required),
+    }
+}
+
+/// Loads and attaches the programs; where that cannot be and nobody insists, says why.
+///
+/// # Errors
+/// An interface is not there, or `oracle.mode` insists.
+pub(super) fn open(config: &Config) -> Result<Result<Driver, String>, StartError> {
+    let oracle = &config.oracle;
+    let mut driver = match Driver::open() {
+        Ok(driver) => driver,
+        Err(error) if oracle.mode == crate::config::Mode::Auto => {
+            if wanted(config) {
+                warn!("neither the driver nor the limits work: {error}");
+            }
+            return Ok(Err(error.to_string()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for name in &oracle.interfaces {
+        driver.attach(name, oracle.mode)?;
+    }
+    driver.configure(&choice(config))?;
+    Ok(Ok(driver))
+}
+
+/// Whether the configuration asks for what only the programs can do.
+pub(super) fn wanted(config: &Config) -> bool {
+    !config.oracle.interfaces.is_empty() || config.oracle.limit.rate > 0
+}
+
+/// What the programs are doing.
+pub(super) fn status(driver: &Driver) -> DriverStatus {
+    let status = driver.status();
+    let ledger = status.ledger.unwrap_or_default();
+    let interfaces = status.interfaces.into_iter().map(|interface| InterfaceStatus {
+        name: interface.name,
+        mode: interface.mode.map(|mode: AttachMode| mode.name().to_owned()),
+        why: interface.why,
+    });
+    let counts = |counts: &[(&str, u64)]| {
+        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    };
+    DriverStatus {
+        interfaces: interfaces.collect(),
+        services: status.services.into_iter().map(SocketAddr::V4).collect(),
+        refused: status.refused.map(|error| error.to_string()),
+        received: ledger.received(),
+        answered: ledger.answered,
+        passed: counts(&[
+            ("sender", ledger.passed_sender),
+            ("length", ledger.passed_length),
+            ("form", ledger.passed_form),
+            ("checksum", ledger.passed_sum),
+            ("table", ledger.passed_table),
+        ]),
+        dropped: counts(&[("source_limit", ledger.over_rate)]),
+        filter_passed: ledger.socket_taken,
+        filter_dropped: ledger.socket_over_rate,
+    }
+}
+
+/// What ails, a sentence each.
+pub(super) fn ailments(config: &Config, driver: &Result<Driver, String>) -> Vec<String> {
+    let driver = match driver {
+        Ok(driver) => driver,
+        Err(error) if wanted(config) => {
+            return vec![format!("oracle: neither the driver nor the limits work: {error}")];
+        }
+        Err(_) => return Vec::new(),
+    };
+    let lost = |interface: &&crate::xdp::InterfaceStatus| {
+        interface.mode.is_none() && interface.why.is_none()
+    };
+    let status = driver.status();
+    let lost = status.interfaces.iter().filter(lost);
+    lost.map(|interface| {
+        format!("oracle: interface {} is gone or the program was taken off it", interface.name)
+    })
+    .collect()
+}
