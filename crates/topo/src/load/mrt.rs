@@ -107,7 +107,7 @@ pub fn read(
         match next(&mut input, &mut record) {
             Ok(true) => {}
             Ok(false) => break,
-            Err(error) if dump.summary.records > dump.summary.broken => {
+            Err(error) if dump.summary.prefixes > 0 || !dump.peers.is_empty() => {
                 // What came before is good.
                 dump.summary.broken += 1;
                 about.warn(
