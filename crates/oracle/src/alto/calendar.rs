@@ -32,6 +32,11 @@ impl Calendar {
             .then(|| Self { interval, factors: config.factors.clone() })
     }
 
+    /// How many values it has.
+    pub(super) fn intervals(&self) -> usize {
+        self.factors.len()
+    }
+
     /// The attributes of the directory (4.1); those of a response have more.
     pub(super) fn attributes(&self, names: &[&str]) -> Map<String, Value> {
         let mut attributes = Map::new();

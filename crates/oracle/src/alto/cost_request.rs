@@ -36,6 +36,13 @@ pub(super) struct CostRequest<'a> {
     pub(super) calendars: Vec<Option<&'a Calendar>>,
 }
 
+impl CostRequest<'_> {
+    /// How many numbers the reply has for each pair.
+    pub(super) fn values(&self) -> usize {
+        self.calendars.iter().map(|calendar| calendar.map_or(1, Calendar::intervals)).sum()
+    }
+}
+
 impl Offer {
     /// The capabilities (RFC 8189, 4.1.1; RFC 8896, 4.1).
     pub(super) fn capabilities(&self) -> Value {

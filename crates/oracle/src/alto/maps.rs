@@ -226,14 +226,22 @@ impl Maps {
         )))
     }
 
-    fn check_costs(&self, sources: usize, destinations: usize) -> Result<(), Failure> {
+    /// Whether so many sources and destinations, with so many values for each pair, are not too many.
+    fn check_costs(
+        &self,
+        sources: usize,
+        destinations: usize,
+        values: usize,
+    ) -> Result<(), Failure> {
         let limit = self.settings.config.max_costs;
-        if sources.checked_mul(destinations).is_some_and(|costs| costs <= limit) {
+        let costs = sources.checked_mul(destinations).and_then(|pairs| pairs.checked_mul(values));
+        if costs.is_some_and(|costs| costs <= limit) {
             return Ok(());
         }
         Err(Failure::TooLarge(format!(
-            "The answer would have costs from {sources} sources to {destinations} destinations, and \
-             this server gives out at most {limit} at once; ask for fewer, or with another network map."
+            "The answer would have {values} values from each of {sources} sources to each of \
+             {destinations} destinations, and this server gives out at most {limit} at once; ask for \
+             fewer, or with another network map."
         )))
     }
 
@@ -287,7 +295,7 @@ impl Maps {
         destinations: &[u32],
         asker: &Asker,
     ) -> Answer {
-        self.check_costs(sources.len(), destinations.len())?;
+        self.check_costs(sources.len(), destinations.len(), request.values())?;
         let names = |places: &[u32]| {
             places.iter().filter_map(|place| Some(map.pid(*place)?.name.as_str())).collect()
         };
@@ -302,7 +310,7 @@ impl Maps {
     fn endpoint_properties(&self, body: Object<'_>) -> Answer {
         let properties = body.filled_list("properties", |text| self.pid_property(text))?;
         let endpoints = body.filled_list("endpoints", parse_address)?;
-        self.check_costs(properties.len(), endpoints.len())?;
+        self.check_costs(properties.len(), endpoints.len(), 1)?;
         let maps: Vec<(&Arc<NetworkMap>, &str)> =
             properties.iter().filter_map(|(map, text)| Some((self.map(*map)?, *text))).collect();
         let vtags: Vec<Value> = maps.iter().map(|(map, _)| map.vtag()).collect();
@@ -344,7 +352,7 @@ impl Maps {
             if list.is_empty() { vec![(IpNet::from(client), client_text.as_str())] } else { list }
         };
         let (sources, destinations) = (or_client(sources), or_client(destinations));
-        self.check_costs(sources.len(), destinations.len())?;
+        self.check_costs(sources.len(), destinations.len(), request.values())?;
         let (sources, source_names): (Vec<IpNet>, Vec<&str>) = sources.into_iter().unzip();
         let (destinations, names): (Vec<IpNet>, Vec<&str>) = destinations.into_iter().unzip();
         let costs =

@@ -160,3 +160,15 @@ fn s5_1_2_calendars_among_several_costs() {
     assert_eq!(costs[0][1], costs[1]);
     assert!(costs[2].is_number());
 }
+
+/// Every value counts for the limit of a reply.
+#[test]
+fn s8_the_limit_of_a_reply_counts_all_values() {
+    let config = format!("max_costs = 4\n{CONFIG}");
+    let ground = Setup { config: &config, ..Setup::default() }.ground();
+    let status = |values: Value| {
+        ground.post_bytes(ENDPOINTS, calendared(values).to_string().as_bytes()).status
+    };
+    // Two pairs: two values, or two times four.
+    assert_eq!((status(json!([false])), status(json!([true]))), (200, 503));
+}
