@@ -34,7 +34,7 @@ use grouping::Grouping;
 use ipnet::IpNet;
 use marks::Marks;
 use network::{Measurement, Network};
-use prefixes::Prefixes;
+use prefixes::{Known, Prefixes};
 use rustc_hash::FxHashMap;
 use std::{collections::BTreeMap, sync::Arc};
 use words::{At, SetId, Sets, Word};
@@ -228,8 +228,8 @@ impl Builder {
         if self.prefixes.len() >= PREFIXES && self.prefixes.get(prefix).is_none() {
             return Err(Refusal::TooMany { what: "prefixes", limit: PREFIXES });
         }
-        let before = self.prefixes.entry(prefix).set;
-        let words = self.sets.words(before);
+        let known = self.prefixes.entry(prefix);
+        let words = self.sets.words(known.set);
         self.scratch.clear();
         self.scratch.extend_from_slice(words);
         match words.binary_search_by_key(&(word.at, word.feed), |w| (w.at, w.feed)) {
@@ -237,10 +237,13 @@ impl Builder {
             Ok(place) => self.scratch[place] = word,
             Err(place) => {
                 self.scratch.insert(place, word);
-                *self.counted(word) += 1;
+                *counted(&mut self.said, word) += 1;
             }
         }
-        self.now(prefix, before);
+        let set = self.sets.take(&self.scratch);
+        self.sets.release(known.set);
+        known.set = set;
+        self.all_dirty |= note(&mut self.dirty, known, prefix);
         Ok(())
     }
 
@@ -253,45 +256,26 @@ impl Builder {
         what: impl FnOnce() -> String,
     ) -> Result<(), Refusal> {
         let prefix = prefix.trunc();
-        let before = self.prefixes.get(prefix).map_or(0, |known| known.set);
-        let words = self.sets.words(before).iter().filter(|word| Some(word.at) == at);
+        let mut nothing = Known::default();
+        let known = self.prefixes.get_mut(prefix).unwrap_or(&mut nothing);
+        let words = self.sets.words(known.set).iter().filter(|word| Some(word.at) == at);
         let mut said = words.map(|word| (word.feed, *word)).collect();
         if !network::take_away(&mut said, feed, what)? {
             return Ok(());
         }
         self.scratch.clear();
-        let mut gone = Vec::new();
-        for word in self.sets.words(before) {
+        for word in self.sets.words(known.set) {
             if Some(word.at) == at && !said.contains_key(&word.feed) {
-                gone.push(*word);
+                *counted(&mut self.said, *word) -= 1;
             } else {
                 self.scratch.push(*word);
             }
         }
-        for word in gone {
-            *self.counted(word) -= 1;
-        }
-        self.now(prefix, before);
-        Ok(())
-    }
-
-    /// The count of a feed's words of one kind.
-    fn counted(&mut self, word: Word) -> &mut usize {
-        let (prefixes, routes) = self.said.entry(word.feed).or_default();
-        if word.at.is_internal() { prefixes } else { routes }
-    }
-
-    /// What is in `scratch` is now said about a prefix.
-    fn now(&mut self, prefix: IpNet, before: SetId) {
         let set = self.sets.take(&self.scratch);
-        self.sets.release(before);
-        let known = self.prefixes.entry(prefix);
+        self.sets.release(known.set);
         known.set = set;
-        if !known.dirty && !self.all_dirty {
-            known.dirty = true;
-            self.dirty.push(prefix);
-            self.all_dirty = self.dirty.len() > DIRTY;
-        }
+        self.all_dirty |= note(&mut self.dirty, known, prefix);
+        Ok(())
     }
 
     /// Forgets all that a feed has said.
@@ -521,6 +505,21 @@ impl Builder {
         let inherited = self.inherited.iter().map(|(prefix, group)| (*prefix, *group));
         Table::build(own.chain(inherited).filter(|(_, group)| *group != 0))
     }
+}
+
+/// The count of a feed's words of one kind.
+fn counted(said: &mut FxHashMap<Feed, (usize, usize)>, word: Word) -> &mut usize {
+    let (prefixes, routes) = said.entry(word.feed).or_default();
+    if word.at.is_internal() { prefixes } else { routes }
+}
+
+/// Notes that a prefix changed; whether so many did that all are to be looked at.
+fn note(dirty: &mut Vec<IpNet>, known: &mut Known, prefix: IpNet) -> bool {
+    if !known.dirty && dirty.len() <= DIRTY {
+        known.dirty = true;
+        dirty.push(prefix);
+    }
+    dirty.len() > DIRTY
 }
 
 /// The group of prefixes with this set and mark.
