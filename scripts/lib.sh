@@ -1,7 +1,8 @@
 # Sourced by the scripts beside it: output and the question of root.
 
-# Debian's users do not have the system's programs on their path, and rustup's may be missing on root's.
-export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+# Debian's users do not have the system's programs on their path, and rustup's and Go's may be missing on
+# root's.
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH:$HOME/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
 	bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
