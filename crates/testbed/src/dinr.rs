@@ -20,9 +20,11 @@
 use crate::{Bird, End, Error, Namespace, Receiver, link, wait_until};
 use std::time::Duration;
 
+mod oracle;
 mod site;
 mod table;
 
+pub use oracle::Oracle;
 pub use site::{Ledger, Site};
 pub use table::Route;
 
@@ -38,6 +40,9 @@ pub const PREFIX6: &str = "2001:db8:50::/48";
 pub const CENTRAL4: &str = "11.0.0.10";
 /// The central service's IPv6 address.
 pub const CENTRAL6: &str = "2001:db8:11::10";
+/// The oracle's address in ISP_A; and that of ISP_A's router towards it.
+pub const ORACLE4: &str = "4.0.0.53";
+const ORACLE_ROUTER4: &str = "4.0.0.1";
 /// The AS numbers of the two sites, DINR_A and DINR_B.
 pub const SITES: [u32; 2] = [12, 13];
 
@@ -383,6 +388,14 @@ fn configuration(asn: u32) -> String {
         text.push_str(&format!(
             "protocol static own4 {{ ipv4; route {asn}.0.0.0/8 blackhole; }}\n\
              protocol static own6 {{ ipv6; route 2001:db8:{asn}::/48 blackhole; }}\n"
+        ));
+    }
+    if asn == 4 {
+        // The oracle's host hears everything and says nothing.
+        text.push_str(&format!(
+            "protocol bgp oracle from neighbour {{\n  local {ORACLE_ROUTER4} as {asn};\n  \
+             neighbor {ORACLE4} as {asn};\n  passive;\n  \
+             ipv4 {{ import none; export all; next hop self; }};\n}}\n"
         ));
     }
     for (net, own, other, neighbour) in links {

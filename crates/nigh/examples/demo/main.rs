@@ -2,6 +2,7 @@
 //!
 //! `make demo` builds it. Real BIRD in ten routers, `nigh run` at the two DINR sites, everything in
 //! network namespaces; nothing leaves this machine. Step by step it shows what the paper saw, then
+//! how an oracle ranks by the BGP tables, and
 //! what happens when a site is overrun, killed, brought back and drained, with the figures measured
 //! here and now. What differs from what is expected is marked, and makes the exit code 1.
 //!
@@ -11,6 +12,7 @@
 
 mod failover;
 mod load;
+mod oracle;
 mod routing;
 mod screen;
 
@@ -28,7 +30,7 @@ use std::{
 };
 use testbed::{
     Error, Forward,
-    dinr::{self, Internet, Site},
+    dinr::{self, Internet, Oracle, Site},
     nigh::HTTP_PORT,
 };
 
@@ -134,6 +136,9 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     load::lift(screen, [&site_a, &site_b])?;
     load::million(screen, &internet, &site_a, binary)?;
 
+    screen.step("The oracle of ISP_A: which of these is near?");
+    let oracle = oracle::show(screen, &internet, binary)?;
+
     screen.step("kill -9 of DINR_A while ENT_A-testPC pings 500 times a second");
     failover::kill(screen, &internet, &mut site_a)?;
 
@@ -146,13 +151,18 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.summary();
     code.store(screen.code(), Ordering::Relaxed);
     if std::env::var_os("DEMO_ONCE").is_none_or(|value| value != "1") {
-        stay(screen, &internet, &mut [site_a, site_b])?;
+        stay(screen, &internet, &mut [site_a, site_b], &oracle)?;
     }
     Ok(())
 }
 
 /// Leaves everything running until a signal ends the process.
-fn stay(screen: &Screen, internet: &Internet, sites: &mut [Site<'_>; 2]) -> Result<(), Error> {
+fn stay(
+    screen: &Screen,
+    internet: &Internet,
+    sites: &mut [Site<'_>; 2],
+    oracle: &Oracle,
+) -> Result<(), Error> {
     let mut pages = Vec::new();
     for (i, asn) in dinr::SITES.into_iter().enumerate() {
         let port = HTTP_PORT + i as u16;
@@ -173,6 +183,10 @@ fn stay(screen: &Screen, internet: &Internet, sites: &mut [Site<'_>; 2]) -> Resu
     screen.line(&format!(
         "  ask a site              sudo target/release/nigh status --socket {}",
         socket.display()
+    ));
+    screen.line(&format!(
+        "  steer the oracle        sudo target/release/nigh oracle console --socket {}",
+        oracle.socket().display()
     ));
     screen.line("");
     screen.line("Ctrl-C takes everything down.");

@@ -24,10 +24,10 @@ pub(super) fn document(root: Spanned<DeTable<'_>>) -> Node<'_> {
 
 /// Whether the last part of a dotted key names a secret.
 pub(super) fn is_secret(key: &str) -> bool {
-    let ends = |secret: &&str| {
-        key.strip_suffix(*secret).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    let ends = |secret: &str| {
+        key.strip_suffix(secret).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    SECRET_KEYS.iter().any(|secret| ends(&secret))
+    SECRET_KEYS.iter().any(|secret| ends(secret))
 }
 
 /// Whether a line of the file seems to set a secret, for lines that did not parse.
