@@ -223,8 +223,37 @@ fn a_family_that_did_not_change_is_shared() {
     let table = Table::build(parse(&[("10.0.0.0/8", 1), ("2001:db8::/32", 2)]));
     let next = table.patched([("10.0.0.0/8".parse().unwrap(), None)]);
     assert_eq!((next.lookup4(0x0a00_0001), table.lookup4(0x0a00_0001)), (0, 1));
-    assert_eq!(next.memory().trie6, table.memory().trie6);
+    assert_eq!(next.memory().blocks6, table.memory().blocks6);
     assert_eq!(next.lookup6(0x2001_0db8 << 96), 2);
+}
+
+#[test]
+fn a_block_with_hundreds_of_parts() {
+    // Every third /48 and some routes in them, so that no two neighbours have the same value.
+    for values in [100, Table::MAX_VALUE - 1000] {
+        let mut routes = parse(&[("2001:db8::/32", values)]);
+        for part in 0..300 {
+            let net = 0x2001_0db8_u128 << 96 | ((3 * part) << 80);
+            let length = [48, 48, 47, 64, 49][part as usize % 5];
+            let net = Ipv6Net::new(Ipv6Addr::from_bits(net), length).unwrap();
+            routes.push((IpNet::V6(net), values + 1 + part as u32));
+        }
+        check(&routes);
+    }
+}
+
+#[test]
+fn hundreds_of_blocks_anywhere() {
+    // Some buckets of the hash table overflow; some stretches are too long for it.
+    let mut rng = StdRng::seed_from_u64(3);
+    let routes: Vec<(IpNet, u32)> = (0..400)
+        .map(|_| {
+            let length = [32, 32, 48, 30, 29, 28, 20][rng.random_range(0..7)];
+            let net = Ipv6Net::new(Ipv6Addr::from_bits(rng.random()), length).unwrap();
+            (IpNet::V6(net), rng.random_range(0..50))
+        })
+        .collect();
+    check(&routes);
 }
 
 /// A prefix near others: few distinct leading bits, so that prefixes nest and touch.

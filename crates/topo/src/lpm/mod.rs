@@ -3,16 +3,18 @@
 //! A [`Table`] never changes: whoever changes a route makes the next one beside the readers
 //! ([`Table::build`] from nothing, [`Table::patched`] from the last one). Each family has two parts:
 //!
-//! - [`trie`]: from an address to a value. For IPv4 two dependent loads reach a /24 and two more
-//!   anything longer; batches of lookups overlap their cache misses.
-//! - [`list`]: the routes in order, for what a trie of finished values cannot tell any more: which
-//!   prefix covers another one, and what went in.
+//! - [`trie`] for IPv4, [`blocks`] for IPv6: from an address to a value, with finished values where
+//!   the address ends up. Batches of lookups overlap their cache misses.
+//! - [`list`]: the routes in order, for what finished values cannot tell any more: which prefix covers
+//!   another one, and what went in.
 mod address;
+mod blocks;
 mod list;
 mod routes;
 mod trie;
 
 use address::Address;
+use blocks::Blocks;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use list::List;
 use routes::Route;
@@ -22,13 +24,16 @@ use std::{
 };
 use trie::Trie;
 
+/// The largest value: codes beyond it are left for what leads further.
+const MAX_VALUE: u32 = (1 << 31) - 1;
+
 /// From addresses and prefixes of both families to values. Value 0 means that nothing matches.
 ///
 /// Cheap to clone: the clones share everything.
 #[derive(Clone, Debug)]
 pub struct Table {
-    v4: Arc<Family<u32>>,
-    v6: Arc<Family<u128>>,
+    v4: Arc<Family<u32, Trie>>,
+    v6: Arc<Family<u128, Blocks>>,
 }
 
 /// How much memory a [`Table`] takes, part by part.
@@ -37,7 +42,7 @@ pub struct Bytes {
     /// What [`Table::lookup4`] reads.
     pub trie4: usize,
     /// What [`Table::lookup6`] reads.
-    pub trie6: usize,
+    pub blocks6: usize,
     /// The IPv4 routes in order, which [`Table::covering`] and [`Table::iter`] read.
     pub list4: usize,
     /// The IPv6 routes in order.
@@ -45,21 +50,30 @@ pub struct Bytes {
 }
 
 #[derive(Debug)]
-struct Family<A: Address> {
-    trie: Trie<A>,
+struct Family<A: Address, F> {
+    finder: F,
     list: List<A>,
 }
 
-impl<A: Address> Family<A> {
-    fn build(mut routes: Vec<Route<A>>) -> Family<A> {
+/// What finds the value of an address.
+trait Finder<A> {
+    /// From routes that are sorted and of which no two have the same prefix.
+    fn build(routes: &[Route<A>]) -> Self;
+    fn bytes(&self) -> usize;
+    fn lookup(&self, address: A) -> u32;
+    fn lookup_batch(&self, addresses: &[A], values: &mut [u32]);
+}
+
+impl<A: Address, F: Finder<A>> Family<A, F> {
+    fn build(mut routes: Vec<Route<A>>) -> Self {
         routes::normalize(&mut routes);
-        Family { trie: Trie::build(&routes), list: List::build(&routes) }
+        Family { finder: F::build(&routes), list: List::build(&routes) }
     }
 
     /// The family with some routes changed; `None` takes a route away.
-    fn patched(&self, changes: Vec<(A, u8, Option<u32>)>) -> Family<A> {
+    fn patched(&self, changes: Vec<(A, u8, Option<u32>)>) -> Self {
         let routes = routes::merge(self.list.iter(), self.list.len(), changes);
-        Family { trie: Trie::build(&routes), list: List::build(&routes) }
+        Family { finder: F::build(&routes), list: List::build(&routes) }
     }
 }
 
@@ -71,7 +85,7 @@ impl Default for Table {
 
 impl Table {
     /// The largest value that a route may have.
-    pub const MAX_VALUE: u32 = trie::MAX_VALUE;
+    pub const MAX_VALUE: u32 = MAX_VALUE;
 
     /// A table of these routes, in any order; of equal prefixes the last one wins. Bits of an address
     /// beyond its prefix length do not count. Routes that come in order of address, then length, are
@@ -121,24 +135,24 @@ impl Table {
     /// The value of the longest IPv4 prefix that contains the address (in host byte order).
     #[inline]
     pub fn lookup4(&self, address: u32) -> u32 {
-        self.v4.trie.lookup(address)
+        self.v4.finder.lookup(address)
     }
 
     /// The value of the longest IPv6 prefix that contains the address (in host byte order).
     #[inline]
     pub fn lookup6(&self, address: u128) -> u32 {
-        self.v6.trie.lookup(address)
+        self.v6.finder.lookup(address)
     }
 
     /// [`Table::lookup4`] for many addresses at once, which is faster: their cache misses overlap.
     /// Stops at the end of the shorter slice.
     pub fn lookup4_batch(&self, addresses: &[u32], values: &mut [u32]) {
-        self.v4.trie.lookup_batch(addresses, values);
+        self.v4.finder.lookup_batch(addresses, values);
     }
 
     /// [`Table::lookup6`] for many addresses at once, as [`Table::lookup4_batch`].
     pub fn lookup6_batch(&self, addresses: &[u128], values: &mut [u32]) {
-        self.v6.trie.lookup_batch(addresses, values);
+        self.v6.finder.lookup_batch(addresses, values);
     }
 
     /// The value of the longest prefix that covers all of this one; itself, if it is there.
@@ -175,15 +189,15 @@ impl Table {
 
     /// The memory of the whole table.
     pub fn bytes(&self) -> usize {
-        let Bytes { trie4, trie6, list4, list6 } = self.memory();
-        size_of::<Table>() + trie4 + trie6 + list4 + list6
+        let Bytes { trie4, blocks6, list4, list6 } = self.memory();
+        size_of::<Table>() + trie4 + blocks6 + list4 + list6
     }
 
     /// The memory of each part.
     pub fn memory(&self) -> Bytes {
         Bytes {
-            trie4: self.v4.trie.bytes(),
-            trie6: self.v6.trie.bytes(),
+            trie4: self.v4.finder.bytes(),
+            blocks6: self.v6.finder.bytes(),
             list4: self.v4.list.bytes(),
             list6: self.v6.list.bytes(),
         }

@@ -1,6 +1,6 @@
 //! Routes in order, and the runs of equal value that they make of the address space.
 
-use super::address::Address;
+use super::{MAX_VALUE, address::Address};
 
 /// A prefix and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,16 @@ pub(super) fn merge<A: Address>(
     }
     settle(None, &mut merged);
     merged
+}
+
+/// The largest value of all.
+///
+/// # Panics
+/// If it is larger than [`MAX_VALUE`].
+pub(super) fn greatest<A: Address>(routes: &[Route<A>]) -> u32 {
+    let greatest = routes.iter().map(|route| route.value).max().unwrap_or(0);
+    assert!(greatest <= MAX_VALUE, "a route has the value {greatest}, more than {MAX_VALUE}");
+    greatest
 }
 
 /// The address space as runs of equal value: each begins at its address and ends before the next

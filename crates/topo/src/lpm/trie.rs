@@ -1,4 +1,4 @@
-//! From an address to a value in few dependent loads from few bytes.
+//! IPv4: from an address to a value in few dependent loads from few bytes.
 //!
 //! A directory of the first 18 bits leads to records, each of which stands for the next 6 bits, 64
 //! cells. Neighbours with the same content share a code, and a bit says for each cell whether a code
@@ -9,19 +9,16 @@
 //! ```
 //!
 //! A code below `limit` is a value; any other one is `limit` plus the place of a record of 6 more
-//! bits. An IPv4 address is down at /24 with two loads, an IPv6 address at /48 with six. This is
-//! poptrie (Asai and Ohara, SIGCOMM 2015) but for two things: there is one bitmap for children and
-//! leaves, so that nothing has to be guessed before the code is read, and the codes lie right behind
-//! it, mostly in the same cache line.
+//! bits. An address is down at /24 with the directory and one record. This is poptrie (Asai and Ohara,
+//! SIGCOMM 2015) but for two things: there is one bitmap for children and leaves, so that nothing has
+//! to be guessed before the code is read, and the codes lie right behind it, mostly in the same cache
+//! line.
 
 use super::{
+    Finder,
     address::Address,
     routes::{self, Route},
 };
-use std::marker::PhantomData;
-
-/// The largest value: codes beyond it are left for records.
-pub(super) const MAX_VALUE: u32 = (1 << 31) - 1;
 
 /// Bits that the directory takes.
 const DIRECTORY: u8 = 18;
@@ -32,11 +29,10 @@ const STRIDE: u8 = 6;
 /// How many addresses a batch has under way at once.
 const WAVE: usize = 32;
 
-/// Longest-prefix match of one family.
+/// Longest-prefix match of IPv4.
 #[derive(Debug)]
-pub(super) struct Trie<A> {
+pub(super) struct Trie {
     parts: Width,
-    family: PhantomData<A>,
 }
 
 /// Codes take two bytes where they can.
@@ -113,11 +109,9 @@ fn place<C: Code>(record: usize, bits: u64, cell: usize) -> usize {
     record + C::HEAD - 1 + (bits << (63 - cell)).count_ones() as usize
 }
 
-impl<A: Address> Trie<A> {
-    /// From routes that are sorted and of which no two have the same prefix.
-    pub(super) fn build(routes: &[Route<A>]) -> Trie<A> {
-        let greatest = routes.iter().map(|route| route.value).max().unwrap_or(0);
-        assert!(greatest <= MAX_VALUE, "a route has the value {greatest}, more than {MAX_VALUE}");
+impl Finder<u32> for Trie {
+    fn build(routes: &[Route<u32>]) -> Trie {
+        let greatest = routes::greatest(routes);
         let runs = routes::runs(routes);
         let parts =
             match Maker::build(&runs, greatest + 1) {
@@ -126,10 +120,10 @@ impl<A: Address> Trie<A> {
                     "the records of any number of routes that fits in memory are below 2^31",
                 )),
             };
-        Trie { parts, family: PhantomData }
+        Trie { parts }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let parts = match &self.parts {
             Width::Narrow(parts) => parts.bytes(),
             Width::Wide(parts) => parts.bytes(),
@@ -138,14 +132,14 @@ impl<A: Address> Trie<A> {
     }
 
     #[inline]
-    pub(super) fn lookup(&self, address: A) -> u32 {
+    fn lookup(&self, address: u32) -> u32 {
         match &self.parts {
             Width::Narrow(parts) => parts.lookup(address),
             Width::Wide(parts) => parts.lookup(address),
         }
     }
 
-    pub(super) fn lookup_batch(&self, addresses: &[A], values: &mut [u32]) {
+    fn lookup_batch(&self, addresses: &[u32], values: &mut [u32]) {
         match &self.parts {
             Width::Narrow(parts) => parts.lookup_batch(addresses, values),
             Width::Wide(parts) => parts.lookup_batch(addresses, values),
@@ -159,7 +153,7 @@ impl<C: Code> Parts<C> {
     }
 
     #[inline]
-    fn lookup<A: Address>(&self, address: A) -> u32 {
+    fn lookup(&self, address: u32) -> u32 {
         let record = self.directory[address.first(DIRECTORY)] as usize;
         let mut rest = address.without(DIRECTORY);
         let mut code = code(&self.upper, record, rest.first(STRIDE));
@@ -174,7 +168,7 @@ impl<C: Code> Parts<C> {
     /// the processor has the loads of all under way together; no branch depends on an address but
     /// the end of each level.
     #[inline]
-    fn lookup_batch<A: Address>(&self, addresses: &[A], values: &mut [u32]) {
+    fn lookup_batch(&self, addresses: &[u32], values: &mut [u32]) {
         let (mut records, mut bitmaps, mut going) = ([0_u32; WAVE], [0_u64; WAVE], [0_u8; WAVE]);
         for (addresses, values) in addresses.chunks(WAVE).zip(values.chunks_mut(WAVE)) {
             let count = addresses.len().min(values.len());
@@ -232,7 +226,7 @@ struct Maker<C> {
 }
 
 impl<C: Code> Maker<C> {
-    fn build<A: Address>(runs: &[(A, u32)], limit: u32) -> Option<Parts<C>> {
+    fn build(runs: &[(u32, u32)], limit: u32) -> Option<Parts<C>> {
         let mut maker = Maker { lower: Vec::new(), pending: Vec::new(), limit };
         let mut directory = Vec::with_capacity(1 << DIRECTORY);
         let mut upper = Vec::new();
@@ -276,13 +270,8 @@ impl<C: Code> Maker<C> {
     /// Leaves the codes of the cells of a record in `pending`, and tells the bitmap and what value
     /// holds at the end. `value` is what holds at the beginning, if no run begins right there;
     /// `above` bits are the same for all runs.
-    fn cells<A: Address>(
-        &mut self,
-        above: u8,
-        runs: &[(A, u32)],
-        mut value: u32,
-    ) -> Option<(u64, u32)> {
-        let cell = |run: &(A, u32)| run.0.without(above).first(STRIDE);
+    fn cells(&mut self, above: u8, runs: &[(u32, u32)], mut value: u32) -> Option<(u64, u32)> {
+        let cell = |run: &(u32, u32)| run.0.without(above).first(STRIDE);
         let (first, mut bits, mut decided, mut rest) = (self.pending.len(), 0, 0, runs);
         while let Some(run) = rest.first() {
             let here = cell(run);
@@ -291,7 +280,7 @@ impl<C: Code> Maker<C> {
             }
             let count = rest.iter().take_while(|run| cell(run) == here).count();
             let (inside, after) = rest.split_at(count);
-            if count == 1 && run.0.without(above).without(STRIDE) == A::default() {
+            if count == 1 && run.0.without(above).without(STRIDE) == 0 {
                 value = run.1;
                 self.begin(first, &mut bits, here, value);
             } else {
