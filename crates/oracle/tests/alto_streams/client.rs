@@ -152,11 +152,16 @@ impl Client {
         self.request("POST", path, &[("content-type", kind)], &body.to_string()).await
     }
 
-    /// Opens an update stream.
+    /// Opens an update stream of made-up maps.
     pub(crate) async fn stream(&mut self, body: &Value) -> Events {
+        self.open_at("/stream", body).await
+    }
+
+    /// Opens an update stream.
+    pub(crate) async fn open_at(&mut self, path: &str, body: &Value) -> Events {
         let kind = oracle::alto::updates::service::PARAMS;
         let headers = [("content-type", kind), ("accept", "text/event-stream")];
-        let sent = self.send("POST", "/stream", &headers, &body.to_string()).await;
+        let sent = self.send("POST", path, &headers, &body.to_string()).await;
         let (status, headers, pieces) = sent.expect("a stream");
         assert_eq!(status, 200);
         assert_eq!(headers["content-type"], "text/event-stream");

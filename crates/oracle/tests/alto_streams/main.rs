@@ -3,11 +3,14 @@
 
 mod client;
 mod control;
+mod entities;
 mod fake;
 mod graph;
+mod network;
 mod patches;
 mod server;
 mod sse;
 mod stream;
 mod tips;
 mod tls;
+mod whole;
