@@ -232,13 +232,13 @@ fn attach(program: BorrowedFd<'_>, interface: u32, mode: u32) -> Result<OwnedFd,
 /// and either waits until every CPU has seen the change: 25 ms a call, far too long for a paced
 /// sender. A program that is attached anywhere is in the table, so this attaches it where no packet
 /// ever comes: to the loopback interface, which is down, of a network namespace of its own.
-struct InUse {
+pub(crate) struct InUse {
     _link: OwnedFd,
     _namespace: File,
 }
 
 impl InUse {
-    fn hold(program: BorrowedFd<'_>) -> Result<Self, LiveError> {
+    pub(crate) fn hold(program: BorrowedFd<'_>) -> Result<Self, LiveError> {
         // The namespace changes for the calling thread, hence a thread that ends right after.
         thread::scope(|scope| {
             let hold = scope.spawn(|| {
@@ -298,33 +298,7 @@ impl Sender {
     /// # Errors
     /// When the kernel does not run the program.
     pub fn send(&self, frames: u32) -> Result<(), LiveError> {
-        if frames == 0 {
-            return Ok(());
-        }
-        let mut context = libbpf_sys::xdp_md {
-            data_end: self.frame.len() as u32,
-            ingress_ifindex: self.interface,
-            ..Default::default()
-        };
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: mem::size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-            data_in: self.frame.as_ptr().cast(),
-            data_size_in: self.frame.len() as u32,
-            ctx_in: (&raw mut context).cast(),
-            ctx_size_in: mem::size_of::<libbpf_sys::xdp_md>() as u32,
-            repeat: frames as i32,
-            flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
-            batch_size: BATCH.min(frames),
-            ..Default::default()
-        };
-        let program = self.skel.progs.blast_send.as_fd().as_raw_fd();
-        // SAFETY: frame and context live until the call returns and have the lengths given.
-        let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &mut options) };
-        if result < 0 {
-            let source = io::Error::from_raw_os_error(-result);
-            return Err(LiveError::Send { interface: self.interface, source });
-        }
-        Ok(())
+        send_live(self.skel.progs.blast_send.as_fd(), self.interface, &self.frame, frames)
     }
 
     /// Frames made so far.
@@ -336,6 +310,42 @@ impl Sender {
     pub fn by_second(&self) -> Vec<u64> {
         trimmed(self.skel.maps.bss_data.as_ref().map_or(&[][..], |data| &data.sent.by_second))
     }
+}
+
+/// Runs a program that makes frames and sends them out of an interface; returns when the driver has
+/// them.
+pub(crate) fn send_live(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    frame: &[u8],
+    frames: u32,
+) -> Result<(), LiveError> {
+    if frames == 0 {
+        return Ok(());
+    }
+    let mut context = libbpf_sys::xdp_md {
+        data_end: frame.len() as u32,
+        ingress_ifindex: interface,
+        ..Default::default()
+    };
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: mem::size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: frame.len() as u32,
+        ctx_in: (&raw mut context).cast(),
+        ctx_size_in: mem::size_of::<libbpf_sys::xdp_md>() as u32,
+        repeat: frames as i32,
+        flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+        batch_size: BATCH.min(frames),
+        ..Default::default()
+    };
+    // SAFETY: frame and context live until the call returns and have the lengths given.
+    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &mut options) };
+    if result < 0 {
+        let source = io::Error::from_raw_os_error(-result);
+        return Err(LiveError::Send { interface, source });
+    }
+    Ok(())
 }
 
 fn trimmed(seconds: &[u64]) -> Vec<u64> {

@@ -1,5 +1,6 @@
 //! eBPF programs, typed maps, attach guards and packet sockets; the unsafe lives here.
 
+pub mod ask;
 mod attach;
 pub mod bench;
 pub mod blast;

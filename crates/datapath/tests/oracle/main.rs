@@ -4,9 +4,13 @@
 //! plainly as possible, `network` has tables to rank by.
 
 mod frame;
+mod limits;
+mod live;
 mod model;
 mod network;
 mod random;
+mod swap;
+mod table;
 
 use datapath::oracle::{Limit, OracleProgram, Settings, SourceLimit};
 use network::Network;
