@@ -162,6 +162,3 @@ impl<'t> Row<'t> {
         self.data.costs.get(usize::from(self.place(group))).copied()
     }
 }
-
-#[cfg(test)]
-mod tests;

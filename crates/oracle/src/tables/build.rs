@@ -329,3 +329,6 @@ fn in_parallel<T: Send>(
         done
     })
 }
+
+#[cfg(test)]
+mod tests;
