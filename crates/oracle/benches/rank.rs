@@ -3,8 +3,8 @@
 //! Networks of 216 routers (the seed's hubs), 1,000 and 10,000 (meshes), each with a million IPv4 and
 //! 200,000 IPv6 routes like those of the real internet. Candidates are drawn at random from inside
 //! random prefixes, a new list for each ranking, from random source routers; one core, one thread.
-//! Everything is measured in turn, many times; the fastest time counts, as the others had company on
-//! the machine.
+//! Lists are measured some dozens at a time, all of them in turn and that many times; of each batch the
+//! fastest time counts, as the others had company on the machine.
 //!
 //! Prints a table and writes target/bench/oracle-rank.json. Nothing here fails for being slow.
 #![forbid(unsafe_code)]
@@ -28,7 +28,9 @@ const ROUTES6: usize = 200_000;
 const LISTS: usize = 4096;
 const SIZES: [usize; 7] = [2, 10, 50, 100, 200, 300, 363];
 /// How often all is measured.
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 30;
+/// Lists that are measured together.
+const BATCH: usize = 32;
 
 struct Question {
     source: Option<RouterIndex>,
@@ -55,11 +57,27 @@ fn questions(
         .collect()
 }
 
-/// Nanoseconds for each list, by what `f` does with all of them.
-fn time(lists: usize, f: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    f();
-    start.elapsed().as_nanos() as f64 / lists as f64
+/// The fastest time of each batch of lists so far.
+struct Times(Vec<f64>);
+
+impl Times {
+    fn new(lists: usize) -> Self {
+        Self(vec![f64::INFINITY; lists.div_ceil(BATCH)])
+    }
+
+    /// Measures what `f` does with each list.
+    fn round(&mut self, questions: &[Question], mut f: impl FnMut(&Question)) {
+        for (fastest, batch) in self.0.iter_mut().zip(questions.chunks(BATCH)) {
+            let start = Instant::now();
+            batch.iter().for_each(&mut f);
+            *fastest = fastest.min(start.elapsed().as_nanos() as f64);
+        }
+    }
+
+    /// Nanoseconds a list.
+    fn each(&self, lists: usize) -> f64 {
+        self.0.iter().sum::<f64>() / lists as f64
+    }
 }
 
 fn network(routers: usize, prefixes: &[IpNet]) -> Network {
@@ -122,38 +140,35 @@ fn measure(
     let mut random = Random::new(9);
     let asked = SIZES.map(|size| questions(&mut random, &tables, prefixes, size));
     let mut ranker = Ranker::default();
-    let mut whole = [f64::INFINITY; SIZES.len()];
-    let mut lookups = [f64::INFINITY; SIZES.len()];
+    let mut whole = asked.each_ref().map(|questions| Times::new(questions.len()));
+    let mut lookups = asked.each_ref().map(|questions| Times::new(questions.len()));
     let mut groups = vec![0; 363];
     for _ in 0..ROUNDS {
         for (at, questions) in asked.iter().enumerate() {
             let mut reply = vec![[0; 4]; SIZES[at]];
-            whole[at] = whole[at].min(time(questions.len(), || {
-                for question in questions {
-                    reply.copy_from_slice(&question.candidates);
-                    ranker.rank4(&tables, 0, question.source, &mut reply);
-                    black_box(&reply);
-                }
-            }));
+            whole[at].round(questions, |question| {
+                reply.copy_from_slice(&question.candidates);
+                ranker.rank4(&tables, 0, question.source, &mut reply);
+                black_box(&reply);
+            });
             let mut addresses = vec![0; SIZES[at]];
-            lookups[at] = lookups[at].min(time(questions.len(), || {
-                for question in questions {
-                    for (to, from) in addresses.iter_mut().zip(&question.candidates) {
-                        *to = u32::from_be_bytes(*from);
-                    }
-                    tables.view.table.lookup4_batch(&addresses, &mut groups[..SIZES[at]]);
-                    black_box(&groups);
+            lookups[at].round(questions, |question| {
+                for (to, from) in addresses.iter_mut().zip(&question.candidates) {
+                    *to = u32::from_be_bytes(*from);
                 }
-            }));
+                tables.view.table.lookup4_batch(&addresses, &mut groups[..SIZES[at]]);
+                black_box(&groups);
+            });
         }
     }
     for (at, size) in SIZES.into_iter().enumerate() {
+        let [whole, lookups] = [&whole, &lookups].map(|times| times[at].each(asked[at].len()));
         let goal = (size == 100).then_some("1 000 000");
         let name = format!("{of}: rankings of {size} candidates");
-        figures.add(&name, 1e9 / whole[at], "a second", goal);
-        figures.add(&format!("{of}: {size} candidates"), whole[at], "ns", None);
+        figures.add(&name, 1e9 / whole, "a second", goal);
+        figures.add(&format!("{of}: {size} candidates"), whole, "ns", None);
         let name = format!("{of}: {size} candidates, of it lookups");
-        figures.add(&name, lookups[at], "ns", None);
+        figures.add(&name, lookups, "ns", None);
     }
     Ok(())
 }

@@ -101,7 +101,7 @@ impl Naive {
 
 fn candidate(random: &mut Random, prefixes: &[IpNet]) -> Candidate {
     match (random.below(8), random.pick(prefixes)) {
-        (0, _) => Ipv4Addr::from_bits(random.bits() as u32).into(),
+        (0, _) => Candidate::V4(Ipv4Addr::from_bits(random.bits() as u32)),
         (1, Some(IpNet::V4(net))) => {
             let length = net.prefix_len() + random.below(u64::from(33 - net.prefix_len())) as u8;
             let host = random.bits() as u32 & u32::from(net.hostmask());
@@ -111,13 +111,13 @@ fn candidate(random: &mut Random, prefixes: &[IpNet]) -> Candidate {
         (1, Some(IpNet::V6(net))) => Candidate::Net6(*net),
         (_, Some(IpNet::V4(net))) => {
             let host = random.bits() as u32 & u32::from(net.hostmask());
-            Ipv4Addr::from_bits(u32::from(net.network()) | host).into()
+            Candidate::V4(Ipv4Addr::from_bits(u32::from(net.network()) | host))
         }
         (_, Some(IpNet::V6(net))) => {
             let host = u128::from(random.bits()) & u128::from(net.hostmask());
-            Ipv6Addr::from_bits(u128::from(net.network()) | host).into()
+            Candidate::V6(Ipv6Addr::from_bits(u128::from(net.network()) | host))
         }
-        (_, None) => Ipv6Addr::UNSPECIFIED.into(),
+        (_, None) => Candidate::V6(Ipv6Addr::UNSPECIFIED),
     }
 }
 

@@ -1,7 +1,9 @@
-//! A stable sort of small numbers, by counting.
+//! A stable sort of small numbers: short lists by comparing, others by counting.
 
+/// Lists of up to so many are sorted faster by comparing than by counting.
+const FEW: usize = 20;
 /// Up to so many buckets one pass is faster than two with a byte each.
-const ONE_PASS: usize = 2048;
+const ONE_PASS: usize = 1024;
 /// More candidates than a counter can count are sorted by comparing.
 const MOST: usize = u16::MAX as usize;
 
@@ -10,6 +12,7 @@ const MOST: usize = u16::MAX as usize;
 pub(super) struct Sorter {
     counts: Vec<u16>,
     order: Vec<u16>,
+    keys: Vec<u32>,
 }
 
 impl Sorter {
@@ -21,6 +24,16 @@ impl Sorter {
         distinct: usize,
         mut put: impl FnMut(usize, usize),
     ) {
+        if places.len() <= FEW {
+            // With the index in its lower half, no two keys are equal: the sort need not be stable.
+            self.keys.clear();
+            self.keys.extend((0..).zip(places).map(|(from, &place)| u32::from(place) << 16 | from));
+            self.keys.sort_unstable();
+            for (to, key) in self.keys.iter().enumerate() {
+                put(usize::from(*key as u16), to);
+            }
+            return;
+        }
         if places.len() > MOST {
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by_key(|&from| places[from]);
