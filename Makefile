@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-rank bench-oracle fuzz audit fmt clean
+.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-oracle fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
@@ -23,7 +23,7 @@ build: ## the program, optimized: target/release/nigh
 	@scripts/setup build
 	cargo build --release -p nigh
 
-bench: bench-echo bench-lpm bench-topo bench-rank bench-oracle ## all benchmarks
+bench: bench-echo bench-lpm bench-topo bench-oracle ## all benchmarks
 
 bench-echo: ## the responder's: a table, and target/bench/echo.json
 	@scripts/setup bench
@@ -32,10 +32,6 @@ bench-echo: ## the responder's: a table, and target/bench/echo.json
 bench-lpm: ## longest-prefix match beside three crates: a table, and target/bench/lpm.json
 	@scripts/setup bench
 	@scripts/bench lpm
-
-bench-rank: ## rankings in process: a table, and target/bench/oracle-rank.json
-	@scripts/setup bench
-	@scripts/bench rank
 
 bench-topo: ## snapshots of a large network and shortest paths: a table, and target/bench/topo.json
 	@scripts/setup bench
