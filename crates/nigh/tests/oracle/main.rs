@@ -3,6 +3,7 @@
 
 mod console;
 mod driver;
+mod feeds;
 mod life;
 mod queries;
 mod stage;

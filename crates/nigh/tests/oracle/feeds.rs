@@ -1,0 +1,64 @@
+//! A router that tells its routes over BMP, and what becomes of them when it is gone.
+
+use crate::stage::{EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric};
+use testbed::{Frr, require_root, wait_until};
+
+/// The exit in the east, on the client's side. It has a session to tell and no route; what becomes of
+/// routes is tested in crate oracle.
+const ROUTER: &str = "frr defaults traditional
+router bgp 64500
+ bgp router-id 10.8.0.2
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor 192.0.2.1 remote-as 64500
+ address-family ipv4 unicast
+  network 100.64.0.0/24
+ exit-address-family
+ bmp targets oracle
+  bmp monitor ipv4 unicast pre-policy
+  bmp connect 192.0.2.1 port 11019 min-retry 100 max-retry 500
+ exit
+";
+
+fn bmp(hold: &str) -> String {
+    format!(
+        "[oracle.bmp]\nhold = \"{hold}\"\n[[oracle.bmp.router]]\naddress = \"192.0.2.2\"\n\
+         router = \"10.8.0.2\"\n"
+    )
+}
+
+#[test]
+fn a_feed_that_dies_is_stale_then_dropped_and_said_so() {
+    if !require_root() {
+        return;
+    }
+    let stage = Stage::start(&bmp("2s"));
+    let state = || {
+        let feeds = stage.status()["feeds"].clone();
+        let feed = feeds.as_array().unwrap().iter().find(|feed| feed["name"] == "bmp 10.8.0.2");
+        feed.map(|feed| feed["state"].as_str().unwrap().to_owned()).unwrap_or_default()
+    };
+    wait_until("the feed to wait", LIMIT, || state() == "waiting").unwrap();
+    let (code, _) = stage.nigh.http(&stage.node, "/healthz").unwrap();
+    assert_eq!(code, 200, "a router that has not come yet ails nobody");
+    let router = Frr::start_with(&stage.client, ROUTER, &["-M", "bmp"]).unwrap();
+    wait_until("the feed to live", LIMIT, || state() == "live").unwrap();
+    assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
+    // A reload keeps the session.
+    stage.reload(NETWORK, &format!("cost = \"-as_number\"\n{}", bmp("2s"))).unwrap();
+    assert_eq!(state(), "live");
+    drop(router);
+    wait_until("the feed to be stale", LIMIT, || state() == "stale").unwrap();
+    let (code, body) = stage.nigh.http(&stage.node, "/healthz").unwrap();
+    assert!(code == 503 && body.contains("feed bmp 10.8.0.2 is stale"), "{body}");
+    wait_until("the feed to be dropped", LIMIT, || state() == "dropped").unwrap();
+    let (_, text) = stage.nigh.http(&stage.node, "/metrics").unwrap();
+    let dropped = ["feed=\"bmp 10.8.0.2\"", "state=\"dropped\""];
+    assert_eq!(metric(&text, "nigh_oracle_feed_state", &dropped), 1.0, "{text}");
+    // What files say is ranked all the while.
+    assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
+    // Without the section nothing ails any more.
+    stage.reload(NETWORK, "").unwrap();
+    wait_until("health", LIMIT, || stage.nigh.http(&stage.node, "/healthz").unwrap().0 == 200)
+        .unwrap();
+}
