@@ -16,7 +16,7 @@
 //! The bandwidth of a path within one router is infinite, and `10 / min_bandwidth` is 0 there. What is
 //! not a number, as `0 / 0` or `sqrt(-1)`, is a path of which nothing is known.
 //!
-//! [`syntax`] reads the expression, says where it is wrong, and writes it again in a form that crate
+//! `metric/syntax.rs` reads the expression, says where it is wrong, and writes it again in a form that crate
 //! exmex cannot take for another one; exmex compiles and evaluates that.
 
 mod syntax;

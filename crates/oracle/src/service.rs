@@ -5,7 +5,7 @@
 //!                                                  snapshot ──► atomic pointer ──► readers
 //! ```
 //!
-//! [`Service`] is a handle. Behind it one thread ([`worker`]) owns what is known of the network. What it
+//! [`Service`] is a handle. Behind it one thread (`worker`) owns what is known of the network. What it
 //! publishes is immutable and behind atomic pointers: readers never wait and never see half a change.
 //! A change over the control socket is answered when it is in force.
 //!

@@ -7,7 +7,7 @@
 //! cost expressions say. Places are dense, so a query can sort by counting.
 //!
 //! Tables are immutable. A change of the network or of the policy builds the next ones beside the
-//! readers ([`build`] says from what); rows that cannot have changed are shared with the ones before.
+//! readers (`build` says from what); rows that cannot have changed are shared with the ones before.
 
 mod adjust;
 mod build;
