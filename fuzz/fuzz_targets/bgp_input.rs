@@ -7,7 +7,7 @@
 
 use bgp::{
     State,
-    fsm::{Config, Event, Fsm},
+    fsm::{Config, Event, Fsm, Purpose},
     message::{HEADER, MAX, split},
     route::{Attributes, Routes},
     value::Asn,
