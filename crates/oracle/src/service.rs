@@ -528,6 +528,8 @@ fn serving(config: &Config) -> Option<AltoConfig> {
         listen: alto.listen.clone(),
         certificate: alto.certificate.clone(),
         key: alto.key.clone(),
+        client_ca: alto.client_ca.clone(),
+        users: alto.users.clone(),
         host: alto.host.clone(),
         limit: alto.limit.clone(),
         ..AltoConfig::default()

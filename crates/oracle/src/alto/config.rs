@@ -1,6 +1,7 @@
 //! The section `[oracle.alto]` of the configuration.
 
 use super::{
+    auth::config::UserConfig,
     cost_type::{CostType, cost_types},
     limits::Limits,
     name,
@@ -26,6 +27,11 @@ pub struct AltoConfig {
     pub certificate: Option<PathBuf>,
     /// PEM file with the certificate's key.
     pub key: Option<PathBuf>,
+    /// PEM file with the authorities whose certificates clients may show.
+    pub client_ca: Option<PathBuf>,
+    /// Who may ask with a password; none and no `client_ca`: everybody may ask, without one.
+    #[serde(rename = "user")]
+    pub users: Vec<UserConfig>,
     /// Host, with a port if it is not 443, in the URIs of the directory; none: URIs are paths,
     /// relative to the directory's.
     pub host: Option<String>,
@@ -59,6 +65,8 @@ impl Default for AltoConfig {
             ],
             certificate: None,
             key: None,
+            client_ca: None,
+            users: Vec::new(),
             host: None,
             classes: 16,
             max_pids: 20_000,
@@ -156,6 +164,15 @@ impl AltoConfig {
         for (key, message) in self.limit.problems() {
             add(format!("limit.{key}"), message.to_owned());
         }
+        let mut names = HashSet::new();
+        for (i, user) in self.users.iter().enumerate() {
+            for (key, message) in user.problems() {
+                add(format!("user[{i}].{key}"), message);
+            }
+            if !names.insert(&user.name) {
+                add(format!("user[{i}].name"), format!("{:?} is already a user", user.name));
+            }
+        }
         let mut ids = HashSet::new();
         for (i, map) in self.maps.iter().enumerate() {
             for (key, message) in map_problems(map) {
@@ -208,6 +225,11 @@ impl AltoConfig {
     /// What goes before the paths of URIs in the directory: nothing, or scheme and host.
     pub fn base(&self) -> String {
         self.host.as_ref().map_or_else(String::new, |host| format!("https://{host}"))
+    }
+
+    /// What clients are told that a password is for.
+    pub fn realm(&self) -> String {
+        self.host.as_ref().map_or_else(|| "alto".to_owned(), |host| format!("alto@{host}"))
     }
 
     /// The configured key of PID names.
@@ -295,12 +317,19 @@ mod tests {
             listen = ["127.0.0.1:6671"]
             certificate = "/c.pem"
             key = "/k.pem"
+            client_ca = "/ca.pem"
             host = "alto.example.net:6671"
             classes = 8
             max_pids = 10
             max_costs = 100
             name_key = "000102030405060708090a0b0c0d0e0f"
             testable = ["num-routingcost"]
+            [[user]]
+            name = "Jäsøn Doe"
+            password = "Secret, or not?"
+            [[user]]
+            name = "cache"
+            password_file = "/password"
             [[map]]
             id = "fine"
             by = "group"
@@ -329,6 +358,19 @@ mod tests {
             ("max_pids = 0", "max_pids"),
             ("max_costs = 0", "max_costs"),
             ("name_key = \"00\"", "name_key"),
+            ("[[user]]\nname = \"\"\npassword = \"x\"", "user[0].name"),
+            ("[[user]]\nname = \"a:b\"\npassword = \"x\"", "user[0].name"),
+            ("[[user]]\nname = \"a\"", "user[0].password"),
+            ("[[user]]\nname = \"a\"\npassword = \"\"", "user[0].password"),
+            ("[[user]]\nname = \"a\"\npassword = \"x\\ny\"", "user[0].password"),
+            (
+                "[[user]]\nname = \"a\"\npassword = \"x\"\npassword_file = \"/x\"",
+                "user[0].password_file",
+            ),
+            (
+                "[[user]]\nname = \"a\"\npassword = \"x\"\n[[user]]\nname = \"a\"\npassword = \"y\"",
+                "user[1].name",
+            ),
             ("[limit]\nconnections = 0", "limit.connections"),
             ("[limit]\npatience = \"1ms\"", "limit.patience"),
             ("[limit]\nhead = 10", "limit.head"),

@@ -32,11 +32,25 @@ pub enum Refusal {
     Views,
     /// A request for a future update: as many wait as may.
     Polls,
+    /// A connection: no certificate, or none of the configured authority.
+    Certificate,
+    /// A request: nobody says whose it is. A client learns from this how to say it.
+    Anonymous,
+    /// A request: it says whose it is in another way than asked for, or with a mistake.
+    Credentials,
+    /// A request: no such user, or another password.
+    Password,
+    /// A request: the user's proof is for another resource.
+    Uri,
+    /// A request: the server's nonce is too old or another server's.
+    Nonce,
+    /// A request: it has been there before.
+    Replay,
 }
 
 impl Refusal {
     /// All of them, in order.
-    pub const ALL: [Refusal; 10] = [
+    pub const ALL: [Refusal; 17] = [
         Refusal::Connections,
         Refusal::Source,
         Refusal::Handshake,
@@ -47,6 +61,13 @@ impl Refusal {
         Refusal::Stalled,
         Refusal::Views,
         Refusal::Polls,
+        Refusal::Certificate,
+        Refusal::Anonymous,
+        Refusal::Credentials,
+        Refusal::Password,
+        Refusal::Uri,
+        Refusal::Nonce,
+        Refusal::Replay,
     ];
 
     /// The reason's name in figures.
@@ -62,6 +83,13 @@ impl Refusal {
             Refusal::Stalled => "stalled",
             Refusal::Views => "views",
             Refusal::Polls => "polls",
+            Refusal::Certificate => "certificate",
+            Refusal::Anonymous => "anonymous",
+            Refusal::Credentials => "credentials",
+            Refusal::Password => "password",
+            Refusal::Uri => "uri",
+            Refusal::Nonce => "nonce",
+            Refusal::Replay => "replay",
         }
     }
 }

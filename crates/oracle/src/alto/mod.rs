@@ -20,9 +20,10 @@
 //! (network_map.rs).
 //!
 //! Around the core are entity properties (RFC 9240, properties/), incremental updates (RFC 8895,
-//! updates/), TIPS (RFC 9569, tips/), what lists them all (catalogue.rs), and the HTTPS server (server/).
+//! updates/), TIPS (RFC 9569, tips/), what lists them all (catalogue.rs), the HTTPS server (server/) and who may ask it (auth/).
 
 pub mod address;
+pub mod auth;
 mod calendar;
 mod catalogue;
 mod classes;

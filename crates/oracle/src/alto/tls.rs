@@ -7,10 +7,10 @@
 
 use arc_swap::ArcSwap;
 use rustls::{
-    InconsistentKeys, ServerConfig, SupportedCipherSuite,
+    InconsistentKeys, RootCertStore, ServerConfig, SupportedCipherSuite,
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert},
+    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
     version::{TLS12, TLS13},
 };
@@ -119,6 +119,14 @@ pub enum TlsError {
         /// What the TLS library says.
         reason: String,
     },
+    /// An authority of clients cannot be used.
+    #[error("the authorities in {} cannot be used: {reason}; see oracle.alto.client_ca", file.display())]
+    Authority {
+        /// Which file.
+        file: PathBuf,
+        /// What the TLS library says.
+        reason: String,
+    },
     /// A certificate of our own cannot be made.
     #[error("cannot make a certificate for {}: {reason}; see oracle.alto.host", names.join(", "))]
     Make {
@@ -212,14 +220,39 @@ impl Identity {
     }
 
     /// Settings for the TLS library that follow every reload.
-    pub(super) fn config(&self) -> Result<ServerConfig, rustls::Error> {
+    pub(super) fn config(
+        &self,
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<ServerConfig, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13, &TLS12])?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(self.resolver.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
+}
+
+/// Who verifies clients' certificates: nobody without a file with their authorities. `demanded` says whether a
+/// client must show one.
+///
+/// # Errors
+///
+/// The file is missing, broken, or holds no certificate of an authority.
+pub(super) fn clients(
+    file: Option<&Path>,
+    demanded: bool,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let Some(file) = file else { return Ok(WebPkiClientVerifier::no_client_auth()) };
+    let wrong = |reason: String| TlsError::Authority { file: file.to_owned(), reason };
+    let mut roots = RootCertStore::empty();
+    for certificate in read_chain(file)? {
+        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let verifier = if demanded { verifier } else { verifier.allow_unauthenticated() };
+    verifier.build().map(|verifier| verifier as _).map_err(|error| wrong(error.to_string()))
 }
 
 /// Hands the certificate of the moment to each handshake.
@@ -281,7 +314,7 @@ fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let text = read_file(file)?;
-    warn_of_permissions(file);
+    warn_of_permissions(file, "the key of ALTO's certificate");
     match PrivateKeyDer::from_pem_slice(&text) {
         Ok(key) => Ok(key),
         Err(pem::Error::NoItemsFound) if is_encrypted(&text) => {
@@ -312,13 +345,13 @@ fn read_file(file: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(file).map_err(failed)
 }
 
-/// A key that everybody can read is used, but not in silence.
-fn warn_of_permissions(file: &Path) {
+/// A secret that everybody can read is used, but not in silence.
+pub(super) fn warn_of_permissions(file: &Path, what: &str) {
     let Ok(metadata) = fs::metadata(file) else { return };
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o007 != 0 {
         tracing::warn!(file = %file.display(), mode = %format!("{mode:o}"),
-            "others than the owner and the group may read the key of ALTO's certificate: chmod 600");
+            "others than the owner and the group may read {what}: chmod 600");
     }
 }
 

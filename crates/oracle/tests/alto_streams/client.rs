@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     version::{TLS12, TLS13},
 };
 use serde_json::Value;
@@ -60,15 +60,29 @@ pub(crate) async fn tls(
     alpn: &str,
     newest: bool,
 ) -> Result<TlsStream<TcpStream>, Box<dyn Error>> {
+    tls_as(address, trusted, alpn, newest, None).await
+}
+
+/// The same, from a client that can show a certificate.
+pub(crate) async fn tls_as(
+    address: SocketAddr,
+    trusted: &[u8],
+    alpn: &str,
+    newest: bool,
+    shown: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+) -> Result<TlsStream<TcpStream>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(trusted) {
         roots.add(certificate?)?;
     }
     let versions = if newest { [&TLS13] } else { [&TLS12] };
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&versions)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        Some((chain, key)) => config.with_client_auth_cert(chain, key)?,
+        None => config.with_no_client_auth(),
+    };
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
     let stream = TcpStream::connect(address).await?;
     let name = "localhost".try_into()?;

@@ -6,7 +6,7 @@ use oracle::alto::{
     limits::Limits,
     media,
     resource::{Method, Request, Resource, Response},
-    server::{Server, Settings, bind},
+    server::{Access, Server, Settings, bind},
     tips,
     tls::Source,
     updates::{follow::Answers, service},
@@ -162,6 +162,17 @@ impl Served {
 
     /// One that has no maps yet.
     pub(crate) fn empty(limits: Limits) -> Served {
+        Served::with(limits, Access::default())
+    }
+
+    /// One for some clients only.
+    pub(crate) fn guarded(access: Access) -> Served {
+        let served = Served::with(Limits::default(), access);
+        served.publish(Fake::new());
+        served
+    }
+
+    fn with(limits: Limits, access: Access) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = Settings {
             listen: vec![(Ipv4Addr::LOCALHOST, 0).into()],
@@ -170,6 +181,7 @@ impl Served {
                 names: vec!["localhost".to_owned()],
             },
             base: String::new(),
+            access,
             limits,
         };
         let (maps, snapshots) = watch::channel(None);

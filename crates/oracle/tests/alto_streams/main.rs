@@ -1,6 +1,7 @@
 //! ALTO's server over real TLS sockets, incremental updates (RFC 8895), entity properties (RFC 9240) and
 //! TIPS (RFC 9569): the logic alone, and from a client's side.
 
+mod access;
 mod client;
 mod control;
 mod entities;

@@ -1,6 +1,9 @@
 //! Connections: taken within limits, in all and by source, through TLS, to HTTP/2 or HTTP/1.1.
 
-use super::{dispatch::Site, guard::Guarded};
+use super::{
+    dispatch::{Peer, Site},
+    guard::Guarded,
+};
 use crate::alto::counters::Refusal;
 use hyper::{
     Request,
@@ -12,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     collections::HashMap,
     convert::Infallible,
+    io,
     net::{IpAddr, Ipv6Addr},
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
@@ -143,11 +147,21 @@ impl Connections {
             .with_interval(Duration::from_secs(15));
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&alive);
         let shaken = timeout(limits.patience, self.acceptor.accept(stream)).await;
-        let Ok(Ok(stream)) = shaken else {
-            self.site.counters().refuse(Refusal::Handshake);
-            return;
+        let stream = match shaken {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                self.site.counters().refuse(refusal(&error));
+                return;
+            }
+            Err(_) => {
+                self.site.counters().refuse(Refusal::Handshake);
+                return;
+            }
         };
-        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let session = stream.get_ref().1;
+        let http2 = session.alpn_protocol() == Some(b"h2");
+        // Only certificates that were verified get here.
+        let peer = Peer { address: peer, certified: session.peer_certificates().is_some() };
         let guarded = Guarded::new(stream, self.site.counters().clone(), limits.patience);
         if http2 {
             self.http2(TokioIo::new(guarded), peer).await;
@@ -157,7 +171,7 @@ impl Connections {
         drop(place);
     }
 
-    async fn http1<I>(&self, io: I, peer: IpAddr)
+    async fn http1<I>(&self, io: I, peer: Peer)
     where
         I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
     {
@@ -182,7 +196,7 @@ impl Connections {
         let _ = connection.await;
     }
 
-    async fn http2<I>(&self, io: I, peer: IpAddr)
+    async fn http2<I>(&self, io: I, peer: Peer)
     where
         I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
     {
@@ -208,6 +222,16 @@ impl Connections {
         }
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;
+    }
+}
+
+/// Why a handshake failed, as far as it is counted.
+fn refusal(error: &io::Error) -> Refusal {
+    use rustls::Error::{InvalidCertificate, NoCertificatesPresented};
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    match error {
+        Some(InvalidCertificate(_) | NoCertificatesPresented) => Refusal::Certificate,
+        _ => Refusal::Handshake,
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::Settings;
 use crate::alto::{
+    auth::Gate,
     counters::{Counters, Refusal},
     error::{Failure, Problem},
     limits::Limits,
@@ -25,7 +26,7 @@ use axum::{
     body::{Body, Bytes},
     http::{
         HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, Uri, header,
-        uri::Authority,
+        request::Parts, uri::Authority,
     },
 };
 use futures_util::StreamExt;
@@ -52,10 +53,20 @@ pub(super) struct Site {
     tips: Arc<Tips>,
     follower: Arc<Follower>,
     settings: Settings,
+    gate: Option<Gate>,
     /// Scheme and host for a client that does not say which host it asks.
     fallback: String,
     counters: Arc<Counters>,
     working: Arc<Semaphore>,
+}
+
+/// Whose connection it is.
+#[derive(Clone, Copy)]
+pub(super) struct Peer {
+    /// From where.
+    pub(super) address: IpAddr,
+    /// Whether it has shown a certificate of a configured authority.
+    pub(super) certified: bool,
 }
 
 /// The parts of a request that matter.
@@ -78,11 +89,12 @@ impl Site {
         tips: Arc<Tips>,
         follower: Arc<Follower>,
         settings: Settings,
+        gate: Option<Gate>,
         fallback: String,
         counters: Arc<Counters>,
     ) -> Site {
         let working = Arc::new(Semaphore::new(ANSWERS));
-        Site { streams, tips, follower, settings, fallback, counters, working }
+        Site { streams, tips, follower, settings, gate, fallback, counters, working }
     }
 
     pub(super) fn counters(&self) -> &Arc<Counters> {
@@ -114,8 +126,10 @@ impl Site {
     }
 
     /// Answers one request, and counts it.
-    pub(super) async fn serve(&self, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
+    pub(super) async fn serve(&self, request: Request<Incoming>, peer: Peer) -> Response<Body> {
         let (parts, body) = request.into_parts();
+        let refused = self.refuse(&parts, peer);
+        let peer = peer.address;
         let head = Head {
             accept: joined(&parts.headers, header::ACCEPT),
             content_type: joined(&parts.headers, header::CONTENT_TYPE),
@@ -124,7 +138,12 @@ impl Site {
             path: parts.uri.path().to_owned(),
             method: parts.method,
         };
-        let (name, response) = match self.read(&parts.headers, body).await {
+        // Of a stranger not even the body is read.
+        let read = match refused {
+            Some(response) => Err(Box::new(response)),
+            None => self.read(&parts.headers, body).await,
+        };
+        let (name, response) = match read {
             Ok(body) => self.dispatch(&head, body, peer).await,
             Err(response) => ("none".to_owned(), *response),
         };
@@ -132,6 +151,26 @@ impl Site {
             if head.method == HttpMethod::HEAD { without_body(response) } else { response };
         self.counters.answered(&name, response.status().as_u16());
         response
+    }
+
+    /// The answer to who may not ask.
+    fn refuse(&self, request: &Parts, peer: Peer) -> Option<Response<Body>> {
+        let gate = self.gate.as_ref().filter(|_| !peer.certified)?;
+        let now = Instant::now();
+        let refusal = gate.check(&request.method, &request.uri, &request.headers, now).err()?;
+        self.counters.refuse(refusal);
+        let reason = refusal.name();
+        tracing::debug!(peer = %peer.address, reason, "an ALTO request is refused");
+        let (status, sentence) = match refusal {
+            // RFC 7616 section 3.4.6.
+            Refusal::Uri => (400, "The credentials are for another resource."),
+            _ => (401, "Say who you are, by HTTP Digest (RFC 7616)."),
+        };
+        let mut response = reply::sentence(status, sentence);
+        if let Ok(challenge) = HeaderValue::from_str(&gate.challenge(refusal, now)) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        Some(response)
     }
 
     /// Scheme and host: as configured, else as the client wrote them.

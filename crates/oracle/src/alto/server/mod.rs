@@ -13,11 +13,15 @@ mod dispatch;
 mod guard;
 
 use super::{
+    auth::{
+        Gate,
+        config::{PasswordError, UserConfig},
+    },
     config::AltoConfig,
     counters::{Counters, Figures},
     limits::Limits,
     tips::Tips,
-    tls::{Fingerprint, Identity, Source, TlsError},
+    tls::{self, Fingerprint, Identity, Source, TlsError},
     updates::{
         follow::{Answers, Follower},
         graph::Bounds,
@@ -26,10 +30,11 @@ use super::{
 };
 use axum::http::uri::Authority;
 use dispatch::Site;
+use rustls::server::danger::ClientCertVerifier;
 use std::{
     io,
     net::{SocketAddr, TcpListener},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::Duration,
@@ -59,8 +64,21 @@ pub struct Settings {
     /// What goes before paths in URIs, such as `https://alto.example.net:6671`; if it is empty, the host that the
     /// client asked.
     pub base: String,
+    /// Who may ask.
+    pub access: Access,
     /// How much is done at once.
     pub limits: Limits,
+}
+
+/// Who may ask: everybody, unless there are users or authorities. With both either is enough.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Users with passwords.
+    pub users: Vec<UserConfig>,
+    /// What they are told that their passwords are for.
+    pub realm: String,
+    /// PEM file with the authorities of clients' certificates.
+    pub client_ca: Option<PathBuf>,
 }
 
 impl Settings {
@@ -77,6 +95,11 @@ impl Settings {
             listen: config.listen.clone(),
             source,
             base: config.base(),
+            access: Access {
+                users: config.users.clone(),
+                realm: config.realm(),
+                client_ca: config.client_ca.clone(),
+            },
             limits: config.limit.clone(),
         }
     }
@@ -109,6 +132,9 @@ pub enum StartError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] TlsError),
+    /// A user's password cannot be had.
+    #[error("a user of oracle.alto: {0}")]
+    Password(#[from] PasswordError),
     /// The TLS library refuses its settings.
     #[error("cannot set TLS up: {0}")]
     Tls(#[from] rustls::Error),
@@ -122,21 +148,26 @@ pub struct Bound {
     settings: Settings,
     listeners: Vec<TcpListener>,
     identity: Identity,
+    clients: Arc<dyn ClientCertVerifier>,
+    gate: Option<Gate>,
 }
 
-/// Listens, and reads the certificate. No thread is started, and nobody is answered yet.
+/// Listens, and reads certificates and passwords. No thread is started, and nobody is answered yet.
 ///
 /// # Errors
 ///
-/// An address is taken or needs a right; the certificate is missing or wrong.
+/// An address is taken or needs a right; a certificate or password is missing or wrong.
 pub fn bind(settings: Settings) -> Result<Bound, StartError> {
     let identity = Identity::load(settings.source.clone())?;
+    let Access { users, realm, client_ca } = &settings.access;
+    let clients = tls::clients(client_ca.as_deref(), users.is_empty())?;
+    let gate = if users.is_empty() { None } else { Some(Gate::new(realm.clone(), users)?) };
     let mut listeners = Vec::new();
     for &address in &settings.listen {
         let listener = listen(address).map_err(|source| StartError::Listen { address, source })?;
         listeners.push(listener);
     }
-    Ok(Bound { settings, listeners, identity })
+    Ok(Bound { settings, listeners, identity, clients, gate })
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -177,12 +208,12 @@ impl Bound {
     ///
     /// TLS cannot be set up, or there is no thread to be had.
     pub fn start(self, snapshots: Snapshots) -> Result<Server, StartError> {
-        let Bound { settings, listeners, identity } = self;
+        let Bound { settings, listeners, identity, clients, gate } = self;
         let addresses: Vec<_> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
         let fallback =
             addresses.first().map_or_else(String::new, |first| format!("https://{first}"));
-        let tls = Arc::new(identity.config()?);
+        let tls = Arc::new(identity.config(clients)?);
         let counters = Arc::new(Counters::default());
         let bounds =
             Bounds { versions: settings.limits.versions, bytes: settings.limits.versions_bytes };
@@ -193,6 +224,7 @@ impl Bound {
             Arc::new(Tips::new(follower.clone(), limits, counters.clone())),
             follower,
             settings,
+            gate,
             fallback,
             counters.clone(),
         ));
