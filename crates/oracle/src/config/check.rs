@@ -1,7 +1,7 @@
 //! What can be wrong with values that parsed; read `OracleConfig::problems` first.
 
 use super::{AdjustConfig, Config, DEFAULT_METRIC, LimitConfig, OracleConfig};
-use crate::metric::Metric;
+use crate::{metric::Metric, proxidor::MAX_METRICS};
 use std::{collections::HashSet, path::Path, time::Duration};
 use wire::config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 
@@ -9,8 +9,6 @@ use wire::config::{Problem, Report, bucket, interfaces, prefixes, source_prefixe
 const MAX_LISTEN: usize = 16;
 /// Most threads that answer.
 const MAX_THREADS: usize = 256;
-/// Most metrics beside the default one: the servcode has 12 bits.
-const MAX_METRICS: usize = 11;
 /// Most adjustments.
 const MAX_ADJUSTMENTS: usize = 4096;
 /// Most prefixes of clients that may give a source.
@@ -98,10 +96,12 @@ impl OracleConfig {
     }
 
     fn policy(&self, report: &mut Report<'_>) {
-        if self.metrics.len() > MAX_METRICS {
+        // The default one has a bit as well.
+        let count = self.metrics.len();
+        if count >= MAX_METRICS {
             let text = format!(
-                "{} metrics are more than {MAX_METRICS}: a request has 12 bits for them, one of which is the default",
-                self.metrics.len()
+                "{count} and the default are more than the {MAX_METRICS} that a request has bits for: remove {}",
+                count + 1 - MAX_METRICS
             );
             report.add("metric", text);
         }

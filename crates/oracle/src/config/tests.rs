@@ -64,6 +64,22 @@ fn every_rule_names_its_key() {
 }
 
 #[test]
+fn a_request_has_bits_for_twelve_metrics_the_default_among_them() {
+    let metrics = |count: usize| -> String {
+        (1..=count)
+            .map(|bit| format!("[[metric]]\nname = \"m{bit}\"\ncost = \"{bit}\"\n"))
+            .collect()
+    };
+    let most = crate::proxidor::MAX_METRICS;
+    assert_eq!(problems(&metrics(most - 1)), Vec::<String>::new());
+    assert_eq!(
+        problems(&metrics(most)),
+        ["oracle.metric: 12 and the default are more than the 12 that a request has bits for: \
+          remove 1"]
+    );
+}
+
+#[test]
 fn unknown_keys_and_values_are_refused() {
     for text in [
         "lisen = []",
