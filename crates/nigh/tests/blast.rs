@@ -4,7 +4,7 @@
 use std::{path::Path, process::Command, thread, time::Duration};
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::{End, Finished, Namespace, Process, Receiver, link, wait_until};
 
 const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
@@ -271,6 +271,24 @@ fn each_of_the_four_points_is_named() {
     assert_eq!(number(&report, "lost"), 100);
     assert_eq!(number(&found, "on_the_way_there"), 100, "{report:#}");
     assert_eq!(number(&found, "responder_received"), 0);
+}
+
+#[test]
+fn a_search_that_finds_the_limit_of_a_source_says_so() {
+    if !testbed::require_root() {
+        return;
+    }
+    let chain = chain();
+    let limited = "[echo.limit]\nrate = 100\nburst = 20\n";
+    let _responder = responder(&chain.far, "203.0.113.2:9160", limited);
+    let words = "198.51.100.1 --find-max -r 1000 --trial 500ms --settle 300ms -w 300ms";
+    let found = report(&chain.near, &format!("{words} {PEER}"));
+    assert_eq!((&found["limit"], &found["limited_by"]), (&json!("loss"), &json!("source_limit")));
+    let places = &found["steps"][0]["places"];
+    assert_eq!(places["dropped"]["source_limit"], found["steps"][0]["lost"], "{found:#}");
+    // Without the ledger there is nothing to name.
+    let found = report(&chain.near, words);
+    assert_eq!((&found["limit"], &found["limited_by"]), (&json!("loss"), &Value::Null));
 }
 
 #[test]

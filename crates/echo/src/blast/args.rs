@@ -12,7 +12,8 @@ const AFTER_HELP: &str = "\
 What is lost is told apart by where it was lost when --peer names the responder's HTTP address: \
 not sent, lost on the way there, dropped at the responder (with its reason), lost on the way back. \
 A responder limits each source prefix to 100 a second unless it is told otherwise: raise it with \
-`nigh echo limit` for a load test, or read `source_limit` among its drops.
+`nigh echo limit` for a load test, or read `source_limit` among its drops; with \
+--peer, --find-max names the limit that it found.
 
 The exit status is 0 if at least one undamaged reply came, else 1.
 

@@ -40,7 +40,7 @@ use engine::{Live, join};
 use outcome::Outcome;
 use places::Places;
 use plan::{Kind, MAX_TOTAL, Plan, TTL};
-use report::{Report, SearchReport, Setup};
+use report::{Report, SearchReport, Setup, Trial};
 use search::{Search, Step};
 
 /// `nigh blast` could not do what was asked.
@@ -280,14 +280,26 @@ fn find_max(
         None | Some(Rate::Max) => setup.line_rate as u64,
     };
     let mut search = Search::new(ceiling);
-    let mut steps = Vec::new();
+    let (mut trials, mut peer_error) = (Vec::new(), None);
     while let Some(rate) = search.next_rate() {
         let total = total(None, Some(rate), Some(args.trial))?;
         let base = rand::random();
         // A sender that is slower than asked stops in time all the same.
         let deadline = Some(args.trial);
         let trial = Plan { rate: Some(rate), total, base, deadline, ..plan.clone() };
-        let bar = progress(total, format!("trial {} at {rate}/s: ", steps.len() + 1));
+        // A responder that cannot be asked before the first trial is an error, later it is said.
+        let before = match (&args.peer, &peer_error) {
+            (Some(peer), None) => match ledger(peer, plan.target) {
+                Ok(count) => Some(count),
+                Err(error) if trials.is_empty() => return Err(error),
+                Err(error) => {
+                    peer_error = Some(error.to_string());
+                    None
+                }
+            },
+            _ => None,
+        };
+        let bar = progress(total, format!("trial {} at {rate}/s: ", trials.len() + 1));
         let outcome = watched(&trial, live, &bar)?;
         bar.finish_and_clear();
         if outcome.interrupted {
@@ -296,14 +308,21 @@ fn find_max(
         let lost = outcome.requests.made.saturating_sub(outcome.replies.received);
         let step =
             Step { rate, offered: offered(&outcome, rate), sent: outcome.requests.sent, lost };
-        steps.push(step);
+        let mut places = None;
+        if let (Some(peer), Some(before)) = (&args.peer, before) {
+            match ledger(peer, plan.target) {
+                Ok(after) => places = Some(Places::find(&outcome, &before, &after)),
+                Err(error) => peer_error = Some(error.to_string()),
+            }
+        }
+        trials.push(Trial { step, places });
         search.record(&step);
         if search.next_rate().is_some() && !sleep_unless_stopped(args.settle, live) {
             break;
         }
     }
     let interrupted = live.stop.load(Relaxed);
-    Ok(SearchReport::new(setup, steps, search.found(), interrupted))
+    Ok(SearchReport::new(setup, trials, search.found(), peer_error, interrupted))
 }
 
 /// The rate of a trial; that asked for where a single packet has none.

@@ -284,6 +284,16 @@ fn sparkline(values: &[u64]) -> String {
     sums.iter().map(|&sum| BARS[(sum * 7).div_ceil(most) as usize]).collect()
 }
 
+/// A trial of a search.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// What it showed.
+    #[serde(flatten)]
+    pub step: Step,
+    /// Where packets vanished, if the responder's ledger was read.
+    pub places: Option<Places>,
+}
+
 /// A search for the highest rate without loss.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
@@ -291,10 +301,15 @@ pub struct SearchReport {
     #[serde(flatten)]
     pub setup: Setup,
     /// The trials, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Trial>,
     /// The result.
     #[serde(flatten)]
     pub found: Found,
+    /// The reason for which the responder dropped most, if that is where most was lost in the trial of
+    /// the lowest rate with loss: then this limit was found, and not what the responder can do.
+    pub limited_by: Option<String>,
+    /// Why the responder's ledger could not be read any more.
+    pub peer_error: Option<String>,
     /// The result as a share of the line rate.
     pub share_of_line_rate: Option<f64>,
     /// Whether the search was stopped before its end.
@@ -303,10 +318,27 @@ pub struct SearchReport {
 
 impl SearchReport {
     /// Of a search.
-    pub fn new(setup: Setup, steps: Vec<Step>, found: Found, interrupted: bool) -> Self {
+    pub fn new(
+        setup: Setup,
+        steps: Vec<Trial>,
+        found: Found,
+        peer_error: Option<String>,
+        interrupted: bool,
+    ) -> Self {
         let share_of_line_rate = found.rate.map(|rate| rate / setup.line_rate);
-        Self { setup, steps, found, share_of_line_rate, interrupted }
+        let limited_by = limited_by(&steps);
+        Self { setup, steps, found, limited_by, peer_error, share_of_line_rate, interrupted }
     }
+}
+
+/// The reason for which the responder dropped most in the trial of the lowest rate with loss, if at
+/// least half of what vanished in it was dropped there.
+fn limited_by(trials: &[Trial]) -> Option<String> {
+    let lossy = trials.iter().filter(|trial| trial.step.lost > 0);
+    let places = lossy.min_by_key(|trial| trial.step.rate)?.places.as_ref()?;
+    let dropped: u64 = places.dropped.values().sum();
+    let most = places.dropped.iter().max_by_key(|(_, count)| **count);
+    most.filter(|_| dropped * 2 >= places.total()).map(|(reason, _)| reason.clone())
 }
 
 impl fmt::Display for SearchReport {
@@ -318,7 +350,7 @@ impl fmt::Display for SearchReport {
             "trial", "asked/s", "offered/s", "sent", "lost"
         )?;
         for (number, step) in (1..).zip(&self.steps) {
-            let Step { rate, offered, sent, lost } = step;
+            let Step { rate, offered, sent, lost } = step.step;
             writeln!(f, "{number:>6}{rate:>14}{offered:>14.0}{sent:>12}{lost:>10}")?;
         }
         match self.found.rate {
@@ -337,6 +369,15 @@ impl fmt::Display for SearchReport {
             }
             None => writeln!(f, "no rate without loss was found")?,
         }
+        if let Some(reason) = &self.limited_by {
+            writeln!(
+                f,
+                "what is lost is dropped at the responder: {reason}; that limit was found, not what it can answer"
+            )?;
+        }
+        if let Some(error) = &self.peer_error {
+            writeln!(f, "the responder's ledger is not known of every trial: {error}")?;
+        }
         if self.interrupted {
             writeln!(f, "stopped before the end")?;
         }
@@ -353,5 +394,30 @@ mod tests {
         assert_eq!(sparkline(&[0, 1, 50, 100]), "▁▂▅█");
         assert_eq!(sparkline(&[0, 0]), "▁▁");
         assert_eq!(sparkline(&[1; 600]).chars().count(), 60);
+    }
+
+    #[test]
+    fn a_limit_is_named_where_most_was_dropped_for_it() {
+        let trial = |rate, lost, on_the_way_there, dropped: &[(&str, u64)]| {
+            let dropped = dropped.iter().map(|&(reason, count)| (reason.to_owned(), count));
+            Trial {
+                step: Step { rate, offered: rate as f64, sent: 1000, lost },
+                places: Some(Places {
+                    on_the_way_there,
+                    dropped: dropped.collect(),
+                    ..Places::default()
+                }),
+            }
+        };
+        let drops = [("denied", 1), ("source_limit", 40)];
+        let limit = Some("source_limit".to_owned());
+        // Of the trials with loss the one of the lowest rate counts.
+        let high = trial(2000, 900, 900, &[]);
+        let low = trial(1000, 41, 0, &drops);
+        assert_eq!(limited_by(&[high, low, trial(500, 0, 0, &[])]), limit);
+        // Most was lost elsewhere, nothing was lost, or nobody was asked.
+        assert_eq!(limited_by(&[trial(1000, 100, 59, &drops)]), None);
+        assert_eq!(limited_by(&[trial(1000, 0, 0, &[])]), None);
+        assert_eq!(limited_by(&[Trial { places: None, ..trial(1000, 41, 0, &drops) }]), None);
     }
 }
