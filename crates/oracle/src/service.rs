@@ -403,6 +403,9 @@ impl Service {
         if config.oracle.interfaces != in_force.oracle.interfaces {
             return Err(ReloadError::Restart("interfaces"));
         }
+        if config.oracle.mode != in_force.oracle.mode {
+            return Err(ReloadError::Restart("mode"));
+        }
         if serving(&config) != serving(&in_force) {
             return Err(ReloadError::Restart("alto"));
         }
