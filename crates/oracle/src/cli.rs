@@ -450,7 +450,7 @@ impl<T: Args> Operation<T> {
                 Print::Path { .. } => status::render_path(&read(answer)?),
                 Print::Threads => status::render_threads(&read::<Vec<_>>(answer)?),
                 Print::Status => status::render_status(&read(answer)?),
-                Print::Feeds => status::render_feeds(&read::<Vec<_>>(answer)?),
+                Print::Feeds => status::render_feeds(&read(answer)?),
                 Print::Metrics => status::render_metrics(&read::<Vec<_>>(answer)?),
             },
             Self::Dump { .. } => status::render_dump(&read(answer)?),

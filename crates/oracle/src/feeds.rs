@@ -17,9 +17,9 @@ mod forward;
 mod report;
 
 pub use config::{BgpLsConfig, BmpConfig, Config};
-pub use report::{State, Status};
+pub use report::{Reports, State, Status};
 
-use crate::feeds::{bgp_ls::Speaker, bmp::Listener, report::Report};
+use crate::feeds::{bgp_ls::Speaker, bmp::Listener};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use topo::Change;
@@ -85,6 +85,7 @@ pub struct Feeds {
     sender: mpsc::Sender<Update>,
     bmp: Option<Listener>,
     speakers: Vec<Speaker>,
+    reports: Reports,
 }
 
 impl Feeds {
@@ -93,7 +94,8 @@ impl Feeds {
     /// # Errors
     /// What is configured cannot be used. A router or speaker that is not there is no error.
     pub async fn start(config: &Config, sender: mpsc::Sender<Update>) -> Result<Self, StartError> {
-        let mut feeds = Self { sender, bmp: None, speakers: Vec::new() };
+        let reports = Reports::default();
+        let mut feeds = Self { sender, bmp: None, speakers: Vec::new(), reports };
         feeds.reload(config).await?;
         Ok(feeds)
     }
@@ -119,7 +121,7 @@ impl Feeds {
             (Some(listener), Some(bmp)) => listener.reload(bmp, listening).await,
             (None, Some(bmp)) => {
                 let sockets = listening.unwrap_or_default();
-                self.bmp = Some(Listener::start(bmp, sockets, &self.sender).await);
+                self.bmp = Some(Listener::start(bmp, sockets, &self.sender, &self.reports).await);
             }
             (_, None) => {
                 if let Some(listener) = self.bmp.take() {
@@ -137,19 +139,15 @@ impl Feeds {
         for (settings, password) in new {
             self.speakers.push(Speaker::start(settings, password, &self.sender).await);
         }
+        let routers = self.bmp.iter().flat_map(Listener::reports);
+        let speakers = self.speakers.iter().map(Speaker::report);
+        self.reports.set(routers.chain(speakers).cloned().collect());
         Ok(())
     }
 
-    /// How each feed is.
-    pub fn status(&self) -> Vec<Status> {
-        let routers = self.bmp.iter().flat_map(Listener::reports);
-        let speakers = self.speakers.iter().map(Speaker::report);
-        routers.chain(speakers).map(Report::status).collect()
-    }
-
-    /// Connections to the BMP listener from addresses that are not configured.
-    pub fn strangers(&self) -> u64 {
-        self.bmp.as_ref().map_or(0, Listener::strangers)
+    /// Where it is read how each feed is, at any time.
+    pub fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     /// Ends all sessions, with a good-bye where there is one. Nothing is told any more.

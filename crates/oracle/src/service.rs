@@ -29,7 +29,10 @@ use crate::{
     config::{Config, OracleConfig},
     control::Request,
     feeds, proxidor,
-    status::{self, AltoStatus, MetricStatus, QueryStatus, Status, TablesStatus, ThreadStatus},
+    status::{
+        self, AltoStatus, FeedsStatus, MetricStatus, QueryStatus, Status, TablesStatus,
+        ThreadStatus,
+    },
     tables::{Policy, Tables},
     udp::{self, Counters, Sockets, Workers},
     xdp::{self, Driver},
@@ -253,6 +256,7 @@ impl Shared {
     fn status(&self) -> Status {
         let config = self.config.load();
         let ailments = self.ailments();
+        let feeds = self.feeds();
         Status {
             healthy: ailments.is_empty(),
             ailments,
@@ -262,7 +266,8 @@ impl Shared {
             limit: config.oracle.limit,
             threads: self.threads(),
             metrics: self.metrics(),
-            feeds: self.feeds.status(),
+            feeds: feeds.feeds,
+            bmp_strangers: feeds.bmp_strangers,
             driver: self.driver.as_ref().ok().map(driver::status),
             alto: self.alto().as_ref().map(|server| AltoStatus {
                 listen: server.addresses().to_vec(),
@@ -270,6 +275,12 @@ impl Shared {
                 figures: serde_json::to_value(server.figures()).unwrap_or_default(),
             }),
         }
+    }
+
+    fn feeds(&self) -> FeedsStatus {
+        let listens = self.config.load().oracle.bmp.is_some();
+        let bmp_strangers = listens.then(|| self.feeds.strangers());
+        FeedsStatus { feeds: self.feeds.status(), bmp_strangers }
     }
 
     fn alto(&self) -> MutexGuard<'_, Option<alto::server::Server>> {
@@ -476,7 +487,7 @@ impl Service {
         match request {
             // What was published does not wait for the builder.
             Request::Status => Ok(self.status()),
-            Request::Feeds => value(serde_json::to_value(self.shared.feeds.status())),
+            Request::Feeds => value(serde_json::to_value(self.shared.feeds())),
             Request::Threads => value(serde_json::to_value(self.shared.threads())),
             Request::Metrics => value(serde_json::to_value(self.shared.metrics())),
             Request::Reload => {

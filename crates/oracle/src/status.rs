@@ -10,6 +10,7 @@ mod render;
 use crate::{
     config::LimitConfig,
     control::Side,
+    feeds,
     proxidor::{Rcode, Reason},
     udp::Counters,
 };
@@ -46,6 +47,9 @@ pub struct Status {
     pub metrics: Vec<MetricStatus>,
     /// Where the knowledge of the network comes from.
     pub feeds: Vec<FeedStatus>,
+    /// Connections to the BMP listener from addresses that are not configured, all closed; none where
+    /// nothing listens.
+    pub bmp_strangers: Option<u64>,
     /// The threads that answer.
     pub threads: Vec<ThreadStatus>,
     /// The program in the driver and the filter of the sockets; none where it could not be loaded.
@@ -226,6 +230,59 @@ pub struct FeedStatus {
     pub changes: u64,
     /// Those of them that were not taken.
     pub refused: u64,
+    /// Its sessions, if it is a live one.
+    pub session: Option<SessionStatus>,
+}
+
+/// What a live feed has heard since it was configured as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// The router as it calls itself, if it does.
+    pub name: Option<String>,
+    /// Sessions that came up.
+    pub sessions: u64,
+    /// Sessions and attempts that ended with an error.
+    pub errors: u64,
+    /// What the last one ended with, or what is waited for; none while a session is up.
+    pub problem: Option<String>,
+    /// Peers of the router that are up now.
+    pub peers: usize,
+    /// Routes or objects that are left from the session before.
+    pub stale: usize,
+    /// Messages.
+    pub messages: u64,
+    /// Routes or objects beyond `max_routes` or `max_objects`, which were refused.
+    pub over_limit: u64,
+    /// What was malformed and cost only itself.
+    pub malformed: u64,
+    /// What was passed over: unknown types, other tables, routes from inside the AS.
+    pub ignored: u64,
+}
+
+impl From<&feeds::Status> for SessionStatus {
+    fn from(heard: &feeds::Status) -> Self {
+        Self {
+            name: heard.name.clone(),
+            sessions: heard.sessions,
+            errors: heard.errors,
+            problem: heard.problem.clone(),
+            peers: heard.peers,
+            stale: heard.stale,
+            messages: heard.messages,
+            over_limit: heard.refused,
+            malformed: heard.malformed,
+            ignored: heard.ignored,
+        }
+    }
+}
+
+/// All feeds, for `nigh oracle print feeds`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeedsStatus {
+    /// The feeds.
+    pub feeds: Vec<FeedStatus>,
+    /// As in [`Status`].
+    pub bmp_strangers: Option<u64>,
 }
 
 /// A router.

@@ -121,7 +121,7 @@ fn the_graph_appears_changes_and_vanishes() {
     let told = Told::start(&pair.node, &config("10m"), builder());
     told.until("two routers", LIMIT, |known| known.builder.view().graph.routers().len() == 2);
     assert_eq!(told.view().graph.routers()[0].name.as_deref(), Some("core-1"));
-    assert_eq!(told.feeds().status()[0].state, State::Up);
+    assert_eq!(told.feeds().reports().status()[0].state, State::Up);
     // 10 Gbit/s are 1.25e9 bytes a second; 2,500 microseconds are 2.5 ms.
     let link = "link-local-id 7 link-remote-id 8";
     let fast =
@@ -161,7 +161,7 @@ fn the_graph_appears_changes_and_vanishes() {
     told.until("the router's end", SECOND, |known| {
         known.builder.view().graph.index(id(A)).is_none()
     });
-    let status = told.feeds().status().remove(0);
+    let status = told.feeds().reports().status().remove(0);
     assert_eq!((status.errors, status.malformed, status.refused), (0, 0, 0), "{status:#?}");
 }
 
@@ -180,7 +180,7 @@ fn a_speaker_that_dies_keeps_its_last_state_for_the_hold_time() {
     told.until("the end of the session", LIMIT, |known| {
         matches!(known.news.last(), Some((_, News::Down(_))))
     });
-    assert_eq!(told.feeds().status()[0].state, State::Stale);
+    assert_eq!(told.feeds().reports().status()[0].state, State::Stale);
     assert_eq!(told.view().graph.routers().len(), 2);
     // It comes back and knows one of the two: the other goes when it has said that this is all.
     let speaker = pair.start();
@@ -201,6 +201,6 @@ fn a_speaker_that_dies_keeps_its_last_state_for_the_hold_time() {
         matches!(known.news.last(), Some((_, News::Dropped(_))))
     });
     assert_eq!(told.view().graph.routers().len(), 0);
-    assert_eq!(told.feeds().status()[0].state, State::Dropped);
+    assert_eq!(told.feeds().reports().status()[0].state, State::Dropped);
     told.stop();
 }

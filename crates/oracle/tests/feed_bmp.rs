@@ -153,7 +153,7 @@ fn a_withdrawn_route_is_gone_within_a_second() {
             && path(known, "198.51.100.1") == Some((3, 64510))
             && path(known, "2001:db8:100::1") == Some((1, 64501))
     });
-    let status = told.feeds().status();
+    let status = told.feeds().reports().status();
     assert_eq!((status.len(), status[0].state, status[0].errors), (1, State::Up, 0));
     assert_eq!((status[0].name.as_deref(), status[0].peers), (Some("exit-1"), 1));
     // Withdrawn, longer, and back: each is seen within a second after the router was told.
@@ -183,7 +183,7 @@ fn a_withdrawn_route_is_gone_within_a_second() {
             .iter()
             .all(|address| path(known, address).is_none())
     });
-    assert_eq!(told.feeds().status()[0].state, State::Up);
+    assert_eq!(told.feeds().reports().status()[0].state, State::Up);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_router_that_dies_keeps_its_last_state_for_the_hold_time() {
     told.until("the end of the session", LIMIT, |known| {
         matches!(known.news.last(), Some((_, News::Down(_))))
     });
-    let status = told.feeds().status().remove(0);
+    let status = told.feeds().reports().status().remove(0);
     assert_eq!((status.state, status.feed.as_str()), (State::Stale, "bmp 10.8.0.1"));
     assert_eq!(path(&mut told.known(), "203.0.113.1"), Some((1, 64501)));
     // It comes back: what it tells again was never gone, and nothing stale is left.
@@ -213,7 +213,9 @@ fn a_router_that_dies_keeps_its_last_state_for_the_hold_time() {
     told.until("the session's return", LIMIT, |known| {
         matches!(known.news.last(), Some((_, News::Up)))
     });
-    told.until("the routes of the new session", LIMIT, |_| told.feeds().status()[0].routes >= 5);
+    told.until("the routes of the new session", LIMIT, |_| {
+        told.feeds().reports().status()[0].routes >= 5
+    });
     assert_eq!(path(&mut told.known(), "203.0.113.1"), Some((1, 64501)));
     assert_eq!(told.known().changes, changes, "nothing has changed");
     // With a short hold time it is forgotten. A changed configuration begins anew.
@@ -224,8 +226,8 @@ fn a_router_that_dies_keeps_its_last_state_for_the_hold_time() {
         matches!(known.news.last(), Some((_, News::Dropped(_))))
     });
     assert_eq!(path(&mut told.known(), "203.0.113.1"), None);
-    assert_eq!(told.feeds().status()[0].state, State::Dropped);
+    assert_eq!(told.feeds().reports().status()[0].state, State::Dropped);
     told.reload(&network_of.node, &Config::default());
-    assert_eq!(told.feeds().status(), []);
+    assert_eq!(told.feeds().reports().status(), []);
     told.stop();
 }

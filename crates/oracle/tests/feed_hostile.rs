@@ -50,13 +50,13 @@ async fn strangers_and_nonsense_are_turned_away_and_counted() {
 
     // An address that is not configured is not spoken with.
     closed(&mut connect([127, 0, 0, 2], address).await).await;
-    assert_eq!(feeds.strangers(), 1);
+    assert_eq!(feeds.reports().strangers(), 1);
 
     // Nonsense from the router's own address ends the connection, with the reason in the status.
     let mut nonsense = connect([127, 0, 0, 1], address).await;
     nonsense.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     closed(&mut nonsense).await;
-    let status = feeds.status().remove(0);
+    let status = feeds.reports().status().remove(0);
     assert_eq!((status.state, status.errors), (State::Waiting, 1));
     assert!(status.problem.unwrap().contains("version 71"), "the reason");
 
@@ -72,7 +72,7 @@ async fn strangers_and_nonsense_are_turned_away_and_counted() {
     second.write_all(&[3, 0, 0xff, 0, 0, 0]).await.unwrap();
     closed(&mut second).await;
     assert!(matches!(next().await, News::Down(why) if why.contains("longer than the 131072")));
-    let status = feeds.status().remove(0);
+    let status = feeds.reports().status().remove(0);
     assert_eq!((status.state, status.sessions, status.errors), (State::Stale, 2, 3));
     feeds.stop().await;
 }

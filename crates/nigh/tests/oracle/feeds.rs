@@ -1,6 +1,8 @@
 //! A router that tells its routes over BMP, and what becomes of them when it is gone.
 
 use crate::stage::{EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric};
+use serde_json::Value;
+use std::net::TcpStream;
 use testbed::{Frr, require_root, wait_until};
 
 /// The exit in the east, on the client's side. It has a session to tell and no route; what becomes of
@@ -44,6 +46,22 @@ fn a_feed_that_dies_is_stale_then_dropped_and_said_so() {
     let router = Frr::start_with(&stage.client, ROUTER, &["-M", "bmp"]).unwrap();
     wait_until("the feed to live", LIMIT, || state() == "live").unwrap();
     assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
+    // What it has heard stands beside its state, and strangers are counted.
+    drop(stage.node.enter(|| TcpStream::connect("127.0.0.1:11019").unwrap()));
+    let strangers = || stage.status()["bmp_strangers"].as_u64();
+    wait_until("the stranger to be seen", LIMIT, || strangers() == Some(1)).unwrap();
+    let text = stage.done(&["print", "feeds"]);
+    assert!(text.contains("BMP: 1 connections from addresses that are not configured"), "{text}");
+    let heard: Value = serde_json::from_str(&stage.done(&["print", "feeds", "--json"])).unwrap();
+    let feeds = heard["feeds"].as_array().unwrap();
+    let feed = feeds.iter().find(|feed| feed["name"] == "bmp 10.8.0.2").unwrap();
+    assert_eq!(feed["session"]["sessions"], 1, "{feed}");
+    assert_eq!(feed["session"]["malformed"], 0, "{feed}");
+    let (_, text) = stage.nigh.http(&stage.node, "/metrics").unwrap();
+    let labels = ["feed=\"bmp 10.8.0.2\""];
+    assert_eq!(metric(&text, "nigh_oracle_feed_sessions_total", &labels), 1.0, "{text}");
+    assert!(metric(&text, "nigh_oracle_feed_messages_total", &labels) >= 1.0, "{text}");
+    assert_eq!(metric(&text, "nigh_oracle_bmp_strangers_total", &[]), 1.0, "{text}");
     // A reload keeps the session.
     stage.reload(NETWORK, &format!("cost = \"-as_number\"\n{}", bmp("2s"))).unwrap();
     assert_eq!(state(), "live");

@@ -5,7 +5,9 @@
 //! the connection, see [`bgp::bmp::rib`].
 
 use super::{
-    BATCH, BmpConfig, FLUSH, News, StartError, State, Update, config::BmpRouter, report::Report,
+    BATCH, BmpConfig, FLUSH, News, StartError, State, Update,
+    config::BmpRouter,
+    report::{Report, Reports},
     tell, tell_changes, until,
 };
 use arc_swap::ArcSwap;
@@ -15,10 +17,7 @@ use std::{
     collections::HashMap,
     io,
     net::{IpAddr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -47,7 +46,7 @@ pub struct Listener {
     config: BmpConfig,
     sender: mpsc::Sender<Update>,
     doors: Doors,
-    strangers: Arc<AtomicU64>,
+    reports: Reports,
     listening: Vec<JoinHandle<()>>,
     routers: Vec<Router>,
 }
@@ -81,12 +80,13 @@ impl Listener {
         config: &BmpConfig,
         sockets: Vec<TcpListener>,
         sender: &mpsc::Sender<Update>,
+        reports: &Reports,
     ) -> Self {
         let mut listener = Self {
             config: BmpConfig { routers: Vec::new(), ..config.clone() },
             sender: sender.clone(),
             doors: Doors::default(),
-            strangers: Arc::default(),
+            reports: reports.clone(),
             listening: Vec::new(),
             routers: Vec::new(),
         };
@@ -100,10 +100,6 @@ impl Listener {
 
     pub(super) fn reports(&self) -> impl Iterator<Item = &Report> {
         self.routers.iter().map(|router| &router.report)
-    }
-
-    pub(super) fn strangers(&self) -> u64 {
-        self.strangers.load(Ordering::Relaxed)
     }
 
     /// Changes over to another configuration, and to other sockets if there are new ones.
@@ -131,8 +127,8 @@ impl Listener {
                 task.abort();
             }
             for socket in sockets {
-                let (doors, strangers) = (Arc::clone(&self.doors), Arc::clone(&self.strangers));
-                self.listening.push(tokio::spawn(accept(socket, doors, strangers)));
+                let (doors, reports) = (Arc::clone(&self.doors), self.reports.clone());
+                self.listening.push(tokio::spawn(accept(socket, doors, reports)));
             }
         }
     }
@@ -154,7 +150,7 @@ impl Drop for Listener {
 }
 
 /// Takes connections and gives them to their routers.
-async fn accept(socket: TcpListener, doors: Doors, strangers: Arc<AtomicU64>) {
+async fn accept(socket: TcpListener, doors: Doors, reports: Reports) {
     loop {
         let (stream, from) = match socket.accept().await {
             Ok(accepted) => accepted,
@@ -170,7 +166,7 @@ async fn accept(socket: TcpListener, doors: Doors, strangers: Arc<AtomicU64>) {
             // A router that has opened another before this one is looked at waits for nobody.
             Some(door) => drop(door.try_send(stream)),
             None => {
-                let count = strangers.fetch_add(1, Ordering::Relaxed) + 1;
+                let count = reports.stranger();
                 // A log that a stranger can fill is none.
                 if count.is_power_of_two() {
                     tracing::warn!(%from, count, "BMP connection from an address that is not configured");

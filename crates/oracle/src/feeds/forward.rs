@@ -15,8 +15,10 @@ impl Feeds {
     /// See [`Feeds::start`].
     pub async fn start_for(config: &Config, updates: Updates) -> Result<Self, StartError> {
         let (sender, news) = mpsc::channel(QUEUE);
-        tokio::spawn(forward(news, updates));
-        Self::start(config, sender).await
+        tokio::spawn(forward(news, updates.clone()));
+        let feeds = Self::start(config, sender).await?;
+        updates.hear(feeds.reports());
+        Ok(feeds)
     }
 }
 

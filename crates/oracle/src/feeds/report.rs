@@ -1,14 +1,16 @@
 //! How a feed is, for status, health and metrics.
 
-use serde::Serialize;
+use arc_swap::ArcSwap;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
 /// The states of a feed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Not heard yet.
     #[default]
@@ -22,7 +24,7 @@ pub enum State {
 }
 
 /// How one feed is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     /// The feed's name.
     pub feed: String,
@@ -105,5 +107,34 @@ impl Report {
             status.since = SystemTime::now();
         }
         status.problem = problem;
+    }
+}
+
+/// The reports of all feeds that are configured; clones are handles on the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Reports {
+    feeds: Arc<ArcSwap<Vec<Report>>>,
+    strangers: Arc<AtomicU64>,
+}
+
+impl Reports {
+    /// These feeds are configured from now on.
+    pub(super) fn set(&self, feeds: Vec<Report>) {
+        self.feeds.store(Arc::new(feeds));
+    }
+
+    /// Counts a connection from an address that is not configured; returns how many there were.
+    pub(super) fn stranger(&self) -> u64 {
+        self.strangers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// How each feed is.
+    pub fn status(&self) -> Vec<Status> {
+        self.feeds.load().iter().map(Report::status).collect()
+    }
+
+    /// Connections to the BMP listener from addresses that are not configured, over the daemon's life.
+    pub fn strangers(&self) -> u64 {
+        self.strangers.load(Ordering::Relaxed)
     }
 }

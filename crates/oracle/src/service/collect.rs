@@ -2,7 +2,7 @@
 
 use crate::{
     alto::counters::Figures,
-    status::{DriverStatus, FeedState, FeedStatus, Status},
+    status::{DriverStatus, FeedState, FeedStatus, SessionStatus, Status},
 };
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder},
@@ -37,6 +37,12 @@ pub(super) fn collect(
     }
     tables(status, encoder)?;
     feeds(&status.feeds, encoder)?;
+    if let Some(strangers) = status.bmp_strangers {
+        let (name, help) =
+            ("nigh_oracle_bmp_strangers", "BMP connections from addresses not configured");
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(strangers).encode(metric)?;
+    }
     let (name, help) = ("nigh_oracle_healthy", "1 when nothing ails the oracle");
     let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(i64::from(status.healthy)).encode(metric)
@@ -197,6 +203,42 @@ fn feeds(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for feed in feeds {
             counter(&mut metric, &[("feed", feed.name.as_str())], get(feed))?;
+        }
+    }
+    sessions(feeds, encoder)
+}
+
+/// What live feeds have heard.
+fn sessions(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let live: Vec<_> = feeds
+        .iter()
+        .filter_map(|feed| Some(([("feed", feed.name.as_str())], feed.session.as_ref()?)))
+        .collect();
+    type Get<T> = fn(&SessionStatus) -> T;
+    let counters: [(&str, &str, Get<u64>); 6] = [
+        ("nigh_oracle_feed_sessions", "Sessions that came up", |s| s.sessions),
+        ("nigh_oracle_feed_errors", "Sessions and attempts that ended badly", |s| s.errors),
+        ("nigh_oracle_feed_messages", "Messages heard", |s| s.messages),
+        ("nigh_oracle_feed_malformed", "What was malformed and cost only itself", |s| s.malformed),
+        ("nigh_oracle_feed_ignored", "What was passed over, such as unknown types", |s| s.ignored),
+        ("nigh_oracle_feed_over_limit", "Refused beyond max_routes or max_objects", |s| {
+            s.over_limit
+        }),
+    ];
+    for (name, help, get) in counters {
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, session) in &live {
+            counter(&mut metric, labels, get(session))?;
+        }
+    }
+    let gauges: [(&str, &str, Get<usize>); 2] = [
+        ("nigh_oracle_feed_peers", "Peers of the router that are up", |s| s.peers),
+        ("nigh_oracle_feed_stale", "Routes left from the session before", |s| s.stale),
+    ];
+    for (name, help, get) in gauges {
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, session) in &live {
+            gauge(&mut metric, labels, get(session) as f64)?;
         }
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! Who tells what of the network: the register of feeds, and the way by which they tell it.
 
 use super::{Shared, worker::Ask};
-use crate::status::{FeedState, FeedStatus};
+use crate::{
+    feeds::Reports,
+    status::{FeedState, FeedStatus},
+};
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::mpsc;
@@ -33,11 +36,13 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Register {
     entries: Mutex<Vec<Entry>>,
+    /// What live feeds count of their sessions.
+    reports: OnceLock<Reports>,
 }
 
 impl Register {
     pub(super) fn new() -> Self {
-        let register = Self { entries: Mutex::new(Vec::new()) };
+        let register = Self { entries: Mutex::new(Vec::new()), reports: OnceLock::new() };
         // Feed::CONFIGURATION and Feed::OPERATOR.
         register.feed("configuration");
         register.feed("console");
@@ -110,6 +115,8 @@ impl Register {
     }
 
     pub(super) fn status(&self) -> Vec<FeedStatus> {
+        let heard = self.reports.get().map(Reports::status).unwrap_or_default();
+        let heard = |name: &str| heard.iter().find(|heard| heard.feed == name);
         let entries = self.entries();
         let listed = entries.iter().filter(|entry| entry.listed);
         let status = listed.map(|entry| FeedStatus {
@@ -123,8 +130,14 @@ impl Register {
             routes: entry.counts.routes,
             changes: entry.changes,
             refused: entry.refused,
+            session: heard(&entry.name).map(Into::into),
         });
         status.collect()
+    }
+
+    /// Connections to the BMP listener from addresses that are not configured.
+    pub(super) fn strangers(&self) -> u64 {
+        self.reports.get().map_or(0, Reports::strangers)
     }
 
     /// What ails, a sentence each.
@@ -159,6 +172,11 @@ impl Updates {
     /// Says how a feed is: for status, health and metrics. `detail` says why in a few words.
     pub fn report(&self, feed: Feed, state: FeedState, detail: &str) {
         self.shared.feeds.report(feed, state, detail);
+    }
+
+    /// Where live feeds count what they hear; they have one place for the daemon's life.
+    pub(crate) fn hear(&self, reports: &Reports) {
+        self.shared.feeds.reports.get_or_init(|| reports.clone());
     }
 
     /// No longer shows a feed that the configuration does not name any more.

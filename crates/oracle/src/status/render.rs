@@ -1,8 +1,8 @@
 //! The state as text for people: plain tables without borders, so that lines can be grepped.
 
 use super::{
-    DriverStatus, DumpStatus, FeedStatus, LinkStatus, MetricStatus, NetworksStatus, PathStatus,
-    QueryStatus, RouteStatus, RouterStatus, Status, ThreadStatus,
+    DriverStatus, DumpStatus, FeedStatus, FeedsStatus, LinkStatus, MetricStatus, NetworksStatus,
+    PathStatus, QueryStatus, RouteStatus, RouterStatus, SessionStatus, Status, ThreadStatus,
 };
 use crate::{cli::SUCCESS, control::Side};
 use comfy_table::{CellAlignment, Table, presets};
@@ -104,7 +104,7 @@ pub fn render_status(status: &Status) -> String {
         );
     }
     out.push('\n');
-    out.push_str(&render_feeds(&status.feeds));
+    out.push_str(&feeds(&status.feeds, status.bmp_strangers));
     out.push('\n');
     out.push_str(&render_metrics(&status.metrics));
     out
@@ -165,7 +165,11 @@ pub fn render_threads(threads: &[ThreadStatus]) -> String {
 }
 
 /// For `nigh oracle print feeds`.
-pub fn render_feeds(feeds: &[FeedStatus]) -> String {
+pub fn render_feeds(status: &FeedsStatus) -> String {
+    feeds(&status.feeds, status.bmp_strangers)
+}
+
+fn feeds(feeds: &[FeedStatus], strangers: Option<u64>) -> String {
     let header = ["feed", "state", "for", "routers", "links", "networks", "routes", "changes"];
     let mut table = table(header, 3);
     for feed in feeds {
@@ -184,7 +188,45 @@ pub fn render_feeds(feeds: &[FeedStatus]) -> String {
     for feed in feeds.iter().filter(|feed| !feed.detail.is_empty()) {
         let _ = writeln!(out, "{}: {}", feed.name, feed.detail);
     }
+    let sessions = feeds.iter().filter_map(|feed| Some((feed, feed.session.as_ref()?)));
+    out.push_str(&sessions_of(sessions));
+    if let Some(strangers) = strangers {
+        let _ =
+            writeln!(out, "BMP: {strangers} connections from addresses that are not configured");
+    }
     out
+}
+
+/// What live feeds have heard; nothing where there are none.
+fn sessions_of<'a>(feeds: impl Iterator<Item = (&'a FeedStatus, &'a SessionStatus)>) -> String {
+    let header = [
+        "live feed",
+        "called",
+        "sessions",
+        "errors",
+        "peers",
+        "messages",
+        "malformed",
+        "ignored",
+        "over limit",
+        "stale",
+    ];
+    let mut table = table(header, 2);
+    for (feed, session) in feeds {
+        table.add_row([
+            feed.name.clone(),
+            or_dash(session.name.as_deref()),
+            session.sessions.to_string(),
+            session.errors.to_string(),
+            session.peers.to_string(),
+            session.messages.to_string(),
+            session.malformed.to_string(),
+            session.ignored.to_string(),
+            session.over_limit.to_string(),
+            session.stale.to_string(),
+        ]);
+    }
+    if table.is_empty() { String::new() } else { format!("\n{}", text(&table)) }
 }
 
 /// For `nigh oracle print metrics`.

@@ -110,7 +110,11 @@ impl Told {
         mut condition: impl FnMut(&mut Known) -> bool,
     ) {
         if let Err(error) = wait_until(what, limit, || condition(&mut self.known())) {
-            panic!("{error}; status: {:#?}; news: {:#?}", self.feeds().status(), self.known().news);
+            panic!(
+                "{error}; status: {:#?}; news: {:#?}",
+                self.feeds().reports().status(),
+                self.known().news
+            );
         }
     }
 }
