@@ -7,6 +7,7 @@
 use crate::{
     bird,
     config::{PasswordError, Upstream},
+    route::Attributes,
     session,
 };
 use ipnet::IpNet;
@@ -174,6 +175,8 @@ impl Observed {
 pub(crate) struct Order {
     pub(crate) desired: Desired,
     pub(crate) prefixes: Arc<[IpNet]>,
+    /// Of every route of the embedded session; BIRD has its own.
+    pub(crate) attributes: Attributes,
 }
 
 /// The prefixes without host bits.
@@ -215,7 +218,11 @@ impl Announcer {
     /// The file with the session's password is not usable. An upstream that cannot be reached is no
     /// error: it is tried again for ever.
     pub fn start(upstream: &Upstream, prefixes: Vec<IpNet>) -> Result<Self, StartError> {
-        let order = Order { desired: Desired::Withdrawn, prefixes: networks(prefixes) };
+        let order = Order {
+            desired: Desired::Withdrawn,
+            prefixes: networks(prefixes),
+            attributes: upstream.attributes(),
+        };
         let (order, orders) = watch::channel(order);
         let (publish, observed) = watch::channel(Observed::default());
         let (stop, stopped) = oneshot::channel();
@@ -261,6 +268,23 @@ impl Announcer {
             order.prefixes = prefixes;
             changed
         });
+    }
+
+    /// Goes over to another form of the upstream, of which [`Upstream::same_session`] holds: the session
+    /// stays up, and routes whose attributes are others now are announced again (RFC 4271 section 3.1:
+    /// a route with the same prefix takes the place of the one before). Says whether it could.
+    pub fn adopt(&mut self, upstream: &Upstream) -> bool {
+        if !self.upstream.same_session(upstream) {
+            return false;
+        }
+        self.upstream = upstream.clone();
+        let attributes = upstream.attributes();
+        self.order.send_if_modified(|order| {
+            let changed = order.attributes != attributes;
+            order.attributes = attributes;
+            changed
+        });
+        true
     }
 
     /// What the upstream is to be told.

@@ -3,7 +3,10 @@
 //! `type = "bgp"` opens the embedded session, `type = "bird"` steers BIRD 2 through its control
 //! socket. What parses is not yet sensible: [`Upstream::problems`] says what is wrong with the values.
 
-use crate::value::{Asn, Community, LargeCommunity};
+use crate::{
+    route::Attributes,
+    value::{Asn, Community, LargeCommunity},
+};
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::{
@@ -96,6 +99,40 @@ impl Upstream {
             Self::Bgp(bgp) => &bgp.name,
             Self::Bird(bird) => &bird.name,
         }
+    }
+
+    /// Whether a running announcer for this upstream can go over to another form of it: at most the
+    /// attributes of the routes are others, which need no new session.
+    pub fn same_session(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bgp(bgp), Self::Bgp(other)) => {
+                let alike = BgpUpstream {
+                    communities: bgp.communities.clone(),
+                    large_communities: bgp.large_communities.clone(),
+                    prepend: bgp.prepend,
+                    med: bgp.med,
+                    ..other.clone()
+                };
+                *bgp == alike
+            }
+            _ => self == other,
+        }
+    }
+
+    /// The attributes of the routes; BIRD's are in its own configuration.
+    pub(crate) fn attributes(&self) -> Attributes {
+        let Self::Bgp(bgp) = self else { return Attributes::default() };
+        let mut attributes = Attributes {
+            prepend: bgp.prepend,
+            med: bgp.med,
+            communities: bgp.communities.clone(),
+            large_communities: bgp.large_communities.clone(),
+        };
+        attributes.communities.sort_unstable();
+        attributes.communities.dedup();
+        attributes.large_communities.sort_unstable();
+        attributes.large_communities.dedup();
+        attributes
     }
 
     /// Everything that is wrong with the values for these prefixes, in the order of the keys.

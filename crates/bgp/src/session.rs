@@ -9,7 +9,7 @@ use crate::{
     config::{BgpUpstream, PORT, Password},
     driver::{Driver, GOOD_BYE, now},
     fsm::{Event, Purpose},
-    route::{Attributes, Routes},
+    route::Routes,
     value::Community,
 };
 use std::sync::Arc;
@@ -18,24 +18,13 @@ use tokio::sync::{oneshot, watch};
 /// One session and what it runs on.
 pub(crate) struct Session {
     name: String,
-    attributes: Attributes,
     driver: Driver,
 }
 
 impl Session {
     pub(crate) fn new(config: &BgpUpstream, password: Option<Password>) -> Self {
-        let mut attributes = Attributes {
-            prepend: config.prepend,
-            med: config.med,
-            communities: config.communities.clone(),
-            large_communities: config.large_communities.clone(),
-        };
-        attributes.communities.sort_unstable();
-        attributes.communities.dedup();
-        attributes.large_communities.sort_unstable();
-        attributes.large_communities.dedup();
         let driver = Driver::new(config, password, PORT, Purpose::Announce);
-        Self { name: config.name.clone(), attributes, driver }
+        Self { name: config.name.clone(), driver }
     }
 
     /// Runs until `stop` is sent or dropped.
@@ -66,9 +55,9 @@ impl Session {
     fn want(&mut self, order: &Order) {
         let attributes = match order.desired {
             Desired::Withdrawn => None,
-            Desired::Announced { graceful_shutdown: false } => Some(self.attributes.clone()),
+            Desired::Announced { graceful_shutdown: false } => Some(order.attributes.clone()),
             Desired::Announced { graceful_shutdown: true } => {
-                Some(self.attributes.clone().with(Community::GRACEFUL_SHUTDOWN))
+                Some(order.attributes.clone().with(Community::GRACEFUL_SHUTDOWN))
             }
         };
         let routes: Routes = match attributes.map(Arc::new) {

@@ -123,6 +123,36 @@ fn only_the_difference_of_the_prefixes_is_sent() {
 }
 
 #[test]
+fn other_attributes_need_no_new_session() {
+    if !testbed::require_root() {
+        return;
+    }
+    let pair = Pair::new();
+    let router = Bird::start(&pair.router, &bird("")).unwrap();
+    let mut node = pair.start(&session(r#"communities = ["12:100"]"#));
+    node.announcer().set(ANNOUNCED);
+    wait_for_routes(&router, true);
+    let before = node.announcer().observed();
+    let other =
+        "communities = [\"12:200\"]\nlarge_communities = [\"12:1:1\"]\nprepend = 1\nmed = 7";
+    assert!(node.adopt(&session(other)));
+    wait_until("the new attributes", LIMIT, || {
+        PREFIXES.iter().all(|prefix| {
+            let route = route(&router, prefix);
+            let new = ["(12,200)", "(12, 1, 1)", "as_path: 12 12", "med: 7"];
+            new.iter().all(|text| route.contains(text)) && !route.contains("(12,100)")
+        })
+    })
+    .unwrap();
+    let after = node.announcer().observed();
+    assert_eq!((after.counters.established, after.counters.lost), (1, 0), "the session stayed up");
+    assert_eq!(after.counters.updates_out, before.counters.updates_out + 2, "one for each family");
+    // What the OPEN or the connection depends on does.
+    assert!(!node.adopt(&session("ttl_security = true")));
+    assert!(!node.adopt(&session("hold_time = \"30s\"")));
+}
+
+#[test]
 fn the_right_password_opens_the_session_and_the_wrong_one_does_not() {
     if !testbed::require_root() {
         return;

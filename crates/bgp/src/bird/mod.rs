@@ -80,8 +80,7 @@ impl Announcer {
                 () = sleep(pause) => {}
             }
         }
-        let prefixes = orders.borrow().prefixes.clone();
-        let order = Order { desired: Desired::Withdrawn, prefixes };
+        let order = Order { desired: Desired::Withdrawn, ..orders.borrow().clone() };
         if let Err(error) = self.turn(&mut client, &order).await {
             tracing::warn!(upstream = %self.config.name, %error, "BIRD may still announce");
             self.lost(&error);

@@ -70,6 +70,12 @@ impl Node {
             .unwrap_or_else(|error| panic!("{error}; seen: {:#?}", self.announcer().observed()))
     }
 
+    /// Goes over to another configuration of the upstream; whether that needs no new session.
+    pub(crate) fn adopt(&mut self, configuration: &str) -> bool {
+        let upstream: Upstream = toml::from_str(configuration).unwrap();
+        self.announcer.as_mut().unwrap().adopt(&upstream)
+    }
+
     /// Stops cleanly.
     pub(crate) fn stop(mut self) {
         let announcer = self.announcer.take().unwrap();

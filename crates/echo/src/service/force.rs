@@ -16,6 +16,7 @@ use crate::{
     drain::Phase,
     status::{AnycastStatus, CheckStatus, InterfaceMode, LatencyStatus, LedgerStatus, Status},
 };
+use bgp::config::Upstream;
 use datapath::echo::{AttachError, EchoProgram};
 use futures_util::future::join_all;
 use std::{
@@ -77,11 +78,13 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts sessions with the upstreams that there are not yet in the same form.
+    /// Starts sessions with the upstreams for which none that runs will do.
     fn start_upstreams(&self, config: Option<&AnycastConfig>) -> Result<Vec<Slot>, StartError> {
         let Some(config) = config else { return Ok(Vec::new()) };
-        let known = |upstream| self.upstreams.iter().any(|slot| slot.upstream() == upstream);
-        let new = config.upstreams.iter().filter(|upstream| !known(*upstream));
+        let running = |upstream: &Upstream| {
+            self.upstreams.iter().any(|slot| slot.upstream().same_session(upstream))
+        };
+        let new = config.upstreams.iter().filter(|upstream| !running(upstream));
         Ok(new.map(|upstream| Slot::start(upstream, config)).collect::<Result<_, _>>()?)
     }
 
@@ -158,7 +161,7 @@ impl Worker {
 
         let mut slots: Vec<Slot> = self.upstreams.drain(..).chain(fresh).collect();
         for upstream in self.config.anycast.iter().flat_map(|anycast| &anycast.upstreams) {
-            if let Some(at) = slots.iter().position(|slot| slot.upstream() == upstream) {
+            if let Some(at) = slots.iter_mut().position(|slot| slot.adopt(upstream)) {
                 self.upstreams.push(slots.swap_remove(at));
             }
         }

@@ -75,6 +75,11 @@ impl Slot {
         self.announcer.upstream()
     }
 
+    /// Goes over to another form of the upstream, if that needs no new session; says whether it did.
+    pub(super) fn adopt(&mut self, upstream: &Upstream) -> bool {
+        self.announcer.adopt(upstream)
+    }
+
     pub(super) fn set_prefixes(&self, config: &AnycastConfig) {
         self.announcer.set_prefixes(config.prefixes.clone());
     }
