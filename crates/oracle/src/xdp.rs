@@ -85,7 +85,7 @@ pub struct InterfaceStatus {
     pub name: String,
     /// Where the program runs; none where the sockets alone answer, or no longer.
     pub mode: Option<AttachMode>,
-    /// Why not in the driver, where that was tried.
+    /// Why not in the driver, where that was tried; none where the program was taken off.
     pub why: Option<String>,
 }
 
@@ -217,10 +217,14 @@ impl Driver {
     /// What it is doing.
     pub fn status(&self) -> DriverStatus {
         let published = *self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        let interface = |port: &Port| InterfaceStatus {
-            name: port.name.clone(),
-            mode: port.attachment.as_ref().filter(|on| on.is_attached()).map(Attachment::mode),
-            why: port.why.clone(),
+        let interface = |port: &Port| {
+            let attached = port.attachment.as_ref().filter(|on| on.is_attached());
+            let lost = port.attachment.is_some() && attached.is_none();
+            InterfaceStatus {
+                name: port.name.clone(),
+                mode: attached.map(Attachment::mode),
+                why: port.why.clone().filter(|_| !lost),
+            }
         };
         DriverStatus {
             interfaces: self.ports.iter().map(interface).collect(),
