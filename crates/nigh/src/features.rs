@@ -170,6 +170,8 @@ impl Features {
     /// See [`ControlError`].
     pub async fn oracle(&self, request: oracle::control::Request) -> Result<Value, ControlError> {
         let oracle = self.oracle.as_ref().ok_or(ControlError::Absent("oracle"))?;
+        let reloads = matches!(request, oracle::control::Request::Reload);
+        let _alone = if reloads { Some(self.mode.lock().await) } else { None };
         Ok(oracle.control(request).await?)
     }
 
