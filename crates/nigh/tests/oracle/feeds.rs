@@ -2,8 +2,8 @@
 
 use crate::stage::{EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric};
 use serde_json::Value;
-use std::net::TcpStream;
-use testbed::{Frr, require_root, wait_until};
+use std::{net::TcpStream, time::Duration};
+use testbed::{End, Frr, Namespace, link, require_root, wait_until};
 
 /// The exit in the east, on the client's side. It has a session to tell and no route; what becomes of
 /// routes is tested in crate oracle.
@@ -20,6 +20,32 @@ router bgp 64500
   bmp monitor ipv4 unicast pre-policy
   bmp connect 192.0.2.1 port 11019 min-retry 100 max-retry 500
  exit
+";
+
+/// The exit in the east, with a neighbour that has routes.
+const EXIT: &str = "frr defaults traditional
+router bgp 64500
+ bgp router-id 10.8.0.2
+ no bgp ebgp-requires-policy
+ neighbor 10.9.0.2 remote-as 64503
+ neighbor 10.9.0.2 disable-connected-check
+ bmp targets oracle
+  bmp monitor ipv4 unicast post-policy
+  bmp connect 192.0.2.1 port 11019 min-retry 100 max-retry 500
+ exit
+";
+
+/// The neighbour.
+const OTHER: &str = "frr defaults traditional
+router bgp 64503
+ bgp router-id 10.9.0.2
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor 10.9.0.1 remote-as 64500
+ neighbor 10.9.0.1 disable-connected-check
+ address-family ipv4 unicast
+  network 100.64.0.0/24
+ exit-address-family
 ";
 
 fn bmp(hold: &str) -> String {
@@ -79,4 +105,35 @@ fn a_feed_that_dies_is_stale_then_dropped_and_said_so() {
     stage.reload(NETWORK, "").unwrap();
     wait_until("health", LIMIT, || stage.nigh.http(&stage.node, "/healthz").unwrap().0 == 200)
         .unwrap();
+}
+
+#[test]
+fn a_candidate_moves_within_a_second_after_a_router_lost_its_route() {
+    if !require_root() {
+        return;
+    }
+    let stage = Stage::start(&format!("cost = \"-as_number\"\n{}", bmp("10m")));
+    assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
+    let network = Namespace::new("other").unwrap();
+    link(
+        End::new(&stage.client, "eth1").address("10.9.0.1/30"),
+        End::new(&network, "eth0").address("10.9.0.2/30"),
+    )
+    .unwrap();
+    let exit = Frr::start_with(&stage.client, EXIT, &["-M", "bmp"]).unwrap();
+    let other = Frr::start(&network, OTHER).unwrap();
+    wait_until("the route", LIMIT, || stage.order() == [UNKNOWN, EAST, WEST]).unwrap();
+    let lines = [
+        "configure terminal",
+        "router bgp 64503",
+        "address-family ipv4 unicast",
+        "no network 100.64.0.0/24",
+    ];
+    other.configure(&lines).unwrap();
+    wait_until("the router to lose it", LIMIT, || {
+        !exit.query("show bgp ipv4 unicast json").unwrap().contains("100.64.0.0/24")
+    })
+    .unwrap();
+    let second = Duration::from_secs(1);
+    wait_until("the other order", second, || stage.order() == [EAST, WEST, UNKNOWN]).unwrap();
 }
