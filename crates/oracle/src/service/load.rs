@@ -14,7 +14,8 @@ pub use topo::load::LoadError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dump {
     pub(super) config: MrtConfig,
-    /// Size in bytes and time of the last change; none where there is no such file.
+    /// Size in bytes and time of the last change; none where there is no such file, or it could not
+    /// be read.
     version: Option<(u64, Option<SystemTime>)>,
 }
 
@@ -24,6 +25,11 @@ impl Dump {
         let metadata = fs::metadata(&config.file).ok();
         let version = metadata.map(|metadata| (metadata.len(), metadata.modified().ok()));
         Self { config: config.clone(), version }
+    }
+
+    /// Takes the dump for another than any that is looked at, because it could not be read.
+    pub(super) fn forget(&mut self) {
+        self.version = None;
     }
 
     /// The name of the feed.

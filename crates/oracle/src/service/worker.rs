@@ -215,6 +215,10 @@ impl Worker {
             }
             Err(error) => {
                 self.shared.feeds.report(feed, FeedState::Failed, &error.to_string());
+                // So that the next reload reads it, changed or not.
+                let mut dumps = Vec::clone(&self.shared.dumps.load());
+                dumps.iter_mut().filter(|one| **one == dump).for_each(load::Dump::forget);
+                self.shared.dumps.store(Arc::new(dumps));
             }
         }
         self.touch(feed);
