@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
+    ops::ControlFlow,
     sync::Arc,
     time::{Instant, SystemTime},
 };
@@ -107,20 +108,16 @@ impl Worker {
         self.publish();
         while let Some(ask) = asks.blocking_recv() {
             let mut pending = Vec::new();
-            let mut next = Some(ask);
-            for _ in 0..BATCH {
-                match next {
-                    None => break,
-                    Some(Ask::Stop(done)) => {
+            let first = std::iter::once(ask);
+            let more = std::iter::from_fn(|| asks.try_recv().ok());
+            for ask in first.chain(more).take(BATCH) {
+                match self.take(ask) {
+                    ControlFlow::Continue(answer) => pending.extend(answer),
+                    ControlFlow::Break(done) => {
                         let _ = done.send(());
                         return;
                     }
-                    Some(ask) => pending.extend(self.take(ask)),
                 }
-                next = asks.try_recv().ok();
-            }
-            if let Some(ask) = next {
-                pending.extend(self.take(ask));
             }
             if self.changed {
                 self.publish();
@@ -131,9 +128,10 @@ impl Worker {
         }
     }
 
-    /// Takes one message; what is to be answered is answered when it is in force.
-    fn take(&mut self, ask: Ask) -> Option<Pending> {
-        match ask {
+    /// Takes one message; what is to be answered is answered when it is in force. Breaks at the end,
+    /// with whom to tell.
+    fn take(&mut self, ask: Ask) -> ControlFlow<oneshot::Sender<()>, Option<Pending>> {
+        ControlFlow::Continue(match ask {
             Ask::Apply(feed, changes) => {
                 self.apply(feed, changes);
                 None
@@ -151,8 +149,8 @@ impl Worker {
                 Some(Pending::Done(self.edit(&request), answer))
             }
             Ask::Control(request, answer) => Some(Pending::Show(request, answer)),
-            Ask::Stop(done) => Some(Pending::InForce(done)),
-        }
+            Ask::Stop(done) => return ControlFlow::Break(done),
+        })
     }
 
     fn touch(&mut self, feed: Feed) {
