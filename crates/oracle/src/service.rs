@@ -513,11 +513,6 @@ impl Service {
         collect::collect(&self.shared.status(), figures.as_ref(), encoder)
     }
 
-    /// By which feeds tell what they know.
-    pub fn updates(&self) -> Updates {
-        Updates { asks: self.asks.clone(), shared: self.shared.clone() }
-    }
-
     /// Ends all threads.
     pub async fn stop(&self) {
         let alto = self.shared.alto().take();

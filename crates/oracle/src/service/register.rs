@@ -193,14 +193,4 @@ impl Updates {
     pub async fn drop_feed(&self, feed: Feed) {
         let _ = self.asks.send(Ask::DropFeed(feed)).await;
     }
-
-    /// As [`Self::apply`], on a thread without a runtime.
-    pub fn blocking_apply(&self, feed: Feed, changes: Vec<Change>) {
-        let _ = self.asks.blocking_send(Ask::Apply(feed, changes));
-    }
-
-    /// As [`Self::drop_feed`], on a thread without a runtime.
-    pub fn blocking_drop_feed(&self, feed: Feed) {
-        let _ = self.asks.blocking_send(Ask::DropFeed(feed));
-    }
 }
