@@ -215,24 +215,27 @@ impl fmt::Debug for Shared {
 #[derive(Debug, Default)]
 struct Udp {
     workers: Option<Workers>,
-    /// What threads have counted that are no more.
+    /// What threads have counted that are no more, or are about to end.
     before: Counters,
-}
-
-impl Udp {
-    /// Other threads take over; those before answer what has arrived and end.
-    fn replace(&mut self, workers: Option<Workers>) {
-        let old = std::mem::replace(&mut self.workers, workers);
-        if let Some(old) = old {
-            self.before.add(&old.stop());
-        }
-    }
 }
 
 impl Shared {
     fn udp(&self) -> MutexGuard<'_, Udp> {
         // A panic ends the process, so a lock is never found poisoned.
         self.udp.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Other threads take over; those before answer what has arrived and end. Waits for that, and
+    /// nobody who reads the counters does.
+    fn take_over(&self, workers: Option<Workers>) {
+        let mut udp = self.udp();
+        let Some(old) = std::mem::replace(&mut udp.workers, workers) else { return };
+        // So that no sum is ever less than the one before.
+        let counted = old.counters();
+        udp.before.add(&counted);
+        drop(udp);
+        let last = old.stop().since(&counted);
+        self.udp().before.add(&last);
     }
 
     fn threads(&self) -> Vec<ThreadStatus> {
@@ -374,7 +377,7 @@ impl Opened {
         for address in workers.addresses() {
             info!(%address, threads = workers.threads(), "answers Proxidor");
         }
-        shared.udp().replace(Some(workers));
+        shared.take_over(Some(workers));
         if let Some((bound, snapshots)) = alto {
             let server = bound.start(snapshots)?;
             for address in server.addresses() {
@@ -423,8 +426,19 @@ impl Service {
         let dumps = self.shared.dumps.load_full();
         let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps));
         let mut prepared = read.await.unwrap_or(Err(ReloadError::Stopped))?;
+        match self.begin(&mut prepared, &in_force).await {
+            Ok(()) => Ok(prepared),
+            Err(error) => {
+                self.discard(prepared).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Does what of a reload others may notice; where it fails, some of it may be done.
+    async fn begin(&self, prepared: &mut Prepared, in_force: &Config) -> Result<(), ReloadError> {
         let wanted = listen(&prepared.config);
-        if wanted != listen(&in_force) {
+        if wanted != listen(in_force) {
             let Shared { tables, settings, .. } = &*self.shared;
             let sockets = Sockets::bind(&wanted)?;
             if let Ok(driver) = &self.shared.driver {
@@ -436,12 +450,20 @@ impl Service {
             driver.configure(&driver::choice(&prepared.config))?;
         }
         self.live.reload(live::config(&prepared.config)).await?;
-        Ok(prepared)
+        Ok(())
     }
 
     /// Takes back what [`Self::prepare`] did, where something else stands against the reload.
     pub async fn discard(&self, prepared: Prepared) {
-        drop(prepared);
+        if let Some(workers) = prepared.workers {
+            // They may have answered, where they share addresses with those in force.
+            let shared = self.shared.clone();
+            let stop = move || {
+                let counted = workers.stop();
+                shared.udp().before.add(&counted);
+            };
+            let _ = tokio::task::spawn_blocking(stop).await;
+        }
         let in_force = self.shared.config.load_full();
         if let Err(error) = self.live.reload(live::config(&in_force)).await {
             warn!("live feeds as before the reload: {error}");
@@ -520,7 +542,8 @@ impl Service {
             alto.stop().await;
         }
         self.live.stop().await;
-        self.shared.udp().replace(None);
+        let shared = self.shared.clone();
+        let _ = tokio::task::spawn_blocking(move || shared.take_over(None)).await;
         self.ask(Ask::Stop).await;
     }
 }

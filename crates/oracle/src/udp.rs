@@ -238,6 +238,20 @@ impl Counters {
         }
     }
 
+    /// What was counted since `earlier`, a copy of the same counters.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = *self;
+        since.received -= earlier.received;
+        since.unsent -= earlier.unsent;
+        for (count, before) in since.replied.iter_mut().zip(earlier.replied) {
+            *count -= before;
+        }
+        for (count, before) in since.dropped.iter_mut().zip(earlier.dropped) {
+            *count -= before;
+        }
+        since
+    }
+
     /// Replies with this code.
     pub fn replies(&self, rcode: Rcode) -> u64 {
         self.replied.get(usize::from(rcode.0)).copied().unwrap_or(0)

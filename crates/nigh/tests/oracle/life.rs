@@ -30,7 +30,18 @@ fn a_bad_reload_changes_nothing() {
         assert!(error.contains("nothing was changed") && error.contains(said), "{error}");
         assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
     }
+    // What is found last, when the driver has been told already.
+    let taken = stage.node.enter(|| std::net::TcpListener::bind("192.0.2.1:11019").unwrap());
+    let more = "ttl = \"7s\"\nlisten = [\"192.0.2.1:8899\", \"192.0.2.1:8898\"]\n[oracle.bmp]\n\
+                listen = [\"192.0.2.1:11019\"]\n[[oracle.bmp.router]]\naddress = \"192.0.2.2\"\n\
+                router = \"10.8.0.2\"\n";
+    let error = stage.reload(NETWORK, more).unwrap_err().to_string();
+    assert!(error.contains("nothing was changed") && error.contains("oracle.bmp"), "{error}");
+    drop(taken);
+    assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
     let after = stage.status();
+    assert_eq!(after["driver"]["services"], before["driver"]["services"]);
+    assert_eq!(after["listen"], before["listen"]);
     assert_eq!(after["tables"], before["tables"]);
     // A good one forgets what the operator changed by hand.
     stage.reload(NETWORK, "").unwrap();

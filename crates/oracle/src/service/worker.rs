@@ -248,7 +248,7 @@ impl Worker {
         self.set_policy(policy);
         self.shared.settings.store(Arc::new(settings(&config)));
         if workers.is_some() {
-            self.shared.udp().replace(workers);
+            self.shared.take_over(workers);
         }
         self.shared.dumps.store(Arc::new(dumps));
         self.shared.config.store(Arc::new(config));
