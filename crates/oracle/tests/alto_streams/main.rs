@@ -6,6 +6,7 @@ mod client;
 mod control;
 mod entities;
 mod fake;
+mod follow;
 mod graph;
 mod network;
 mod patches;

@@ -222,18 +222,14 @@ impl Follower {
             return Ok(followed);
         }
         let bounds = self.bounds;
-        let asked = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            begin(question, &*answers, bounds)
-        });
+        // The turn goes along: a client that gives up meanwhile does not end the asking.
+        let asked = tokio::task::spawn_blocking(move || (begin(question, &*answers, bounds), turn));
         // A panic in there is a fault of the server; the client hears that it cannot be served now.
-        let followed = Arc::new(asked.await.map_err(|_| Refused::NotReady)??);
-        let mut known = self.known();
-        // Somebody else may have begun the same one since the turn was given back.
-        if let Some(other) = known.get(followed.question()).and_then(Weak::upgrade) {
-            return Ok(other);
-        }
-        known.insert(followed.question.clone(), Arc::downgrade(&followed));
+        let (begun, turn) = asked.await.map_err(|_| Refused::NotReady)?;
+        let followed = Arc::new(begun?);
+        self.known().insert(followed.question.clone(), Arc::downgrade(&followed));
+        // Not before: the next round must find the question.
+        drop(turn);
         Ok(followed)
     }
 
