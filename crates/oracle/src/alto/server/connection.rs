@@ -17,7 +17,7 @@ use std::{
     convert::Infallible,
     io,
     net::{IpAddr, Ipv6Addr},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -163,15 +163,11 @@ impl Connections {
         // Only certificates that were verified get here.
         let peer = Peer { address: peer, certified: session.peer_certificates().is_some() };
         let guarded = Guarded::new(stream, self.site.counters().clone(), limits.patience);
-        if http2 {
-            self.http2(TokioIo::new(guarded), peer).await;
-        } else {
-            self.http1(TokioIo::new(guarded), peer).await;
-        }
+        self.serve(TokioIo::new(guarded), http2, peer).await;
         drop(place);
     }
 
-    async fn http1<I>(&self, io: I, peer: Peer)
+    async fn serve<I>(&self, io: I, http2: bool, peer: Peer)
     where
         I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
     {
@@ -181,46 +177,35 @@ impl Connections {
             let site = site.clone();
             async move { Ok::<_, Infallible>(site.serve(request, peer).await) }
         });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.patience)
-            .max_buf_size((limits.head as usize).max(8192))
-            .serve_connection(io, service);
-        let mut connection = pin!(connection);
-        let mut stop = self.stop.clone();
-        tokio::select! {
-            _ = connection.as_mut() => return,
-            stopped = stop.wait_for(|stop| *stop) => drop(stopped),
+        if http2 {
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(limits.requests_per_connection)
+                .max_header_list_size(limits.head)
+                .max_send_buf_size(256 << 10)
+                .keep_alive_interval(limits.patience)
+                .keep_alive_timeout(limits.patience)
+                .serve_connection(io, service);
+            self.until_stopped(connection, http2::Connection::graceful_shutdown).await;
+        } else {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.patience)
+                .max_buf_size((limits.head as usize).max(8192))
+                .serve_connection(io, service);
+            self.until_stopped(connection, http1::Connection::graceful_shutdown).await;
         }
-        connection.as_mut().graceful_shutdown();
-        let _ = connection.await;
     }
 
-    async fn http2<I>(&self, io: I, peer: Peer)
-    where
-        I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
-    {
-        let limits = self.site.limits();
-        let site = self.site.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let site = site.clone();
-            async move { Ok::<_, Infallible>(site.serve(request, peer).await) }
-        });
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(limits.requests_per_connection)
-            .max_header_list_size(limits.head)
-            .max_send_buf_size(256 << 10)
-            .keep_alive_interval(limits.patience)
-            .keep_alive_timeout(limits.patience)
-            .serve_connection(io, service);
+    /// Drives a connection until it ends. When the server stops, requests on their way are still answered.
+    async fn until_stopped<C: Future>(&self, connection: C, end: impl FnOnce(Pin<&mut C>)) {
         let mut connection = pin!(connection);
         let mut stop = self.stop.clone();
         tokio::select! {
             _ = connection.as_mut() => return,
             stopped = stop.wait_for(|stop| *stop) => drop(stopped),
         }
-        connection.as_mut().graceful_shutdown();
+        end(connection.as_mut());
         let _ = connection.await;
     }
 }
