@@ -6,6 +6,7 @@ use super::{
     limits::Limits,
     name,
 };
+use crate::proxidor::Key;
 use serde::Deserialize;
 use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
 use wire::Problem;
@@ -43,7 +44,7 @@ pub struct AltoConfig {
     pub max_costs: usize,
     /// Key of the names of PIDs, 32 hexadecimal digits. With the same key PIDs keep their names
     /// over restarts and on several nodes; none: a new one at every start.
-    pub name_key: Option<String>,
+    pub name_key: Option<Key>,
     /// The network maps; the first is the default one. None: one by group, one by router.
     #[serde(rename = "map")]
     pub maps: Vec<MapConfig>,
@@ -158,9 +159,6 @@ impl AltoConfig {
                 add(key.into(), "must be at least 1".into());
             }
         }
-        if self.name_key.as_deref().is_some_and(|key| parse_key(key).is_none()) {
-            add("name_key".into(), "must be 32 hexadecimal digits".into());
-        }
         for (key, message) in self.limit.problems() {
             add(format!("limit.{key}"), message.to_owned());
         }
@@ -231,19 +229,6 @@ impl AltoConfig {
     pub fn realm(&self) -> String {
         self.host.as_ref().map_or_else(|| "alto".to_owned(), |host| format!("alto@{host}"))
     }
-
-    /// The configured key of PID names.
-    pub fn name_key(&self) -> Option<[u8; 16]> {
-        self.name_key.as_deref().and_then(parse_key)
-    }
-}
-
-/// 16 bytes from 32 hexadecimal digits.
-fn parse_key(text: &str) -> Option<[u8; 16]> {
-    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
 }
 
 /// Whether this can stand between `https://` and a path.
@@ -344,7 +329,9 @@ mod tests {
         "#;
         assert_eq!(keys(text), Vec::<String>::new());
         let config: AltoConfig = toml::from_str(text).expect("it parses");
-        assert_eq!(config.name_key().map(|key| key[15]), Some(15));
+        let key = config.name_key.as_ref().map(|key| *key.bytes());
+        assert_eq!(key, Some(std::array::from_fn(|i| i as u8)));
+        assert!(format!("{config:?}").contains("name_key: Some(Key(..))"), "a key is not shown");
     }
 
     #[test]
@@ -357,7 +344,6 @@ mod tests {
             ("classes = 0", "classes"),
             ("max_pids = 0", "max_pids"),
             ("max_costs = 0", "max_costs"),
-            ("name_key = \"00\"", "name_key"),
             ("[[user]]\nname = \"\"\npassword = \"x\"", "user[0].name"),
             ("[[user]]\nname = \"a:b\"\npassword = \"x\"", "user[0].name"),
             ("[[user]]\nname = \"a\"", "user[0].password"),
@@ -401,7 +387,9 @@ mod tests {
         ] {
             assert_eq!(keys(text), [expected], "{text}");
         }
-        assert!(toml::from_str::<AltoConfig>("colour = 1").is_err());
+        for text in ["colour = 1", "name_key = \"00\""] {
+            assert!(toml::from_str::<AltoConfig>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

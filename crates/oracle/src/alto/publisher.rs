@@ -43,7 +43,8 @@ impl Publisher {
 }
 
 fn settings(config: AltoConfig, key: Option<[u8; 16]>) -> (Arc<MapSettings>, String) {
-    let name_key = config.name_key().or(key).unwrap_or_else(rand::random);
+    let name_key =
+        config.name_key.as_ref().map(|key| *key.bytes()).or(key).unwrap_or_else(rand::random);
     let base = config.base();
     (Arc::new(MapSettings { config, name_key }), base)
 }

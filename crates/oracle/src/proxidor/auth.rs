@@ -28,6 +28,11 @@ impl Key {
         Self(bytes)
     }
 
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     /// The tag of a datagram whose block, if it is as long as to have one, counts as zero.
     pub fn tag(&self, datagram: &[u8]) -> [u8; BLOCK] {
         let mut hash = SipHasher24::new_with_key(&self.0);

@@ -20,7 +20,7 @@ fn s10_1_pid_names_are_opaque_and_stable() {
     let names = |config: &str| {
         let ground = Setup { config, ..Setup::default() }.ground();
         let settings = oracle::alto::MapSettings {
-            name_key: ground.settings.config.name_key().expect("a key"),
+            name_key: *ground.settings.config.name_key.as_ref().expect("a key").bytes(),
             ..(*ground.settings).clone()
         };
         let maps = oracle::alto::Maps::new(ground.tables.clone(), settings.into(), None);
