@@ -25,7 +25,10 @@ mod show;
 mod worker;
 
 use crate::{
-    alto::{self, AltoConfig},
+    alto::{
+        self, AltoConfig,
+        tls::{Identity, Pair},
+    },
     config::{Config, OracleConfig},
     control::Request,
     feeds, proxidor,
@@ -124,6 +127,9 @@ pub enum ReloadError {
     /// The filter cannot be put before the sockets.
     #[error("oracle.limit: cannot put the filter before the sockets: {0}")]
     Filter(io::Error),
+    /// ALTO's certificate cannot be used.
+    #[error("oracle.alto: {0}")]
+    Certificate(#[from] alto::tls::TlsError),
     /// What is only opened at the start has changed.
     #[error("oracle.{0} changed: restart the daemon to apply")]
     Restart(&'static str),
@@ -186,6 +192,8 @@ pub struct Prepared {
     /// Threads on other sockets than those in force, where the configuration asks for it. They answer
     /// from the tables and settings in force.
     workers: Option<Workers>,
+    /// ALTO's certificate and key as its files are now, and where they go.
+    certificate: Option<(Arc<Identity>, Pair)>,
 }
 
 /// What the builder publishes and readers read.
@@ -424,7 +432,8 @@ impl Service {
             return Err(ReloadError::Restart("alto"));
         }
         let dumps = self.shared.dumps.load_full();
-        let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps));
+        let identity = self.shared.alto().as_ref().map(alto::server::Server::identity);
+        let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps, identity));
         let mut prepared = read.await.unwrap_or(Err(ReloadError::Stopped))?;
         match self.begin(&mut prepared, &in_force).await {
             Ok(()) => Ok(prepared),
@@ -583,7 +592,11 @@ fn settings(config: &Config) -> proxidor::Settings {
 
 impl Prepared {
     /// Reads what has changed.
-    fn read(config: Config, in_force: &[Dump]) -> Result<Self, ReloadError> {
+    fn read(
+        config: Config,
+        in_force: &[Dump],
+        identity: Option<Arc<Identity>>,
+    ) -> Result<Self, ReloadError> {
         let policy = policy::policy(&config.oracle)?;
         let configuration = load::configuration(&config.oracle.topology)?;
         let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
@@ -593,6 +606,13 @@ impl Prepared {
             dump.read(&mut |change| changes.push(change))?;
             read.push((dump.clone(), changes));
         }
-        Ok(Self { config, policy, configuration, read, dumps, workers: None })
+        let certificate = match identity {
+            Some(identity) => {
+                let pair = identity.read()?;
+                Some((identity, pair))
+            }
+            None => None,
+        };
+        Ok(Self { config, policy, configuration, read, dumps, workers: None, certificate })
     }
 }

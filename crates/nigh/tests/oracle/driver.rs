@@ -1,10 +1,11 @@
 //! The plain request answered in the driver, the limits, and ALTO beside it.
 
-use crate::stage::{EAST, NETWORK, Stage, UNKNOWN, WEST, metric, sections};
-use oracle::proxidor::Rcode;
+use crate::stage::{EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric, sections};
+use nix::sys::signal::Signal;
+use oracle::{alto::tls::Fingerprint, proxidor::Rcode};
 use serde_json::json;
 use std::net::{TcpStream, UdpSocket};
-use testbed::{Receiver, require_root};
+use testbed::{Receiver, require_root, wait_until};
 
 #[test]
 fn the_driver_answers_as_the_sockets_do_and_follows_changes_without_rights() {
@@ -81,4 +82,48 @@ fn alto_is_served_beside_it() {
     assert!(error.contains("oracle.alto changed: restart the daemon"), "{error}");
     let more = "[oracle.alto]\nlisten = [\"192.0.2.1:6671\"]\nclasses = 5";
     stage.reload(NETWORK, more).unwrap();
+}
+
+#[test]
+fn a_reload_takes_a_renewed_certificate() {
+    if !require_root() {
+        return;
+    }
+    let pems = tempfile::tempdir().unwrap();
+    let (certificate, key) = (pems.path().join("alto.crt"), pems.path().join("alto.key"));
+    let made = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let old = made();
+    std::fs::write(&certificate, old.cert.pem()).unwrap();
+    std::fs::write(&key, old.signing_key.serialize_pem()).unwrap();
+    let alto = format!(
+        "[oracle.alto]\nlisten = [\"192.0.2.1:6671\"]\ncertificate = \"{}\"\nkey = \"{}\"",
+        certificate.display(),
+        key.display()
+    );
+    let mut stage = Stage::start(&alto);
+    let before = stage.order();
+    let serves = |stage: &Stage, der: &[u8]| {
+        stage.status()["alto"]["fingerprint"] == Fingerprint::of(der).to_string()
+    };
+    assert!(serves(&stage, old.cert.der()));
+
+    // Half renewed: nothing changes, neither the certificate nor the order.
+    let new = made();
+    std::fs::write(&certificate, new.cert.pem()).unwrap();
+    let more = format!("cost = \"-as_number\"\n{alto}");
+    let error = stage.reload(NETWORK, &more).unwrap_err().to_string();
+    assert!(error.contains("nothing was changed: oracle.alto: the key in "), "{error}");
+    assert!(serves(&stage, old.cert.der()));
+    assert_eq!(stage.order(), before);
+
+    std::fs::write(&key, new.signing_key.serialize_pem()).unwrap();
+    stage.reload(NETWORK, &more).unwrap();
+    assert!(serves(&stage, new.cert.der()));
+    assert_ne!(stage.order(), before);
+
+    // The same with a signal.
+    std::fs::write(&certificate, old.cert.pem()).unwrap();
+    std::fs::write(&key, old.signing_key.serialize_pem()).unwrap();
+    stage.nigh.process().signal(Signal::SIGHUP).unwrap();
+    wait_until("the certificate", LIMIT, || serves(&stage, old.cert.der())).unwrap();
 }

@@ -178,7 +178,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The server's identity, which can be replaced while it serves.
+/// The server's certificate and key, which can be replaced while it serves.
+#[derive(Debug)]
 pub struct Identity {
     source: Source,
     resolver: Arc<Resolver>,
@@ -198,15 +199,19 @@ impl Identity {
         Ok(Identity { source, resolver, provider })
     }
 
-    /// Reads them again for connections from now on; on an error the old ones stay.
+    /// Reads them again; what is in use stays.
     ///
     /// # Errors
     ///
     /// As [`Identity::load`].
-    pub fn reload(&self) -> Result<Fingerprint, TlsError> {
-        let key = read(&self.source, &self.provider)?;
-        self.resolver.0.store(Arc::new(key));
-        Ok(self.fingerprint())
+    pub fn read(&self) -> Result<Pair, TlsError> {
+        read(&self.source, &self.provider).map(Pair)
+    }
+
+    /// Uses a pair for connections from now on.
+    pub fn replace(&self, pair: Pair) -> Fingerprint {
+        self.resolver.0.store(Arc::new(pair.0));
+        self.fingerprint()
     }
 
     /// The fingerprint of the certificate in use.
@@ -254,6 +259,10 @@ pub(super) fn clients(
     let verifier = if demanded { verifier } else { verifier.allow_unauthenticated() };
     verifier.build().map(|verifier| verifier as _).map_err(|error| wrong(error.to_string()))
 }
+
+/// A certificate and its key that were read, were found good, and are not in use yet.
+#[derive(Debug)]
+pub struct Pair(CertifiedKey);
 
 /// Hands the certificate of the moment to each handshake.
 #[derive(Debug)]

@@ -224,7 +224,11 @@ impl Worker {
 
     /// Puts a configuration in force that was found good.
     fn put_in_force(&mut self, prepared: Prepared) {
-        let Prepared { config, policy, configuration, read, dumps, workers } = prepared;
+        let Prepared { config, policy, configuration, read, dumps, workers, certificate } =
+            prepared;
+        if let Some((identity, pair)) = certificate {
+            identity.replace(pair);
+        }
         self.configure(configuration);
         for old in self.shared.dumps.load().iter() {
             if !dumps.iter().any(|dump| dump.name() == old.name()) {

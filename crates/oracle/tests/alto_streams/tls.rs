@@ -69,7 +69,7 @@ fn mistakes_in_files() {
         ),
         (files.write("6", &"x".repeat(2 << 20)), key.clone(), ["/6", "more than a certificate"]),
     ] {
-        let error = files.load(&certificate, &key).err().expect("an error").to_string();
+        let error = files.load(&certificate, &key).expect_err("an error").to_string();
         assert!(said.iter().all(|part| error.contains(part)), "{error}");
     }
 }
@@ -130,14 +130,16 @@ async fn a_reload_keeps_connections() {
 
     let new = made();
     fs::write(served.folder.path().join("alto.crt"), new.cert.pem()).expect("written");
-    let error = served.server.reload_certificate().expect_err("the key is the old one");
+    let error = served.server.identity().read().expect_err("the key is the old one");
     assert!(matches!(error, TlsError::Mismatch { .. }));
     assert_eq!(served.server.fingerprint(), before);
     Client::connect(address, &old, true).await.expect("the old certificate is served");
 
     let key = new.signing_key.serialize_pem();
     fs::write(served.folder.path().join("alto.key"), key).expect("written");
-    let after = served.server.reload_certificate().expect("a pair");
+    let pair = served.server.identity().read().expect("a pair");
+    assert_eq!(served.server.fingerprint(), before, "what was read is not in use yet");
+    let after = served.server.identity().replace(pair);
     assert_eq!(after, Fingerprint::of(new.cert.der()));
     assert!(Client::connect(address, &old, true).await.is_err());
     served.client().await;

@@ -269,13 +269,9 @@ impl Server {
         self.site.follower().len()
     }
 
-    /// Reads the certificate and key again; open connections go on.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be used; then the old ones stay.
-    pub fn reload_certificate(&self) -> Result<Fingerprint, TlsError> {
-        self.identity.reload()
+    /// The certificate and key, to be replaced; open connections go on with the old ones.
+    pub fn identity(&self) -> Arc<Identity> {
+        self.identity.clone()
     }
 
     /// The fingerprint of the certificate in use.
