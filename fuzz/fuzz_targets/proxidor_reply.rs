@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oracle::proxidor::{Key, Query, Reply, ReplyError, Request};
+use oracle::proxidor::{Key, Query, Reply, Request, message::ReplyError};
 
 fuzz_target!(|data: &[u8]| {
     let key = Key::new([7; 16]);
