@@ -193,8 +193,9 @@ fn a_speaker_that_dies_keeps_its_last_state_for_the_hold_time() {
     });
     // What changes in the configuration begins anew; a short hold time ends soon.
     told.reload(&pair.node, &config("100ms"));
-    told.until("the router once more", LIMIT, |known| {
-        known.builder.view().graph.index(id(B)).is_some()
+    told.until("the router once more, over a third session", LIMIT, |known| {
+        let sessions = known.news.iter().filter(|(_, news)| matches!(news, News::Up)).count();
+        sessions == 3 && known.builder.view().graph.index(id(B)).is_some()
     });
     drop(speaker);
     told.until("the end of the hold time", LIMIT, |known| {

@@ -220,7 +220,10 @@ fn a_router_that_dies_keeps_its_last_state_for_the_hold_time() {
     assert_eq!(told.known().changes, changes, "nothing has changed");
     // With a short hold time it is forgotten. A changed configuration begins anew.
     told.reload(&network_of.node, &config("200ms"));
-    told.until("the routes once more", LIMIT, |known| path(known, "203.0.113.1").is_some());
+    told.until("the routes once more, over a third session", LIMIT, |known| {
+        let sessions = known.news.iter().filter(|(_, news)| matches!(news, News::Up)).count();
+        sessions == 3 && path(known, "203.0.113.1").is_some()
+    });
     drop(exit);
     told.until("the end of the hold time", LIMIT, |known| {
         matches!(known.news.last(), Some((_, News::Dropped(_))))
