@@ -89,7 +89,10 @@ fn look_up(body: &[u8]) {
 
 fn cut(body: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
-    let event = Event { name: "application/json,1".to_owned(), data: value.to_string().into() };
+    // Not every number is read from its text as it was before it was written.
+    let printed = value.to_string();
+    let value: Value = serde_json::from_str(&printed).expect("JSON");
+    let event = Event { name: "application/json,1".to_owned(), data: printed.into() };
     let text = Pieces::new(event).fold(Vec::new(), |mut text, piece| {
         text.extend_from_slice(&piece);
         text

@@ -51,7 +51,7 @@ fn router(number: u8) -> RouterId {
     router_at([10, 0, 0, number])
 }
 
-/// The ten routers with the same 67,000 routes as [`hubs`](super::hubs).
+/// The ten routers with the same 67,000 routes as [`hubs`](super::hubs()).
 pub fn ten() -> Network {
     let mut maker = Maker::default();
     for number in 1..=10 {

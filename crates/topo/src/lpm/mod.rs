@@ -3,9 +3,9 @@
 //! A [`Table`] never changes: whoever changes a route makes the next one beside the readers
 //! ([`Table::build`] from nothing, [`Table::patched`] from the last one). Each family has two parts:
 //!
-//! - [`trie`] for IPv4, [`blocks`] for IPv6: from an address to a value, with finished values where
+//! - `trie` for IPv4, `blocks` for IPv6: from an address to a value, with finished values where
 //!   the address ends up. Batches of lookups overlap their cache misses.
-//! - [`list`]: the routes in order, for what finished values cannot tell any more: which prefix covers
+//! - `list`: the routes in order, for what finished values cannot tell any more: which prefix covers
 //!   another one, and what went in.
 mod address;
 mod blocks;
