@@ -1,0 +1,9 @@
+//! A simulated internet that carries real packets between real hosts.
+//!
+//! The core takes frames and readings of a clock and gives frames and the time of its next timer; it
+//! does no I/O. The shell around it owns the ports to hosts, the scenes and the commands.
+#![forbid(unsafe_code)]
+
+mod ids;
+
+pub use ids::{LinkId, Nanos, NodeId, PortId};
