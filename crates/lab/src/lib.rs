@@ -5,5 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod ids;
+pub mod link;
+pub mod settings;
 
 pub use ids::{LinkId, Nanos, NodeId, PortId};
+pub use link::LinkState;
+pub use settings::{LinkSettings, SettingsChange};

@@ -1,0 +1,185 @@
+//! What becomes of each packet on a link that does more than delay.
+//!
+//! A packet is told its fate when it is offered, for everything is known then: the queue is first in,
+//! first out and the rate is given, so when the packets before it will have left is a sum. The queue is
+//! a list of those times, no packet is kept here, and a link needs no timer. A packet passes, in this
+//! order:
+//!
+//! 1. the output queue: it is full, or its discipline drops or marks;
+//! 2. the transmitter, which takes its time for every packet that was not dropped so far;
+//! 3. the wire, which loses, flips a bit, delays, and makes a second copy.
+//!
+//! Settings are an argument, so a change takes effect between two packets; packets on their way keep
+//! the fate that they were told.
+//!
+//! The n-th packet's randomness is a function of the seed, the link and n (see [`random`]): the same
+//! arrivals meet the same fates, and one effect's draws do not shift when another is switched on.
+
+mod random;
+mod transmitter;
+mod waiting;
+
+use crate::{
+    LinkId, Nanos,
+    settings::{ETHERNET_HEADER, LinkSettings, Loss},
+};
+use random::{Draws, Lane, Random};
+use transmitter::Transmitter;
+use waiting::Waiting;
+
+/// A packet that comes to a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When; never earlier than the one before.
+    pub now: Nanos,
+    /// Bytes of the IP packet.
+    pub length: u32,
+    /// Whether its sender says that it may be marked instead of dropped (RFC 3168: ECT(0), ECT(1), or
+    /// marked already).
+    pub ect: bool,
+}
+
+/// Why a link dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// The link is down.
+    Down,
+    /// The queue was full.
+    QueueFull,
+    /// CoDel or RED dropped it before the queue was full.
+    QueueDiscipline,
+    /// The wire lost it.
+    Lost,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It does not arrive.
+    Drop(DropReason),
+    /// It arrives at the other end.
+    Pass {
+        /// When its last byte does.
+        at: Nanos,
+        /// When a second copy arrives as well, of the packet as it arrives.
+        copy: Option<Nanos>,
+        /// A bit that is flipped on the way: its place in the IP packet, where bit 0 is the lowest of
+        /// the first byte.
+        corrupt: Option<u32>,
+        /// Whether the queue marks it as having met congestion (RFC 3168: CE).
+        mark: bool,
+    },
+}
+
+/// The queue and the wire of one directed link, and its randomness.
+#[derive(Clone, Debug)]
+pub struct LinkState {
+    random: Random,
+    /// Packets that were offered so far.
+    count: u64,
+    waiting: Waiting,
+    transmitter: Transmitter,
+    /// The wire's state in the model of Gilbert and Elliott.
+    bad: bool,
+}
+
+impl LinkState {
+    /// An idle link. The lab's seed and the link's number give its randomness.
+    pub fn new(seed: u64, link: LinkId) -> Self {
+        Self {
+            random: Random::new(seed, link),
+            count: 0,
+            waiting: Waiting::default(),
+            transmitter: Transmitter::default(),
+            bad: false,
+        }
+    }
+
+    /// The fate of the next packet.
+    pub fn offer(&mut self, settings: &LinkSettings, arrival: Arrival) -> Fate {
+        let draws = self.random.packet(self.count);
+        self.count += 1;
+        if !settings.up {
+            return Fate::Drop(DropReason::Down);
+        }
+        match self.send(settings, arrival) {
+            Ok(sent) => self.cross(settings, draws, sent),
+            Err(reason) => Fate::Drop(reason),
+        }
+    }
+
+    /// Packets and bytes (with Ethernet headers) that wait for the transmitter.
+    pub fn queued(&mut self, now: Nanos) -> (u32, u64) {
+        self.waiting.leave(now);
+        self.waiting.size()
+    }
+
+    /// Through queue and transmitter: when the last bit is sent.
+    fn send(&mut self, settings: &LinkSettings, arrival: Arrival) -> Result<Nanos, DropReason> {
+        let now = arrival.now;
+        let start = self.transmitter.start(now);
+        if settings.rate.is_none() && start == now {
+            return Ok(now);
+        }
+        let bytes = arrival.length.saturating_add(ETHERNET_HEADER);
+        self.waiting.leave(now);
+        if start > now {
+            if !self.waiting.fits(settings.queue.limit, bytes) {
+                return Err(DropReason::QueueFull);
+            }
+            self.waiting.enter(start, bytes);
+        }
+        Ok(self.transmitter.send(now, bytes, settings.rate))
+    }
+
+    /// Over the wire.
+    fn cross(&mut self, settings: &LinkSettings, draws: Draws, sent: Nanos) -> Fate {
+        let lost = match settings.loss {
+            Loss::None => false,
+            Loss::Independent(share) => share.takes(draws.number(Lane::Loss)),
+            Loss::GilbertElliott { to_bad, to_good, in_good, in_bad } => {
+                let (loses, turns) = if self.bad { (in_bad, to_good) } else { (in_good, to_bad) };
+                self.bad ^= turns.takes(draws.number(Lane::Turn));
+                loses.takes(draws.number(Lane::Loss))
+            }
+        };
+        if lost {
+            return Fate::Drop(DropReason::Lost);
+        }
+        Fate::Pass { at: sent + settings.delay, copy: None, corrupt: None, mark: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(state: &mut LinkState, settings: &LinkSettings, now: u64, length: u32) -> Fate {
+        state.offer(settings, Arrival { now: Nanos(now), length, ect: false })
+    }
+
+    fn at(nanos: u64) -> Fate {
+        Fate::Pass { at: Nanos(nanos), copy: None, corrupt: None, mark: false }
+    }
+
+    #[test]
+    fn a_packet_takes_its_time_and_then_the_delay() {
+        let mut state = LinkState::new(7, LinkId(1));
+        let settings = "delay=10ms rate=8Mbit queue=1p".parse().expect("settings");
+        // 986 and 14 bytes at 8 Mbit/s are a millisecond.
+        assert_eq!(offer(&mut state, &settings, 0, 986), at(11_000_000));
+        assert_eq!(offer(&mut state, &settings, 0, 986), at(12_000_000));
+        assert_eq!(state.queued(Nanos(0)), (1, 1_000));
+        assert_eq!(offer(&mut state, &settings, 999_999, 986), Fate::Drop(DropReason::QueueFull));
+        // The place is free from the moment when the transmitter turns to the one that waits.
+        assert_eq!(offer(&mut state, &settings, 1_000_000, 986), at(13_000_000));
+    }
+
+    #[test]
+    fn a_link_that_is_down_drops() {
+        let mut state = LinkState::new(7, LinkId(1));
+        let down = "up=false".parse().expect("settings");
+        assert_eq!(offer(&mut state, &down, 5, 60), Fate::Drop(DropReason::Down));
+        assert_eq!(offer(&mut state, &LinkSettings::default(), 6, 60), at(6));
+    }
+}

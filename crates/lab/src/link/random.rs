@@ -1,0 +1,64 @@
+//! Randomness without state: a number is a function of (seed, link, packet, what it is for).
+//!
+//! Three rounds of a 64-bit mixing function (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+//! Generators", 2014, with the constants of its variant 13 by Stafford): the seed and the link give two
+//! keys, one goes in before the round of the packet, the other before that of the purpose. With one key
+//! alone the sequences of two links would be the same one from different places on.
+
+use crate::LinkId;
+
+/// Odd, and near 2^64 divided by the golden ratio: multiples of it are far apart.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What a random number is for. Each has its own, so that switching one effect on or off changes nothing
+/// of the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lane {
+    /// Whether the wire loses the packet.
+    Loss = 1,
+    /// Whether the wire turns from good to bad or back after it.
+    Turn = 2,
+}
+
+/// The source of a link's random numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Random {
+    keys: [u64; 2],
+}
+
+/// A packet's random numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draws {
+    packet: u64,
+}
+
+impl Random {
+    pub(super) fn new(seed: u64, link: LinkId) -> Self {
+        let first = mix(mix(seed) ^ u64::from(link.0).wrapping_mul(GOLDEN));
+        Self { keys: [first, mix(first ^ GOLDEN)] }
+    }
+
+    /// The numbers of the packet that is so many-eth.
+    pub(super) fn packet(&self, count: u64) -> Draws {
+        let [before, after] = self.keys;
+        Draws { packet: mix(count.wrapping_add(before)) ^ after }
+    }
+}
+
+impl Draws {
+    /// 64 random bits.
+    pub(super) fn bits(self, lane: Lane) -> u64 {
+        mix(self.packet.wrapping_add((lane as u64).wrapping_mul(GOLDEN)))
+    }
+
+    /// 32 random bits.
+    pub(super) fn number(self, lane: Lane) -> u32 {
+        (self.bits(lane) >> 32) as u32
+    }
+}
+
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

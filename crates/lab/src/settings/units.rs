@@ -1,0 +1,171 @@
+//! Numbers with units: times, shares, rates, sizes. Digits, at most one point, a unit; no sign, no
+//! exponent, no blank, and nothing that would have to be rounded except in a share.
+
+use crate::Nanos;
+use std::{fmt, str::FromStr};
+
+/// What is allowed as a time.
+pub(super) const TIME: &str = "a time is a number with ns, us, ms or s, as 1.5ms";
+/// What is allowed as a share.
+pub(super) const SHARE: &str =
+    "a share is a percentage from 0% to 100%, as 0.1%, or a number below 1 with a point, as 0.001";
+/// What is allowed as a rate.
+pub(super) const RATE: &str = "a rate is a number with bit, kbit, Mbit, Gbit or Tbit (a second), from 1bit to 1000Tbit, or none";
+
+const TIMES: [(&str, u64); 5] =
+    [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1)];
+const RATES: [(&str, u64); 5] = [
+    ("Tbit", 1_000_000_000_000),
+    ("Gbit", 1_000_000_000),
+    ("Mbit", 1_000_000),
+    ("kbit", 1_000),
+    ("bit", 1),
+];
+const SIZES: [(&str, u64); 8] = [
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+    ("KB", 1_000),
+    ("kB", 1_000),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
+/// Highest rate, bits a second: the sums of the transmitter's clock fit with it into 64 bits.
+const MAX_RATE: u64 = 1_000_000_000_000_000;
+/// Largest size, bytes.
+const MAX_SIZE: u64 = 4_000_000_000;
+/// More digits than any unit has places for.
+const MAX_DIGITS: usize = 25;
+
+/// `digits / 10^places`.
+struct Decimal {
+    digits: u128,
+    places: u32,
+}
+
+impl Decimal {
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, part) = match text.split_once('.') {
+            Some((_, "")) => return None,
+            Some((whole, part)) => (whole, part),
+            None => (text, ""),
+        };
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || !digits(whole) || !digits(part) || text.len() > MAX_DIGITS {
+            return None;
+        }
+        let places = u32::try_from(part.len()).ok()?;
+        Some(Self { digits: format!("{whole}{part}").parse().ok()?, places })
+    }
+
+    /// The number times `unit`, if that is whole.
+    fn times(&self, unit: u64) -> Option<u64> {
+        let (product, divisor) = (self.digits.checked_mul(unit.into())?, 10u128.pow(self.places));
+        if product % divisor != 0 {
+            return None;
+        }
+        u64::try_from(product / divisor).ok()
+    }
+}
+
+/// A number and its unit, which is the first in the table that is the whole rest of the text.
+fn with_unit(text: &str, units: &[(&str, u64)], same: fn(&str, &str) -> bool) -> Option<u64> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(at);
+    let (_, factor) = units.iter().find(|(name, _)| same(name, unit))?;
+    Decimal::parse(number)?.times(*factor)
+}
+
+/// The largest unit of which the value is a whole number.
+fn whole_units(value: u64, units: &[(&str, u64)]) -> String {
+    let unit = units.iter().find(|(_, factor)| value != 0 && value % factor == 0);
+    let (name, factor) = unit.or(units.last()).copied().unwrap_or(("", 1));
+    format!("{}{name}", value / factor)
+}
+
+/// A time.
+pub(super) fn time(text: &str) -> Option<Nanos> {
+    with_unit(text, &TIMES, str::eq).map(Nanos)
+}
+
+/// A rate in bits a second. Its unit may be written in any case, as for `tc`: nobody means millibits.
+pub(super) fn rate(text: &str) -> Option<u64> {
+    with_unit(text, &RATES, str::eq_ignore_ascii_case).filter(|rate| (1..=MAX_RATE).contains(rate))
+}
+
+/// A rate as words.
+pub(super) fn rate_text(rate: u64) -> String {
+    whole_units(rate, &RATES)
+}
+
+/// A size in bytes.
+pub(super) fn size(text: &str) -> Option<u32> {
+    let size = with_unit(text, &SIZES, str::eq).filter(|size| (1..=MAX_SIZE).contains(size))?;
+    u32::try_from(size).ok()
+}
+
+/// A size as words.
+pub(super) fn size_text(size: u32) -> String {
+    whole_units(size.into(), &SIZES)
+}
+
+/// A part of all packets, in 1 / 2^32; the greatest value stands for all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share(pub u32);
+
+impl Share {
+    /// No packet.
+    pub const NEVER: Self = Self(0);
+    /// Every packet.
+    pub const ALWAYS: Self = Self(u32::MAX);
+
+    /// Whether a random number, each of which is as likely, is within the share.
+    pub fn takes(self, random: u32) -> bool {
+        random < self.0 || self == Self::ALWAYS
+    }
+
+    /// From 0 to 1.
+    pub fn as_f64(self) -> f64 {
+        if self == Self::ALWAYS { 1.0 } else { f64::from(self.0) / 4_294_967_296.0 }
+    }
+}
+
+impl FromStr for Share {
+    type Err = &'static str;
+
+    /// The nearest share; one that is above 0 does not become 0, nor one below 100% all.
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let (number, whole) = match text.strip_suffix('%') {
+            Some(number) => (number, 100u128),
+            // "1" alone may be meant as one percent or as all, so it must be said.
+            None if text.contains('.') => (text, 1),
+            None => return Err(SHARE),
+        };
+        let Decimal { digits, places } = Decimal::parse(number).ok_or(SHARE)?;
+        let divisor = 10u128.pow(places) * whole;
+        if digits > divisor || (digits == divisor && whole == 1) {
+            return Err(SHARE);
+        }
+        if digits == divisor {
+            return Ok(Self::ALWAYS);
+        }
+        let share = ((digits << 32) + divisor / 2) / divisor;
+        let least = u128::from(digits > 0);
+        Ok(Self(share.clamp(least, u128::from(u32::MAX) - 1) as u32))
+    }
+}
+
+impl fmt::Display for Share {
+    /// The shortest percentage that is this share again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for places in 0..=12 {
+            let text = format!("{:.places$}%", self.as_f64() * 100.0);
+            if text.parse() == Ok(*self) {
+                return f.write_str(&text);
+            }
+        }
+        // Twelve places tell 2^-32 apart; nothing comes here.
+        write!(f, "{}%", self.as_f64() * 100.0)
+    }
+}
