@@ -15,14 +15,18 @@
 //! The n-th packet's randomness is a function of the seed, the link and n (see [`random`]): the same
 //! arrivals meet the same fates, and one effect's draws do not shift when another is switched on.
 
+mod codel;
 mod random;
+mod red;
+mod stray;
 mod transmitter;
 mod waiting;
 
 use crate::{
     LinkId, Nanos,
-    settings::{ETHERNET_HEADER, LinkSettings, Loss},
+    settings::{Discipline, ETHERNET_HEADER, LinkSettings, Loss, Reorder, Share},
 };
+use codel::Verdict;
 use random::{Draws, Lane, Random};
 use transmitter::Transmitter;
 use waiting::Waiting;
@@ -79,8 +83,14 @@ pub struct LinkState {
     count: u64,
     waiting: Waiting,
     transmitter: Transmitter,
+    codel: codel::Control,
+    red: red::Average,
     /// The wire's state in the model of Gilbert and Elliott.
     bad: bool,
+    /// When the last packet arrives that those behind it may not overtake.
+    last: Nanos,
+    /// Packets since the last that was late, as far as the gap.
+    since_late: u32,
 }
 
 impl LinkState {
@@ -91,7 +101,11 @@ impl LinkState {
             count: 0,
             waiting: Waiting::default(),
             transmitter: Transmitter::default(),
+            codel: codel::Control::new(),
+            red: red::Average::new(),
             bad: false,
+            last: Nanos::ZERO,
+            since_late: 0,
         }
     }
 
@@ -102,39 +116,88 @@ impl LinkState {
         if !settings.up {
             return Fate::Drop(DropReason::Down);
         }
-        match self.send(settings, arrival) {
-            Ok(sent) => self.cross(settings, draws, sent),
+        match self.send(settings, arrival, draws) {
+            Ok((sent, mark)) => self.cross(settings, draws, arrival.length, sent, mark),
             Err(reason) => Fate::Drop(reason),
         }
     }
 
     /// Packets and bytes (with Ethernet headers) that wait for the transmitter.
-    pub fn queued(&mut self, now: Nanos) -> (u32, u64) {
-        self.waiting.leave(now);
-        self.waiting.size()
+    pub fn queued(&self, now: Nanos) -> (u32, u64) {
+        self.waiting.at(now)
     }
 
-    /// Through queue and transmitter: when the last bit is sent.
-    fn send(&mut self, settings: &LinkSettings, arrival: Arrival) -> Result<Nanos, DropReason> {
-        let now = arrival.now;
+    /// Through queue and transmitter: when the last bit is sent, and whether it is marked.
+    fn send(
+        &mut self,
+        settings: &LinkSettings,
+        arrival: Arrival,
+        draws: Draws,
+    ) -> Result<(Nanos, bool), DropReason> {
+        let (now, queue) = (arrival.now, &settings.queue);
         let start = self.transmitter.start(now);
         if settings.rate.is_none() && start == now {
-            return Ok(now);
+            return Ok((now, false));
         }
         let bytes = arrival.length.saturating_add(ETHERNET_HEADER);
         self.waiting.leave(now);
+        let (found, mut verdict) = (self.waiting.bytes(), Verdict::Pass);
+        if let Discipline::Red(red) = &queue.discipline {
+            let found = red::Found {
+                size: self.waiting.size(queue.limit),
+                idle: (start == now).then(|| now - self.transmitter.free()),
+                rate: settings.rate.unwrap_or(u64::MAX),
+                ect: arrival.ect,
+            };
+            verdict = self.red.judge(red, found, draws.number(Lane::Red));
+            if verdict == Verdict::Drop {
+                return Err(DropReason::QueueDiscipline);
+            }
+        }
         if start > now {
-            if !self.waiting.fits(settings.queue.limit, bytes) {
+            if !self.waiting.fits(queue.limit, bytes) {
                 return Err(DropReason::QueueFull);
             }
             self.waiting.enter(start, bytes);
         }
-        Ok(self.transmitter.send(now, bytes, settings.rate))
+        if let Discipline::CoDel(codel) = &queue.discipline {
+            let backlog = found > u64::from(settings.mtu) + u64::from(ETHERNET_HEADER);
+            let head = codel::Head { arrival: now, turn: start, backlog, ect: arrival.ect };
+            verdict = self.codel.judge(codel, head);
+            // Until its turn it waits like the others.
+            if verdict == Verdict::Drop {
+                return Err(DropReason::QueueDiscipline);
+            }
+        }
+        let sent = self.transmitter.send(now, bytes, settings.rate);
+        Ok((sent, verdict == Verdict::Mark))
     }
 
     /// Over the wire.
-    fn cross(&mut self, settings: &LinkSettings, draws: Draws, sent: Nanos) -> Fate {
-        let lost = match settings.loss {
+    fn cross(
+        &mut self,
+        settings: &LinkSettings,
+        draws: Draws,
+        length: u32,
+        sent: Nanos,
+        mark: bool,
+    ) -> Fate {
+        if self.loses(&settings.loss, draws) {
+            return Fate::Drop(DropReason::Lost);
+        }
+        let late = settings.reorder.filter(|reorder| self.is_late(reorder, draws));
+        let late = late.map(|reorder| reorder.late);
+        let takes = |share: Share, lane| share != Share::NEVER && share.takes(draws.number(lane));
+        let at = self.arrives(settings, draws.number(Lane::Stray), sent, late);
+        let copy = takes(settings.duplicate, Lane::Duplicate)
+            .then(|| self.arrives(settings, draws.number(Lane::StrayOfCopy), sent, late));
+        let corrupt = takes(settings.corrupt, Lane::Corrupt)
+            .then(|| draws.below(Lane::Bit, length.saturating_mul(8)));
+        Fate::Pass { at, copy, corrupt, mark }
+    }
+
+    fn loses(&mut self, loss: &Loss, draws: Draws) -> bool {
+        match *loss {
             Loss::None => false,
             Loss::Independent(share) => share.takes(draws.number(Lane::Loss)),
             Loss::GilbertElliott { to_bad, to_good, in_good, in_bad } => {
@@ -142,11 +205,44 @@ impl LinkState {
                 self.bad ^= turns.takes(draws.number(Lane::Turn));
                 loses.takes(draws.number(Lane::Loss))
             }
-        };
-        if lost {
-            return Fate::Drop(DropReason::Lost);
         }
-        Fate::Pass { at: sent + settings.delay, copy: None, corrupt: None, mark: false }
+    }
+
+    fn is_late(&mut self, reorder: &Reorder, draws: Draws) -> bool {
+        self.since_late = self.since_late.saturating_add(1);
+        let late =
+            self.since_late >= reorder.gap && reorder.share.takes(draws.number(Lane::Reorder));
+        if late {
+            self.since_late = 0;
+        }
+        late
+    }
+
+    /// When a packet that was sent then arrives.
+    fn arrives(
+        &mut self,
+        settings: &LinkSettings,
+        random: u32,
+        sent: Nanos,
+        late: Option<Nanos>,
+    ) -> Nanos {
+        let mut at = sent;
+        match &settings.jitter {
+            None => at += settings.delay,
+            Some(jitter) => {
+                at += stray::delay(settings.delay, jitter, random);
+                if jitter.keep_order {
+                    at = at.max(self.last);
+                }
+            }
+        }
+        match late {
+            Some(late) => at + late,
+            None => {
+                self.last = self.last.max(at);
+                at
+            }
+        }
     }
 }
 

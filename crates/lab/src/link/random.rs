@@ -18,6 +18,20 @@ pub(super) enum Lane {
     Loss = 1,
     /// Whether the wire turns from good to bad or back after it.
     Turn = 2,
+    /// How late the packet is.
+    Stray = 3,
+    /// How late its copy is.
+    StrayOfCopy = 4,
+    /// Whether it is late enough to be overtaken.
+    Reorder = 5,
+    /// Whether it arrives twice.
+    Duplicate = 6,
+    /// Whether a bit of it is flipped.
+    Corrupt = 7,
+    /// Which bit.
+    Bit = 8,
+    /// Whether RED drops it.
+    Red = 9,
 }
 
 /// The source of a link's random numbers.
@@ -46,14 +60,14 @@ impl Random {
 }
 
 impl Draws {
-    /// 64 random bits.
-    pub(super) fn bits(self, lane: Lane) -> u64 {
-        mix(self.packet.wrapping_add((lane as u64).wrapping_mul(GOLDEN)))
-    }
-
     /// 32 random bits.
     pub(super) fn number(self, lane: Lane) -> u32 {
-        (self.bits(lane) >> 32) as u32
+        (mix(self.packet.wrapping_add((lane as u64).wrapping_mul(GOLDEN))) >> 32) as u32
+    }
+
+    /// A number below `end`, each as likely (but for 1 in 2^32 / `end`).
+    pub(super) fn below(self, lane: Lane, end: u32) -> u32 {
+        ((u64::from(self.number(lane)) * u64::from(end)) >> 32) as u32
     }
 }
 

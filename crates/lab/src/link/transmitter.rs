@@ -26,6 +26,11 @@ impl Transmitter {
         now.max(self.free)
     }
 
+    /// When it will have sent all, or has.
+    pub(super) fn free(&self) -> Nanos {
+        self.free
+    }
+
     /// Sends a packet and says when its last bit is out; at once without a rate.
     pub(super) fn send(&mut self, now: Nanos, bytes: u32, rate: Option<u64>) -> Nanos {
         let start = self.start(now);

@@ -36,8 +36,22 @@ impl Waiting {
         self.bytes += u64::from(bytes);
     }
 
-    /// Packets and bytes.
-    pub(super) fn size(&self) -> (u32, u64) {
-        (u32::try_from(self.packets.len()).unwrap_or(u32::MAX), self.bytes)
+    /// Bytes of those that wait, after [`Waiting::leave`].
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How much waits, after [`Waiting::leave`], in the unit of the limit.
+    pub(super) fn size(&self, unit: Limit) -> u64 {
+        match unit {
+            Limit::Packets(_) => self.packets.len() as u64,
+            Limit::Bytes(_) => self.bytes,
+        }
+    }
+
+    /// Packets and bytes that will wait then.
+    pub(super) fn at(&self, now: Nanos) -> (u32, u64) {
+        let later = self.packets.iter().rev().take_while(|(turn, _)| *turn > now);
+        later.fold((0, 0), |(packets, sum), (_, bytes)| (packets + 1, sum + u64::from(*bytes)))
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 /// A router's output queue.
 ///
 /// It holds the packets that wait; the one that is being sent is not among them. So a packet that finds
-/// the transmitter idle always passes, and a queue of one packet holds one more than the wire does.
+/// the transmitter idle needs no room in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Queue {
     /// What fits into it. A packet that does not fit is dropped, whatever the discipline.

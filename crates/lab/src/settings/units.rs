@@ -62,7 +62,7 @@ impl Decimal {
     /// The number times `unit`, if that is whole.
     fn times(&self, unit: u64) -> Option<u64> {
         let (product, divisor) = (self.digits.checked_mul(unit.into())?, 10u128.pow(self.places));
-        if product % divisor != 0 {
+        if !product.is_multiple_of(divisor) {
             return None;
         }
         u64::try_from(product / divisor).ok()
@@ -79,7 +79,7 @@ fn with_unit(text: &str, units: &[(&str, u64)], same: fn(&str, &str) -> bool) ->
 
 /// The largest unit of which the value is a whole number.
 fn whole_units(value: u64, units: &[(&str, u64)]) -> String {
-    let unit = units.iter().find(|(_, factor)| value != 0 && value % factor == 0);
+    let unit = units.iter().find(|(_, factor)| value != 0 && value.is_multiple_of(*factor));
     let (name, factor) = unit.or(units.last()).copied().unwrap_or(("", 1));
     format!("{}{name}", value / factor)
 }

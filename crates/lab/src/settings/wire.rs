@@ -30,12 +30,12 @@ pub enum Distribution {
     Uniform,
     /// The bell curve, with the spread as standard deviation.
     Normal,
-    /// Pareto with shape 3, that of the table that comes with netem, shifted to the link's delay and
-    /// scaled to the spread as standard deviation: most packets are early by up to 0.58 spreads, few are
-    /// very late (one in a thousand by more than 9.8 spreads).
+    /// Pareto with shape 3, shifted to the link's delay and scaled to the spread as standard deviation:
+    /// most packets are early, by up to 0.58 spreads, few are very late (one in a thousand by more than
+    /// 9.8 spreads). Netem's table has the same shape 1.15 times as wide, cut off at 4 spreads.
     Pareto,
-    /// A quarter of a Pareto value and three quarters of a normal one, as in the table that comes with
-    /// netem, scaled to the spread as standard deviation.
+    /// A quarter of a normal and three quarters of a Pareto value of the same rank, as in netem's table,
+    /// which follows measurements; scaled to the spread as standard deviation.
     ParetoNormal,
 }
 
