@@ -6,8 +6,12 @@
 
 mod ids;
 pub mod link;
+pub mod network;
+pub mod route;
 pub mod settings;
 
 pub use ids::{LinkId, Nanos, NodeId, PortId};
 pub use link::LinkState;
+pub use network::{Builder, Network, Owner, Relation};
+pub use route::{NoPath, RouteMode, RoutePolicy, Router};
 pub use settings::{LinkSettings, SettingsChange};

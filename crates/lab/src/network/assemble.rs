@@ -1,0 +1,301 @@
+//! From links in any order to a network's bytes.
+//!
+//! The links are asked for twice: once to count those of each node, once to put each at its place
+//! (counting sort). So there is nothing but the result and one number a node, however many links there
+//! are. A node's few links are sorted where they lie.
+
+use super::column::width_for;
+use super::layout::{Layout, SECTIONS, Section};
+use super::plan::{Naming, Plan};
+use super::{BuildError, Kind, KindId, NO_MIRROR, Network};
+use crate::{LinkId, NodeId};
+use rustc_hash::FxHashSet;
+
+/// Two nodes that are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) a: NodeId,
+    pub(crate) b: NodeId,
+    /// The kind of the link from `a` to `b`.
+    pub(crate) forth: KindId,
+    /// The kind of the link from `b` to `a`, if there is one.
+    pub(crate) back: Option<KindId>,
+}
+
+/// What can tell its links as often as it is asked, always the same.
+pub(crate) trait Source {
+    /// How many nodes there are. The ends of all edges are below.
+    fn nodes(&self) -> u32;
+    /// Gives each edge.
+    fn edges(&self, give: impl FnMut(Edge));
+}
+
+/// An address or prefix of one family and whose it is.
+pub(super) type Place<A> = (A, u8, u32);
+
+/// All of a network but its links. Everything is in the order of the arrays.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(super) plan: Plan,
+    pub(super) naming: Naming,
+    pub(super) groups: Vec<u32>,
+    pub(super) named: Vec<u32>,
+    pub(super) name_ends: Vec<u32>,
+    pub(super) name_bytes: Vec<u8>,
+    pub(super) by_name: Vec<u32>,
+    pub(super) own4: Vec<(u32, u32)>,
+    pub(super) own6: Vec<(u32, u128)>,
+    pub(super) places4: Vec<Place<u32>>,
+    pub(super) places6: Vec<Place<u128>>,
+    /// How many interfaces and entries will be filled in.
+    pub(super) interfaces4: usize,
+    pub(super) interfaces6: usize,
+    pub(super) entries4: usize,
+    pub(super) entries6: usize,
+}
+
+/// The network, and the pairs of nodes with several links of one relation in one direction.
+pub(super) type Assembled = (Network, FxHashSet<(NodeId, NodeId)>);
+
+/// Counts, lays out and fills in. The interfaces and entries are left empty.
+pub(super) fn assemble(
+    source: &impl Source,
+    kinds: Vec<Kind>,
+    parts: Parts,
+) -> Result<Assembled, BuildError> {
+    let nodes = source.nodes();
+    let mut ends = vec![0_u32; nodes as usize];
+    let (mut links, mut one_way) = (0_u64, 0_usize);
+    source.edges(|edge| {
+        ends[edge.a.0 as usize] += 1;
+        links += 1;
+        if edge.back.is_some() {
+            ends[edge.b.0 as usize] += 1;
+            links += 1;
+        } else {
+            one_way += 1;
+        }
+    });
+    let links = u32::try_from(links).ok().filter(|&links| links < u32::MAX);
+    let links = links.ok_or(BuildError::TooManyLinks)?;
+    let most = ends.iter().copied().max().unwrap_or(0);
+    let text: String = kinds.iter().map(|kind| kind.to_line()).collect();
+    let count = (kinds.len(), text.len());
+    let (layout, total) = Layout::new(sizes(nodes, links, most, one_way, count, &parts));
+    let mut bytes = vec![0; total];
+
+    // From numbers of links to where each node's begin; filling in moves that to where they end.
+    let mut begin = 0;
+    for end in &mut ends {
+        (*end, begin) = (begin, begin + *end);
+    }
+    let to = layout.column(Section::To);
+    let kind_of = layout.column(Section::KindOf);
+    let mut put = |bytes: &mut [u8], at: NodeId, far: NodeId, kind: KindId| {
+        let place = &mut ends[at.0 as usize];
+        to.set(bytes, *place as usize, far.0);
+        kind_of.set(bytes, *place as usize, kind.0.into());
+        *place += 1;
+    };
+    let mut mirrors = vec![None; kinds.len()];
+    source.edges(|Edge { a, b, forth, back }| {
+        let Some(back) = back else { return };
+        put(&mut bytes, a, b, forth);
+        put(&mut bytes, b, a, back);
+        mirror(&mut mirrors, forth, back.0.into());
+        mirror(&mut mirrors, back, forth.0.into());
+    });
+    let mut alone = Vec::with_capacity(one_way);
+    if one_way > 0 {
+        // Behind the others, so that the first of parallel links are those with one back.
+        source.edges(|Edge { a, b, forth, back }| {
+            if back.is_none() {
+                put(&mut bytes, a, b, forth);
+                mirror(&mut mirrors, forth, NO_MIRROR);
+                alone.push((a, b, forth));
+            }
+        });
+    }
+    let first = layout.column(Section::FirstLink);
+    for (node, &end) in ends.iter().enumerate() {
+        first.set(&mut bytes, node + 1, end);
+    }
+    drop(ends);
+
+    let mut network =
+        Network { bytes, layout, nodes, links, plan: parts.plan, naming: parts.naming, kinds };
+    let parallel = network.sort_links();
+    let column = network.column(Section::Mirrors);
+    for (kind, mirror) in mirrors.into_iter().enumerate() {
+        column.set(&mut network.bytes, kind, mirror.unwrap_or(NO_MIRROR));
+    }
+    network.put(Section::Kinds, text.bytes().map(u32::from));
+    network.put_one_way(alone);
+    network.put_parts(&parts);
+    Ok((network, parallel))
+}
+
+/// Remembers that a link back has that kind, and that kinds differ if they do.
+fn mirror(mirrors: &mut [Option<u32>], kind: KindId, back: u32) {
+    if let Some(mirror) = mirrors.get_mut(usize::from(kind.0)) {
+        *mirror = match *mirror {
+            Some(other) if other != back => Some(NO_MIRROR),
+            _ => Some(back),
+        };
+    }
+}
+
+/// How long and wide each array is. Of the kinds, how many there are and the bytes of their text.
+fn sizes(
+    nodes: u32,
+    links: u32,
+    most: u32,
+    one_way: usize,
+    kinds: (usize, usize),
+    parts: &Parts,
+) -> impl Fn(Section) -> (usize, u8) + '_ {
+    let node = width_for(nodes.saturating_sub(1));
+    let link = width_for(links.saturating_sub(1));
+    let slot = width_for(most.saturating_sub(1));
+    let kind = width_for(kinds.0.saturating_sub(1) as u32);
+    let owner4 = parts.places4.iter().map(|place| place.2).max();
+    let owner6 = parts.places6.iter().map(|place| place.2).max();
+    let per_node = nodes as usize + 1;
+    let names = width_for(parts.name_bytes.len() as u32);
+    move |section| match section {
+        Section::Plan => (super::plan::PLAN_BYTES, 1),
+        Section::FirstLink => (per_node, width_for(links)),
+        Section::To => (links as usize, node),
+        Section::KindOf => (links as usize, kind),
+        Section::Kinds => (kinds.1, 1),
+        Section::Mirrors => (kinds.0, 4),
+        Section::OneWayTo => (one_way, node),
+        Section::OneWay => (one_way, link),
+        Section::Named => (parts.named.len(), node),
+        Section::NameEnd => (parts.name_ends.len(), names),
+        Section::NameBytes => (parts.name_bytes.len(), 1),
+        Section::ByName => (parts.by_name.len(), width_for(parts.named.len() as u32)),
+        Section::Group => (parts.groups.len(), node),
+        Section::Own4 => (parts.own4.len(), node),
+        Section::Own4Address => (parts.own4.len(), 4),
+        Section::Own6 => (parts.own6.len(), node),
+        Section::Own6Address => (parts.own6.len(), 16),
+        Section::Interface4 => (parts.interfaces4, link),
+        Section::Interface4Address => (parts.interfaces4, 4),
+        Section::Interface6 => (parts.interfaces6, link),
+        Section::Interface6Address => (parts.interfaces6, 16),
+        Section::Place4 => (parts.places4.len(), 4),
+        Section::Place4Length => (parts.places4.len(), 1),
+        Section::Place4Owner => (parts.places4.len(), width_for(owner4.unwrap_or(0))),
+        Section::Place6 => (parts.places6.len(), 16),
+        Section::Place6Length => (parts.places6.len(), 1),
+        Section::Place6Owner => (parts.places6.len(), width_for(owner6.unwrap_or(0))),
+        Section::FirstEntry4 => (per_node, width_for(parts.entries4 as u32)),
+        Section::Entry4 => (parts.entries4, 4),
+        Section::Entry4Length => (parts.entries4, 1),
+        Section::Entry4Link => (parts.entries4, slot),
+        Section::FirstEntry6 => (per_node, width_for(parts.entries6 as u32)),
+        Section::Entry6 => (parts.entries6, 16),
+        Section::Entry6Length => (parts.entries6, 1),
+        Section::Entry6Link => (parts.entries6, slot),
+    }
+}
+
+const _: () = assert!(SECTIONS == 35, "a section without a size would not compile");
+
+impl Network {
+    /// Puts the links of each node in order, and tells of which there are several.
+    fn sort_links(&mut self) -> FxHashSet<(NodeId, NodeId)> {
+        let mut parallel = FxHashSet::default();
+        let to = self.column(Section::To);
+        let kind_of = self.column(Section::KindOf);
+        let mut links = Vec::new();
+        for node in 0..self.nodes {
+            let range = self.range(NodeId(node));
+            links.clear();
+            links.extend(self.hops(NodeId(node)).map(|hop| {
+                let relation = self.kinds[usize::from(hop.kind.0)].relation;
+                (relation, hop.to, hop.kind)
+            }));
+            // Stable: parallel links stay in the order in which they were made.
+            links.sort_by_key(|&(relation, to, _)| (relation, to));
+            for (place, &(_, far, kind)) in range.clone().zip(&links) {
+                to.set(&mut self.bytes, place as usize, far.0);
+                kind_of.set(&mut self.bytes, place as usize, kind.0.into());
+            }
+            for pair in links.windows(2) {
+                if let [(relation, to, _), (same, again, _)] = *pair
+                    && (relation, to) == (same, again)
+                {
+                    parallel.insert((NodeId(node), to));
+                }
+            }
+        }
+        parallel
+    }
+
+    /// Finds the links to which none leads back, of those that were made for one direction.
+    fn put_one_way(&mut self, mut alone: Vec<(NodeId, NodeId, KindId)>) {
+        for edge in &mut alone {
+            // Their relation tells where they are: any kind that has it will do.
+            let relation = self.kinds[usize::from(edge.2.0)].relation;
+            edge.2 = KindId(relation as u16);
+        }
+        alone.sort_unstable();
+        alone.dedup();
+        let mut found = Vec::new();
+        for (from, to, relation) in alone {
+            let relation = super::Relation::ALL[usize::from(relation.0)];
+            for link in self.between(from, to, relation).map(LinkId) {
+                if self.reverse_from(from, link).is_none() {
+                    found.push((to, link));
+                }
+            }
+        }
+        found.sort_unstable();
+        // Links of one direction may make up a pair; what is left of the arrays must end them in order.
+        self.layout.shorten(&[Section::OneWayTo, Section::OneWay], found.len());
+        let (to, link) = (self.column(Section::OneWayTo), self.column(Section::OneWay));
+        for (place, (far, number)) in found.into_iter().enumerate() {
+            to.set(&mut self.bytes, place, far.0);
+            link.set(&mut self.bytes, place, number.0);
+        }
+    }
+
+    /// Fills in what was ready before.
+    fn put_parts(&mut self, parts: &Parts) {
+        let bytes = parts.plan.to_bytes(parts.naming);
+        self.put(Section::Plan, bytes.into_iter().map(u32::from));
+        self.put(Section::Named, parts.named.iter().copied());
+        self.put(Section::NameEnd, parts.name_ends.iter().copied());
+        self.put(Section::NameBytes, parts.name_bytes.iter().map(|&byte| byte.into()));
+        self.put(Section::ByName, parts.by_name.iter().copied());
+        self.put(Section::Group, parts.groups.iter().copied());
+        self.put(Section::Own4, parts.own4.iter().map(|own| own.0));
+        self.put(Section::Own4Address, parts.own4.iter().map(|own| own.1));
+        self.put(Section::Own6, parts.own6.iter().map(|own| own.0));
+        self.put_wide(Section::Own6Address, parts.own6.iter().map(|own| own.1));
+        self.put(Section::Place4, parts.places4.iter().map(|place| place.0));
+        self.put(Section::Place4Length, parts.places4.iter().map(|place| place.1.into()));
+        self.put(Section::Place4Owner, parts.places4.iter().map(|place| place.2));
+        self.put_wide(Section::Place6, parts.places6.iter().map(|place| place.0));
+        self.put(Section::Place6Length, parts.places6.iter().map(|place| place.1.into()));
+        self.put(Section::Place6Owner, parts.places6.iter().map(|place| place.2));
+    }
+
+    /// Fills in an array.
+    pub(super) fn put(&mut self, section: Section, values: impl Iterator<Item = u32>) {
+        let column = self.column(section);
+        for (place, value) in values.enumerate() {
+            column.set(&mut self.bytes, place, value);
+        }
+    }
+
+    /// Fills in an array of IPv6 addresses.
+    pub(super) fn put_wide(&mut self, section: Section, values: impl Iterator<Item = u128>) {
+        let column = self.column(section);
+        for (place, value) in values.enumerate() {
+            column.set_wide(&mut self.bytes, place, value);
+        }
+    }
+}

@@ -1,0 +1,583 @@
+//! Collects a network piece by piece.
+
+use super::assemble::{Edge, Parts, Place, Source, assemble};
+use super::layout::Section;
+use super::{Kind, KindId, Naming, Network, Owner, Plan, Relation, owner_of};
+use crate::{LinkId, LinkSettings, NodeId};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::hash::BuildHasher;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use thiserror::Error;
+use topo::IpNet;
+
+/// A link that was told to a [`Builder`]. Its number in the network is another one:
+/// [`Builder::finish_with`] tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Draft(u32);
+
+/// Why a network cannot be built.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum BuildError {
+    /// That node was not made.
+    #[error("there is no node {0}: only {1} were made")]
+    NoNode(u32, u32),
+    /// That link was not made.
+    #[error("there is no such link")]
+    NoLink,
+    /// Nodes are numbered in 31 bits.
+    #[error("a network has at most {} nodes", MOST_NODES)]
+    TooManyNodes,
+    /// Links are numbered in 32 bits.
+    #[error("a network has less than {} directed links", u32::MAX)]
+    TooManyLinks,
+    /// Kinds are numbered in 16 bits.
+    #[error("a network has at most {} kinds of links: round delays and weights", MOST_KINDS)]
+    TooManyKinds,
+    /// Names and entries are numbered in 32 bits.
+    #[error("names or forwarding entries take more than 4 GB")]
+    TooMuch,
+    /// A link needs two ends.
+    #[error("node {0} cannot be linked to itself")]
+    Itself(u32),
+    /// Paths must grow longer with each link.
+    #[error("a link's weight is at least 1")]
+    NoWeight,
+    /// What one end is to the other decides what that is to it.
+    #[error("of a link, the far end is a {0:?} and the near end a {1:?}: these do not agree")]
+    Relations(Relation, Relation),
+    /// An entry takes a link of another node.
+    #[error("the entry for {0} at node {1} takes a link that leaves node {2}")]
+    Elsewhere(IpNet, u32, u32),
+    /// Two entries for one prefix.
+    #[error("node {0} has two entries for {1}")]
+    TwoEntries(u32, IpNet),
+    /// Two nodes have it.
+    #[error("{0} is both at node {1} and at node {2}")]
+    TwoOwners(IpNet, u32, u32),
+    /// A node without a name is called that.
+    #[error("node {0} cannot be called {1:?}: node {2}, which has no name, is called that")]
+    NameTaken(u32, String, u32),
+}
+
+/// One less than the numbers of 31 bits.
+const MOST_NODES: u32 = (1 << 31) - 1;
+/// The last number says that there is no link back.
+const MOST_KINDS: usize = u16::MAX as usize;
+
+/// One edge as it is kept: 12 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    a: u32,
+    b: u32,
+    forth: u16,
+    /// `u16::MAX`: there is no link back.
+    back: u16,
+}
+
+/// A forwarding entry: node, prefix, draft.
+#[derive(Clone, Copy, Debug)]
+struct Entry<A> {
+    node: u32,
+    address: A,
+    length: u8,
+    draft: u32,
+}
+
+/// Collects nodes, links, addresses, prefixes and forwarding entries in any order.
+#[derive(Debug, Default)]
+pub struct Builder {
+    nodes: u32,
+    plan: Plan,
+    named: Vec<u32>,
+    name_ends: Vec<u32>,
+    name_bytes: String,
+    /// Places in `named`, by the hash of the name.
+    names: HashTable<u32>,
+    kinds: Vec<Kind>,
+    known_kinds: FxHashMap<Kind, u16>,
+    edges: Vec<Stored>,
+    own: Vec<(u32, IpAddr)>,
+    interfaces: Vec<(u32, IpAddr)>,
+    prefixes: Vec<(u32, IpNet)>,
+    entries4: Vec<Entry<u32>>,
+    entries6: Vec<Entry<u128>>,
+}
+
+impl Builder {
+    /// Nothing yet. Addresses are only those that are given.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nothing yet; addresses that are not given are counted out.
+    pub fn with_plan(plan: Plan) -> Self {
+        Self { plan, ..Self::default() }
+    }
+
+    /// Makes room for that many nodes and links of both directions.
+    pub fn reserve(&mut self, edges: usize) {
+        self.edges.reserve_exact(edges);
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// The name at that place in `named`.
+    fn slice<'b>(ends: &[u32], bytes: &'b str, place: u32) -> &'b str {
+        let from = place.checked_sub(1).map_or(0, |before| ends[before as usize]);
+        &bytes[from as usize..ends[place as usize] as usize]
+    }
+
+    /// The node with that name. It is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// There are too many nodes or names.
+    pub fn node(&mut self, name: &str) -> Result<NodeId, BuildError> {
+        if let Some(node) = self.known(name) {
+            return Ok(node);
+        }
+        let end = self.name_bytes.len() + name.len();
+        let end = u32::try_from(end).map_err(|_| BuildError::TooMuch)?;
+        let node = self.unnamed(1)?;
+        let place = self.named.len() as u32;
+        self.name_bytes.push_str(name);
+        self.name_ends.push(end);
+        self.named.push(node.0);
+        let (ends, bytes) = (&self.name_ends, &self.name_bytes);
+        let hash = |place: &u32| FxBuildHasher.hash_one(Self::slice(ends, bytes, *place));
+        self.names.insert_unique(FxBuildHasher.hash_one(name), place, hash);
+        Ok(node)
+    }
+
+    /// The node with that name, if there is one.
+    pub fn known(&self, name: &str) -> Option<NodeId> {
+        let (ends, bytes) = (&self.name_ends, &self.name_bytes);
+        let same = |place: &u32| Self::slice(ends, bytes, *place) == name;
+        let place = self.names.find(FxBuildHasher.hash_one(name), same)?;
+        self.named.get(*place as usize).copied().map(NodeId)
+    }
+
+    /// Makes that many nodes without names, and tells the first of them.
+    ///
+    /// # Errors
+    ///
+    /// There are too many nodes.
+    pub fn unnamed(&mut self, count: u32) -> Result<NodeId, BuildError> {
+        let nodes = self.nodes.checked_add(count).filter(|&nodes| nodes <= MOST_NODES);
+        let first = self.nodes;
+        self.nodes = nodes.ok_or(BuildError::TooManyNodes)?;
+        Ok(NodeId(first))
+    }
+
+    /// The number of a kind of links.
+    ///
+    /// # Errors
+    ///
+    /// There are too many kinds, or the weight is 0.
+    pub fn kind(&mut self, kind: &Kind) -> Result<KindId, BuildError> {
+        if let Some(&known) = self.known_kinds.get(kind) {
+            return Ok(KindId(known));
+        }
+        if kind.weight == 0 {
+            return Err(BuildError::NoWeight);
+        }
+        if self.kinds.len() >= MOST_KINDS {
+            return Err(BuildError::TooManyKinds);
+        }
+        let number = self.kinds.len() as u16;
+        self.kinds.push(*kind);
+        self.known_kinds.insert(*kind, number);
+        Ok(KindId(number))
+    }
+
+    fn check_node(&self, node: NodeId) -> Result<(), BuildError> {
+        if node.0 < self.nodes { Ok(()) } else { Err(BuildError::NoNode(node.0, self.nodes)) }
+    }
+
+    /// Joins two nodes both ways with the same settings. `relation` says what `b` is to `a`. The drafts
+    /// are those of the link from `a` and of the one from `b`.
+    ///
+    /// # Errors
+    ///
+    /// There are no such nodes, or they are the same; there are too many links or kinds.
+    pub fn link(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        settings: &LinkSettings,
+        weight: u32,
+        relation: Relation,
+    ) -> Result<[Draft; 2], BuildError> {
+        let forth = Kind { settings: *settings, weight, relation };
+        let back = Kind { relation: relation.mirrored(), ..forth };
+        let (forth, back) = (self.kind(&forth)?, self.kind(&back)?);
+        self.join(a, b, forth, back)
+    }
+
+    /// Joins two nodes both ways with the kind of the link from `a` and of the one from `b`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::link`]; or what they are to each other does not agree.
+    pub fn join(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        forth: KindId,
+        back: KindId,
+    ) -> Result<[Draft; 2], BuildError> {
+        let relation = |kind: KindId| self.kinds.get(usize::from(kind.0)).map(|kind| kind.relation);
+        let far = relation(forth).ok_or(BuildError::NoLink)?;
+        let near = relation(back).ok_or(BuildError::NoLink)?;
+        if near != far.mirrored() {
+            return Err(BuildError::Relations(far, near));
+        }
+        let draft = self.store(a, b, forth.0, back.0)?;
+        Ok([draft, Draft(draft.0 + 1)])
+    }
+
+    /// A link from `a` to `b` without one back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::link`].
+    pub fn one_way(&mut self, a: NodeId, b: NodeId, kind: KindId) -> Result<Draft, BuildError> {
+        if usize::from(kind.0) >= self.kinds.len() {
+            return Err(BuildError::NoLink);
+        }
+        self.store(a, b, kind.0, u16::MAX)
+    }
+
+    fn store(&mut self, a: NodeId, b: NodeId, forth: u16, back: u16) -> Result<Draft, BuildError> {
+        self.check_node(a)?;
+        self.check_node(b)?;
+        if a == b {
+            return Err(BuildError::Itself(a.0));
+        }
+        let number = u32::try_from(self.edges.len()).ok().and_then(|edges| edges.checked_mul(2));
+        let number = number.filter(|&number| number < u32::MAX - 2);
+        let draft = Draft(number.ok_or(BuildError::TooManyLinks)?);
+        self.edges.push(Stored { a: a.0, b: b.0, forth, back });
+        Ok(draft)
+    }
+
+    /// Where a link begins and ends, and its kind.
+    fn ends(&self, draft: Draft) -> Result<(NodeId, NodeId, KindId), BuildError> {
+        let edge = self.edges.get(draft.0 as usize / 2).ok_or(BuildError::NoLink)?;
+        match draft.0 % 2 {
+            0 => Ok((NodeId(edge.a), NodeId(edge.b), KindId(edge.forth))),
+            _ if edge.back != u16::MAX => Ok((NodeId(edge.b), NodeId(edge.a), KindId(edge.back))),
+            _ => Err(BuildError::NoLink),
+        }
+    }
+
+    /// Gives an address to the interface where a link leaves its node. Several links of a node may have
+    /// the same.
+    ///
+    /// # Errors
+    ///
+    /// There is no such link.
+    pub fn address(&mut self, draft: Draft, address: IpAddr) -> Result<(), BuildError> {
+        self.ends(draft)?;
+        self.interfaces.push((draft.0, address));
+        Ok(())
+    }
+
+    /// Gives a node an address of its own. The first of each family is the one with which it answers;
+    /// it has the others as well.
+    ///
+    /// # Errors
+    ///
+    /// There is no such node.
+    pub fn node_address(&mut self, node: NodeId, address: IpAddr) -> Result<(), BuildError> {
+        self.check_node(node)?;
+        self.own.push((node.0, address));
+        Ok(())
+    }
+
+    /// Puts a network behind a node.
+    ///
+    /// # Errors
+    ///
+    /// There is no such node.
+    pub fn prefix(&mut self, node: NodeId, prefix: IpNet) -> Result<(), BuildError> {
+        self.check_node(node)?;
+        self.prefixes.push((node.0, prefix.trunc()));
+        Ok(())
+    }
+
+    /// A forwarding entry: packets at `node` to addresses in `prefix` take that link of it.
+    ///
+    /// # Errors
+    ///
+    /// The link does not leave that node.
+    pub fn entry(&mut self, node: NodeId, prefix: IpNet, draft: Draft) -> Result<(), BuildError> {
+        let (from, _, _) = self.ends(draft)?;
+        if from != node {
+            return Err(BuildError::Elsewhere(prefix, node.0, from.0));
+        }
+        let (node, draft) = (node.0, draft.0);
+        match prefix.trunc() {
+            IpNet::V4(net) => {
+                let (address, length) = (net.addr().to_bits(), net.prefix_len());
+                self.entries4.push(Entry { node, address, length, draft });
+            }
+            IpNet::V6(net) => {
+                let (address, length) = (net.addr().to_bits(), net.prefix_len());
+                self.entries6.push(Entry { node, address, length, draft });
+            }
+        }
+        Ok(())
+    }
+
+    /// The network.
+    ///
+    /// # Errors
+    ///
+    /// An address or prefix has two owners, a node two entries for a prefix, or a name is taken.
+    pub fn finish(self) -> Result<Network, BuildError> {
+        Ok(self.finish_with(&[])?.0)
+    }
+
+    /// The network, and the numbers that those links have in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::finish`], or there is no such link.
+    pub fn finish_with(mut self, drafts: &[Draft]) -> Result<(Network, Vec<LinkId>), BuildError> {
+        let parts = self.parts()?;
+        let kinds = std::mem::take(&mut self.kinds);
+        let (mut network, parallel) = assemble(&self, kinds, parts)?;
+        self.check_names(&network)?;
+        let ranks = self.ranks(&network, &parallel);
+        let find = |network: &Network, draft: Draft| -> Result<LinkId, BuildError> {
+            let (from, to, kind) = self.ends(draft)?;
+            let relation = network.kinds[usize::from(kind.0)].relation;
+            let rank = ranks.get(&draft.0).copied().unwrap_or(0);
+            let link = network.between(from, to, relation).nth(rank as usize);
+            link.map(LinkId).ok_or(BuildError::NoLink)
+        };
+
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for &(draft, address) in &self.interfaces {
+            let link = find(&network, Draft(draft))?;
+            match address {
+                IpAddr::V4(address) => v4.push((link.0, address.to_bits())),
+                IpAddr::V6(address) => v6.push((link.0, address.to_bits())),
+            }
+        }
+        // Of several addresses of one interface the first one counts; the others are the node's too.
+        v4.sort_by_key(|&(link, _)| link);
+        v4.dedup_by_key(|&mut (link, _)| link);
+        v6.sort_by_key(|&(link, _)| link);
+        v6.dedup_by_key(|&mut (link, _)| link);
+        network.layout.shorten(&[Section::Interface4, Section::Interface4Address], v4.len());
+        network.layout.shorten(&[Section::Interface6, Section::Interface6Address], v6.len());
+        network.put(Section::Interface4, v4.iter().map(|&(link, _)| link));
+        network.put(Section::Interface4Address, v4.iter().map(|&(_, address)| address));
+        network.put(Section::Interface6, v6.iter().map(|&(link, _)| link));
+        network.put_wide(Section::Interface6Address, v6.iter().map(|&(_, address)| address));
+
+        for (place, entry) in self.entries4.iter().enumerate() {
+            let link = find(&network, Draft(entry.draft))?;
+            let slot = link.0 - network.range(NodeId(entry.node)).start;
+            network.column(Section::Entry4Link).set(&mut network.bytes, place, slot);
+        }
+        network.put(Section::FirstEntry4, firsts(self.nodes, &self.entries4));
+        network.put(Section::Entry4, self.entries4.iter().map(|entry| entry.address));
+        network.put(Section::Entry4Length, self.entries4.iter().map(|entry| entry.length.into()));
+        for (place, entry) in self.entries6.iter().enumerate() {
+            let link = find(&network, Draft(entry.draft))?;
+            let slot = link.0 - network.range(NodeId(entry.node)).start;
+            network.column(Section::Entry6Link).set(&mut network.bytes, place, slot);
+        }
+        network.put(Section::FirstEntry6, firsts(self.nodes, &self.entries6));
+        network.put_wide(Section::Entry6, self.entries6.iter().map(|entry| entry.address));
+        network.put(Section::Entry6Length, self.entries6.iter().map(|entry| entry.length.into()));
+
+        let links = drafts.iter().map(|&draft| find(&network, draft)).collect::<Result<_, _>>()?;
+        Ok((network, links))
+    }
+
+    /// All but the links, in order.
+    fn parts(&mut self) -> Result<Parts, BuildError> {
+        self.names = HashTable::new();
+        self.known_kinds = FxHashMap::default();
+        let mut by_name: Vec<u32> = (0..self.named.len() as u32).collect();
+        let (ends, bytes) = (&self.name_ends, &self.name_bytes);
+        by_name.sort_unstable_by_key(|&place| Self::slice(ends, bytes, place));
+
+        let (mut places4, mut places6) = (Vec::new(), Vec::new());
+        let mut place = |net: IpNet, owner: u32| match net {
+            IpNet::V4(net) => places4.push((net.addr().to_bits(), net.prefix_len(), owner)),
+            IpNet::V6(net) => places6.push((net.addr().to_bits(), net.prefix_len(), owner)),
+        };
+        for &(node, address) in &self.own {
+            place(address.into(), node << 1);
+        }
+        for &(draft, address) in &self.interfaces {
+            place(address.into(), self.ends(Draft(draft))?.0.0 << 1);
+        }
+        for &(node, prefix) in &self.prefixes {
+            place(prefix, node << 1 | 1);
+        }
+        self.prefixes = Vec::new();
+        let net4 = |address, length| {
+            IpNet::new(IpAddr::V4(Ipv4Addr::from_bits(address)), length).unwrap_or_default()
+        };
+        let net6 = |address, length| {
+            IpNet::new(IpAddr::V6(Ipv6Addr::from_bits(address)), length).unwrap_or_default()
+        };
+        sort_places(&mut places4, net4)?;
+        sort_places(&mut places6, net6)?;
+        sort_entries(&mut self.entries4, net4)?;
+        sort_entries(&mut self.entries6, net6)?;
+
+        self.own.sort_by_key(|&(node, _)| node);
+        let (mut own4, mut own6) = (Vec::new(), Vec::new());
+        for (node, address) in std::mem::take(&mut self.own) {
+            match address {
+                IpAddr::V4(address) => own4.push((node, address.to_bits())),
+                IpAddr::V6(address) => own6.push((node, address.to_bits())),
+            }
+        }
+        own4.dedup_by_key(|own| own.0);
+        own6.dedup_by_key(|own| own.0);
+        let v4 = self.interfaces.iter().filter(|(_, address)| address.is_ipv4()).count();
+        let too_many = [&self.entries4.len(), &self.entries6.len()]
+            .iter()
+            .any(|&&entries| u32::try_from(entries).is_err());
+        if too_many {
+            return Err(BuildError::TooMuch);
+        }
+        Ok(Parts {
+            plan: self.plan,
+            naming: Naming::Numbers,
+            groups: Vec::new(),
+            named: std::mem::take(&mut self.named),
+            name_ends: std::mem::take(&mut self.name_ends),
+            name_bytes: std::mem::take(&mut self.name_bytes).into_bytes(),
+            by_name,
+            own4,
+            own6,
+            places4,
+            places6,
+            interfaces4: v4,
+            interfaces6: self.interfaces.len() - v4,
+            entries4: self.entries4.len(),
+            entries6: self.entries6.len(),
+        })
+    }
+
+    /// Refuses a given name that a node without one would be called.
+    fn check_names(&self, network: &Network) -> Result<(), BuildError> {
+        for place in 0..network.column(Section::Named).len {
+            let node = network.get(Section::Named, place);
+            let name = network.given_name(place);
+            if let Some(other) = network.counted(name)
+                && other.0 != node
+                && network.column(Section::Named).position(&network.bytes, other.0).is_none()
+            {
+                return Err(BuildError::NameTaken(node, name.to_owned(), other.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Of links beside others, the how manyth each is.
+    fn ranks(
+        &self,
+        network: &Network,
+        parallel: &FxHashSet<(NodeId, NodeId)>,
+    ) -> FxHashMap<u32, u32> {
+        let mut ranks = FxHashMap::default();
+        if parallel.is_empty() {
+            return ranks;
+        }
+        let mut counts: FxHashMap<(NodeId, NodeId, Relation), u32> = FxHashMap::default();
+        for one_way in [false, true] {
+            for (edge, stored) in (0_u32..).zip(&self.edges) {
+                if (stored.back == u16::MAX) != one_way {
+                    continue;
+                }
+                for draft in [edge * 2, edge * 2 + 1] {
+                    let Ok((from, to, kind)) = self.ends(Draft(draft)) else { continue };
+                    if parallel.contains(&(from, to)) {
+                        let relation = network.kinds[usize::from(kind.0)].relation;
+                        let count = counts.entry((from, to, relation)).or_default();
+                        ranks.insert(draft, *count);
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        ranks
+    }
+}
+
+impl Source for Builder {
+    fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    fn edges(&self, mut give: impl FnMut(Edge)) {
+        for edge in &self.edges {
+            give(Edge {
+                a: NodeId(edge.a),
+                b: NodeId(edge.b),
+                forth: KindId(edge.forth),
+                back: (edge.back != u16::MAX).then_some(KindId(edge.back)),
+            });
+        }
+    }
+}
+
+/// Puts addresses and prefixes in order. One that is told twice of one node is kept once; an address of
+/// the node itself counts more than a network of that length behind it.
+fn sort_places<A: Copy + Ord>(
+    places: &mut Vec<Place<A>>,
+    net: impl Fn(A, u8) -> IpNet,
+) -> Result<(), BuildError> {
+    places.sort_unstable();
+    for pair in places.windows(2) {
+        let [(a, length, owner), (b, same, other)] = *pair else { continue };
+        if (a, length) == (b, same) && owner >> 1 != other >> 1 {
+            let [one, two] = [owner, other].map(|owner| owner_of(owner, net(a, length)));
+            let [one, two] = [one, two].map(Owner::node);
+            return Err(BuildError::TwoOwners(net(a, length), one.0, two.0));
+        }
+    }
+    places.dedup_by_key(|&mut (address, length, _)| (address, length));
+    Ok(())
+}
+
+/// Puts entries in order of node, address and length.
+fn sort_entries<A: Copy + Ord>(
+    entries: &mut [Entry<A>],
+    net: impl Fn(A, u8) -> IpNet,
+) -> Result<(), BuildError> {
+    let key = |entry: &Entry<A>| (entry.node, entry.address, entry.length);
+    entries.sort_unstable_by_key(key);
+    let twice = entries.windows(2).find(|pair| matches!(pair, [a, b] if key(a) == key(b)));
+    match twice {
+        Some([entry, ..]) => {
+            Err(BuildError::TwoEntries(entry.node, net(entry.address, entry.length)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// For each node and one more, how many entries come before its own.
+fn firsts<A>(nodes: u32, entries: &[Entry<A>]) -> impl Iterator<Item = u32> {
+    let mut place = 0;
+    (0..=nodes).map(move |node| {
+        while entries.get(place).is_some_and(|entry| entry.node < node) {
+            place += 1;
+        }
+        place as u32
+    })
+}

@@ -1,0 +1,161 @@
+//! Where packets go next, worked out when somebody asks.
+//!
+//! No node has a table of all destinations: a million nodes would need a million million entries. A
+//! search finds the paths from the node where a packet is to the one where its address lives, and what
+//! it found at the nodes on the way is kept in bounded space ([`cache`]). What is found does not depend
+//! on what was asked before: at each node it is all links that begin a best path.
+//!
+//! A node's own forwarding entries come before that.
+mod cache;
+mod shortest;
+#[cfg(test)]
+mod tests;
+
+use crate::{LinkId, Network, NodeId};
+use cache::{Cache, Hops};
+use rustc_hash::FxHashSet;
+use shortest::Shortest;
+use std::net::IpAddr;
+
+/// No path is longer: no packet lives to see it.
+pub const LONGEST_PATH: usize = 255;
+
+/// Which paths are best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RouteMode {
+    /// The ones of the smallest sum of weights.
+    #[default]
+    Shortest,
+    /// None: nodes forward by their entries only.
+    EntriesOnly,
+}
+
+/// How paths are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RoutePolicy {
+    /// Which paths are best.
+    pub mode: RouteMode,
+    /// Whether flows are spread over paths that are equally good. If not, each node takes the link of
+    /// the lowest number among those that begin a best path.
+    pub ecmp: bool,
+}
+
+/// There is no way on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPath {
+    /// The node that has no route. The links to it are known.
+    pub at: NodeId,
+    /// Whether another flow might have come to another node, as [`Router::path`] says.
+    pub forks: bool,
+}
+
+/// Finds paths through one network.
+#[derive(Debug)]
+pub struct Router {
+    policy: RoutePolicy,
+    cache: Cache,
+    /// The links that routing takes for down.
+    unusable: FxHashSet<LinkId>,
+    shortest: Shortest,
+}
+
+impl Router {
+    /// Knows nothing yet and will keep at most about `capacity` bytes of what it learns.
+    pub fn new(policy: RoutePolicy, capacity: usize) -> Self {
+        Self {
+            policy,
+            cache: Cache::new(capacity),
+            unusable: FxHashSet::default(),
+            shortest: Shortest::default(),
+        }
+    }
+
+    /// What routing knows of a link from now on. All links are usable at first.
+    pub fn set_usable(&mut self, link: LinkId, usable: bool) {
+        let changed = if usable { self.unusable.remove(&link) } else { self.unusable.insert(link) };
+        if changed {
+            self.cache.clear();
+        }
+    }
+
+    /// The links from one node to another, for a packet to that address. `flow` is a hash of what tells
+    /// its flow from others.
+    ///
+    /// A path that would not end, as entries can make it, ends after [`LONGEST_PATH`] links. The answer
+    /// is whether `flow` chose among several links somewhere on the way; if not, all flows go there.
+    ///
+    /// # Errors
+    ///
+    /// A node on the way has no route; the links to it are in `out`.
+    pub fn path(
+        &mut self,
+        network: &Network,
+        from: NodeId,
+        to: NodeId,
+        address: IpAddr,
+        flow: u32,
+        out: &mut Vec<LinkId>,
+    ) -> Result<bool, NoPath> {
+        out.clear();
+        let mut at = from;
+        let mut forks = false;
+        while at != to && out.len() < LONGEST_PATH {
+            let next = self.next(network, at, to, address, flow);
+            let (link, chosen) = next.ok_or(NoPath { at, forks })?;
+            forks |= chosen;
+            out.push(link);
+            at = network.to(link);
+        }
+        Ok(forks)
+    }
+
+    /// The link that a packet takes at a node, and whether another flow might take another one.
+    fn next(
+        &mut self,
+        network: &Network,
+        at: NodeId,
+        to: NodeId,
+        address: IpAddr,
+        flow: u32,
+    ) -> Option<(LinkId, bool)> {
+        let usable = |link| self.unusable.is_empty() || !self.unusable.contains(&link);
+        if let Some(link) = network.entry(at, address, usable) {
+            return Some((link, false));
+        }
+        if self.policy.mode == RouteMode::EntriesOnly {
+            return None;
+        }
+        if let Some(hops) = self.cache.get(at, to) {
+            return pick(&hops, self.policy.ecmp, at, flow);
+        }
+        self.shortest.search(network, &self.unusable, at, to, &mut self.cache);
+        pick(&self.cache.get(at, to)?, self.policy.ecmp, at, flow)
+    }
+
+    /// How many bytes are in use for what was learnt.
+    pub fn bytes(&self) -> usize {
+        self.cache.bytes() + self.shortest.bytes()
+    }
+}
+
+/// The flow's link of those that are equally good, and whether other flows may have others.
+fn pick(hops: &Hops, ecmp: bool, at: NodeId, flow: u32) -> Option<(LinkId, bool)> {
+    let links = hops.links();
+    let several = ecmp && links.len() > 1;
+    let place = if several {
+        // Nodes must not all divide flows in the same way, or those behind the first cannot any more.
+        let hash = mix(u64::from(at.0) << 32 | u64::from(flow)) >> 32;
+        ((hash * links.len() as u64) >> 32) as usize
+    } else {
+        0
+    };
+    links.get(place).map(|&link| (link, several))
+}
+
+/// Makes neighbouring numbers differ in all bits (SplitMix64).
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
