@@ -4,12 +4,17 @@
 //! does no I/O. The shell around it owns the ports to hosts, the scenes and the commands.
 #![forbid(unsafe_code)]
 
+mod answer;
+pub mod engine;
 mod ids;
 pub mod link;
 pub mod network;
+mod packet;
+pub mod pool;
 pub mod route;
 pub mod settings;
 
+pub use engine::{Engine, EngineOptions, Ledger};
 pub use ids::{LinkId, Nanos, NodeId, PortId};
 pub use link::LinkState;
 pub use network::{Builder, Network, Owner, Relation};

@@ -1,0 +1,3 @@
+//! What nodes say themselves.
+
+pub(crate) mod neighbour;

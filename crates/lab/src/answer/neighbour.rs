@@ -1,0 +1,120 @@
+//! ARP (RFC 826) and neighbour discovery (RFC 4861) between a port's host and its node.
+//!
+//! The node is the router of the link and a proxy (RFC 1027; RFC 4861, section 7.2.8): it answers for
+//! every address but the host's own, whatever the host thinks is on its link. What a host asks to
+//! find out whether an address is in use (RFC 5227, RFC 4862 section 5.4) is not answered, else it
+//! would have to give its own address up.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::{IpProtocol, Mac, arp, ethernet, icmpv6, ipv6};
+
+use crate::pool::VIRTIO;
+
+/// What the node knows of a port's link.
+pub(crate) struct Link<'a> {
+    /// The node's MAC address.
+    pub node: Mac,
+    /// Whether an address is the host's own.
+    pub is_host: &'a dyn Fn(IpAddr) -> bool,
+}
+
+/// The longest answer: a frame with a neighbour advertisement.
+pub(crate) const ANSWER: usize = VIRTIO + ethernet::HEADER + 40 + 32;
+
+/// What a message between neighbours brings.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A question to be answered: the answer's bytes and how many.
+    Ask([u8; ANSWER], usize),
+    /// Nothing to say.
+    Nothing,
+}
+
+/// Takes an ARP packet. `frame` begins with the virtio header.
+pub(crate) fn arp(link: &Link<'_>, payload: &[u8]) -> Heard {
+    let Ok(ask) = arp::Packet::new(payload).and_then(|packet| arp::Repr::parse(&packet)) else {
+        return Heard::Nothing;
+    };
+    let probe = ask.sender_ip.is_unspecified() || ask.sender_ip == ask.target_ip;
+    let ours = !(link.is_host)(ask.target_ip.into()) && is_unicast(ask.target_ip);
+    if ask.operation != arp::Operation::REQUEST || probe || !ours {
+        return Heard::Nothing;
+    }
+    let answer = arp::Repr {
+        operation: arp::Operation::REPLY,
+        sender_mac: link.node,
+        sender_ip: ask.target_ip,
+        target_mac: ask.sender_mac,
+        target_ip: ask.sender_ip,
+    };
+    write(link.node, ask.sender_mac, wire::EtherType::ARP, |out| answer.emit(out))
+}
+
+/// Takes a neighbour solicitation or advertisement: an IPv6 packet with hop limit 255.
+pub(crate) fn discovery(link: &Link<'_>, from_mac: Mac, payload: &[u8]) -> Heard {
+    let Ok(packet) = ipv6::Packet::new(payload) else { return Heard::Nothing };
+    let (source, destination) = (packet.source(), packet.destination());
+    let Ok(message) = icmpv6::Packet::new(packet.payload()) else { return Heard::Nothing };
+    let Ok(icmpv6::Repr::NeighbourSolicitation { target, source_mac }) =
+        icmpv6::Repr::parse(&message, source, destination)
+    else {
+        return Heard::Nothing;
+    };
+    let ours = !(link.is_host)(target.into()) && !target.is_multicast();
+    let link_local = link_local(link.node);
+    // Of link-local addresses only its own is the node's.
+    let ours = ours && (!target.is_unicast_link_local() || target == link_local);
+    if source.is_unspecified() || !ours || packet.hop_limit() != 255 {
+        return Heard::Nothing;
+    }
+    let to = source_mac.unwrap_or(from_mac);
+    let advertisement = icmpv6::Repr::NeighbourAdvertisement {
+        target,
+        target_mac: Some(link.node),
+        router: true,
+        solicited: true,
+        // A proxy leaves what is known as it is (RFC 4861, section 7.2.8).
+        over_ride: target == link_local,
+    };
+    write(link.node, to, wire::EtherType::IPV6, |out| {
+        let header = ipv6::Repr {
+            source: target,
+            destination: source,
+            traffic_class: 0,
+            flow_label: 0,
+            next_header: IpProtocol::ICMPV6,
+            hop_limit: 255,
+            payload_len: advertisement.len(),
+        };
+        let at = header.emit(out)?;
+        Ok(at + advertisement.emit(&mut out[at..], target, source)?)
+    })
+}
+
+/// The link-local address made of a MAC address: RFC 4291, appendix A.
+pub(crate) fn link_local(mac: Mac) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.0;
+    Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+}
+
+/// Whether an address can be a neighbour's.
+fn is_unicast(address: Ipv4Addr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_broadcast())
+}
+
+/// A whole frame with what `emit` writes after its Ethernet header.
+fn write(
+    from: Mac,
+    to: Mac,
+    kind: wire::EtherType,
+    emit: impl FnOnce(&mut [u8]) -> Result<usize, wire::EmitError>,
+) -> Heard {
+    let mut out = [0; ANSWER];
+    let header =
+        ethernet::Repr { destination: to, source: from, tags: Vec::new(), ether_type: kind };
+    let written = header.emit(&mut out[VIRTIO..]).and_then(|header| {
+        emit(&mut out[VIRTIO + header..]).map(|payload| VIRTIO + header + payload)
+    });
+    written.map_or(Heard::Nothing, |length| Heard::Ask(out, length))
+}

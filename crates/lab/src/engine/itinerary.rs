@@ -1,0 +1,106 @@
+//! Where a packet goes: worked out once, kept for all packets that go the same way.
+//!
+//! An itinerary lists the links from a node to where a destination lives. Beside each link stands
+//! what lets a packet pass many links at once: the time that all links before it take, where the next
+//! link is that does more than delay, and the smallest MTU up to there.
+
+use crate::{LinkId, Nanos, NodeId, PortId};
+
+/// A link of an itinerary, with the node from which it leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    /// The link.
+    pub link: LinkId,
+    /// The node at its far end.
+    pub to: NodeId,
+    /// What the links before it take that only delay.
+    pub before: Nanos,
+    /// The largest packet that it carries.
+    pub mtu: u32,
+    /// The largest packet that it and all links carry up to and with the one at `stop`.
+    pub run_mtu: u32,
+    /// The place of the next link, this one or a later, that does more than delay; else the end.
+    pub stop: u16,
+    /// If this link does more than delay: its place among the links that do.
+    pub effect: Option<u32>,
+}
+
+/// What is at the end of the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The host of a port.
+    Port(PortId),
+    /// The last node itself.
+    Node,
+    /// A network behind the last node, in which no host has the address.
+    NoHost,
+    /// The last node knows no way on.
+    NoRoute,
+}
+
+/// The way from a node.
+#[derive(Debug)]
+pub(crate) struct Itinerary {
+    /// The node where it begins.
+    pub from: NodeId,
+    /// The links in order.
+    pub hops: Vec<Hop>,
+    /// What comes after them.
+    pub end: End,
+    /// What all links take that only delay.
+    pub whole: Nanos,
+}
+
+impl Itinerary {
+    /// Fills in what each hop says of those behind it, and the sums. `delay` is what a link takes
+    /// that only delays.
+    pub(crate) fn new(
+        from: NodeId,
+        mut hops: Vec<Hop>,
+        end: End,
+        delay: impl Fn(LinkId) -> Nanos,
+    ) -> Self {
+        let mut whole = Nanos::ZERO;
+        for hop in &mut hops {
+            hop.before = whole;
+            if hop.effect.is_none() {
+                whole += delay(hop.link);
+            }
+        }
+        let mut stop = hops.len() as u16;
+        let mut run_mtu = u32::MAX;
+        for (place, hop) in hops.iter_mut().enumerate().rev() {
+            if hop.effect.is_some() {
+                (stop, run_mtu) = (place as u16, u32::MAX);
+            }
+            run_mtu = run_mtu.min(hop.mtu);
+            (hop.stop, hop.run_mtu) = (stop, run_mtu);
+        }
+        Self { from, hops, end, whole }
+    }
+
+    /// The node at a place.
+    pub(crate) fn node(&self, place: u16) -> NodeId {
+        match usize::from(place).checked_sub(1).and_then(|last| self.hops.get(last)) {
+            Some(hop) => hop.to,
+            None => self.from,
+        }
+    }
+
+    /// What the links before a place take that only delay.
+    pub(crate) fn before(&self, place: u16) -> Nanos {
+        self.hops.get(usize::from(place)).map_or(self.whole, |hop| hop.before)
+    }
+
+    /// How far a packet at `place` gets without anything happening to it but delay: to the next link
+    /// that does more, to where its TTL is used up, to a link that it is too large for, or to the end.
+    pub(crate) fn stop(&self, place: u16, ttl: u8, length: u32) -> u16 {
+        let Some(hop) = self.hops.get(usize::from(place)) else { return place };
+        let stop = hop.stop.min(place.saturating_add(u16::from(ttl.saturating_sub(1))));
+        if length <= hop.run_mtu {
+            return stop;
+        }
+        let run = self.hops.get(usize::from(place)..usize::from(stop)).unwrap_or_default();
+        run.iter().zip(place..).find(|(hop, _)| length > hop.mtu).map_or(stop, |(_, place)| place)
+    }
+}

@@ -1,0 +1,232 @@
+//! The engine: frames and readings of a clock go in, frames and the time of the next timer come out.
+//!
+//! ```text
+//! ingress -> itinerary (one look-up) -> run of links that only delay: one timer -+-> a link that does
+//!                                       ^                                        |   more: its fate
+//!                                       +------------------------<---------------+---------+
+//! out <- MAC addresses <- host at the end, or the node there answers <-----------+
+//! ```
+//!
+//! A packet is read once, when it comes in. On its way only its TTL changes. Time is virtual: a packet
+//! goes on from the time for which its timer was set, however late the engine was asked, so lateness
+//! does not add up over hops.
+
+mod itinerary;
+mod ledger;
+mod plan;
+mod port;
+mod timers;
+mod travel;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
+
+use rustc_hash::FxHashMap;
+use wire::{IpNet, Mac};
+
+use crate::{
+    LinkId, Nanos, NodeId, PortId,
+    link::LinkState,
+    network::Network,
+    pool::{Frame, Pool},
+    route::{RoutePolicy, Router},
+    settings::LinkSettings,
+};
+pub use ledger::{Ledger, Made, Reason};
+use plan::Plans;
+use port::Port;
+use timers::Timers;
+use travel::Flight;
+
+/// How an engine is to work.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// What all chance comes from.
+    pub seed: u64,
+    /// Frames that there may be at a time.
+    pub frames: usize,
+    /// Frames of more than 2,048 bytes that there may be at a time.
+    pub spills: usize,
+    /// Itineraries that are kept.
+    pub itineraries: usize,
+    /// How next hops are chosen.
+    pub policy: RoutePolicy,
+    /// Bytes that next hops may take which were worked out.
+    pub routes: usize,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            frames: 262_144,
+            spills: 4096,
+            itineraries: 65_536,
+            policy: RoutePolicy::default(),
+            routes: 64 << 20,
+        }
+    }
+}
+
+/// A simulated network with packets in it.
+pub struct Engine {
+    network: Arc<Network>,
+    router: Router,
+    options: EngineOptions,
+    pool: Pool,
+    ports: Vec<Port>,
+    places: FxHashMap<IpAddr, Place>,
+    plans: Plans,
+    effects: Vec<Effect>,
+    effect_of: FxHashMap<LinkId, u32>,
+    timers: Timers,
+    flights: Vec<Option<Flight>>,
+    free_flights: Vec<u32>,
+    ready: Vec<(PortId, Frame)>,
+    generation: u32,
+    ledger: Ledger,
+    links: Vec<LinkId>,
+}
+
+/// Whose an address is that was given to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The host's behind this port.
+    Host(PortId),
+    /// That of this node towards a port.
+    Node(NodeId),
+}
+
+/// A link that does more than delay.
+struct Effect {
+    settings: LinkSettings,
+    state: LinkState,
+}
+
+impl Engine {
+    /// An engine without ports.
+    pub fn new(network: Arc<Network>, options: EngineOptions) -> Self {
+        Self {
+            router: Router::new(options.policy, options.routes),
+            network,
+            pool: Pool::new(options.frames, options.spills),
+            ports: Vec::new(),
+            places: FxHashMap::default(),
+            plans: Plans::new(options.itineraries),
+            effects: Vec::new(),
+            effect_of: FxHashMap::default(),
+            timers: Timers::default(),
+            flights: Vec::new(),
+            free_flights: Vec::new(),
+            ready: Vec::new(),
+            generation: 0,
+            ledger: Ledger::default(),
+            links: Vec::new(),
+            options,
+        }
+    }
+
+    /// Joins a host to a node: `mac` is the node's on the link between them, `addresses` are the
+    /// host's, each with the prefix that the host takes for its link.
+    ///
+    /// Frames leave by the port with a virtio header, so super-packets and unfinished checksums may;
+    /// see [`Engine::set_plain`].
+    pub fn add_port(&mut self, node: NodeId, mac: Mac, addresses: Vec<IpNet>) -> PortId {
+        let id = PortId(self.ports.len() as u16);
+        let (four, six): (Vec<_>, Vec<_>) =
+            addresses.iter().copied().partition(|net| net.addr().is_ipv4());
+        let own4 = self.network.address4(node).map(IpAddr::from);
+        let own6 = self.network.address6(node).map(IpAddr::from);
+        let gateway4 = match port::gateway(&four, own4) {
+            Some(IpAddr::V4(address)) => Some(address),
+            _ => None,
+        };
+        let gateway6 = match port::gateway(&six, own6) {
+            Some(IpAddr::V6(address)) => Some(address),
+            _ => None,
+        };
+        for address in gateway4.map(IpAddr::from).into_iter().chain(gateway6.map(IpAddr::from)) {
+            self.places.entry(address).or_insert(Place::Node(node));
+        }
+        self.places.extend(addresses.iter().map(|net| (net.addr(), Place::Host(id))));
+        let (host, plain) = (None, false);
+        self.ports.push(Port { node, mac, host, addresses, plain, gateway4, gateway6 });
+        self.forget_plans();
+        id
+    }
+
+    /// Says that a port has no virtio header: frames leave by it in their final form.
+    pub fn set_plain(&mut self, port: PortId) {
+        if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
+            port.plain = true;
+        }
+    }
+
+    /// Tells the MAC address of a port's host. Without it it is learned from the host's frames.
+    pub fn learn(&mut self, port: PortId, mac: Mac) {
+        if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
+            port.host = Some(mac);
+        }
+    }
+
+    /// The node's own IPv4 address on a port, for the host's default route.
+    pub fn gateway4(&self, port: PortId) -> Option<Ipv4Addr> {
+        self.ports.get(usize::from(port.0))?.gateway4
+    }
+
+    /// The node's own IPv6 address on a port, for the host's default route.
+    pub fn gateway6(&self, port: PortId) -> Option<Ipv6Addr> {
+        self.ports.get(usize::from(port.0))?.gateway6
+    }
+
+    /// The buffers, to read frames into and write them from.
+    pub fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// The network as it was loaded.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What became of every packet.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// When [`Engine::advance`] has something to do next.
+    pub fn due(&self) -> Option<Nanos> {
+        if self.ready.is_empty() { self.timers.due() } else { Some(Nanos::ZERO) }
+    }
+
+    /// Takes a frame from a port's host. Call [`Engine::advance`] after a batch of them.
+    pub fn ingress(&mut self, now: Nanos, port: PortId, frame: Frame) {
+        self.ledger.received += 1;
+        self.enter(now, port, frame);
+    }
+
+    /// Does everything that is due, and gives the frames that leave. Each goes back to the pool when
+    /// it was written.
+    pub fn advance(&mut self, now: Nanos, out: &mut Vec<(PortId, Frame)>) {
+        while let Some((at, number)) = self.timers.take(now) {
+            let Some(flight) = self.flights.get_mut(number as usize).and_then(Option::take) else {
+                continue;
+            };
+            self.free_flights.push(number);
+            self.arrive(at, flight);
+        }
+        self.ledger.sent += self.ready.len() as u64;
+        out.append(&mut self.ready);
+    }
+
+    /// Everything that was worked out from the network as it was.
+    fn forget_plans(&mut self) {
+        self.generation += 1;
+        self.plans.clear();
+    }
+}

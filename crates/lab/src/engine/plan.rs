@@ -1,0 +1,258 @@
+//! The itineraries that are kept, and how one is worked out.
+
+use std::net::IpAddr;
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    Effect, Engine, Place,
+    itinerary::{End, Hop, Itinerary},
+};
+use crate::{LinkId, NodeId, link::LinkState, network::Owner, settings::LinkSettings};
+
+/// Flows are put into so many classes; equal-cost ways are chosen by class.
+const FLOW_CLASSES: u32 = 64;
+
+/// What an itinerary is kept for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    node: u32,
+    /// The class of the flow, from 1; 0 stands for all.
+    flow: u32,
+    /// IPv4 addresses as IPv4-mapped.
+    high: u64,
+    low: u64,
+}
+
+impl Key {
+    fn new(node: NodeId, address: IpAddr, flow: u32) -> Self {
+        let bits = match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        Self { node: node.0, flow, high: (bits >> 64) as u64, low: bits as u64 }
+    }
+}
+
+/// What is kept for a key.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    /// The itinerary of all flows, or of the key's class.
+    Itinerary(u32),
+    /// There are several ways: look the class up.
+    ByFlow,
+}
+
+/// A place for an itinerary.
+#[derive(Debug)]
+struct Slot {
+    itinerary: Itinerary,
+    key: Key,
+    /// Packets under way on it.
+    users: u32,
+    /// Looked up since it was last passed over.
+    recent: bool,
+    /// No longer to be found by its key; free when nobody is under way.
+    stale: bool,
+}
+
+/// Itineraries by where they begin and where they go, in bounded space.
+#[derive(Debug)]
+pub(super) struct Plans {
+    by_key: FxHashMap<Key, Kept>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    capacity: usize,
+    hand: usize,
+}
+
+impl Plans {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            by_key: FxHashMap::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            capacity,
+            hand: 0,
+        }
+    }
+
+    /// An itinerary that was found or put in and is in use.
+    pub(super) fn get(&self, number: u32) -> &Itinerary {
+        &self.slots[number as usize].itinerary
+    }
+
+    /// One packet more is under way on an itinerary.
+    pub(super) fn hold(&mut self, number: u32) {
+        self.slots[number as usize].users += 1;
+    }
+
+    /// One packet fewer is under way on an itinerary.
+    pub(super) fn release(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.users -= 1;
+        if slot.stale && slot.users == 0 {
+            self.free.push(number);
+        }
+    }
+
+    /// Finds an itinerary; `flow` is asked only if it matters.
+    fn find(&mut self, node: NodeId, address: IpAddr, flow: impl Fn() -> u32) -> Option<u32> {
+        let mut kept = self.by_key.get(&Key::new(node, address, 0))?;
+        if let Kept::ByFlow = kept {
+            kept = self.by_key.get(&Key::new(node, address, 1 + flow() % FLOW_CLASSES))?;
+        }
+        let Kept::Itinerary(number) = *kept else { return None };
+        self.slots[number as usize].recent = true;
+        Some(number)
+    }
+
+    /// Keeps an itinerary; `forks` says that it is that of a flow's class only.
+    fn put(&mut self, address: IpAddr, itinerary: Itinerary, forks: Option<u32>) -> u32 {
+        if self.slots.len() - self.free.len() >= self.capacity {
+            self.make_room();
+        }
+        let any = Key::new(itinerary.from, address, 0);
+        let key = Key { flow: forks.map_or(0, |flow| 1 + flow % FLOW_CLASSES), ..any };
+        if forks.is_some() {
+            self.by_key.insert(any, Kept::ByFlow);
+        }
+        let slot = Slot { itinerary, key, users: 0, recent: true, stale: false };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.slots[number as usize] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.by_key.insert(key, Kept::Itinerary(number));
+        number
+    }
+
+    /// Forgets the itinerary that nobody looked up for the longest time, nearly: the hand of a clock
+    /// passes over those that were looked up since it passed last.
+    fn make_room(&mut self) {
+        for _ in 0..2 * self.slots.len() {
+            self.hand = (self.hand + 1) % self.slots.len();
+            let number = self.hand as u32;
+            let slot = &mut self.slots[self.hand];
+            if slot.stale {
+                continue;
+            }
+            if !std::mem::take(&mut slot.recent) {
+                let key = slot.key;
+                self.forget(number);
+                self.by_key.remove(&key);
+                return;
+            }
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.stale = true;
+        if slot.users == 0 {
+            self.free.push(number);
+        }
+    }
+
+    /// Forgets all; packets that are under way keep theirs.
+    pub(super) fn clear(&mut self) {
+        self.by_key.clear();
+        for number in 0..self.slots.len() as u32 {
+            if !self.slots[number as usize].stale {
+                self.forget(number);
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// The itinerary from a node to an address, for a flow.
+    pub(super) fn itinerary(
+        &mut self,
+        from: NodeId,
+        address: IpAddr,
+        flow: impl Fn() -> u32,
+    ) -> u32 {
+        if let Some(number) = self.plans.find(from, address, &flow) {
+            return number;
+        }
+        let class = flow() % FLOW_CLASSES;
+        let (itinerary, forks) = self.work_out(from, address, class);
+        self.plans.put(address, itinerary, forks.then_some(class))
+    }
+
+    /// Works an itinerary out, and says whether the flow decided something.
+    fn work_out(&mut self, from: NodeId, address: IpAddr, class: u32) -> (Itinerary, bool) {
+        let Some((to, mut end)) = self.destination(address) else {
+            return (Itinerary::new(from, Vec::new(), End::NoRoute, |_| crate::Nanos::ZERO), false);
+        };
+        let mut links = std::mem::take(&mut self.links);
+        links.clear();
+        let flow = class.wrapping_mul(0x9e37_79b9);
+        let forks = match self.router.path(&self.network, from, to, address, flow, &mut links) {
+            Ok(forks) => forks,
+            Err(no_path) => {
+                end = End::NoRoute;
+                no_path.forks
+            }
+        };
+        links.truncate(usize::from(u16::MAX));
+        let hops = links.iter().map(|&link| self.hop(link)).collect();
+        self.links = links;
+        (Itinerary::new(from, hops, end, |link| self.settings(link).delay), forks)
+    }
+
+    /// Where an address lives.
+    fn destination(&self, address: IpAddr) -> Option<(NodeId, End)> {
+        match self.places.get(&address) {
+            Some(&Place::Node(node)) => return Some((node, End::Node)),
+            Some(&Place::Host(port)) => {
+                return Some((self.ports.get(usize::from(port.0))?.node, End::Port(port)));
+            }
+            None => {}
+        }
+        match self.network.owner(address) {
+            Some(Owner::Node(node)) => Some((node, End::Node)),
+            Some(Owner::Prefix(node, _)) => Some((node, End::NoHost)),
+            None => {
+                let port = self.ports.iter().find(|port| port.on_link(address))?;
+                Some((port.node, End::NoHost))
+            }
+        }
+    }
+
+    /// A link as a hop, without what the others make of it.
+    fn hop(&mut self, link: LinkId) -> Hop {
+        let settings = self.settings(link);
+        let (mtu, plain) = (settings.mtu, settings.only_delays());
+        let effect = if plain { None } else { Some(self.effect(link)) };
+        let to = self.network.to(link);
+        Hop { link, to, before: crate::Nanos::ZERO, mtu, run_mtu: mtu, stop: 0, effect }
+    }
+
+    /// What a link does now.
+    pub(super) fn settings(&self, link: LinkId) -> &LinkSettings {
+        match self.effect_of.get(&link) {
+            Some(&place) => &self.effects[place as usize].settings,
+            None => self.network.settings(link),
+        }
+    }
+
+    /// The place of a link among those that do more than delay.
+    fn effect(&mut self, link: LinkId) -> u32 {
+        if let Some(&place) = self.effect_of.get(&link) {
+            return place;
+        }
+        let place = self.effects.len() as u32;
+        let settings = *self.network.settings(link);
+        let state = LinkState::new(self.options.seed, link);
+        self.effects.push(Effect { settings, state });
+        self.effect_of.insert(link, place);
+        place
+    }
+}

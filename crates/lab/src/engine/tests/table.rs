@@ -1,0 +1,197 @@
+//! A network on the table: nodes in a row with a host at each end, and packets by hand.
+
+use std::{net::IpAddr, sync::Arc};
+
+use wire::{EtherType, IpProtocol, Mac, ethernet, ipv4, ipv6};
+
+use crate::{
+    Nanos, NodeId, PortId,
+    engine::{Engine, EngineOptions},
+    network::{Builder, Network, Relation},
+    pool::{ETHERNET, IP, VIRTIO},
+};
+
+/// A millisecond.
+pub(super) const MS: u64 = 1_000_000;
+
+/// A frame that left, as a host reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    /// When, in nanoseconds.
+    pub at: u64,
+    pub port: PortId,
+    /// Virtio header, Ethernet and packet.
+    pub bytes: Vec<u8>,
+}
+
+impl Left {
+    /// The packet.
+    pub(super) fn ip(&self) -> &[u8] {
+        &self.bytes[IP..]
+    }
+}
+
+/// An engine with its clock.
+pub(super) struct Table {
+    pub engine: Engine,
+    pub now: u64,
+}
+
+impl Table {
+    pub(super) fn new(network: Network, options: EngineOptions) -> Self {
+        let small = EngineOptions { frames: 4096, spills: 16, ..options };
+        Self { engine: Engine::new(Arc::new(network), small), now: 0 }
+    }
+
+    /// The MAC address of a port's host.
+    pub(super) fn host_mac(port: u16) -> Mac {
+        Mac([2, 0, 0, 0, 1, port as u8])
+    }
+
+    /// The node's MAC address on a port.
+    pub(super) fn node_mac(port: u16) -> Mac {
+        Mac([2, 0, 0, 0, 0, port as u8])
+    }
+
+    /// Joins a host, whose MAC address is known.
+    pub(super) fn host(&mut self, node: u32, addresses: &[&str]) -> PortId {
+        let number = self.engine.ports.len() as u16;
+        let addresses = addresses.iter().map(|net| net.parse().expect("a prefix")).collect();
+        let port = self.engine.add_port(NodeId(node), Self::node_mac(number), addresses);
+        self.engine.learn(port, Self::host_mac(number));
+        port
+    }
+
+    /// A frame from a host.
+    pub(super) fn send_frame(&mut self, port: PortId, frame: &[u8]) {
+        let pool = self.engine.pool();
+        let buffer = pool.take_long(VIRTIO + frame.len()).expect("a frame");
+        let whole = [&[0; VIRTIO][..], frame].concat();
+        let mut rest = &whole[..];
+        for piece in pool.pieces_mut(&buffer) {
+            let (now, later) = rest.split_at(piece.len());
+            piece.copy_from_slice(now);
+            rest = later;
+        }
+        self.engine.ingress(Nanos(self.now), port, buffer);
+    }
+
+    /// A packet from a host to its node.
+    pub(super) fn send(&mut self, port: PortId, packet: &[u8]) {
+        let kind = if packet[0] >> 4 == 4 { EtherType::IPV4 } else { EtherType::IPV6 };
+        self.send_frame(port, &frame(Self::node_mac(port.0), Self::host_mac(port.0), kind, packet));
+    }
+
+    /// Everything that leaves up to a time, each at the time at which it was due.
+    pub(super) fn until(&mut self, end: u64) -> Vec<Left> {
+        let mut left = Vec::new();
+        let mut out = Vec::new();
+        while let Some(due) = self.engine.due().filter(|due| due.0 <= end) {
+            self.now = self.now.max(due.0);
+            self.engine.advance(Nanos(self.now), &mut out);
+            for (port, frame) in out.drain(..) {
+                let pool = self.engine.pool();
+                let bytes = pool.pieces(&frame).concat();
+                pool.give_back(frame);
+                left.push(Left { at: self.now, port, bytes });
+            }
+        }
+        self.now = self.now.max(end);
+        left
+    }
+
+    /// Everything that leaves until nothing is inside, at which time no buffer may be missing.
+    pub(super) fn drain(&mut self) -> Vec<Left> {
+        let left = self.until(u64::MAX / 2);
+        assert_eq!(self.engine.ledger().inside(), 0, "{:?}", self.engine.ledger());
+        assert_eq!(self.engine.pool.free(), self.engine.options.frames, "frames were lost");
+        assert_eq!(self.engine.pool.free_spills(), self.engine.options.spills);
+        left
+    }
+}
+
+/// An Ethernet frame.
+pub(super) fn frame(to: Mac, from: Mac, kind: EtherType, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; ETHERNET + payload.len()];
+    let header =
+        ethernet::Repr { destination: to, source: from, tags: Vec::new(), ether_type: kind };
+    header.emit(&mut frame).expect("room");
+    frame[ETHERNET..].copy_from_slice(payload);
+    frame
+}
+
+/// An IP packet of either family.
+pub(super) fn packet(
+    source: &str,
+    destination: &str,
+    ttl: u8,
+    protocol: IpProtocol,
+    payload: &[u8],
+) -> Vec<u8> {
+    let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+    match (address(source), address(destination)) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let mut packet = vec![0; 20 + payload.len()];
+            let header = ipv4::Repr {
+                source,
+                destination,
+                protocol,
+                ttl,
+                traffic_class: 0,
+                identification: 0x1234,
+                dont_fragment: false,
+                payload_len: payload.len(),
+            };
+            header.emit(&mut packet).expect("room");
+            packet[20..].copy_from_slice(payload);
+            packet
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let mut packet = vec![0; 40 + payload.len()];
+            let header = ipv6::Repr {
+                source,
+                destination,
+                next_header: protocol,
+                hop_limit: ttl,
+                traffic_class: 0,
+                flow_label: 0,
+                payload_len: payload.len(),
+            };
+            header.emit(&mut packet).expect("room");
+            packet[40..].copy_from_slice(payload);
+            packet
+        }
+        _ => panic!("addresses of two families"),
+    }
+}
+
+/// Nodes in a row, n0 with 10.0.0.0/16 behind it, n1 with 10.1.0.0/16 and so on, and a host at each end:
+/// 10.0.0.10, and .10 of the last network. Node n has the address 10.n.0.1, the interface from n to m
+/// has 172.16.n.m, and the same for IPv6 in 2001:db8:n::/48. `settings` are those of the links.
+pub(super) fn row(nodes: u32, settings: &str) -> Table {
+    let mut builder = Builder::new();
+    let settings = settings.parse().expect("settings");
+    for n in 0..nodes {
+        let node = builder.node(&format!("n{n}")).expect("a node");
+        for prefix in [format!("10.{n}.0.0/16"), format!("2001:db8:{n}::/48")] {
+            builder.prefix(node, prefix.parse().expect("a prefix")).expect("a prefix of its own");
+        }
+        for address in [format!("10.{n}.0.1"), format!("2001:db8:{n}::1")] {
+            builder.node_address(node, address.parse().expect("an address")).expect("a node");
+        }
+        let Some(last) = n.checked_sub(1) else { continue };
+        let drafts =
+            builder.link(NodeId(last), node, &settings, 1, Relation::Peer).expect("a link");
+        for (draft, [from, to]) in drafts.into_iter().zip([[last, n], [n, last]]) {
+            for address in [format!("172.16.{from}.{to}"), format!("2001:db8:ffff:{from}::{to}")] {
+                builder.address(draft, address.parse().expect("an address")).expect("a link");
+            }
+        }
+    }
+    let network = builder.finish().expect("a network");
+    let mut table = Table::new(network, EngineOptions::default());
+    for node in [0, nodes - 1] {
+        table.host(node, &[&format!("10.{node}.0.10/16"), &format!("2001:db8:{node}::10/48")]);
+    }
+    table
+}
