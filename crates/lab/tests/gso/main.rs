@@ -1,0 +1,6 @@
+//! Super-packets and their segments.
+#![forbid(unsafe_code)]
+
+mod linux;
+mod packets;
+mod rules;
