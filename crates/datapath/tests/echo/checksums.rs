@@ -60,7 +60,7 @@ fn every_length() {
             for length in 0..=1472 {
                 request.payload = (0..length).map(|i: usize| (i * 37 + 11) as u8).collect();
                 for padding in [0, 1, 18] {
-                    request.padding = vec![0xa5; padding];
+                    request.link.padding = vec![0xa5; padding];
                     let (verdict, out) = program.run(None, &request.bytes()).unwrap();
                     assert_eq!(verdict, Verdict::Tx, "{length} {padding}");
                     assert_eq!(out, request.reply().bytes(), "{length} {padding}");

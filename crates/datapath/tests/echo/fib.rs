@@ -44,10 +44,12 @@ fn answers_follow_the_routing_table() {
         let (verdict, out) = run(frame);
         assert_eq!(verdict, Verdict::Tx);
         // Not to the MAC address that the request came from, but to the gateway's.
-        let reply = Frame { to: GATEWAY, from: OWN, ..frame.reply() };
+        let mut reply = frame.reply();
+        (reply.link.to, reply.link.from) = (GATEWAY, OWN);
         assert_eq!(out, reply.bytes());
 
-        let tagged = Frame { tags: vec![(0x8100, 7)], ..frame.clone() };
+        let mut tagged = frame.clone();
+        tagged.link.tags = vec![(0x8100, 7)];
         assert_eq!(run(&tagged), (Verdict::Pass, tagged.bytes()), "the kernel must tag it");
     }
     // What does not fit the way out is the kernel's: it says so, or sends fragments.

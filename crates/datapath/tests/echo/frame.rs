@@ -1,15 +1,10 @@
 //! Frames for the tests, every field of which can be wrong.
 
-/// The Internet checksum of RFC 1071, as plainly as possible.
+use super::common::{Ethernet, sum};
+
+/// The Internet checksum of RFC 1071.
 pub(crate) fn checksum(bytes: &[u8]) -> u16 {
-    let mut sum = 0_u64;
-    for pair in bytes.chunks(2) {
-        sum += u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low));
-    }
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    !sum(bytes)
 }
 
 /// An IPv6 source or destination and the message in one buffer: RFC 8200 section 8.1.
@@ -32,12 +27,7 @@ pub(crate) enum Ip {
 /// [`Frame::bytes`].
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    pub(crate) to: [u8; 6],
-    pub(crate) from: [u8; 6],
-    /// EtherType and tag control information of each VLAN tag.
-    pub(crate) tags: Vec<(u16, u16)>,
-    /// Instead of the family's.
-    pub(crate) ether_type: Option<u16>,
+    pub(crate) link: Ethernet,
     pub(crate) ip: Ip,
     /// Type of service or traffic class.
     pub(crate) tos: u8,
@@ -64,18 +54,13 @@ pub(crate) struct Frame {
     pub(crate) ident: u16,
     pub(crate) sequence: u16,
     pub(crate) payload: Vec<u8>,
-    /// Bytes behind the packet.
-    pub(crate) padding: Vec<u8>,
 }
 
 impl Frame {
     /// An echo request with 18 bytes of payload: the smallest frame on Ethernet.
     pub(crate) fn request(ip: Ip) -> Self {
         Self {
-            to: [0x02, 0, 0, 0, 0, 0x50],
-            from: [0x02, 0, 0, 0, 0, 0x07],
-            tags: Vec::new(),
-            ether_type: None,
+            link: Ethernet::plain(),
             ip,
             tos: 0,
             flow_label: 0,
@@ -93,7 +78,6 @@ impl Frame {
             ident: 0x4321,
             sequence: 1,
             payload: (1..=18).collect(),
-            padding: Vec::new(),
         }
     }
 
@@ -108,7 +92,7 @@ impl Frame {
     /// The reply that a correct responder sends.
     pub(crate) fn reply(&self) -> Self {
         let mut reply = self.clone();
-        (reply.to, reply.from) = (self.from, self.to);
+        (reply.link.to, reply.link.from) = (self.link.from, self.link.to);
         reply.ip = match self.ip {
             Ip::V4(from, to) => Ip::V4(to, from),
             Ip::V6(from, to) => Ip::V6(to, from),
@@ -166,41 +150,7 @@ impl Frame {
 
     /// The whole frame.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut frame = [self.to, self.from].concat();
-        for (kind, control) in &self.tags {
-            frame.extend(kind.to_be_bytes());
-            frame.extend(control.to_be_bytes());
-        }
         let family = if matches!(self.ip, Ip::V4(..)) { 0x0800 } else { 0x86dd };
-        frame.extend(self.ether_type.unwrap_or(family).to_be_bytes());
-        frame.extend(self.packet());
-        frame.extend(&self.padding);
-        frame
-    }
-}
-
-/// Reproducible random numbers (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Evenly from 0 up to but not including `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn pick<T: Clone>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())].clone()
-    }
-
-    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
+        self.link.around(family, &self.packet())
     }
 }

@@ -1,6 +1,7 @@
 //! The rate limits: rate and burst, prefixes, a quiet source beside a flood, many CPUs on one bucket.
 
-use super::frame::{Frame, Ip, Random};
+use super::common::Random;
+use super::frame::{Frame, Ip};
 use super::{CLIENT6, SERVICE4, SERVICE6};
 use datapath::echo::{DropReason, EchoProgram, Limit, Settings, SourceLimit, Verdict};
 use std::net::IpAddr;

@@ -6,6 +6,8 @@
 mod attach;
 mod change;
 mod checksums;
+#[path = "../common/mod.rs"]
+mod common;
 mod cost;
 mod fib;
 mod frame;

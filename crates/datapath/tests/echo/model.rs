@@ -1,6 +1,7 @@
 //! The responder once more, written from the rules and not from the program: byte by byte, every sum
 //! in full, no case that is faster than another.
 
+use super::common::{network_header, word};
 use super::frame::{checksum, pseudo6};
 use datapath::echo::{DropReason, Fragments, Settings, Verdict};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -41,7 +42,7 @@ impl Outcome {
 
 /// What the program must do with a frame under these settings, limits and routing left aside.
 pub(crate) fn judge(settings: &Settings, frame: &[u8]) -> Outcome {
-    let (counted, as_) = match network(frame) {
+    let (counted, as_) = match network_header(frame) {
         Some((0x0800, at)) => ipv4(settings, frame, at),
         Some((0x86dd, at)) => ipv6(settings, frame, at),
         _ => (Counted::Other, As::Passed),
@@ -51,21 +52,6 @@ pub(crate) fn judge(settings: &Settings, frame: &[u8]) -> Outcome {
         answer(&mut out);
     }
     Outcome { counted, as_, frame: out }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
-/// The EtherType behind at most two tags, and where the network header begins.
-fn network(frame: &[u8]) -> Option<(u16, usize)> {
-    let mut at = 12;
-    for _ in 0..2 {
-        if matches!(word(frame, at)?, 0x8100 | 0x88a8) {
-            at += 4;
-        }
-    }
-    Some((word(frame, at)?, at + 2))
 }
 
 /// Service address, link address or none of ours.
@@ -238,7 +224,7 @@ fn answer(frame: &mut [u8]) {
     let (to, from) = (frame[..6].to_vec(), frame[6..12].to_vec());
     frame[..6].copy_from_slice(&from);
     frame[6..12].copy_from_slice(&to);
-    let (kind, at) = network(frame).unwrap();
+    let (kind, at) = network_header(frame).unwrap();
     let packet = &mut frame[at..];
     if kind == 0x0800 {
         let total = usize::from(word(packet, 2).unwrap());

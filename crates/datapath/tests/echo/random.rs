@@ -1,7 +1,8 @@
 //! Frames with random faults: the program and the model give the same verdict, the same bytes and
 //! count the same row.
 
-use super::frame::{Frame, Ip, Random};
+use super::common::Random;
+use super::frame::{Frame, Ip};
 use super::model::{self, As, Counted};
 use super::{CLIENT4, CLIENT6, LINK4, LINK6, PROBE_ID, SERVICE4, SERVICE6};
 use datapath::echo::{Counters, EchoProgram, Fragments, Ledger, Settings};
@@ -73,7 +74,7 @@ fn frame(random: &mut Random) -> Vec<u8> {
         frame.payload.fill(0);
     }
     let (one, two) = (random.next() as u16, random.next() as u16);
-    frame.tags = random.pick(&[
+    frame.link.tags = random.pick(&[
         vec![],
         vec![],
         vec![(0x8100, one)],
@@ -86,28 +87,14 @@ fn frame(random: &mut Random) -> Vec<u8> {
         fault(&mut frame, random);
     }
     let mut bytes = frame.bytes();
-    match random.below(8) {
-        0 => {
-            let keep = 14 + random.below(bytes.len() - 13);
-            bytes.truncate(keep);
-        }
-        1 => {
-            let at = random.below(bytes.len().min(70));
-            bytes[at] = random.next() as u8;
-        }
-        2 => {
-            let at = random.below(bytes.len());
-            bytes[at] ^= 1 << random.below(8);
-        }
-        _ => {}
-    }
+    random.spoil(&mut bytes, 8);
     bytes
 }
 
 fn fault(frame: &mut Frame, random: &mut Random) {
     match random.below(17) {
-        0 => frame.to[0] |= 1,
-        1 => frame.from[0] |= 1,
+        0 => frame.link.to[0] |= 1,
+        1 => frame.link.from[0] |= 1,
         2 => frame.fragment = random.pick(&[0x2000, 0x0001, 0x2001, 0x1fff, 0x8000, 0]),
         3 => frame.ihl = Some(random.below(16) as u8),
         4 => frame.between = vec![1; 4 * (1 + random.below(10))],
@@ -119,10 +106,12 @@ fn fault(frame: &mut Frame, random: &mut Random) {
         10 => frame.kind = random.pick(&[0, 8, 13, 128, 129, 135, 136]),
         11 => frame.code = random.pick(&[1, 3, 255]),
         12 => frame.protocol = Some(random.pick(&[0, 1, 6, 17, 43, 44, 58, 60])),
-        13 => frame.ether_type = Some(random.pick(&[0x0800, 0x86dd, 0x0806, 0x8100, 0x88a8, 9])),
+        13 => {
+            frame.link.ether_type = Some(random.pick(&[0x0800, 0x86dd, 0x0806, 0x8100, 0x88a8, 9]))
+        }
         14 => {
             let length = random.pick(&[1, 5, 17, 200]);
-            frame.padding = random.bytes(length);
+            frame.link.padding = random.bytes(length);
         }
         15 => frame.ttl = random.next() as u8,
         _ => frame.tos = random.next() as u8,

@@ -34,7 +34,7 @@ fn run(cases: Vec<Case>) {
         }
         for tags in TAGS {
             let mut frame = case.frame.clone();
-            frame.tags = tags.to_vec();
+            frame.link.tags = tags.to_vec();
             let bytes = frame.bytes();
             let what = format!("{} {:?} {tags:?}", case.what, frame.ip);
             let before = count(&program.ledger().unwrap(), case.counted);
@@ -120,7 +120,7 @@ fn requests_are_answered() {
         both("more than the usual MTU", Answered, |f| f.payload = vec![0x5a; 3300]),
         both("padding behind the packet", Answered, |f| {
             f.payload.truncate(3);
-            f.padding = vec![0xee; 15];
+            f.link.padding = vec![0xee; 15];
         }),
         both("TTL 1", Answered, |f| f.ttl = 1),
         both("TTL 255", Answered, |f| f.ttl = 255),
@@ -204,14 +204,14 @@ fn frames_for_others_are_none_of_our_business() {
     run(vec![
         other("another IPv4 address", Ip::V4(CLIENT4, [50, 50, 50, 51]), &|_| {}),
         other("another IPv6 address", Ip::V6(CLIENT6, neighbour6), &|_| {}),
-        other("broadcast", Ip::V4(CLIENT4, [255; 4]), &|f| f.to = [0xff; 6]),
-        other("multicast", Ip::V6(CLIENT6, multicast), &|f| f.to = [0x33, 0x33, 0, 0, 0, 1]),
+        other("broadcast", Ip::V4(CLIENT4, [255; 4]), &|f| f.link.to = [0xff; 6]),
+        other("multicast", Ip::V6(CLIENT6, multicast), &|f| f.link.to = [0x33, 0x33, 0, 0, 0, 1]),
         other("address zero", Ip::V4(CLIENT4, [0; 4]), &|_| {}),
         other("address ::", Ip::V6(CLIENT6, [0; 16]), &|_| {}),
-        other("ARP", V4, &|f| f.ether_type = Some(0x0806)),
-        other("IPv6 that says it is IPv4", V6, &|f| f.ether_type = Some(0x0800)),
-        other("IPv4 that says it is IPv6", V4, &|f| f.ether_type = Some(0x86dd)),
-        other("a third tag", V4, &|f| f.ether_type = Some(0x8100)),
+        other("ARP", V4, &|f| f.link.ether_type = Some(0x0806)),
+        other("IPv6 that says it is IPv4", V6, &|f| f.link.ether_type = Some(0x0800)),
+        other("IPv4 that says it is IPv6", V4, &|f| f.link.ether_type = Some(0x86dd)),
+        other("a third tag", V4, &|f| f.link.ether_type = Some(0x8100)),
         // Frames to our link address that are not the probe.
         other("ping of the link address", Ip::V4(CLIENT4, LINK4), &|_| {}),
         other("that with the probe's identifier", Ip::V4(CLIENT4, LINK4), &|f| f.ident = PROBE_ID),
@@ -242,9 +242,9 @@ fn what_is_never_answered_is_dropped_and_named() {
         one("total length 0", bad(DropReason::BadLength), V4, |f| f.length_lie = -46),
         one("header of 16 bytes", bad(DropReason::BadLength), V4, |f| f.ihl = Some(4)),
         one("header of 0 bytes", bad(DropReason::BadLength), V4, |f| f.ihl = Some(0)),
-        both("to everybody on the link", bad(DropReason::NotUnicast), |f| f.to = [0xff; 6]),
-        both("to a group on the link", bad(DropReason::NotUnicast), |f| f.to[0] = 0x33),
-        both("from a group on the link", bad(DropReason::NotUnicast), |f| f.from[0] = 3),
+        both("to everybody on the link", bad(DropReason::NotUnicast), |f| f.link.to = [0xff; 6]),
+        both("to a group on the link", bad(DropReason::NotUnicast), |f| f.link.to[0] = 0x33),
+        both("from a group on the link", bad(DropReason::NotUnicast), |f| f.link.from[0] = 3),
     ]
     .into_iter()
     .flatten()
@@ -403,7 +403,9 @@ fn cut_frames_are_not_answered() {
     let Some(program) = super::program(&settings) else { return };
     for frame in Frame::both() {
         for tags in TAGS {
-            let bytes = Frame { tags: tags.to_vec(), ..frame.clone() }.bytes();
+            let mut frame = frame.clone();
+            frame.link.tags = tags.to_vec();
+            let bytes = frame.bytes();
             for length in 14..bytes.len() {
                 let cut = &bytes[..length];
                 let (verdict, out) = program.run(None, cut).unwrap();

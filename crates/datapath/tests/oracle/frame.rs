@@ -1,18 +1,7 @@
 //! Frames for the tests, every field of which can be wrong.
 
+use super::common::{Ethernet, sum};
 use super::{CLIENT, PORT, SERVICE};
-
-/// The sum of RFC 1071, as plainly as possible, not inverted.
-pub(crate) fn sum(bytes: &[u8]) -> u16 {
-    let mut sum = 0_u64;
-    for pair in bytes.chunks(2) {
-        sum += u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low));
-    }
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
 
 /// How the UDP checksum is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +18,7 @@ pub(crate) enum Check {
 /// [`Frame::bytes`].
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    pub(crate) to: [u8; 6],
-    pub(crate) from: [u8; 6],
-    /// EtherType and tag control information of each VLAN tag.
-    pub(crate) tags: Vec<(u16, u16)>,
-    pub(crate) ether_type: u16,
+    pub(crate) link: Ethernet,
     pub(crate) source: [u8; 4],
     pub(crate) target: [u8; 4],
     pub(crate) tos: u8,
@@ -54,8 +39,6 @@ pub(crate) struct Frame {
     pub(crate) check: Check,
     /// Behind the UDP header.
     pub(crate) payload: Vec<u8>,
-    /// Bytes behind the packet.
-    pub(crate) padding: Vec<u8>,
 }
 
 /// A plain request: header and one TLV of IPv4 addresses.
@@ -72,10 +55,7 @@ impl Frame {
     /// A plain request of the stranger.
     pub(crate) fn request(candidates: &[[u8; 4]]) -> Self {
         Self {
-            to: [0x02, 0, 0, 0, 0, 0x50],
-            from: [0x02, 0, 0, 0, 0, 0x07],
-            tags: Vec::new(),
-            ether_type: 0x0800,
+            link: Ethernet::plain(),
             source: CLIENT,
             target: SERVICE,
             tos: 0,
@@ -91,7 +71,6 @@ impl Frame {
             to_port: PORT,
             check: Check::Flipped(0),
             payload: question(0xdead_beef, candidates),
-            padding: Vec::new(),
         }
     }
 
@@ -126,42 +105,7 @@ impl Frame {
         head.extend(&self.options);
         let check = !sum(&head) ^ self.spoil_ip;
         head[10..12].copy_from_slice(&check.to_be_bytes());
-
-        let mut frame = [self.to, self.from].concat();
-        for (kind, control) in &self.tags {
-            frame.extend(kind.to_be_bytes());
-            frame.extend(control.to_be_bytes());
-        }
-        frame.extend(self.ether_type.to_be_bytes());
-        frame.extend(head);
-        frame.extend(udp);
-        frame.extend(&self.padding);
-        frame
-    }
-}
-
-/// Reproducible random numbers (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Evenly from 0 up to but not including `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn pick<T: Clone>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())].clone()
-    }
-
-    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
+        head.extend(udp);
+        self.link.around(0x0800, &head)
     }
 }

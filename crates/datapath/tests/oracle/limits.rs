@@ -1,6 +1,7 @@
 //! The rate limits: in the driver, at the sockets, and both on one bucket.
 
-use super::frame::{Frame, Random};
+use super::common::Random;
+use super::frame::Frame;
 use super::network::Network;
 use datapath::oracle::{Limit, OracleProgram, Settings, SourceLimit, Verdict};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};

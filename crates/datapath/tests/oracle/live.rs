@@ -3,7 +3,7 @@
 use super::frame::question;
 use super::network::Network;
 use super::random::candidate;
-use super::{CLIENT, PORT, SERVICE, frame::Random};
+use super::{CLIENT, PORT, SERVICE, common::Random};
 use datapath::oracle::AttachMode;
 use std::net::UdpSocket;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 //! `frame` builds requests of which every field can be wrong, `model` judges and ranks once more as
 //! plainly as possible, `network` has tables to rank by.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod frame;
 mod limits;
 mod live;

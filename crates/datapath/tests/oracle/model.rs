@@ -1,7 +1,7 @@
 //! The oracle in the driver once more, written from the rules and not from the program: byte by byte,
 //! every sum in full.
 
-use super::frame::sum;
+use super::common::{network_header, sum, word};
 use super::network::Network;
 use datapath::oracle::{Ledger, Settings, Verdict};
 use std::net::SocketAddrV4;
@@ -40,23 +40,8 @@ impl Outcome {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
 fn octets(bytes: &[u8], at: usize) -> [u8; 4] {
     bytes[at..at + 4].try_into().unwrap()
-}
-
-/// The EtherType behind at most two tags, and where the network header begins.
-fn network_header(frame: &[u8]) -> Option<(u16, usize)> {
-    let mut at = 12;
-    for _ in 0..2 {
-        if matches!(word(frame, at)?, 0x8100 | 0x88a8) {
-            at += 4;
-        }
-    }
-    Some((word(frame, at)?, at + 2))
 }
 
 pub(crate) fn judge(settings: &Settings, network: Option<&Network>, frame: &[u8]) -> Outcome {

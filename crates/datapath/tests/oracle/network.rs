@@ -1,6 +1,6 @@
 //! Tables to rank by, made at random, and a plain reading of them.
 
-use super::frame::Random;
+use super::common::Random;
 use datapath::oracle::{MetricRows, OracleProgram, Published, UNKNOWN};
 use ipnet::Ipv4Net;
 use std::borrow::Cow;

@@ -1,7 +1,8 @@
 //! Requests at random, right ones and such with faults: the program and the model give the same
 //! verdict, the same bytes and count the same.
 
-use super::frame::{Check, Frame, Random};
+use super::common::Random;
+use super::frame::{Check, Frame};
 use super::model::{self, Outcome};
 use super::network::Network;
 use super::{CLIENT, SERVICE};
@@ -43,7 +44,7 @@ fn frame(random: &mut Random, network: &Network) -> Vec<u8> {
     frame.payload[8..10].copy_from_slice(&(random.next() as u16).to_be_bytes());
     frame.payload[1] = random.pick(&[0, 0, 0, 1, 2]);
     let tag = random.next() as u16;
-    frame.tags = random.pick(&[
+    frame.link.tags = random.pick(&[
         vec![],
         vec![],
         vec![],
@@ -61,28 +62,14 @@ fn frame(random: &mut Random, network: &Network) -> Vec<u8> {
         fault(&mut frame, random);
     }
     let mut bytes = frame.bytes();
-    match random.below(12) {
-        0 => {
-            let keep = 14 + random.below(bytes.len() - 13);
-            bytes.truncate(keep);
-        }
-        1 => {
-            let at = random.below(bytes.len().min(60));
-            bytes[at] = random.next() as u8;
-        }
-        2 => {
-            let at = random.below(bytes.len());
-            bytes[at] ^= 1 << random.below(8);
-        }
-        _ => {}
-    }
+    random.spoil(&mut bytes, 12);
     bytes
 }
 
 fn fault(frame: &mut Frame, random: &mut Random) {
     match random.below(19) {
-        0 => frame.to[0] |= 1,
-        1 => frame.from[0] |= 1,
+        0 => frame.link.to[0] |= 1,
+        1 => frame.link.from[0] |= 1,
         2 => frame.fragment = random.pick(&[0x2000, 0x0001, 0x1fff, 0x8000, 0]),
         3 => frame.ihl = Some(random.below(16) as u8),
         4 => frame.options = vec![1; 4 * (1 + random.below(10))],
@@ -91,10 +78,10 @@ fn fault(frame: &mut Frame, random: &mut Random) {
         7 => frame.spoil_ip = random.next() as u16,
         8 => frame.check = Check::Partial,
         9 => frame.protocol = random.pick(&[1, 6, 17, 136]),
-        10 => frame.ether_type = random.pick(&[0x86dd, 0x0806, 0x0800]),
+        10 => frame.link.ether_type = Some(random.pick(&[0x86dd, 0x0806, 0x0800])),
         11 => {
             let length = random.pick(&[1, 4, 18, 60]);
-            frame.padding = random.bytes(length);
+            frame.link.padding = random.bytes(length);
         }
         12 => frame.target = random.pick(&[[50, 50, 50, 51], [50, 50, 50, 52], SERVICE]),
         13 => frame.to_port = random.pick(&[9000, 8898, 0]),

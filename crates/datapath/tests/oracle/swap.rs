@@ -1,6 +1,7 @@
 //! Tables change under load: every answer is that of one of them, whole.
 
-use super::frame::{Frame, Random};
+use super::common::Random;
+use super::frame::Frame;
 use super::model::{self, Outcome};
 use super::network::Network;
 use super::random::candidate;

@@ -61,10 +61,10 @@ fn each_rule_alone() {
     let answered = |outcome: &Outcome| matches!(outcome, Outcome::Answered(_));
     let rows: &[Row] = &[
         ("plain", |_| (), answered),
-        ("one tag", |f| f.tags = vec![(0x8100, 5)], answered),
-        ("two tags", |f| f.tags = vec![(0x88a8, 5), (0x8100, 6)], answered),
-        ("three tags", |f| f.tags = vec![(0x8100, 5); 3], |o| *o == Outcome::Other),
-        ("padding behind it", |f| f.padding = vec![7; 9], answered),
+        ("one tag", |f| f.link.tags = vec![(0x8100, 5)], answered),
+        ("two tags", |f| f.link.tags = vec![(0x88a8, 5), (0x8100, 6)], answered),
+        ("three tags", |f| f.link.tags = vec![(0x8100, 5); 3], |o| *o == Outcome::Other),
+        ("padding behind it", |f| f.link.padding = vec![7; 9], answered),
         ("congestion experienced", |f| f.tos = 3, answered),
         ("no UDP checksum", |f| f.check = Check::None, answered),
         ("a wrong UDP checksum", |f| f.check = Check::Flipped(0x0100), answered),
@@ -101,8 +101,8 @@ fn each_rule_alone() {
         ("another address", |f| f.target = [50, 50, 50, 49], |o| *o == Outcome::Other),
         ("another port", |f| f.to_port = 8898, |o| *o == Outcome::Other),
         ("the other service", |f| (f.target, f.to_port) = ([50, 50, 50, 51], 9000), answered),
-        ("to a group of stations", |f| f.to[0] |= 1, |o| *o == Outcome::Sender),
-        ("from a group of stations", |f| f.from[0] |= 1, |o| *o == Outcome::Sender),
+        ("to a group of stations", |f| f.link.to[0] |= 1, |o| *o == Outcome::Sender),
+        ("from a group of stations", |f| f.link.from[0] |= 1, |o| *o == Outcome::Sender),
         ("from port 0", |f| f.from_port = 0, |o| *o == Outcome::Sender),
         ("from multicast", |f| f.source = [224, 0, 0, 1], |o| *o == Outcome::Sender),
         (
