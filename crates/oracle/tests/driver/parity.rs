@@ -1,7 +1,7 @@
 //! What the program in the driver answers is what `Server::answer` answers, on random requests, right
 //! ones and damaged ones; and what it must answer it does.
 
-use super::{Random, network, policy, tables};
+use super::{network, policy, tables};
 use datapath::oracle::{OracleProgram, Settings, Verdict};
 use ipnet::IpNet;
 use oracle::{
@@ -11,7 +11,7 @@ use oracle::{
 };
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use topo::{Change, ExternalPath, Feed};
+use topo::{Change, ExternalPath, Feed, generate::Random};
 
 const REQUESTS: usize = 20_000;
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 8899);
@@ -37,9 +37,9 @@ fn frame(from: SocketAddrV4, datagram: &[u8]) -> Vec<u8> {
 
 /// An address that a prefix of the network covers, or any.
 fn address(random: &mut Random, known: &[IpNet]) -> [u8; 4] {
-    let any = random.next() as u32;
+    let any = random.bits() as u32;
     let covered = match random.pick(known) {
-        IpNet::V4(prefix) if random.below(8) != 0 => {
+        Some(IpNet::V4(prefix)) if random.below(8) != 0 => {
             u32::from(prefix.network()) | any & u32::from(prefix.hostmask())
         }
         _ => any,
@@ -49,13 +49,13 @@ fn address(random: &mut Random, known: &[IpNet]) -> [u8; 4] {
 
 fn request(random: &mut Random, known: &[IpNet]) -> Vec<u8> {
     let count = match random.below(4) {
-        0 => 1 + random.below(363),
-        _ => 1 + random.below(24),
+        0 => 1 + random.below(363) as usize,
+        _ => 1 + random.below(24) as usize,
     };
-    let mut request = (random.next() as u32 & 0xff).to_be_bytes().to_vec();
-    request[1] = random.pick(&[0, 0, 1, 2]);
-    request.extend((random.next() as u32).to_be_bytes());
-    request.extend((random.next() as u16).to_be_bytes());
+    let mut request = (random.bits() as u32 & 0xff).to_be_bytes().to_vec();
+    request[1] = *random.pick(&[0, 0, 1, 2]).unwrap();
+    request.extend((random.bits() as u32).to_be_bytes());
+    request.extend((random.bits() as u16).to_be_bytes());
     request.extend([0, 0, 1, 0]);
     request.extend((4 + 4 * count as u16).to_be_bytes());
     request.extend((0..count).flat_map(|_| address(random, known)));
@@ -83,11 +83,11 @@ fn compare(
         let mut datagram = request(random, &known);
         let damaged = number % 2 == 1;
         if damaged {
-            let at = random.below(datagram.len().min(18));
-            let any = random.next() as u8;
-            datagram[at] = random.pick(&[0, 1, 2, 0x10, 0x80, any]);
+            let at = random.below(datagram.len().min(18) as u64) as usize;
+            let any = random.bits() as u8;
+            datagram[at] = *random.pick(&[0, 1, 2, 0x10, 0x80, any]).unwrap();
             if random.below(4) == 0 {
-                datagram.truncate(random.below(datagram.len()));
+                datagram.truncate(random.below(datagram.len() as u64) as usize);
             }
         }
         let outcome = server.answer(&datagram, SocketAddr::V4(from), Some(tables), &mut expected);
@@ -122,7 +122,7 @@ fn program() -> Option<OracleProgram> {
 fn the_driver_answers_as_the_sockets_do() {
     let Some(program) = program() else { return };
     let (mut builder, exits) = network();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut now = tables(&mut builder, policy(), None);
     let published = xdp::publish(&program, &now).unwrap();
     assert_eq!((published.wide_rows, published.unplaced_rows), (0, 0));
@@ -136,7 +136,7 @@ fn the_driver_answers_as_the_sockets_do() {
             let address = [60 + number, round, 0, 0];
             let prefix = ipnet::Ipv4Net::new(address.into(), 16).unwrap();
             let path = ExternalPath { as_distance: 1 + u16::from(round), as_number: 7 };
-            let exit = random.pick(&exits);
+            let exit = *random.pick(&exits).unwrap();
             builder
                 .apply(Feed::OPERATOR, Change::Route { prefix: prefix.into(), exit, path })
                 .unwrap();
