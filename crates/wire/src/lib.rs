@@ -8,7 +8,8 @@
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`] and [`icmpv6`].
 //! [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a whole frame what
 //! a responder may do with it. [`config`] has what sections of the
-//! configuration share: [`Problem`] and the rules that hold in several.
+//! configuration share: [`Problem`] and the rules that hold in several. `text`, with the feature of
+//! that name, lays out what commands print.
 #![forbid(unsafe_code)]
 
 pub mod arp;
@@ -26,6 +27,8 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod space;
 pub mod target;
+#[cfg(feature = "text")]
+pub mod text;
 
 pub use config::Problem;
 pub use error::{EmitError, Fault, Layer, ParseError};

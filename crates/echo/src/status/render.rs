@@ -4,39 +4,13 @@ use super::{
     AnycastStatus, Count, InterfaceMode, LedgerStatus, LimitStatus, ListStatus, Status, TopStatus,
 };
 use crate::config::Limit;
-use comfy_table::{CellAlignment, Table, presets};
-use std::{
-    fmt::Write as _,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
-
-/// A table with a header; columns from `numbers` on are aligned to the right.
-fn table<const N: usize>(header: [&str; N], numbers: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if i >= numbers {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
-fn put(out: &mut String, table: &Table) {
-    for line in table.lines() {
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-}
+use comfy_table::CellAlignment;
+use std::{fmt::Write as _, time::SystemTime};
+use wire::text::{self, lines, table};
 
 /// Time since `unix` (seconds since 1970), to the second.
 fn ago(unix: f64) -> String {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .saturating_sub(Duration::try_from_secs_f64(unix).unwrap_or_default());
-    humantime::format_duration(Duration::from_secs(since.as_secs())).to_string()
+    text::since(unix, SystemTime::now())
 }
 
 /// The whole status, for `nigh status`.
@@ -64,7 +38,7 @@ pub fn render_status(status: &Status) -> String {
         ]);
     }
     out.push('\n');
-    put(&mut out, &interfaces);
+    out.push_str(&lines(&interfaces));
     out.push('\n');
     out.push_str(&render_ledger(&status.ledger));
     if status.latency.samples > 0 {
@@ -104,7 +78,7 @@ fn render_anycast(anycast: &AnycastStatus) -> String {
             note.cloned().unwrap_or_default(),
         ]);
     }
-    put(&mut out, &upstreams);
+    out.push_str(&lines(&upstreams));
     for upstream in &anycast.upstreams {
         if let Some(last) = &upstream.withdrawal {
             let _ = write!(out, "last withdrawal from {}: {}", upstream.name, last.fault);
@@ -125,7 +99,7 @@ fn render_anycast(anycast: &AnycastStatus) -> String {
         ]);
     }
     out.push('\n');
-    put(&mut out, &checks);
+    out.push_str(&lines(&checks));
     out
 }
 
@@ -158,9 +132,7 @@ pub fn render_ledger(ledger: &LedgerStatus) -> String {
     if let Some(column) = rows.column_mut(5) {
         column.set_cell_alignment(CellAlignment::Left);
     }
-    let mut out = String::new();
-    put(&mut out, &rows);
-    out
+    lines(&rows)
 }
 
 /// The busiest source prefixes, for `nigh echo top`.
@@ -172,9 +144,7 @@ pub fn render_top(top: &TopStatus) -> String {
     for row in &top.sources {
         rows.add_row([row.prefix.to_string(), row.requests.to_string()]);
     }
-    let mut out = String::new();
-    put(&mut out, &rows);
-    out
+    lines(&rows)
 }
 
 /// The limits, for `nigh echo limit`.

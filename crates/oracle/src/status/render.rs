@@ -5,34 +5,12 @@ use super::{
     PathStatus, QueryStatus, RouteStatus, RouterStatus, SessionStatus, Status, ThreadStatus,
 };
 use crate::{cli::SUCCESS, control::Side};
-use comfy_table::{CellAlignment, Table, presets};
 use std::{
     collections::BTreeMap,
     fmt::{Display, Write as _},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
-
-/// A table with a header; columns from `numbers` on are aligned to the right.
-fn table<const N: usize>(header: [&str; N], numbers: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if i >= numbers {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
-fn text(table: &Table) -> String {
-    let mut out = String::new();
-    for line in table.lines() {
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
-}
+use wire::text::{self, lines, table};
 
 /// A value, or a dash where there is none.
 fn or_dash<T: Display>(value: Option<T>) -> String {
@@ -41,11 +19,7 @@ fn or_dash<T: Display>(value: Option<T>) -> String {
 
 /// Time since `unix` (seconds since 1970), to the second.
 fn ago(unix: f64) -> String {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .saturating_sub(Duration::try_from_secs_f64(unix).unwrap_or_default());
-    humantime::format_duration(Duration::from_secs(since.as_secs())).to_string()
+    text::since(unix, SystemTime::now())
 }
 
 /// The whole state, for `nigh status` and `nigh oracle print status`.
@@ -161,7 +135,7 @@ pub fn render_threads(threads: &[ThreadStatus]) -> String {
             queries.dropped.values().sum::<u64>().to_string(),
         ]);
     }
-    text(&table)
+    lines(&table)
 }
 
 /// For `nigh oracle print feeds`.
@@ -184,7 +158,7 @@ fn feeds(feeds: &[FeedStatus], strangers: Option<u64>) -> String {
             feed.changes.to_string(),
         ]);
     }
-    let mut out = text(&table);
+    let mut out = lines(&table);
     for feed in feeds.iter().filter(|feed| !feed.detail.is_empty()) {
         let _ = writeln!(out, "{}: {}", feed.name, feed.detail);
     }
@@ -226,7 +200,7 @@ fn sessions_of<'a>(feeds: impl Iterator<Item = (&'a FeedStatus, &'a SessionStatu
             session.stale.to_string(),
         ]);
     }
-    if table.is_empty() { String::new() } else { format!("\n{}", text(&table)) }
+    if table.is_empty() { String::new() } else { format!("\n{}", lines(&table)) }
 }
 
 /// For `nigh oracle print metrics`.
@@ -235,7 +209,7 @@ pub fn render_metrics(metrics: &[MetricStatus]) -> String {
     for metric in metrics {
         table.add_row([metric.name.clone(), metric.bit.to_string(), metric.cost.clone()]);
     }
-    text(&table)
+    lines(&table)
 }
 
 /// For `nigh oracle print routers`.
@@ -250,7 +224,7 @@ pub fn render_routers(routers: &[RouterStatus]) -> String {
             router.routes.to_string(),
         ]);
     }
-    text(&table)
+    lines(&table)
 }
 
 /// For `nigh oracle print links`.
@@ -271,7 +245,7 @@ pub fn render_links(links: &[LinkStatus]) -> String {
             properties.loss.to_string(),
         ]);
     }
-    text(&table)
+    lines(&table)
 }
 
 /// For `nigh oracle print networks`.
@@ -282,7 +256,7 @@ pub fn render_networks(networks: &NetworksStatus) -> String {
             for row in &networks.rows {
                 table.add_row([row.prefix.to_string(), row.router.to_string()]);
             }
-            text(&table)
+            lines(&table)
         }
         Side::Ext => {
             let mut table = table(["network", "exit", "origin AS", "ASes"], 2);
@@ -294,7 +268,7 @@ pub fn render_networks(networks: &NetworksStatus) -> String {
                     row.as_distance.to_string(),
                 ]);
             }
-            text(&table)
+            lines(&table)
         }
     };
     if networks.more > 0 {
@@ -316,7 +290,7 @@ pub fn render_routes(routes: &[RouteStatus]) -> String {
             if route.explicit { "hand" } else { "weight" }.to_owned(),
         ]);
     }
-    text(&table)
+    lines(&table)
 }
 
 /// For `nigh oracle print path`.
