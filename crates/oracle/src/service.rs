@@ -16,12 +16,14 @@ mod collect;
 mod driver;
 mod dump;
 mod edit;
+mod error;
 mod live;
 mod load;
 mod name;
 mod policy;
 mod register;
 mod show;
+mod threads;
 mod worker;
 
 use crate::{
@@ -31,32 +33,30 @@ use crate::{
     },
     config::{Config, OracleConfig},
     control::Request,
-    feeds, proxidor,
-    status::{
-        self, AltoStatus, FeedsStatus, MetricStatus, QueryStatus, Status, TablesStatus,
-        ThreadStatus,
-    },
+    proxidor,
+    status::{self, AltoStatus, FeedsStatus, MetricStatus, Status, TablesStatus},
     tables::{Policy, Tables},
-    udp::{self, Counters, Sockets, Workers},
-    xdp::{self, Driver},
+    udp::{self, Sockets, Workers},
+    xdp::Driver,
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use live::Live;
-use load::Dump;
+use load::{Dump, Files};
 use prometheus_client::encoding::DescriptorEncoder;
 use register::Register;
 use serde_json::Value;
 use std::{
-    fmt, io,
-    path::PathBuf,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
 };
+use threads::Udp;
 use tokio::sync::{mpsc, oneshot};
-use topo::{Change, Refusal};
+use topo::Change;
 use tracing::{info, warn};
 use worker::{Ask, Worker};
 
+pub use error::{ControlError, PartError, ReloadError, StartError};
 pub use load::LoadError;
 pub use name::NameError;
 pub use policy::PolicyError;
@@ -65,130 +65,14 @@ pub use register::Updates;
 /// Updates and requests that may wait for the builder before their sender waits too.
 const QUEUE: usize = 256;
 
-/// The oracle did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A file of the topology is not good.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A cost or an adjustment is not good.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// A socket cannot be opened.
-    #[error("oracle.listen: {0}")]
-    Bind(#[from] udp::BindError),
-    /// Threads that answer cannot be started.
-    #[error(transparent)]
-    Workers(#[from] udp::StartError),
-    /// A live feed cannot be started.
-    #[error(transparent)]
-    Feeds(#[from] feeds::StartError),
-    /// The program of the driver cannot be loaded.
-    #[error("oracle.mode: {0}")]
-    Program(#[from] datapath::oracle::LoadError),
-    /// An interface cannot answer.
-    #[error("oracle.interfaces: {0}")]
-    Interface(#[from] xdp::InterfaceError),
-    /// The program of the driver refuses the settings.
-    #[error(transparent)]
-    Choose(#[from] xdp::ChooseError),
-    /// The filter cannot be put before the sockets.
-    #[error("oracle.limit: cannot put the filter before the sockets: {0}")]
-    Filter(io::Error),
-    /// ALTO cannot be served.
-    #[error(transparent)]
-    Alto(#[from] alto::server::StartError),
-    /// The system has no thread left.
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
-}
-
-/// A changed configuration could not be put in force; the old one still is.
-#[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    /// A file of the topology is not good.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A cost or an adjustment is not good.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// A socket cannot be opened.
-    #[error("oracle.listen: {0}")]
-    Bind(#[from] udp::BindError),
-    /// Threads that answer cannot be started.
-    #[error(transparent)]
-    Workers(#[from] udp::StartError),
-    /// A live feed cannot be started.
-    #[error(transparent)]
-    Feeds(#[from] feeds::StartError),
-    /// The program of the driver refuses the settings.
-    #[error(transparent)]
-    Choose(#[from] xdp::ChooseError),
-    /// The filter cannot be put before the sockets.
-    #[error("oracle.limit: cannot put the filter before the sockets: {0}")]
-    Filter(io::Error),
-    /// ALTO's certificate cannot be used.
-    #[error("oracle.alto: {0}")]
-    Certificate(#[from] alto::tls::TlsError),
-    /// What is only opened at the start has changed.
-    #[error("oracle.{0} changed: restart the daemon to apply")]
-    Restart(&'static str),
-    /// The service was stopped.
-    #[error("the oracle was stopped")]
-    Stopped,
-}
-
-/// A request on the control socket could not be done.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// A router or link is not known by this name.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// What is known of the network is against it.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// A value that cannot be.
-    #[error("{0}")]
-    Value(String),
-    /// The files cannot be read again.
-    #[error("nothing was changed: {0}")]
-    Reload(#[from] Box<ReloadError>),
-    /// The dump cannot be written.
-    #[error("cannot write {}: {source}", .path.display())]
-    Dump {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Nothing has been published yet.
-    #[error("the files of the topology are still being read: try again in a moment")]
-    Loading,
-    /// The service was stopped.
-    #[error("the oracle was stopped")]
-    Stopped,
-}
-
-/// What the files of the topology say, for the builder.
-#[derive(Debug)]
-struct Files {
-    /// What the configuration's own files say.
-    configuration: Vec<Change>,
-    /// Dumps that the builder reads itself.
-    dumps: Vec<Dump>,
-}
-
 /// A configuration that was found good and whose files were read, and that is not in force yet.
 #[derive(Debug)]
 pub struct Prepared {
     config: Config,
     policy: Policy,
-    /// What the configuration's own files say.
-    configuration: Vec<Change>,
+    files: Files,
     /// Dumps that are new or have changed, with what they say.
     read: Vec<(Dump, Vec<Change>)>,
-    /// All dumps.
-    dumps: Vec<Dump>,
     /// Threads on other sockets than those in force, where the configuration asks for it. They answer
     /// from the tables and settings in force.
     workers: Option<Workers>,
@@ -200,7 +84,7 @@ pub struct Prepared {
 struct Shared {
     tables: Arc<ArcSwapOption<Tables>>,
     settings: Arc<ArcSwap<proxidor::Settings>>,
-    udp: Mutex<Udp>,
+    udp: Udp,
     built: ArcSwapOption<TablesStatus>,
     policy: ArcSwap<Policy>,
     /// The configuration in force.
@@ -219,49 +103,10 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// The threads that answer over UDP.
-#[derive(Debug, Default)]
-struct Udp {
-    workers: Option<Workers>,
-    /// What threads have counted that are no more, or are about to end.
-    before: Counters,
-}
-
 impl Shared {
-    fn udp(&self) -> MutexGuard<'_, Udp> {
-        // A panic ends the process, so a lock is never found poisoned.
-        self.udp.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Other threads take over; those before answer what has arrived and end. Waits for that, and
-    /// nobody who reads the counters does.
-    fn take_over(&self, workers: Option<Workers>) {
-        let mut udp = self.udp();
-        let Some(old) = std::mem::replace(&mut udp.workers, workers) else { return };
-        // So that no sum is ever less than the one before.
-        let counted = old.counters();
-        udp.before.add(&counted);
-        drop(udp);
-        let last = old.stop().since(&counted);
-        self.udp().before.add(&last);
-    }
-
-    fn threads(&self) -> Vec<ThreadStatus> {
-        let udp = self.udp();
-        let threads = udp.workers.iter().flat_map(Workers::each).enumerate();
-        let threads = threads.map(|(thread, (core, counters))| ThreadStatus {
-            thread,
-            core,
-            queries: (&counters).into(),
-        });
-        threads.collect()
-    }
-
-    fn queries(&self) -> QueryStatus {
-        let udp = self.udp();
-        let mut sum = udp.before;
-        udp.workers.iter().for_each(|workers| sum.add(&workers.counters()));
-        (&sum).into()
+    /// Threads that answer at these sockets, beside those in force.
+    fn answering(&self, sockets: Sockets) -> Result<Workers, PartError> {
+        Ok(sockets.start(&self.tables, &self.settings)?)
     }
 
     fn status(&self) -> Status {
@@ -273,9 +118,9 @@ impl Shared {
             ailments,
             listen: config.oracle.listen.clone(),
             tables: self.built.load().as_deref().cloned(),
-            queries: self.queries(),
+            queries: self.udp.queries(),
             limit: config.oracle.limit,
-            threads: self.threads(),
+            threads: self.udp.threads(),
             metrics: self.metrics(),
             feeds: feeds.feeds,
             bmp_strangers: feeds.bmp_strangers,
@@ -336,14 +181,10 @@ impl Opened {
     ///
     /// See [`StartError`].
     pub fn open(config: Config) -> Result<Self, StartError> {
-        let policy = policy::policy(&config.oracle)?;
-        let configuration = load::configuration(&config.oracle.topology)?;
-        let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
-        let sockets = Sockets::bind(&listen(&config))?;
+        let (policy, files) = read(&config)?;
+        let sockets = bind(&config)?;
         let driver = driver::open(&config)?;
-        if let Ok(driver) = &driver {
-            driver.guard(sockets.fds()).map_err(StartError::Filter)?;
-        }
+        driver::guard(&driver, &sockets)?;
         let mut publisher = None;
         let mut alto = None;
         if let Some(config_of_alto) = &config.oracle.alto {
@@ -356,17 +197,17 @@ impl Opened {
         let shared = Arc::new(Shared {
             tables: Arc::default(),
             settings: Arc::new(ArcSwap::from_pointee(settings(&config))),
-            udp: Mutex::default(),
+            udp: Udp::default(),
             built: ArcSwapOption::empty(),
             policy: ArcSwap::from_pointee(policy.clone()),
             config: ArcSwap::from_pointee(config),
-            dumps: ArcSwap::from_pointee(dumps.clone()),
+            dumps: ArcSwap::from_pointee(files.dumps.clone()),
             feeds: Register::new(),
             driver,
             alto: Mutex::default(),
         });
         let worker = Worker::new(shared.clone(), exits, policy, publisher);
-        Ok(Self { shared, sockets, worker, files: Files { configuration, dumps }, alto })
+        Ok(Self { shared, sockets, worker, files, alto })
     }
 
     /// Starts the threads.
@@ -381,11 +222,11 @@ impl Opened {
             .name("oracle-builder".into())
             .spawn(move || worker.run(files, asked))
             .map_err(StartError::Thread)?;
-        let workers = sockets.start(&shared.tables, &shared.settings)?;
+        let workers = shared.answering(sockets)?;
         for address in workers.addresses() {
             info!(%address, threads = workers.threads(), "answers Proxidor");
         }
-        shared.take_over(Some(workers));
+        shared.udp.take_over(Some(workers));
         if let Some((bound, snapshots)) = alto {
             let server = bound.start(snapshots)?;
             for address in server.addresses() {
@@ -439,47 +280,33 @@ impl Service {
             Ok(()) => Ok(prepared),
             Err(error) => {
                 self.discard(prepared).await;
-                Err(error)
+                Err(error.into())
             }
         }
     }
 
     /// Does what of a reload others may notice; where it fails, some of it may be done.
-    async fn begin(&self, prepared: &mut Prepared, in_force: &Config) -> Result<(), ReloadError> {
-        let wanted = listen(&prepared.config);
-        if wanted != listen(in_force) {
-            let Shared { tables, settings, .. } = &*self.shared;
-            let sockets = Sockets::bind(&wanted)?;
-            if let Ok(driver) = &self.shared.driver {
-                driver.guard(sockets.fds()).map_err(ReloadError::Filter)?;
-            }
-            prepared.workers = Some(sockets.start(tables, settings)?);
+    async fn begin(&self, prepared: &mut Prepared, in_force: &Config) -> Result<(), PartError> {
+        if listen(&prepared.config) != listen(in_force) {
+            let sockets = bind(&prepared.config)?;
+            driver::guard(&self.shared.driver, &sockets)?;
+            prepared.workers = Some(self.shared.answering(sockets)?);
         }
-        if let Ok(driver) = &self.shared.driver {
-            driver.configure(&driver::choice(&prepared.config))?;
-        }
-        self.live.reload(live::config(&prepared.config)).await?;
-        Ok(())
+        driver::configure(&self.shared.driver, &prepared.config)?;
+        self.live.reload(live::config(&prepared.config)).await
     }
 
     /// Takes back what [`Self::prepare`] did, where something else stands against the reload.
     pub async fn discard(&self, prepared: Prepared) {
         if let Some(workers) = prepared.workers {
-            // They may have answered, where they share addresses with those in force.
             let shared = self.shared.clone();
-            let stop = move || {
-                let counted = workers.stop();
-                shared.udp().before.add(&counted);
-            };
-            let _ = tokio::task::spawn_blocking(stop).await;
+            let _ = tokio::task::spawn_blocking(move || shared.udp.discard(workers)).await;
         }
         let in_force = self.shared.config.load_full();
         if let Err(error) = self.live.reload(live::config(&in_force)).await {
             warn!("live feeds as before the reload: {error}");
         }
-        if let Ok(driver) = &self.shared.driver
-            && let Err(error) = driver.configure(&driver::choice(&in_force))
-        {
+        if let Err(error) = driver::configure(&self.shared.driver, &in_force) {
             warn!("limits as before the reload: {error}");
         }
     }
@@ -519,7 +346,7 @@ impl Service {
             // What was published does not wait for the builder.
             Request::Status => Ok(self.status()),
             Request::Feeds => value(serde_json::to_value(self.shared.feeds())),
-            Request::Threads => value(serde_json::to_value(self.shared.threads())),
+            Request::Threads => value(serde_json::to_value(self.shared.udp.threads())),
             Request::Metrics => value(serde_json::to_value(self.shared.metrics())),
             Request::Reload => {
                 let config = Config::clone(&self.shared.config.load());
@@ -552,9 +379,19 @@ impl Service {
         }
         self.live.stop().await;
         let shared = self.shared.clone();
-        let _ = tokio::task::spawn_blocking(move || shared.take_over(None)).await;
+        let _ = tokio::task::spawn_blocking(move || shared.udp.take_over(None)).await;
         self.ask(Ask::Stop).await;
     }
+}
+
+/// Reads what the operator wants, and the configuration's own files.
+fn read(config: &Config) -> Result<(Policy, Files), PartError> {
+    Ok((policy::policy(&config.oracle)?, Files::read(&config.oracle.topology)?))
+}
+
+/// Opens the sockets that the configuration names.
+fn bind(config: &Config) -> Result<Sockets, PartError> {
+    Ok(Sockets::bind(&listen(config))?)
 }
 
 /// Where Proxidor is answered, and by how many threads.
@@ -597,13 +434,11 @@ impl Prepared {
         in_force: &[Dump],
         identity: Option<Arc<Identity>>,
     ) -> Result<Self, ReloadError> {
-        let policy = policy::policy(&config.oracle)?;
-        let configuration = load::configuration(&config.oracle.topology)?;
-        let dumps: Vec<_> = config.oracle.topology.mrt.iter().map(Dump::look).collect();
+        let (policy, files) = read(&config)?;
         let mut read = Vec::new();
-        for dump in dumps.iter().filter(|dump| !in_force.contains(dump)) {
+        for dump in files.dumps.iter().filter(|dump| !in_force.contains(dump)) {
             let mut changes = Vec::new();
-            dump.read(&mut |change| changes.push(change))?;
+            dump.read(&mut |change| changes.push(change)).map_err(PartError::Load)?;
             read.push((dump.clone(), changes));
         }
         let certificate = match identity {
@@ -613,6 +448,6 @@ impl Prepared {
             }
             None => None,
         };
-        Ok(Self { config, policy, configuration, read, dumps, workers: None, certificate })
+        Ok(Self { config, policy, files, read, workers: None, certificate })
     }
 }

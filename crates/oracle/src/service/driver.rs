@@ -1,9 +1,10 @@
 //! The program in the driver and the filter before the sockets, as the service uses them.
 
-use super::StartError;
+use super::{PartError, StartError};
 use crate::{
     config::Config,
     status::{DriverStatus, InterfaceStatus},
+    udp::Sockets,
     xdp::{Choice, Driver},
 };
 use datapath::oracle::{AttachMode, Limit, SourceLimit};
@@ -11,7 +12,7 @@ use std::net::SocketAddr;
 use tracing::warn;
 
 /// What the driver must know of a configuration.
-pub(super) fn choice(config: &Config) -> Choice {
+fn choice(config: &Config) -> Choice {
     let oracle = &config.oracle;
     let limit = &oracle.limit;
     Choice {
@@ -45,8 +46,25 @@ pub(super) fn open(config: &Config) -> Result<Result<Driver, String>, StartError
     for name in &oracle.interfaces {
         driver.attach(name, oracle.mode)?;
     }
-    driver.configure(&choice(config))?;
-    Ok(Ok(driver))
+    let driver = Ok(driver);
+    configure(&driver, config)?;
+    Ok(driver)
+}
+
+/// Puts the filter before sockets.
+pub(super) fn guard(driver: &Result<Driver, String>, sockets: &Sockets) -> Result<(), PartError> {
+    match driver {
+        Ok(driver) => driver.guard(sockets.fds()).map_err(PartError::Filter),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Tells the programs of a configuration.
+pub(super) fn configure(driver: &Result<Driver, String>, config: &Config) -> Result<(), PartError> {
+    match driver {
+        Ok(driver) => Ok(driver.configure(&choice(config))?),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Whether the configuration asks for what only the programs can do.

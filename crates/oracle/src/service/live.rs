@@ -1,7 +1,7 @@
 //! Live feeds on a runtime of their own, so that a table that a router tells holds up nobody else on
 //! the daemon's thread.
 
-use super::{StartError, Updates};
+use super::{PartError, StartError, Updates};
 use crate::{
     config::Config,
     feeds::{self, Feeds},
@@ -50,12 +50,12 @@ impl Live {
         let started = handle.spawn(async move { Feeds::start_for(&config, updates).await });
         // A task that panics ends the process.
         let started = started.await.map_err(|error| StartError::Thread(error.into()))?;
-        *live.feeds.lock().await = Some(started?);
+        *live.feeds.lock().await = Some(started.map_err(PartError::Feeds)?);
         Ok(live)
     }
 
     /// Changes over to another configuration; what is configured as before keeps its session.
-    pub(super) async fn reload(&self, config: feeds::Config) -> Result<(), feeds::StartError> {
+    pub(super) async fn reload(&self, config: feeds::Config) -> Result<(), PartError> {
         let feeds = self.feeds.clone();
         let reload = async move {
             match &mut *feeds.lock().await {
@@ -64,7 +64,7 @@ impl Live {
             }
         };
         match self.runtime.0.as_ref().map(|runtime| runtime.spawn(reload)) {
-            Some(reloaded) => reloaded.await.unwrap_or(Ok(())),
+            Some(reloaded) => Ok(reloaded.await.unwrap_or(Ok(()))?),
             None => Ok(()),
         }
     }

@@ -64,8 +64,24 @@ fn warn_of(notices: &Notices) {
     }
 }
 
-/// What the configuration's own files say, all together.
-pub(super) fn configuration(config: &TopologyConfig) -> Result<Vec<Change>, LoadError> {
+/// What the files of the topology say.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// What the configuration's own files say, all together.
+    pub(super) configuration: Vec<Change>,
+    /// Dumps, which the builder reads itself where they are not in force yet.
+    pub(super) dumps: Vec<Dump>,
+}
+
+impl Files {
+    /// Reads the configuration's own files and looks at the dumps.
+    pub(super) fn read(config: &TopologyConfig) -> Result<Self, LoadError> {
+        let dumps = config.mrt.iter().map(Dump::look).collect();
+        Ok(Self { configuration: configuration(config)?, dumps })
+    }
+}
+
+fn configuration(config: &TopologyConfig) -> Result<Vec<Change>, LoadError> {
     let mut changes = Vec::new();
     if let Some(file) = &config.seed {
         let each = &mut |change| changes.push(change);

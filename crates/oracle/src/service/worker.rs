@@ -1,9 +1,10 @@
 //! The builder thread: takes what has come, then makes and publishes one snapshot of it all.
 
 use super::{
-    ControlError, Files, Prepared, Shared, dump,
+    ControlError, Prepared, Shared, dump,
     edit::{self, Down},
-    load, policy,
+    load::{self, Files},
+    policy,
     register::unix,
     settings, show,
 };
@@ -224,14 +225,13 @@ impl Worker {
 
     /// Puts a configuration in force that was found good.
     fn put_in_force(&mut self, prepared: Prepared) {
-        let Prepared { config, policy, configuration, read, dumps, workers, certificate } =
-            prepared;
+        let Prepared { config, policy, files, read, workers, certificate } = prepared;
         if let Some((identity, pair)) = certificate {
             identity.replace(pair);
         }
-        self.configure(configuration);
+        self.configure(files.configuration);
         for old in self.shared.dumps.load().iter() {
-            if !dumps.iter().any(|dump| dump.name() == old.name()) {
+            if !files.dumps.iter().any(|dump| dump.name() == old.name()) {
                 let feed = self.shared.feeds.feed(&old.name());
                 self.builder.drop_feed(feed);
                 self.shared.feeds.unlist(feed);
@@ -252,9 +252,9 @@ impl Worker {
         self.set_policy(policy);
         self.shared.settings.store(Arc::new(settings(&config)));
         if workers.is_some() {
-            self.shared.take_over(workers);
+            self.shared.udp.take_over(workers);
         }
-        self.shared.dumps.store(Arc::new(dumps));
+        self.shared.dumps.store(Arc::new(files.dumps));
         self.shared.config.store(Arc::new(config));
     }
 
