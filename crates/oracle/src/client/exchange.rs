@@ -1,10 +1,10 @@
 //! One request and its reply over a socket of its own.
 
-use super::{ClientError, Server};
+use super::{ClientError, Server, connect};
 use crate::proxidor::{Reply, header::Header};
 use std::{
     io::{self, ErrorKind},
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::UdpSocket,
     time::{Duration, Instant},
 };
 
@@ -36,18 +36,7 @@ impl Exchange {
     /// # Errors
     /// The system has no socket, or no route.
     pub fn open(server: &Server) -> Result<Self, ClientError> {
-        let any: SocketAddr = match server.address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let open = || {
-            let socket = UdpSocket::bind(any)?;
-            socket.connect(server.address)?;
-            Ok(socket)
-        };
-        let failed = |source| ClientError::Socket { server: server.address, source };
-        let socket = open().map_err(failed)?;
-        Ok(Self { socket, server: server.clone(), buffer: vec![0; LARGEST] })
+        Ok(Self { socket: connect(server)?, server: server.clone(), buffer: vec![0; LARGEST] })
     }
 
     /// Sends a request and waits for the reply to it; none when it does not come in time.

@@ -1,14 +1,11 @@
 //! `nigh oracle flood`: requests without waiting for replies, to see what a server does under them.
 
-use super::{
-    ClientError, ServerArgs, check_target, interrupt::Interrupt, print, questions::Questions,
-};
+use super::{ClientError, RandomArgs, check_target, connect, interrupt::Interrupt, print};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::{
     fmt,
     io::ErrorKind,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     num::NonZeroU64,
     thread,
     time::{Duration, Instant},
@@ -24,9 +21,9 @@ Examples:
   nigh oracle flood --duration 5s
   nigh oracle flood --server 192.0.2.53 --persec 20000 --candidates 363 --duration 10s")]
 pub struct Args {
-    /// Which oracle is asked.
+    /// Which oracle is asked, and for how much.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub random: RandomArgs,
     /// Requests a second [default: as many as this machine can send]
     #[arg(long, value_name = "REQUESTS")]
     pub persec: Option<NonZeroU64>,
@@ -34,10 +31,6 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "10s",
           value_parser = humantime::parse_duration)]
     pub duration: Duration,
-    /// Random IPv4 addresses in each request
-    #[arg(short, long, value_name = "ADDRESSES", default_value_t = 100,
-          value_parser = clap::value_parser!(u16).range(1..=363))]
-    pub candidates: u16,
     /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,
@@ -97,15 +90,16 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
 /// # Errors
 /// See [`ClientError`].
 pub fn flood(args: &Args) -> Result<Report, ClientError> {
-    let server = args.server.server()?;
+    let server = args.random.server.server()?;
     check_target(&server, &args.allow)?;
     let interrupt = Interrupt::listen()?;
-    let mut questions = Questions::random(&server, args.candidates.into(), rand::random())?;
+    let mut questions = args.random.questions(&server)?;
     let failed = |source| ClientError::Socket { server: server.address, source };
-    let socket = open(server.address).map_err(failed)?;
+    let socket = connect(&server)?;
+    socket.set_nonblocking(true).map_err(failed)?;
     let mut report = Report {
         server: server.address.to_string(),
-        candidates: args.candidates,
+        candidates: args.random.candidates,
         seconds: 0.0,
         sent: 0,
         refused: 0,
@@ -147,15 +141,4 @@ pub fn flood(args: &Args) -> Result<Report, ClientError> {
     }
     report.seconds = begin.elapsed().as_secs_f64();
     Ok(report)
-}
-
-fn open(server: SocketAddr) -> std::io::Result<UdpSocket> {
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(server)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
 }

@@ -5,7 +5,7 @@
 //! when everything is lost and `c / (round trip + delay)`: an overloaded server is asked less.
 
 use super::{
-    ClientError, Server, ServerArgs, check_target,
+    ClientError, RandomArgs, Server, check_target,
     exchange::Exchange,
     interrupt::Interrupt,
     print,
@@ -40,10 +40,12 @@ Examples:
   nigh oracle load --clients 20 --count 1000
   nigh oracle load --server 192.0.2.53 --clients 750 --delay 5ms --timeout 50ms --count 2500 \\
       --syncstart --syncstop")]
+// `-c` is the number of clients here.
+#[command(mut_arg("candidates", |candidates| candidates.short(None)))]
 pub struct Args {
-    /// Which oracle is asked.
+    /// Which oracle is asked, and for how much.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub random: RandomArgs,
     /// Clients at the same time, each with its own socket
     #[arg(short, long, value_name = "CLIENTS", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -60,10 +62,6 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "500ms",
           value_parser = humantime::parse_duration)]
     pub timeout: Duration,
-    /// Random IPv4 addresses in each request
-    #[arg(long, value_name = "ADDRESSES", default_value_t = 100,
-          value_parser = clap::value_parser!(u16).range(1..=363))]
-    pub candidates: u16,
     /// All clients begin at the same moment
     #[arg(long)]
     pub syncstart: bool,
@@ -124,12 +122,12 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
 /// # Errors
 /// See [`run`].
 pub fn load(args: &Args) -> Result<Report, ClientError> {
-    let server = args.server.server()?;
+    let server = args.random.server.server()?;
     check_target(&server, &args.allow)?;
     let interrupt = Interrupt::listen()?;
     let mut ready = Vec::new();
     for _ in 0..args.clients {
-        let questions = Questions::random(&server, args.candidates.into(), rand::random())?;
+        let questions = args.random.questions(&server)?;
         ready.push((questions, Exchange::open(&server)?));
     }
     let parties = if args.syncstart { ready.len() + 1 } else { 1 };
@@ -173,7 +171,7 @@ pub fn load(args: &Args) -> Result<Report, ClientError> {
     let seconds = elapsed.as_secs_f64();
     Ok(Report {
         server: shared.server.address.to_string(),
-        candidates: args.candidates,
+        candidates: args.random.candidates,
         seconds,
         replies_a_second: total.replies as f64 / seconds,
         total: total.summary(),
@@ -220,17 +218,7 @@ fn client(
             return Ok(tally);
         }
         let request = questions.next(base.wrapping_add(number as u32));
-        tally.sent += 1;
-        match exchange.ask(request, args.timeout)? {
-            None => tally.lost += 1,
-            Some(answer) => {
-                tally.time(answer.round_trip);
-                match answer.reply.header.rcode.has_ranking() {
-                    true => tally.replies += 1,
-                    false => tally.errors += 1,
-                }
-            }
-        }
+        tally.count(exchange.ask(request, args.timeout)?.as_ref());
         shared.done.fetch_add(1, Relaxed);
         if !args.delay.is_zero() {
             thread::sleep(args.delay);

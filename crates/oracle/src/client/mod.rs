@@ -18,11 +18,12 @@ pub mod summary;
 use crate::proxidor::{self, Key, Rcode, message::QueryError};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
+use questions::Questions;
 use serde::Serialize;
 use std::{
     fmt::Display,
     io::{self, Write},
-    net::{SocketAddr, ToSocketAddrs},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket},
     time::Duration,
 };
 
@@ -54,6 +55,25 @@ pub struct ServerArgs {
     /// A file with the key to authenticate with, 32 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<std::path::PathBuf>,
+}
+
+/// Which oracle is asked again and again, and for how much.
+#[derive(Clone, Debug, Args)]
+pub struct RandomArgs {
+    /// Which oracle is asked.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Random IPv4 addresses in each request
+    #[arg(short, long, value_name = "ADDRESSES", default_value_t = 100,
+          value_parser = clap::value_parser!(u16).range(1..=363))]
+    pub candidates: u16,
+}
+
+impl RandomArgs {
+    /// Other requests at each call.
+    fn questions(&self, server: &Server) -> Result<Questions, ClientError> {
+        Questions::random(server, self.candidates.into(), rand::random())
+    }
 }
 
 /// A client could not do what was asked.
@@ -148,6 +168,20 @@ impl ServerArgs {
         });
         Ok(Server { address, key: key.transpose()?, metric: self.metric })
     }
+}
+
+/// A socket that only the server can send to.
+fn connect(server: &Server) -> Result<UdpSocket, ClientError> {
+    let any: SocketAddr = match server.address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let open = || {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(server.address)?;
+        Ok(socket)
+    };
+    open().map_err(|source| ClientError::Socket { server: server.address, source })
 }
 
 /// Refuses to aim a load at somebody who did not ask for it.

@@ -1,10 +1,9 @@
 //! `nigh oracle ping`: reads like ping, with rankings for echoes.
 
 use super::{
-    ClientError, ServerArgs,
+    ClientError, RandomArgs,
     exchange::{Answer, Exchange},
     interrupt::Interrupt,
-    questions::Questions,
     summary::{Summary, Tally},
 };
 use serde::Serialize;
@@ -24,16 +23,12 @@ Examples:
   nigh oracle ping
   nigh oracle ping --server 192.0.2.53 --count 5 --candidates 363")]
 pub struct Args {
-    /// Which oracle is asked.
+    /// Which oracle is asked, and for how much.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub random: RandomArgs,
     /// Requests to send [default: until Ctrl-C]
     #[arg(short = 'n', long, value_name = "REQUESTS")]
     pub count: Option<NonZeroU64>,
-    /// Random IPv4 addresses in each
-    #[arg(short, long, value_name = "ADDRESSES", default_value_t = 100,
-          value_parser = clap::value_parser!(u16).range(1..=363))]
-    pub candidates: u16,
     /// Time between two requests
     #[arg(short, long, value_name = "TIME", default_value = "1s",
           value_parser = humantime::parse_duration)]
@@ -61,16 +56,16 @@ struct Line {
 /// # Errors
 /// See [`ClientError`]; a lost request is none.
 pub fn run(args: &Args) -> Result<bool, ClientError> {
-    let server = args.server.server()?;
+    let server = args.random.server.server()?;
     let interrupt = Interrupt::listen()?;
-    let mut questions = Questions::random(&server, args.candidates.into(), rand::random())?;
+    let mut questions = args.random.questions(&server)?;
     let mut exchange = Exchange::open(&server)?;
     if !args.json {
         say(&format!(
             "PROXIDOR {} ({}): {} candidates, {} bytes of data",
-            args.server.server,
+            args.random.server.server,
             server.address,
-            args.candidates,
+            args.random.candidates,
             questions.bytes(),
         ));
     }
@@ -79,18 +74,8 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
     for sequence in 1..=count {
         let sent = Instant::now();
         let request = questions.next(base.wrapping_add(sequence as u32));
-        tally.sent += 1;
         let answer = exchange.ask(request, args.timeout)?;
-        match &answer {
-            None => tally.lost += 1,
-            Some(answer) => {
-                tally.time(answer.round_trip);
-                match answer.reply.header.rcode.has_ranking() {
-                    true => tally.replies += 1,
-                    false => tally.errors += 1,
-                }
-            }
-        }
+        tally.count(answer.as_ref());
         line(args, &server.address.ip().to_string(), sequence, answer.as_ref());
         if sequence < count {
             wait(&interrupt, args.interval.saturating_sub(sent.elapsed()));
@@ -147,7 +132,7 @@ fn summarize(args: &Args, summary: &Summary, elapsed: Duration) {
     }
     let Summary { sent, replies, errors, .. } = summary;
     let errors = if *errors > 0 { format!(", {errors} errors") } else { String::new() };
-    say(&format!("\n--- {} oracle statistics ---", args.server.server));
+    say(&format!("\n--- {} oracle statistics ---", args.random.server.server));
     say(&format!(
         "{sent} requests sent, {replies} rankings received{errors}, {:.0}% loss, time {} ms",
         summary.loss(),

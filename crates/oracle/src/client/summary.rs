@@ -1,5 +1,6 @@
 //! What a client saw: how many answers, and how long they took.
 
+use super::exchange::Answer;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::Duration;
@@ -30,8 +31,23 @@ impl Default for Tally {
 }
 
 impl Tally {
+    /// Counts what came of a request that was sent; none where no answer came in time.
+    pub fn count(&mut self, answer: Option<&Answer>) {
+        self.sent += 1;
+        match answer {
+            None => self.lost += 1,
+            Some(answer) => {
+                self.time(answer.round_trip);
+                match answer.reply.header.rcode.has_ranking() {
+                    true => self.replies += 1,
+                    false => self.errors += 1,
+                }
+            }
+        }
+    }
+
     /// Adds a round-trip time.
-    pub fn time(&mut self, round_trip: Duration) {
+    fn time(&mut self, round_trip: Duration) {
         let nanoseconds = u64::try_from(round_trip.as_nanos()).unwrap_or(LONGEST);
         self.times.saturating_record(nanoseconds.clamp(1, LONGEST));
     }
