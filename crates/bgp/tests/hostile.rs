@@ -3,7 +3,7 @@
 mod common;
 
 use bgp::{Desired, State};
-use common::{LIMIT, Pair, session};
+use common::{ANNOUNCED, LIMIT, Node, Pair, session};
 use std::{
     io::{ErrorKind, Read, Write},
     net::{TcpListener, TcpStream},
@@ -11,8 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 use testbed::wait_until;
-
-const ANNOUNCED: Desired = Desired::Announced { graceful_shutdown: false };
 
 /// An OPEN of AS 4, hold time 90 s, IPv4 only and two octets; a KEEPALIVE behind it.
 const HANDSHAKE: [u8; 48] = {
@@ -71,15 +69,17 @@ fn accept(listener: &TcpListener) -> TcpStream {
     stream
 }
 
-#[test]
-fn a_neighbour_that_floods_and_never_reads_takes_no_memory_and_no_stop() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+/// A node, and its neighbour's end of the connection.
+fn connect(pair: &Pair) -> (Node, TcpStream) {
     let listener = pair.router.enter(|| TcpListener::bind("172.16.0.29:179")).unwrap();
     let node = pair.start(&session(""));
-    let mut stream = accept(&listener);
+    (node, accept(&listener))
+}
+
+#[test]
+fn a_neighbour_that_floods_and_never_reads_takes_no_memory_and_no_stop() {
+    let Some(pair) = Pair::new() else { return };
+    let (node, mut stream) = connect(&pair);
     stream.write_all(&HANDSHAKE).unwrap();
     node.until("an established session", |seen| seen.state == State::Established);
     let done = AtomicBool::new(false);
@@ -121,13 +121,8 @@ fn a_neighbour_that_floods_and_never_reads_takes_no_memory_and_no_stop() {
 
 #[test]
 fn a_neighbour_that_says_nothing_does_not_hold_up_a_stop() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let listener = pair.router.enter(|| TcpListener::bind("172.16.0.29:179")).unwrap();
-    let node = pair.start(&session(""));
-    let mut stream = accept(&listener);
+    let Some(pair) = Pair::new() else { return };
+    let (node, mut stream) = connect(&pair);
     node.until("OPEN sent", |seen| seen.state == State::OpenSent);
     let begin = Instant::now();
     node.stop();
@@ -141,13 +136,8 @@ fn a_neighbour_that_says_nothing_does_not_hold_up_a_stop() {
 
 #[test]
 fn a_neighbour_that_is_no_router_is_told_so() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let listener = pair.router.enter(|| TcpListener::bind("172.16.0.29:179")).unwrap();
-    let node = pair.start(&session(""));
-    let mut stream = accept(&listener);
+    let Some(pair) = Pair::new() else { return };
+    let (node, mut stream) = connect(&pair);
     stream.write_all(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").unwrap();
     node.until("the refusal", |seen| {
         seen.problem.as_ref().is_some_and(|problem| {

@@ -3,7 +3,7 @@
 mod common;
 
 use bgp::{Advertised, Desired, State};
-use common::{LIMIT, PREFIXES, Pair, bird, session};
+use common::{ANNOUNCED, LEAVING, LIMIT, PREFIXES, Pair, bird, route, session, wait_for_routes};
 use std::{
     path::PathBuf,
     process::Command,
@@ -11,29 +11,10 @@ use std::{
 };
 use testbed::{Bird, wait_until};
 
-const ANNOUNCED: Desired = Desired::Announced { graceful_shutdown: false };
-const LEAVING: Desired = Desired::Announced { graceful_shutdown: true };
-
-/// What BIRD knows of a prefix, every attribute.
-fn route(bird: &Bird, prefix: &str) -> String {
-    bird.query(&format!("show route {prefix} all")).unwrap_or_default()
-}
-
-/// Waits until BIRD has both prefixes, or neither.
-fn wait_for_routes(bird: &Bird, there: bool) -> Duration {
-    wait_until("the routes at BIRD", LIMIT, || {
-        PREFIXES.iter().all(|prefix| route(bird, prefix).contains(prefix) == there)
-    })
-    .unwrap()
-}
-
 #[test]
 fn both_families_arrive_with_every_attribute_over_one_session() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
     let node = pair.start(&session(
         r#"
         communities = ["12:100", "no-export", "12:99"]
@@ -69,13 +50,9 @@ fn both_families_arrive_with_every_attribute_over_one_session() {
 
 #[test]
 fn a_drain_warns_first_and_then_withdraws() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
-    let node = pair.start(&session(r#"communities = ["12:100"]"#));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
+    let node = pair.announce(&session(r#"communities = ["12:100"]"#));
     wait_for_routes(&router, true);
     node.announcer().set(LEAVING);
     wait_until("GRACEFUL_SHUTDOWN", LIMIT, || {
@@ -101,13 +78,9 @@ fn a_drain_warns_first_and_then_withdraws() {
 
 #[test]
 fn only_the_difference_of_the_prefixes_is_sent() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
-    let node = pair.start(&session(""));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
+    let node = pair.announce(&session(""));
     wait_for_routes(&router, true);
     let before = node.announcer().observed();
     let prefixes = ["50.0.0.0/8", "50.60.0.0/16"].map(|prefix| prefix.parse().unwrap());
@@ -124,13 +97,9 @@ fn only_the_difference_of_the_prefixes_is_sent() {
 
 #[test]
 fn other_attributes_need_no_new_session() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
-    let mut node = pair.start(&session(r#"communities = ["12:100"]"#));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
+    let mut node = pair.announce(&session(r#"communities = ["12:100"]"#));
     wait_for_routes(&router, true);
     let before = node.announcer().observed();
     let other =
@@ -154,21 +123,16 @@ fn other_attributes_need_no_new_session() {
 
 #[test]
 fn the_right_password_opens_the_session_and_the_wrong_one_does_not() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird(r#"password "right";"#)).unwrap();
-    let node = pair.start(&session(r#"password = "wrong""#));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird(r#"password "right";"#);
+    let node = pair.announce(&session(r#"password = "wrong""#));
     // The router drops what is signed wrongly without a word.
     node.until("a failed attempt", |seen| {
         seen.problem.as_ref().is_some_and(|problem| problem.contains("does not answer"))
     });
     assert_eq!(node.announcer().observed().counters.established, 0);
     node.stop();
-    let node = pair.start(&session(r#"password = "right""#));
-    node.announcer().set(ANNOUNCED);
+    let _node = pair.announce(&session(r#"password = "right""#));
     wait_for_routes(&router, true);
 }
 
@@ -187,13 +151,9 @@ fn counter(netstat: &str, name: &str) -> u64 {
 
 #[test]
 fn ttl_security_refuses_a_neighbour_without_it() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let plain = Bird::start(&pair.router, &bird("")).unwrap();
-    let node = pair.start(&session("ttl_security = true"));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let plain = pair.bird("");
+    let node = pair.announce(&session("ttl_security = true"));
     // BIRD's answer to the connection has TTL 255 in any case, what follows has 1: the kernel drops it.
     wait_until("segments dropped for their TTL", LIMIT, || {
         let netstat = pair.node.check(&["cat", "/proc/net/netstat"]).unwrap();
@@ -202,18 +162,14 @@ fn ttl_security_refuses_a_neighbour_without_it() {
     .unwrap();
     assert_eq!(node.announcer().observed().counters.messages_in, 0);
     drop((plain, node));
-    let secure = Bird::start(&pair.router, &bird("ttl security yes;")).unwrap();
-    let node = pair.start(&session("ttl_security = true"));
-    node.announcer().set(ANNOUNCED);
+    let secure = pair.bird("ttl security yes;");
+    let _node = pair.announce(&session("ttl_security = true"));
     wait_for_routes(&secure, true);
 }
 
 #[test]
 fn both_families_arrive_over_ipv6_with_password_and_ttl_security() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     let secured = r#"password "right"; ttl security yes;"#;
     let configuration = bird(secured)
         .replace("local 172.16.0.29 ", "local 2001:db8:1::29 ")
@@ -222,7 +178,7 @@ fn both_families_arrive_over_ipv6_with_password_and_ttl_security() {
     let folder = tempfile::tempdir().unwrap();
     let password = folder.path().join("password");
     std::fs::write(&password, "right\n").unwrap();
-    let node = pair.start(&format!(
+    let _node = pair.announce(&format!(
         r#"
         name = "isp-a"
         type = "bgp"
@@ -235,7 +191,6 @@ fn both_families_arrive_over_ipv6_with_password_and_ttl_security() {
         ttl_security = true
         "#
     ));
-    node.announcer().set(ANNOUNCED);
     wait_for_routes(&router, true);
     for (prefix, hop) in PREFIXES.into_iter().zip(["172.16.0.30", "2001:db8:1::30"]) {
         let route = route(&router, prefix);
@@ -245,13 +200,9 @@ fn both_families_arrive_over_ipv6_with_password_and_ttl_security() {
 
 #[test]
 fn inside_one_as_the_path_is_empty() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     let router = Bird::start(&pair.router, &bird("").replace("as 4;", "as 12;")).unwrap();
-    let node = pair.start(&session("").replace("peer_as = 4", "peer_as = 12"));
-    node.announcer().set(ANNOUNCED);
+    let _node = pair.announce(&session("").replace("peer_as = 4", "peer_as = 12"));
     wait_for_routes(&router, true);
     for prefix in PREFIXES {
         let route = route(&router, prefix);
@@ -262,14 +213,10 @@ fn inside_one_as_the_path_is_empty() {
 
 #[test]
 fn a_neighbour_that_takes_one_family_gets_one_and_the_other_is_reported() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     let only4 = bird("").replace("ipv6 { import all; export none; };", "");
     let router = Bird::start(&pair.router, &only4).unwrap();
-    let node = pair.start(&session(""));
-    node.announcer().set(ANNOUNCED);
+    let node = pair.announce(&session(""));
     node.until("half of the announcement", |seen| seen.advertised == Advertised::Partly);
     assert!(route(&router, PREFIXES[0]).contains(PREFIXES[0]));
     let problem = node.announcer().observed().problem.unwrap();
@@ -278,16 +225,12 @@ fn a_neighbour_that_takes_one_family_gets_one_and_the_other_is_reported() {
 
 #[test]
 fn nothing_is_learned_from_a_neighbour_that_announces() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     let routes: String = (0..100).map(|n| format!("route 10.{n}.0.0/16 blackhole;\n")).collect();
     let configuration = bird("").replace("export none", "export all")
         + &format!("protocol static {{ ipv4; {routes} }}");
     let router = Bird::start(&pair.router, &configuration).unwrap();
-    let node = pair.start(&session(""));
-    node.announcer().set(ANNOUNCED);
+    let node = pair.announce(&session(""));
     wait_for_routes(&router, true);
     node.until("discarded updates", |seen| seen.counters.updates_discarded > 0);
     let seen = node.announcer().observed();
@@ -299,18 +242,14 @@ fn nothing_is_learned_from_a_neighbour_that_announces() {
 
 #[test]
 fn a_neighbour_that_restarts_is_told_everything_again() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
-    let node = pair.start(&session(""));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
+    let node = pair.announce(&session(""));
     wait_for_routes(&router, true);
     drop(router);
     node.until("the loss", |seen| seen.state != State::Established);
     assert_eq!(node.announcer().observed().advertised, Advertised::Nothing);
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
+    let router = pair.bird("");
     wait_for_routes(&router, true);
     let counters = node.announcer().observed().counters;
     assert_eq!((counters.established, counters.lost), (2, 1));
@@ -318,11 +257,8 @@ fn a_neighbour_that_restarts_is_told_everything_again() {
 
 #[test]
 fn an_as_number_that_differs_is_refused_by_name() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
     let node = pair.start(&session("").replace("peer_as = 4", "peer_as = 5"));
     node.until("the refusal", |seen| {
         seen.problem.as_ref().is_some_and(|problem| problem.contains("Bad Peer AS (2/2)"))
@@ -337,13 +273,9 @@ fn an_as_number_that_differs_is_refused_by_name() {
 /// How long an order takes to reach the socket, and a withdrawal to reach the neighbour's table.
 #[test]
 fn an_order_is_on_the_wire_at_once() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
-    let node = pair.start(&session(""));
-    node.announcer().set(ANNOUNCED);
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
+    let node = pair.announce(&session(""));
     wait_for_routes(&router, true);
     let mut times = Vec::new();
     for round in 0..200 {
@@ -368,11 +300,8 @@ const CHILD: &str = "NIGH_BGP_TEST_CHILD";
 
 #[test]
 fn a_killed_node_is_withdrawn_at_once() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Bird::start(&pair.router, &bird("")).unwrap();
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.bird("");
     let folder = tempfile::tempdir().unwrap();
     let file: PathBuf = folder.path().join("upstream.toml");
     // With a hold time that cannot be what ends the session here.

@@ -3,12 +3,9 @@
 mod common;
 
 use bgp::{Advertised, Desired, State};
-use common::{LIMIT, PREFIXES, Pair, frr, session};
+use common::{ANNOUNCED, LEAVING, LIMIT, PREFIXES, Pair, frr, session};
 use serde_json::Value;
 use testbed::{Frr, wait_until};
-
-const ANNOUNCED: Desired = Desired::Announced { graceful_shutdown: false };
-const LEAVING: Desired = Desired::Announced { graceful_shutdown: true };
 
 /// FRR's only path to a prefix.
 fn path(router: &Frr, prefix: &str) -> Option<Value> {
@@ -30,12 +27,9 @@ fn wait_for_routes(router: &Frr, there: bool) {
 
 #[test]
 fn both_families_arrive_with_every_attribute_and_leave_again() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
-    let router = Frr::start(&pair.router, &frr("")).unwrap();
-    let node = pair.start(&session(
+    let Some(pair) = Pair::new() else { return };
+    let router = pair.frr("");
+    let node = pair.announce(&session(
         r#"
         communities = ["12:100", "no-export"]
         large_communities = ["4200000000:1:1"]
@@ -43,7 +37,6 @@ fn both_families_arrive_with_every_attribute_and_leave_again() {
         med = 50
         "#,
     ));
-    node.announcer().set(ANNOUNCED);
     wait_for_routes(&router, true);
     for (prefix, hop) in PREFIXES.into_iter().zip(["172.16.0.30", "2001:db8:1::30"]) {
         let path = path(&router, prefix).unwrap();
@@ -81,51 +74,38 @@ fn both_families_arrive_with_every_attribute_and_leave_again() {
 
 #[test]
 fn the_right_password_opens_the_session_and_the_wrong_one_does_not() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     let secured = " neighbor 172.16.0.30 password right\n neighbor 172.16.0.30 passive";
-    let router = Frr::start(&pair.router, &frr(secured)).unwrap();
-    let node = pair.start(&session(r#"password = "wrong""#));
-    node.announcer().set(ANNOUNCED);
+    let router = pair.frr(secured);
+    let node = pair.announce(&session(r#"password = "wrong""#));
     node.until("a failed attempt", |seen| {
         seen.problem.as_ref().is_some_and(|problem| problem.contains("does not answer"))
     });
     assert_eq!(node.announcer().observed().counters.established, 0);
     node.stop();
-    let node = pair.start(&session(r#"password = "right""#));
-    node.announcer().set(ANNOUNCED);
+    let _node = pair.announce(&session(r#"password = "right""#));
     wait_for_routes(&router, true);
 }
 
 #[test]
 fn ttl_security_is_agreed() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     let secured = frr(" neighbor 172.16.0.30 ttl-security hops 1")
         .replace(" neighbor 172.16.0.30 disable-connected-check\n", "");
     let router = Frr::start(&pair.router, &secured).unwrap();
-    let node = pair.start(&session("ttl_security = true"));
-    node.announcer().set(ANNOUNCED);
+    let _node = pair.announce(&session("ttl_security = true"));
     wait_for_routes(&router, true);
 }
 
 #[test]
 fn a_speaker_that_knows_small_as_numbers_only_is_told_as_trans() {
-    if !testbed::require_root() {
-        return;
-    }
-    let pair = Pair::new();
+    let Some(pair) = Pair::new() else { return };
     // Without capabilities the neighbour is a speaker of RFC 4271 alone: IPv4, AS numbers of two octets.
     let old = frr(" neighbor 172.16.0.30 dont-capability-negotiate")
         .replace("remote-as 12\n", "remote-as 4200000012\n");
     let router = Frr::start(&pair.router, &old).unwrap();
     let node =
-        pair.start(&session("prepend = 1").replace("local_as = 12", "local_as = 4200000012"));
-    node.announcer().set(ANNOUNCED);
+        pair.announce(&session("prepend = 1").replace("local_as = 12", "local_as = 4200000012"));
     node.until("half of the announcement", |seen| seen.advertised == Advertised::Partly);
     wait_until("the route at FRR", LIMIT, || path(&router, PREFIXES[0]).is_some()).unwrap();
     // FRR has seen our capability and so ignores AS4_PATH (RFC 6793 section 4.2.3), which the table of

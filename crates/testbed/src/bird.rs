@@ -97,3 +97,36 @@ impl Bird {
             .is_ok_and(|answer| answer.contains("Established"))
     }
 }
+
+/// The configuration of a BIRD that a node steers, as docs/decisions/031-bird.md has it: AS 12 at
+/// 172.16.0.30, with a session `isp` to AS 4 at 172.16.0.29 and this next hop for IPv6.
+pub fn steered(next_hop6: &str) -> String {
+    format!(
+        r#"
+router id 172.16.0.30;
+protocol device {{}}
+protocol static nigh4 {{ disabled; ipv4; route 50.0.0.0/8 blackhole; }}
+protocol static nigh6 {{ disabled; ipv6; route 2001:db8:50::/48 blackhole; }}
+protocol static nigh4_gshut {{ disabled; ipv4 {{ preference 250; }}; route 50.0.0.0/8 blackhole; }}
+protocol static nigh6_gshut {{
+  disabled;
+  ipv6 {{ preference 250; }};
+  route 2001:db8:50::/48 blackhole;
+}}
+filter to_isp {{
+  if proto ~ "nigh?_gshut" then bgp_community.add((65535, 0));
+  if proto ~ "nigh*" then accept;
+  reject;
+}}
+protocol bgp isp {{
+  local 172.16.0.30 as 12;
+  neighbor 172.16.0.29 as 4;
+  connect delay time 1;
+  connect retry time 1;
+  error wait time 1, 2;
+  ipv4 {{ import none; export filter to_isp; }};
+  ipv6 {{ import none; export filter to_isp; next hop address {next_hop6}; }};
+}}
+"#
+    )
+}

@@ -22,13 +22,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bird;
 pub mod dinr;
 pub mod namespace;
 pub mod nigh;
 pub mod pings;
 pub mod process;
 
-mod bird;
 mod closing;
 mod figures;
 mod folder;

@@ -1,10 +1,10 @@
 //! Two namespaces and a link: the node with its announcer, and the neighbour's router.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use bgp::{Announcer, Observed, config::Upstream};
+use bgp::{Announcer, Desired, Observed, config::Upstream};
 use ipnet::IpNet;
 use std::time::Duration;
-use testbed::{End, Namespace, link, wait_until};
+use testbed::{Bird, End, Frr, Namespace, link, require_root, wait_until};
 use tokio::runtime::{Builder, Runtime};
 
 /// How long anything may take before a test gives up; generous, since nothing is measured by it.
@@ -13,6 +13,10 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// The prefixes that are announced.
 pub(crate) const PREFIXES: [&str; 2] = ["50.0.0.0/8", "2001:db8:50::/48"];
 
+/// What a node is told: to announce, and to announce with GRACEFUL_SHUTDOWN.
+pub(crate) const ANNOUNCED: Desired = Desired::Announced { graceful_shutdown: false };
+pub(crate) const LEAVING: Desired = Desired::Announced { graceful_shutdown: true };
+
 /// The node's and the router's namespace, joined by a link with both families.
 pub(crate) struct Pair {
     pub(crate) node: Namespace,
@@ -20,8 +24,12 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// 172.16.0.30 and 2001:db8:1::30 at the node, .29 and ::29 at the router.
-    pub(crate) fn new() -> Self {
+    /// 172.16.0.30 and 2001:db8:1::30 at the node, .29 and ::29 at the router; `None` where tests may
+    /// be skipped for want of rights.
+    pub(crate) fn new() -> Option<Self> {
+        if !require_root() {
+            return None;
+        }
         let node = Namespace::new("node").unwrap();
         let router = Namespace::new("router").unwrap();
         link(
@@ -29,7 +37,17 @@ impl Pair {
             End::new(&router, "down0").address("172.16.0.29/30").address("2001:db8:1::29/64"),
         )
         .unwrap();
-        Self { node, router }
+        Some(Self { node, router })
+    }
+
+    /// Starts the router as BIRD, see [`bird`].
+    pub(crate) fn bird(&self, session: &str) -> Bird {
+        Bird::start(&self.router, &bird(session)).unwrap()
+    }
+
+    /// Starts the router as FRR, see [`frr`].
+    pub(crate) fn frr(&self, neighbour: &str) -> Frr {
+        Frr::start(&self.router, &frr(neighbour)).unwrap()
     }
 
     /// Starts an announcer in the node's namespace.
@@ -46,6 +64,13 @@ impl Pair {
             drop(guard);
             Node { announcer: Some(announcer), runtime }
         })
+    }
+
+    /// The same, and tells it to announce.
+    pub(crate) fn announce(&self, configuration: &str) -> Node {
+        let node = self.start(configuration);
+        node.announcer().set(ANNOUNCED);
+        node
     }
 }
 
@@ -81,6 +106,19 @@ impl Node {
         let announcer = self.announcer.take().unwrap();
         self.runtime.block_on(announcer.stop());
     }
+}
+
+/// What BIRD knows of a prefix, every attribute.
+pub(crate) fn route(bird: &Bird, prefix: &str) -> String {
+    bird.query(&format!("show route {prefix} all")).unwrap_or_default()
+}
+
+/// Waits until BIRD has both prefixes, or neither.
+pub(crate) fn wait_for_routes(bird: &Bird, there: bool) -> Duration {
+    wait_until("the routes at BIRD", LIMIT, || {
+        PREFIXES.iter().all(|prefix| route(bird, prefix).contains(prefix) == there)
+    })
+    .unwrap()
 }
 
 /// An embedded session of AS 12 with AS 4 over IPv4, with more keys in front of the table's others.

@@ -1,10 +1,9 @@
 //! Drains and reloads lose nothing: pings run through them, and another node takes over.
 
 use crate::site::{
-    BINARY, Core, LIMIT, SERVICE4, SERVICE6, answered, end_without_loss, is_same_session, sections,
-    status, upstream,
+    BINARY, Core, LIMIT, SERVICE4, SERVICE6, answered, is_same_session, sections, status,
+    stop_without_loss, upstream,
 };
-use nix::sys::signal::Signal;
 use serde_json::json;
 use std::{
     path::Path,
@@ -109,13 +108,7 @@ fn a_stop_drains_first_and_leaves_no_route() {
     let (mut a, _b) = (core.start(0, ""), core.start(1, ""));
     core.await_routes(0, true);
     core.await_routes(1, true);
-    let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(5)).unwrap();
-    wait_until("pings", LIMIT, || running.replies().len() > 50).unwrap();
-    a.process().signal(Signal::SIGTERM).unwrap();
-    wait_until("the end", LIMIT, || a.process().ended().is_some()).unwrap();
-    assert!(a.process().ended().unwrap().success(), "{}", a.wrote());
-    assert_eq!(core.routes(0), [false; 2]);
-    end_without_loss(running);
+    stop_without_loss(&core, &mut a);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //!
 //! The router prefers node a, honours GRACEFUL_SHUTDOWN (RFC 8326 section 4.3) and forwards packets.
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use testbed::{Bird, End, Namespace, Nigh, Pings, Receiver, link, pings, wait_until};
@@ -150,8 +151,14 @@ pub(crate) fn withdrawal_ms(upstream: &Value) -> f64 {
     (at("written") - at("detected")) * 1e3
 }
 
-/// Ends pings when some more were answered: none of them was lost.
-pub(crate) fn end_without_loss(running: Pings) {
+/// Stops node a under pings: its routes go first, so none is lost.
+pub(crate) fn stop_without_loss(core: &Core, a: &mut Nigh) {
+    let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(5)).unwrap();
+    wait_until("pings", LIMIT, || running.replies().len() > 50).unwrap();
+    a.process().signal(Signal::SIGTERM).unwrap();
+    wait_until("the end", LIMIT, || a.process().ended().is_some()).unwrap();
+    assert!(a.process().ended().unwrap().success(), "{}", a.wrote());
+    assert_eq!(core.routes(0), [false; 2]);
     let seen = running.replies().len();
     wait_until("pings afterwards", LIMIT, || running.replies().len() > seen + 50).unwrap();
     let replies = running.finish().unwrap();

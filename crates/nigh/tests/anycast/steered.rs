@@ -1,35 +1,17 @@
 //! A node whose routes are exported by a BIRD of its own, which the daemon steers.
 
 use crate::site::{
-    BINARY, Core, LIMIT, SERVICE4, SERVICE6, answered, end_without_loss, is_same_session, sections,
-    status, upstream,
+    BINARY, Core, LIMIT, SERVICE4, SERVICE6, answered, is_same_session, sections, status,
+    stop_without_loss, upstream,
 };
-use nix::sys::signal::Signal;
 use serde_json::json;
 use std::{path::Path, time::Duration};
 use testbed::{Bird, Nigh, Pings, pings, require_root, wait_until};
 
-/// BIRD beside node a, as docs/decisions/031-bird.md has it.
-const STEERED: &str = r#"
-router id 172.16.0.30;
-protocol device {}
-protocol static nigh4 { disabled; ipv4; route 50.0.0.0/8 blackhole; }
-protocol static nigh6 { disabled; ipv6; route 2001:db8:50::/48 blackhole; }
-protocol static nigh4_gshut { disabled; ipv4 { preference 250; }; route 50.0.0.0/8 blackhole; }
-protocol static nigh6_gshut { disabled; ipv6 { preference 250; }; route 2001:db8:50::/48 blackhole; }
-filter to_isp {
-  if proto ~ "nigh?_gshut" then bgp_community.add((65535, 0));
-  if proto ~ "nigh*" then accept;
-  reject;
+/// BIRD beside node a.
+fn steered(core: &Core) -> Bird {
+    Bird::start(core.node(0), &testbed::bird::steered("2001:db8:29::2")).unwrap()
 }
-protocol bgp isp {
-  local 172.16.0.30 as 12;
-  neighbor 172.16.0.29 as 4;
-  connect delay time 1;
-  ipv4 { import none; export filter to_isp; };
-  ipv6 { import none; export filter to_isp; next hop address 2001:db8:29::2; };
-}
-"#;
 
 /// The configuration of node a with that BIRD as its upstream.
 fn with(bird: &Bird) -> String {
@@ -49,7 +31,7 @@ fn a_steered_bird_announces_drains_and_stops_without_a_loss() {
         return;
     }
     let core = Core::new();
-    let bird = Bird::start(core.node(0), STEERED).unwrap();
+    let bird = steered(&core);
     wait_until("BIRD's session", LIMIT, || bird.established("isp")).unwrap();
     assert_eq!(core.routes(0), [false; 2], "announced before anybody has seen it answer");
     let mut a = Nigh::start(core.node(0), Path::new(BINARY), "a", &with(&bird)).unwrap();
@@ -96,14 +78,8 @@ fn a_steered_bird_announces_drains_and_stops_without_a_loss() {
     core.router.sysctl(&[("ipv4.ip_forward", "1")]).unwrap();
     core.await_routes(0, true);
 
-    let fresh = Pings::start(&core.client, SERVICE4, Duration::from_millis(5)).unwrap();
-    wait_until("pings", LIMIT, || fresh.replies().len() > 50).unwrap();
-    a.process().signal(Signal::SIGTERM).unwrap();
-    wait_until("the end", LIMIT, || a.process().ended().is_some()).unwrap();
-    assert!(a.process().ended().unwrap().success(), "{}", a.wrote());
-    assert_eq!(core.routes(0), [false; 2]);
+    stop_without_loss(&core, &mut a);
     assert!(is_same_session(&session(), &opened), "BIRD's session is not ours to end");
-    end_without_loss(fresh);
 }
 
 #[test]
@@ -112,7 +88,7 @@ fn a_killed_daemon_leaves_a_route_that_its_next_start_takes_back() {
         return;
     }
     let core = Core::new();
-    let bird = Bird::start(core.node(0), STEERED).unwrap();
+    let bird = steered(&core);
     let mut a = Nigh::start(core.node(0), Path::new(BINARY), "a", &with(&bird)).unwrap();
     core.await_routes(0, true);
     a.process().kill();
