@@ -5,24 +5,13 @@
 //! functions are those of `echo_find4` and `echo_find6` in bpf/include/echo.h and of `oracle_serves`
 //! in bpf/oracle.bpf.c.
 
+use wire::random::Random;
+
 /// Slots in a table.
 pub(crate) const SLOTS: usize = 256;
 
 /// Tries before the search gives up: far beyond need, so that a defect cannot hang a reload.
 const TRIES: usize = 10_000_000;
-
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
 
 /// The slot of an IPv4 address, given as its four bytes in memory, perhaps with a port above them.
 pub(crate) fn slot4(address: u64, hash: u64) -> usize {
@@ -42,9 +31,9 @@ fn search<K: Copy, H: Copy>(
     mut draw: impl FnMut(&mut dyn FnMut() -> u64) -> H,
     slot: impl Fn(K, H) -> usize,
 ) -> Option<H> {
-    let mut random = SplitMix(seed);
+    let mut random = Random::new(seed);
     (0..TRIES).find_map(|_| {
-        let hash = draw(&mut || random.next());
+        let hash = draw(&mut || random.bits());
         let mut used = [false; SLOTS];
         keys.iter().all(|key| !std::mem::replace(&mut used[slot(*key, hash)], true)).then_some(hash)
     })
@@ -67,10 +56,10 @@ mod tests {
     #[test]
     fn finds_a_function_for_64_addresses_of_any_shape() {
         for seed in 0..20 {
-            let mut random = SplitMix(seed);
+            let mut random = Random::new(seed);
             let dense: Vec<u64> =
                 (0..64).map(|i| u32::from_ne_bytes([10, 0, 0, i]).into()).collect();
-            let sparse: Vec<u64> = (0..64).map(|_| random.next() >> 32).collect();
+            let sparse: Vec<u64> = (0..64).map(|_| random.bits() >> 32).collect();
             let ports: Vec<u64> = (0..64).map(|port| 10 | port << 40).collect();
             for addresses in [dense, sparse, ports] {
                 let hash = search4(&addresses, seed).expect("a function");
@@ -81,7 +70,7 @@ mod tests {
             }
             let dense: Vec<[u64; 2]> =
                 (0..64).map(|i| [0x0120, u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, i])]).collect();
-            let high: Vec<[u64; 2]> = (0..64).map(|_| [random.next(), 1]).collect();
+            let high: Vec<[u64; 2]> = (0..64).map(|_| [random.bits(), 1]).collect();
             for addresses in [dense, high] {
                 let hash = search6(&addresses, seed).expect("a function");
                 let mut slots: Vec<_> = addresses.iter().map(|a| slot6(*a, hash)).collect();

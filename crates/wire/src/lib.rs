@@ -25,6 +25,7 @@ pub mod icmpv6;
 mod ids;
 pub mod ipv4;
 pub mod ipv6;
+pub mod random;
 pub mod space;
 pub mod target;
 #[cfg(feature = "text")]

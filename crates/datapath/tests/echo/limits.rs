@@ -115,7 +115,7 @@ fn a_flood_from_random_sources_does_not_starve_a_quiet_one() {
     let Some(program) = super::program(&limited(1, 8)) else { return };
     let quiet = request([192, 0, 2, 7]);
     let heavy = request([203, 0, 113, 7]);
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut heavy_answered = 0;
     let start = Instant::now();
     for round in 0..60_000 {
@@ -139,7 +139,7 @@ fn both_buckets_must_be_exhausted_to_starve_a_source() {
     const HEAVY: usize = 13_000; // 5 % of 2^18
     const NEW: usize = 4_000;
     const LOADS: usize = 6; // each with a secret of its own
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let source = |random: &mut Random, first: usize| {
         [first as u8, random.next() as u8, random.next() as u8, 1]
     };

@@ -139,7 +139,7 @@ fn configurations() -> Vec<Settings> {
 
 #[test]
 fn the_program_does_what_the_model_does() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for settings in configurations() {
         let Some(program) = super::program(&settings) else { return };
         let (mut services, mut probe, mut other) =

@@ -14,7 +14,7 @@ fn limited(rate: u64, burst: u64) -> Settings {
 }
 
 fn program(settings: &Settings) -> Option<OracleProgram> {
-    super::program(settings, &Network::random(&mut Random(5), 9))
+    super::program(settings, &Network::random(&mut Random::new(5), 9))
 }
 
 fn request(source: [u8; 4]) -> Vec<u8> {

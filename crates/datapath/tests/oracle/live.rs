@@ -20,7 +20,7 @@ fn ask(socket: &UdpSocket, candidates: &[[u8; 4]]) -> Vec<[u8; 4]> {
 
 #[test]
 fn a_client_over_a_link_is_answered_in_either_mode() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let network = Network::random(&mut random, 50);
     let Some(program) = super::program(&super::settings(), &network) else { return };
     let (asker, site) = (Namespace::new("asker").unwrap(), Namespace::new("site").unwrap());
@@ -58,7 +58,7 @@ fn a_client_over_a_link_is_answered_in_either_mode() {
 /// go to the sockets, where the kernel knows what they lack.
 #[test]
 fn an_unfinished_checksum_reaches_the_sockets() {
-    let network = Network::random(&mut Random(12), 9);
+    let network = Network::random(&mut Random::new(12), 9);
     let Some(program) = super::program(&super::settings(), &network) else { return };
     let (asker, site) = (Namespace::new("asker").unwrap(), Namespace::new("site").unwrap());
     link(

@@ -101,7 +101,7 @@ fn fault(frame: &mut Frame, random: &mut Random) {
 
 #[test]
 fn the_program_does_what_the_model_does() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let settings = super::settings();
     let mut seen = [0; 7];
     for places in [1, 3, 40, 255, 256, MAX_PLACES - 1] {

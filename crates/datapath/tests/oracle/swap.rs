@@ -12,7 +12,7 @@ use std::thread;
 #[test]
 fn an_answer_is_never_a_mixture() {
     let settings = super::settings();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     // Alike but for everything: groups, rows, and the row of the source.
     let networks = [Network::random(&mut random, 40), Network::random(&mut random, 200)];
     let Some(program) = super::program(&settings, &networks[0]) else { return };
@@ -57,7 +57,7 @@ fn an_answer_is_never_a_mixture() {
 /// What does not fit is not half in force: nothing is.
 #[test]
 fn tables_that_do_not_fit_leave_everything_to_the_sockets() {
-    let network = Network::random(&mut Random(4), 5);
+    let network = Network::random(&mut Random::new(4), 5);
     let Some(program) = super::program(&super::settings(), &network) else { return };
     let frame = Frame::request(&[[1, 2, 3, 4]]).bytes();
     let verdict = || program.run(&frame).unwrap().0;

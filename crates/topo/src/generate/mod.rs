@@ -4,17 +4,16 @@
 
 mod hubs;
 mod mesh;
-mod random;
 mod routes;
 mod table;
 mod ten;
 
 pub use hubs::hubs;
 pub use mesh::mesh;
-pub use random::Random;
 pub use routes::{heard, random_routes};
 pub use table::realistic_table;
 pub use ten::ten;
+pub use wire::random::Random;
 
 use crate::{
     builder::Builder,

@@ -1,9 +1,9 @@
 //! External routes: wholly random ones as in the seed, and ones like those of the real internet.
 
-use super::random::{Random, mix};
 use crate::{change::Change, path::ExternalPath, value::RouterId};
 use ipnet::{IpNet, Ipv4Net};
 use std::{collections::HashSet, net::Ipv4Addr};
+use wire::random::{Random, mix};
 
 /// So many routes at these exits, "randomly generated" but "the same every time" (the seed's section
 /// 5.2): a route at each exit for one to three of them in equal parts, to prefixes of 8 to 24 bits, most of

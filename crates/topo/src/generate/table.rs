@@ -5,12 +5,12 @@
 //! give out addresses. So about half of the IPv4 prefixes are more specific ones of others, and the
 //! IPv6 ones crowd together under few blocks, some of them much more than others.
 
-use super::random::Random;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, Ipv6Addr},
 };
+use wire::random::Random;
 
 /// Of 10,000 IPv4 prefixes so many have this length; what is missing are /24.
 const LENGTHS4: [(u8, usize); 16] = [

@@ -1,4 +1,5 @@
-//! Numbers that look random and are the same each time, whatever becomes of other crates.
+//! Numbers that look random and are the same each time, whatever becomes of other crates: for jitter,
+//! searches, networks made by rule and tests, never for secrets.
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 #[derive(Clone, Debug)]
@@ -36,8 +37,31 @@ impl Random {
 }
 
 /// Makes neighbouring numbers differ in all bits.
-pub(super) fn mix(mut z: u64) -> u64 {
+pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first numbers of seed 1234567, as the authors' own program gives them.
+    #[test]
+    fn numbers_are_those_of_the_paper() {
+        let mut random = Random::new(1_234_567);
+        let first = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
+        assert_eq!([random.bits(), random.bits()], first);
+    }
+
+    #[test]
+    fn nothing_is_out_of_range() {
+        let mut random = Random::new(1);
+        for bound in [1, 2, 3, 1000, u64::MAX] {
+            assert!(random.below(bound) < bound);
+            assert!((0.0..1.0).contains(&random.share()));
+        }
+        assert_eq!((random.below(0), random.pick::<u8>(&[])), (0, None));
+    }
 }
