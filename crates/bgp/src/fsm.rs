@@ -16,6 +16,8 @@
 //! 4271 section 6.8); the neighbour's own attempts are refused by the system. Routes go out when the
 //! neighbour reads them: what is to be told is compared with what was told each time there is room.
 
+mod timers;
+
 use crate::{
     announcer::{Counters, State},
     link_state,
@@ -35,17 +37,8 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     time::{Duration, Instant},
 };
+use timers::Timers;
 
-/// How long an attempt to connect may take (ConnectRetryTimer in the state Connect).
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long the neighbour has for its OPEN; RFC 4271 section 8.2.2 suggests a large value, and this is
-/// large beside the fractions of a second that it takes.
-const LARGE_HOLD: Duration = Duration::from_secs(30);
-/// The pause after a first failure; it doubles with each further one.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause: a node that could serve must not stay unannounced for the 120 seconds that RFC
-/// 4271 section 10 suggests, and one attempt in ten seconds burdens nobody.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// A session that lived as long as this was no failure.
 const LASTING: Duration = Duration::from_secs(60);
 /// How much is handed to the transport at a time.
@@ -114,7 +107,6 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 pub struct Fsm {
     config: Config,
-    random: u64,
     state: State,
     terms: Option<Terms>,
     rib: RibOut,
@@ -128,15 +120,8 @@ pub struct Fsm {
     /// OPEN and KEEPALIVE messages that wait for the transport: one of each at the most.
     queue: Vec<u8>,
     keepalive_due: bool,
-    /// Attempts in a row that came to nothing.
-    failures: u32,
     established: Option<Instant>,
-    hold: Duration,
-    retry_at: Option<Instant>,
-    hold_at: Option<Instant>,
-    keepalive_at: Option<Instant>,
-    /// When what is on its way must have been written (RFC 9687).
-    send_by: Option<Instant>,
+    timers: Timers,
     /// Our address of the connection.
     local: Option<IpAddr>,
     /// An UPDATE is on its way.
@@ -151,7 +136,6 @@ impl Fsm {
     pub fn new(config: Config, seed: u64) -> Self {
         Self {
             config,
-            random: seed,
             state: State::Idle,
             terms: None,
             rib: RibOut::default(),
@@ -162,13 +146,8 @@ impl Fsm {
             input: Vec::new(),
             queue: Vec::new(),
             keepalive_due: false,
-            failures: 0,
             established: None,
-            hold: Duration::ZERO,
-            retry_at: None,
-            hold_at: None,
-            keepalive_at: None,
-            send_by: None,
+            timers: Timers::new(seed),
             local: None,
             updating: false,
             updated: None,
@@ -237,14 +216,14 @@ impl Fsm {
 
     /// When [`Event::Tick`] is due.
     pub fn deadline(&self) -> Option<Instant> {
-        [self.retry_at, self.hold_at, self.keepalive_at, self.send_by].into_iter().flatten().min()
+        self.timers.next()
     }
 
     /// Takes an event.
     pub fn handle(&mut self, event: Event<'_>, now: Instant) {
         match event {
             Event::Start => {
-                if self.state == State::Idle && self.retry_at.is_none() {
+                if self.state == State::Idle && self.timers.retry.is_none() {
                     self.problem = Some("the session is being opened".into());
                     self.connect(now);
                 }
@@ -255,7 +234,7 @@ impl Fsm {
                 if self.state == State::Connect {
                     self.problem = Some(why.to_owned());
                     self.state = State::Active;
-                    self.pause(now);
+                    self.timers.pause(now);
                 }
             }
             Event::Received(bytes) => self.received(bytes, now),
@@ -265,7 +244,7 @@ impl Fsm {
                 }
             }
             Event::Written => {
-                self.send_by = None;
+                self.timers.send = None;
                 self.rib.written(now);
                 if std::mem::take(&mut self.updating) {
                     self.updated = Some(now);
@@ -287,18 +266,15 @@ impl Fsm {
                 self.updating = true;
                 // RFC 4271 section 8.2.2: an UPDATE restarts the KeepaliveTimer too.
                 self.keepalive_due = false;
-                self.restart_keepalive(now);
+                self.timers.restart_keepalive(now);
             }
         }
         if std::mem::take(&mut self.keepalive_due) {
             message::keepalive(out);
             self.counters.messages_out += 1;
         }
-        if out.len() > start && self.state == State::Established && !self.hold.is_zero() {
-            // RFC 9687 section 6 suggests eight minutes. A withdrawal that cannot be written attracts
-            // traffic to a node that does not serve it, so this is the least that its section 4.4 allows
-            // with a margin.
-            self.send_by = Some(now + self.hold * 2);
+        if out.len() > start && self.state == State::Established {
+            self.timers.restart_send(now);
         }
     }
 
@@ -308,7 +284,7 @@ impl Fsm {
 
     fn connect(&mut self, now: Instant) {
         self.state = State::Connect;
-        self.retry_at = Some(now + CONNECT);
+        self.timers.connecting(now);
         self.effects.push_back(Effect::Connect);
     }
 
@@ -323,16 +299,14 @@ impl Fsm {
             IpAddr::V6(_) => None,
         };
         let Some(identifier) = self.config.router_id.or(v4) else {
-            self.retry_at = None;
             let why =
                 "there is no IPv4 address to be the BGP identifier; give router_id".to_owned();
             self.fail(why, None, now);
             return;
         };
         self.local = Some(local);
-        self.retry_at = None;
         self.state = State::OpenSent;
-        self.hold_at = Some(now + LARGE_HOLD);
+        self.timers.connected(now);
         let (hop4, hop6) = self.next_hops();
         open::Ours {
             asn: self.config.local_as,
@@ -401,8 +375,8 @@ impl Fsm {
                     self.state = State::OpenConfirm;
                     message::keepalive(&mut self.queue);
                     self.counters.messages_out += 1;
-                    self.restart_hold(now);
-                    self.restart_keepalive(now);
+                    self.timers.restart_hold(now);
+                    self.timers.restart_keepalive(now);
                 }
                 Err(error) => self.reject(error, now),
             },
@@ -411,22 +385,22 @@ impl Fsm {
                 self.established = Some(now);
                 self.counters.established += 1;
                 self.said = None;
-                self.restart_hold(now);
+                self.timers.restart_hold(now);
                 let terms = self.terms.expect("settled when OPEN was accepted");
                 self.rib.begin(Families {
                     ipv4: terms.carry(Family::Ipv4),
                     ipv6: terms.carry(Family::Ipv6),
                 });
             }
-            (State::Established, Kind::Keepalive) => self.restart_hold(now),
+            (State::Established, Kind::Keepalive) => self.timers.restart_hold(now),
             (State::Established, Kind::Update) => match self.check(body) {
                 Ok(()) if self.learns() => {
                     self.learned.push(body.to_vec());
-                    self.restart_hold(now);
+                    self.timers.restart_hold(now);
                 }
                 Ok(()) => {
                     self.counters.updates_discarded += 1;
-                    self.restart_hold(now);
+                    self.timers.restart_hold(now);
                 }
                 Err(error) => self.reject(error, now),
             },
@@ -482,7 +456,7 @@ impl Fsm {
                 &open::LINK_STATE,
             ));
         }
-        self.hold = Duration::from_secs(self.config.hold_time.min(theirs.hold_time).into());
+        self.timers.hold = Duration::from_secs(self.config.hold_time.min(theirs.hold_time).into());
         let (hop4, hop6) = self.next_hops();
         let terms = Terms {
             local_as: self.config.local_as,
@@ -495,31 +469,20 @@ impl Fsm {
         Ok(())
     }
 
-    fn restart_hold(&mut self, now: Instant) {
-        self.hold_at = if self.hold.is_zero() { None } else { Some(now + self.hold) };
-    }
-
-    fn restart_keepalive(&mut self, now: Instant) {
-        if !self.hold.is_zero() {
-            let interval = self.jitter(self.hold / 3);
-            self.keepalive_at = Some(now + interval);
-        }
-    }
-
     fn tick(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.hold_at) {
+        if due(self.timers.hold_at) {
             self.reject(Notification::hold_timer(), now);
         }
-        if due(self.send_by) {
+        if due(self.timers.send) {
             let why = "Send Hold Timer Expired (8/0): the neighbour has stopped reading";
             self.fail(why.into(), None, now);
         }
-        if due(self.keepalive_at) {
+        if due(self.timers.keepalive) {
             self.keepalive_due = true;
-            self.restart_keepalive(now);
+            self.timers.restart_keepalive(now);
         }
-        if due(self.retry_at) {
+        if due(self.timers.retry) {
             if self.state == State::Connect {
                 self.problem = Some(
                     "the neighbour does not answer; check peer, password and ttl_security on both sides"
@@ -541,19 +504,19 @@ impl Fsm {
     fn fail(&mut self, why: String, last_words: Option<Notification>, now: Instant) {
         let lasted = self.established.is_some_and(|since| now.duration_since(since) >= LASTING);
         if lasted {
-            self.failures = 0;
+            self.timers.failures = 0;
         }
         self.problem = Some(why);
         self.close(last_words);
-        self.pause(now);
+        self.timers.pause(now);
     }
 
     fn stop(&mut self, text: &str) {
         let last_words = self.has_connection().then(|| Notification::shutdown(text));
         self.problem = Some("the session is stopped".into());
         self.close(last_words);
-        self.retry_at = None;
-        self.failures = 0;
+        self.timers.retry = None;
+        self.timers.failures = 0;
     }
 
     /// Back to Idle: nothing of the connection is left.
@@ -577,28 +540,7 @@ impl Fsm {
         self.input = Vec::new();
         self.keepalive_due = false;
         self.updating = false;
-        self.hold_at = None;
-        self.keepalive_at = None;
-        self.send_by = None;
+        self.timers.closed();
         self.rib.end();
-    }
-
-    /// Sets the time of the next attempt.
-    fn pause(&mut self, now: Instant) {
-        let doubled = PAUSE.saturating_mul(1 << self.failures.min(8));
-        self.failures = self.failures.saturating_add(1);
-        let pause = self.jitter(doubled.min(PAUSE_MAX));
-        self.retry_at = Some(now + pause);
-    }
-
-    /// Three quarters to all of a time (RFC 4271 section 10).
-    fn jitter(&mut self, time: Duration) -> Duration {
-        // SplitMix64 (Steele, Lea and Flood, 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let share = (mixed >> 48) as u32;
-        time * 3 / 4 + time / 4 * share / 65536
     }
 }
