@@ -5,6 +5,7 @@
 //! are. A node's few links are sorted where they lie.
 
 use super::column::width_for;
+use super::file::Storage;
 use super::layout::{Layout, SECTIONS, Section};
 use super::plan::{Naming, Plan};
 use super::{BuildError, Kind, KindId, NO_MIRROR, Network};
@@ -122,12 +123,19 @@ pub(super) fn assemble(
     }
     drop(ends);
 
-    let mut network =
-        Network { bytes, layout, nodes, links, plan: parts.plan, naming: parts.naming, kinds };
+    let mut network = Network {
+        bytes: Storage::Memory(bytes),
+        layout,
+        nodes,
+        links,
+        plan: parts.plan,
+        naming: parts.naming,
+        kinds,
+    };
     let parallel = network.sort_links();
     let column = network.column(Section::Mirrors);
     for (kind, mirror) in mirrors.into_iter().enumerate() {
-        column.set(&mut network.bytes, kind, mirror.unwrap_or(NO_MIRROR));
+        column.set(network.bytes.fillable(), kind, mirror.unwrap_or(NO_MIRROR));
     }
     network.put(Section::Kinds, text.bytes().map(u32::from));
     network.put_one_way(alone);
@@ -220,8 +228,8 @@ impl Network {
             // Stable: parallel links stay in the order in which they were made.
             links.sort_by_key(|&(relation, to, _)| (relation, to));
             for (place, &(_, far, kind)) in range.clone().zip(&links) {
-                to.set(&mut self.bytes, place as usize, far.0);
-                kind_of.set(&mut self.bytes, place as usize, kind.0.into());
+                to.set(self.bytes.fillable(), place as usize, far.0);
+                kind_of.set(self.bytes.fillable(), place as usize, kind.0.into());
             }
             for pair in links.windows(2) {
                 if let [(relation, to, _), (same, again, _)] = *pair
@@ -257,8 +265,8 @@ impl Network {
         self.layout.shorten(&[Section::OneWayTo, Section::OneWay], found.len());
         let (to, link) = (self.column(Section::OneWayTo), self.column(Section::OneWay));
         for (place, (far, number)) in found.into_iter().enumerate() {
-            to.set(&mut self.bytes, place, far.0);
-            link.set(&mut self.bytes, place, number.0);
+            to.set(self.bytes.fillable(), place, far.0);
+            link.set(self.bytes.fillable(), place, number.0);
         }
     }
 
@@ -287,7 +295,7 @@ impl Network {
     pub(super) fn put(&mut self, section: Section, values: impl Iterator<Item = u32>) {
         let column = self.column(section);
         for (place, value) in values.enumerate() {
-            column.set(&mut self.bytes, place, value);
+            column.set(self.bytes.fillable(), place, value);
         }
     }
 
@@ -295,7 +303,7 @@ impl Network {
     pub(super) fn put_wide(&mut self, section: Section, values: impl Iterator<Item = u128>) {
         let column = self.column(section);
         for (place, value) in values.enumerate() {
-            column.set_wide(&mut self.bytes, place, value);
+            column.set_wide(self.bytes.fillable(), place, value);
         }
     }
 }

@@ -43,6 +43,9 @@ pub enum BuildError {
     /// Paths must grow longer with each link.
     #[error("a link's weight is at least 1")]
     NoWeight,
+    /// Files could not say this.
+    #[error("there is no such link in words: {0}")]
+    Unspeakable(String),
     /// What one end is to the other decides what that is to it.
     #[error("of a link, the far end is a {0:?} and the near end a {1:?}: these do not agree")]
     Relations(Relation, Relation),
@@ -61,7 +64,7 @@ pub enum BuildError {
 }
 
 /// One less than the numbers of 31 bits.
-const MOST_NODES: u32 = (1 << 31) - 1;
+pub(super) const MOST_NODES: u32 = (1 << 31) - 1;
 /// The last number says that there is no link back.
 const MOST_KINDS: usize = u16::MAX as usize;
 
@@ -177,7 +180,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// There are too many kinds, or the weight is 0.
+    /// There are too many kinds, the weight is 0, or a setting is beyond what its words allow.
     pub fn kind(&mut self, kind: &Kind) -> Result<KindId, BuildError> {
         if let Some(&known) = self.known_kinds.get(kind) {
             return Ok(KindId(known));
@@ -187,6 +190,10 @@ impl Builder {
         }
         if self.kinds.len() >= MOST_KINDS {
             return Err(BuildError::TooManyKinds);
+        }
+        let line = kind.to_line();
+        if Kind::from_line(line.trim_end()) != Some(*kind) {
+            return Err(BuildError::Unspeakable(line.trim_end().to_owned()));
         }
         let number = self.kinds.len() as u16;
         self.kinds.push(*kind);
@@ -385,7 +392,7 @@ impl Builder {
         for (place, entry) in self.entries4.iter().enumerate() {
             let link = find(&network, Draft(entry.draft))?;
             let slot = link.0 - network.range(NodeId(entry.node)).start;
-            network.column(Section::Entry4Link).set(&mut network.bytes, place, slot);
+            network.column(Section::Entry4Link).set(network.bytes.fillable(), place, slot);
         }
         network.put(Section::FirstEntry4, firsts(self.nodes, &self.entries4));
         network.put(Section::Entry4, self.entries4.iter().map(|entry| entry.address));
@@ -393,7 +400,7 @@ impl Builder {
         for (place, entry) in self.entries6.iter().enumerate() {
             let link = find(&network, Draft(entry.draft))?;
             let slot = link.0 - network.range(NodeId(entry.node)).start;
-            network.column(Section::Entry6Link).set(&mut network.bytes, place, slot);
+            network.column(Section::Entry6Link).set(network.bytes.fillable(), place, slot);
         }
         network.put(Section::FirstEntry6, firsts(self.nodes, &self.entries6));
         network.put_wide(Section::Entry6, self.entries6.iter().map(|entry| entry.address));

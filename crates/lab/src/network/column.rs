@@ -62,6 +62,12 @@ impl Column {
         }
     }
 
+    /// All of them, in order.
+    pub(super) fn iter<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = u32> + use<'b> {
+        let column = *self;
+        (0..column.len).map(move |index| column.get(bytes, index))
+    }
+
     /// Where a value would be put among numbers in ascending order, before those that equal it.
     pub(super) fn lower_bound(&self, bytes: &[u8], value: u32) -> usize {
         partition_point(0, self.len, |index| self.get(bytes, index) < value)

@@ -42,10 +42,20 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The kind as words, one line.
+    /// The kind as words, which [`Kind::from_line`] reads.
     pub(super) fn to_line(self) -> String {
         let relation = RELATIONS[self.relation as usize];
         format!("{} {relation} {}\n", self.weight, self.settings)
+    }
+
+    /// The kind that these words tell; `None` if they tell none.
+    pub(super) fn from_line(line: &str) -> Option<Self> {
+        let mut words = line.splitn(3, ' ');
+        let weight = words.next()?.parse().ok().filter(|&weight| weight > 0)?;
+        let relation = words.next()?;
+        let relation = RELATIONS.iter().position(|&name| name == relation)?;
+        let settings = words.next()?.parse().ok()?;
+        Some(Self { settings, weight, relation: Relation::ALL[relation] })
     }
 }
 

@@ -124,6 +124,11 @@ impl Layout {
         }
     }
 
+    /// Those arrays.
+    pub(super) fn from_columns(columns: [Column; SECTIONS]) -> Self {
+        Self(columns)
+    }
+
     /// Where that array lies.
     #[inline]
     pub(super) fn column(&self, section: Section) -> Column {

@@ -18,7 +18,9 @@
 //! providers come before the many to customers, and the way back of a link is found by searching.
 mod assemble;
 mod builder;
+mod check;
 mod column;
+mod file;
 mod kind;
 mod layout;
 mod places;
@@ -28,6 +30,7 @@ mod tests;
 
 use crate::{LinkId, LinkSettings, NodeId};
 use column::{Column, partition_point};
+use file::Storage;
 use layout::{Layout, Section};
 use places::{Prefixes, left4};
 use std::borrow::Cow;
@@ -35,6 +38,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use topo::{IpNet, Ipv4Net, Ipv6Net};
 
 pub use builder::{BuildError, Builder, Draft};
+pub use file::{FormatError, OpenError, Wrong};
 pub use kind::{Kind, KindId, Relation};
 pub use plan::{Naming, Plan};
 
@@ -71,7 +75,7 @@ pub(crate) struct Hop {
 /// them with something, but does not panic.
 #[derive(Debug)]
 pub struct Network {
-    bytes: Vec<u8>,
+    bytes: Storage,
     layout: Layout,
     nodes: u32,
     links: u32,

@@ -66,4 +66,27 @@ impl Plan {
         };
         bytes
     }
+
+    /// What [`Plan::to_bytes`] made. `None`: it did not make this.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<(Self, Naming)> {
+        let (node4, rest) = bytes.split_first_chunk()?;
+        let (link4, rest) = rest.split_first_chunk()?;
+        let (node6, rest) = rest.split_first_chunk()?;
+        let (link6, rest) = rest.split_first_chunk()?;
+        let naming = match rest {
+            [0, 0, 0, 0, 0, 0, 0, 0] => Naming::Numbers,
+            [1, 0, 0, 0, 0, 0, 0, 0] => Naming::Groups,
+            _ => return None,
+        };
+        let v4 = |bytes: &[u8; 4]| match u32::from_le_bytes(*bytes) {
+            0 => None,
+            bits => Some(Ipv4Addr::from_bits(bits)),
+        };
+        let v6 = |bytes: &[u8; 16]| match u128::from_le_bytes(*bytes) {
+            0 => None,
+            bits => Some(Ipv6Addr::from_bits(bits)),
+        };
+        let plan = Self { node4: v4(node4), link4: v4(link4), node6: v6(node6), link6: v6(link6) };
+        Some((plan, naming))
+    }
 }

@@ -1,10 +1,21 @@
-//! Networks are what was told to their builders.
+//! Networks are what was told to their builders, and files what was saved.
+
+mod files;
+mod random;
 
 use super::*;
 use crate::Nanos;
 
 fn settings(delay: u64) -> LinkSettings {
     LinkSettings { delay: Nanos(delay * 1_000_000), ..LinkSettings::default() }
+}
+
+fn net(text: &str) -> IpNet {
+    text.parse().expect("a prefix")
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
 }
 
 #[test]
@@ -14,15 +25,13 @@ fn a_small_network_is_as_it_was_told() {
     assert_eq!(builder.node("b"), Ok(b));
     let far = builder.link(a, c, &settings(30), 3, Relation::None).expect("a link");
     let near = builder.link(b, a, &settings(10), 1, Relation::Provider).expect("a link");
-    let address: IpAddr = "192.0.2.1".parse().expect("an address");
-    builder.address(near[0], address).expect("a link");
-    builder.node_address(a, "2001:db8::1".parse().expect("an address")).expect("a node");
-    let net: IpNet = "10.0.0.0/8".parse().expect("a prefix");
-    let narrow: IpNet = "10.1.0.0/16".parse().expect("a prefix");
-    builder.prefix(a, net).expect("a node");
-    builder.prefix(c, narrow).expect("a node");
-    let drafts = [far[0], far[1], near[0], near[1]];
-    let (network, links) = builder.finish_with(&drafts).expect("a network");
+    builder.address(near[0], ip("192.0.2.1")).expect("a link");
+    builder.node_address(a, ip("2001:db8::1")).expect("a node");
+    builder.prefix(a, net("10.0.0.0/8")).expect("a node");
+    builder.prefix(c, net("10.1.0.0/16")).expect("a node");
+    builder.entry(a, net("10.1.0.0/16"), near[1]).expect("a link of a");
+    let (network, links) =
+        builder.finish_with(&[far[0], far[1], near[0], near[1]]).expect("a network");
 
     assert_eq!((network.nodes(), network.links()), (3, 4));
     let [forth, back, up, down] = links[..] else { panic!("four links") };
@@ -41,11 +50,109 @@ fn a_small_network_is_as_it_was_told() {
     assert_eq!(network.interface4(up), "192.0.2.1".parse().ok());
     assert_eq!((network.interface4(down), network.interface6(up)), (None, None));
     assert_eq!(network.address6(a), "2001:db8::1".parse().ok());
-    assert_eq!(network.owner(address), Some(Owner::Node(b)));
-    let owner = |text: &str| network.owner(text.parse().expect("an address"));
-    assert_eq!(owner("10.1.2.3"), Some(Owner::Prefix(c, narrow)));
-    assert_eq!(owner("10.2.2.3"), Some(Owner::Prefix(a, net)));
-    assert_eq!(owner("11.0.0.0"), None);
+    let owner = |text: &str| network.owner(ip(text));
+    assert_eq!(owner("192.0.2.1"), Some(Owner::Node(b)));
+    assert_eq!(owner("10.1.2.3"), Some(Owner::Prefix(c, net("10.1.0.0/16"))));
+    assert_eq!(owner("10.2.2.3"), Some(Owner::Prefix(a, net("10.0.0.0/8"))));
+    assert_eq!((owner("11.0.0.0"), owner("::")), (None, None));
+    assert_eq!(network.entry(a, ip("10.1.255.1"), |_| true), Some(down));
+    assert_eq!(network.entry(a, ip("10.1.255.1"), |link| link != down), None);
+    assert_eq!(network.entry(a, ip("10.2.0.0"), |_| true), None);
     assert_eq!((network.name(c), network.find("c")), ("c".into(), Some(c)));
     assert_eq!((network.find("192.0.2.1"), network.find("d")), (Some(b), None));
+}
+
+#[test]
+fn addresses_and_names_that_nobody_gave_are_counted_out() {
+    let mut builder = Builder::with_plan(Plan {
+        node4: Some(Ipv4Addr::new(10, 0, 0, 0)),
+        link4: Some(Ipv4Addr::new(10, 1, 0, 0)),
+        node6: Some("2001:db8::".parse().expect("an address")),
+        link6: Some("2001:db8:1::".parse().expect("an address")),
+    });
+    let first = builder.unnamed(3).expect("nodes");
+    let (a, b, c) = (first, NodeId(1), NodeId(2));
+    let ends = [(a, b), (b, c)]
+        .map(|(a, b)| builder.link(a, b, &settings(1), 1, Relation::None).expect("a link"));
+    builder.node_address(b, ip("192.0.2.7")).expect("a node");
+    builder.address(ends[0][0], ip("192.0.2.8")).expect("a link");
+    builder.prefix(c, net("10.0.0.0/8")).expect("a node");
+    let (network, links) = builder.finish_with(&[ends[1][1]]).expect("a network");
+    let last = links[0];
+    let v4 = |text: &str| text.parse::<Ipv4Addr>().ok();
+    assert_eq!((network.address4(a), network.address4(b)), (v4("10.0.0.0"), v4("192.0.2.7")));
+    assert_eq!(network.address6(b), "2001:db8::1".parse().ok());
+    assert_eq!(network.interface4(last), v4(&format!("10.1.0.{}", last.0)));
+    assert_eq!(network.interface6(last), format!("2001:db8:1::{}", last.0).parse().ok());
+    assert_eq!(network.owner(ip("10.0.0.2")), Some(Owner::Node(c)));
+    assert_eq!(network.owner(ip("192.0.2.7")), Some(Owner::Node(b)));
+    assert_eq!(network.owner(ip("192.0.2.8")), Some(Owner::Node(a)));
+    assert_eq!(network.owner(ip(&format!("10.1.0.{}", last.0))), Some(Owner::Node(c)));
+    assert_eq!(network.owner(ip("2001:db8:1::")), Some(Owner::Node(a)));
+    // Those that were given others do not have the ones that were counted out.
+    let behind = Some(Owner::Prefix(c, net("10.0.0.0/8")));
+    assert_eq!(network.owner(ip("10.0.0.1")), behind);
+    assert_eq!(network.owner(ip("10.1.0.0")), behind);
+    assert_eq!(network.owner(ip("10.0.0.3")), behind);
+    assert_eq!((network.name(c), network.find("n2")), ("n2".into(), Some(c)));
+    assert_eq!((network.find("n3"), network.find("n02"), network.find("2")), (None, None, None));
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    let mut builder = Builder::new();
+    let [a, b] = ["a", "n3"].map(|name| builder.node(name).expect("a node"));
+    let none = NodeId(9);
+    let link = |builder: &mut Builder, a, b, weight| {
+        builder.link(a, b, &settings(1), weight, Relation::Peer)
+    };
+    assert_eq!(link(&mut builder, a, none, 1), Err(BuildError::NoNode(9, 2)));
+    assert_eq!(link(&mut builder, a, a, 1), Err(BuildError::Itself(0)));
+    assert_eq!(link(&mut builder, a, b, 0), Err(BuildError::NoWeight));
+    let huge = LinkSettings { mtu: 1 << 20, ..settings(1) };
+    let error = builder.link(a, b, &huge, 1, Relation::None);
+    assert!(matches!(error, Err(BuildError::Unspeakable(_))), "{error:?}");
+    let [forth, _] = link(&mut builder, a, b, 1).expect("a link");
+    let prefix = net("10.0.0.0/8");
+    assert_eq!(builder.entry(b, prefix, forth), Err(BuildError::Elsewhere(prefix, 1, 0)));
+    let kinds = [Relation::Customer, Relation::Peer].map(|relation| {
+        builder.kind(&Kind { settings: settings(1), weight: 1, relation }).expect("a kind")
+    });
+    let wrong = BuildError::Relations(Relation::Customer, Relation::Peer);
+    assert_eq!(builder.join(a, b, kinds[0], kinds[1]), Err(wrong));
+    let alone = builder.one_way(a, b, kinds[0]).expect("a link");
+    let mut other = Builder::new();
+    other.unnamed(2).expect("nodes");
+    assert_eq!(other.address(alone, ip("192.0.2.1")), Err(BuildError::NoLink));
+
+    builder.unnamed(2).expect("nodes");
+    builder.prefix(a, prefix).expect("a node");
+    builder.prefix(a, prefix).expect("a node");
+    builder.entry(a, prefix, forth).expect("an entry");
+    let taken = BuildError::NameTaken(1, "n3".to_owned(), 3);
+    assert_eq!(builder.finish().err(), Some(taken));
+
+    let twice = |fill: &dyn Fn(&mut Builder, Draft) -> Result<(), BuildError>| {
+        let mut builder = Builder::new();
+        let [a, b] = ["a", "b"].map(|name| builder.node(name).expect("a node"));
+        let [forth, _] = link(&mut builder, a, b, 1).expect("a link");
+        fill(&mut builder, forth).expect("it is told one by one");
+        builder.finish().err()
+    };
+    let error = twice(&|builder, forth| {
+        builder.entry(a, prefix, forth)?;
+        builder.entry(a, net("10.9.9.9/8"), forth)
+    });
+    assert_eq!(error, Some(BuildError::TwoEntries(0, prefix)));
+    let error = twice(&|builder, _| {
+        builder.prefix(b, prefix)?;
+        builder.prefix(a, prefix)
+    });
+    assert_eq!(error, Some(BuildError::TwoOwners(prefix, 0, 1)));
+    let error = twice(&|builder, forth| {
+        builder.address(forth, ip("10.0.0.1"))?;
+        builder.node_address(a, ip("10.0.0.1"))?;
+        builder.prefix(a, net("10.0.0.1/32"))
+    });
+    assert_eq!(error, None, "they are all of one node");
 }

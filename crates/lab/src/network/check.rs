@@ -1,0 +1,293 @@
+//! Whether the arrays of a file fit together: what is found here once need not be looked at again.
+//!
+//! Everything that is used as a place in another array is below its length, and what is searched is in
+//! order.
+
+use super::column::Column;
+use super::file::{Storage, Wrong, read_kinds, read_plan};
+use super::layout::{Layout, Section};
+use super::places::Prefixes;
+use super::{Naming, Network, Relation};
+use crate::NodeId;
+
+/// The network, if it is sound.
+pub(super) fn network(
+    bytes: Storage,
+    layout: Layout,
+    nodes: u32,
+    links: u32,
+) -> Result<Network, Wrong> {
+    let wrong = |what, array: &str| Wrong { what, array: array.to_owned(), place: 0 };
+    let kinds = read_kinds(&bytes, &layout)?;
+    let plan = read_plan(&bytes, &layout);
+    let (plan, naming) = plan.ok_or_else(|| wrong("this is no plan", "Plan"))?;
+    if nodes > super::builder::MOST_NODES || links == u32::MAX {
+        return Err(wrong("there are more nodes or links than numbers", "FirstLink"));
+    }
+    let network = Network { bytes, layout, nodes, links, plan, naming, kinds };
+    let check = Check { network: &network };
+    check.lengths()?;
+    check.links()?;
+    check.one_way()?;
+    check.names()?;
+    check.addresses()?;
+    check.plan()?;
+    let firsts = [Section::FirstEntry4, Section::FirstEntry6];
+    let addresses = [Section::Entry4, Section::Entry6];
+    let lengths = [Section::Entry4Length, Section::Entry6Length];
+    let slots = [Section::Entry4Link, Section::Entry6Link];
+    for family in 0..2 {
+        check.entries(firsts[family], addresses[family], lengths[family], slots[family])?;
+    }
+    Ok(network)
+}
+
+struct Check<'n> {
+    network: &'n Network,
+}
+
+impl Check<'_> {
+    fn column(&self, section: Section) -> Column {
+        self.network.column(section)
+    }
+
+    fn get(&self, section: Section, place: usize) -> u32 {
+        self.network.get(section, place)
+    }
+
+    fn iter(&self, section: Section) -> impl Iterator<Item = u32> + '_ {
+        self.column(section).iter(&self.network.bytes)
+    }
+
+    fn wrong<T>(&self, what: &'static str, section: Section, place: usize) -> Result<T, Wrong> {
+        Err(Wrong { what, array: format!("{section:?}"), place })
+    }
+
+    /// Arrays that go together are equally long.
+    fn lengths(&self) -> Result<(), Wrong> {
+        use Section as S;
+        let len = |section| self.column(section).len;
+        let nodes = self.network.nodes as usize + 1;
+        let expected = [
+            (S::FirstLink, nodes),
+            (S::FirstEntry4, nodes),
+            (S::FirstEntry6, nodes),
+            (S::To, self.network.links as usize),
+            (S::KindOf, self.network.links as usize),
+            (S::Mirrors, self.network.kinds.len()),
+            (S::OneWay, len(S::OneWayTo)),
+            (S::NameEnd, len(S::Named)),
+            (S::ByName, len(S::Named)),
+            (S::Own4Address, len(S::Own4)),
+            (S::Own6Address, len(S::Own6)),
+            (S::Interface4Address, len(S::Interface4)),
+            (S::Interface6Address, len(S::Interface6)),
+            (S::Place4Length, len(S::Place4)),
+            (S::Place4Owner, len(S::Place4)),
+            (S::Place6Length, len(S::Place6)),
+            (S::Place6Owner, len(S::Place6)),
+            (S::Entry4Length, len(S::Entry4)),
+            (S::Entry4Link, len(S::Entry4)),
+            (S::Entry6Length, len(S::Entry6)),
+            (S::Entry6Link, len(S::Entry6)),
+        ];
+        for (section, expected) in expected {
+            if len(section) != expected {
+                return self.wrong("it has another length than it should", section, len(section));
+            }
+        }
+        // A width of nothing says that all numbers are 0; these are longer than one number.
+        let ascending = [S::Named, S::Group, S::Own4, S::Own6, S::Interface4, S::Interface6];
+        for section in ascending.into_iter().chain([S::To, S::Place4Length, S::Place6Length]) {
+            if self.column(section).width == 0 && len(section) > 1 {
+                return self.wrong("it is long without taking space", section, len(section));
+            }
+        }
+        Ok(())
+    }
+
+    /// That array counts up from 0 to a total.
+    fn counts(&self, section: Section, total: usize) -> Result<(), Wrong> {
+        let mut before = 0;
+        if self.column(section).width == 0 && total == 0 {
+            return Ok(());
+        }
+        for (place, number) in self.iter(section).enumerate() {
+            if number < before || (place == 0 && number != 0) {
+                return self.wrong("its numbers do not ascend from 0", section, place);
+            }
+            before = number;
+        }
+        if before as usize == total { Ok(()) } else { self.wrong("its total is wrong", section, 0) }
+    }
+
+    /// That array ascends and stays below a bound.
+    fn ascends(&self, section: Section, below: u32) -> Result<(), Wrong> {
+        let mut next = 0;
+        for (place, number) in self.iter(section).enumerate() {
+            if number < next || number >= below {
+                return self.wrong("its numbers do not ascend or are too large", section, place);
+            }
+            next = number + 1;
+        }
+        Ok(())
+    }
+
+    fn links(&self) -> Result<(), Wrong> {
+        let network = self.network;
+        self.counts(Section::FirstLink, network.links as usize)?;
+        let relations: Vec<Relation> = network.kinds.iter().map(|kind| kind.relation).collect();
+        // Where there are links each node takes bytes of the file, so this is as long as it.
+        let nodes = if network.links == 0 { 0 } else { network.nodes };
+        for node in (0..nodes).map(NodeId) {
+            let mut before = (Relation::None, NodeId(0));
+            for hop in network.hops(node) {
+                let place = hop.link.0 as usize;
+                let Some(&relation) = relations.get(usize::from(hop.kind.0)) else {
+                    return self.wrong("there is no such kind", Section::KindOf, place);
+                };
+                if hop.to.0 >= network.nodes || hop.to == node {
+                    return self.wrong("a link leads to no other node", Section::To, place);
+                }
+                if (relation, hop.to) < before {
+                    return self.wrong("a node's links are not in order", Section::To, place);
+                }
+                before = (relation, hop.to);
+            }
+        }
+        let kinds = network.kinds.len() as u32;
+        for (place, mirror) in self.iter(Section::Mirrors).enumerate() {
+            if mirror >= kinds && mirror != super::NO_MIRROR {
+                return self.wrong("there is no such kind", Section::Mirrors, place);
+            }
+        }
+        Ok(())
+    }
+
+    fn one_way(&self) -> Result<(), Wrong> {
+        let mut before = None;
+        for (place, to) in self.iter(Section::OneWayTo).enumerate() {
+            let link = self.get(Section::OneWay, place);
+            let fits = link < self.network.links && self.get(Section::To, link as usize) == to;
+            if !fits || Some((to, link)) <= before {
+                return self.wrong("it is not the list of its links", Section::OneWay, place);
+            }
+            before = Some((to, link));
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Result<(), Wrong> {
+        let network = self.network;
+        self.ascends(Section::Named, network.nodes)?;
+        let bytes = self.column(Section::NameBytes);
+        let text = network.bytes.get(bytes.start..bytes.start + bytes.len).unwrap_or_default();
+        let text = match std::str::from_utf8(text) {
+            Ok(text) if bytes.width == 1 || bytes.len == 0 => text,
+            _ => return self.wrong("names are not UTF-8", Section::NameBytes, 0),
+        };
+        let mut before = 0;
+        for (place, end) in self.iter(Section::NameEnd).enumerate() {
+            if end < before || !text.is_char_boundary(end as usize) {
+                return self.wrong("a name does not end there", Section::NameEnd, place);
+            }
+            before = end;
+        }
+        if before as usize != text.len() {
+            return self.wrong("the names end elsewhere", Section::NameEnd, 0);
+        }
+        let named = self.column(Section::Named).len;
+        let mut before = None;
+        for (place, number) in self.iter(Section::ByName).enumerate() {
+            let name = (number as usize) < named;
+            let name = name.then(|| network.given_name(number as usize));
+            if name.is_none() || (place > 0 && name <= before) {
+                return self.wrong("names are not in order", Section::ByName, place);
+            }
+            before = name;
+        }
+        self.ascends(Section::Group, network.nodes)?;
+        let from_first = network.naming == Naming::Numbers
+            || network.nodes == 0
+            || self.iter(Section::Group).next() == Some(0);
+        if from_first { Ok(()) } else { self.wrong("the first group is late", Section::Group, 0) }
+    }
+
+    fn addresses(&self) -> Result<(), Wrong> {
+        let network = self.network;
+        self.ascends(Section::Own4, network.nodes)?;
+        self.ascends(Section::Own6, network.nodes)?;
+        self.ascends(Section::Interface4, network.links)?;
+        self.ascends(Section::Interface6, network.links)?;
+        let families = [
+            (network.places4(), 32, Section::Place4, Section::Place4Owner),
+            (network.places6(), 128, Section::Place6, Section::Place6Owner),
+        ];
+        for (places, longest, section, owner) in families {
+            self.prefixes(places, longest, section)?;
+            for (place, owner_of) in self.iter(owner).enumerate() {
+                if owner_of >> 1 >= network.nodes {
+                    return self.wrong("there is no such node", owner, place);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is counted out stays among the addresses.
+    fn plan(&self) -> Result<(), Wrong> {
+        let network = self.network;
+        let node = NodeId(network.nodes.saturating_sub(1));
+        let link = crate::LinkId(network.links.saturating_sub(1));
+        let plan = network.plan;
+        let fits = (plan.node4.is_none() || plan.of_node4(node).is_some())
+            && (plan.link4.is_none() || plan.of_link4(link).is_some())
+            && (plan.node6.is_none() || plan.of_node6(node).is_some())
+            && (plan.link6.is_none() || plan.of_link6(link).is_some());
+        if fits { Ok(()) } else { self.wrong("addresses run over", Section::Plan, 0) }
+    }
+
+    /// Prefixes are in order, and no bit is set beyond their length.
+    fn prefixes(&self, prefixes: Prefixes<'_>, longest: u8, section: Section) -> Result<(), Wrong> {
+        let mut before = None;
+        for place in prefixes.from..prefixes.to {
+            let (address, length) = prefixes.at(place);
+            let beyond = address.checked_shl(length.into()).unwrap_or(0);
+            if length > longest || beyond != 0 {
+                return self.wrong("this is no prefix", section, place);
+            }
+            if before >= Some((address, length)) {
+                return self.wrong("prefixes are not in order", section, place);
+            }
+            before = Some((address, length));
+        }
+        Ok(())
+    }
+
+    fn entries(
+        &self,
+        first: Section,
+        address: Section,
+        length: Section,
+        slot: Section,
+    ) -> Result<(), Wrong> {
+        let network = self.network;
+        let (addresses, lengths) = (self.column(address), self.column(length));
+        self.counts(first, addresses.len)?;
+        if addresses.len == 0 {
+            return Ok(());
+        }
+        let longest = if addresses.width == 16 { 128 } else { 32 };
+        for node in 0..network.nodes {
+            let from = self.get(first, node as usize) as usize;
+            let to = self.get(first, node as usize + 1) as usize;
+            let bytes = &network.bytes;
+            self.prefixes(Prefixes { bytes, addresses, lengths, from, to }, longest, address)?;
+            let degree = network.range(NodeId(node)).len() as u32;
+            if let Some(place) = (from..to).find(|&place| self.get(slot, place) >= degree) {
+                return self.wrong("the node has no such link", slot, place);
+            }
+        }
+        Ok(())
+    }
+}
