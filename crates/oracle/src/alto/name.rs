@@ -20,11 +20,6 @@ pub fn is_resource(name: &str) -> bool {
     is_pid(name)
 }
 
-/// Whether this may be a tag (10.3).
-pub fn is_tag(tag: &str) -> bool {
-    tag.len() <= MAX_NAME && tag.bytes().all(|byte| (0x21..=0x7e).contains(&byte))
-}
-
 /// Whether this may be a cost metric: `routingcost`, or private with something behind the colon
 /// (10.6). The dot is reserved there, so it is refused.
 pub fn is_metric(name: &str) -> bool {
@@ -78,14 +73,6 @@ mod tests {
         }
         for name in ["", "a.b", "a b", "ü", "a/b", "a\n", &"x".repeat(65)] {
             assert!(!is_pid(name) && !is_resource(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn tags() {
-        assert!(is_tag("da65eca2eb7a10ce") && is_tag("!~"));
-        for tag in ["a b", "\u{7f}", "ü", &"x".repeat(65)] {
-            assert!(!is_tag(tag), "{tag}");
         }
     }
 
