@@ -59,14 +59,21 @@ impl Pair {
         let line =
             format!("global rib {what} -a ls {words} protocol 3 identifier 0 local-asn 64500");
         let words: Vec<&str> = line.split_whitespace().collect();
-        // The object's own words go last.
-        let (head, tail) = (&words[..6], &words[6..]);
-        speaker.command(&self.speaker, &[head, tail].concat()).unwrap();
+        speaker.command(&self.speaker, &words).unwrap();
     }
 
     fn node(&self, speaker: &GoBgp, what: &str, id: &str, name: &str) {
         let name = if name.is_empty() { String::new() } else { format!(" node-name {name}") };
         self.tell(speaker, what, &format!("node local-igp-router-id {id}{name}"));
+    }
+
+    /// A feed that has heard of A and B.
+    fn two_routers(&self, speaker: &GoBgp) -> Told {
+        self.node(speaker, "add", A, "core-1");
+        self.node(speaker, "add", B, "core-2");
+        let told = Told::start(&self.node, &config("10m"), builder());
+        told.until("two routers", LIMIT, |known| known.builder.view().graph.routers().len() == 2);
+        told
     }
 
     fn link(&self, speaker: &GoBgp, what: &str, from: &str, to: &str, more: &str) {
@@ -116,10 +123,7 @@ fn the_graph_appears_changes_and_vanishes() {
     let pair = Pair::new();
     let speaker = pair.start();
     // Half of it is there before the session, half comes later.
-    pair.node(&speaker, "add", A, "core-1");
-    pair.node(&speaker, "add", B, "core-2");
-    let told = Told::start(&pair.node, &config("10m"), builder());
-    told.until("two routers", LIMIT, |known| known.builder.view().graph.routers().len() == 2);
+    let told = pair.two_routers(&speaker);
     assert_eq!(told.view().graph.routers()[0].name.as_deref(), Some("core-1"));
     assert_eq!(told.feeds().reports().status()[0].state, State::Up);
     // 10 Gbit/s are 1.25e9 bytes a second; 2,500 microseconds are 2.5 ms.
@@ -172,10 +176,7 @@ fn a_speaker_that_dies_keeps_its_last_state_for_the_hold_time() {
     }
     let pair = Pair::new();
     let speaker = pair.start();
-    pair.node(&speaker, "add", A, "core-1");
-    pair.node(&speaker, "add", B, "core-2");
-    let mut told = Told::start(&pair.node, &config("10m"), builder());
-    told.until("two routers", LIMIT, |known| known.builder.view().graph.routers().len() == 2);
+    let mut told = pair.two_routers(&speaker);
     drop(speaker);
     told.until("the end of the session", LIMIT, |known| {
         matches!(known.news.last(), Some((_, News::Down(_))))

@@ -14,7 +14,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use serde_json::Value;
-use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
@@ -195,6 +195,25 @@ pub(crate) struct Event {
     pub(crate) media_type: String,
     pub(crate) id: String,
     pub(crate) data: Value,
+}
+
+/// What a client that applies every update has in the end, by data-id.
+pub(crate) type Held = BTreeMap<String, Value>;
+
+impl Event {
+    /// Applies it to what the client holds.
+    pub(crate) fn apply(&self, held: &mut Held) {
+        let held = held.entry(self.id.clone()).or_default();
+        match self.media_type.as_str() {
+            "application/merge-patch+json" => json_patch::merge(held, &self.data),
+            "application/json-patch+json" => {
+                let patch: json_patch::Patch =
+                    serde_json::from_value(self.data.clone()).expect("a JSON patch");
+                json_patch::patch(held, &patch).expect("a patch that fits");
+            }
+            _ => *held = self.data.clone(),
+        }
+    }
 }
 
 /// An update stream from the client's side.

@@ -1,31 +1,12 @@
 //! Update streams over TLS, as a client sees them (RFC 8895).
 
 use crate::{
-    client::{Client, Events},
+    client::{Client, Events, Held},
     fake::{COST_MAP, FILTERED, Fake, NETWORK_MAP, Served, eventually},
 };
 use oracle::alto::{limits::Limits, updates::service::PARAMS};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-/// What a client that applies every update has in the end.
-#[derive(Default)]
-struct Held(std::collections::BTreeMap<String, Value>);
-
-impl Held {
-    fn take(&mut self, event: &crate::client::Event) {
-        let held = self.0.entry(event.id.clone()).or_default();
-        match event.media_type.as_str() {
-            "application/merge-patch+json" => json_patch::merge(held, &event.data),
-            "application/json-patch+json" => {
-                let patch: json_patch::Patch =
-                    serde_json::from_value(event.data.clone()).expect("a JSON patch");
-                json_patch::patch(held, &patch).expect("a patch that fits");
-            }
-            _ => *held = event.data.clone(),
-        }
-    }
-}
 
 async fn stopped(events: &mut Events) -> Value {
     loop {
@@ -50,19 +31,19 @@ async fn a_client_keeps_up() {
         let mut events = client.stream(&json!({ "add": add })).await;
         let uri = events.control_uri().await;
         assert!(uri.starts_with("https://localhost/updates/"), "the host that the client asked");
-        let mut held = Held::default();
+        let mut held = Held::new();
         for _ in 0..3 {
-            held.take(&events.next().await.expect("a full replacement"));
+            events.next().await.expect("a full replacement").apply(&mut held);
         }
-        assert_eq!(held.0["n"], Fake::new().network_map);
+        assert_eq!(held["n"], Fake::new().network_map);
         let changed = Fake::new().changed();
         served.publish(changed.clone());
         for _ in 0..3 {
-            held.take(&events.next().await.expect("an update"));
+            events.next().await.expect("an update").apply(&mut held);
         }
-        assert_eq!(held.0["n"], changed.network_map);
-        assert_eq!(held.0["c"], changed.cost_map);
-        assert_eq!(held.0["f"]["cost-map"], json!({ "PID3": { "PID1": 20, "PID3": 1 } }));
+        assert_eq!(held["n"], changed.network_map);
+        assert_eq!(held["c"], changed.cost_map);
+        assert_eq!(held["f"]["cost-map"], json!({ "PID3": { "PID1": 20, "PID3": 1 } }));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Everything together: a network changes, its tables are published, and clients over TLS see it.
 
 use crate::{
-    client::{Client, Event},
+    client::{Client, Event, Held},
     network::{Network, net},
 };
 use oracle::alto::{
@@ -9,7 +9,7 @@ use oracle::alto::{
     server::{Server, Settings, bind},
     tips,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{collections::BTreeMap, fs};
 
 struct Whole {
@@ -42,19 +42,6 @@ impl Whole {
     }
 }
 
-fn take(held: &mut BTreeMap<String, Value>, event: &Event) {
-    let held = held.entry(event.id.clone()).or_default();
-    match event.media_type.as_str() {
-        "application/merge-patch+json" => json_patch::merge(held, &event.data),
-        "application/json-patch+json" => {
-            let patch: json_patch::Patch =
-                serde_json::from_value(event.data.clone()).expect("a JSON patch");
-            json_patch::patch(held, &patch).expect("a patch that fits");
-        }
-        _ => *held = event.data.clone(),
-    }
-}
-
 /// Paths of the GET resources that the directory lists, by identity.
 async fn listed(client: &mut Client) -> BTreeMap<String, String> {
     let directory = client.get("/directory").await.json();
@@ -78,9 +65,9 @@ async fn clients_hold_what_the_server_has() {
         paths.keys().map(|id| (id.clone(), json!({ "resource-id": id }))).collect();
     let mut events = client.open_at("/updates", &json!({ "add": add })).await;
     events.control_uri().await;
-    let mut held = BTreeMap::new();
+    let mut held = Held::new();
     for _ in &paths {
-        take(&mut held, &events.next().await.expect("a full replacement"));
+        events.next().await.expect("a full replacement").apply(&mut held);
     }
     let mut views = BTreeMap::new();
     for id in paths.keys() {
@@ -115,7 +102,7 @@ async fn clients_hold_what_the_server_has() {
             {
                 tag = told.clone();
             }
-            take(&mut held, &event);
+            event.apply(&mut held);
             // Section 6.7.1: whatever a cost map depends on has come before it.
             let depends = &held["groups-num-routingcost"]["meta"]["dependent-vtags"][0]["tag"];
             if event.id == "groups-num-routingcost" {
@@ -140,7 +127,7 @@ async fn clients_hold_what_the_server_has() {
                 data: reply.json(),
             };
             let mut one = BTreeMap::from([(id.clone(), pulled)]);
-            take(&mut one, &event);
+            event.apply(&mut one);
             pulled = one.remove(id).expect("it is there");
         }
         assert_eq!(pulled, held[id], "{id}");
