@@ -7,9 +7,9 @@
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`] and [`icmpv6`].
 //! [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a whole frame what
-//! a responder may do with it. [`config`] has what sections of the
-//! configuration share: [`Problem`] and the rules that hold in several. `text`, with the feature of
-//! that name, lays out what commands print.
+//! a responder may do with it. [`config`] has what sections of the configuration share: [`Problem`] and
+//! the rules that hold in several. [`random`] gives numbers that are the same each time, and `text`, with
+//! the feature of that name, lays out what commands print.
 #![forbid(unsafe_code)]
 
 pub mod arp;
