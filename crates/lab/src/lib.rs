@@ -6,6 +6,7 @@
 
 mod answer;
 pub mod engine;
+pub mod generate;
 pub mod gso;
 mod ids;
 pub mod link;

@@ -29,25 +29,46 @@ pub(crate) trait Source {
     fn nodes(&self) -> u32;
     /// Gives each edge.
     fn edges(&self, give: impl FnMut(Edge));
+    /// The first node of each group, ascending, for [`Naming::Groups`].
+    fn groups(&self) -> &[u32] {
+        &[]
+    }
+    /// Gives each IPv4 address and prefix, in order of address, then length, none twice.
+    fn places4(&self, give: impl FnMut(Place<u32>));
+    /// Gives each IPv6 address and prefix, as [`Source::places4`].
+    fn places6(&self, give: impl FnMut(Place<u128>));
 }
 
-/// An address or prefix of one family and whose it is.
-pub(super) type Place<A> = (A, u8, u32);
+/// The first address and the length of a prefix, and twice the node whose it is, and one more if a network
+/// is behind that. An address of a node itself has the full length.
+pub(crate) type Place<A> = (A, u8, u32);
 
-/// All of a network but its links. Everything is in the order of the arrays.
+/// What must be known of places before they are put down.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    count: usize,
+    /// The largest owner.
+    most: u32,
+}
+
+impl Places {
+    fn count<A>(&mut self, place: Place<A>) {
+        self.count += 1;
+        self.most = self.most.max(place.2);
+    }
+}
+
+/// What is small of a network. Everything is in the order of the arrays.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(super) struct Parts {
     pub(super) plan: Plan,
     pub(super) naming: Naming,
-    pub(super) groups: Vec<u32>,
     pub(super) named: Vec<u32>,
     pub(super) name_ends: Vec<u32>,
     pub(super) name_bytes: Vec<u8>,
     pub(super) by_name: Vec<u32>,
     pub(super) own4: Vec<(u32, u32)>,
     pub(super) own6: Vec<(u32, u128)>,
-    pub(super) places4: Vec<Place<u32>>,
-    pub(super) places6: Vec<Place<u128>>,
     /// How many interfaces and entries will be filled in.
     pub(super) interfaces4: usize,
     pub(super) interfaces6: usize,
@@ -57,6 +78,16 @@ pub(crate) struct Parts {
 
 /// The network, and the pairs of nodes with several links of one relation in one direction.
 pub(super) type Assembled = (Network, FxHashSet<(NodeId, NodeId)>);
+
+/// The network of a source, in which nothing has a name or an address that cannot be counted out.
+pub(crate) fn from_source(
+    source: &impl Source,
+    kinds: Vec<Kind>,
+    plan: Plan,
+    naming: Naming,
+) -> Result<Network, BuildError> {
+    Ok(assemble(source, kinds, Parts { plan, naming, ..Parts::default() })?.0)
+}
 
 /// Counts, lays out and fills in. The interfaces and entries are left empty.
 pub(super) fn assemble(
@@ -82,7 +113,20 @@ pub(super) fn assemble(
     let most = ends.iter().copied().max().unwrap_or(0);
     let text: String = kinds.iter().map(|kind| kind.to_line()).collect();
     let count = (kinds.len(), text.len());
-    let (layout, total) = Layout::new(sizes(nodes, links, most, one_way, count, &parts));
+    let (mut places4, mut places6) = (Places::default(), Places::default());
+    source.places4(|place| places4.count(place));
+    source.places6(|place| places6.count(place));
+    let counts = Counts {
+        nodes,
+        links,
+        most,
+        one_way,
+        kinds: count,
+        groups: source.groups().len(),
+        places4,
+        places6,
+    };
+    let (layout, total) = Layout::new(|section| counts.size(section, &parts));
     let mut bytes = vec![0; total];
 
     // From numbers of links to where each node's begin; filling in moves that to where they end.
@@ -140,6 +184,7 @@ pub(super) fn assemble(
     network.put(Section::Kinds, text.bytes().map(u32::from));
     network.put_one_way(alone);
     network.put_parts(&parts);
+    network.put_places(source);
     Ok((network, parallel))
 }
 
@@ -153,59 +198,68 @@ fn mirror(mirrors: &mut [Option<u32>], kind: KindId, back: u32) {
     }
 }
 
-/// How long and wide each array is. Of the kinds, how many there are and the bytes of their text.
-fn sizes(
+/// What decides how large the arrays are.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
     nodes: u32,
     links: u32,
+    /// Links of the node that has most.
     most: u32,
     one_way: usize,
+    /// How many kinds there are, and the bytes of their text.
     kinds: (usize, usize),
-    parts: &Parts,
-) -> impl Fn(Section) -> (usize, u8) + '_ {
-    let node = width_for(nodes.saturating_sub(1));
-    let link = width_for(links.saturating_sub(1));
-    let slot = width_for(most.saturating_sub(1));
-    let kind = width_for(kinds.0.saturating_sub(1) as u32);
-    let owner4 = parts.places4.iter().map(|place| place.2).max();
-    let owner6 = parts.places6.iter().map(|place| place.2).max();
-    let per_node = nodes as usize + 1;
-    let names = width_for(parts.name_bytes.len() as u32);
-    move |section| match section {
-        Section::Plan => (super::plan::PLAN_BYTES, 1),
-        Section::FirstLink => (per_node, width_for(links)),
-        Section::To => (links as usize, node),
-        Section::KindOf => (links as usize, kind),
-        Section::Kinds => (kinds.1, 1),
-        Section::Mirrors => (kinds.0, 4),
-        Section::OneWayTo => (one_way, node),
-        Section::OneWay => (one_way, link),
-        Section::Named => (parts.named.len(), node),
-        Section::NameEnd => (parts.name_ends.len(), names),
-        Section::NameBytes => (parts.name_bytes.len(), 1),
-        Section::ByName => (parts.by_name.len(), width_for(parts.named.len() as u32)),
-        Section::Group => (parts.groups.len(), node),
-        Section::Own4 => (parts.own4.len(), node),
-        Section::Own4Address => (parts.own4.len(), 4),
-        Section::Own6 => (parts.own6.len(), node),
-        Section::Own6Address => (parts.own6.len(), 16),
-        Section::Interface4 => (parts.interfaces4, link),
-        Section::Interface4Address => (parts.interfaces4, 4),
-        Section::Interface6 => (parts.interfaces6, link),
-        Section::Interface6Address => (parts.interfaces6, 16),
-        Section::Place4 => (parts.places4.len(), 4),
-        Section::Place4Length => (parts.places4.len(), 1),
-        Section::Place4Owner => (parts.places4.len(), width_for(owner4.unwrap_or(0))),
-        Section::Place6 => (parts.places6.len(), 16),
-        Section::Place6Length => (parts.places6.len(), 1),
-        Section::Place6Owner => (parts.places6.len(), width_for(owner6.unwrap_or(0))),
-        Section::FirstEntry4 => (per_node, width_for(parts.entries4 as u32)),
-        Section::Entry4 => (parts.entries4, 4),
-        Section::Entry4Length => (parts.entries4, 1),
-        Section::Entry4Link => (parts.entries4, slot),
-        Section::FirstEntry6 => (per_node, width_for(parts.entries6 as u32)),
-        Section::Entry6 => (parts.entries6, 16),
-        Section::Entry6Length => (parts.entries6, 1),
-        Section::Entry6Link => (parts.entries6, slot),
+    groups: usize,
+    places4: Places,
+    places6: Places,
+}
+
+impl Counts {
+    /// How long and wide an array is.
+    fn size(&self, section: Section, parts: &Parts) -> (usize, u8) {
+        let Self { nodes, links, most, one_way, kinds, groups, places4, places6 } = *self;
+        let node = width_for(nodes.saturating_sub(1));
+        let link = width_for(links.saturating_sub(1));
+        let slot = width_for(most.saturating_sub(1));
+        let kind = width_for(kinds.0.saturating_sub(1) as u32);
+        let per_node = nodes as usize + 1;
+        let names = width_for(parts.name_bytes.len() as u32);
+        match section {
+            Section::Plan => (super::plan::PLAN_BYTES, 1),
+            Section::FirstLink => (per_node, width_for(links)),
+            Section::To => (links as usize, node),
+            Section::KindOf => (links as usize, kind),
+            Section::Kinds => (kinds.1, 1),
+            Section::Mirrors => (kinds.0, 4),
+            Section::OneWayTo => (one_way, node),
+            Section::OneWay => (one_way, link),
+            Section::Named => (parts.named.len(), node),
+            Section::NameEnd => (parts.name_ends.len(), names),
+            Section::NameBytes => (parts.name_bytes.len(), 1),
+            Section::ByName => (parts.by_name.len(), width_for(parts.named.len() as u32)),
+            Section::Group => (groups, node),
+            Section::Own4 => (parts.own4.len(), node),
+            Section::Own4Address => (parts.own4.len(), 4),
+            Section::Own6 => (parts.own6.len(), node),
+            Section::Own6Address => (parts.own6.len(), 16),
+            Section::Interface4 => (parts.interfaces4, link),
+            Section::Interface4Address => (parts.interfaces4, 4),
+            Section::Interface6 => (parts.interfaces6, link),
+            Section::Interface6Address => (parts.interfaces6, 16),
+            Section::Place4 => (places4.count, 4),
+            Section::Place4Length => (places4.count, 1),
+            Section::Place4Owner => (places4.count, width_for(places4.most)),
+            Section::Place6 => (places6.count, 16),
+            Section::Place6Length => (places6.count, 1),
+            Section::Place6Owner => (places6.count, width_for(places6.most)),
+            Section::FirstEntry4 => (per_node, width_for(parts.entries4 as u32)),
+            Section::Entry4 => (parts.entries4, 4),
+            Section::Entry4Length => (parts.entries4, 1),
+            Section::Entry4Link => (parts.entries4, slot),
+            Section::FirstEntry6 => (per_node, width_for(parts.entries6 as u32)),
+            Section::Entry6 => (parts.entries6, 16),
+            Section::Entry6Length => (parts.entries6, 1),
+            Section::Entry6Link => (parts.entries6, slot),
+        }
     }
 }
 
@@ -278,17 +332,35 @@ impl Network {
         self.put(Section::NameEnd, parts.name_ends.iter().copied());
         self.put(Section::NameBytes, parts.name_bytes.iter().map(|&byte| byte.into()));
         self.put(Section::ByName, parts.by_name.iter().copied());
-        self.put(Section::Group, parts.groups.iter().copied());
         self.put(Section::Own4, parts.own4.iter().map(|own| own.0));
         self.put(Section::Own4Address, parts.own4.iter().map(|own| own.1));
         self.put(Section::Own6, parts.own6.iter().map(|own| own.0));
         self.put_wide(Section::Own6Address, parts.own6.iter().map(|own| own.1));
-        self.put(Section::Place4, parts.places4.iter().map(|place| place.0));
-        self.put(Section::Place4Length, parts.places4.iter().map(|place| place.1.into()));
-        self.put(Section::Place4Owner, parts.places4.iter().map(|place| place.2));
-        self.put_wide(Section::Place6, parts.places6.iter().map(|place| place.0));
-        self.put(Section::Place6Length, parts.places6.iter().map(|place| place.1.into()));
-        self.put(Section::Place6Owner, parts.places6.iter().map(|place| place.2));
+    }
+
+    /// Fills in addresses, prefixes and groups.
+    fn put_places(&mut self, source: &impl Source) {
+        let [address, length, owner] =
+            [Section::Place4, Section::Place4Length, Section::Place4Owner]
+                .map(|it| self.column(it));
+        let (bytes, mut at) = (self.bytes.fillable(), 0);
+        source.places4(|place| {
+            address.set(bytes, at, place.0);
+            length.set(bytes, at, place.1.into());
+            owner.set(bytes, at, place.2);
+            at += 1;
+        });
+        let [address, length, owner] =
+            [Section::Place6, Section::Place6Length, Section::Place6Owner]
+                .map(|it| self.column(it));
+        let (bytes, mut at) = (self.bytes.fillable(), 0);
+        source.places6(|place| {
+            address.set_wide(bytes, at, place.0);
+            length.set(bytes, at, place.1.into());
+            owner.set(bytes, at, place.2);
+            at += 1;
+        });
+        self.put(Section::Group, source.groups().iter().copied());
     }
 
     /// Fills in an array.

@@ -105,6 +105,9 @@ pub struct Builder {
     prefixes: Vec<(u32, IpNet)>,
     entries4: Vec<Entry<u32>>,
     entries6: Vec<Entry<u128>>,
+    /// In order, when all is told.
+    places4: Vec<Place<u32>>,
+    places6: Vec<Place<u128>>,
 }
 
 impl Builder {
@@ -444,6 +447,8 @@ impl Builder {
         sort_entries(&mut self.entries4, net4)?;
         sort_entries(&mut self.entries6, net6)?;
 
+        (self.places4, self.places6) = (places4, places6);
+
         self.own.sort_by_key(|&(node, _)| node);
         let (mut own4, mut own6) = (Vec::new(), Vec::new());
         for (node, address) in std::mem::take(&mut self.own) {
@@ -464,15 +469,12 @@ impl Builder {
         Ok(Parts {
             plan: self.plan,
             naming: Naming::Numbers,
-            groups: Vec::new(),
             named: std::mem::take(&mut self.named),
             name_ends: std::mem::take(&mut self.name_ends),
             name_bytes: std::mem::take(&mut self.name_bytes).into_bytes(),
             by_name,
             own4,
             own6,
-            places4,
-            places6,
             interfaces4: v4,
             interfaces6: self.interfaces.len() - v4,
             entries4: self.entries4.len(),
@@ -540,6 +542,14 @@ impl Source for Builder {
                 back: (edge.back != u16::MAX).then_some(KindId(edge.back)),
             });
         }
+    }
+
+    fn places4(&self, give: impl FnMut(Place<u32>)) {
+        self.places4.iter().copied().for_each(give);
+    }
+
+    fn places6(&self, give: impl FnMut(Place<u128>)) {
+        self.places6.iter().copied().for_each(give);
     }
 }
 

@@ -37,6 +37,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use topo::{IpNet, Ipv4Net, Ipv6Net};
 
+pub(crate) use assemble::{Edge, Place, Source, from_source};
 pub use builder::{BuildError, Builder, Draft};
 pub use file::{FormatError, OpenError, Wrong};
 pub use kind::{Kind, KindId, Relation};
