@@ -16,7 +16,8 @@ pub mod pool;
 pub mod route;
 pub mod settings;
 
-pub use engine::{Engine, EngineOptions, Ledger};
+pub use answer::limit::IcmpLimits;
+pub use engine::{Change, ChangeError, Engine, EngineOptions, Ledger};
 pub use ids::{LinkId, Nanos, NodeId, PortId};
 pub use link::LinkState;
 pub use network::{Builder, Network, Owner, Relation};

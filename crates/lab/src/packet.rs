@@ -8,7 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{IpProtocol, checksum};
 
-use crate::pool::{IP, VIRTIO};
+use crate::{
+    gso::SuperPacket,
+    pool::{IP, VIRTIO},
+};
 
 /// Why the bytes after the Ethernet header are no packet that a router would forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +41,18 @@ pub(crate) struct Packet {
     pub segment: u32,
     /// Whether the sender lets routers mark congestion (ECT(0), ECT(1) or already CE).
     pub ect: bool,
-    /// Whether IPv4's "don't fragment" is set; always for IPv6.
-    pub whole: bool,
+    /// Whether it stands for several packets.
+    pub is_super: bool,
+    /// Whether it is an IPv4 packet that routers may fragment.
+    pub may_fragment: bool,
     /// Whether it is a fragment of a larger IPv4 packet.
     pub fragment: bool,
 }
 
 impl Packet {
-    /// Reads a frame's packet. `head` is what is in the frame's head, `available` the bytes of the
-    /// frame after its Ethernet header.
-    pub(crate) fn read(head: &[u8], available: usize) -> Result<Self, Bad> {
+    /// Reads a frame's packet. `head` is what is in the frame's head, `length` the bytes of the whole
+    /// frame.
+    pub(crate) fn read(head: &[u8], length: usize) -> Result<Self, Bad> {
         let Some((virtio, ip)) = head.get(..VIRTIO).zip(head.get(IP..)) else {
             return Err(Bad::Malformed);
         };
@@ -56,28 +61,19 @@ impl Packet {
             Some(6) => read6(ip)?,
             _ => return Err(Bad::Malformed),
         };
+        let available = length.saturating_sub(IP);
         if packet.length as usize > available || packet.length < u32::from(packet.header) {
             return Err(Bad::Malformed);
         }
-        // gso_type at 1, hdr_len at 2, gso_size at 4, csum_start at 6, csum_offset at 8.
-        let size = u32::from(u16::from_le_bytes([virtio[4], virtio[5]]));
-        if virtio[1] != 0 && size != 0 {
-            packet.segment = packet.length.min(transport_end(ip, &packet, virtio) + size);
+        // The byte that says how a super-packet is cut.
+        if virtio[1] != 0 {
+            match SuperPacket::parse(head, IP + packet.length as usize) {
+                Ok(Some(parts)) => (packet.is_super, packet.segment) = (true, parts.largest()),
+                _ => return Err(Bad::Malformed),
+            }
         }
         Ok(packet)
     }
-}
-
-/// Bytes from the IP header to the end of the transport's header, of a super-packet.
-fn transport_end(ip: &[u8], packet: &Packet, virtio: &[u8]) -> u32 {
-    let start = usize::from(u16::from_le_bytes([virtio[6], virtio[7]])).saturating_sub(IP - VIRTIO);
-    let start = start.max(usize::from(packet.header));
-    const UDP_SEGMENTS: u8 = 5;
-    let header = match virtio[1] & 0x7f {
-        UDP_SEGMENTS => 8,
-        _ => ip.get(start + 12).map_or(20, |byte| usize::from(byte >> 4) * 4),
-    };
-    (start + header) as u32
 }
 
 /// An IPv4 header: RFC 1812, section 5.2.2, says what a router looks at before it forwards.
@@ -106,7 +102,8 @@ fn read4(ip: &[u8]) -> Result<Packet, Bad> {
         length,
         segment: length,
         ect: fixed[1] & 3 != 0,
-        whole: fragments & 0x4000 != 0,
+        is_super: false,
+        may_fragment: fragments & 0x4000 == 0,
         fragment: fragments & 0x3fff != 0,
     })
 }
@@ -133,7 +130,8 @@ fn read6(ip: &[u8]) -> Result<Packet, Bad> {
         length,
         segment: length,
         ect: fixed[1] & 0x30 != 0,
-        whole: true,
+        is_super: false,
+        may_fragment: false,
         fragment: false,
     })
 }
@@ -187,5 +185,82 @@ pub(crate) fn take_hops(ip: &mut [u8], hops: u8) {
         }
         [first, ..] if *first >> 4 == 6 && ip.len() >= 40 => ip[7] = ip[7].saturating_sub(hops),
         _ => {}
+    }
+}
+
+/// Marks a packet whose sender allows it as one that met congestion (RFC 3168, section 5: CE).
+pub(crate) fn mark(ip: &mut [u8]) {
+    match ip {
+        [first, ..] if *first >> 4 == 4 && ip.len() >= 20 => {
+            let old = u16::from_be_bytes([ip[0], ip[1]]);
+            ip[1] |= 3;
+            let check = u16::from_be_bytes([ip[10], ip[11]]);
+            let check = checksum::update(check, old, u16::from_be_bytes([ip[0], ip[1]]));
+            ip[10..12].copy_from_slice(&check.to_be_bytes());
+        }
+        [first, ..] if *first >> 4 == 6 && ip.len() >= 40 => ip[1] |= 0x30,
+        _ => {}
+    }
+}
+
+/// An IPv4 packet about to be fragmented.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Bytes of its header.
+    pub header: usize,
+    /// Where it is itself in a larger packet, in units of eight bytes.
+    offset: u16,
+    /// Whether others follow it there.
+    more: bool,
+}
+
+impl Shape {
+    /// Reads the header of a frame's packet, which was read before.
+    pub(crate) fn read(head: &[u8]) -> Option<Self> {
+        let fixed = head.get(IP..)?.first_chunk::<20>()?;
+        let fragments = u16::from_be_bytes([fixed[6], fixed[7]]);
+        let header = usize::from(fixed[0] & 15) * 4;
+        Some(Self { header, offset: fragments & 0x1fff, more: fragments & 0x2000 != 0 })
+    }
+
+    /// Makes of the packet's header, which `ip` begins with, that of a fragment with these bytes of its
+    /// payload: RFC 791, section 3.2.
+    pub(crate) fn write(&self, ip: &mut [u8], start: usize, bytes: usize, last: bool) {
+        let Some(header) = ip.get_mut(..self.header).filter(|header| header.len() >= 20) else {
+            return;
+        };
+        let more = if self.more || !last { 0x2000 } else { 0 };
+        let fragments = more | self.offset.wrapping_add((start / 8) as u16) & 0x1fff;
+        header[2..4].copy_from_slice(&((self.header + bytes) as u16).to_be_bytes());
+        header[6..8].copy_from_slice(&fragments.to_be_bytes());
+        if start > 0 {
+            drop_options(&mut header[20..]);
+        }
+        header[10..12].fill(0);
+        let check = checksum::checksum(header);
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+    }
+}
+
+/// Overwrites the options that only the first fragment has: RFC 791, section 3.1, "copied flag".
+fn drop_options(mut options: &mut [u8]) {
+    const END: u8 = 0;
+    const NOTHING: u8 = 1;
+    const COPIED: u8 = 0x80;
+    while let [kind, rest @ ..] = options {
+        let length = match (*kind, rest.first()) {
+            (END, _) => return,
+            (NOTHING, _) => 1,
+            (_, Some(&length)) if length >= 2 => usize::from(length),
+            _ => return,
+        };
+        let Some((option, later)) = std::mem::take(&mut options).split_at_mut_checked(length)
+        else {
+            return;
+        };
+        if option[0] & COPIED == 0 {
+            option.fill(NOTHING);
+        }
+        options = later;
     }
 }

@@ -168,6 +168,71 @@ impl Pool {
     pub fn head_mut(&mut self, frame: &Frame) -> &mut [u8] {
         &mut slot_mut(&mut self.heads, frame.head, HEAD)[..frame.length().min(HEAD)]
     }
+
+    /// All room of a frame, in two pieces, however long the frame is.
+    pub(crate) fn slots_mut(&mut self, frame: &Frame) -> [&mut [u8]; 2] {
+        let spill = match frame.spill {
+            Some(spill) => slot_mut(&mut self.spills, spill, SPILL),
+            None => &mut [],
+        };
+        [slot_mut(&mut self.heads, frame.head, HEAD), spill]
+    }
+
+    /// Sets a frame's length, up to the room that it has.
+    pub(crate) fn resize(&mut self, frame: &mut Frame, length: usize) {
+        let room = HEAD + if frame.spill.is_some() { SPILL } else { 0 };
+        frame.length = length.min(room) as u32;
+        self.cut(frame, length);
+    }
+
+    /// The bytes of one frame, and all room of another, each in two pieces.
+    pub(crate) fn both(&mut self, from: &Frame, to: &Frame) -> ([&[u8]; 2], [&mut [u8]; 2]) {
+        let in_head = from.length().min(HEAD);
+        let (head, room) = two(&mut self.heads, Some(from.head), Some(to.head), HEAD);
+        let (rest, more_room) = two(&mut self.spills, from.spill, to.spill, SPILL);
+        let rest = rest.get(..from.length() - in_head).unwrap_or_default();
+        ([&head[..in_head], rest], [room, more_room])
+    }
+
+    /// Copies bytes from a place in one frame to a place in another, as far as both have room.
+    pub(crate) fn copy(
+        &mut self,
+        from: &Frame,
+        mut at: usize,
+        to: &Frame,
+        mut to_at: usize,
+        mut length: usize,
+    ) {
+        let (from, to) = self.both(from, to);
+        let [to_head, to_rest] = to;
+        while length > 0 {
+            let source = from[0].get(at..).filter(|bytes| !bytes.is_empty());
+            let source = source.or_else(|| from[1].get(at.checked_sub(HEAD)?..));
+            let room = match to_at < HEAD {
+                true => to_head.get_mut(to_at..),
+                false => to_rest.get_mut(to_at - HEAD..),
+            };
+            let (Some(source), Some(room)) = (source, room) else { return };
+            let bytes = length.min(source.len()).min(room.len());
+            if bytes == 0 {
+                return;
+            }
+            room[..bytes].copy_from_slice(&source[..bytes]);
+            (at, to_at, length) = (at + bytes, to_at + bytes, length - bytes);
+        }
+    }
+}
+
+/// Two different slots of a block.
+fn two(block: &mut [u8], one: Option<u32>, other: Option<u32>, size: usize) -> (&[u8], &mut [u8]) {
+    let range = |number: Option<u32>| match number {
+        Some(number) => number as usize * size..(number as usize + 1) * size,
+        None => 0..0,
+    };
+    match block.get_disjoint_mut([range(one), range(other)]) {
+        Ok([one, other]) => (one, other),
+        Err(_) => (&[], &mut []),
+    }
 }
 
 /// Slot `number` of a block.
@@ -212,6 +277,32 @@ mod tests {
         pool.give_back(frame);
         assert!(pool.take_long(2049).is_none());
         assert_eq!(pool.free(), 1);
+    }
+
+    /// Ranges within the head, across its end and behind it, both ways.
+    #[test]
+    fn copies_are_those_of_one_run_of_bytes() {
+        let mut pool = Pool::new(2, 2);
+        let from = pool.take_long(6000).expect("a frame");
+        let to = pool.take_long(6000).expect("a frame");
+        let bytes: Vec<u8> = (0..6000).map(|at| (at % 251) as u8).collect();
+        for (at, to_at, length) in
+            [(0, 0, 60), (0, 0, 6000), (2000, 100, 100), (100, 2000, 100), (2048, 2040, 3000)]
+        {
+            let mut rest = &bytes[..];
+            for piece in pool.pieces_mut(&from) {
+                let (now, later) = rest.split_at(piece.len());
+                piece.copy_from_slice(now);
+                rest = later;
+            }
+            pool.pieces_mut(&to).into_iter().for_each(|piece| piece.fill(255));
+            pool.copy(&from, at, &to, to_at, length);
+            let mut right = vec![255; 6000];
+            right[to_at..to_at + length].copy_from_slice(&bytes[at..at + length]);
+            assert!(pool.pieces(&to).concat() == right, "{length} bytes from {at} to {to_at}");
+        }
+        pool.give_back(from);
+        pool.give_back(to);
     }
 
     #[test]

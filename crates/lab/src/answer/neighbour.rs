@@ -5,19 +5,11 @@
 //! find out whether an address is in use (RFC 5227, RFC 4862 section 5.4) is not answered, else it
 //! would have to give its own address up.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wire::{IpProtocol, Mac, arp, ethernet, icmpv6, ipv6};
 
-use crate::pool::VIRTIO;
-
-/// What the node knows of a port's link.
-pub(crate) struct Link<'a> {
-    /// The node's MAC address.
-    pub node: Mac,
-    /// Whether an address is the host's own.
-    pub is_host: &'a dyn Fn(IpAddr) -> bool,
-}
+use crate::{engine::Port, pool::VIRTIO};
 
 /// The longest answer: a frame with a neighbour advertisement.
 pub(crate) const ANSWER: usize = VIRTIO + ethernet::HEADER + 40 + 32;
@@ -32,27 +24,27 @@ pub(crate) enum Heard {
 }
 
 /// Takes an ARP packet. `frame` begins with the virtio header.
-pub(crate) fn arp(link: &Link<'_>, payload: &[u8]) -> Heard {
+pub(crate) fn arp(port: &Port, payload: &[u8]) -> Heard {
     let Ok(ask) = arp::Packet::new(payload).and_then(|packet| arp::Repr::parse(&packet)) else {
         return Heard::Nothing;
     };
     let probe = ask.sender_ip.is_unspecified() || ask.sender_ip == ask.target_ip;
-    let ours = !(link.is_host)(ask.target_ip.into()) && is_unicast(ask.target_ip);
+    let ours = !port.is_host(ask.target_ip.into()) && is_unicast(ask.target_ip);
     if ask.operation != arp::Operation::REQUEST || probe || !ours {
         return Heard::Nothing;
     }
     let answer = arp::Repr {
         operation: arp::Operation::REPLY,
-        sender_mac: link.node,
+        sender_mac: port.mac,
         sender_ip: ask.target_ip,
         target_mac: ask.sender_mac,
         target_ip: ask.sender_ip,
     };
-    write(link.node, ask.sender_mac, wire::EtherType::ARP, |out| answer.emit(out))
+    write(port.mac, ask.sender_mac, wire::EtherType::ARP, |out| answer.emit(out))
 }
 
 /// Takes a neighbour solicitation or advertisement: an IPv6 packet with hop limit 255.
-pub(crate) fn discovery(link: &Link<'_>, from_mac: Mac, payload: &[u8]) -> Heard {
+pub(crate) fn discovery(port: &Port, from_mac: Mac, payload: &[u8]) -> Heard {
     let Ok(packet) = ipv6::Packet::new(payload) else { return Heard::Nothing };
     let (source, destination) = (packet.source(), packet.destination());
     let Ok(message) = icmpv6::Packet::new(packet.payload()) else { return Heard::Nothing };
@@ -61,8 +53,8 @@ pub(crate) fn discovery(link: &Link<'_>, from_mac: Mac, payload: &[u8]) -> Heard
     else {
         return Heard::Nothing;
     };
-    let ours = !(link.is_host)(target.into()) && !target.is_multicast();
-    let link_local = link_local(link.node);
+    let ours = !port.is_host(target.into()) && !target.is_multicast();
+    let link_local = link_local(port.mac);
     // Of link-local addresses only its own is the node's.
     let ours = ours && (!target.is_unicast_link_local() || target == link_local);
     if source.is_unspecified() || !ours || packet.hop_limit() != 255 {
@@ -71,13 +63,13 @@ pub(crate) fn discovery(link: &Link<'_>, from_mac: Mac, payload: &[u8]) -> Heard
     let to = source_mac.unwrap_or(from_mac);
     let advertisement = icmpv6::Repr::NeighbourAdvertisement {
         target,
-        target_mac: Some(link.node),
+        target_mac: Some(port.mac),
         router: true,
         solicited: true,
         // A proxy leaves what is known as it is (RFC 4861, section 7.2.8).
         over_ride: target == link_local,
     };
-    write(link.node, to, wire::EtherType::IPV6, |out| {
+    write(port.mac, to, wire::EtherType::IPV6, |out| {
         let header = ipv6::Repr {
             source: target,
             destination: source,

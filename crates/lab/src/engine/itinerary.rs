@@ -4,6 +4,7 @@
 //! what lets a packet pass many links at once: the time that all links before it take, where the next
 //! link is that does more than delay, and the smallest MTU up to there.
 
+use super::Reason;
 use crate::{LinkId, Nanos, NodeId, PortId};
 
 /// A link of an itinerary, with the node from which it leads.
@@ -21,8 +22,19 @@ pub(crate) struct Hop {
     pub run_mtu: u32,
     /// The place of the next link, this one or a later, that does more than delay; else the end.
     pub stop: u16,
-    /// If this link does more than delay: its place among the links that do.
-    pub effect: Option<u32>,
+    /// What it does to packets.
+    pub deed: Deed,
+}
+
+/// What a link does to packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// They come later, by as much as all others.
+    Delay,
+    /// More than that: its place among the links that do more.
+    More(u32),
+    /// They do not arrive.
+    Drop(Reason),
 }
 
 /// What is at the end of the links.
@@ -34,8 +46,12 @@ pub(crate) enum End {
     Node,
     /// A network behind the last node, in which no host has the address.
     NoHost,
+    /// All hosts of a network behind the last node.
+    Broadcast,
     /// The last node knows no way on.
     NoRoute,
+    /// The last node does not let it pass.
+    Prohibited,
 }
 
 /// The way from a node.
@@ -63,14 +79,14 @@ impl Itinerary {
         let mut whole = Nanos::ZERO;
         for hop in &mut hops {
             hop.before = whole;
-            if hop.effect.is_none() {
+            if hop.deed == Deed::Delay {
                 whole += delay(hop.link);
             }
         }
         let mut stop = hops.len() as u16;
         let mut run_mtu = u32::MAX;
         for (place, hop) in hops.iter_mut().enumerate().rev() {
-            if hop.effect.is_some() {
+            if hop.deed != Deed::Delay {
                 (stop, run_mtu) = (place as u16, u32::MAX);
             }
             run_mtu = run_mtu.min(hop.mtu);
@@ -85,6 +101,11 @@ impl Itinerary {
             Some(hop) => hop.to,
             None => self.from,
         }
+    }
+
+    /// The link to the node at a place.
+    pub(crate) fn came_by(&self, place: u16) -> Option<LinkId> {
+        self.hops.get(usize::from(place).checked_sub(1)?).map(|hop| hop.link)
     }
 
     /// What the links before a place take that only delay.

@@ -11,10 +11,14 @@
 //! goes on from the time for which its timer was set, however late the engine was asked, so lateness
 //! does not add up over hops.
 
+mod change;
+mod enter;
 mod itinerary;
 mod ledger;
+mod parts;
 mod plan;
 mod port;
+mod speak;
 mod timers;
 mod travel;
 
@@ -31,15 +35,18 @@ use wire::{IpNet, Mac};
 
 use crate::{
     LinkId, Nanos, NodeId, PortId,
+    answer::limit::{IcmpLimits, Limiter},
     link::LinkState,
     network::Network,
     pool::{Frame, Pool},
     route::{RoutePolicy, Router},
     settings::LinkSettings,
 };
+use change::Changes;
+pub use change::{Change, ChangeError};
 pub use ledger::{Ledger, Made, Reason};
 use plan::Plans;
-use port::Port;
+pub(crate) use port::Port;
 use timers::Timers;
 use travel::Flight;
 
@@ -48,6 +55,8 @@ use travel::Flight;
 pub struct EngineOptions {
     /// What all chance comes from.
     pub seed: u64,
+    /// Whether super-packets pass whole where links only delay; if not they are split when they come in.
+    pub gso: bool,
     /// Frames that there may be at a time.
     pub frames: usize,
     /// Frames of more than 2,048 bytes that there may be at a time.
@@ -56,6 +65,10 @@ pub struct EngineOptions {
     pub itineraries: usize,
     /// How next hops are chosen.
     pub policy: RoutePolicy,
+    /// How long routing takes to hear of a link that went down or came up.
+    pub convergence: Nanos,
+    /// How many ICMP errors nodes send.
+    pub icmp: IcmpLimits,
     /// Bytes that next hops may take which were worked out.
     pub routes: usize,
 }
@@ -64,10 +77,13 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             seed: 0,
+            gso: true,
             frames: 262_144,
             spills: 4096,
             itineraries: 65_536,
             policy: RoutePolicy::default(),
+            convergence: Nanos(1_000_000_000),
+            icmp: IcmpLimits::default(),
             routes: 64 << 20,
         }
     }
@@ -85,9 +101,13 @@ pub struct Engine {
     effects: Vec<Effect>,
     effect_of: FxHashMap<LinkId, u32>,
     timers: Timers,
+    order: u64,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
     ready: Vec<(PortId, Frame)>,
+    changes: Changes,
+    limiter: Limiter,
+    identification: u16,
     generation: u32,
     ledger: Ledger,
     links: Vec<LinkId>,
@@ -111,7 +131,7 @@ struct Effect {
 impl Engine {
     /// An engine without ports.
     pub fn new(network: Arc<Network>, options: EngineOptions) -> Self {
-        Self {
+        let mut engine = Self {
             router: Router::new(options.policy, options.routes),
             network,
             pool: Pool::new(options.frames, options.spills),
@@ -121,14 +141,20 @@ impl Engine {
             effects: Vec::new(),
             effect_of: FxHashMap::default(),
             timers: Timers::default(),
+            order: 0,
             flights: Vec::new(),
             free_flights: Vec::new(),
             ready: Vec::new(),
+            changes: Changes::default(),
+            limiter: Limiter::new(options.icmp),
+            identification: 0,
             generation: 0,
             ledger: Ledger::default(),
             links: Vec::new(),
             options,
-        }
+        };
+        engine.begin_routing();
+        engine
     }
 
     /// Joins a host to a node: `mac` is the node's on the link between them, `addresses` are the
@@ -201,7 +227,10 @@ impl Engine {
 
     /// When [`Engine::advance`] has something to do next.
     pub fn due(&self) -> Option<Nanos> {
-        if self.ready.is_empty() { self.timers.due() } else { Some(Nanos::ZERO) }
+        if !self.ready.is_empty() {
+            return Some(Nanos::ZERO);
+        }
+        self.timers.due().into_iter().chain(self.changes.due()).min()
     }
 
     /// Takes a frame from a port's host. Call [`Engine::advance`] after a batch of them.
@@ -213,7 +242,13 @@ impl Engine {
     /// Does everything that is due, and gives the frames that leave. Each goes back to the pool when
     /// it was written.
     pub fn advance(&mut self, now: Nanos, out: &mut Vec<(PortId, Frame)>) {
-        while let Some((at, number)) = self.timers.take(now) {
+        loop {
+            let news = self.changes.due().filter(|&at| at <= now);
+            let Some((at, number)) = self.timers.take(news.unwrap_or(now)) else {
+                let Some(news) = news else { break };
+                self.converge(news);
+                continue;
+            };
             let Some(flight) = self.flights.get_mut(number as usize).and_then(Option::take) else {
                 continue;
             };

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use rustc_hash::FxHashMap;
+use wire::IpNet;
 
 use super::{
-    Effect, Engine, Place,
-    itinerary::{End, Hop, Itinerary},
+    Effect, Engine, Place, Reason,
+    itinerary::{Deed, End, Hop, Itinerary},
 };
-use crate::{LinkId, NodeId, link::LinkState, network::Owner, settings::LinkSettings};
+use crate::{LinkId, Nanos, NodeId, link::LinkState, network::Owner, settings::LinkSettings};
 
 /// Flows are put into so many classes; equal-cost ways are chosen by class.
 const FLOW_CLASSES: u32 = 64;
@@ -96,11 +97,11 @@ impl Plans {
         }
     }
 
-    /// Finds an itinerary; `flow` is asked only if it matters.
-    fn find(&mut self, node: NodeId, address: IpAddr, flow: impl Fn() -> u32) -> Option<u32> {
+    /// Finds an itinerary.
+    fn find(&mut self, node: NodeId, address: IpAddr, flow: u32) -> Option<u32> {
         let mut kept = self.by_key.get(&Key::new(node, address, 0))?;
         if let Kept::ByFlow = kept {
-            kept = self.by_key.get(&Key::new(node, address, 1 + flow() % FLOW_CLASSES))?;
+            kept = self.by_key.get(&Key::new(node, address, 1 + flow % FLOW_CLASSES))?;
         }
         let Kept::Itinerary(number) = *kept else { return None };
         self.slots[number as usize].recent = true;
@@ -172,16 +173,11 @@ impl Plans {
 
 impl Engine {
     /// The itinerary from a node to an address, for a flow.
-    pub(super) fn itinerary(
-        &mut self,
-        from: NodeId,
-        address: IpAddr,
-        flow: impl Fn() -> u32,
-    ) -> u32 {
-        if let Some(number) = self.plans.find(from, address, &flow) {
+    pub(super) fn itinerary(&mut self, from: NodeId, address: IpAddr, flow: u32) -> u32 {
+        if let Some(number) = self.plans.find(from, address, flow) {
             return number;
         }
-        let class = flow() % FLOW_CLASSES;
+        let class = flow % FLOW_CLASSES;
         let (itinerary, forks) = self.work_out(from, address, class);
         self.plans.put(address, itinerary, forks.then_some(class))
     }
@@ -189,7 +185,7 @@ impl Engine {
     /// Works an itinerary out, and says whether the flow decided something.
     fn work_out(&mut self, from: NodeId, address: IpAddr, class: u32) -> (Itinerary, bool) {
         let Some((to, mut end)) = self.destination(address) else {
-            return (Itinerary::new(from, Vec::new(), End::NoRoute, |_| crate::Nanos::ZERO), false);
+            return (Itinerary::new(from, Vec::new(), End::NoRoute, |_| Nanos::ZERO), false);
         };
         let mut links = std::mem::take(&mut self.links);
         links.clear();
@@ -202,6 +198,14 @@ impl Engine {
             }
         };
         links.truncate(usize::from(u16::MAX));
+        let nodes = std::iter::once(from).chain(links.iter().map(|&link| self.network.to(link)));
+        // The last node delivers to itself, whatever it lets pass.
+        let passes = links.len() + usize::from(end != End::Node);
+        let stops = |node| self.changes.prohibits(node, address);
+        if let Some(place) = nodes.take(passes).position(stops) {
+            links.truncate(place);
+            end = End::Prohibited;
+        }
         let hops = links.iter().map(|&link| self.hop(link)).collect();
         self.links = links;
         (Itinerary::new(from, hops, end, |link| self.settings(link).delay), forks)
@@ -218,21 +222,28 @@ impl Engine {
         }
         match self.network.owner(address) {
             Some(Owner::Node(node)) => Some((node, End::Node)),
-            Some(Owner::Prefix(node, _)) => Some((node, End::NoHost)),
-            None => {
-                let port = self.ports.iter().find(|port| port.on_link(address))?;
-                Some((port.node, End::NoHost))
-            }
+            Some(Owner::Prefix(node, net)) => Some((node, nobody(&net, address))),
+            None => self.ports.iter().find_map(|port| {
+                let net = port.addresses.iter().find(|net| net.contains(&address))?;
+                Some((port.node, nobody(net, address)))
+            }),
         }
     }
 
     /// A link as a hop, without what the others make of it.
     fn hop(&mut self, link: LinkId) -> Hop {
-        let settings = self.settings(link);
-        let (mtu, plain) = (settings.mtu, settings.only_delays());
-        let effect = if plain { None } else { Some(self.effect(link)) };
-        let to = self.network.to(link);
-        Hop { link, to, before: crate::Nanos::ZERO, mtu, run_mtu: mtu, stop: 0, effect }
+        let settings = *self.settings(link);
+        let deed = if self.changes.end_is_down(&self.network, link) {
+            Deed::Drop(Reason::NodeDown)
+        } else if !settings.up {
+            Deed::Drop(Reason::LinkDown)
+        } else if settings.only_delays() {
+            Deed::Delay
+        } else {
+            Deed::More(self.effect(link))
+        };
+        let (to, mtu) = (self.network.to(link), settings.mtu);
+        Hop { link, to, before: Nanos::ZERO, mtu, run_mtu: mtu, stop: 0, deed }
     }
 
     /// What a link does now.
@@ -244,7 +255,7 @@ impl Engine {
     }
 
     /// The place of a link among those that do more than delay.
-    fn effect(&mut self, link: LinkId) -> u32 {
+    pub(super) fn effect(&mut self, link: LinkId) -> u32 {
         if let Some(&place) = self.effect_of.get(&link) {
             return place;
         }
@@ -254,5 +265,14 @@ impl Engine {
         self.effects.push(Effect { settings, state });
         self.effect_of.insert(link, place);
         place
+    }
+}
+
+/// What is in a network at an address that no host has.
+fn nobody(net: &IpNet, address: IpAddr) -> End {
+    match net {
+        // RFC 3021: with two addresses, none is a broadcast.
+        IpNet::V4(net) if net.prefix_len() < 31 && net.broadcast() == address => End::Broadcast,
+        _ => End::NoHost,
     }
 }

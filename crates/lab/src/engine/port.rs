@@ -30,11 +30,6 @@ impl Port {
     pub(crate) fn is_host(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|net| net.addr() == address)
     }
-
-    /// Whether the host takes an address for its neighbour's.
-    pub(crate) fn on_link(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|net| net.contains(&address))
-    }
 }
 
 /// The node's address on a link where the host has `addresses`: its own if it lies there, else the

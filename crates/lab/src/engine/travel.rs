@@ -1,125 +1,133 @@
 //! How a packet travels: from stop to stop of its itinerary.
 
-use wire::{EtherType, Mac};
-
-use super::{Engine, Made, Reason, itinerary::End};
+use super::{
+    Engine, Reason,
+    itinerary::{Deed, End},
+};
 use crate::{
-    Nanos, PortId,
-    answer::neighbour::{self, Heard},
+    LinkId, Nanos, NodeId, PortId,
+    answer::Trouble,
     link::{Arrival, DropReason, Fate},
     packet::{self, Bad, Packet},
-    pool::{ETHERNET, Frame, IP, VIRTIO},
+    pool::{Frame, IP},
 };
 
 /// A packet under way.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub frame: Frame,
+    pub course: Course,
+}
+
+/// Where a packet is and what matters of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course {
+    /// When this leg began.
+    pub began: Nanos,
+    /// What comes first among equal times: [`PARTS`] squared for each packet that set out, so that there
+    /// is room for the parts of a packet and for the parts of those.
+    pub order: u64,
     /// Its itinerary.
     pub itinerary: u32,
-    /// Where on it this leg began, and when.
+    /// The state of the network for which the itinerary was worked out.
+    pub generation: u32,
+    /// Bytes of the packet, and of the packets that it stands for.
+    pub length: u32,
+    pub segment: u32,
+    /// Where it came from to where the itinerary begins.
+    pub origin: Origin,
+    /// Where on it this leg began.
     pub from: u16,
-    pub began: Nanos,
     /// Where the leg ends: the next place at which something happens to the packet.
     pub stop: u16,
     pub ttl: u8,
     pub ect: bool,
-    /// Bytes of the packet, and of the packets that it stands for.
-    pub length: u32,
-    pub segment: u32,
-    /// The state of the network for which the itinerary was worked out.
-    pub generation: u32,
+    /// Whether it stands for several packets.
+    pub is_super: bool,
+    /// Whether it is an IPv4 packet that may be fragmented.
+    pub may_fragment: bool,
+    /// Whether a link has flipped a bit of it, so that the next node must read it anew.
+    pub damaged: bool,
+}
+
+/// So many parts of a packet keep their order among equal times; more are rare.
+const PARTS: u64 = 1 << 10;
+
+impl Course {
+    /// The course of a part of this packet with so many bytes, which is no super-packet.
+    pub(super) fn part(self, index: usize, bytes: usize) -> Self {
+        let index = (index as u64 + 1).min(PARTS - 1);
+        let order = match self.order {
+            order if order % (PARTS * PARTS) == 0 => order + index * PARTS,
+            order if order % PARTS == 0 => order + index,
+            order => order,
+        };
+        let length = bytes as u32;
+        Self { order, length, segment: length, is_super: false, ..self }
+    }
+}
+
+/// How a packet came to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From the host of a port.
+    Port(PortId),
+    /// By a link.
+    Link(LinkId),
+    /// The node made it.
+    Node,
 }
 
 impl Engine {
-    /// Takes a frame from a host.
-    pub(super) fn enter(&mut self, now: Nanos, id: PortId, mut frame: Frame) {
-        let Some(port) = self.ports.get_mut(usize::from(id.0)) else {
-            return self.end(frame, Reason::NotForNode);
-        };
-        let head = self.pool.head(&frame);
-        let Some((mac, rest)) = head.get(VIRTIO..).and_then(<[u8]>::split_first_chunk::<6>) else {
-            return self.end(frame, Reason::Malformed);
-        };
-        let Some((host, rest)) = rest.split_first_chunk::<6>() else {
-            return self.end(frame, Reason::Malformed);
-        };
-        let Some((&kind, payload)) = rest.split_first_chunk::<2>() else {
-            return self.end(frame, Reason::Malformed);
-        };
-        let (to, host, kind) = (Mac(*mac), Mac(*host), EtherType(u16::from_be_bytes(kind)));
-        if to != port.mac && !to.is_multicast() {
-            return self.end(frame, Reason::NotForNode);
-        }
-        if port.host != Some(host) && !host.is_multicast() {
-            port.host = Some(host);
-        }
-        let heard = match kind {
-            EtherType::ARP => {
-                let is_host = |address| port.is_host(address);
-                neighbour::arp(&neighbour::Link { node: port.mac, is_host: &is_host }, payload)
-            }
-            EtherType::IPV6 if is_discovery(payload) => {
-                let is_host = |address| port.is_host(address);
-                let link = neighbour::Link { node: port.mac, is_host: &is_host };
-                neighbour::discovery(&link, host, payload)
-            }
-            EtherType::IPV4 | EtherType::IPV6 if !to.is_multicast() => {
-                let node = port.node;
-                let packet = match Packet::read(head, frame.packet_length()) {
-                    Ok(packet) => packet,
-                    Err(Bad::Malformed) => return self.end(frame, Reason::Malformed),
-                    Err(Bad::Address) => return self.end(frame, Reason::Address),
-                };
-                self.pool.cut(&mut frame, IP + packet.length as usize);
-                return self.set_out(now, node, frame, &packet);
-            }
-            EtherType::IPV4 | EtherType::IPV6 => return self.end(frame, Reason::Address),
-            _ => return self.end(frame, Reason::NotForNode),
-        };
-        self.end(frame, Reason::Neighbour);
-        if let Heard::Ask(answer, length) = heard {
-            self.tell(id, answer.get(..length).unwrap_or_default());
-        }
-    }
-
-    /// Sends a frame to a port's host at once.
-    fn tell(&mut self, port: PortId, bytes: &[u8]) {
-        let Some(frame) = self.pool.take_long(bytes.len()) else { return };
-        self.pool.head_mut(&frame).copy_from_slice(bytes);
-        self.ledger[Made::Neighbour] += 1;
-        self.ready.push((port, frame));
-    }
-
     /// Sends a packet on its way from a node.
-    fn set_out(&mut self, now: Nanos, node: crate::NodeId, frame: Frame, packet: &Packet) {
-        // Worked out by itself: the flow is hashed only where the way depends on it.
-        let flow = packet::flow(self.pool.head(&frame), packet);
-        let itinerary = self.itinerary(node, packet.destination, || flow);
+    pub(super) fn set_out(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        frame: Frame,
+        packet: &Packet,
+        origin: Origin,
+    ) {
+        let head = self.pool.head(&frame);
+        let flow = packet::flow(head, packet);
+        let itinerary = self.itinerary(node, packet.destination, flow);
         self.plans.hold(itinerary);
-        let flight = Flight {
-            frame,
-            itinerary,
-            from: 0,
+        let course = Course {
             began: now,
+            order: self.order,
+            itinerary,
+            generation: self.generation,
+            length: packet.length,
+            segment: packet.segment,
+            origin,
+            from: 0,
             stop: 0,
             ttl: packet.ttl,
             ect: packet.ect,
-            length: packet.length,
-            segment: packet.segment,
-            generation: self.generation,
+            is_super: packet.is_super,
+            may_fragment: packet.may_fragment,
+            damaged: false,
         };
+        self.order += PARTS * PARTS;
+        let flight = Flight { frame, course };
+        if packet.is_super && !self.options.gso {
+            return self.split(flight, Self::leave);
+        }
         self.leave(flight);
     }
 
     /// Begins a leg at `from` at the time `began`: one timer up to the next stop.
-    fn leave(&mut self, mut flight: Flight) {
-        let itinerary = self.plans.get(flight.itinerary);
-        flight.stop = itinerary.stop(flight.from, flight.ttl, flight.segment);
-        let takes = itinerary.before(flight.stop) - itinerary.before(flight.from);
-        let hops = flight.stop.saturating_sub(flight.from) as u8;
-        self.take_hops(&mut flight, hops);
-        let at = flight.began + takes;
+    pub(super) fn leave(&mut self, mut flight: Flight) {
+        let course = &mut flight.course;
+        let itinerary = self.plans.get(course.itinerary);
+        course.stop = match course.damaged {
+            true => course.from,
+            false => itinerary.stop(course.from, course.ttl, course.segment),
+        };
+        let takes = itinerary.before(course.stop) - itinerary.before(course.from);
+        let (at, hops) = (course.began + takes, course.stop - course.from);
+        let order = course.order;
+        self.take_hops(&mut flight, hops as u8);
         let number = match self.free_flights.pop() {
             Some(number) => {
                 self.flights[number as usize] = Some(flight);
@@ -130,91 +138,146 @@ impl Engine {
                 (self.flights.len() - 1) as u32
             }
         };
-        self.timers.add(at, number);
+        self.timers.add(at, order, number);
     }
 
     /// A packet has reached its stop.
     pub(super) fn arrive(&mut self, at: Nanos, mut flight: Flight) {
-        if flight.generation != self.generation {
+        if flight.course.generation != self.generation {
+            if let Some(reason) = self.lost_on_leg(&flight.course) {
+                return self.finish(flight, reason);
+            }
             self.plan_again(&mut flight);
         }
-        let itinerary = self.plans.get(flight.itinerary);
-        let end = itinerary.end;
-        let hop = itinerary.hops.get(usize::from(flight.stop)).copied();
-        match (hop, end) {
-            (None, End::NoRoute) => self.finish(flight, Reason::NoRoute),
-            (None, End::Node) => self.finish(flight, Reason::ToNode),
-            _ if flight.ttl <= 1 => self.finish(flight, Reason::TtlExceeded),
-            (None, End::NoHost) => self.finish(flight, Reason::NoHost),
-            (None, End::Port(port)) => {
+        if flight.course.damaged
+            && let Err(reason) = self.read_again(&mut flight)
+        {
+            return self.finish(flight, reason);
+        }
+        let course = flight.course;
+        let itinerary = self.plans.get(course.itinerary);
+        let Some(&hop) = itinerary.hops.get(usize::from(course.stop)) else {
+            return self.arrive_at_end(at, flight);
+        };
+        if course.ttl <= 1 {
+            return self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
+        }
+        if course.segment > hop.mtu {
+            if course.is_super {
+                return self.split(flight, |engine, part| engine.arrive(at, part));
+            }
+            if course.may_fragment {
+                return self.fragment(at, flight, hop.mtu);
+            }
+            return self.complain(at, flight, Reason::TooBig, Trouble::TooBig(hop.mtu));
+        }
+        flight.course.began = at;
+        flight.course.from = flight.course.stop;
+        match hop.deed {
+            Deed::Delay => self.leave(flight),
+            Deed::Drop(reason) => self.finish(flight, reason),
+            Deed::More(_) if course.is_super => {
+                self.split(flight, |engine, part| engine.arrive(at, part));
+            }
+            Deed::More(effect) => self.offer(effect, flight),
+        }
+    }
+
+    /// A packet has come to the end of its itinerary.
+    fn arrive_at_end(&mut self, at: Nanos, mut flight: Flight) {
+        let itinerary = self.plans.get(flight.course.itinerary);
+        if self.changes.is_down(itinerary.node(flight.course.stop)) {
+            return self.finish(flight, Reason::NodeDown);
+        }
+        match itinerary.end {
+            End::Node => self.take(at, flight),
+            End::NoRoute => self.complain(at, flight, Reason::NoRoute, Trouble::NoRoute),
+            End::Prohibited => self.complain(at, flight, Reason::Prohibited, Trouble::Prohibited),
+            _ if flight.course.ttl <= 1 => {
+                self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
+            }
+            End::NoHost => self.complain(at, flight, Reason::NoHost, Trouble::NoHost),
+            End::Broadcast => self.finish(flight, Reason::Address),
+            End::Port(port) => {
                 self.take_hops(&mut flight, 1);
                 self.deliver(port, flight);
-            }
-            (Some(hop), _) if flight.segment > hop.mtu => self.finish(flight, Reason::TooBig),
-            (Some(hop), _) => {
-                let after = match hop.effect {
-                    Some(effect) => match self.offer(effect, at, &flight) {
-                        Ok(after) => after,
-                        Err(reason) => return self.finish(flight, reason),
-                    },
-                    None => at,
-                };
-                flight.from = flight.stop + u16::from(hop.effect.is_some());
-                if hop.effect.is_some() {
-                    self.take_hops(&mut flight, 1);
-                }
-                flight.began = after;
-                self.leave(flight);
             }
         }
     }
 
     /// The network has changed since the packet set out: from here on it goes as packets go now.
     fn plan_again(&mut self, flight: &mut Flight) {
-        flight.generation = self.generation;
         let head = self.pool.head(&flight.frame);
-        let Ok(packet) = Packet::read(head, flight.frame.packet_length()) else { return };
+        let course = &mut flight.course;
+        course.generation = self.generation;
+        let Ok(packet) = Packet::read(head, flight.frame.length()) else { return };
         let flow = packet::flow(head, &packet);
-        let node = self.plans.get(flight.itinerary).node(flight.stop);
-        let itinerary = self.itinerary(node, packet.destination, || flow);
+        let itinerary = self.plans.get(course.itinerary);
+        let node = itinerary.node(course.stop);
+        if let Some(last) = itinerary.came_by(course.stop) {
+            course.origin = Origin::Link(last);
+        }
+        let itinerary = self.itinerary(node, packet.destination, flow);
         self.plans.hold(itinerary);
-        self.plans.release(std::mem::replace(&mut flight.itinerary, itinerary));
-        flight.stop = 0;
+        self.plans.release(std::mem::replace(&mut flight.course.itinerary, itinerary));
+        (flight.course.from, flight.course.stop) = (0, 0);
     }
 
-    /// Puts a packet on a link that does more than delay: when it arrives, or why it does not.
-    fn offer(&mut self, effect: u32, now: Nanos, flight: &Flight) -> Result<Nanos, Reason> {
+    /// A bit of the packet was flipped on the way here: the node sees what has become of it.
+    fn read_again(&mut self, flight: &mut Flight) -> Result<(), Reason> {
+        flight.course.damaged = false;
+        let head = self.pool.head(&flight.frame);
+        let packet = Packet::read(head, flight.frame.length()).map_err(|bad| match bad {
+            Bad::Malformed => Reason::Malformed,
+            Bad::Address => Reason::Address,
+        })?;
+        self.pool.cut(&mut flight.frame, IP + packet.length as usize);
+        let course = &mut flight.course;
+        (course.length, course.segment, course.ttl) = (packet.length, packet.segment, packet.ttl);
+        (course.ect, course.may_fragment) = (packet.ect, packet.may_fragment);
+        self.plan_again(flight);
+        Ok(())
+    }
+
+    /// Puts a packet on a link that does more than delay.
+    fn offer(&mut self, effect: u32, mut flight: Flight) {
+        let course = flight.course;
         let effect = &mut self.effects[effect as usize];
-        let arrival = Arrival { now, length: flight.length, ect: flight.ect };
-        match effect.state.offer(&effect.settings, arrival) {
-            Fate::Drop(DropReason::Down) => Err(Reason::LinkDown),
-            Fate::Drop(DropReason::QueueFull) => Err(Reason::QueueFull),
-            Fate::Drop(DropReason::QueueDiscipline) => Err(Reason::QueueManaged),
-            Fate::Drop(DropReason::Lost) => Err(Reason::Loss),
-            Fate::Pass { at, .. } => Ok(at),
-        }
-    }
-
-    /// Hands a packet to its host.
-    fn deliver(&mut self, id: PortId, flight: Flight) {
-        let Some((port, host)) =
-            self.ports.get(usize::from(id.0)).and_then(|port| Some((port, port.host?)))
-        else {
-            return self.finish(flight, Reason::HostUnknown);
+        let arrival = Arrival { now: course.began, length: course.length, ect: course.ect };
+        let (at, copy, corrupt, mark) = match effect.state.offer(&effect.settings, arrival) {
+            Fate::Pass { at, copy, corrupt, mark } => (at, copy, corrupt, mark),
+            Fate::Drop(reason) => {
+                let reason = match reason {
+                    DropReason::Down => Reason::LinkDown,
+                    DropReason::QueueFull => Reason::QueueFull,
+                    DropReason::QueueDiscipline => Reason::QueueManaged,
+                    DropReason::Lost => Reason::Loss,
+                };
+                return self.finish(flight, reason);
+            }
         };
-        let head = self.pool.head_mut(&flight.frame);
-        if let Some(macs) = head.get_mut(VIRTIO..VIRTIO + ETHERNET - 2) {
-            macs[..6].copy_from_slice(&host.0);
-            macs[6..].copy_from_slice(&port.mac.0);
+        self.take_hops(&mut flight, 1);
+        if mark && let Some(ip) = self.pool.head_mut(&flight.frame).get_mut(IP..) {
+            packet::mark(ip);
         }
-        self.plans.release(flight.itinerary);
-        self.ready.push((id, flight.frame));
+        if let Some(bit) = corrupt {
+            self.flip(&mut flight, bit);
+        }
+        flight.course.from += 1;
+        flight.course.began = at;
+        if let Some(began) = copy
+            && let Some(twin) = self.copy(&flight)
+        {
+            let course = Course { began, ..flight.course };
+            self.leave(Flight { frame: twin, course });
+        }
+        self.leave(flight);
     }
 
     /// Takes hops from a packet's TTL.
-    fn take_hops(&mut self, flight: &mut Flight, hops: u8) {
+    pub(super) fn take_hops(&mut self, flight: &mut Flight, hops: u8) {
         if hops > 0 {
-            flight.ttl = flight.ttl.saturating_sub(hops);
+            flight.course.ttl = flight.course.ttl.saturating_sub(hops);
             if let Some(ip) = self.pool.head_mut(&flight.frame).get_mut(IP..) {
                 packet::take_hops(ip, hops);
             }
@@ -222,19 +285,14 @@ impl Engine {
     }
 
     /// Ends a packet that was under way.
-    fn finish(&mut self, flight: Flight, reason: Reason) {
-        self.plans.release(flight.itinerary);
+    pub(super) fn finish(&mut self, flight: Flight, reason: Reason) {
+        self.plans.release(flight.course.itinerary);
         self.end(flight.frame, reason);
     }
 
     /// Ends a packet.
-    fn end(&mut self, frame: Frame, reason: Reason) {
+    pub(super) fn end(&mut self, frame: Frame, reason: Reason) {
         self.ledger[reason] += 1;
         self.pool.give_back(frame);
     }
-}
-
-/// Whether an IPv6 packet is neighbour or router discovery.
-fn is_discovery(ip: &[u8]) -> bool {
-    ip.get(6) == Some(&58) && matches!(ip.get(40), Some(133..=137))
 }

@@ -1,4 +1,7 @@
 //! The engine as its shell sees it: frames in, time, frames out.
 
+mod answers;
 mod carry;
+mod changes;
 mod table;
+mod travel;

@@ -2,7 +2,11 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use wire::{EtherType, IpProtocol, Mac, ethernet, ipv4, ipv6};
+use wire::{
+    EtherType, IpProtocol, Mac,
+    checksum::{self, Sum},
+    ethernet, ipv4, ipv6,
+};
 
 use crate::{
     Nanos, NodeId, PortId,
@@ -64,10 +68,20 @@ impl Table {
 
     /// A frame from a host.
     pub(super) fn send_frame(&mut self, port: PortId, frame: &[u8]) {
+        self.send_bytes(port, &[&[0; VIRTIO], frame].concat());
+    }
+
+    /// A packet from a host to its node, with a virtio header.
+    pub(super) fn send_with(&mut self, port: PortId, virtio: &[u8; VIRTIO], packet: &[u8]) {
+        let kind = if packet[0] >> 4 == 4 { EtherType::IPV4 } else { EtherType::IPV6 };
+        let frame = frame(Self::node_mac(port.0), Self::host_mac(port.0), kind, packet);
+        self.send_bytes(port, &[&virtio[..], &frame].concat());
+    }
+
+    fn send_bytes(&mut self, port: PortId, whole: &[u8]) {
         let pool = self.engine.pool();
-        let buffer = pool.take_long(VIRTIO + frame.len()).expect("a frame");
-        let whole = [&[0; VIRTIO][..], frame].concat();
-        let mut rest = &whole[..];
+        let buffer = pool.take_long(whole.len()).expect("a frame");
+        let mut rest = whole;
         for piece in pool.pieces_mut(&buffer) {
             let (now, later) = rest.split_at(piece.len());
             piece.copy_from_slice(now);
@@ -78,8 +92,7 @@ impl Table {
 
     /// A packet from a host to its node.
     pub(super) fn send(&mut self, port: PortId, packet: &[u8]) {
-        let kind = if packet[0] >> 4 == 4 { EtherType::IPV4 } else { EtherType::IPV6 };
-        self.send_frame(port, &frame(Self::node_mac(port.0), Self::host_mac(port.0), kind, packet));
+        self.send_with(port, &[0; VIRTIO], packet);
     }
 
     /// Everything that leaves up to a time, each at the time at which it was due.
@@ -102,7 +115,10 @@ impl Table {
 
     /// Everything that leaves until nothing is inside, at which time no buffer may be missing.
     pub(super) fn drain(&mut self) -> Vec<Left> {
-        let left = self.until(u64::MAX / 2);
+        let mut left = Vec::new();
+        while let Some(due) = self.engine.due() {
+            left.extend(self.until(due.0.max(self.now)));
+        }
         assert_eq!(self.engine.ledger().inside(), 0, "{:?}", self.engine.ledger());
         assert_eq!(self.engine.pool.free(), self.engine.options.frames, "frames were lost");
         assert_eq!(self.engine.pool.free_spills(), self.engine.options.spills);
@@ -167,10 +183,37 @@ pub(super) fn packet(
 
 /// Nodes in a row, n0 with 10.0.0.0/16 behind it, n1 with 10.1.0.0/16 and so on, and a host at each end:
 /// 10.0.0.10, and .10 of the last network. Node n has the address 10.n.0.1, the interface from n to m
-/// has 172.16.n.m, and the same for IPv6 in 2001:db8:n::/48. `settings` are those of the links.
+/// has 172.16.n.m, and the same for IPv6 in 2001:db8:n::/48. `settings` are those of all links.
 pub(super) fn row(nodes: u32, settings: &str) -> Table {
+    joined(nodes, &|_| settings.to_owned(), false, EngineOptions::default())
+}
+
+/// As [`row`], where the settings of the links between nodes n and n + 1 are those of n.
+pub(super) fn row_of(nodes: u32, settings: impl Fn(u32) -> &'static str) -> Table {
+    row_with(nodes, settings, EngineOptions::default())
+}
+
+/// As [`row_of`], with other options.
+pub(super) fn row_with(
+    nodes: u32,
+    settings: impl Fn(u32) -> &'static str,
+    options: EngineOptions,
+) -> Table {
+    joined(nodes, &|link| settings(link).to_owned(), false, options)
+}
+
+/// As [`row`], where the last node is joined to the first as well, and the second host is at node 1.
+pub(super) fn ring(nodes: u32, settings: &str) -> Table {
+    joined(nodes, &|_| settings.to_owned(), true, EngineOptions::default())
+}
+
+fn joined(
+    nodes: u32,
+    settings: &dyn Fn(u32) -> String,
+    closed: bool,
+    options: EngineOptions,
+) -> Table {
     let mut builder = Builder::new();
-    let settings = settings.parse().expect("settings");
     for n in 0..nodes {
         let node = builder.node(&format!("n{n}")).expect("a node");
         for prefix in [format!("10.{n}.0.0/16"), format!("2001:db8:{n}::/48")] {
@@ -179,19 +222,85 @@ pub(super) fn row(nodes: u32, settings: &str) -> Table {
         for address in [format!("10.{n}.0.1"), format!("2001:db8:{n}::1")] {
             builder.node_address(node, address.parse().expect("an address")).expect("a node");
         }
-        let Some(last) = n.checked_sub(1) else { continue };
+    }
+    let links = (1..nodes).map(|n| (n - 1, n)).chain(closed.then_some((nodes - 1, 0)));
+    for (a, b) in links {
+        let settings = settings(a).parse().expect("settings");
         let drafts =
-            builder.link(NodeId(last), node, &settings, 1, Relation::Peer).expect("a link");
-        for (draft, [from, to]) in drafts.into_iter().zip([[last, n], [n, last]]) {
+            builder.link(NodeId(a), NodeId(b), &settings, 1, Relation::Peer).expect("a link");
+        for (draft, [from, to]) in drafts.into_iter().zip([[a, b], [b, a]]) {
             for address in [format!("172.16.{from}.{to}"), format!("2001:db8:ffff:{from}::{to}")] {
                 builder.address(draft, address.parse().expect("an address")).expect("a link");
             }
         }
     }
-    let network = builder.finish().expect("a network");
-    let mut table = Table::new(network, EngineOptions::default());
-    for node in [0, nodes - 1] {
+    let mut table = Table::new(builder.finish().expect("a network"), options);
+    for node in [0, if closed { 1 } else { nodes - 1 }] {
         table.host(node, &[&format!("10.{node}.0.10/16"), &format!("2001:db8:{node}::10/48")]);
     }
     table
+}
+
+/// The sum of a pseudo header.
+fn pseudo(source: &str, destination: &str, protocol: IpProtocol, length: usize) -> Sum {
+    let octets = |text: &str| match text.parse::<IpAddr>().expect("an address") {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let sum = Sum::default().bytes(&octets(source)).bytes(&octets(destination));
+    sum.word(protocol.0.into()).word(length as u16)
+}
+
+/// A UDP datagram from port 40,000.
+pub(super) fn udp(from: &str, to: &str, ttl: u8, port: u16, payload: &[u8]) -> Vec<u8> {
+    let length = 8 + payload.len();
+    let words = [40_000, port, length as u16, 0].map(u16::to_be_bytes);
+    let mut datagram = [words.as_flattened(), payload].concat();
+    let sum = pseudo(from, to, IpProtocol::UDP, length).bytes(&datagram);
+    datagram[6..8].copy_from_slice(&sum.finish().to_be_bytes());
+    packet(from, to, ttl, IpProtocol::UDP, &datagram)
+}
+
+/// A TCP segment with so many bytes of payload, a TTL of 9 and no window.
+pub(super) fn tcp(
+    from: &str,
+    to: &str,
+    ports: (u16, u16),
+    flags: u8,
+    numbers: [u32; 2],
+    bytes: usize,
+) -> Vec<u8> {
+    let mut segment = vec![0; 20 + bytes];
+    segment[..2].copy_from_slice(&ports.0.to_be_bytes());
+    segment[2..4].copy_from_slice(&ports.1.to_be_bytes());
+    segment[4..8].copy_from_slice(&numbers[0].to_be_bytes());
+    segment[8..12].copy_from_slice(&numbers[1].to_be_bytes());
+    segment[12] = 5 << 4;
+    segment[13] = flags;
+    let sum = pseudo(from, to, IpProtocol::TCP, segment.len()).bytes(&segment);
+    segment[16..18].copy_from_slice(&sum.finish().to_be_bytes());
+    packet(from, to, 9, IpProtocol::TCP, &segment)
+}
+
+/// An ICMP message.
+pub(super) fn icmp4(kind: u8, code: u8, rest: u32, payload: &[u8]) -> Vec<u8> {
+    let mut message = [&[kind, code, 0, 0], &rest.to_be_bytes()[..], payload].concat();
+    let check = checksum::checksum(&message);
+    message[2..4].copy_from_slice(&check.to_be_bytes());
+    message
+}
+
+/// An ICMPv6 message.
+pub(super) fn icmp6(
+    from: &str,
+    to: &str,
+    kind: u8,
+    code: u8,
+    rest: u32,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut message = [&[kind, code, 0, 0], &rest.to_be_bytes()[..], payload].concat();
+    let sum = pseudo(from, to, IpProtocol::ICMPV6, message.len()).bytes(&message);
+    message[2..4].copy_from_slice(&sum.finish().to_be_bytes());
+    message
 }

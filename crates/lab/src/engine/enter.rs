@@ -1,0 +1,74 @@
+//! What comes from hosts.
+
+use wire::{EtherType, Mac};
+
+use super::{Engine, Made, Reason, travel::Origin};
+use crate::{
+    Nanos, PortId,
+    answer::neighbour::{self, Heard},
+    packet::{Bad, Packet},
+    pool::{Frame, IP, VIRTIO},
+};
+
+impl Engine {
+    /// Takes a frame from a host.
+    pub(super) fn enter(&mut self, now: Nanos, id: PortId, mut frame: Frame) {
+        let Some(port) = self.ports.get_mut(usize::from(id.0)) else {
+            return self.end(frame, Reason::NotForNode);
+        };
+        let head = self.pool.head(&frame);
+        let Some((to, host, kind, payload)) = ethernet(head) else {
+            return self.end(frame, Reason::Malformed);
+        };
+        let node = port.node;
+        if self.changes.is_down(node) {
+            return self.end(frame, Reason::NodeDown);
+        }
+        if to != port.mac && !to.is_multicast() {
+            return self.end(frame, Reason::NotForNode);
+        }
+        if port.host != Some(host) && !host.is_multicast() {
+            port.host = Some(host);
+        }
+        let heard = match kind {
+            EtherType::ARP => neighbour::arp(port, payload),
+            EtherType::IPV6 if is_discovery(payload) => neighbour::discovery(port, host, payload),
+            EtherType::IPV4 | EtherType::IPV6 if !to.is_multicast() => {
+                let packet = match Packet::read(head, frame.length()) {
+                    Ok(packet) => packet,
+                    Err(Bad::Malformed) => return self.end(frame, Reason::Malformed),
+                    Err(Bad::Address) => return self.end(frame, Reason::Address),
+                };
+                self.pool.cut(&mut frame, IP + packet.length as usize);
+                return self.set_out(now, node, frame, &packet, Origin::Port(id));
+            }
+            EtherType::IPV4 | EtherType::IPV6 => return self.end(frame, Reason::Address),
+            _ => return self.end(frame, Reason::NotForNode),
+        };
+        self.end(frame, Reason::Neighbour);
+        if let Heard::Ask(answer, length) = heard {
+            self.tell(id, answer.get(..length).unwrap_or_default());
+        }
+    }
+
+    /// Sends a frame to a port's host at once.
+    fn tell(&mut self, port: PortId, bytes: &[u8]) {
+        let Some(frame) = self.pool.take_long(bytes.len()) else { return };
+        self.pool.head_mut(&frame).copy_from_slice(bytes);
+        self.ledger[Made::Neighbour] += 1;
+        self.ready.push((port, frame));
+    }
+}
+
+/// The parts of an untagged frame: where to, where from, what it carries.
+fn ethernet(head: &[u8]) -> Option<(Mac, Mac, EtherType, &[u8])> {
+    let (to, rest) = head.get(VIRTIO..)?.split_first_chunk()?;
+    let (from, rest) = rest.split_first_chunk()?;
+    let (kind, payload) = rest.split_first_chunk()?;
+    Some((Mac(*to), Mac(*from), EtherType(u16::from_be_bytes(*kind)), payload))
+}
+
+/// Whether an IPv6 packet is neighbour or router discovery.
+fn is_discovery(ip: &[u8]) -> bool {
+    ip.get(6) == Some(&58) && matches!(ip.get(40), Some(133..=137))
+}

@@ -1,0 +1,132 @@
+//! Packets made of packets: segments, fragments, copies; and what leaves for a host.
+
+use super::{
+    Engine, Made, Reason,
+    travel::{Course, Flight},
+};
+use crate::{
+    Nanos, PortId,
+    gso::{self, Checksums, SuperPacket},
+    packet,
+    pool::{ETHERNET, Frame, IP, VIRTIO},
+};
+
+/// Bytes of fragments, but for the last, are multiples of this: RFC 791, section 3.1.
+const UNIT: usize = 8;
+
+impl Engine {
+    /// Puts the packets in a super-packet's place that it stands for. `then` goes on with each.
+    pub(super) fn split(&mut self, flight: Flight, then: impl Fn(&mut Self, Flight)) {
+        let frame = &flight.frame;
+        let Ok(Some(whole)) = SuperPacket::parse(self.pool.head(frame), frame.length()) else {
+            return self.finish(flight, Reason::Malformed);
+        };
+        let length = IP + whole.largest() as usize;
+        for index in 0..whole.segments() {
+            self.ledger[Made::Segment] += 1;
+            let Some(mut part) = self.pool.take_long(length) else {
+                self.ledger[Reason::NoBuffer] += 1;
+                continue;
+            };
+            let (from, to) = self.pool.both(&flight.frame, &part);
+            let Ok(length) = whole.write(index, from, to, Checksums::Left) else {
+                self.end(part, Reason::Malformed);
+                continue;
+            };
+            self.pool.cut(&mut part, length);
+            self.plans.hold(flight.course.itinerary);
+            let course = flight.course.part(index as usize, length - IP);
+            then(self, Flight { frame: part, course });
+        }
+        self.finish(flight, Reason::Split);
+    }
+
+    /// Puts fragments of at most `mtu` bytes in a packet's place, at the same node.
+    pub(super) fn fragment(&mut self, at: Nanos, flight: Flight, mtu: u32) {
+        self.finish_checksum(&flight.frame);
+        let Some(shape) = packet::Shape::read(self.pool.head(&flight.frame)) else {
+            return self.finish(flight, Reason::Malformed);
+        };
+        let each = (mtu as usize).saturating_sub(shape.header) / UNIT * UNIT;
+        if each == 0 {
+            return self.finish(flight, Reason::TooBig);
+        }
+        let payload = flight.course.length as usize - shape.header;
+        for start in (0..payload).step_by(each) {
+            let bytes = each.min(payload - start);
+            self.ledger[Made::Fragment] += 1;
+            let Some(part) = self.pool.take_long(IP + shape.header + bytes) else {
+                self.ledger[Reason::NoBuffer] += 1;
+                continue;
+            };
+            self.pool.copy(&flight.frame, 0, &part, 0, IP + shape.header);
+            let from = IP + shape.header + start;
+            self.pool.copy(&flight.frame, from, &part, IP + shape.header, bytes);
+            let last = start + bytes == payload;
+            if let Some(ip) = self.pool.head_mut(&part).get_mut(IP..) {
+                shape.write(ip, start, bytes, last);
+            }
+            self.plans.hold(flight.course.itinerary);
+            let course = flight.course.part(start / each, shape.header + bytes);
+            let course = Course { from: course.stop, began: at, ..course };
+            self.leave(Flight { frame: part, course });
+        }
+        self.finish(flight, Reason::Fragmented);
+    }
+
+    /// A second frame with the same bytes, on the same itinerary.
+    pub(super) fn copy(&mut self, flight: &Flight) -> Option<Frame> {
+        self.ledger[Made::Copy] += 1;
+        let Some(twin) = self.pool.take_long(flight.frame.length()) else {
+            self.ledger[Reason::NoBuffer] += 1;
+            return None;
+        };
+        self.pool.copy(&flight.frame, 0, &twin, 0, flight.frame.length());
+        self.plans.hold(flight.course.itinerary);
+        Some(twin)
+    }
+
+    /// Flips a bit of a packet.
+    pub(super) fn flip(&mut self, flight: &mut Flight, bit: u32) {
+        self.finish_checksum(&flight.frame);
+        let at = IP + bit as usize / 8;
+        let [head, rest] = self.pool.pieces_mut(&flight.frame);
+        let in_head = head.len();
+        let byte = head.get_mut(at).or_else(|| rest.get_mut(at.checked_sub(in_head)?));
+        if let Some(byte) = byte {
+            *byte ^= 1 << (bit % 8);
+            flight.course.damaged = true;
+        }
+    }
+
+    /// Computes a checksum that the sending host has left to its network card.
+    pub(super) fn finish_checksum(&mut self, frame: &Frame) {
+        // What cannot be computed was wrong when it came and stays so.
+        let _ = gso::finish_checksum(self.pool.pieces_mut(frame));
+    }
+
+    /// Hands a packet to its host.
+    pub(super) fn deliver(&mut self, id: PortId, flight: Flight) {
+        let port = self.ports.get(usize::from(id.0));
+        let Some((host, mac, plain)) =
+            port.and_then(|port| Some((port.host?, port.mac, port.plain)))
+        else {
+            return self.finish(flight, Reason::HostUnknown);
+        };
+        if plain {
+            if flight.course.is_super {
+                return self.split(flight, |engine, part| engine.deliver(id, part));
+            }
+            self.finish_checksum(&flight.frame);
+        }
+        if let Some(header) = self.pool.head_mut(&flight.frame).get_mut(..VIRTIO + ETHERNET) {
+            if plain {
+                header[..VIRTIO].fill(0);
+            }
+            header[VIRTIO..VIRTIO + 6].copy_from_slice(&host.0);
+            header[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&mac.0);
+        }
+        self.plans.release(flight.course.itinerary);
+        self.ready.push((id, flight.frame));
+    }
+}

@@ -1,0 +1,140 @@
+//! Packets that nodes make: answers and errors.
+
+use std::net::IpAddr;
+
+use super::{
+    Engine, Made, Reason,
+    travel::{Course, Flight, Origin},
+};
+use crate::{
+    LinkId, Nanos, NodeId,
+    answer::{self, Reply, Trouble},
+    packet::Packet,
+    pool::{Frame, IP, VIRTIO},
+};
+
+impl Engine {
+    /// A packet has reached the node that it is for.
+    pub(super) fn take(&mut self, at: Nanos, mut flight: Flight) {
+        if flight.course.is_super {
+            return self.split(flight, |engine, part| engine.take(at, part));
+        }
+        self.finish_checksum(&flight.frame);
+        let identification = self.next_identification();
+        let length = flight.course.length as usize;
+        let [head, rest] = self.pool.slots_mut(&flight.frame);
+        let ip = head.get_mut(IP..).unwrap_or_default();
+        let rest = rest.get(..length.saturating_sub(ip.len())).unwrap_or_default();
+        match answer::reply(ip, rest, length, identification) {
+            Reply::Nothing => self.finish(flight, Reason::ToNode),
+            Reply::Trouble(trouble) => self.complain(at, flight, Reason::ToNode, trouble),
+            Reply::Written(length) => {
+                self.pool.resize(&mut flight.frame, IP + length);
+                self.ledger[Reason::ToNode] += 1;
+                self.speak(at, flight, Made::Reply);
+            }
+        }
+    }
+
+    /// Ends a packet, and has the node where it ends send an error to its source, if one may be sent.
+    pub(super) fn complain(
+        &mut self,
+        at: Nanos,
+        mut flight: Flight,
+        reason: Reason,
+        trouble: Trouble,
+    ) {
+        if flight.course.is_super {
+            return self.split(flight, |engine, part| engine.complain(at, part, reason, trouble));
+        }
+        let Ok(packet) = Packet::read(self.pool.head(&flight.frame), flight.frame.length()) else {
+            return self.finish(flight, reason);
+        };
+        let Some((node, facing)) = self.speaker(&flight.course, packet.source.is_ipv4()) else {
+            return self.finish(flight, reason);
+        };
+        self.finish_checksum(&flight.frame);
+        let source = if reason == Reason::ToNode { Some(packet.destination) } else { facing };
+        let identification = self.next_identification();
+        let [head, _] = self.pool.slots_mut(&flight.frame);
+        let ip = head.get_mut(IP..).unwrap_or_default();
+        let length = (packet.length as usize).min(ip.len());
+        let limiter = &mut self.limiter;
+        let allowed = || match trouble {
+            Trouble::TooBig(_) => true,
+            _ => limiter.allows(at, node, packet.source),
+        };
+        match answer::error(ip, length, trouble, source, identification, allowed) {
+            None => self.finish(flight, reason),
+            Some(length) => {
+                self.pool.resize(&mut flight.frame, IP + length);
+                self.ledger[reason] += 1;
+                self.speak(at, flight, Made::Error);
+            }
+        }
+    }
+
+    /// Sends what a node has written over a packet that ended there.
+    fn speak(&mut self, at: Nanos, flight: Flight, made: Made) {
+        let Flight { frame, course } = flight;
+        let node = self.plans.get(course.itinerary).node(course.stop);
+        self.plans.release(course.itinerary);
+        if let Some(virtio) = self.pool.head_mut(&frame).get_mut(..VIRTIO) {
+            virtio.fill(0);
+        }
+        self.ledger[made] += 1;
+        self.send(at, node, frame);
+    }
+
+    /// Sends a node's own packet.
+    fn send(&mut self, at: Nanos, node: NodeId, frame: Frame) {
+        match Packet::read(self.pool.head(&frame), frame.length()) {
+            Ok(packet) => self.set_out(at, node, frame, &packet, Origin::Node),
+            Err(_) => self.end(frame, Reason::Malformed),
+        }
+    }
+
+    /// The node where a packet is, and its address there: of the interface by which the packet came,
+    /// else of the node. None if the node made the packet itself.
+    fn speaker(&self, course: &Course, four: bool) -> Option<(NodeId, Option<IpAddr>)> {
+        let itinerary = self.plans.get(course.itinerary);
+        let node = itinerary.node(course.stop);
+        let link = match (itinerary.came_by(course.stop), course.origin) {
+            (Some(link), _) | (None, Origin::Link(link)) => link,
+            (None, Origin::Node) => return None,
+            (None, Origin::Port(port)) => {
+                let port = self.ports.get(usize::from(port.0))?;
+                let address = match four {
+                    true => port.gateway4.map(IpAddr::V4),
+                    false => port.gateway6.map(IpAddr::V6),
+                };
+                return Some((node, address.or_else(|| self.own_address(node, four))));
+            }
+        };
+        let address = self.interface(link, four).or_else(|| self.own_address(node, four));
+        Some((node, address))
+    }
+
+    /// The address of the interface at the far end of a link.
+    fn interface(&self, link: LinkId, four: bool) -> Option<IpAddr> {
+        let back = self.network.reverse(link)?;
+        match four {
+            true => self.network.interface4(back).map(IpAddr::V4),
+            false => self.network.interface6(back).map(IpAddr::V6),
+        }
+    }
+
+    /// A node's own address.
+    fn own_address(&self, node: NodeId, four: bool) -> Option<IpAddr> {
+        match four {
+            true => self.network.address4(node).map(IpAddr::V4),
+            false => self.network.address6(node).map(IpAddr::V6),
+        }
+    }
+
+    /// What joins the fragments of the next packet that a node makes.
+    fn next_identification(&mut self) -> u16 {
+        self.identification = self.identification.wrapping_add(1);
+        self.identification
+    }
+}
