@@ -16,6 +16,8 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
+from .digest import DigestHandler
+
 Json = Dict[str, Any]
 
 _LARGEST = 256 << 20
@@ -62,14 +64,25 @@ class AltoClient:
     """One ALTO server, known by the URI of its directory.
 
     ``context`` is the TLS context: for a self-made certificate
-    ``ssl.create_default_context(cafile="certificate.pem")``. ``timeout`` is in seconds.
+    ``ssl.create_default_context(cafile="certificate.pem")``; one with ``load_cert_chain`` shows a
+    certificate of the client's. ``user`` and ``password`` are for a server that asks for HTTP Digest
+    (RFC 7616, SHA-256), and go to the directory's server alone. ``timeout`` is in seconds.
     """
 
     def __init__(
-        self, directory: str, *, context: Optional[ssl.SSLContext] = None, timeout: float = 10.0
+        self,
+        directory: str,
+        *,
+        context: Optional[ssl.SSLContext] = None,
+        user: Optional[str] = None,
+        password: str = "",
+        timeout: float = 10.0,
     ) -> None:
         self.uri, self.timeout = directory, timeout
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        handlers: List[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=context)]
+        if user is not None:
+            handlers.append(DigestHandler(directory, user, password))
+        self._opener = urllib.request.build_opener(*handlers)
         self._directory: Optional[Json] = None
 
     def directory(self) -> Json:
@@ -226,7 +239,8 @@ def _refusal(uri: str, status: int, body: bytes) -> AltoError:
         meta = json.loads(body)["meta"]
         code, field, value = meta["code"], meta.get("field"), meta.get("value")
     except (ValueError, KeyError, TypeError):
-        return AltoError(f"{uri}: HTTP status {status}", status)
+        advice = ": it asks for another user or password" if status == 401 else ""
+        return AltoError(f"{uri}: HTTP status {status}{advice}", status)
     parts = [f"{uri}: {code}"]
     parts += [f"field {field}"] if field is not None else []
     parts += [f"value {value!r}"] if value is not None else []
