@@ -93,3 +93,18 @@ fn an_explicit_next_hop_overrides_and_a_circle_is_unreachable() {
     assert_eq!(view.graph.loops().len(), 1);
     assert_eq!(view.graph.loops()[0].routers, [RouterIndex(0), RouterIndex(2)]);
 }
+
+#[test]
+fn a_route_is_found_with_its_origin_though_groups_do_not_tell_origins_apart() {
+    let mut builder = square();
+    let (exit, to) = (router("10.0.0.2"), "198.51.100.7".parse().unwrap());
+    let prefix: IpNet = "198.51.100.0/25".parse().unwrap();
+    let path = ExternalPath { as_distance: 5, as_number: 64511 };
+    builder.apply(Feed(4), Change::Route { prefix, exit, path }).unwrap();
+    let topology = builder.topology();
+    assert_eq!(topology.route(exit, to), Some((prefix, path)));
+    let (shorter, path) = topology.route(router("10.0.0.4"), to).unwrap();
+    assert_eq!((shorter.to_string().as_str(), path.as_number), ("198.51.100.0/24", 64500));
+    assert_eq!(topology.route(exit, "192.0.2.7".parse().unwrap()), None, "an internal network");
+    assert_eq!(topology.route(exit, "2001:db8::7".parse().unwrap()), None);
+}

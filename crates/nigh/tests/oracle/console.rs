@@ -37,7 +37,7 @@ fn what_is_known_is_printed() {
         "min_bandwidth 50 Mbit/s",
         "latency       3.5 ms",
         "internal_hops 2",
-        "as_number     0",
+        "as_number     64502",
         "as_distance   2",
         "weight        20",
         "cost default: 17.200000, place 2",

@@ -11,7 +11,7 @@ use crate::{
 };
 use ipnet::IpNet;
 use std::{collections::HashMap, net::IpAddr};
-use topo::{Graph, Link, Topology, View};
+use topo::{Graph, Link, PathProperties, Topology, View};
 
 pub(super) fn routers(topology: Topology<'_>) -> Vec<RouterStatus> {
     let mut rows: Vec<RouterStatus> = topology
@@ -131,7 +131,12 @@ fn link(graph: &Graph, link: &Link) -> LinkStatus {
 }
 
 /// The path that traffic takes, and what it costs.
-pub(super) fn path(tables: &Tables, from: IpAddr, to: IpAddr) -> Result<PathStatus, ControlError> {
+pub(super) fn path(
+    topology: Topology<'_>,
+    tables: &Tables,
+    from: IpAddr,
+    to: IpAddr,
+) -> Result<PathStatus, ControlError> {
     let view = &*tables.view;
     let graph = &*view.graph;
     let Some(source) = tables.source(from) else {
@@ -148,6 +153,13 @@ pub(super) fn path(tables: &Tables, from: IpAddr, to: IpAddr) -> Result<PathStat
     let group = view.groups.get(group_id);
     let tree = view.tree(source);
     let exit = tree.exit(group).map(|exit| exit.router);
+    // Tables tell origins apart only where a cost or an adjustment does.
+    let beyond = exit.filter(|_| !group.internal);
+    let route = beyond.and_then(|exit| topology.route(graph.router(exit).id, to));
+    let properties = tree.properties(group).map(|properties| PathProperties {
+        as_number: route.map_or(properties.as_number, |(_, path)| path.as_number),
+        ..properties
+    });
     let links = exit.map(|exit| tree.way(graph, exit)).unwrap_or_default();
     let cost = |(place, metric): (usize, &crate::metric::Metric)| CostStatus {
         metric: metric.name.clone(),
@@ -162,7 +174,7 @@ pub(super) fn path(tables: &Tables, from: IpAddr, to: IpAddr) -> Result<PathStat
         links: links.into_iter().map(|hop| link(graph, hop)).collect(),
         exit: exit.map(|exit| graph.router(exit).id),
         internal: group.internal,
-        properties: tree.properties(group).map(Into::into),
+        properties: properties.map(Into::into),
         costs: tables.policy.metrics.iter().enumerate().map(cost).collect(),
     })
 }

@@ -317,7 +317,7 @@ impl Worker {
             Request::Route { router, to } => {
                 value(show::route(topology, &tables()?.view, &router, to.as_ref())?)
             }
-            Request::Path { from, to } => value(show::path(tables()?, from, to)?),
+            Request::Path { from, to } => value(show::path(topology, tables()?, from, to)?),
             Request::Dump { folder } => value(dump::write(topology, &folder)?),
             _ => Value::Null,
         })

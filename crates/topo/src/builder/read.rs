@@ -6,7 +6,7 @@ use crate::{
     value::RouterId,
 };
 use ipnet::IpNet;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::IpAddr};
 
 /// What a builder knows, to be read: what counts, whoever said it.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,22 @@ impl<'b> Topology<'b> {
         self.each(false)
     }
 
+    /// The route by which an exit reaches an address: that to the longest prefix.
+    pub fn route(self, exit: RouterId, to: IpAddr) -> Option<(IpNet, ExternalPath)> {
+        let Builder { prefixes, sets, ids, .. } = self.builder;
+        let whole = IpNet::from(to);
+        let covering = (0..=whole.prefix_len()).rev().filter_map(|length| {
+            let prefix = IpNet::new(to, length).ok()?.trunc();
+            Some((prefix, prefixes.get(prefix)?.set))
+        });
+        let mut routes = covering.filter_map(|(prefix, set)| {
+            let words = sets.words(set).iter().filter(|word| !word.at.is_internal());
+            let at_exit = words.filter(|word| ids.get(word.at.slot()) == Some(&exit));
+            Some((prefix, at_exit.map(Word::path).min()?))
+        });
+        routes.next()
+    }
+
     /// What is said about prefixes.
     fn each(self, internal: bool) -> impl Iterator<Item = (IpNet, RouterId, ExternalPath)> {
         let Builder { prefixes, sets, ids, .. } = self.builder;
@@ -58,11 +74,7 @@ impl<'b> Topology<'b> {
         some.into_iter().flat_map(move |(prefix, set)| {
             let words = sets.words(set).iter().filter(is_meant);
             let mut routes: Vec<_> = words
-                .filter_map(|word| {
-                    let (as_distance, as_number) = (word.as_distance, word.as_number);
-                    let path = ExternalPath { as_distance, as_number };
-                    Some((prefix, *ids.get(word.at.slot())?, path))
-                })
+                .filter_map(|word| Some((prefix, *ids.get(word.at.slot())?, word.path())))
                 .collect();
             routes.sort_unstable();
             routes.dedup_by_key(|(_, router, _)| *router);

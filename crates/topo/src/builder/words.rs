@@ -4,7 +4,7 @@
 //! usually come with the same paths at the same exits. So all that is said about one prefix, a set of
 //! [`Word`]s, is kept once and counted, and a prefix has the set's number.
 
-use crate::value::Feed;
+use crate::{path::ExternalPath, value::Feed};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
@@ -20,6 +20,13 @@ pub(super) struct Word {
     pub(super) as_distance: u16,
     /// Of an external route, else 0.
     pub(super) as_number: u32,
+}
+
+impl Word {
+    /// What lies beyond the router.
+    pub(super) fn path(&self) -> ExternalPath {
+        ExternalPath { as_distance: self.as_distance, as_number: self.as_number }
+    }
 }
 
 /// A router's slot, and whether the prefix is attached to it or is reached through it.
