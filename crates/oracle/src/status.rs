@@ -430,7 +430,7 @@ pub struct CostStatus {
 /// What `dump` has written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DumpStatus {
-    /// The main file in the seed's format.
+    /// The main file in the first oracle's format.
     pub seed: PathBuf,
     /// The file in TOML.
     pub file: PathBuf,

@@ -22,7 +22,8 @@ pub(super) fn write(topology: Topology<'_>, folder: &Path) -> Result<DumpStatus,
         Ok(notes)
     };
     let notes = write().map_err(|error| failed(&file, error))?;
-    let in_seed = files.notes.into_iter().map(|note| format!("seed's format: {note}"));
-    let warnings = in_seed.chain(notes.into_iter().map(|note| format!("TOML: {note}"))).collect();
+    let in_seed = files.notes.into_iter().map(|note| format!("oracle.conf: {note}"));
+    let warnings =
+        in_seed.chain(notes.into_iter().map(|note| format!("network.toml: {note}"))).collect();
     Ok(DumpStatus { seed: folder.join("oracle.conf"), file, warnings })
 }

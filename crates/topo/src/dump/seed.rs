@@ -81,6 +81,10 @@ pub fn seed(topology: Topology<'_>) -> SeedFiles {
             }
         }
     }
+    // A router without links has a file too, or one of an earlier dump would count.
+    for id in &known.routers {
+        files.routers.entry(*id).or_default();
+    }
     let mut routed = BTreeSet::new();
     for (at, to, via) in &known.next_hops {
         if let (Some(number), Some(text)) = (numbers.get(via), files.routers.get_mut(at)) {
