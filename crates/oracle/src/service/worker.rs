@@ -225,7 +225,7 @@ impl Worker {
 
     /// Puts a configuration in force that was found good.
     fn put_in_force(&mut self, prepared: Prepared) {
-        let Prepared { config, policy, files, read, workers, certificate } = prepared;
+        let Prepared { config, policy, mut files, read, workers, certificate } = prepared;
         if let Some((identity, pair)) = certificate {
             identity.replace(pair);
         }
@@ -236,6 +236,13 @@ impl Worker {
                 self.builder.drop_feed(feed);
                 self.shared.feeds.unlist(feed);
                 self.touch(feed);
+            }
+        }
+        // One that failed after the reload had looked at it: the next reload reads it.
+        let in_force = self.shared.dumps.load();
+        for dump in &mut files.dumps {
+            if !in_force.contains(dump) && !read.iter().any(|(one, _)| one == dump) {
+                dump.forget();
             }
         }
         for (dump, changes) in read {
