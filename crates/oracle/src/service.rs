@@ -27,10 +27,7 @@ mod threads;
 mod worker;
 
 use crate::{
-    alto::{
-        self, AltoConfig,
-        tls::{Identity, Pair},
-    },
+    alto::{self, AltoConfig},
     config::{Config, OracleConfig},
     control::Request,
     proxidor,
@@ -76,8 +73,8 @@ pub struct Prepared {
     /// Threads on other sockets than those in force, where the configuration asks for it. They answer
     /// from the tables and settings in force.
     workers: Option<Workers>,
-    /// ALTO's certificate and key as its files are now, and where they go.
-    certificate: Option<(Arc<Identity>, Pair)>,
+    /// What ALTO's files say now: certificate, key, authorities of clients, passwords.
+    renewed: Option<alto::server::Renewed>,
 }
 
 /// What the builder publishes and readers read.
@@ -273,8 +270,8 @@ impl Service {
             return Err(ReloadError::Restart("alto"));
         }
         let dumps = self.shared.dumps.load_full();
-        let identity = self.shared.alto().as_ref().map(alto::server::Server::identity);
-        let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps, identity));
+        let renewal = self.shared.alto().as_ref().map(alto::server::Server::renewal);
+        let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps, renewal));
         let mut prepared = read.await.unwrap_or(Err(ReloadError::Stopped))?;
         match self.begin(&mut prepared, &in_force).await {
             Ok(()) => Ok(prepared),
@@ -432,7 +429,7 @@ impl Prepared {
     fn read(
         config: Config,
         in_force: &[Dump],
-        identity: Option<Arc<Identity>>,
+        renewal: Option<alto::server::Renewal>,
     ) -> Result<Self, ReloadError> {
         let (policy, files) = read(&config)?;
         let mut read = Vec::new();
@@ -441,13 +438,7 @@ impl Prepared {
             dump.read(&mut |change| changes.push(change)).map_err(PartError::Load)?;
             read.push((dump.clone(), changes));
         }
-        let certificate = match identity {
-            Some(identity) => {
-                let pair = identity.read()?;
-                Some((identity, pair))
-            }
-            None => None,
-        };
-        Ok(Self { config, policy, files, read, workers: None, certificate })
+        let renewed = renewal.map(alto::server::Renewal::read).transpose()?;
+        Ok(Self { config, policy, files, read, workers: None, renewed })
     }
 }

@@ -57,9 +57,9 @@ pub enum ReloadError {
     /// A part that the start makes ready too.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// ALTO's certificate cannot be used.
+    /// A file of ALTO's cannot be used.
     #[error("oracle.alto: {0}")]
-    Certificate(#[from] alto::tls::TlsError),
+    Renew(#[from] alto::server::RenewError),
     /// What is only opened at the start has changed.
     #[error("oracle.{0} changed: restart the daemon to apply")]
     Restart(&'static str),

@@ -225,9 +225,9 @@ impl Worker {
 
     /// Puts a configuration in force that was found good.
     fn put_in_force(&mut self, prepared: Prepared) {
-        let Prepared { config, policy, mut files, read, workers, certificate } = prepared;
-        if let Some((identity, pair)) = certificate {
-            identity.replace(pair);
+        let Prepared { config, policy, mut files, read, workers, renewed } = prepared;
+        if let Some(renewed) = renewed {
+            renewed.put_in_force();
         }
         self.configure(files.configuration);
         for old in self.shared.dumps.load().iter() {

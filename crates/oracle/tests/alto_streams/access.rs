@@ -212,3 +212,42 @@ async fn certificates_of_clients() {
     let reply = client.request("GET", "/net", &[("authorization", &said)], "").await;
     assert_eq!(reply.status, 200);
 }
+
+/// At a reload passwords and authorities are read again behind the same paths; a mistake changes nothing.
+#[tokio::test]
+async fn changed_files_count_after_a_reload() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let folder = tempfile::tempdir().expect("a folder");
+    let (authorities, password) = (folder.path().join("ca.pem"), folder.path().join("password"));
+    std::fs::write(&authorities, &old.pem).expect("written");
+    std::fs::write(&password, "open sesame\n").expect("written");
+    let users = toml::Table::try_from(json!({ "user": [
+        { "name": "cache", "password_file": password.to_str() },
+    ] }));
+    let config: oracle::alto::AltoConfig = users.expect("a table").try_into().expect("users");
+    let access = Access { client_ca: Some(authorities.clone()), users: config.users, ..access() };
+    let served = Served::guarded(access);
+    let mut client = served.client().await;
+    let asked = client.get("/net").await;
+    let mut count = 0;
+    let mut try_password = async |password: &str| {
+        count += 1;
+        let said = answer(&asked, password, "GET", "/net", count);
+        client.request("GET", "/net", &[("authorization", &said)], "").await.status
+    };
+    assert_eq!(try_password("open sesame").await, 200);
+
+    std::fs::write(&password, "new sesame\n").expect("written");
+    std::fs::write(&authorities, "nothing").expect("written");
+    served.server.renewal().read().expect_err("no authority");
+    assert_eq!(try_password("open sesame").await, 200);
+
+    std::fs::write(&authorities, &new.pem).expect("written");
+    let renewed = served.server.renewal().read().expect("good files");
+    assert_eq!(try_password("open sesame").await, 200, "not in force yet");
+    renewed.put_in_force();
+    assert_eq!(try_password("open sesame").await, 401);
+    assert_eq!(try_password("new sesame").await, 200, "with the nonce from before");
+    assert_eq!(status(&served, Some(&new)).await.as_deref(), Some("HTTP/1.1 200 OK"));
+    assert_eq!(status(&served, Some(&old)).await, None);
+}

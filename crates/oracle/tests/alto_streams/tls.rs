@@ -6,6 +6,7 @@ use crate::{
 };
 use oracle::alto::{
     limits::Limits,
+    server::RenewError,
     tls::{Fingerprint, Identity, Source, TlsError},
 };
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
@@ -130,17 +131,17 @@ async fn a_reload_keeps_connections() {
 
     let new = made();
     fs::write(served.folder.path().join("alto.crt"), new.cert.pem()).expect("written");
-    let error = served.server.identity().read().expect_err("the key is the old one");
-    assert!(matches!(error, TlsError::Mismatch { .. }));
+    let error = served.server.renewal().read().expect_err("the key is the old one");
+    assert!(matches!(error, RenewError::Certificate(TlsError::Mismatch { .. })));
     assert_eq!(served.server.fingerprint(), before);
     Client::connect(address, &old, true).await.expect("the old certificate is served");
 
     let key = new.signing_key.serialize_pem();
     fs::write(served.folder.path().join("alto.key"), key).expect("written");
-    let pair = served.server.identity().read().expect("a pair");
+    let renewed = served.server.renewal().read().expect("a pair");
     assert_eq!(served.server.fingerprint(), before, "what was read is not in use yet");
-    let after = served.server.identity().replace(pair);
-    assert_eq!(after, Fingerprint::of(new.cert.der()));
+    renewed.put_in_force();
+    assert_eq!(served.server.fingerprint(), Fingerprint::of(new.cert.der()));
     assert!(Client::connect(address, &old, true).await.is_err());
     served.client().await;
     assert_eq!(client.get("/net").await.status, 200, "the open connection goes on");

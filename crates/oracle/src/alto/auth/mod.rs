@@ -16,12 +16,13 @@ pub mod header;
 mod nonce;
 
 use super::counters::Refusal;
+use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, Method, Uri, header as field};
 use config::{Secret, UserConfig};
 use header::{Credentials, User};
 use nonce::{Nonces, Use};
 use ring::{digest, hmac};
-use std::{collections::HashMap, fmt::Write, time::Instant};
+use std::{collections::HashMap, fmt::Write, sync::Arc, time::Instant};
 
 /// A SHA-256.
 type Hash = [u8; 32];
@@ -76,11 +77,31 @@ fn expected(a1: &str, credentials: &Credentials, method: &str) -> Hash {
     ])
 }
 
+/// H(A1) in hexadecimal digits, by H(name:realm).
+pub struct Users(HashMap<Hash, String>);
+
+impl Users {
+    /// What is kept of these users.
+    ///
+    /// # Errors
+    ///
+    /// A file with a password cannot be used.
+    pub fn read(realm: &str, users: &[UserConfig]) -> Result<Users, config::PasswordError> {
+        let mut known = HashMap::new();
+        for user in users {
+            let Secret(password) = user.secret()?;
+            let (name, realm) = (user.name.as_bytes(), realm.as_bytes());
+            let a1 = hex(&hash([name, realm, password.as_bytes()]));
+            known.insert(hash([name, realm]), a1);
+        }
+        Ok(Users(known))
+    }
+}
+
 /// Lets in who knows a password.
 pub struct Gate {
     realm: String,
-    /// H(A1) in hexadecimal digits, by H(name:realm).
-    users: HashMap<Hash, String>,
+    users: ArcSwap<Users>,
     /// H(A1) of nobody, so that an unknown name takes as long as a known one.
     nobody: String,
     /// Hashes are compared by their keyed hashes, which takes the same time wherever they differ.
@@ -95,20 +116,19 @@ impl Gate {
     ///
     /// A file with a password cannot be used.
     pub fn new(realm: String, users: &[UserConfig]) -> Result<Gate, config::PasswordError> {
-        let mut known = HashMap::new();
-        for user in users {
-            let Secret(password) = user.secret()?;
-            let (name, realm) = (user.name.as_bytes(), realm.as_bytes());
-            let a1 = hex(&hash([name, realm, password.as_bytes()]));
-            known.insert(hash([name, realm]), a1);
-        }
+        let users = Users::read(&realm, users)?;
         Ok(Gate {
             realm,
-            users: known,
+            users: ArcSwap::from_pointee(users),
             nobody: hex(&rand::random::<Hash>()),
             compare: hmac::Key::new(hmac::HMAC_SHA256, &rand::random::<Hash>()),
             nonces: Nonces::new(),
         })
+    }
+
+    /// Lets in other users from now on, with the nonces that they have.
+    pub fn replace(&self, users: Users) {
+        self.users.store(Arc::new(users));
     }
 
     /// Whether a request may be answered, and if not, why.
@@ -141,7 +161,8 @@ impl Gate {
             User::Name(name) => hash([name.as_bytes(), self.realm.as_bytes()]),
             User::Hash(hash) => *hash,
         };
-        let known = self.users.get(&user);
+        let users = self.users.load();
+        let known = users.0.get(&user);
         let right = expected(known.unwrap_or(&self.nobody), &credentials, method.as_str());
         let tag = hmac::sign(&self.compare, &right);
         let same = hmac::verify(&self.compare, &credentials.response, tag.as_ref()).is_ok();

@@ -5,6 +5,7 @@ use super::{
     guard::Guarded,
 };
 use crate::alto::counters::Refusal;
+use arc_swap::ArcSwap;
 use hyper::{
     Request,
     body::Incoming,
@@ -31,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 /// What all connections share.
 #[derive(Clone)]
 pub(super) struct Connections {
-    acceptor: TlsAcceptor,
+    tls: Arc<ArcSwap<rustls::ServerConfig>>,
     site: Arc<Site>,
     open: Arc<Open>,
     stop: watch::Receiver<bool>,
@@ -75,11 +76,11 @@ fn source(address: IpAddr) -> IpAddr {
 
 impl Connections {
     pub(super) fn new(
-        tls: Arc<rustls::ServerConfig>,
+        tls: Arc<ArcSwap<rustls::ServerConfig>>,
         site: Arc<Site>,
         stop: watch::Receiver<bool>,
     ) -> Connections {
-        Connections { acceptor: tls.into(), site, open: Arc::default(), stop }
+        Connections { tls, site, open: Arc::default(), stop }
     }
 
     /// Whether no connection is open.
@@ -146,7 +147,8 @@ impl Connections {
             .with_time(Duration::from_secs(60))
             .with_interval(Duration::from_secs(15));
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&alive);
-        let shaken = timeout(limits.patience, self.acceptor.accept(stream)).await;
+        let acceptor = TlsAcceptor::from(self.tls.load_full());
+        let shaken = timeout(limits.patience, acceptor.accept(stream)).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {

@@ -7,7 +7,7 @@
 //! | that of a resource whose media type is a stream's or TIPS's | the service |
 //! | any other | the core |
 
-use super::Settings;
+use super::{Access, Settings};
 use crate::alto::{
     auth::Gate,
     counters::{Counters, Refusal},
@@ -99,6 +99,16 @@ impl Site {
 
     pub(super) fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// Who lets users in, where there are users.
+    pub(super) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
+    }
+
+    /// Who may ask.
+    pub(super) fn access(&self) -> &Access {
+        &self.settings.access
     }
 
     pub(super) fn limits(&self) -> &Limits {

@@ -11,6 +11,7 @@
 mod connection;
 mod dispatch;
 mod guard;
+mod renewal;
 
 use super::{
     auth::{
@@ -28,6 +29,7 @@ use super::{
         service::Streams,
     },
 };
+use arc_swap::ArcSwap;
 use axum::http::uri::Authority;
 use dispatch::Site;
 use rustls::server::danger::ClientCertVerifier;
@@ -44,6 +46,8 @@ use tokio::{
     sync::{oneshot, watch},
     time::Instant,
 };
+
+pub use renewal::{RenewError, Renewal, Renewed};
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 128;
@@ -190,6 +194,7 @@ pub type Snapshots = watch::Receiver<Option<Arc<dyn Answers>>>;
 pub struct Server {
     addresses: Vec<SocketAddr>,
     identity: Arc<Identity>,
+    tls: Arc<ArcSwap<rustls::ServerConfig>>,
     counters: Arc<Counters>,
     site: Arc<Site>,
     stopping: watch::Sender<bool>,
@@ -213,7 +218,7 @@ impl Bound {
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
         let fallback =
             addresses.first().map_or_else(String::new, |first| format!("https://{first}"));
-        let tls = Arc::new(identity.config(clients)?);
+        let tls = Arc::new(ArcSwap::from_pointee(identity.config(clients)?));
         let counters = Arc::new(Counters::default());
         let bounds =
             Bounds { versions: settings.limits.versions, bytes: settings.limits.versions_bytes };
@@ -236,15 +241,16 @@ impl Bound {
             .thread_name("alto-work")
             .build()
             .map_err(StartError::Thread)?;
-        let serving = site.clone();
+        let (serving, shaking) = (site.clone(), tls.clone());
         let serve = move || {
-            runtime.block_on(run(listeners, tls, serving, stop));
+            runtime.block_on(run(listeners, shaking, serving, stop));
             // Work that is still going on is left to itself.
             runtime.shutdown_background();
             let _ = done.send(());
         };
         thread::Builder::new().name("alto".to_owned()).spawn(serve).map_err(StartError::Thread)?;
-        Ok(Server { addresses, identity: Arc::new(identity), counters, site, stopping, stopped })
+        let identity = Arc::new(identity);
+        Ok(Server { addresses, identity, tls, counters, site, stopping, stopped })
     }
 }
 
@@ -269,9 +275,10 @@ impl Server {
         self.site.follower().len()
     }
 
-    /// The certificate and key, to be replaced; open connections go on with the old ones.
-    pub fn identity(&self) -> Arc<Identity> {
-        self.identity.clone()
+    /// What is read again at a reload; open connections go on as they began.
+    pub fn renewal(&self) -> Renewal {
+        let Server { identity, tls, site, .. } = self;
+        Renewal { identity: identity.clone(), tls: tls.clone(), site: site.clone() }
     }
 
     /// The fingerprint of the certificate in use.
@@ -290,7 +297,7 @@ impl Server {
 /// Serves until told to stop.
 async fn run(
     listeners: Vec<TcpListener>,
-    tls: Arc<rustls::ServerConfig>,
+    tls: Arc<ArcSwap<rustls::ServerConfig>>,
     site: Arc<Site>,
     mut stop: watch::Receiver<bool>,
 ) {
