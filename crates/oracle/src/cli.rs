@@ -94,7 +94,7 @@ pub enum Operation<T: Args> {
         #[command(flatten)]
         daemon: T,
     },
-    /// Write the topology in force into a folder, in the seed's format and in TOML
+    /// Write the topology in force into a folder, in TOML and in the first oracle's format
     ///
     /// The daemon writes it, with its rights. The files can be named in [oracle.topology] as they are.
     #[command(arg_required_else_help = true)]
@@ -185,6 +185,7 @@ pub enum Set {
         #[arg(value_enum, ignore_case = true)]
         property: Property,
         /// Mbit/s, milliseconds, a whole number, the source's unit, 0 to 1
+        #[arg(allow_negative_numbers = true)]
         value: f64,
     },
     /// A network card: UP or DOWN, with all links on it in both directions
@@ -373,7 +374,7 @@ pub enum NicState {
 #[error("the daemon's answer is not understood ({0}): is it of another version of nigh?")]
 pub struct RenderError(#[from] serde_json::Error);
 
-/// What every change is answered with, as in the seed's console.
+/// What every change is answered with, as in the first oracle's console.
 pub const SUCCESS: &str = "operation successful";
 
 impl<T: Args> Operation<T> {

@@ -88,7 +88,15 @@ fn help(words: &[String]) -> String {
             false => break,
         }
     }
-    found.render_help().to_string()
+    // Examples are those of the command line; here the words before a command are not typed.
+    found.render_help().to_string().replace("nigh oracle ", "").replace("Usage:  ", "Usage: ")
+}
+
+/// What is said of a word that is no command.
+fn unknown(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let said = text.split("\n\nUsage").next().unwrap_or_default();
+    format!("{said}\n\nan empty line shows the commands, an incomplete command its help\n")
 }
 
 /// Reads a line.
@@ -113,6 +121,7 @@ fn read(line: &str) -> Meaning {
             ErrorKind::MissingRequiredArgument
             | ErrorKind::MissingSubcommand
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => help(&words),
+            ErrorKind::InvalidSubcommand => unknown(&error),
             _ => error.render().to_string(),
         }),
     }
@@ -231,11 +240,14 @@ mod tests {
         assert!(text.contains("<PROPERTY>") && text.contains("--both"), "{text}");
         assert!(said("dump").contains("<DIR>"));
         assert!(said("print networks").contains("SRC"));
+        assert!(said("print").ends_with("Example:\n  print networks SRC\n"), "{}", said("print"));
     }
 
     #[test]
     fn a_wrong_word_is_named() {
-        assert!(said("prnt routers").contains("prnt"));
+        let text = said("prnt routers");
+        assert!(text.contains("prnt") && text.contains("'print'"), "{text}");
+        assert!(text.contains("an empty line shows the commands"), "{text}");
         assert!(said("set link a b speed 3").contains("speed"));
         assert!(said("print path here there").contains("here"));
         assert!(said("set metric a \"b").contains("quote"));

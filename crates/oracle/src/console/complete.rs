@@ -87,7 +87,12 @@ impl Completer for Helper {
             .map_or(0, |blank| blank + line[blank..].chars().next().map_or(0, char::len_utf8));
         let (before, start) = line.split_at(at);
         let before: Vec<&str> = before.split_whitespace().collect();
-        Ok((at, self.candidates(&before, start)))
+        let mut found = self.candidates(&before, start);
+        // The one word that is meant is finished: the next can be typed.
+        if let [word] = found.as_mut_slice() {
+            word.push(' ');
+        }
+        Ok((at, found))
     }
 }
 
@@ -106,15 +111,15 @@ mod tests {
 
     #[test]
     fn commands_values_options_and_routers_are_completed() {
-        assert_eq!(candidates("pri"), ["print"]);
+        assert_eq!(candidates("pri"), ["print "]);
         assert_eq!(candidates("print r"), ["routers", "route"]);
         assert_eq!(candidates("print networks "), ["SRC", "EXT"]);
-        assert_eq!(candidates("print networks s"), ["SRC"]);
-        assert_eq!(candidates("set link b"), ["berlin"]);
-        assert_eq!(candidates("set link berlin 10."), ["10.0.0.1"]);
-        assert_eq!(candidates("set link berlin 10.0.0.1 lat"), ["latency"]);
-        assert_eq!(candidates("set link --id 3 berlin 10.0.0.1 we"), ["weight"]);
-        assert_eq!(candidates("create link a b --ba"), ["--bandwidth"]);
+        assert_eq!(candidates("print networks s"), ["SRC "]);
+        assert_eq!(candidates("set link b"), ["berlin "]);
+        assert_eq!(candidates("set link berlin 10."), ["10.0.0.1 "]);
+        assert_eq!(candidates("set link berlin 10.0.0.1 lat"), ["latency "]);
+        assert_eq!(candidates("set link --id 3 berlin 10.0.0.1 we"), ["weight "]);
+        assert_eq!(candidates("create link a b --ba"), ["--bandwidth "]);
         assert_eq!(candidates("print routers "), Vec::<String>::new());
     }
 }
