@@ -264,7 +264,11 @@ impl fmt::Display for Report {
             self.replies_a_second,
             self.seconds,
             self.total.loss(),
-        )
+        )?;
+        match self.total.lost {
+            0 => Ok(()),
+            lost => writeln!(f, "no reply to {lost} requests: {}", super::NO_REPLY),
+        }
     }
 }
 

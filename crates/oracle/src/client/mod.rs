@@ -118,7 +118,7 @@ pub enum ClientError {
         timeout: Duration,
     },
     /// The answer was an error.
-    #[error("{server} answers: {}", .rcode.name())]
+    #[error("{server} answers: {}{}", .rcode.name(), advice(*.rcode))]
     Refused {
         /// Who was asked.
         server: SocketAddr,
@@ -136,6 +136,20 @@ pub enum ClientError {
     /// A thread, a runtime or a file was not to be had.
     #[error("{0}")]
     System(#[from] io::Error),
+}
+
+/// What requests without a reply may mean.
+const NO_REPLY: &str = "lost on the way, or this source is over its rate there (oracle.limit)";
+
+/// What may be done about an error code, for the end of a sentence.
+fn advice(rcode: Rcode) -> &'static str {
+    match rcode {
+        Rcode::NOT_SUPPORTED => ": it has no such metric, or no key (oracle.authentication)",
+        Rcode::REFUSED => ": this client may not name a source there (oracle.sources)",
+        Rcode::NOT_AUTHENTICATED => ": the key is wrong, or needed and missing (--key-file)",
+        Rcode::BUSY => ": it is still reading its topology; try again in a moment",
+        _ => "",
+    }
 }
 
 /// The oracle that is asked, found and ready.

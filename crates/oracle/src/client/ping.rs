@@ -138,6 +138,9 @@ fn summarize(args: &Args, summary: &Summary, elapsed: Duration) {
         summary.loss(),
         elapsed.as_millis(),
     ));
+    if summary.lost > 0 {
+        say(&format!("no reply to {}: {}", summary.lost, super::NO_REPLY));
+    }
     if let Some(times) = &summary.rtt_milliseconds {
         say(&format!(
             "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms",
