@@ -152,14 +152,21 @@ function oracle(state, now) {
   };
   total.all = total.sockets + total.driver;
   const rate = perSecond(oracleRates, total, now, 'all');
-  show('oracle-tiles', tile(Math.round(rate.all), 'rankings a second'), tile(Math.round(rate.driver), 'of them in the driver'),
-    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.all, 'rankings in all'));
-  chart('oracle-chart', 'oracle-scale', oracleRates.history, 'rankings');
+  show('oracle-tiles', tile(Math.round(rate.all), 'replies a second'), tile(Math.round(rate.driver), 'of them in the driver'),
+    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.all, 'replies in all'));
+  chart('oracle-chart', 'oracle-scale', oracleRates.history, 'replies');
   const tables = state.tables;
   byId('oracle-tables').textContent = tables
     ? `generation ${number(tables.generation)} for ${since(tables.since)}, built in ${tables.build_seconds.toFixed(3)} s · `
       + `${number(tables.routers)} routers, ${number(tables.links)} links, ${number(tables.groups)} groups of prefixes · ${number(Math.round(tables.bytes / 1e6))} MB`
     : 'no tables yet: requests are answered "server busy"';
+  const { limit } = state;
+  const bucket = limit.rate
+    ? `at most ${number(limit.rate)} requests a second and ${number(limit.burst)} at once for each /${limit.prefix4} and /${limit.prefix6}`
+    : 'no limit for a source';
+  const places = ((state.driver || {}).interfaces || []).map((item) => `${item.name}: ${item.mode ? `${item.mode} XDP` : item.why || 'taken off'}`);
+  byId('oracle-where').textContent = [`Proxidor at ${state.listen.join(', ')}`, ...places, bucket].join(' · ');
+  show('oracle-metrics', make('tbody', '', ...state.metrics.map((metric) => make('tr', '', make('td', '', metric.name), make('td', 'free', metric.cost)))));
   const kinds = { live: 'good', loading: 'warn', waiting: 'warn' };
   const head = ['feed', 'state', 'for', 'routers', 'links', 'networks', 'routes', 'changes', ''];
   const body = state.feeds.map((feed) => make('tr', '',
@@ -170,6 +177,19 @@ function oracle(state, now) {
   show('feeds', make('thead', '', make('tr', '', ...head.map((cell) => make('th', '', cell)))), make('tbody', '', ...body));
   bars('oracle-replies', counted(queries.replies, { no_error: driver.answered }), 'answered', 'nothing was asked');
   bars('oracle-drops', counted(queries.dropped, driver.dropped, { source_limit: driver.filter_dropped }), 'dropped', 'nothing was dropped');
+}
+
+// ALTO's requests by status of HTTP, and those that were refused.
+function alto(state) {
+  for (const part of document.getElementsByClassName('alto')) part.hidden = !state;
+  if (!state) return;
+  const { figures } = state;
+  byId('alto-where').textContent = `at ${state.listen.join(', ')} · ${number(figures.connections_open)} connections and ${number(figures.streams_open)} streams open`;
+  byId('alto-certificate').textContent = `certificate ${state.fingerprint}`;
+  const statuses = {};
+  for (const { status, count } of figures.requests) statuses[`HTTP ${status}`] = (statuses[`HTTP ${status}`] || 0) + count;
+  bars('alto-requests', counted(statuses), 'answered', 'nothing was asked');
+  bars('alto-refused', counted(figures.refused), 'dropped', 'nobody was refused');
 }
 
 function ledger(book) {
@@ -262,6 +282,7 @@ async function refresh() {
     }
     header(state.node, state.echo || {});
     if (state.oracle) oracle(state.oracle, now);
+    alto(state.oracle && state.oracle.alto);
     anycast(state.echo && state.echo.anycast);
     if (state.echo) {
       const echo = state.echo;
