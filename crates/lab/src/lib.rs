@@ -5,15 +5,21 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod clean;
+pub mod cli;
 pub mod engine;
 pub mod generate;
 pub mod gso;
+pub mod host;
 mod ids;
 pub mod link;
 pub mod network;
 mod packet;
 pub mod pool;
+mod port;
 pub mod route;
+pub mod run;
+pub mod scene;
 pub mod settings;
 
 pub use answer::limit::IcmpLimits;

@@ -59,6 +59,11 @@ pub enum Command {
         after_help = "Examples:\n  nigh oracle print path 130.149.1.7 8.8.8.8\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle rank --server 192.0.2.53 198.51.100.1 203.0.113.1\n  nigh oracle console"
     )]
     Oracle(OracleArgs),
+    /// Run a simulated internet that carries real packets between real hosts
+    #[command(
+        after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab exec pc ping -c 3 server\n  nigh lab clean"
+    )]
+    Lab(LabArgs),
     /// Send echo requests at a rate; say how many came back, and where the others were lost
     Blast(echo::blast::Args),
     /// Print the completions for a shell
@@ -171,6 +176,14 @@ pub struct OracleArgs {
     /// What is asked.
     #[command(subcommand)]
     pub command: oracle::cli::Command<DaemonArgs>,
+}
+
+/// Arguments of `nigh lab`.
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    /// What is done.
+    #[command(subcommand)]
+    pub command: lab::cli::Command,
 }
 
 /// Which daemon is asked, and how it is answered.

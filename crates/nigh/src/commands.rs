@@ -2,11 +2,11 @@
 
 use crate::{
     cli::{
-        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, ManArgs, OracleArgs,
-        StatusArgs, Target,
+        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, LabArgs, ManArgs,
+        OracleArgs, StatusArgs, Target,
     },
     client::{self, AskError},
-    config::{self, LoadError},
+    config::{self, LoadError, scene},
     control::Request,
     daemon,
 };
@@ -37,6 +37,15 @@ enum CommandError {
     Client(#[from] oracle::client::ClientError),
     #[error(transparent)]
     Console(#[from] oracle::console::ConsoleError),
+    #[error(transparent)]
+    Lab(#[from] lab::run::RunError),
+    #[error(transparent)]
+    Exec(#[from] lab::run::ExecError),
+    #[error(transparent)]
+    Clean(#[from] lab::clean::CleanError),
+    /// A command in a host ended with this code.
+    #[error("")]
+    Code(u8),
     #[error("the working directory is not known: {0}")]
     Folder(io::Error),
     #[error("cannot write {}: {source}", .path.display())]
@@ -53,6 +62,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self {
             Self::Ask(AskError::NoDaemon(_)) => 3,
+            Self::Code(code) => *code,
             _ => 1,
         }
     }
@@ -76,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
         Command::Echo(args) => echo(&args),
         Command::Oracle(args) => oracle(&args),
+        Command::Lab(args) => lab(&args),
         Command::Blast(args) => blast(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),
@@ -208,6 +219,19 @@ fn oracle(args: &OracleArgs) -> Result<(), CommandError> {
             let answer = ask(&daemon.target)?(&request)?;
             if daemon.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
         }
+    }
+}
+
+fn lab(args: &LabArgs) -> Result<(), CommandError> {
+    use lab::cli::{Command, clean, exec, run};
+    match &args.command {
+        Command::Run(args) => {
+            let (scene, stage) = scene::load(&args.scene).map_err(explain)?;
+            let code = run(args, &scene, stage, |text| drop(print(text)))?;
+            if code == 0 { Ok(()) } else { Err(CommandError::Code(code)) }
+        }
+        Command::Exec(args) => Err(exec(args).into()),
+        Command::Clean(args) => print(&clean(args)?),
     }
 }
 

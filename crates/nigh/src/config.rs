@@ -12,6 +12,7 @@
 
 mod place;
 pub mod report;
+pub mod scene;
 mod shape;
 
 use echo::config::{AnycastConfig, EchoConfig};
@@ -19,6 +20,7 @@ use oracle::config::OracleConfig;
 use report::{Finding, Report, Severity};
 use serde::{Deserialize, Serialize};
 use std::{
+    fs::Metadata,
     net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -161,6 +163,16 @@ pub enum LoadError {
 ///
 /// See [`LoadError`]; [`LoadError::Wrong`] carries everything that was found.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+    let (bytes, metadata) = read(path)?;
+    let mut loaded = parse(&bytes, path).map_err(LoadError::Wrong)?;
+    if metadata.is_file() && metadata.permissions().mode() & 0o004 != 0 {
+        warn_of_secrets(&bytes, path, &mut loaded.report);
+    }
+    Ok(loaded)
+}
+
+/// Reads a file of at most [`SIZE_LIMIT`] bytes.
+fn read(path: &Path) -> Result<(Vec<u8>, Metadata), LoadError> {
     use std::io::Read;
     let read_error = |source| LoadError::Read { path: path.into(), source };
     let file = std::fs::File::open(path).map_err(read_error)?;
@@ -170,11 +182,7 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
     if bytes.len() as u64 > SIZE_LIMIT {
         return Err(LoadError::TooLarge { path: path.into() });
     }
-    let mut loaded = parse(&bytes, path).map_err(LoadError::Wrong)?;
-    if metadata.is_file() && metadata.permissions().mode() & 0o004 != 0 {
-        warn_of_secrets(&bytes, path, &mut loaded.report);
-    }
-    Ok(loaded)
+    Ok((bytes, metadata))
 }
 
 /// Adds a warning for every secret in a file that everybody may read.
@@ -203,46 +211,7 @@ fn warn_of_secrets(bytes: &[u8], path: &Path, report: &mut Report) {
 /// Everything that is wrong with it.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     let mut report = Report::new(path);
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            report.findings.push(Finding::at(
-                good,
-                good.len()..good.len(),
-                Severity::Error,
-                String::new(),
-                "this is not UTF-8: save the file in that encoding".into(),
-            ));
-            return Err(report);
-        }
-    };
-    if let Some(offset) = shape::too_deep(text, DEPTH_LIMIT) {
-        report.findings.push(Finding::at(
-            text,
-            offset..offset,
-            Severity::Error,
-            String::new(),
-            format!("more than {DEPTH_LIMIT} levels deep: no key of nigh is nested like this"),
-        ));
-        return Err(report);
-    }
-    let (root, errors) = DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        for error in errors {
-            let span = error.span().unwrap_or(0..0);
-            report.findings.push(Finding::at(
-                text,
-                span,
-                Severity::Error,
-                String::new(),
-                error.message().into(),
-            ));
-        }
-        report.finish();
-        return Err(report);
-    }
-    let root = place::document(root);
+    let Some((text, root)) = document(bytes, &mut report) else { return Err(report) };
     let mut judge = shape::Judge::new(text, &root);
     judge.sections(&SECTIONS);
     let node = judge.section::<NodeConfig>("node").unwrap_or(Some(NodeConfig::default()));
@@ -277,14 +246,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     if sections_are_sound {
         problems.extend(sections.problems());
     }
-    for Problem { key, message } in problems {
-        let already = |f: &Finding| key == f.key || key.starts_with(&format!("{}.", f.key));
-        if report.findings.iter().any(already) {
-            continue;
-        }
-        let span = place::find(&root, &key, text);
-        report.findings.push(Finding::at(text, span, Severity::Error, key, message));
-    }
+    tell_problems(problems, text, &root, &mut report);
     // What to think of beside a mistake is worth saying when the mistake is gone.
     if !report.has_errors() {
         for Problem { key, message } in sections.warnings() {
@@ -296,6 +258,67 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     match node {
         Some(node) if !report.has_errors() => Ok(Loaded { node, sections, report }),
         _ => Err(report),
+    }
+}
+
+/// The text and the tables of a file; what keeps it from being read goes into the report.
+fn document<'i>(bytes: &'i [u8], report: &mut Report) -> Option<(&'i str, place::Node<'i>)> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+            report.findings.push(Finding::at(
+                good,
+                good.len()..good.len(),
+                Severity::Error,
+                String::new(),
+                "this is not UTF-8: save the file in that encoding".into(),
+            ));
+            return None;
+        }
+    };
+    if let Some(offset) = shape::too_deep(text, DEPTH_LIMIT) {
+        report.findings.push(Finding::at(
+            text,
+            offset..offset,
+            Severity::Error,
+            String::new(),
+            format!("more than {DEPTH_LIMIT} levels deep: no key of nigh is nested like this"),
+        ));
+        return None;
+    }
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Some((text, place::document(root)));
+    }
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        report.findings.push(Finding::at(
+            text,
+            span,
+            Severity::Error,
+            String::new(),
+            error.message().into(),
+        ));
+    }
+    report.finish();
+    None
+}
+
+/// Puts problems into a report, unless something was said of the same key already.
+fn tell_problems(
+    problems: impl IntoIterator<Item = Problem>,
+    text: &str,
+    root: &place::Node<'_>,
+    report: &mut Report,
+) {
+    for Problem { key, message } in problems {
+        let already = |f: &Finding| key == f.key || key.starts_with(&format!("{}.", f.key));
+        if report.findings.iter().any(already) {
+            continue;
+        }
+        let span = place::find(root, &key, text);
+        report.findings.push(Finding::at(text, span, Severity::Error, key, message));
     }
 }
 

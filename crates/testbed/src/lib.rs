@@ -1,7 +1,7 @@
 //! Network namespaces, links, real routers and the daemon under test; development only.
 //!
 //! Read [`namespace`] first: everything else runs inside one. Each thing that is started is held by
-//! a guard ([`Namespace`], [`Process`], [`Bird`], [`Frr`], [`GoBgp`], [`Nigh`]) that takes it away again when
+//! a guard ([`Namespace`], [`Process`], [`Bird`], [`Frr`], [`GoBgp`], [`Nigh`], [`Lab`]) that takes it away again when
 //! it is dropped, also when a test panics. What a killed test left behind is removed by the next
 //! one, see [`namespace::remove_stale`].
 //!
@@ -24,6 +24,7 @@
 
 pub mod bird;
 pub mod dinr;
+pub mod lab;
 pub mod namespace;
 pub mod nigh;
 pub mod pings;
@@ -46,6 +47,7 @@ pub use figures::Figures;
 pub use forward::Forward;
 pub use frr::Frr;
 pub use gobgp::GoBgp;
+pub use lab::Lab;
 pub use link::{End, link};
 pub use namespace::Namespace;
 pub use nigh::Nigh;

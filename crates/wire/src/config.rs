@@ -79,22 +79,25 @@ impl<'a> Report<'a> {
 pub fn interfaces(names: &[String], report: &mut Report<'_>) {
     for (i, name) in names.iter().enumerate() {
         let key = format!("interfaces[{i}]");
-        if !is_interface_name(name) {
-            report.add(
-                &key,
-                format!("{name:?} cannot be the name of an interface: 1 to {MAX_INTERFACE_NAME} bytes, no blank, no '/'"),
-            );
+        if let Some(why) = bad_interface(name) {
+            report.add(&key, why);
         } else if names[..i].contains(name) {
             report.add(&key, format!("{name} is named twice; remove one"));
         }
     }
 }
 
-fn is_interface_name(name: &str) -> bool {
-    (1..=MAX_INTERFACE_NAME).contains(&name.len())
+/// Says so where a text cannot be the name of an interface.
+pub fn bad_interface(name: &str) -> Option<String> {
+    let good = (1..=MAX_INTERFACE_NAME).contains(&name.len())
         && name != "."
         && name != ".."
-        && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control())
+        && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
+    (!good).then(|| {
+        format!(
+            "{name:?} cannot be the name of an interface: 1 to {MAX_INTERFACE_NAME} bytes, no blank, no '/'"
+        )
+    })
 }
 
 /// A token bucket: the keys and the values of its rate (a second; 0 is no limit) and its burst.

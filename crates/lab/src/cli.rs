@@ -1,0 +1,178 @@
+//! `nigh lab ...`: the command line.
+
+use crate::{
+    clean::{self, CleanError, Cleaned},
+    engine::{Ledger, Made, Reason},
+    run::{self, ExecError, Lab, Options, RunError},
+    scene::{Scene, Stage},
+};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::{ffi::OsString, fmt::Write as _, path::PathBuf};
+
+/// `nigh lab ...`
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Run a scene: a simulated network and the hosts at its edge
+    ///
+    /// Until Ctrl-C or SIGTERM; or, with a command, until that ends, whose exit code is returned. What
+    /// a killed lab left behind is removed first.
+    #[command(
+        after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab run scene.toml -- ping -c 3 server\n  nigh lab run scene.toml --in server -- tcpdump -ni eth0"
+    )]
+    Run(RunArgs),
+    /// Run a command in a host of a lab that runs, and return its exit code
+    #[command(after_help = "Example:\n  nigh lab exec pc ping -c 3 server")]
+    Exec(ExecArgs),
+    /// Remove what labs left that were killed: namespaces, what runs in them, files
+    #[command(after_help = "Example:\n  nigh lab clean")]
+    Clean(CleanArgs),
+}
+
+/// Arguments of `nigh lab run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// The scene's file
+    #[arg(value_name = "SCENE")]
+    pub scene: PathBuf,
+    /// The host in which the command runs [default: the first]
+    #[arg(long = "in", value_name = "HOST", requires = "command")]
+    pub inside: Option<String>,
+    /// What the names of namespaces begin with, so that a scene can run more than once at a time
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    pub prefix: String,
+    /// Print as JSON what was made and, at the end, what became of the packets
+    #[arg(long)]
+    pub json: bool,
+    /// Print both for people also when a command is run
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// A command to run in a host
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `nigh lab exec`.
+#[derive(Clone, Debug, Args)]
+pub struct ExecArgs {
+    /// The host
+    #[arg(value_name = "HOST")]
+    pub host: String,
+    /// The process of the lab, where several labs have such a host
+    #[arg(long, value_name = "PID")]
+    pub lab: Option<u32>,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `nigh lab clean`.
+#[derive(Clone, Debug, Args)]
+pub struct CleanArgs {
+    /// Print as JSON what was removed
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs a scene; returns the exit code. `print` shows a text on standard output.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(
+    args: &RunArgs,
+    scene: &Scene,
+    stage: Stage,
+    print: impl Fn(&str),
+) -> Result<u8, RunError> {
+    let options = Options {
+        file: std::path::absolute(&args.scene).unwrap_or_else(|_| args.scene.clone()),
+        prefix: args.prefix.clone(),
+    };
+    let (nodes, links) = (stage.network.nodes(), stage.network.links());
+    let mut lab = Lab::start(scene, stage, &options)?;
+    let quiet = !args.command.is_empty() && !args.verbose;
+    let say = |value: &Value, text: &dyn Fn() -> String| {
+        if args.json {
+            print(&format!("{value}\n"));
+        } else if !quiet {
+            print(&text());
+        }
+    };
+    let hosts: Vec<_> = scene.hosts.iter().map(|host| &host.name).collect();
+    let started = json!({ "running": { "pid": std::process::id(), "nodes": nodes, "links": links, "hosts": hosts } });
+    say(&started, &|| {
+        let end = if args.command.is_empty() { "; Ctrl-C ends it" } else { "" };
+        format!(
+            "the lab runs: {nodes} nodes, {links} directed links, hosts {}{end}\n",
+            join(&hosts)
+        )
+    });
+    let command = match args.command[..] {
+        [] => None,
+        ref words => Some(lab.spawn(words, args.inside.as_deref())?),
+    };
+    let status = lab.wait(command)?;
+    if let Some(engine) = lab.stop()? {
+        let ledger = engine.ledger();
+        say(&json!({ "ended": ledger_json(ledger) }), &|| ledger_text(ledger));
+    }
+    Ok(status.map_or(0, run::exit_code))
+}
+
+/// Becomes a command in a host; returns only when that fails.
+pub fn exec(args: &ExecArgs) -> ExecError {
+    run::exec(&args.host, &args.command, args.lab)
+}
+
+/// Removes what killed labs left; returns what to print.
+///
+/// # Errors
+/// See [`CleanError`].
+pub fn clean(args: &CleanArgs) -> Result<String, CleanError> {
+    let cleaned = clean::clean()?;
+    if args.json {
+        return Ok(format!("{:#}\n", json!(cleaned)));
+    }
+    let Cleaned { labs, namespaces } = cleaned;
+    let mut text = String::new();
+    let _ = match (labs, &namespaces[..]) {
+        (0, []) => writeln!(text, "nothing was left behind"),
+        (_, []) => writeln!(text, "removed what {labs} killed labs had left: no namespaces"),
+        (_, names) => writeln!(text, "removed namespaces {}", names.join(", ")),
+    };
+    Ok(text)
+}
+
+/// The ledger for programs: reasons that never came up are left out.
+fn ledger_json(ledger: &Ledger) -> Value {
+    let dropped = Reason::ALL.iter().map(|reason| (reason.word(), ledger[*reason]));
+    let made = Made::ALL.iter().map(|made| (made.word(), ledger[*made]));
+    let table = |rows: &mut dyn Iterator<Item = (&str, u64)>| -> Value {
+        let rows = rows.filter(|(_, count)| *count > 0);
+        rows.map(|(word, count)| (word.to_owned(), json!(count))).collect()
+    };
+    json!({
+        "received": ledger.received,
+        "sent": ledger.sent,
+        "made": table(&mut made.into_iter()),
+        "ended": table(&mut dropped.into_iter()),
+        "inside": ledger.inside(),
+    })
+}
+
+/// The ledger for people.
+fn ledger_text(ledger: &Ledger) -> String {
+    let mut text = format!("packets: {} from hosts, {} to hosts", ledger.received, ledger.sent);
+    let made: u64 = Made::ALL.iter().map(|made| ledger[*made]).sum();
+    let _ = write!(text, ", {made} made by nodes and links, {} still inside", ledger.inside());
+    for reason in Reason::ALL.iter().filter(|reason| ledger[**reason] > 0) {
+        let _ = write!(text, "\n  {:>12} ended: {}", ledger[*reason], reason.word());
+    }
+    text.push('\n');
+    text
+}
+
+fn join(words: &[&String]) -> String {
+    words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,343 @@
+//! A lab from its start to its end.
+//!
+//! The calling thread makes hosts and ports, starts the thread that carries packets ([`carrier`]) and
+//! then waits: for a signal, for the command that the lab was run for, for the carrier's end. It alone
+//! keeps its capabilities, to clean up; every other thread gives up all of its own.
+
+mod carrier;
+mod command;
+mod handle;
+
+pub use command::{ExecError, exec};
+pub use handle::{Handle, Stopped};
+
+use crate::{
+    PortId,
+    clean::{CleanError, Entry, HostEntry, Lock, Record},
+    engine::{Engine, EngineOptions},
+    host::{Gateways, HostError, Interface, Namespace},
+    port::Port,
+    scene::{HostTable, Joint, Scene, Stage},
+};
+use carrier::Carrier;
+use datapath::tap::{self, Tap};
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        eventfd::EventFd,
+        signal::{SigSet, Signal, kill},
+        signalfd::{SfdFlags, SignalFd},
+    },
+    unistd::Pid,
+};
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    io,
+    os::{fd::AsFd, unix::process::ExitStatusExt},
+    path::PathBuf,
+    process::{Child, ExitStatus},
+    sync::Arc,
+    thread::JoinHandle,
+};
+use wire::Mac;
+
+/// Frames that may wait in a TAP device until they are taken.
+const QUEUE: u32 = 4096;
+
+/// How a lab is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The file of the scene, to tell others.
+    pub file: PathBuf,
+    /// What the names of namespaces begin with.
+    pub prefix: String,
+}
+
+impl Options {
+    /// The name of the namespace that is made for a host.
+    fn namespace_of(&self, host: &HostTable) -> String {
+        format!("{}{}", self.prefix, host.name)
+    }
+}
+
+/// A lab could not be started, or broke.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A namespace cannot be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A TAP device cannot be opened.
+    #[error("host {0}: {1}")]
+    Tap(String, #[source] tap::OpenError),
+    /// What an earlier lab left cannot be removed, or this one's record not be written.
+    #[error(transparent)]
+    Clean(#[from] CleanError),
+    /// The command cannot be run.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// The host that the command is to run in is not there, or has no namespace.
+    #[error("there is no host {0} with a namespace to run the command in")]
+    NoHost(String),
+    /// The system refused something else.
+    #[error("{0}: {1}")]
+    System(&'static str, io::Error),
+    /// The thread that carries packets panicked, and has said why.
+    #[error("the lab broke and was taken down")]
+    Broke,
+}
+
+impl RunError {
+    fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::System(what, error.into())
+    }
+}
+
+/// A running lab. What it made goes when this is dropped.
+pub struct Lab {
+    // In the order in which they go: first the carrier and with it the devices.
+    carrier: Option<JoinHandle<io::Result<Engine>>>,
+    ended: Arc<EventFd>,
+    handle: Handle,
+    hosts: Vec<(HostTable, Option<Namespace>)>,
+    _record: Record,
+    signals: SignalFd,
+}
+
+impl Lab {
+    /// Removes what dead labs left, makes the hosts and begins to carry.
+    ///
+    /// From here on SIGINT and SIGTERM end the lab, see [`Lab::wait`]; the threads that the process
+    /// has already must not take them.
+    ///
+    /// # Errors
+    /// See [`RunError`]; nothing is left of what was made then.
+    pub fn start(scene: &Scene, stage: Stage, options: &Options) -> Result<Self, RunError> {
+        let signals = block_signals().map_err(RunError::system("signals"))?;
+        let mut engine = Engine::new(stage.network.clone(), engine_options(scene));
+        let lock = Lock::take()?;
+        lock.clean()?;
+        let record = Record::write(&entry(scene, options), &names(scene), &lock)?;
+        let mut hosts = Vec::new();
+        let mut ports = Vec::new();
+        for (host, node) in scene.hosts.iter().zip(&stage.attached) {
+            let id = engine.add_port(*node, node_mac(ports.len()), host.address.to_vec());
+            let gateways = Gateways { v4: engine.gateway4(id), v6: engine.gateway6(id) };
+            let (namespace, port) = open(host, &options.namespace_of(host), id, gateways)?;
+            if namespace.is_some() {
+                engine.learn(id, host_mac(id));
+            }
+            ports.push(port);
+            hosts.push((host.clone(), namespace));
+        }
+        drop(lock);
+        let (handle, inbox) = handle::pair().map_err(RunError::system("an eventfd"))?;
+        let ended = Arc::new(EventFd::new().map_err(RunError::system("an eventfd"))?);
+        let carrier = Carrier::new(engine, ports, inbox).map_err(RunError::system("epoll"))?;
+        let carrier = carry(carrier, ended.clone()).map_err(RunError::system("a thread"))?;
+        Ok(Self { carrier: Some(carrier), ended, handle, hosts, _record: record, signals })
+    }
+
+    /// Reaches the engine.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Starts a command in a host, the first one unless named.
+    ///
+    /// # Errors
+    /// When there is no such host or program.
+    pub fn spawn(&self, words: &[OsString], inside: Option<&str>) -> Result<Child, RunError> {
+        let is_meant = |name: &str| inside.is_none_or(|inside| name == inside);
+        let namespace = self
+            .hosts
+            .iter()
+            .find_map(|(host, namespace)| namespace.as_ref().filter(|_| is_meant(&host.name)))
+            .ok_or_else(|| RunError::NoHost(inside.unwrap_or_default().to_owned()))?;
+        Ok(command::spawn(namespace, words)?)
+    }
+
+    /// Waits until a signal ends the lab, or the command does, whose status is returned then.
+    ///
+    /// SIGINT has reached a command from the terminal as well, so its end is waited for; a second one
+    /// kills it. SIGTERM is handed on to it.
+    ///
+    /// # Errors
+    /// When the carrier broke.
+    pub fn wait(&mut self, mut command: Option<Child>) -> Result<Option<ExitStatus>, RunError> {
+        let mut interrupted = false;
+        loop {
+            let mut fds = [
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.ended.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut fds, PollTimeout::NONE) {
+                Err(nix::Error::EINTR) | Ok(_) => {}
+                Err(error) => return Err(RunError::system("poll")(error)),
+            }
+            let ended = fds[1].any().unwrap_or_default();
+            while let Ok(Some(signal)) = self.signals.read_signal() {
+                let signal = Signal::try_from(signal.ssi_signo as i32);
+                match (signal, &mut command) {
+                    (Ok(Signal::SIGCHLD), _) => {}
+                    (_, None) => return Ok(None),
+                    (Ok(Signal::SIGINT), Some(command)) if interrupted => {
+                        let _ = command.kill();
+                    }
+                    (Ok(Signal::SIGINT), Some(_)) => interrupted = true,
+                    (_, Some(command)) => {
+                        let _ = kill(Pid::from_raw(command.id().cast_signed()), Signal::SIGTERM);
+                    }
+                }
+            }
+            if let Some(child) = &mut command
+                && let Some(status) = child.try_wait().map_err(RunError::system("the command"))?
+            {
+                return Ok(Some(status));
+            }
+            if ended {
+                if let Some(child) = &mut command {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                }
+                return Err(self.stop().err().unwrap_or(RunError::Broke));
+            }
+        }
+    }
+
+    /// Stops carrying and returns the engine, with its last figures.
+    ///
+    /// # Errors
+    /// When the carrier broke.
+    pub fn stop(&mut self) -> Result<Option<Engine>, RunError> {
+        self.handle.stop();
+        match self.carrier.take().map(JoinHandle::join) {
+            None => Ok(None),
+            Some(Ok(result)) => result.map(Some).map_err(RunError::system("waiting for packets")),
+            Some(Err(_)) => Err(RunError::Broke),
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// The exit code that tells how a command ended, as shells tell it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+fn engine_options(scene: &Scene) -> EngineOptions {
+    EngineOptions { seed: scene.lab.seed, ..EngineOptions::default() }
+}
+
+/// Keeps the signals that end a lab for [`Lab::wait`], in this thread and those that it starts.
+fn block_signals() -> nix::Result<SignalFd> {
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD] {
+        signals.add(signal);
+    }
+    signals.thread_block()?;
+    SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+}
+
+/// What others are told of the lab.
+fn entry(scene: &Scene, options: &Options) -> Entry {
+    let hosts = scene.hosts.iter().map(|host| {
+        let (namespace, made) = match host.joint() {
+            Joint::Made => (Some(options.namespace_of(host)), true),
+            Joint::Found(name) => (Some(name.to_owned()), false),
+            Joint::Tap(_) => (None, false),
+        };
+        HostEntry { name: host.name.clone(), attach: host.attach.clone(), namespace, made }
+    });
+    Entry { scene: options.file.clone(), hosts: hosts.collect() }
+}
+
+/// An /etc/hosts with the hosts of the scene, and with its nodes if it has them.
+fn names(scene: &Scene) -> String {
+    let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n".to_owned();
+    let hosts = scene.hosts.iter();
+    let mut lines: Vec<_> =
+        hosts.flat_map(|host| host.address.iter().map(|a| (a.addr(), &host.name))).collect();
+    for node in &scene.nodes {
+        lines.extend(node.address.iter().map(|address| (*address, &node.name)));
+    }
+    for (address, name) in lines {
+        let _ = writeln!(text, "{address} {name}");
+    }
+    text
+}
+
+/// The node's MAC address on a port: locally administered, with `nig` and the port's number.
+fn node_mac(port: usize) -> Mac {
+    let [high, low] = (port as u16).to_be_bytes();
+    Mac([0x02, b'n', b'i', b'g', high, low])
+}
+
+/// The host's.
+fn host_mac(port: PortId) -> Mac {
+    let [high, low] = port.0.to_be_bytes();
+    Mac([0x02, b'n', b'i', b'h', high, low])
+}
+
+/// Makes or finds what a host is joined by.
+fn open(
+    host: &HostTable,
+    name: &str,
+    id: PortId,
+    gateways: Gateways,
+) -> Result<(Option<Namespace>, Port), RunError> {
+    let tap = |name: &str| Tap::open(name).map_err(|error| RunError::Tap(host.name.clone(), error));
+    let namespace = match host.joint() {
+        Joint::Made => Namespace::make(name)?,
+        Joint::Found(name) => Namespace::open(name)?,
+        Joint::Tap(name) => return Ok((None, Port::Tap(tap(name)?))),
+    };
+    let interface = Interface {
+        name: host.interface().to_owned(),
+        mac: host_mac(id).0,
+        mtu: host.mtu(),
+        addresses: host.address.to_vec(),
+        queue: QUEUE,
+    };
+    let gateways = if host.has_default_route() { gateways } else { Gateways::default() };
+    let opened = namespace.enter(|| {
+        let opened = tap(&interface.name);
+        if opened.is_ok() {
+            let configured = interface.configure(gateways);
+            configured.map_err(|e| HostError::Netlink(namespace.name().to_owned(), e))?;
+        }
+        Ok(opened)
+    })?;
+    Ok((Some(namespace), Port::Tap(opened?)))
+}
+
+/// Starts the thread that carries. However it ends, `ended` becomes readable.
+fn carry(mut carrier: Carrier, ended: Arc<EventFd>) -> io::Result<JoinHandle<io::Result<Engine>>> {
+    struct Tell(Arc<EventFd>);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            let _ = self.0.write(1);
+        }
+    }
+    std::thread::Builder::new().name("lab".into()).spawn(move || {
+        let _tell = Tell(ended);
+        give_up_capabilities()?;
+        carrier.run()?;
+        Ok(carrier.engine)
+    })
+}
+
+/// Gives up every capability of the calling thread.
+pub(crate) fn give_up_capabilities() -> io::Result<()> {
+    use caps::CapSet::{Ambient, Effective, Inheritable, Permitted};
+    for set in [Ambient, Effective, Inheritable, Permitted] {
+        caps::clear(None, set).map_err(io::Error::other)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! How a lab starts and ends, and what is left of it: nothing, even when it was killed.
+
+use super::{PATIENCE, TWO_HOSTS, binary, lab};
+use nix::sys::signal::Signal;
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+use testbed::{Namespace, wait_until};
+
+/// Runs a scene from a file with a prefix for its namespaces and more arguments.
+fn run(scene: &str, prefix: &str, words: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scene.toml");
+    std::fs::write(&path, scene).unwrap();
+    let mut command = Command::new(binary());
+    command.args(["lab", "run", "--prefix", prefix]).arg(path).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn is_there(namespace: &str) -> bool {
+    Path::new("/run/netns").join(namespace).exists()
+}
+
+/// What the names of namespaces begin with in one test.
+fn prefix(label: &str) -> String {
+    format!("nigh.{}.{label}.", std::process::id())
+}
+
+#[test]
+fn a_command_runs_in_a_host_and_its_exit_code_is_returned() {
+    if !testbed::require_root() {
+        return;
+    }
+    let prefix = prefix("command");
+    let output = run(TWO_HOSTS, &prefix, &["--", "ping", "-c", "1", "server"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("1 received"));
+    let output =
+        run(TWO_HOSTS, &prefix, &["--in", "server", "--", "sh", "-c", "hostname -I; exit 7"]);
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("30.0.0.10"));
+    let output = run(TWO_HOSTS, &prefix, &["--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(128 + 9));
+    let output = run(TWO_HOSTS, &prefix, &["--in", "nobody", "--", "true"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there is no host nobody"), "{}", text(&output.stderr));
+    assert!(!is_there(&format!("{prefix}pc")));
+}
+
+#[test]
+fn exec_returns_the_exit_code_and_needs_a_host_that_is_there() {
+    if !testbed::require_root() {
+        return;
+    }
+    let lab = lab(TWO_HOSTS);
+    let finished = lab.run("pc", &["sh", "-c", "exit 3"], PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(3));
+    let finished = lab.run("nobody", &["true"], PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(finished.stderr.contains("there are pc, server"), "{}", finished.stderr);
+    let finished = lab.run("pc", &["no-such-program"], PATIENCE).unwrap();
+    assert!(finished.stderr.contains("no-such-program"), "{}", finished.stderr);
+    // `ip netns exec` finds the host as well.
+    let output = Command::new("ip").args(["netns", "exec", &lab.namespace("pc"), "true"]).status();
+    assert!(output.unwrap().success());
+    // Only the host's interfaces are seen, in /sys too.
+    let links = lab.check("pc", &["ls", "/sys/class/net"]).unwrap();
+    assert_eq!(links.split_whitespace().collect::<Vec<_>>(), ["eth0", "lo"]);
+}
+
+#[test]
+fn an_end_by_signal_leaves_nothing() {
+    if !testbed::require_root() {
+        return;
+    }
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let mut lab = lab(TWO_HOSTS);
+        let names = ["pc", "server"].map(|host| lab.namespace(host));
+        assert!(names.iter().all(|name| is_there(name)));
+        lab.process().signal(signal).unwrap();
+        let mut status = None;
+        wait_until("the end", PATIENCE, || {
+            status = lab.process().ended();
+            status.is_some()
+        })
+        .unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(0), "{signal}: {}", lab.wrote());
+        assert!(!names.iter().any(|name| is_there(name)));
+        assert!(lab.process().stdout().contains("\"ended\""));
+    }
+}
+
+#[test]
+fn a_killed_lab_is_cleaned_up_with_what_runs_in_it_and_nothing_else() {
+    if !testbed::require_root() {
+        return;
+    }
+    let stranger = Namespace::new("stranger").unwrap();
+    let running = lab(TWO_HOSTS);
+    for by_the_next_run in [false, true] {
+        let mut killed = lab(TWO_HOSTS);
+        let names = ["pc", "server"].map(|host| killed.namespace(host));
+        let mut sleeper = killed.spawn("pc", &["sleep", "1000"]).unwrap();
+        wait_until("sleep in the host", PATIENCE, || {
+            let pids = Command::new("ip").args(["netns", "pids", &names[0]]).output().unwrap();
+            text(&pids.stdout).lines().any(|pid| pid == sleeper.pid().to_string())
+        })
+        .unwrap();
+        killed.process().kill();
+        assert!(names.iter().all(|name| is_there(name)), "nobody has cleaned up yet");
+        if by_the_next_run {
+            assert!(run(TWO_HOSTS, &prefix("next"), &["--", "true"]).status.success());
+        } else {
+            let output = Command::new(binary()).args(["lab", "clean"]).output().unwrap();
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+        assert!(!names.iter().any(|name| is_there(name)));
+        wait_until("the end of sleep", PATIENCE, || sleeper.ended().is_some()).unwrap();
+    }
+    assert!(is_there(stranger.name()));
+    running.check("pc", &["ping", "-c", "1", "server"]).unwrap();
+}
+
+#[test]
+fn a_scene_that_fails_halfway_leaves_nothing() {
+    if !testbed::require_root() {
+        return;
+    }
+    let prefix = prefix("half");
+    // The second host's name is taken by somebody else's namespace.
+    let taken = format!("{prefix}server");
+    let ip = |word| Command::new("ip").args(["netns", word, &taken]).status().unwrap().success();
+    assert!(ip("add"));
+    let output = run(TWO_HOSTS, &prefix, &["--", "true"]);
+    let (stderr, there) = (text(&output.stderr), is_there(&taken));
+    assert!(ip("del"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr.contains("is there already and is not the lab's"), "{stderr}");
+    assert!(there, "somebody else's namespace was removed");
+    assert!(!is_there(&format!("{prefix}pc")));
+    // An address that the kernel refuses.
+    let scene = TWO_HOSTS.replace("30.0.0.10/24", "30.0.0.0/33");
+    assert_eq!(run(&scene, &prefix, &["--", "true"]).status.code(), Some(1));
+    assert!(!is_there(&format!("{prefix}pc")));
+}
+
+#[test]
+fn two_labs_do_not_share_a_namespace() {
+    if !testbed::require_root() {
+        return;
+    }
+    let lab = lab(TWO_HOSTS);
+    let prefix = lab.namespace("pc");
+    let output = run(TWO_HOSTS, prefix.strip_suffix("pc").unwrap(), &["--", "true"]);
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("belongs to the lab of process"), "{stderr}");
+    lab.check("pc", &["ping", "-c", "1", "server"]).unwrap();
+}

@@ -1,0 +1,159 @@
+//! A lab under test: simulated networks as a test network.
+
+use crate::{Error, Finished, Process, folder, process::run, wait_until};
+use serde_json::Value;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// Longest time that a lab has for its start.
+const START: Duration = Duration::from_secs(20);
+
+/// A running `nigh lab run`; its namespaces go with it when it is dropped.
+///
+/// ```no_run
+/// use testbed::Lab;
+///
+/// let scene = r#"
+///     node = [{ name = "a" }, { name = "b" }]
+///     link = [{ between = ["a", "b"], delay = "10ms" }]
+///     host = [
+///         { name = "pc", attach = "a", address = "10.0.0.10/24" },
+///         { name = "server", attach = "b", address = "10.0.1.10/24" },
+///     ]
+/// "#;
+/// let lab = Lab::start(&testbed::lab::binary().unwrap(), scene).unwrap();
+/// lab.check("pc", &["ping", "-c", "1", "server"]).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Lab {
+    process: Process,
+    binary: PathBuf,
+    prefix: String,
+    folder: TempDir,
+}
+
+impl Lab {
+    /// Runs a scene and waits until packets are carried.
+    ///
+    /// `binary` is the program: `env!("CARGO_BIN_EXE_nigh")` in tests of crate `nigh`, [`binary`]
+    /// elsewhere. The scene's files are looked for beside a file of its own in a new folder.
+    ///
+    /// # Errors
+    ///
+    /// When it ends or is not ready in time; the error carries what it wrote.
+    pub fn start(binary: &Path, scene: &str) -> Result<Self, Error> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // As the testbed's own namespaces, so that it can be seen whose they are.
+        let prefix = format!("nigh.{}.{number}.lab-", std::process::id());
+        let folder = folder::new()?;
+        let path = folder.path().join("scene.toml");
+        std::fs::write(&path, scene)
+            .map_err(|error| Error::new(format!("writing {}", path.display()), error))?;
+        let mut command = Command::new(binary);
+        command.args(["lab", "run", "--json", "--prefix", &prefix]).arg(&path);
+        let process = Process::start(command)?;
+        let mut lab = Self { process, binary: binary.to_owned(), prefix, folder };
+        let mut ended = false;
+        let up = wait_until("the lab", START, || {
+            ended = lab.process.ended().is_some();
+            ended || lab.started().is_some()
+        });
+        if up.is_err() || ended {
+            return Err(Error::new("starting the lab", lab.wrote()));
+        }
+        Ok(lab)
+    }
+
+    /// What it says of itself once it runs.
+    pub fn started(&self) -> Option<Value> {
+        let text = self.process.stdout();
+        let value: Value = serde_json::from_str(text.lines().next()?).ok()?;
+        value.get("running").cloned()
+    }
+
+    /// What it has written since it was started, for error messages.
+    pub fn wrote(&self) -> String {
+        format!("the lab wrote:\n{}{}", self.process.stdout(), self.process.stderr())
+    }
+
+    /// The namespace of a host.
+    pub fn namespace(&self, host: &str) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    /// The folder where its scene is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `nigh lab exec` with the words of a command for a host.
+    pub fn command(&self, host: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(["lab", "exec", "--lab", &self.process.pid().to_string(), host]).args(words);
+        command
+    }
+
+    /// Runs a program in a host to its end; another exit code than 0 is no error.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or still runs after `limit`.
+    pub fn run(&self, host: &str, words: &[&str], limit: Duration) -> Result<Finished, Error> {
+        run(self.command(host, words), limit)
+    }
+
+    /// Runs a program in a host to its end, for at most 30 seconds, and returns its standard output.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started, takes longer, or its exit code is not 0.
+    pub fn check(&self, host: &str, words: &[&str]) -> Result<String, Error> {
+        crate::process::check(self.command(host, words))
+    }
+
+    /// Starts a program in a host that runs until the returned guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn spawn(&self, host: &str, words: &[&str]) -> Result<Process, Error> {
+        Process::start(self.command(host, words))
+    }
+
+    /// The process, to signal, to kill, or to read what it wrote.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+impl Drop for Lab {
+    /// Ends it as Ctrl-C does, so that it cleans up; when it does not end, it is killed.
+    fn drop(&mut self) {
+        let _ = self.process.signal(nix::sys::signal::Signal::SIGINT);
+        let _ = wait_until("the lab's end", START, || self.process.ended().is_some());
+    }
+}
+
+/// The program `nigh` of the build that the calling test belongs to, for crates that do not make it.
+///
+/// # Errors
+///
+/// When it was not built: `cargo build -p nigh` does it.
+pub fn binary() -> Result<PathBuf, Error> {
+    let test = std::env::current_exe().map_err(|error| Error::new("finding nigh", error))?;
+    // target/debug/deps/TEST and target/debug/examples/EXAMPLE.
+    let path = test.ancestors().nth(2).unwrap_or(Path::new("")).join("nigh");
+    match path.exists() {
+        true => Ok(path),
+        false => {
+            let why = format!("there is no {}: run `cargo build -p nigh`", path.display());
+            Err(Error::new("finding nigh", why))
+        }
+    }
+}
