@@ -7,6 +7,10 @@ use wire::{
 
 use super::{TTL, Trouble, icmp6, put, word};
 
+/// The bits of a traffic class that a reset takes over: not those of congestion, which are between two
+/// ends that know each other (RFC 3168, section 6.1).
+const NO_ECN: u8 = 0xfc;
+
 /// What comes of a packet for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -81,7 +85,7 @@ fn reply4(ip: &mut [u8], rest: &[u8], length: usize, identification: u16) -> Opt
                 return None;
             }
             let segment = reset(ip, header, usize::from(transport))?;
-            put(ip, 0, &[0x45, 0, 0, 40]).then_some(())?;
+            put(ip, 0, &[0x45, *ip.get(1)? & NO_ECN, 0, 40]).then_some(())?;
             put(ip, 9, &[IpProtocol::TCP.0]).then_some(())?;
             const DONT_FRAGMENT: u16 = 0x4000;
             finish4(ip, 0, DONT_FRAGMENT)?;
@@ -148,7 +152,8 @@ fn reply6(ip: &mut [u8], rest: &[u8], length: usize) -> Option<Reply> {
             }
             let segment = reset(ip, upper.at, transport as usize)?;
             turn6(ip)?;
-            put(ip, 0, &[0x60, 0, 0, 0, 0, 20, IpProtocol::TCP.0]).then_some(())?;
+            let class = *ip.get(1)? & NO_ECN << 4;
+            put(ip, 1, &[class, 0, 0, 0, 20, IpProtocol::TCP.0]).then_some(())?;
             let sum = Sum::default().bytes(&segment).bytes(ip.get(8..40)?).word(6).word(20);
             put(ip, 40, &segment).then_some(())?;
             put(ip, 56, &sum.finish().to_be_bytes()).then_some(())?;

@@ -196,7 +196,11 @@ impl Engine {
             _ if flight.course.ttl <= 1 => {
                 self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
             }
-            End::NoHost => self.complain(at, flight, Reason::NoHost, Trouble::NoHost),
+            End::NoHost => {
+                // A router forwards first and then finds that nobody is there.
+                self.take_hops(&mut flight, 1);
+                self.complain(at, flight, Reason::NoHost, Trouble::NoHost);
+            }
             End::Broadcast => self.finish(flight, Reason::Address),
             End::Port(port) => {
                 self.take_hops(&mut flight, 1);
