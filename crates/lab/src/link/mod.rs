@@ -22,6 +22,9 @@ mod stray;
 mod transmitter;
 mod waiting;
 
+#[cfg(test)]
+mod tests;
+
 use crate::{
     LinkId, Nanos,
     settings::{Discipline, ETHERNET_HEADER, LinkSettings, Loss, Reorder, Share},
@@ -243,39 +246,5 @@ impl LinkState {
                 at
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn offer(state: &mut LinkState, settings: &LinkSettings, now: u64, length: u32) -> Fate {
-        state.offer(settings, Arrival { now: Nanos(now), length, ect: false })
-    }
-
-    fn at(nanos: u64) -> Fate {
-        Fate::Pass { at: Nanos(nanos), copy: None, corrupt: None, mark: false }
-    }
-
-    #[test]
-    fn a_packet_takes_its_time_and_then_the_delay() {
-        let mut state = LinkState::new(7, LinkId(1));
-        let settings = "delay=10ms rate=8Mbit queue=1p".parse().expect("settings");
-        // 986 and 14 bytes at 8 Mbit/s are a millisecond.
-        assert_eq!(offer(&mut state, &settings, 0, 986), at(11_000_000));
-        assert_eq!(offer(&mut state, &settings, 0, 986), at(12_000_000));
-        assert_eq!(state.queued(Nanos(0)), (1, 1_000));
-        assert_eq!(offer(&mut state, &settings, 999_999, 986), Fate::Drop(DropReason::QueueFull));
-        // The place is free from the moment when the transmitter turns to the one that waits.
-        assert_eq!(offer(&mut state, &settings, 1_000_000, 986), at(13_000_000));
-    }
-
-    #[test]
-    fn a_link_that_is_down_drops() {
-        let mut state = LinkState::new(7, LinkId(1));
-        let down = "up=false".parse().expect("settings");
-        assert_eq!(offer(&mut state, &down, 5, 60), Fate::Drop(DropReason::Down));
-        assert_eq!(offer(&mut state, &LinkSettings::default(), 6, 60), at(6));
     }
 }

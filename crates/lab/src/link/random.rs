@@ -6,6 +6,7 @@
 //! alone the sequences of two links would be the same one from different places on.
 
 use crate::LinkId;
+use wire::random::mix;
 
 /// Odd, and near 2^64 divided by the golden ratio: multiples of it are far apart.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -69,10 +70,4 @@ impl Draws {
     pub(super) fn below(self, lane: Lane, end: u32) -> u32 {
         ((u64::from(self.number(lane)) * u64::from(end)) >> 32) as u32
     }
-}
-
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }

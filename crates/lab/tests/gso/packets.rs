@@ -111,14 +111,8 @@ pub(crate) fn pieces(frame: &[u8], first: usize) -> [&[u8]; 2] {
     [first, second]
 }
 
-/// Numbers that are not regular, the same each time.
+/// Bytes that are not regular, the same each time.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    std::iter::repeat_with(|| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    })
-    .take(length)
-    .collect()
+    let mut random = wire::random::Random::new(seed);
+    std::iter::repeat_with(|| random.bits() as u8).take(length).collect()
 }
