@@ -173,10 +173,10 @@ impl Network {
         &self.kinds[usize::from(self.kind_of(link).0)]
     }
 
-    /// The weight of links of that kind.
+    /// What links of that kind are like.
     #[inline]
-    pub(crate) fn weight_of(&self, kind: KindId) -> u32 {
-        self.kinds[usize::from(kind.0)].weight
+    pub(crate) fn kind_at(&self, kind: KindId) -> &Kind {
+        &self.kinds[usize::from(kind.0)]
     }
 
     /// What a link does to packets.
@@ -195,7 +195,12 @@ impl Network {
     }
 
     /// The links from one node to another with that relation, as numbers.
-    fn between(&self, from: NodeId, to: NodeId, relation: Relation) -> std::ops::Range<u32> {
+    pub(crate) fn between(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        relation: Relation,
+    ) -> std::ops::Range<u32> {
         let range = self.range(from);
         let key = |link: usize| {
             let link = LinkId(link as u32);

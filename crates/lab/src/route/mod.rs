@@ -10,12 +10,16 @@ mod cache;
 mod shortest;
 #[cfg(test)]
 mod tests;
+mod valley;
+mod view;
 
 use crate::{LinkId, Network, NodeId};
 use cache::{Cache, Hops};
 use rustc_hash::FxHashSet;
 use shortest::Shortest;
 use std::net::IpAddr;
+use valley::Valley;
+use view::View;
 
 /// No path is longer: no packet lives to see it.
 pub const LONGEST_PATH: usize = 255;
@@ -26,6 +30,10 @@ pub enum RouteMode {
     /// The ones of the smallest sum of weights.
     #[default]
     Shortest,
+    /// The ones that ASes choose by what they are to each other: routes of customers before those of
+    /// peers before those of providers, then the fewest ASes, then the smallest sum of weights of links
+    /// without relation, which are inside an AS.
+    ValleyFree,
     /// None: nodes forward by their entries only.
     EntriesOnly,
 }
@@ -57,6 +65,7 @@ pub struct Router {
     /// The links that routing takes for down.
     unusable: FxHashSet<LinkId>,
     shortest: Shortest,
+    valley: Valley,
 }
 
 impl Router {
@@ -67,6 +76,7 @@ impl Router {
             cache: Cache::new(capacity),
             unusable: FxHashSet::default(),
             shortest: Shortest::default(),
+            valley: Valley::default(),
         }
     }
 
@@ -122,19 +132,21 @@ impl Router {
         if let Some(link) = network.entry(at, address, usable) {
             return Some((link, false));
         }
-        if self.policy.mode == RouteMode::EntriesOnly {
-            return None;
-        }
         if let Some(hops) = self.cache.get(at, to) {
             return pick(&hops, self.policy.ecmp, at, flow);
         }
-        self.shortest.search(network, &self.unusable, at, to, &mut self.cache);
+        let view = View { network, unusable: &self.unusable };
+        match self.policy.mode {
+            RouteMode::Shortest => self.shortest.search(&view, at, to, &mut self.cache),
+            RouteMode::ValleyFree => self.valley.search(&view, at, to, &mut self.cache),
+            RouteMode::EntriesOnly => return None,
+        }
         pick(&self.cache.get(at, to)?, self.policy.ecmp, at, flow)
     }
 
     /// How many bytes are in use for what was learnt.
     pub fn bytes(&self) -> usize {
-        self.cache.bytes() + self.shortest.bytes()
+        self.cache.bytes() + self.shortest.bytes() + self.valley.bytes()
     }
 }
 

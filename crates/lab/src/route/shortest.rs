@@ -6,9 +6,10 @@
 //! nodes on all shortest paths are known with their distance to the destination, and the links from one
 //! to another of them that make up that distance are the next hops.
 
+use super::View;
 use super::cache::{Cache, Hops};
-use crate::{LinkId, Network, NodeId};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::NodeId;
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -53,20 +54,12 @@ pub(super) struct Shortest {
 
 impl Shortest {
     /// Finds the next hops at `from` and at all nodes on shortest paths to `to`.
-    pub(super) fn search(
-        &mut self,
-        network: &Network,
-        unusable: &FxHashSet<LinkId>,
-        from: NodeId,
-        to: NodeId,
-        cache: &mut Cache,
-    ) {
-        let view = View { network, unusable };
-        let Some(length) = self.meet(&view, from, to) else {
+    pub(super) fn search(&mut self, view: &View<'_>, from: NodeId, to: NodeId, cache: &mut Cache) {
+        let Some(length) = self.meet(view, from, to) else {
             cache.insert(from, to, Hops::None);
             return;
         };
-        self.trace(&view, length);
+        self.trace(view, length);
         let mut links = Vec::new();
         for (&node, &distance) in self.on_path.iter().filter(|&(&node, _)| node != to) {
             links.clear();
@@ -164,44 +157,5 @@ impl Shortest {
         (labels + self.on_path.capacity()) * 8 / 7 * slot
             + queues * size_of::<Reverse<(u64, NodeId)>>()
             + (self.met.capacity() + self.todo.capacity()) * size_of::<NodeId>()
-    }
-}
-
-/// The links that routing may use.
-struct View<'n> {
-    network: &'n Network,
-    unusable: &'n FxHashSet<LinkId>,
-}
-
-impl View<'_> {
-    fn usable(&self, link: LinkId) -> bool {
-        self.unusable.is_empty() || !self.unusable.contains(&link)
-    }
-
-    /// The links that leave a node: number, far end, weight.
-    fn forth(&self, node: NodeId, mut give: impl FnMut(LinkId, NodeId, u64)) {
-        for hop in self.network.hops(node) {
-            if self.usable(hop.link) {
-                give(hop.link, hop.to, self.network.weight_of(hop.kind).into());
-            }
-        }
-    }
-
-    /// The links that lead to a node: near end, weight. Their numbers are not told.
-    fn back(&self, node: NodeId, mut give: impl FnMut(NodeId, u64)) {
-        for hop in self.network.hops(node) {
-            let mirror = self.network.mirror(hop.kind).filter(|_| self.unusable.is_empty());
-            let kind = match mirror {
-                Some(kind) => kind,
-                None => match self.network.reverse_from(node, hop.link) {
-                    Some(back) if self.usable(back) => self.network.kind_of(back),
-                    _ => continue,
-                },
-            };
-            give(hop.to, self.network.weight_of(kind).into());
-        }
-        for link in self.network.one_way_to(node).filter(|&link| self.usable(link)) {
-            give(self.network.from(link), self.network.weight(link).into());
-        }
     }
 }
