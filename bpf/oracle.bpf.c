@@ -159,7 +159,7 @@ int oracle(struct xdp_md *ctx)
 	offset += PLAIN_HEADERS;
 	if (bpf_xdp_load_bytes(ctx, offset, scratch->from, count))
 		return XDP_ABORTED;
-	if (!oracle_rank(tables->groups, tables->blocks, row, count >> 2) ||
+	if (!oracle_rank((active & ORACLE_TABLES) >> 1, row, count >> 2) ||
 	    bpf_xdp_store_bytes(ctx, offset, scratch->to, count))
 		return XDP_ABORTED;
 	return oracle_done(ORACLE_ANSWERED, XDP_TX);

@@ -33,8 +33,10 @@ enum oracle_limits {
 	ORACLE_CANDIDATES = 363, /* IPv4 addresses in a request, at the most */
 	ORACLE_METRICS = 12,	 /* bits of a servcode */
 	ORACLE_SLOTS = 256,
-	/* Values of the table from here on are blocks of 256 addresses, those below are groups. */
+	/* Values from here on are blocks of 256 addresses, those below are groups. */
 	ORACLE_FIRST_BLOCK = 49152,
+	/* Runs that a line has room for. */
+	ORACLE_LINE_VALUES = 20,
 	/* Places of a row, unknown included. */
 	ORACLE_PLACES = 1024,
 };
@@ -58,19 +60,37 @@ struct oracle_config {
 };
 
 /*
+ * The values of the 128 /24s of a /17, in what a processor loads at once. A value is a group, or a
+ * block from ORACLE_FIRST_BLOCK on; a run is /24s in a row of one value.
+ */
+struct oracle_line {
+	/*
+	 * Of each /20 three bytes, a little-endian number. Bit n from 0 to 14 says that between its
+	 * /24s n and n + 1 a run begins; bits 15 to 19 are the place of its last run in `values`.
+	 */
+	__u8 runs[24];
+	__u16 values[ORACLE_LINE_VALUES];
+};
+
+/* In such a number: its other bits say which of `dense` has the values of the /19. */
+#define ORACLE_DENSE (1 << 23)
+
+/*
  * Where tables lie in the arena. There are two of them; bit 1 of oracle_active says which one is in
  * force. All are addresses as in include/arena.h.
  *
- *   groups   2^24 16-bit values, one for each /24: a group, or a block
+ *   lines    2^17 of struct oracle_line, one for each /17
+ *   dense    of 32 16-bit values, for the /24s of a /19 that has too many runs for its line
  *   blocks   of 256 16-bit groups, one for each address of a /24 with longer prefixes
  *   rows     for each metric, a 32-bit value for each group of a source: the address of its row, or
  *            zero; a row is the number of its places, unknown included, six bytes of nothing, then
- *            a 16-bit place for each group. Group 0 is what nobody knows a route to and has the
+ *            twice the 16-bit place for each group. Group 0 is what nobody knows a route to and has the
  *            last place.
  */
 struct oracle_tables {
 	__be32 head; /* the first word of a reply: it says which metrics there are */
-	__u32 groups;
+	__u32 lines;
+	__u32 dense;
 	__u32 blocks;
 	__u32 rows[ORACLE_METRICS]; /* zero: this metric is not here */
 };
@@ -84,6 +104,7 @@ enum oracle_state {
 
 _Static_assert(sizeof(struct oracle_slot) == 8, "oracle_slot");
 _Static_assert(sizeof(struct oracle_config) == 2112, "oracle_config");
-_Static_assert(sizeof(struct oracle_tables) == 60, "oracle_tables");
+_Static_assert(sizeof(struct oracle_line) == 64, "oracle_line");
+_Static_assert(sizeof(struct oracle_tables) == 64, "oracle_tables");
 
 #endif

@@ -32,20 +32,23 @@
 		     ".short 1; .long 1"                                                           \
 		     : [reg] "+r"(pointer))
 
-static __always_inline __u32 arena_u16(__u64 address)
+/* What is added to this pointer is added to the address. */
+static __always_inline void *arena_at(__u64 address)
 {
 	void *pointer = (void *)address;
 
 	ARENA_POINTER(pointer);
-	return *(__u16 *)pointer;
+	return pointer;
+}
+
+static __always_inline __u32 arena_u16(__u64 address)
+{
+	return *(__u16 *)arena_at(address);
 }
 
 static __always_inline __u32 arena_u32(__u64 address)
 {
-	void *pointer = (void *)address;
-
-	ARENA_POINTER(pointer);
-	return *(__u32 *)pointer;
+	return *(__u32 *)arena_at(address);
 }
 
 /* A program may touch only the arena that it names. */

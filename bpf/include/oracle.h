@@ -2,17 +2,20 @@
 /*
  * What the oracle keeps and is told, and the ranking of a list of candidates.
  *
- *   candidate -> groups[its /24] (-> blocks[its last byte]) -> row of the source -> place
+ *   candidate -> line of its /17 -> value of its /24 (-> block[its last byte]) = group
+ *   group -> row of the source -> place
  *
  * The list is then sorted by place with a counting sort, which keeps the order of equals. Each step
- * is a loop of its own over all candidates: the first has nothing in it but the load from the large
- * table, so a processor has many of these on their way at once, and most miss its caches. Loops
- * take several candidates a turn; what that leaves over at the end of the list is given group 0,
- * which has the last place, so a sort that keeps the order puts it behind the list.
+ * is a loop of its own over all candidates: the first has nothing in it but the load of a word of
+ * the line, so a processor has many of these on their way at once, and most miss its nearest
+ * caches; the second finds the rest of the line there. Loops take several candidates a turn; what
+ * that leaves over at the end of the list is given group 0, which has the last place, so a sort
+ * that keeps the order puts it behind the list.
  */
 #ifndef NIGH_ORACLE_H
 #define NIGH_ORACLE_H
 
+#include <stddef.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -22,7 +25,7 @@
 #include "limit.h"
 #include "parse.h"
 
-/* Pages of 4,096 bytes: two copies of groups, blocks, and rows. User space has the plan of it. */
+/* Pages of 4,096 bytes: two copies of all tables. User space has the plan of it. */
 #define ORACLE_ARENA_PAGES (1 << 17)
 
 struct {
@@ -41,13 +44,12 @@ struct {
 #define ORACLE_LIST 512 /* candidates and more, to a power of two */
 
 struct oracle_scratch {
-	__u64 turn;		  /* how far a loop is */
-	__be32 from[ORACLE_LIST]; /* candidates as they came */
-	__be32 to[ORACLE_LIST];	  /* candidates by place */
-	__u16 group[ORACLE_LIST + 8];
-	__u16 place[ORACLE_LIST];
-	__u16 count[ORACLE_PLACES + 16]; /* how many have this place; zero between lists */
-	__u16 next[ORACLE_PLACES + 16];	 /* where the next one with this place goes */
+	__u64 turn;		      /* how far a loop is */
+	__be32 from[ORACLE_LIST];     /* candidates as they came */
+	__be32 to[ORACLE_LIST];	      /* candidates by place */
+	__u32 is[ORACLE_LIST + 8];    /* a candidate's runs, then its value, then its place */
+	__u16 count[ORACLE_PLACES + 16]; /* bytes of those with this place; zero between lists */
+	__u16 next[ORACLE_PLACES + 16];	 /* where in `to` the next one with this place goes */
 };
 
 struct {
@@ -68,6 +70,7 @@ const volatile __u64 oracle_tick = 4000000 * 64; /* one jiffy in units of the li
 
 /* So that these are in the BTF. */
 const volatile enum oracle_count oracle_btf_count = 0;
+const volatile struct oracle_line oracle_btf_line = {};
 const volatile enum oracle_limits oracle_btf_limits = ORACLE_CANDIDATES;
 const volatile enum oracle_state oracle_btf_state = ORACLE_CONFIG;
 
@@ -99,7 +102,32 @@ static __always_inline int oracle_within6(const struct oracle_config *config, __
 				 bpf_jiffies64() * oracle_tick, config->source);
 }
 
-/* The group of what a value of the first table and an address say together. */
+/* The runs of the /20 of an address, and eight bits of something else. */
+static __always_inline __u32 oracle_runs(void *lines, __u32 address)
+{
+	__u64 part = address >> 12 & 7;
+
+	return *(__u32 *)(lines + (address >> 15 << 6) + part * 3);
+}
+
+/*
+ * The value of the /24 of an address: that of the last run of its /20, and as many runs back as
+ * begin between the two. To count these, four copies of the 15 bits side by side show each bit once
+ * at every fourth place, as 15 = -1 modulo 4; their sum, at most 15, is the upper four bits of a
+ * multiplication.
+ */
+static __always_inline __u32 oracle_value(void *lines, __u32 dense, __u32 runs, __u32 address)
+{
+	__u64 back = (runs & 0x7fff) >> (address >> 8 & 15), last = runs >> 15 & 31;
+
+	if (unlikely(runs & ORACLE_DENSE))
+		return arena_u16(dense + ((runs & 0x7ffff) << 6) + (address >> 7 & 62));
+	back = (back * 0x200040008001ULL & 0x111111111111111ULL) * 0x1111111111111111ULL >> 60;
+	return *(__u16 *)(lines + (address >> 15 << 6) + ((last - back) << 1) +
+			  offsetof(struct oracle_line, values));
+}
+
+/* The group of what a value and an address say together. */
 static __always_inline __u32 oracle_group(__u32 blocks, __u32 value, __u32 last_byte)
 {
 	if (unlikely(value >= ORACLE_FIRST_BLOCK))
@@ -112,13 +140,14 @@ static __always_inline __u32 oracle_row(const struct oracle_tables *tables, __u3
 					__be32 source)
 {
 	__u32 address = __builtin_bswap32(source), rows, group;
+	void *lines = arena_at(tables->lines);
 
 	if (metric >= ORACLE_METRICS)
 		return 0;
 	rows = tables->rows[metric];
 	if (!rows)
 		return 0;
-	group = arena_u16(tables->groups + (address >> 8 << 1));
+	group = oracle_value(lines, tables->dense, oracle_runs(lines, address), address);
 	group = oracle_group(tables->blocks, group, address & 255);
 	return arena_u32(rows + (group << 2));
 }
@@ -133,81 +162,104 @@ static __always_inline __u32 oracle_row(const struct oracle_tables *tables, __u3
 	     (i = *(volatile __u64 *)&(scratch)->turn) < (end) && MAY_LOOP;                        \
 	     *(volatile __u64 *)&(scratch)->turn = (i) + (step))
 
-#define ORACLE_LANES 0x0001000100010001ULL /* four 16-bit numbers in a word */
+/* Candidates a turn: where the loads miss, and elsewhere. */
+#define ORACLE_FAR 8
+#define ORACLE_NEAR 4
+
+/* Of the members of a list at a turn the compiler is to see no more than distances. */
+#define AT(list, i, step)                                                                          \
+	({                                                                                         \
+		typeof(&(list)[0]) first = &(list)[(i) & (ORACLE_LIST - (step))];                  \
+		asm volatile("" : "+r"(first));                                                    \
+		first;                                                                             \
+	})
+
+#define ORACLE_SUMS 0x0001000100010001ULL /* one in each of the four 16-bit numbers of a word */
 
 /*
  * Puts the first `count` candidates of this CPU's `from` in order into its `to`. A global function,
  * which the verifier looks at once and not once for every way that leads here.
  */
-__noinline int oracle_rank(__u32 groups, __u32 blocks, __u32 row, __u32 count)
+__noinline int oracle_rank(__u32 which, __u32 row, __u32 count)
 {
-	__u32 zero = 0, places, i;
-	__u64 before = 0, first = (__u64)row + 8;
+	const struct oracle_tables *tables = &oracle_tables[which & 1];
+	void *lines = arena_at(tables->lines), *places = arena_at(row);
+	__u32 dense = tables->dense, blocks = tables->blocks, zero = 0, i;
 	struct oracle_scratch *scratch;
+	__u64 before = 0;
 
 	ARENA_USE(oracle_arena);
 	scratch = bpf_map_lookup_elem(&oracle_scratch, &zero);
 	if (!scratch)
 		return 0;
-	places = arena_u16(row);
 
-	EACH(scratch, i, count, 8)
+	EACH(scratch, i, count, ORACLE_FAR)
 	{
-		__u32 at = i & (ORACLE_LIST - 8);
-
+		__be32 *from = AT(scratch->from, i, ORACLE_FAR);
+		__u32 *is = AT(scratch->is, i, ORACLE_FAR);
 #pragma unroll
-		for (int k = 0; k < 8; k++) {
-			__u32 address = __builtin_bswap32(scratch->from[at + k]);
-
-			scratch->group[at + k] = arena_u16(groups + (address >> 8 << 1));
-		}
+		for (int k = 0; k < ORACLE_FAR; k++)
+			is[k] = oracle_runs(lines, __builtin_bswap32(from[k]));
 	}
-	*(__u64 *)&scratch->group[count & (ORACLE_LIST - 1)] = 0;
 
-	EACH(scratch, i, count, 4)
+	EACH(scratch, i, count, ORACLE_FAR)
 	{
-		__u32 at = i & (ORACLE_LIST - 4);
-
+		__be32 *from = AT(scratch->from, i, ORACLE_FAR);
+		__u32 *is = AT(scratch->is, i, ORACLE_FAR);
 #pragma unroll
-		for (int k = 0; k < 4; k++) {
-			__u32 group = oracle_group(blocks, scratch->group[at + k],
-						   scratch->from[at + k] >> 24);
-			__u32 place = arena_u16(first + (group << 1));
+		for (int k = 0; k < ORACLE_FAR; k++)
+			is[k] = oracle_value(lines, dense, is[k], __builtin_bswap32(from[k]));
+	}
+#pragma unroll
+	for (int k = 0; k < ORACLE_NEAR; k++)
+		scratch->is[(count & (ORACLE_LIST - 1)) + k] = 0;
 
-			scratch->place[at + k] = place;
-			scratch->count[place & (ORACLE_PLACES - 1)]++;
+	EACH(scratch, i, count, ORACLE_NEAR)
+	{
+		__be32 *from = AT(scratch->from, i, ORACLE_NEAR);
+		__u32 *is = AT(scratch->is, i, ORACLE_NEAR);
+#pragma unroll
+		for (int k = 0; k < ORACLE_NEAR; k++) {
+			__u64 group = oracle_group(blocks, is[k], from[k] >> 24);
+			__u32 place = *(__u16 *)(places + 8 + (group << 1));
+
+			is[k] = place;
+			place &= ORACLE_PLACES * 2 - 2;
+			*(__u16 *)((void *)scratch->count + place) += 4;
 		}
 	}
 
 	/*
-	 * Four counts at a time: a multiplication by ORACLE_LANES adds to each number those below
+	 * Four counts at a time: a multiplication by ORACLE_SUMS adds to each number those below
 	 * it, as no sum is too long for 16 bits.
 	 */
-	EACH(scratch, i, places, 16)
+	EACH(scratch, i, *(__u16 *)places, 16)
 	{
 		__u32 at = i & (ORACLE_PLACES - 16);
 
 #pragma unroll
 		for (int k = 0; k < 16; k += 4) {
 			__u64 *counts = (__u64 *)&scratch->count[at + k];
-			__u64 four = *counts, sums = four * ORACLE_LANES;
+			__u64 four = *counts, sums = four * ORACLE_SUMS;
 
 			*counts = 0;
 			*(__u64 *)&scratch->next[at + k] = before + sums - four;
-			before += (sums >> 48) * ORACLE_LANES;
+			before += (sums >> 48) * ORACLE_SUMS;
 		}
 	}
 
-	EACH(scratch, i, count, 4)
+	EACH(scratch, i, count, ORACLE_NEAR)
 	{
-		__u32 at = i & (ORACLE_LIST - 4);
-
+		__be32 *from = AT(scratch->from, i, ORACLE_NEAR);
+		__u32 *is = AT(scratch->is, i, ORACLE_NEAR);
 #pragma unroll
-		for (int k = 0; k < 4; k++) {
-			__u32 place = scratch->place[at + k] & (ORACLE_PLACES - 1);
-			__u32 to = scratch->next[place]++;
+		for (int k = 0; k < ORACLE_NEAR; k++) {
+			__u32 place = is[k] & (ORACLE_PLACES * 2 - 2);
+			__u16 *next = (void *)scratch->next + place;
+			__u32 to = *next;
 
-			scratch->to[to & (ORACLE_LIST - 1)] = scratch->from[at + k];
+			*next = to + 4;
+			*(__be32 *)((void *)scratch->to + (to & (ORACLE_LIST * 4 - 4))) = from[k];
 		}
 	}
 	return 1;

@@ -18,6 +18,15 @@ use skeleton::{AskSkel, AskSkelBuilder};
 /// Different requests, which are sent in turn.
 pub const REQUESTS: usize = 1024;
 
+/// What is done with replies.
+#[derive(Clone, Copy, Debug)]
+pub struct Replies {
+    /// Third and fourth byte of one that counts, where flags and errors are.
+    pub flags: [u8; 2],
+    /// Whether each is made the next request and sent again, so that frames circle.
+    pub again: bool,
+}
+
 /// Sends requests out of an interface and counts the replies that come in there.
 pub struct Asker {
     skeleton: AskSkel<'static>,
@@ -40,6 +49,7 @@ impl Asker {
         interface: u32,
         service: SocketAddrV4,
         frames: &[Vec<u8>],
+        replies: Replies,
     ) -> Result<Self, LiveError> {
         let length = frames[0].len();
         assert!(frames.len() == REQUESTS && frames.iter().all(|frame| frame.len() == length));
@@ -50,6 +60,7 @@ impl Asker {
             rodata.ask_length = length as u32;
             rodata.ask_from = u32::from_ne_bytes(service.ip().octets());
             rodata.ask_port = service.port().to_be();
+            rodata.ask_flags = u16::from_ne_bytes(replies.flags);
         }
         let mut skeleton = open.load().map_err(LiveError::Load)?;
         let requests = skeleton.maps.bss_requests_data.as_deref_mut();
@@ -58,7 +69,11 @@ impl Asker {
             request.frame[..length].copy_from_slice(frame);
         }
         let in_use = InUse::hold(skeleton.progs.ask_send.as_fd())?;
-        let program = skeleton.progs.ask_count.as_fd();
+        let program = if replies.again {
+            skeleton.progs.ask_again.as_fd()
+        } else {
+            skeleton.progs.ask_count.as_fd()
+        };
         let link = xdp_link::attach(program, interface, XDP_FLAGS_DRV_MODE)
             .map_err(|source| LiveError::Attach { interface, source })?;
         let frame = frames[0].clone();

@@ -1,17 +1,25 @@
 //! The oracle in the driver beside a UDP echo that does nothing, in one run: `make bench-oracle`.
 //!
 //! A network of 1,000 routers with a million prefixes; requests with candidates drawn at random from
-//! inside random prefixes, 1,024 different ones in turn. They are live frames from an in-kernel sender
-//! over a veth to the program and back to a program that counts, all on one core. The echo beside it
-//! runs over loopback with the reader of the real server, on one core, and its client on another;
-//! each sends back what it gets, so that the datagrams circle.
+//! inside random prefixes, 1,024 different ones in turn, over a veth. Four arrangements:
+//!
+//! - `one core`: an in-kernel sender, the program, and a program that counts, all on core 0.
+//! - `one core each side`: the NAPI thread of the program's end on core 0, that of the other end on
+//!   core 1, where a program counts each reply and makes it the next request, so that frames circle
+//!   and none is lost. How busy the first core is says whether the program is what limits.
+//! - `echo over loopback`: the reader of the real server on core 0 that sends back what it gets, and
+//!   its client, which does the same, on core 1: the null UDP echo of machine.md.
+//! - `echo over the veth`: the same server in place of the program, and the same circle of frames.
+//!
+//! What is compared is the program with one core each side to the echo over loopback, which has one
+//! core each side too; the other two ratios can be had from the same table.
 //!
 //! Prints a table and writes target/bench/oracle-xdp.json, an array of `{name, value, unit}`. Nothing
 //! here fails for being slow.
 #![forbid(unsafe_code)]
 
 use datapath::{
-    ask::{Asker, REQUESTS},
+    ask::{Asker, REQUESTS, Replies},
     mmsg,
     oracle::{AttachMode, OracleProgram, Settings},
 };
@@ -19,6 +27,7 @@ use nix::{
     net::if_::if_nametoindex,
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sched::{CpuSet, sched_setaffinity},
+    sys::socket::{setsockopt, sockopt::RcvBufForce},
     unistd::Pid,
 };
 use oracle::{
@@ -28,6 +37,7 @@ use oracle::{
 };
 use std::{
     error::Error,
+    fs,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket},
     os::fd::AsFd as _,
     sync::{
@@ -49,11 +59,18 @@ const COUNTS: [usize; 7] = [2, 10, 50, 100, 200, 300, 363];
 /// The best of so many turns counts: what else runs on the machine can only make one longer.
 const TURNS: usize = 5;
 const FRAMES: u32 = 300_000;
-/// How long the echo runs in a turn.
-const ECHO: Duration = Duration::from_millis(800);
-/// Datagrams that circle.
+/// How long datagrams circle in a turn.
+const TURN: Duration = Duration::from_millis(800);
+/// Datagrams that circle over loopback.
 const CIRCLING: usize = 256;
+/// Frames that circle over the veth, whose rings hold 256.
+const FRAMES_CIRCLING: u32 = 192;
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 8899);
+/// Where the echo is, to which the program passes what comes.
+const ECHO_SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 8900);
+/// Third and fourth byte of a ranking, and of a request that is sent back.
+const RANKED: [u8; 2] = [0x80, 0];
+const SENT_BACK: [u8; 2] = [0, 0];
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut figures = Figures::new("oracle-xdp");
@@ -93,32 +110,41 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let again = clock.elapsed().as_secs_f64() * 1e3;
     figures.add("publishing after the change of a route", again, "ms", Some("far under 1,000"));
 
-    let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
-    link(End::new(&asker, "eth0"), End::new(&site, "eth0"))?;
-    let index = site.enter(|| if_nametoindex("eth0"))?;
-    let attachment = site.enter(|| program.attach(index, AttachMode::Native))?;
-    let index = asker.enter(|| if_nametoindex("eth0"))?;
-    let mut random = Random::new(7);
-    let prefixes: Vec<IpNet> = tables.view.table.iter().map(|(prefix, _)| prefix).collect();
     let client = match network.source {
         IpNet::V4(prefix) => {
             SocketAddrV4::new(prefix.hosts().next().unwrap_or(prefix.addr()), 40_000)
         }
         IpNet::V6(_) => return Err("the network's clients have no IPv4".into()),
     };
+    let veth = Veth::new(*client.ip())?;
+    let index = veth.site.enter(|| if_nametoindex(veth.site_interface.as_str()))?;
+    let attachment = veth.site.enter(|| program.attach(index, AttachMode::Native))?;
+    let mut random = Random::new(7);
+    let prefixes: Vec<IpNet> = tables.view.table.iter().map(|(prefix, _)| prefix).collect();
     for count in COUNTS {
         let frames: Vec<_> =
             (0..REQUESTS).map(|_| frame(client, &mut random, &prefixes, count)).collect();
-        let (rate, share) = asker.enter(|| replies(index, &frames))?;
+        let (alone, share) = veth.on_one_core(&frames)?;
+        let (ranked, busy) = veth.circle(SERVICE, &frames, RANKED, TURNS)?;
+        let (veth_echo, _) = veth.echo(&frames)?;
         let mut echo: f64 = 0.0;
         for _ in 0..TURNS.min(3) {
             echo = echo.max(circle(16 + 4 * count)?);
         }
         let goal = (count == 100).then_some("4");
-        figures.add(&format!("{count} candidates: in the driver"), rate, "replies a second", None);
-        figures.add(&format!("{count} candidates: answered"), share, "percent", None);
-        figures.add(&format!("{count} candidates: null UDP echo"), echo, "replies a second", None);
-        figures.add(&format!("{count} candidates: times the echo"), rate / echo, "times", goal);
+        let mut add = |name: &str, value, unit, goal| {
+            figures.add(&format!("{count} candidates: {name}"), value, unit, goal);
+        };
+        add("one core, generator and counting included", alone, "replies a second", None);
+        add("of these answered", share, "percent", None);
+        add("one core each side", ranked, "replies a second", None);
+        add("the driver's core was busy", busy[0], "percent", None);
+        add("the client's core was busy", busy[1], "percent", None);
+        add("echo over loopback, one core each side", echo, "replies a second", None);
+        add("echo over the veth, one core each side", veth_echo, "replies a second", None);
+        add("one core each side, to the echo over loopback", ranked / echo, "times", goal);
+        add("one core each side, to the echo over the veth", ranked / veth_echo, "times", None);
+        add("one core, to the echo over loopback", alone / echo, "times", None);
     }
     drop(attachment);
     let ledger = program.ledger()?;
@@ -160,22 +186,167 @@ fn frame(client: SocketAddrV4, random: &mut Random, prefixes: &[IpNet], count: u
     frame
 }
 
-/// Replies a second of the best turn, and what share of the requests of all turns was answered.
-fn replies(interface: u32, frames: &[Vec<u8>]) -> Result<(f64, f64), Box<dyn Error + Send + Sync>> {
-    pin(0)?;
-    let asker = Asker::attach(interface, SERVICE, frames)?;
-    asker.send(10_000)?;
-    let (mut best, before) = (0.0_f64, settled(&asker));
-    for _ in 0..TURNS {
-        let begin = settled(&asker);
-        let clock = Instant::now();
-        asker.send(FRAMES)?;
-        let elapsed = clock.elapsed();
-        // All but the last batch came while the call was going on, for it is the same core.
-        best = best.max((asker.answered() - begin) as f64 / elapsed.as_secs_f64());
+/// Two namespaces with a veth between them.
+struct Veth {
+    asker: Namespace,
+    site: Namespace,
+    asker_interface: String,
+    site_interface: String,
+}
+
+type Rates = Result<(f64, [f64; 2]), Box<dyn Error + Send + Sync>>;
+
+impl Veth {
+    /// The names of the interfaces tell their NAPI threads from all others.
+    fn new(client: Ipv4Addr) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
+        let id = std::process::id();
+        let (asker_interface, site_interface) = (format!("a{id}"), format!("s{id}"));
+        let [asker_mac, site_mac] = ["02:00:00:00:00:02", "02:00:00:00:00:01"];
+        link(
+            End::new(&asker, &asker_interface).mac(asker_mac),
+            End::new(&site, &site_interface).mac(site_mac).address(&format!("{}/32", SERVICE.ip())),
+        )?;
+        let client = client.to_string();
+        site.check(&["ip", "route", "add", &client, "dev", &site_interface])?;
+        let neighbour = ["ip", "neigh", "add", &client, "lladdr", asker_mac, "nud", "permanent"];
+        site.check(&[&neighbour[..], &["dev", &site_interface]].concat())?;
+        Ok(Self { asker, site, asker_interface, site_interface })
     }
-    let answered = settled(&asker) - before;
-    Ok((best, answered as f64 * 100.0 / (f64::from(FRAMES) * TURNS as f64)))
+
+    fn asker(
+        &self,
+        service: SocketAddrV4,
+        frames: &[Vec<u8>],
+        replies: Replies,
+    ) -> Result<Asker, Box<dyn Error + Send + Sync>> {
+        let index = if_nametoindex(self.asker_interface.as_str())?;
+        Ok(Asker::attach(index, service, frames, replies)?)
+    }
+
+    /// Replies a second of the best turn, and what share of the requests of all turns was answered,
+    /// everything on core 0.
+    fn on_one_core(&self, frames: &[Vec<u8>]) -> Result<(f64, f64), Box<dyn Error + Send + Sync>> {
+        self.thread_napi(false)?;
+        self.asker.enter(|| {
+            pin(Pid::from_raw(0), 0)?;
+            let asker = self.asker(SERVICE, frames, Replies { flags: RANKED, again: false })?;
+            asker.send(10_000)?;
+            let (mut best, before) = (0.0_f64, settled(&asker));
+            for _ in 0..TURNS {
+                let begin = settled(&asker);
+                let clock = Instant::now();
+                asker.send(FRAMES)?;
+                let elapsed = clock.elapsed();
+                // All but the last batch came while the call was going on: it is the same core.
+                best = best.max((asker.answered() - begin) as f64 / elapsed.as_secs_f64());
+            }
+            let answered = settled(&asker) - before;
+            Ok((best, answered as f64 * 100.0 / (f64::from(FRAMES) * TURNS as f64)))
+        })
+    }
+
+    /// Replies a second of the best turn with a core for each end, and how busy the NAPI threads of
+    /// the site and of the asker then were, in percent.
+    fn circle(
+        &self,
+        service: SocketAddrV4,
+        frames: &[Vec<u8>],
+        flags: [u8; 2],
+        turns: usize,
+    ) -> Rates {
+        self.thread_napi(true)?;
+        self.asker.enter(|| {
+            let asker = self.asker(service, frames, Replies { flags, again: true })?;
+            let threads = [(&self.site_interface, 0), (&self.asker_interface, 1)].map(
+                |(interface, core)| -> Result<_, Box<dyn Error + Send + Sync>> {
+                    let threads = napi_threads(interface)?;
+                    for thread in &threads {
+                        pin(*thread, core)?;
+                    }
+                    Ok(threads)
+                },
+            );
+            let [site, client] = threads;
+            let threads = [site?, client?];
+            asker.send(FRAMES_CIRCLING)?;
+            thread::sleep(Duration::from_millis(100));
+            let mut best = (0.0_f64, [0.0; 2]);
+            for _ in 0..turns {
+                let before = [ran(&threads[0])?, ran(&threads[1])?];
+                let (begin, clock) = (asker.answered(), Instant::now());
+                thread::sleep(TURN);
+                let (end, elapsed) = (asker.answered(), clock.elapsed());
+                let rate = (end - begin) as f64 / elapsed.as_secs_f64();
+                if rate > best.0 {
+                    let busy = |side: usize| -> Result<f64, Box<dyn Error + Send + Sync>> {
+                        let ran = ran(&threads[side])? - before[side];
+                        Ok(ran.as_secs_f64() * 100.0 / elapsed.as_secs_f64())
+                    };
+                    best = (rate, [busy(0)?, busy(1)?]);
+                }
+            }
+            Ok(best)
+        })
+    }
+
+    /// The same with a server that sends back what it gets in place of the program.
+    fn echo(&self, frames: &[Vec<u8>]) -> Rates {
+        let socket = self.site.enter(|| UdpSocket::bind(ECHO_SERVICE))?;
+        setsockopt(&socket, RcvBufForce, &(8 << 20))?;
+        let mut frames = frames.to_vec();
+        for frame in &mut frames {
+            frame[36..38].copy_from_slice(&ECHO_SERVICE.port().to_be_bytes());
+        }
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let server = scope.spawn(|| pass_back(&socket, 0, &stop, None));
+            let rates = self.circle(ECHO_SERVICE, &frames, SENT_BACK, TURNS);
+            stop.store(true, Ordering::Relaxed);
+            server.join().map_err(|_| "the echo panicked")??;
+            rates
+        })
+    }
+
+    /// Whether each end is polled by a thread of its own, or by the core that sends to it.
+    fn thread_napi(&self, threaded: bool) -> Result<(), Box<dyn Error + Send + Sync>> {
+        for (namespace, interface) in
+            [(&self.site, &self.site_interface), (&self.asker, &self.asker_interface)]
+        {
+            let set = format!("echo {} > /sys/class/net/{interface}/threaded", u8::from(threaded));
+            // This command sees the namespace's /sys.
+            namespace.check(&["ip", "netns", "exec", namespace.name(), "sh", "-c", &set])?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's threads that poll an interface.
+fn napi_threads(interface: &str) -> Result<Vec<Pid>, Box<dyn Error + Send + Sync>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        if name.starts_with(&format!("napi/{interface}-"))
+            && let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse().ok())
+        {
+            threads.push(Pid::from_raw(pid));
+        }
+    }
+    if threads.is_empty() {
+        return Err(format!("no thread polls {interface}").into());
+    }
+    Ok(threads)
+}
+
+/// How long threads have run.
+fn ran(threads: &[Pid]) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+    let mut sum = Duration::ZERO;
+    for thread in threads {
+        let line = fs::read_to_string(format!("/proc/{thread}/schedstat"))?;
+        let nanoseconds = line.split(' ').next().ok_or("an empty schedstat")?;
+        sum += Duration::from_nanos(nanoseconds.parse()?);
+    }
+    Ok(sum)
 }
 
 /// The replies when no more come.
@@ -208,7 +379,7 @@ fn circle(length: usize) -> Result<f64, Box<dyn Error + Send + Sync>> {
     let threads = [turn(server, 0, None), turn(client, 1, Some(&received))];
     thread::sleep(Duration::from_millis(100));
     let (begin, clock) = (received.load(Ordering::Relaxed), Instant::now());
-    thread::sleep(ECHO);
+    thread::sleep(TURN);
     let rate = (received.load(Ordering::Relaxed) - begin) as f64 / clock.elapsed().as_secs_f64();
     stop.store(true, Ordering::Relaxed);
     for thread in threads {
@@ -224,7 +395,7 @@ fn pass_back(
     stop: &AtomicBool,
     counter: Option<&AtomicU64>,
 ) -> std::io::Result<()> {
-    pin(core)?;
+    pin(Pid::from_raw(0), core)?;
     socket.set_nonblocking(true)?;
     let mut exchange = mmsg::Exchange::new(2048);
     while !stop.load(Ordering::Relaxed) {
@@ -249,9 +420,9 @@ fn pass_back(
     Ok(())
 }
 
-/// Keeps the thread on one core.
-fn pin(core: usize) -> nix::Result<()> {
+/// Keeps a thread, 0 for this one, on one core.
+fn pin(thread: Pid, core: usize) -> nix::Result<()> {
     let mut set = CpuSet::new();
     set.set(core)?;
-    sched_setaffinity(Pid::from_raw(0), &set)
+    sched_setaffinity(thread, &set)
 }

@@ -1,14 +1,17 @@
 //! The memory of the tables, shared with the program: where in it what lies.
 //!
 //! ```text
-//! groups 0   groups 1   blocks 0   blocks 1   rows of 0   rows of 1   rows 0   rows 1
-//! 32 MB      32 MB      8 MB       8 MB       2.25 MB     2.25 MB     the rest, in halves
+//! lines   dense                blocks   rows of   rows
+//! 8 MB    at the most 32 MB    8 MB     2.25 MB   the rest
 //! ```
 //!
-//! A page of it is memory from when it is first written to: the groups are written whole, of the
-//! rest what there is.
+//! Each of these twice, side by side: one for each copy of the tables.
+//!
+//! A page of it is memory from when it is first written to: the lines are written whole, of the rest
+//! what there is.
 
-use super::publish::{BLOCK, MAX_BLOCKS, MAX_GROUPS, MAX_METRICS};
+use super::paint::{BLOCK, LINES, NETWORKS};
+use super::publish::{MAX_BLOCKS, MAX_GROUPS, MAX_METRICS};
 use super::skeleton::types;
 use libbpf_rs::{AsRawLibbpf as _, MapMut, libbpf_sys};
 use std::ptr::NonNull;
@@ -16,13 +19,14 @@ use std::ptr::NonNull;
 /// Bytes: `ORACLE_ARENA_PAGES` of bpf/include/oracle.h.
 const SIZE: usize = (1 << 17) * 4096;
 
-/// IPv4 networks of 256 addresses.
-pub(super) const NETWORKS: usize = 1 << 24;
-
-const GROUPS: usize = NETWORKS * size_of::<u16>();
-const BLOCKS: usize = MAX_BLOCKS * BLOCK * size_of::<u16>();
-const ROWS_OF: usize = MAX_METRICS * MAX_GROUPS * size_of::<u32>();
-const FIXED: usize = 2 * (GROUPS + BLOCKS + ROWS_OF);
+/// Bytes of each part of a copy but the rows.
+const PARTS: [usize; 4] = [
+    LINES * size_of::<types::oracle_line>(),
+    NETWORKS * size_of::<u16>(),
+    MAX_BLOCKS * BLOCK * size_of::<u16>(),
+    MAX_METRICS * MAX_GROUPS * size_of::<u32>(),
+];
+const FIXED: usize = 2 * (PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3]);
 
 /// Bytes of rows in a copy, at the most.
 pub(super) const ROWS: usize = ((SIZE - FIXED) / 2) & !63;
@@ -39,8 +43,10 @@ unsafe impl Send for Arena {}
 
 /// One of the two copies.
 pub(super) struct Copy<'a> {
-    /// What each /24 is: a group, or a block.
-    pub(super) groups: &'a mut [u16],
+    /// The values of each /17.
+    pub(super) lines: &'a mut [types::oracle_line],
+    /// The values of /19s that have too many runs for their lines.
+    pub(super) dense: &'a mut [u16],
     /// Blocks of 256 groups.
     pub(super) blocks: &'a mut [u16],
     /// For each metric and group of a source the address of a row.
@@ -69,20 +75,28 @@ impl Arena {
     /// One copy; which of them the program is not reading is the caller's to know.
     pub(super) fn copy(&mut self, copy: usize) -> Copy<'_> {
         assert!(copy < 2);
-        let groups = copy * GROUPS;
-        let blocks = 2 * GROUPS + copy * BLOCKS;
-        let rows_of = 2 * (GROUPS + BLOCKS) + copy * ROWS_OF;
+        let mut end = 0;
+        let [lines, dense, blocks, rows_of] = PARTS.map(|bytes| {
+            let begin = end + copy * bytes;
+            end += 2 * bytes;
+            begin
+        });
         let rows = FIXED + copy * ROWS;
         // The program knows a byte by the low half of its address.
         let low = self.base.as_ptr().expose_provenance() as u32;
         let at = |offset: usize| low.wrapping_add(offset as u32);
-        let mut tables =
-            types::oracle_tables { groups: at(groups), blocks: at(blocks), ..Default::default() };
+        let mut tables = types::oracle_tables {
+            lines: at(lines),
+            dense: at(dense),
+            blocks: at(blocks),
+            ..Default::default()
+        };
         for (metric, place) in tables.rows.iter_mut().enumerate() {
             *place = at(rows_of + metric * MAX_GROUPS * size_of::<u32>());
         }
         Copy {
-            groups: self.slice(groups, NETWORKS),
+            lines: self.slice(lines, LINES),
+            dense: self.slice(dense, NETWORKS),
             blocks: self.slice(blocks, MAX_BLOCKS * BLOCK),
             rows_of: self.slice(rows_of, MAX_METRICS * MAX_GROUPS),
             rows: self.slice(rows, ROWS / size_of::<u16>()),
@@ -97,7 +111,8 @@ impl Arena {
         let start = unsafe { self.base.add(offset) };
         // SAFETY: the range is within the mapping, which is zero where nothing was written, and
         // aligned; the parts that `copy` makes of it do not overlap and live no longer than its
-        // `&mut self`; all bits are values of u16 and u32.
+        // `&mut self`; all bits are values of integers and of
+        // structs of these without gaps.
         unsafe { std::slice::from_raw_parts_mut(start.cast::<T>().as_ptr(), length) }
     }
 }

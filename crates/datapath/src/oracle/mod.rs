@@ -14,6 +14,7 @@
 
 mod arena;
 mod ledger;
+mod paint;
 mod publish;
 mod settings;
 mod skeleton;
@@ -187,6 +188,7 @@ impl State {
 
 const _: () = {
     assert!(size_of::<types::oracle_config>() == 2112);
-    assert!(size_of::<types::oracle_tables>() == 60);
+    assert!(size_of::<types::oracle_line>() == 64);
+    assert!(size_of::<types::oracle_tables>() == 64);
     assert!(size_of::<types::limit_secret>() == 80);
 };

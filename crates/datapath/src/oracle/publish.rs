@@ -1,10 +1,10 @@
 //! From prefixes, groups and places to the tables that the program ranks with.
 //!
-//! The copy that is not in force is painted anew, whole: prefixes come in order, so each /24 is
-//! written once, from the first to the last, with a stack of the prefixes that cover the present
-//! address. That is a sweep over 32 MB and takes some ten milliseconds, no matter what has changed.
+//! The copy that is not in force is painted anew, whole, no matter what has changed: see
+//! [`super::paint`].
 
-use super::arena::{self, NETWORKS};
+use super::arena;
+use super::paint::Canvas;
 use super::skeleton::types;
 use super::{OracleProgram, State};
 use ipnet::Ipv4Net;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-const fn limit(value: types::oracle_limits) -> usize {
+pub(super) const fn limit(value: types::oracle_limits) -> usize {
     value.0 as usize
 }
 
@@ -26,9 +26,6 @@ pub const MAX_BLOCKS: usize = u16::MAX as usize + 1 - MAX_GROUPS;
 pub const MAX_METRICS: usize = limit(types::oracle_limits::ORACLE_METRICS);
 /// Different places in a row, the last one of the unknown included, at the most.
 pub const MAX_PLACES: usize = limit(types::oracle_limits::ORACLE_PLACES);
-
-/// Addresses of a block.
-pub(super) const BLOCK: usize = 256;
 
 /// The place of a group that is not known from a source: after all others.
 pub const UNKNOWN: u16 = u16::MAX;
@@ -132,16 +129,15 @@ impl State {
         let spare = usize::from(active & types::oracle_state::ORACLE_TABLES.0 == 0);
         let mut copy = self.arena.copy(spare);
         let mut published = Published::default();
-        (published.routes, published.blocks) =
-            paint(copy.groups, copy.blocks, groups.max(1), routes)?;
+        let canvas = Canvas { lines: copy.lines, dense: copy.dense, blocks: copy.blocks };
+        let painted = canvas.paint(groups.max(1), routes)?;
+        (published.routes, published.blocks) = (painted.routes, painted.blocks);
         write_rows(&mut copy, groups, metrics, &mut published)?;
         let mut tables = copy.tables;
         // Version 0, a bit of the servcode for each metric, then Q.
         tables.head = (((1 << metrics.len()) - 1) << 16 | 1_u32 << 15).to_be();
         tables.rows.iter_mut().skip(metrics.len()).for_each(|rows| *rows = 0);
-        published.bytes += size_of_val(copy.groups)
-            + published.blocks * BLOCK * size_of::<u16>()
-            + metrics.len() * groups * size_of::<u32>();
+        published.bytes += painted.bytes + metrics.len() * groups * size_of::<u32>();
         self.data.oracle_tables[spare] = tables;
         Ok(published)
     }
@@ -181,9 +177,9 @@ fn write_rows(
             memory[0] = last + 1;
             let (places, rest) = memory[ROW_HEAD..].split_at_mut(row.len());
             for (to, place) in places.iter_mut().zip(row.iter()) {
-                *to = (*place).min(last);
+                *to = 2 * (*place).min(last);
             }
-            rest.fill(last);
+            rest.fill(2 * last);
             placed.push(at);
             at = at.wrapping_add((stride * size_of::<u16>()) as u32);
             published.rows += 1;
@@ -202,161 +198,4 @@ fn write_rows(
         }
     }
     Ok(())
-}
-
-/// Writes what each /24 is. Gives how many prefixes there were and how many blocks it took.
-fn paint(
-    groups: &mut [u16],
-    blocks: &mut [u16],
-    count: usize,
-    routes: impl IntoIterator<Item = (Ipv4Net, u16)>,
-) -> Result<(usize, usize), PublishError> {
-    let mut painter = Painter { groups, blocks, used: 0, at: 0, block: [0; BLOCK] };
-    // The prefixes that cover the present address, each with its end and group.
-    let mut cover: Vec<(u64, u16)> = Vec::with_capacity(33);
-    let mut number = 0;
-    for (prefix, group) in routes {
-        number += 1;
-        if usize::from(group) >= count {
-            return Err(PublishError::Inconsistent("a prefix is in a group that is not there"));
-        }
-        let start = u64::from(u32::from(prefix.network()));
-        let end = u64::from(u32::from(prefix.broadcast())) + 1;
-        while let Some((until, group)) = cover.pop_if(|(until, _)| *until <= start) {
-            painter.paint(until, group)?;
-        }
-        if start < painter.at || cover.last().is_some_and(|(until, _)| *until < end) {
-            return Err(PublishError::Order(prefix));
-        }
-        painter.paint(start, cover.last().map_or(0, |(_, group)| *group))?;
-        cover.push((end, group));
-    }
-    while let Some((until, group)) = cover.pop() {
-        painter.paint(until, group)?;
-    }
-    painter.paint((NETWORKS * BLOCK) as u64, 0)?;
-    Ok((number, painter.used))
-}
-
-/// Writes from the lowest address to the highest.
-struct Painter<'a> {
-    groups: &'a mut [u16],
-    blocks: &'a mut [u16],
-    /// Blocks that are used.
-    used: usize,
-    /// The next address.
-    at: u64,
-    /// The groups of the /24 of that address, as far as it.
-    block: [u16; BLOCK],
-}
-
-impl Painter<'_> {
-    /// Gives a group all addresses from the present one up to but not including `until`.
-    fn paint(&mut self, until: u64, group: u16) -> Result<(), PublishError> {
-        while self.at < until {
-            let (network, from) = ((self.at / 256) as usize, (self.at % 256) as usize);
-            if from == 0 && until - self.at >= 256 {
-                let next = (until / 256) as usize;
-                self.groups[network..next].fill(group);
-                self.at = next as u64 * 256;
-                continue;
-            }
-            let end = (network as u64 + 1) * 256;
-            let to = until.min(end);
-            self.block[from..from + (to - self.at) as usize].fill(group);
-            self.at = to;
-            if to == end {
-                self.groups[network] = self.close()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The value for a /24 that was not painted in one piece.
-    fn close(&mut self) -> Result<u16, PublishError> {
-        let first = self.block[0];
-        if self.block.iter().all(|group| *group == first) {
-            return Ok(first);
-        }
-        if self.used == MAX_BLOCKS {
-            return Err(PublishError::Blocks);
-        }
-        let at = self.used * BLOCK;
-        self.blocks[at..at + BLOCK].copy_from_slice(&self.block);
-        self.used += 1;
-        Ok((MAX_GROUPS + self.used - 1) as u16)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::Ipv4Addr;
-
-    fn net(text: &str) -> Ipv4Net {
-        text.parse().unwrap()
-    }
-
-    /// Paints and looks addresses up as the program does.
-    fn lookup(routes: &[(Ipv4Net, u16)]) -> Result<impl Fn(Ipv4Addr) -> u16 + use<>, PublishError> {
-        let mut groups = vec![7; NETWORKS];
-        let mut blocks = vec![7; MAX_BLOCKS * BLOCK];
-        paint(&mut groups, &mut blocks, MAX_GROUPS, routes.iter().copied())?;
-        Ok(move |address: Ipv4Addr| {
-            let address = u32::from(address) as usize;
-            match usize::from(groups[address / 256]) {
-                group @ 0..MAX_GROUPS => group as u16,
-                block => blocks[(block - MAX_GROUPS) * BLOCK + address % 256],
-            }
-        })
-    }
-
-    #[test]
-    fn painted_tables_agree_with_a_linear_scan() {
-        let mut seed = 1_u64;
-        let mut random = move || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as u32
-        };
-        // Close together, so that prefixes cover each other, and of all lengths.
-        let mut routes: Vec<_> = (0..600)
-            .map(|group| {
-                let address = Ipv4Addr::from(random() & 0x0003_ffff | (random() % 3) << 30);
-                let prefix = Ipv4Net::new(address, (random() % 33) as u8).unwrap().trunc();
-                (prefix, group)
-            })
-            .collect();
-        routes.sort_by_key(|(prefix, _)| (prefix.network(), prefix.prefix_len()));
-        let find = lookup(&routes).unwrap();
-        for _ in 0..20_000 {
-            let address = Ipv4Addr::from(random() & 0x0003_ffff | (random() % 4) << 30);
-            let best = routes.iter().filter(|(prefix, _)| prefix.contains(&address));
-            // Of equal prefixes the last.
-            let best = best.max_by_key(|(prefix, _)| prefix.prefix_len());
-            assert_eq!(find(address), best.map_or(0, |(_, group)| *group), "{address}");
-        }
-    }
-
-    #[test]
-    fn the_edges_of_the_address_space_are_painted() {
-        let find = lookup(&[(net("0.0.0.0/32"), 1), (net("255.255.255.255/32"), 2)]).unwrap();
-        let at = |text: &str| find(text.parse().unwrap());
-        assert_eq!([at("0.0.0.0"), at("0.0.0.1"), at("255.255.255.254")], [1, 0, 0]);
-        assert_eq!([at("255.255.255.255"), at("128.0.0.1")], [2, 0]);
-        let find = lookup(&[(net("0.0.0.0/0"), 3)]).unwrap();
-        assert_eq!(find(Ipv4Addr::BROADCAST), 3);
-    }
-
-    #[test]
-    fn refuses_prefixes_out_of_order_and_too_many_blocks() {
-        let wrong = [(net("10.0.0.0/24"), 1), (net("10.0.0.0/8"), 2)];
-        assert_eq!(lookup(&wrong).err(), Some(PublishError::Order(wrong[1].0)));
-        let wrong = [(net("10.0.1.0/24"), 1), (net("10.0.0.0/24"), 2)];
-        assert_eq!(lookup(&wrong).err(), Some(PublishError::Order(wrong[1].0)));
-        let hosts = |count: u32| -> Vec<_> {
-            (0..count).map(|i| (Ipv4Net::new_assert((i << 8 | 1).into(), 32), 1)).collect()
-        };
-        assert!(lookup(&hosts(MAX_BLOCKS as u32)).is_ok());
-        assert_eq!(lookup(&hosts(MAX_BLOCKS as u32 + 1)).err(), Some(PublishError::Blocks));
-    }
 }
