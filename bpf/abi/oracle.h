@@ -84,8 +84,8 @@ struct oracle_line {
  *   blocks   of 256 16-bit groups, one for each address of a /24 with longer prefixes
  *   rows     for each metric, a 32-bit value for each group of a source: the address of its row, or
  *            zero; a row is the number of its places, unknown included, six bytes of nothing, then
- *            twice the 16-bit place for each group. Group 0 is what nobody knows a route to and has the
- *            last place.
+ *            twice the 16-bit place for each group. Group 0 is what nobody knows a route to and has
+ * the last place.
  */
 struct oracle_tables {
 	__be32 head; /* the first word of a reply: it says which metrics there are */

@@ -44,10 +44,10 @@ struct {
 #define ORACLE_LIST 512 /* candidates and more, to a power of two */
 
 struct oracle_scratch {
-	__u64 turn;		      /* how far a loop is */
-	__be32 from[ORACLE_LIST];     /* candidates as they came */
-	__be32 to[ORACLE_LIST];	      /* candidates by place */
-	__u32 is[ORACLE_LIST + 8];    /* a candidate's runs, then its value, then its place */
+	__u64 turn;			 /* how far a loop is */
+	__be32 from[ORACLE_LIST];	 /* candidates as they came */
+	__be32 to[ORACLE_LIST];		 /* candidates by place */
+	__u32 is[ORACLE_LIST + 8];	 /* a candidate's runs, then its value, then its place */
 	__u16 count[ORACLE_PLACES + 16]; /* bytes of those with this place; zero between lists */
 	__u16 next[ORACLE_PLACES + 16];	 /* where in `to` the next one with this place goes */
 };

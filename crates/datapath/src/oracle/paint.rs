@@ -347,7 +347,7 @@ mod tests {
             let length = length[random.next() as usize % 4].max(longest);
             let group = random.next() % if at & 0x1_0000 == 0 { 3 } else { 9000 };
             // Some are left out: group 0.
-            if random.next() % 8 > 0 {
+            if !random.next().is_multiple_of(8) {
                 routes.push((Ipv4Net::new(at.into(), length as u8).unwrap(), group as u16));
             }
             at += 1 << (32 - length);
