@@ -39,7 +39,7 @@ pub(crate) enum Deed {
 
 /// What is at the end of the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// The host of a port.
     Port(PortId),
     /// The last node itself.

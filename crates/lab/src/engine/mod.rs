@@ -15,6 +15,7 @@ mod change;
 mod enter;
 mod itinerary;
 mod ledger;
+mod load;
 mod parts;
 mod plan;
 mod port;
@@ -44,7 +45,10 @@ use crate::{
 };
 use change::Changes;
 pub use change::{Change, ChangeError};
+pub use itinerary::End;
 pub use ledger::{Ledger, Made, Reason};
+pub use load::{LinkLoad, NodeLoad};
+pub use plan::Path;
 use plan::Plans;
 pub(crate) use port::Port;
 use timers::Timers;
@@ -110,6 +114,8 @@ pub struct Engine {
     identification: u16,
     generation: u32,
     ledger: Ledger,
+    link_loads: FxHashMap<LinkId, LinkLoad>,
+    node_loads: FxHashMap<NodeId, NodeLoad>,
     links: Vec<LinkId>,
 }
 
@@ -150,6 +156,8 @@ impl Engine {
             identification: 0,
             generation: 0,
             ledger: Ledger::default(),
+            link_loads: FxHashMap::default(),
+            node_loads: FxHashMap::default(),
             links: Vec::new(),
             options,
         };

@@ -8,11 +8,23 @@ use wire::IpNet;
 use super::{
     Effect, Engine, Place, Reason,
     itinerary::{Deed, End, Hop, Itinerary},
+    load::{LinkLoad, Tally},
 };
 use crate::{LinkId, Nanos, NodeId, link::LinkState, network::Owner, settings::LinkSettings};
 
 /// Flows are put into so many classes; equal-cost ways are chosen by class.
 const FLOW_CLASSES: u32 = 64;
+
+/// A way through the network, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The links in order.
+    pub links: Vec<LinkId>,
+    /// What is at their end.
+    pub end: End,
+    /// Whether other flows may go another way.
+    pub forks: bool,
+}
 
 /// What an itinerary is kept for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +60,7 @@ enum Kept {
 #[derive(Debug)]
 struct Slot {
     itinerary: Itinerary,
+    tally: Tally,
     key: Key,
     /// Packets under way on it.
     users: u32,
@@ -63,6 +76,8 @@ pub(super) struct Plans {
     by_key: FxHashMap<Key, Kept>,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// What went over itineraries that are no more.
+    loads: FxHashMap<LinkId, LinkLoad>,
     capacity: usize,
     hand: usize,
 }
@@ -73,6 +88,7 @@ impl Plans {
             by_key: FxHashMap::default(),
             slots: Vec::new(),
             free: Vec::new(),
+            loads: FxHashMap::default(),
             capacity,
             hand: 0,
         }
@@ -93,7 +109,25 @@ impl Plans {
         let slot = &mut self.slots[number as usize];
         slot.users -= 1;
         if slot.stale && slot.users == 0 {
+            slot.tally.settle(&slot.itinerary.hops, &mut self.loads);
             self.free.push(number);
+        }
+    }
+
+    /// A packet passes the links of an itinerary from one place to another.
+    pub(super) fn count(&mut self, number: u32, from: u16, to: u16, bytes: u32) {
+        self.slots[number as usize].tally.count(from, to, bytes);
+    }
+
+    /// Adds what went over itineraries to the loads of their links.
+    pub(super) fn settle(&mut self, loads: &mut FxHashMap<LinkId, LinkLoad>) {
+        for slot in &mut self.slots {
+            slot.tally.settle(&slot.itinerary.hops, loads);
+        }
+        for (link, load) in self.loads.drain() {
+            let sum = loads.entry(link).or_default();
+            sum.packets += load.packets;
+            sum.bytes += load.bytes;
         }
     }
 
@@ -110,7 +144,10 @@ impl Plans {
 
     /// Keeps an itinerary; `forks` says that it is that of a flow's class only.
     fn put(&mut self, address: IpAddr, itinerary: Itinerary, forks: Option<u32>) -> u32 {
-        if self.slots.len() - self.free.len() >= self.capacity {
+        if self.by_key.len() >= 2 * self.capacity.max(1) {
+            // Marks of destinations with several ways stay when those were forgotten.
+            self.clear();
+        } else if self.slots.len() - self.free.len() >= self.capacity {
             self.make_room();
         }
         let any = Key::new(itinerary.from, address, 0);
@@ -118,7 +155,8 @@ impl Plans {
         if forks.is_some() {
             self.by_key.insert(any, Kept::ByFlow);
         }
-        let slot = Slot { itinerary, key, users: 0, recent: true, stale: false };
+        let tally = Tally::new(itinerary.hops.len());
+        let slot = Slot { itinerary, tally, key, users: 0, recent: true, stale: false };
         let number = match self.free.pop() {
             Some(number) => {
                 self.slots[number as usize] = slot;
@@ -156,6 +194,7 @@ impl Plans {
         let slot = &mut self.slots[number as usize];
         slot.stale = true;
         if slot.users == 0 {
+            slot.tally.settle(&slot.itinerary.hops, &mut self.loads);
             self.free.push(number);
         }
     }
@@ -180,6 +219,14 @@ impl Engine {
         let class = flow % FLOW_CLASSES;
         let (itinerary, forks) = self.work_out(from, address, class);
         self.plans.put(address, itinerary, forks.then_some(class))
+    }
+
+    /// The way of a packet from a node to an address, as it would be sent now. `flow` stands for the
+    /// hash that chooses among ways that are equally good.
+    pub fn path(&mut self, from: NodeId, to: IpAddr, flow: u32) -> Path {
+        let (itinerary, forks) = self.work_out(from, to, flow % FLOW_CLASSES);
+        let links = itinerary.hops.iter().map(|hop| hop.link).collect();
+        Path { links, end: itinerary.end, forks }
     }
 
     /// Works an itinerary out, and says whether the flow decided something.
@@ -247,7 +294,7 @@ impl Engine {
     }
 
     /// What a link does now.
-    pub(super) fn settings(&self, link: LinkId) -> &LinkSettings {
+    pub fn settings(&self, link: LinkId) -> &LinkSettings {
         match self.effect_of.get(&link) {
             Some(&place) => &self.effects[place as usize].settings,
             None => self.network.settings(link),

@@ -26,11 +26,11 @@ impl Engine {
         let ip = head.get_mut(IP..).unwrap_or_default();
         let rest = rest.get(..length.saturating_sub(ip.len())).unwrap_or_default();
         match answer::reply(ip, rest, length, identification) {
-            Reply::Nothing => self.finish(flight, Reason::ToNode),
+            Reply::Nothing => self.conclude(flight, Reason::ToNode),
             Reply::Trouble(trouble) => self.complain(at, flight, Reason::ToNode, trouble),
             Reply::Written(length) => {
                 self.pool.resize(&mut flight.frame, IP + length);
-                self.ledger[Reason::ToNode] += 1;
+                self.count_end(&flight.course, Reason::ToNode);
                 self.speak(at, flight, Made::Reply);
             }
         }
@@ -48,10 +48,10 @@ impl Engine {
             return self.split(flight, |engine, part| engine.complain(at, part, reason, trouble));
         }
         let Ok(packet) = Packet::read(self.pool.head(&flight.frame), flight.frame.length()) else {
-            return self.finish(flight, reason);
+            return self.conclude(flight, reason);
         };
         let Some((node, facing)) = self.speaker(&flight.course, packet.source.is_ipv4()) else {
-            return self.finish(flight, reason);
+            return self.conclude(flight, reason);
         };
         self.finish_checksum(&flight.frame);
         let source = if reason == Reason::ToNode { Some(packet.destination) } else { facing };
@@ -65,13 +65,20 @@ impl Engine {
             _ => limiter.allows(at, node, packet.source),
         };
         match answer::error(ip, length, trouble, source, identification, allowed) {
-            None => self.finish(flight, reason),
+            None => self.conclude(flight, reason),
             Some(length) => {
                 self.pool.resize(&mut flight.frame, IP + length);
-                self.ledger[reason] += 1;
+                self.count_end(&flight.course, reason);
                 self.speak(at, flight, Made::Error);
             }
         }
+    }
+
+    /// Ends a packet at the node where it is, which says nothing.
+    fn conclude(&mut self, flight: Flight, reason: Reason) {
+        self.count_end(&flight.course, reason);
+        self.plans.release(flight.course.itinerary);
+        self.pool.give_back(flight.frame);
     }
 
     /// Sends what a node has written over a packet that ended there.
@@ -83,6 +90,7 @@ impl Engine {
             virtio.fill(0);
         }
         self.ledger[made] += 1;
+        self.node_loads.entry(node).or_default().sent += 1;
         self.send(at, node, frame);
     }
 

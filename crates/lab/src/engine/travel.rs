@@ -127,6 +127,7 @@ impl Engine {
         let takes = itinerary.before(course.stop) - itinerary.before(course.from);
         let (at, hops) = (course.began + takes, course.stop - course.from);
         let order = course.order;
+        self.plans.count(course.itinerary, course.from, course.stop, course.length);
         self.take_hops(&mut flight, hops as u8);
         let number = match self.free_flights.pop() {
             Some(number) => {
@@ -175,11 +176,14 @@ impl Engine {
         flight.course.from = flight.course.stop;
         match hop.deed {
             Deed::Delay => self.leave(flight),
-            Deed::Drop(reason) => self.finish(flight, reason),
+            Deed::Drop(reason) => {
+                self.count_link(hop.link, course.length, false);
+                self.finish(flight, reason);
+            }
             Deed::More(_) if course.is_super => {
                 self.split(flight, |engine, part| engine.arrive(at, part));
             }
-            Deed::More(effect) => self.offer(effect, flight),
+            Deed::More(effect) => self.offer(hop.link, effect, flight),
         }
     }
 
@@ -244,11 +248,13 @@ impl Engine {
     }
 
     /// Puts a packet on a link that does more than delay.
-    fn offer(&mut self, effect: u32, mut flight: Flight) {
+    fn offer(&mut self, link: LinkId, effect: u32, mut flight: Flight) {
         let course = flight.course;
         let effect = &mut self.effects[effect as usize];
         let arrival = Arrival { now: course.began, length: course.length, ect: course.ect };
-        let (at, copy, corrupt, mark) = match effect.state.offer(&effect.settings, arrival) {
+        let fate = effect.state.offer(&effect.settings, arrival);
+        self.count_link(link, course.length, matches!(fate, Fate::Pass { .. }));
+        let (at, copy, corrupt, mark) = match fate {
             Fate::Pass { at, copy, corrupt, mark } => (at, copy, corrupt, mark),
             Fate::Drop(reason) => {
                 let reason = match reason {

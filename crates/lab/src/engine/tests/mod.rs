@@ -3,5 +3,6 @@
 mod answers;
 mod carry;
 mod changes;
+mod random;
 mod table;
 mod travel;

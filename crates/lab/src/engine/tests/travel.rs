@@ -207,3 +207,32 @@ fn marks_and_drops_of_a_link_are_counted() {
     assert!((400..600).contains(&left), "{left}");
     assert_eq!(table.now, Nanos(2 * MS).0);
 }
+
+/// Ten packets end in the middle, ten go through, one answers: what came to each link and node.
+#[test]
+fn links_and_nodes_know_what_came_to_them() {
+    let mut table = row_of(5, |link| if link == 1 { "delay=1ms rate=1Gbit" } else { "delay=1ms" });
+    for ttl in [3, 64] {
+        for _ in 0..10 {
+            table.send(PortId(0), &udp(FROM, TO, ttl, 9, &[0; 72]));
+        }
+    }
+    table.drain();
+    let mut load = |from: u32, to: u32| {
+        let ends = [from, to].map(crate::NodeId);
+        let link = table.engine.network().link_between(ends[0], ends[1]).expect("a link");
+        let load = table.engine.link_load(link);
+        (load.packets, load.bytes, load.dropped)
+    };
+    assert_eq!(load(0, 1), (20, 2000, 0));
+    assert_eq!(load(1, 2), (20, 2000, 0));
+    assert_eq!(load(2, 3), (10, 1000, 0));
+    assert_eq!(load(3, 4), (10, 1000, 0));
+    // Six errors of 128 bytes, then the limit.
+    assert_eq!(load(2, 1), (6, 6 * 128, 0));
+    assert_eq!(load(1, 0), (6, 6 * 128, 0));
+    assert_eq!(load(4, 3), (0, 0, 0));
+    let node = table.engine.node_load(crate::NodeId(2));
+    assert_eq!((node.ended, node.sent), (10, 6));
+    assert_eq!(table.engine.link_loads().count(), 6);
+}
