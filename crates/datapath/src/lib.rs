@@ -16,3 +16,4 @@ mod slots;
 pub mod socket;
 pub mod tap;
 mod xdp_link;
+pub mod xsk;

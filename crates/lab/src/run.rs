@@ -7,20 +7,24 @@
 mod carrier;
 mod command;
 mod handle;
+mod patience;
 
 pub use command::{ExecError, exec};
 pub use handle::{Handle, Stopped};
 
 use crate::{
-    PortId,
+    PortId, RoutePolicy,
     clean::{CleanError, Entry, HostEntry, Lock, Record},
     engine::{Engine, EngineOptions},
     host::{Gateways, HostError, Interface, Namespace},
     port::Port,
-    scene::{HostTable, Joint, Scene, Stage},
+    scene::{HostTable, Joint, LabTable, Scene, Stage},
 };
 use carrier::Carrier;
-use datapath::tap::{self, Tap};
+use datapath::{
+    tap::{self, Tap},
+    xsk,
+};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
@@ -70,6 +74,9 @@ pub enum RunError {
     /// A TAP device cannot be opened.
     #[error("host {0}: {1}")]
     Tap(String, #[source] tap::OpenError),
+    /// An interface cannot be taken over.
+    #[error("host {0}: {1}")]
+    Xdp(String, #[source] xsk::OpenError),
     /// What an earlier lab left cannot be removed, or this one's record not be written.
     #[error(transparent)]
     Clean(#[from] CleanError),
@@ -124,8 +131,10 @@ impl Lab {
             let id = engine.add_port(*node, node_mac(ports.len()), host.address.to_vec());
             let gateways = Gateways { v4: engine.gateway4(id), v6: engine.gateway6(id) };
             let (namespace, port) = open(host, &options.namespace_of(host), id, gateways)?;
-            if namespace.is_some() {
-                engine.learn(id, host_mac(id));
+            match port {
+                Port::Xdp(_) => engine.set_plain(id),
+                Port::Tap(_) if namespace.is_some() => engine.learn(id, host_mac(id)),
+                Port::Tap(_) => {}
             }
             ports.push(port);
             hosts.push((host.clone(), namespace));
@@ -133,7 +142,8 @@ impl Lab {
         drop(lock);
         let (handle, inbox) = handle::pair().map_err(RunError::system("an eventfd"))?;
         let ended = Arc::new(EventFd::new().map_err(RunError::system("an eventfd"))?);
-        let carrier = Carrier::new(engine, ports, inbox).map_err(RunError::system("epoll"))?;
+        let carrier =
+            Carrier::new(engine, ports, stage.events, inbox).map_err(RunError::system("epoll"))?;
         let carrier = carry(carrier, ended.clone()).map_err(RunError::system("a thread"))?;
         Ok(Self { carrier: Some(carrier), ended, handle, hosts, _record: record, signals })
     }
@@ -232,7 +242,9 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 }
 
 fn engine_options(scene: &Scene) -> EngineOptions {
-    EngineOptions { seed: scene.lab.seed, ..EngineOptions::default() }
+    let LabTable { seed, gso, convergence, routing, ecmp, .. } = scene.lab;
+    let policy = RoutePolicy { mode: routing.into(), ecmp };
+    EngineOptions { seed, gso, convergence, policy, ..EngineOptions::default() }
 }
 
 /// Keeps the signals that end a lab for [`Lab::wait`], in this thread and those that it starts.
@@ -251,7 +263,7 @@ fn entry(scene: &Scene, options: &Options) -> Entry {
         let (namespace, made) = match host.joint() {
             Joint::Made => (Some(options.namespace_of(host)), true),
             Joint::Found(name) => (Some(name.to_owned()), false),
-            Joint::Tap(_) => (None, false),
+            Joint::Tap(_) | Joint::Xdp(_) => (None, false),
         };
         HostEntry { name: host.name.clone(), attach: host.attach.clone(), namespace, made }
     });
@@ -293,10 +305,17 @@ fn open(
     gateways: Gateways,
 ) -> Result<(Option<Namespace>, Port), RunError> {
     let tap = |name: &str| Tap::open(name).map_err(|error| RunError::Tap(host.name.clone(), error));
+    let place = host.namespace.as_deref();
     let namespace = match host.joint() {
         Joint::Made => Namespace::make(name)?,
         Joint::Found(name) => Namespace::open(name)?,
-        Joint::Tap(name) => return Ok((None, Port::Tap(tap(name)?))),
+        Joint::Tap(name) => return Ok((None, Port::Tap(within(place, || tap(name))??))),
+        Joint::Xdp(name) => {
+            let open = || xsk::Interface::open(name);
+            let opened = within(place, open)?;
+            let opened = opened.map_err(|error| RunError::Xdp(host.name.clone(), error))?;
+            return Ok((None, Port::Xdp(opened.into())));
+        }
     };
     let interface = Interface {
         name: host.interface().to_owned(),
@@ -315,6 +334,17 @@ fn open(
         Ok(opened)
     })?;
     Ok((Some(namespace), Port::Tap(opened?)))
+}
+
+/// Runs a closure in a namespace if one is named.
+fn within<R: Send>(
+    namespace: Option<&str>,
+    closure: impl FnOnce() -> R + Send,
+) -> Result<R, HostError> {
+    match namespace {
+        Some(name) => Namespace::open(name)?.enter(|| Ok(closure())),
+        None => Ok(closure()),
+    }
 }
 
 /// Starts the thread that carries. However it ends, `ended` becomes readable.

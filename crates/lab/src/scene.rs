@@ -1,4 +1,4 @@
-//! Scenes: a network and the hosts at its edge, as people write it.
+//! Scenes: a network, the hosts at its edge and what happens when, as people write it.
 //!
 //! ```toml
 //! [lab]
@@ -23,6 +23,11 @@
 //! name = "server"
 //! attach = "r2"
 //! address = ["30.0.0.10/24", "2001:db8:30::10/64"]
+//!
+//! [[event]]
+//! at = "10s"
+//! link = "r1-r2"
+//! set = { delay = "50ms", loss = "1%" }
 //! ```
 //!
 //! Every type here is one table of the file; unknown keys are refused. [`Scene::problems`] says what
@@ -32,16 +37,16 @@ mod list;
 mod stage;
 
 pub use list::List;
-pub use stage::{Stage, StageError};
+pub use stage::{Stage, StageError, find_link};
 
-use crate::settings::SettingsChange;
+use crate::{Nanos, RouteMode, network::Relation, settings::SettingsChange};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::{collections::HashSet, net::IpAddr};
+use std::{collections::HashSet, net::IpAddr, path::PathBuf};
 use wire::{Problem, config::Report};
 
 /// The sections of a scene.
-pub const SECTIONS: [&str; 4] = ["lab", "node", "link", "host"];
+pub const SECTIONS: [&str; 5] = ["lab", "node", "link", "host", "event"];
 /// Most ports of a lab.
 pub const MOST_HOSTS: usize = 4096;
 /// Longest name of a host: that of a file.
@@ -62,19 +67,53 @@ pub struct Scene {
     pub links: Vec<LinkTable>,
     /// `[[host]]`
     pub hosts: Vec<HostTable>,
+    /// `[[event]]`
+    pub events: Vec<EventTable>,
 }
 
 /// `[lab]`
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LabTable {
+    /// The file of a network; without it the network is that of `[[node]]` and `[[link]]`.
+    pub network: Option<PathBuf>,
     /// What all randomness comes from.
     pub seed: u64,
+    /// Whether super-packets cross whole where no link treats packets one by one.
+    pub gso: bool,
+    /// Time from a change of a link to the routing's knowledge of it.
+    pub convergence: Nanos,
+    /// Which paths are best.
+    pub routing: Routing,
+    /// Whether flows are spread over paths that are equally good.
+    pub ecmp: bool,
+}
+
+/// Which paths are best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// Those of the smallest sum of weights.
+    #[default]
+    Shortest,
+    /// Those that networks choose by business: over customers, else peers, else providers.
+    ValleyFree,
+}
+
+impl From<Routing> for RouteMode {
+    fn from(routing: Routing) -> Self {
+        match routing {
+            Routing::Shortest => Self::Shortest,
+            Routing::ValleyFree => Self::ValleyFree,
+        }
+    }
 }
 
 impl Default for LabTable {
     fn default() -> Self {
-        Self { seed: 1 }
+        let (routing, ecmp) = (Routing::Shortest, false);
+        let convergence = Nanos(1_000_000_000);
+        Self { network: None, seed: 1, gso: true, convergence, routing, ecmp }
     }
 }
 
@@ -103,9 +142,38 @@ pub struct LinkTable {
     /// Whether it leads from the first to the second only.
     #[serde(default)]
     pub one_way: bool,
+    /// What the second is to the first, where routing asks for that.
+    #[serde(default)]
+    pub relation: Business,
     /// What it does to packets.
     #[serde(flatten)]
     pub settings: SettingsChange,
+}
+
+/// What one end of a link is to the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Business {
+    /// Both are of one network.
+    #[default]
+    Inside,
+    /// It sells transit.
+    Provider,
+    /// They exchange their customers' traffic.
+    Peer,
+    /// It buys transit.
+    Customer,
+}
+
+impl From<Business> for Relation {
+    fn from(business: Business) -> Self {
+        match business {
+            Business::Inside => Self::None,
+            Business::Provider => Self::Provider,
+            Business::Peer => Self::Peer,
+            Business::Customer => Self::Customer,
+        }
+    }
 }
 
 fn one() -> u32 {
@@ -123,15 +191,20 @@ pub struct HostTable {
     /// Its addresses, each with the length of the prefix that is on its link.
     #[serde(default)]
     pub address: List<IpNet>,
-    /// The namespace to join instead of making one.
+    /// A namespace that is there already, instead of one that is made.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// The interface's name in the namespace.
+    /// What its interface is called.
     #[serde(default)]
     pub interface: Option<String>,
-    /// A TAP device that is there already, instead of a namespace.
+    /// A TAP device that is there already and nobody has open; where `namespace` says, else where the
+    /// lab is run.
     #[serde(default)]
     pub tap: Option<String>,
+    /// An interface that is there already, behind which the host is; as `tap`. All its frames go to
+    /// the lab.
+    #[serde(default)]
+    pub xdp: Option<String>,
     /// Longest IP packet of its interface in bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
@@ -149,15 +222,33 @@ pub enum Joint<'a> {
     Found(&'a str),
     /// The TAP device of this name.
     Tap(&'a str),
+    /// The interface of this name, through AF_XDP.
+    Xdp(&'a str),
 }
 
 impl HostTable {
+    /// A host in a namespace that is made for it, with nothing special.
+    pub fn new(name: &str, attach: &str, addresses: Vec<IpNet>) -> Self {
+        Self {
+            name: name.to_owned(),
+            attach: attach.to_owned(),
+            address: addresses.into(),
+            namespace: None,
+            interface: None,
+            tap: None,
+            xdp: None,
+            mtu: None,
+            default_route: None,
+        }
+    }
+
     /// What it is joined by.
     pub fn joint(&self) -> Joint<'_> {
-        match (&self.namespace, &self.tap) {
-            (_, Some(tap)) => Joint::Tap(tap),
-            (Some(namespace), None) => Joint::Found(namespace),
-            (None, None) => Joint::Made,
+        match (&self.namespace, &self.tap, &self.xdp) {
+            (_, Some(tap), _) => Joint::Tap(tap),
+            (_, None, Some(interface)) => Joint::Xdp(interface),
+            (Some(namespace), None, None) => Joint::Found(namespace),
+            (None, None, None) => Joint::Made,
         }
     }
 
@@ -180,23 +271,24 @@ impl HostTable {
         if let Some(why) = bad_name(&self.name) {
             report.add("name", why);
         }
-        let taken = [("namespace", &self.namespace), ("interface", &self.interface)];
-        if self.tap.is_some() {
-            for (key, _) in taken.iter().filter(|(_, value)| value.is_some()) {
-                report.add(key, "a host with `tap` has no namespace: remove one of the two");
-            }
-            for (key, set) in
-                [("mtu", self.mtu.is_some()), ("default_route", self.default_route.is_some())]
-            {
-                if set {
-                    report.add(key, "whoever made the TAP device sets this: remove it here");
+        if self.tap.is_some() && self.xdp.is_some() {
+            report.add("xdp", "a host is joined by `tap` or by `xdp`: remove one of the two");
+        }
+        if matches!(self.joint(), Joint::Tap(_) | Joint::Xdp(_)) {
+            for (key, is_there) in [
+                ("interface", self.interface.is_some()),
+                ("mtu", self.mtu.is_some()),
+                ("default_route", self.default_route.is_some()),
+            ] {
+                if is_there {
+                    report
+                        .add(key, "whoever set up the host's interface sets this: remove it here");
                 }
             }
         }
-        for (key, name) in [("interface", &self.interface), ("tap", &self.tap)] {
-            if let Some(name) = name
-                && let Some(why) = wire::config::bad_interface(name)
-            {
+        for (key, name) in [("interface", &self.interface), ("tap", &self.tap), ("xdp", &self.xdp)]
+        {
+            if let Some(why) = name.as_deref().and_then(wire::config::bad_interface) {
                 report.add(key, why);
             }
         }
@@ -222,13 +314,70 @@ impl HostTable {
     }
 }
 
+/// `[[event]]`: something changes.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventTable {
+    /// When, from the lab's start.
+    pub at: Nanos,
+    /// The link that changes, both ways: the names of its ends with a hyphen between.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Whether only the direction from the first end to the second changes.
+    #[serde(default)]
+    pub one_way: bool,
+    /// The node that changes.
+    #[serde(default)]
+    pub node: Option<String>,
+    /// What changes; of a node it is whether it is up.
+    pub set: SettingsChange,
+}
+
+impl EventTable {
+    fn problems(&self, report: &mut Report<'_>) {
+        match (&self.link, &self.node) {
+            (Some(_), Some(_)) => {
+                report.add("node", "an event is of a link or of a node: remove one")
+            }
+            (None, None) => report.add("link", "say what changes: add `link` or `node`"),
+            (None, Some(_)) => {
+                let up = SettingsChange { up: self.set.up, ..SettingsChange::default() };
+                if self.set != up {
+                    report.add("set", "a node is up or down: write `set = { up = false }`");
+                }
+                if self.one_way {
+                    report.add("one_way", "this is for links: remove it");
+                }
+            }
+            (Some(_), None) => {}
+        }
+        if self.set == SettingsChange::default() {
+            report.add("set", "this changes nothing: write what changes, such as `up = false`");
+        }
+    }
+}
+
 impl Scene {
     /// Everything that is wrong in the file by itself; empty when all is well.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut report = Report::new(&mut problems, "");
-        if self.nodes.is_empty() {
-            report.add("node", "there is no network: add `[[node]]` and `[[link]]`");
+        if self.lab.network.is_some() {
+            for (section, is_there) in
+                [("node", !self.nodes.is_empty()), ("link", !self.links.is_empty())]
+            {
+                if is_there {
+                    report.add(
+                        section,
+                        "the network comes from the file in `lab.network`: remove one of the two",
+                    );
+                }
+            }
+        } else if self.nodes.is_empty() {
+            report.add(
+                "node",
+                "there is no network: add `lab.network`, or `[[node]]` and `[[link]]`",
+            );
         }
         let mut names = HashSet::new();
         for (i, node) in self.nodes.iter().enumerate() {
@@ -242,18 +391,20 @@ impl Scene {
             }
             wire::config::prefixes("prefix", &node.prefix, &mut report);
         }
-        for (i, link) in self.links.iter().enumerate() {
-            let mut report = report.within(&format!("link[{i}]"));
-            for (j, end) in link.between.iter().enumerate() {
-                if !names.contains(end.as_str()) {
-                    report.add(&format!("between[{j}]"), no_such_node(end));
+        if self.lab.network.is_none() {
+            for (i, link) in self.links.iter().enumerate() {
+                let mut report = report.within(&format!("link[{i}]"));
+                for (j, end) in link.between.iter().enumerate() {
+                    if !names.contains(end.as_str()) {
+                        report.add(&format!("between[{j}]"), no_such_node(end));
+                    }
                 }
-            }
-            if link.between[0] == link.between[1] {
-                report.add("between", "a link joins two nodes");
-            }
-            if link.weight == 0 {
-                report.add("weight", "the least weight is 1");
+                if link.between[0] == link.between[1] {
+                    report.add("between", "a link joins two nodes");
+                }
+                if link.weight == 0 {
+                    report.add("weight", "the least weight is 1");
+                }
             }
         }
         if self.hosts.len() > MOST_HOSTS {
@@ -272,6 +423,9 @@ impl Scene {
                     report.add(&key, format!("{} is given twice: change one", address.addr()));
                 }
             }
+        }
+        for (i, event) in self.events.iter().enumerate() {
+            event.problems(&mut report.within(&format!("event[{i}]")));
         }
         problems
     }

@@ -10,16 +10,7 @@ use std::path::Path;
 fn scene() -> Scene {
     let node =
         NodeTable { name: "r".into(), address: Vec::new().into(), prefix: Vec::new().into() };
-    let host = HostTable {
-        name: "pc".into(),
-        attach: "r".into(),
-        address: vec!["192.0.2.10/24".parse().unwrap()].into(),
-        namespace: None,
-        interface: None,
-        tap: None,
-        mtu: None,
-        default_route: None,
-    };
+    let host = HostTable::new("pc", "r", vec!["192.0.2.10/24".parse().unwrap()]);
     Scene { lab: LabTable::default(), nodes: vec![node], hosts: vec![host], ..Scene::default() }
 }
 
@@ -32,7 +23,7 @@ fn a_panic_leaves_nothing() {
     let prefix = format!("nigh.{}.panic.", std::process::id());
     let namespace = Path::new("/run/netns").join(format!("{prefix}pc"));
     let options = Options { file: "scene.toml".into(), prefix };
-    let mut lab = Lab::start(&scene, scene.stage().unwrap(), &options).unwrap();
+    let mut lab = Lab::start(&scene, scene.stage(Path::new("")).unwrap(), &options).unwrap();
     assert!(namespace.exists());
     assert_eq!(lab.handle().call(|engine, _| engine.network().nodes()).unwrap(), 1);
     assert!(lab.handle().call(|_, _| panic!("as the test wants it")).is_err());

@@ -6,7 +6,10 @@ use crate::{
         OracleArgs, StatusArgs, Target,
     },
     client::{self, AskError},
-    config::{self, LoadError, scene},
+    config::{
+        self, LoadError,
+        scene::{self, SceneError},
+    },
     control::Request,
     daemon,
 };
@@ -43,6 +46,8 @@ enum CommandError {
     Exec(#[from] lab::run::ExecError),
     #[error(transparent)]
     Clean(#[from] lab::clean::CleanError),
+    #[error(transparent)]
+    Stage(#[from] lab::scene::StageError),
     /// A command in a host ended with this code.
     #[error("")]
     Code(u8),
@@ -226,7 +231,10 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
     use lab::cli::{Command, clean, exec, run};
     match &args.command {
         Command::Run(args) => {
-            let (scene, stage) = scene::load(&args.scene).map_err(explain)?;
+            let (scene, stage) = scene::load(&args.scene).map_err(|error| match error {
+                SceneError::Load(error) => explain(error),
+                SceneError::Stage(error) => error.into(),
+            })?;
             let code = run(args, &scene, stage, |text| drop(print(text)))?;
             if code == 0 { Ok(()) } else { Err(CommandError::Code(code)) }
         }

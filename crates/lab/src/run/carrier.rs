@@ -1,20 +1,23 @@
 //! The thread that carries packets: from ports into the engine, and out of it when their time comes.
 //!
 //! It waits with epoll. A timer of the kernel wakes a thread some 16 to 60 microseconds late, which is
-//! more than a packet may be late; so the thread sleeps until [`MARGIN`] before the next packet is due
-//! and spins for the rest. With nothing inside it sleeps until something comes.
+//! more than a packet may be late; so the thread sleeps until shortly before the next packet is due and
+//! spins for the rest, if nobody else wants the core ([`Patience`]). With nothing inside it sleeps until
+//! something comes.
 
-use super::handle::Inbox;
-use crate::{Nanos, PortId, engine::Engine, port::Port};
+use super::{handle::Inbox, patience::Patience};
+use crate::{
+    Nanos, PortId,
+    engine::{Change, Engine},
+    port::Port,
+};
 use nix::sys::{
     epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
     time::TimeSpec,
     timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags},
 };
-use std::{io, os::fd::AsFd, time::Duration};
+use std::{collections::VecDeque, io, os::fd::AsFd, time::Duration};
 
-/// How long before a packet is due the thread is awake.
-const MARGIN: Nanos = Nanos(80_000);
 /// Most frames of a port in one turn: the other ports are waiting.
 const TURN: usize = 64;
 /// Most ports in one turn.
@@ -28,6 +31,8 @@ pub(super) struct Carrier {
     pub(super) engine: Engine,
     ports: Vec<Port>,
     inbox: Inbox,
+    /// What changes when, in order.
+    events: VecDeque<(Nanos, Change)>,
     epoll: Epoll,
     timer: TimerFd,
     /// When the timer goes off, if it is set.
@@ -37,7 +42,12 @@ pub(super) struct Carrier {
 
 impl Carrier {
     /// Gets ready to carry between these ports, which are the engine's in order.
-    pub(super) fn new(engine: Engine, ports: Vec<Port>, inbox: Inbox) -> io::Result<Self> {
+    pub(super) fn new(
+        engine: Engine,
+        ports: Vec<Port>,
+        events: VecDeque<(Nanos, Change)>,
+        inbox: Inbox,
+    ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let timer = TimerFd::new(
             ClockId::CLOCK_MONOTONIC,
@@ -45,11 +55,13 @@ impl Carrier {
         )?;
         let readable = |data| EpollEvent::new(EpollFlags::EPOLLIN, data);
         for (port, number) in ports.iter().zip(0u64..) {
-            epoll.add(port.as_fd(), readable(number))?;
+            for fd in port.fds() {
+                epoll.add(fd, readable(number))?;
+            }
         }
         epoll.add(inbox.bell().as_fd(), readable(BELL))?;
         epoll.add(timer.as_fd(), readable(TIMER))?;
-        Ok(Self { engine, ports, inbox, epoll, timer, alarm: None, out: Vec::new() })
+        Ok(Self { engine, ports, inbox, events, epoll, timer, alarm: None, out: Vec::new() })
     }
 
     /// Carries until it is told to stop.
@@ -58,8 +70,9 @@ impl Carrier {
     /// When waiting fails; what a port says concerns that port only.
     pub(super) fn run(&mut self) -> io::Result<()> {
         let mut events = [EpollEvent::empty(); EVENTS];
+        let mut patience = Patience::new();
         loop {
-            let timeout = self.timeout()?;
+            let timeout = self.timeout(&mut patience)?;
             let count = match self.epoll.wait(&mut events, timeout) {
                 Ok(count) => count,
                 Err(nix::Error::EINTR) => 0,
@@ -84,10 +97,15 @@ impl Carrier {
     }
 
     /// How long to wait for frames: not at all when something is due soon.
-    fn timeout(&mut self) -> io::Result<EpollTimeout> {
-        let Some(due) = self.engine.due() else { return Ok(EpollTimeout::NONE) };
-        let wake = due - MARGIN;
+    fn timeout(&mut self, patience: &mut Patience) -> io::Result<EpollTimeout> {
+        let event = self.events.front().map(|(at, _)| *at);
+        let due = match (self.engine.due(), event) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(due), None) | (None, Some(due)) => due,
+            (None, None) => return Ok(EpollTimeout::NONE),
+        };
         let now = self.inbox.now();
+        let wake = due - patience.margin(now);
         if wake <= now {
             return Ok(EpollTimeout::ZERO);
         }
@@ -115,16 +133,24 @@ impl Carrier {
                 Err(error) => {
                     self.engine.pool().give_back(frame);
                     tracing::warn!(port = number, %error, "the port is lost");
-                    let _ = self.epoll.delete(port.as_fd());
+                    for fd in port.fds() {
+                        let _ = self.epoll.delete(fd);
+                    }
                     return;
                 }
             }
         }
     }
 
-    /// Lets frames out whose time has come.
+    /// Does what is due: changes, and frames that leave.
     fn release(&mut self) {
         let now = self.inbox.now();
+        while self.events.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((at, change)) = self.events.pop_front() else { break };
+            if let Err(error) = self.engine.apply(now, change) {
+                tracing::warn!(%at, %error, "an event of the scene was refused");
+            }
+        }
         self.engine.advance(now, &mut self.out);
         for (id, frame) in self.out.drain(..) {
             let pool = self.engine.pool();

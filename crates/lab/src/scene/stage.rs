@@ -1,14 +1,16 @@
-//! From a scene to what is run: the network, and where its hosts are.
+//! From a scene to what is run: the network, where its hosts are, and what happens when.
 
 use super::{Scene, no_such_node};
 use crate::{
-    LinkSettings, NodeId,
-    network::{BuildError, Builder, Kind, Network, Plan, Relation},
+    LinkId, LinkSettings, Nanos, NodeId,
+    engine::Change,
+    network::{BuildError, Builder, Kind, Network, OpenError, Plan, Relation},
 };
 use ipnet::IpNet;
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     net::{Ipv4Addr, Ipv6Addr},
+    path::Path,
     sync::Arc,
 };
 use wire::{Problem, config::Report};
@@ -29,25 +31,40 @@ pub struct Stage {
     pub network: Arc<Network>,
     /// The node of each host.
     pub attached: Vec<NodeId>,
+    /// What changes when, in order.
+    pub events: VecDeque<(Nanos, Change)>,
 }
 
-/// What the scene says does not fit together.
+/// A scene cannot be staged.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", sentence(.0))]
-pub struct StageError(pub Vec<Problem>);
+pub enum StageError {
+    /// The file of the network cannot be used.
+    #[error(transparent)]
+    Network(#[from] OpenError),
+    /// What the scene says does not fit together or does not fit the network.
+    #[error("{}", sentence(.0))]
+    Problems(Vec<Problem>),
+}
 
 fn sentence(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Scene {
-    /// Builds the network and finds in it what the scene speaks of.
+    /// Opens or builds the network and finds in it what the scene speaks of. Paths are relative to
+    /// `folder`, where the scene's file is.
     ///
     /// # Errors
     /// See [`StageError`]; the scene must have no [problems](Scene::problems) by itself.
-    pub fn stage(&self) -> Result<Stage, StageError> {
+    pub fn stage(&self, folder: &Path) -> Result<Stage, StageError> {
         let mut problems = Vec::new();
-        let network = self.build().map_err(|problem| StageError(vec![problem]))?;
+        let network = match &self.lab.network {
+            Some(file) => {
+                let path = folder.join(file);
+                Network::open(&path)?
+            }
+            None => self.build().map_err(|problem| StageError::Problems(vec![problem]))?,
+        };
         let mut report = Report::new(&mut problems, "");
         let mut attached = Vec::new();
         for (i, host) in self.hosts.iter().enumerate() {
@@ -56,10 +73,33 @@ impl Scene {
                 None => report.add(&format!("host[{i}].attach"), no_such_node(&host.attach)),
             }
         }
-        if !problems.is_empty() {
-            return Err(StageError(problems));
+        let mut events = Vec::new();
+        for (i, event) in self.events.iter().enumerate() {
+            if let Some(name) = &event.node {
+                match network.find(name) {
+                    Some(node) => {
+                        let up = event.set.up.unwrap_or_default();
+                        events.push((event.at, Change::Node { node, up }));
+                    }
+                    None => report.add(&format!("event[{i}].node"), no_such_node(name)),
+                }
+            }
+            if let Some(name) = &event.link {
+                match find_link(&network, name) {
+                    Ok(link) => {
+                        let (both_ways, settings) = (!event.one_way, event.set);
+                        events.push((event.at, Change::Link { link, both_ways, settings }));
+                    }
+                    Err(why) => report.add(&format!("event[{i}].link"), why),
+                }
+            }
         }
-        Ok(Stage { network: Arc::new(network), attached })
+        if !problems.is_empty() {
+            return Err(StageError::Problems(problems));
+        }
+        // Those of the same time in the order of the file.
+        events.sort_by_key(|(at, _)| *at);
+        Ok(Stage { network: Arc::new(network), attached, events: events.into() })
     }
 
     /// The network of `[[node]]` and `[[link]]`. The networks of hosts are behind their nodes.
@@ -101,12 +141,12 @@ impl Scene {
             });
             let (a, b) = (a?, b?);
             let wrong = at(format!("link[{i}]"));
+            let relation = Relation::from(link.relation);
             if link.one_way {
-                let relation = Relation::None;
                 let kind = builder.kind(&Kind { settings, weight: link.weight, relation });
                 kind.and_then(|kind| builder.one_way(a, b, kind)).map_err(wrong)?;
             } else {
-                builder.link(a, b, &settings, link.weight, Relation::None).map_err(wrong)?;
+                builder.link(a, b, &settings, link.weight, relation).map_err(wrong)?;
             }
         }
         builder.finish().map_err(at("node".to_owned()))
@@ -116,4 +156,29 @@ impl Scene {
 /// The bits of an address of this family.
 fn width(network: &IpNet) -> u8 {
     network.max_prefix_len()
+}
+
+/// The link that is called by the names of its two ends with a hyphen between. Names may have hyphens
+/// themselves, so every hyphen is tried.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn find_link(network: &Network, name: &str) -> Result<LinkId, String> {
+    let splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
+    let mut nodes = false;
+    let mut found = Vec::new();
+    for (a, b) in splits {
+        if let (Some(a), Some(b)) = (network.find(a), network.find(b)) {
+            nodes = true;
+            found.extend(network.link_between(a, b));
+        }
+    }
+    match found[..] {
+        [link] => Ok(link),
+        [] if nodes => Err(format!("there is no link {name}: the two are not neighbours")),
+        [] => Err(format!(
+            "there is no link {name}: write the names of two neighbours with a hyphen between, such as `as4-as12`"
+        )),
+        _ => Err(format!("{name} can be read as several links: write addresses of the nodes")),
+    }
 }

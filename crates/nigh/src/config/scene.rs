@@ -4,50 +4,70 @@ use super::{LoadError, document, read, report::Report, shape, tell_problems};
 use lab::scene::{LabTable, SECTIONS, Scene, Stage, StageError};
 use std::path::Path;
 
-/// Reads and judges the scene at `path`, and builds its network.
+/// Why a scene cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SceneError {
+    /// It cannot be read, or is wrong.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its network cannot be used.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+}
+
+/// Reads and judges the scene at `path`, and opens its network.
 ///
 /// # Errors
 ///
-/// See [`LoadError`]; [`LoadError::Wrong`] carries everything that was found.
-pub fn load(path: &Path) -> Result<(Scene, Stage), LoadError> {
+/// See [`SceneError`]; [`LoadError::Wrong`] carries everything that was found.
+pub fn load(path: &Path) -> Result<(Scene, Stage), SceneError> {
     let (bytes, _) = read(path)?;
     let mut report = Report::new(path);
-    match judge(&bytes, &mut report) {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    match judge(&bytes, folder, &mut report)? {
         Some(good) if !report.has_errors() => Ok(good),
         _ => {
             report.finish();
-            Err(LoadError::Wrong(report))
+            Err(LoadError::Wrong(report).into())
         }
     }
 }
 
 /// Judges a scene that is already in memory; `None` when the report says why.
-fn judge(bytes: &[u8], report: &mut Report) -> Option<(Scene, Stage)> {
-    let (text, root) = document(bytes, report)?;
+fn judge(
+    bytes: &[u8],
+    folder: &Path,
+    report: &mut Report,
+) -> Result<Option<(Scene, Stage)>, StageError> {
+    let Some((text, root)) = document(bytes, report) else { return Ok(None) };
     let mut judge = shape::Judge::new(text, &root);
     judge.sections(&SECTIONS);
     let lab = judge.section("lab").unwrap_or(Some(LabTable::default()));
     let nodes = judge.section("node").unwrap_or_else(|| Some(Vec::new()));
     let links = judge.section("link").unwrap_or_else(|| Some(Vec::new()));
     let hosts = judge.section("host").unwrap_or_else(|| Some(Vec::new()));
+    let events = judge.section("event").unwrap_or_else(|| Some(Vec::new()));
     report.findings = judge.into_findings();
-    let (Some(lab), Some(nodes), Some(links), Some(hosts)) = (lab, nodes, links, hosts) else {
-        return None;
+    let (Some(lab), Some(nodes), Some(links), Some(hosts), Some(events)) =
+        (lab, nodes, links, hosts, events)
+    else {
+        return Ok(None);
     };
     if report.has_errors() {
         // What is missing in the rest may only follow from what was wrong.
-        return None;
+        return Ok(None);
     }
-    let scene = Scene { lab, nodes, links, hosts };
+    let scene = Scene { lab, nodes, links, hosts, events };
     tell_problems(scene.problems(), text, &root, report);
     if report.has_errors() {
-        return None;
+        return Ok(None);
     }
-    match scene.stage() {
-        Ok(stage) => Some((scene, stage)),
-        Err(StageError(problems)) => {
+    match scene.stage(folder) {
+        Ok(stage) => Ok(Some((scene, stage))),
+        Err(StageError::Problems(problems)) => {
             tell_problems(problems, text, &root, report);
-            None
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
 }

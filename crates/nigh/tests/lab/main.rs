@@ -2,6 +2,7 @@
 //! left of a lab that ends in whatever way.
 
 mod life;
+mod ports;
 mod programs;
 
 use std::{path::Path, time::Duration};

@@ -1,0 +1,93 @@
+//! Kinds of ports: namespaces and TAP devices that are there already, and interfaces through AF_XDP.
+
+use super::lab;
+use testbed::{End, Namespace, link};
+
+/// Two routers 10 ms apart, and a first host.
+const SCENE: &str = r#"
+[[node]]
+name = "r1"
+
+[[node]]
+name = "r2"
+
+[[link]]
+between = ["r1", "r2"]
+delay = "10ms"
+
+[[host]]
+name = "pc"
+attach = "r1"
+address = ["20.0.0.10/24", "2001:db8:20::10/64"]
+
+[[host]]
+name = "server"
+attach = "r2"
+address = ["30.0.0.10/24", "2001:db8:30::10/64"]
+"#;
+
+#[test]
+fn a_namespace_that_is_there_gets_an_interface_and_is_left_alone_at_the_end() {
+    if !testbed::require_root() {
+        return;
+    }
+    let server = Namespace::new("server").unwrap();
+    let scene = format!("{SCENE}namespace = \"{}\"\ninterface = \"lab0\"\n", server.name());
+    let running = lab(&scene);
+    // Its routes are its own affair.
+    assert!(!server.check(&["ip", "route"]).unwrap().contains("default"));
+    server.check(&["ip", "route", "add", "20.0.0.0/24", "via", "30.0.0.1"]).unwrap();
+    running.check("pc", &["ping", "-c", "1", "30.0.0.10"]).unwrap();
+    running.check("server", &["ping", "-c", "1", "20.0.0.10"]).unwrap();
+    drop(running);
+    assert!(!server.check(&["ip", "link"]).unwrap().contains("lab0"));
+}
+
+#[test]
+fn a_tap_device_that_is_there_is_taken_over_and_given_back() {
+    if !testbed::require_root() {
+        return;
+    }
+    let server = Namespace::new("server").unwrap();
+    server.check(&["ip", "tuntap", "add", "tap7", "mode", "tap"]).unwrap();
+    server.check(&["ip", "address", "add", "30.0.0.10/24", "dev", "tap7"]).unwrap();
+    server.check(&["ip", "link", "set", "tap7", "up"]).unwrap();
+    server.check(&["ip", "route", "add", "default", "via", "30.0.0.1"]).unwrap();
+    let running = lab(&format!("{SCENE}namespace = \"{}\"\ntap = \"tap7\"\n", server.name()));
+    running.check("pc", &["ping", "-c", "2", "-i", "0.1", "30.0.0.10"]).unwrap();
+    drop(running);
+    assert!(server.check(&["ip", "link"]).unwrap().contains("tap7"));
+}
+
+#[test]
+fn a_host_behind_an_interface_is_joined_by_af_xdp() {
+    if !testbed::require_root() {
+        return;
+    }
+    for offloads in [true, false] {
+        let (server, edge) = (Namespace::new("server").unwrap(), Namespace::new("edge").unwrap());
+        let mut end =
+            End::new(&server, "eth0").address("30.0.0.10/24").address("2001:db8:30::10/64");
+        if !offloads {
+            end = end.no_offloads();
+        }
+        link(end, End::new(&edge, "out").queues(2)).unwrap();
+        for words in [["-4", "30.0.0.1"], ["-6", "2001:db8:30::"]] {
+            server.check(&["ip", words[0], "route", "add", "default", "via", words[1]]).unwrap();
+        }
+        let running = lab(&format!("{SCENE}namespace = \"{}\"\nxdp = \"out\"\n", edge.name()));
+        for (from, to) in [("20.0.0.10", "30.0.0.10"), ("2001:db8:20::10", "2001:db8:30::10")] {
+            // The node learns who is there from what the host sends.
+            server.check(&["ping", "-c", "1", from]).unwrap();
+            running.check("pc", &["ping", "-c", "2", "-i", "0.1", "-s", "1400", to]).unwrap();
+            // Checksums that the neighbour leaves unfinished arrive finished.
+            let _server = server.spawn(&["iperf3", "-s", "-1"]).unwrap();
+            testbed::wait_until("iperf3", super::PATIENCE, || {
+                server.check(&["ss", "-tln"]).unwrap().contains(":5201")
+            })
+            .unwrap();
+            let output = running.check("pc", &["iperf3", "-c", to, "-n", "1M"]).unwrap();
+            assert!(output.contains("receiver"), "{output}");
+        }
+    }
+}
