@@ -16,15 +16,18 @@ use crate::{
 /// A link between two nodes: its ends, weight and settings.
 type Edge = (u32, u32, u32, String);
 
-/// A network where every node has 10.n.0.0/16 and a host .10 there.
+/// A network where every node has 10.n.0.0/16 and 2001:db8:n::/48, and a host there.
 fn table(nodes: u32, edges: &[Edge], options: EngineOptions) -> Table {
     let mut builder = Builder::new();
     for n in 0..nodes {
         let node = builder.node(&format!("n{n}")).expect("a node");
         let prefix = format!("10.{n}.0.0/16").parse().expect("a prefix");
         builder.prefix(node, prefix).expect("a prefix of its own");
-        let address = format!("10.{n}.0.1").parse().expect("an address");
-        builder.node_address(node, address).expect("a node");
+        let prefix = format!("2001:db8:{n}::/48").parse().expect("a prefix");
+        builder.prefix(node, prefix).expect("a prefix of its own");
+        for address in [format!("10.{n}.0.1"), format!("2001:db8:{n}::1")] {
+            builder.node_address(node, address.parse().expect("an address")).expect("a node");
+        }
     }
     for (number, (a, b, weight, settings)) in edges.iter().enumerate() {
         let settings = settings.parse().expect("settings");
@@ -36,7 +39,7 @@ fn table(nodes: u32, edges: &[Edge], options: EngineOptions) -> Table {
     }
     let mut table = Table::new(builder.finish().expect("a network"), options);
     for node in 0..nodes {
-        table.host(node, &[&format!("10.{node}.0.10/16")]);
+        table.host(node, &[&format!("10.{node}.0.10/16"), &format!("2001:db8:{node}::10/48")]);
     }
     table
 }
@@ -138,15 +141,34 @@ const EFFECTS: &[&str] = &[
 /// What may happen.
 #[derive(Clone, Debug)]
 enum Event {
-    Send { from: u16, to: u32, host: u8, ttl: u8, bytes: usize, kind: u8 },
+    Send {
+        from: u16,
+        to: u32,
+        host: u8,
+        ttl: u8,
+        bytes: usize,
+        kind: u8,
+    },
     Wait(u64),
     Link(u32, bool),
     Node(u32, bool),
     Garbage(u16, Vec<u8>),
+    /// A good packet of one of some kinds with another virtio header and other bytes here and there.
+    Spoilt {
+        from: u16,
+        kind: u8,
+        virtio: [u8; 12],
+        bytes: Vec<(usize, u8)>,
+    },
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let send = (0u16..9, 0u32..10, select(&[1u8, 10, 99][..]), 1u8..12, 0usize..1400, 0u8..5);
+    let small = select(&[0u8, 0, 1, 2, 3, 4, 5, 34, 54, 100][..]);
+    let virtio = vec(small, 12).prop_map(|bytes| bytes.try_into().expect("twelve"));
+    let bytes = vec((0usize..120, any::<u8>()), 0..4);
+    let spoilt = (0u16..9, 0u8..6, virtio, bytes)
+        .prop_map(|(from, kind, virtio, bytes)| Event::Spoilt { from, kind, virtio, bytes });
     prop_oneof![
         8 => send.prop_map(|(from, to, host, ttl, bytes, kind)| {
             Event::Send { from, to, host, ttl, bytes, kind }
@@ -157,7 +179,29 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0u16..9, vec(any::<u8>(), 0..100)).prop_map(|(port, bytes)| {
             Event::Garbage(port, bytes)
         }),
+        4 => spoilt,
     ]
+}
+
+/// Packets to be spoilt: to hosts and to nodes.
+fn spoilt_packet(kind: u8) -> Vec<u8> {
+    let (from, from6) = ("10.0.0.10", "2001:db8::10");
+    match kind {
+        0 => udp(from, "10.1.0.10", 5, 9, &[0; 900]),
+        1 => tcp(from, "10.1.0.1", (1, 2), 2, [3, 4], 700),
+        2 => {
+            let ping = super::table::icmp4(8, 0, 1, &[0; 800]);
+            packet(from, "10.1.0.1", 9, IpProtocol::ICMP, &ping)
+        }
+        3 => tcp(from, "10.1.0.10", (1, 2), 24, [3, 4], 1200),
+        4 => udp(from6, "2001:db8:1::10", 9, 9, &[0; 600]),
+        _ => {
+            let ping = super::table::icmp6(from6, "2001:db8:1::1", 128, 0, 1, &[0; 100]);
+            // Behind a header of a fragment.
+            let ping = [&[58, 0, 0, 1, 0, 0, 0, 7][..], &ping].concat();
+            packet(from6, "2001:db8:1::1", 9, IpProtocol::FRAGMENT, &ping)
+        }
+    }
 }
 
 /// A super-packet of TCP in segments of 100 bytes.
@@ -246,6 +290,23 @@ proptest! {
                     table.engine.apply(Nanos(table.now), change).expect("a node");
                 }
                 Event::Garbage(port, bytes) => table.send_frame(PortId(port), &bytes),
+                Event::Spoilt { from, kind, virtio, bytes } => {
+                    let from = PortId(from % nodes as u16);
+                    let mut packet = spoilt_packet(kind);
+                    for (at, byte) in bytes {
+                        let length = packet.len();
+                        packet[at % length] ^= byte;
+                    }
+                    if packet[0] >> 4 == 4 {
+                        // Right again, so that more than the checksum is looked at.
+                        packet[10..12].fill(0);
+                        let header = usize::from(packet[0] & 15).max(5) * 4;
+                        let header = header.min(packet.len());
+                        let check = wire::checksum::checksum(&packet[..header]);
+                        packet[10..12].copy_from_slice(&check.to_be_bytes());
+                    }
+                    table.send_with(from, &virtio, &packet);
+                }
             }
             let under_way = table.engine.flights.iter().flatten().count();
             let there = under_way + table.engine.ready.len();
