@@ -12,6 +12,7 @@ pub mod generate;
 pub mod gso;
 pub mod host;
 mod ids;
+pub mod import;
 pub mod link;
 pub mod network;
 mod packet;

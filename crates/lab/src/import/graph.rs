@@ -1,0 +1,320 @@
+//! What all files of an import say together, before it becomes a network.
+
+use crate::network::Relation;
+use crate::{Nanos, SettingsChange};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use topo::IpNet;
+
+/// Private addresses mean other routers elsewhere: they are told apart by where they were seen. This is
+/// where those are that mean the same everywhere.
+pub(super) const EVERYWHERE: u32 = u32::MAX;
+/// Most nodes.
+pub(super) const MOST_NODES: usize = 200_000_000;
+/// Most links of both directions.
+pub(super) const MOST_EDGES: usize = 400_000_000;
+/// Most delays of a link that are kept; their median counts.
+const SAMPLES: usize = 31;
+/// No edge follows.
+const NONE: u32 = u32::MAX;
+
+/// A node's place.
+pub(super) type Node = u32;
+
+/// A link in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Way(pub(super) u32);
+
+impl Way {
+    /// The other direction.
+    pub(super) fn back(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
+
+/// Two nodes that are joined.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) ends: [Node; 2],
+    /// The next one between the two.
+    next: u32,
+}
+
+/// What is known of one direction of a link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    pub(super) settings: SettingsChange,
+    pub(super) weight: Option<u32>,
+    /// There is no link in this direction.
+    pub(super) missing: bool,
+}
+
+/// More than is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the files have more than {limit} {what}")]
+pub struct TooMany {
+    /// What there is too much of.
+    pub what: &'static str,
+    /// How many there may be.
+    pub limit: usize,
+}
+
+/// Nodes, links, and what is known of them.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    /// The names of nodes, as far as they have any.
+    pub(super) names: Vec<Option<Box<str>>>,
+    /// The ASes of nodes that are told with them.
+    pub(super) ases: FxHashMap<Node, u32>,
+    by_address: FxHashMap<(u32, IpAddr), Node>,
+    by_name: FxHashMap<Box<str>, Node>,
+    /// Nodes' addresses in the order in which they were told.
+    pub(super) addresses: Vec<(Node, IpAddr)>,
+    silent: FxHashMap<(Node, Node, u16), Node>,
+    silent_nodes: FxHashSet<Node>,
+    pub(super) edges: Vec<Edge>,
+    first: FxHashMap<(Node, Node), u32>,
+    /// The address of the interface where a way begins.
+    pub(super) interfaces4: FxHashMap<Way, Ipv4Addr>,
+    /// As `interfaces4`.
+    pub(super) interfaces6: FxHashMap<Way, Ipv6Addr>,
+    pub(super) known: FxHashMap<Way, Known>,
+    samples: FxHashMap<u32, Vec<u32>>,
+    /// Forwarding entries that files tell: at the way's beginning packets to that prefix take it.
+    pub(super) entries: Vec<(IpNet, Way)>,
+    /// The ways of all traces whose destination is known, one after the other.
+    pub(super) traced_ways: Vec<Way>,
+    /// Destinations of traces, and where in `traced_ways` their ways end.
+    pub(super) traces: Vec<(IpAddr, usize)>,
+    /// Prefixes behind nodes.
+    pub(super) prefixes: FxHashMap<IpNet, Node>,
+    /// Prefixes whose first address is that of a node which has no other; whether it is IPv4.
+    pub(super) own: FxHashMap<(Node, bool), IpNet>,
+    /// Prefixes and the ASes in which they originate.
+    pub(super) origins: Vec<(IpNet, u32)>,
+    /// What the second AS is to the first, which has the lower number.
+    pub(super) relations: FxHashMap<(u32, u32), Relation>,
+    /// Whether files tell which addresses are those of one router.
+    pub(super) aliases: bool,
+    /// Whether any file names routers, and not only ASes.
+    pub(super) routers: bool,
+}
+
+impl Graph {
+    fn add(&mut self) -> Result<Node, TooMany> {
+        if self.names.len() >= MOST_NODES {
+            return Err(TooMany { what: "nodes", limit: MOST_NODES });
+        }
+        self.names.push(None);
+        Ok((self.names.len() - 1) as Node)
+    }
+
+    /// The node that has that address there. It is made if there is none.
+    pub(super) fn at(&mut self, place: u32, address: IpAddr) -> Result<Node, TooMany> {
+        if let Some(&node) = self.by_address.get(&(place, address)) {
+            return Ok(node);
+        }
+        let node = self.add()?;
+        self.claim(node, place, address);
+        Ok(node)
+    }
+
+    /// The node that has that address everywhere, if there is one.
+    pub(super) fn find(&self, address: IpAddr) -> Option<Node> {
+        self.by_address.get(&(EVERYWHERE, address)).copied()
+    }
+
+    /// Gives an address to a node. Whether it has it then: another node may have it.
+    pub(super) fn claim(&mut self, node: Node, place: u32, address: IpAddr) -> bool {
+        let owner = *self.by_address.entry((place, address)).or_insert_with(|| {
+            self.addresses.push((node, address));
+            node
+        });
+        owner == node
+    }
+
+    /// A node that nothing is known of yet.
+    pub(super) fn unnamed(&mut self) -> Result<Node, TooMany> {
+        self.add()
+    }
+
+    /// The node with that name. It is made if there is none.
+    pub(super) fn named(&mut self, name: &str) -> Result<Node, TooMany> {
+        if let Some(&node) = self.by_name.get(name) {
+            return Ok(node);
+        }
+        let node = self.add()?;
+        self.name(node, name);
+        Ok(node)
+    }
+
+    /// The node with that name, if there is one.
+    pub(super) fn known_name(&self, name: &str) -> Option<Node> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Names a node, unless it has a name or another one has this name.
+    pub(super) fn name(&mut self, node: Node, name: &str) {
+        if let Some(slot @ None) = self.names.get_mut(node as usize)
+            && !self.by_name.contains_key(name)
+        {
+            *slot = Some(name.into());
+            self.by_name.insert(name.into(), node);
+        }
+    }
+
+    /// The how-many-eth router that did not answer between two others.
+    pub(super) fn silent(
+        &mut self,
+        before: Node,
+        after: Node,
+        place: u16,
+    ) -> Result<Node, TooMany> {
+        if let Some(&node) = self.silent.get(&(before, after, place)) {
+            return Ok(node);
+        }
+        let node = self.add()?;
+        self.silent.insert((before, after, place), node);
+        self.silent_nodes.insert(node);
+        let number = self.silent.len();
+        self.name(node, &format!("silent{number}"));
+        Ok(node)
+    }
+
+    /// Whether a node never answered.
+    pub(super) fn is_silent(&self, node: Node) -> bool {
+        self.silent_nodes.contains(&node)
+    }
+
+    /// The address of the interface of that family where a way begins.
+    fn interface(&self, way: Way, like: IpAddr) -> Option<IpAddr> {
+        match like {
+            IpAddr::V4(_) => self.interfaces4.get(&way).copied().map(IpAddr::V4),
+            IpAddr::V6(_) => self.interfaces6.get(&way).copied().map(IpAddr::V6),
+        }
+    }
+
+    fn set_interface(&mut self, way: Way, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => drop(self.interfaces4.insert(way, address)),
+            IpAddr::V6(address) => drop(self.interfaces6.insert(way, address)),
+        }
+    }
+
+    /// The way from one node to another between interfaces with these addresses, as far as they are
+    /// known. It is made if there is none that can be it.
+    pub(super) fn way(
+        &mut self,
+        from: (Node, Option<IpAddr>),
+        to: (Node, Option<IpAddr>),
+    ) -> Result<Way, TooMany> {
+        let (way, known) = self.find_way(from, to);
+        let way = match way {
+            Some(way) => way,
+            None => self.join(from.0, to.0)?,
+        };
+        if !known {
+            for (way, address) in [(way, from.1), (way.back(), to.1)] {
+                if let Some(address) = address {
+                    self.set_interface(way, address);
+                }
+            }
+        }
+        Ok(way)
+    }
+
+    /// The way that has these addresses, or else the first one that has no others; and whether it has
+    /// them.
+    fn find_way(
+        &self,
+        from: (Node, Option<IpAddr>),
+        to: (Node, Option<IpAddr>),
+    ) -> (Option<Way>, bool) {
+        let key = (from.0.min(to.0), from.0.max(to.0));
+        let mut number = self.first.get(&key).copied().unwrap_or(NONE);
+        let mut fitting = None;
+        while let Some(edge) = self.edges.get(number as usize) {
+            let way = Way(number << 1 | u32::from(edge.ends[0] != from.0));
+            let fits = |way: Way, address: Option<IpAddr>| match address {
+                None => (true, true),
+                Some(address) => match self.interface(way, address) {
+                    None => (true, false),
+                    Some(known) => (known == address, known == address),
+                },
+            };
+            let (one, two) = (fits(way, from.1), fits(way.back(), to.1));
+            if one.1 && two.1 {
+                return (Some(way), true);
+            }
+            if one.0 && two.0 && fitting.is_none() {
+                fitting = Some(way);
+            }
+            number = edge.next;
+        }
+        (fitting, false)
+    }
+
+    /// A new link between two nodes: the way from the first.
+    pub(super) fn join(&mut self, from: Node, to: Node) -> Result<Way, TooMany> {
+        if self.edges.len() >= MOST_EDGES {
+            return Err(TooMany { what: "links", limit: MOST_EDGES });
+        }
+        let number = self.edges.len() as u32;
+        let key = (from.min(to), from.max(to));
+        let first = self.first.entry(key).or_insert(number);
+        let mut last = *first;
+        self.edges.push(Edge { ends: [from, to], next: NONE });
+        while last != number {
+            let Some(edge) = self.edges.get_mut(last as usize) else { break };
+            if edge.next == NONE {
+                edge.next = number;
+            }
+            last = edge.next;
+        }
+        Ok(Way(number << 1))
+    }
+
+    /// The nodes from which and to which a way leads.
+    pub(super) fn ends(&self, way: Way) -> Option<(Node, Node)> {
+        let [a, b] = self.edges.get(way.0 as usize >> 1)?.ends;
+        Some(if way.0 & 1 == 0 { (a, b) } else { (b, a) })
+    }
+
+    /// A delay of a link was measured, in either direction.
+    pub(super) fn measured(&mut self, way: Way, delay: Nanos) {
+        let samples = self.samples.entry(way.0 >> 1).or_default();
+        if samples.len() < SAMPLES {
+            samples.push(u32::try_from(delay.0 / 1_000).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// The median of the delays that were measured of an edge.
+    pub(super) fn delay(&mut self, edge: u32) -> Option<Nanos> {
+        let samples = self.samples.get_mut(&edge)?;
+        let middle = (samples.len() - 1) / 2;
+        let (_, median, _) = samples.select_nth_unstable(middle);
+        Some(Nanos(u64::from(*median) * 1_000))
+    }
+
+    /// Packets to that address were seen to take these ways.
+    pub(super) fn follow(&mut self, to: IpAddr, ways: &[Way]) {
+        self.traced_ways.extend(ways);
+        self.traces.push((to, self.traced_ways.len()));
+    }
+
+    /// Says what the second AS is to the first. Whether it agrees with what was said before.
+    pub(super) fn relate(&mut self, one: u32, two: u32, relation: Relation) -> bool {
+        let (key, relation) =
+            if one <= two { ((one, two), relation) } else { ((two, one), relation.mirrored()) };
+        *self.relations.entry(key).or_insert(relation) == relation
+    }
+
+    /// What the second AS is to the first.
+    pub(super) fn relation(&self, one: u32, two: u32) -> Option<Relation> {
+        if one <= two {
+            self.relations.get(&(one, two)).copied()
+        } else {
+            self.relations.get(&(two, one)).map(|relation| relation.mirrored())
+        }
+    }
+}
