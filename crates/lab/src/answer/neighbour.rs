@@ -3,9 +3,10 @@
 //! The node is the router of the link and a proxy (RFC 1027; RFC 4861, section 7.2.8): it answers for
 //! every address but the host's own, whatever the host thinks is on its link. What a host asks to
 //! find out whether an address is in use (RFC 5227, RFC 4862 section 5.4) is not answered, else it
-//! would have to give its own address up.
+//! would have to give its own address up. The node asks for the host's MAC address where nobody told it
+//! and the host has not spoken.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{IpProtocol, Mac, arp, ethernet, icmpv6, ipv6};
 
@@ -14,11 +15,11 @@ use crate::{engine::Port, pool::VIRTIO};
 /// The longest answer: a frame with a neighbour advertisement.
 pub(crate) const ANSWER: usize = VIRTIO + ethernet::HEADER + 40 + 32;
 
-/// What a message between neighbours brings.
+/// What is to be said to a neighbour.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A question to be answered: the answer's bytes and how many.
-    Ask([u8; ANSWER], usize),
+    /// Something to say: the frame's bytes and how many.
+    Say([u8; ANSWER], usize),
     /// Nothing to say.
     Nothing,
 }
@@ -69,19 +70,55 @@ pub(crate) fn discovery(port: &Port, from_mac: Mac, payload: &[u8]) -> Heard {
         // A proxy leaves what is known as it is (RFC 4861, section 7.2.8).
         over_ride: target == link_local,
     };
-    write(port.mac, to, wire::EtherType::IPV6, |out| {
-        let header = ipv6::Repr {
-            source: target,
-            destination: source,
-            traffic_class: 0,
-            flow_label: 0,
-            next_header: IpProtocol::ICMPV6,
-            hop_limit: 255,
-            payload_len: advertisement.len(),
-        };
-        let at = header.emit(out)?;
-        Ok(at + advertisement.emit(&mut out[at..], target, source)?)
-    })
+    write(port.mac, to, wire::EtherType::IPV6, |out| discover(out, target, source, &advertisement))
+}
+
+/// Asks for the MAC address of a port's host: who has `target`?
+pub(crate) fn ask(port: &Port, target: IpAddr) -> Heard {
+    match target {
+        IpAddr::V4(target_ip) => {
+            let question = arp::Repr {
+                operation: arp::Operation::REQUEST,
+                sender_mac: port.mac,
+                sender_ip: port.gateway4.unwrap_or(Ipv4Addr::UNSPECIFIED),
+                target_mac: Mac([0; 6]),
+                target_ip,
+            };
+            write(port.mac, Mac::BROADCAST, wire::EtherType::ARP, |out| question.emit(out))
+        }
+        IpAddr::V6(target) => {
+            // The solicited-node address (RFC 4291, section 2.7.1) and its MAC address (RFC 2464).
+            let [.., a, b, c] = target.octets();
+            let group = Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c]);
+            let question =
+                icmpv6::Repr::NeighbourSolicitation { target, source_mac: Some(port.mac) };
+            let to = Mac([0x33, 0x33, 0xff, a, b, c]);
+            let source = link_local(port.mac);
+            write(port.mac, to, wire::EtherType::IPV6, |out| {
+                discover(out, source, group, &question)
+            })
+        }
+    }
+}
+
+/// Writes a message of neighbour discovery.
+fn discover(
+    out: &mut [u8],
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    message: &icmpv6::Repr<'_>,
+) -> Result<usize, wire::EmitError> {
+    let header = ipv6::Repr {
+        source,
+        destination,
+        traffic_class: 0,
+        flow_label: 0,
+        next_header: IpProtocol::ICMPV6,
+        hop_limit: 255,
+        payload_len: message.len(),
+    };
+    let at = header.emit(out)?;
+    Ok(at + message.emit(&mut out[at..], source, destination)?)
 }
 
 /// The link-local address made of a MAC address: RFC 4291, appendix A.
@@ -108,5 +145,5 @@ fn write(
     let written = header.emit(&mut out[VIRTIO..]).and_then(|header| {
         emit(&mut out[VIRTIO + header..]).map(|payload| VIRTIO + header + payload)
     });
-    written.map_or(Heard::Nothing, |length| Heard::Ask(out, length))
+    written.map_or(Heard::Nothing, |length| Heard::Say(out, length))
 }

@@ -46,13 +46,25 @@ impl Engine {
             _ => return self.end(frame, Reason::NotForNode),
         };
         self.end(frame, Reason::Neighbour);
-        if let Heard::Ask(answer, length) = heard {
-            self.tell(id, answer.get(..length).unwrap_or_default());
+        self.tell(id, &heard);
+    }
+
+    /// A packet for a host has come whose MAC address is not known: asks for it, once a second at most.
+    pub(super) fn ask_for_host(&mut self, at: Nanos, id: PortId, frame: &Frame) {
+        const AGAIN: Nanos = Nanos(1_000_000_000);
+        let Ok(packet) = Packet::read(self.pool.head(frame), frame.length()) else { return };
+        let Some(port) = self.ports.get_mut(usize::from(id.0)) else { return };
+        if port.asked.is_none_or(|asked| at.since(asked) >= AGAIN) {
+            port.asked = Some(at);
+            let question = neighbour::ask(port, packet.destination);
+            self.tell(id, &question);
         }
     }
 
-    /// Sends a frame to a port's host at once.
-    fn tell(&mut self, port: PortId, bytes: &[u8]) {
+    /// Sends a neighbour's message to a port's host at once.
+    fn tell(&mut self, port: PortId, message: &Heard) {
+        let Heard::Say(bytes, length) = message else { return };
+        let bytes = bytes.get(..*length).unwrap_or_default();
         let Some(frame) = self.pool.take_long(bytes.len()) else { return };
         self.pool.head_mut(&frame).copy_from_slice(bytes);
         self.ledger[Made::Neighbour] += 1;

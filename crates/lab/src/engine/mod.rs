@@ -188,8 +188,8 @@ impl Engine {
             self.places.entry(address).or_insert(Place::Node(node));
         }
         self.places.extend(addresses.iter().map(|net| (net.addr(), Place::Host(id))));
-        let (host, plain) = (None, false);
-        self.ports.push(Port { node, mac, host, addresses, plain, gateway4, gateway6 });
+        let (host, asked, plain) = (None, None, false);
+        self.ports.push(Port { node, mac, host, asked, addresses, plain, gateway4, gateway6 });
         self.forget_plans();
         id
     }

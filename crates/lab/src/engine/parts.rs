@@ -106,16 +106,17 @@ impl Engine {
     }
 
     /// Hands a packet to its host.
-    pub(super) fn deliver(&mut self, id: PortId, flight: Flight) {
+    pub(super) fn deliver(&mut self, at: Nanos, id: PortId, flight: Flight) {
         let port = self.ports.get(usize::from(id.0));
         let Some((host, mac, plain)) =
             port.and_then(|port| Some((port.host?, port.mac, port.plain)))
         else {
+            self.ask_for_host(at, id, &flight.frame);
             return self.finish(flight, Reason::HostUnknown);
         };
         if plain {
             if flight.course.is_super {
-                return self.split(flight, |engine, part| engine.deliver(id, part));
+                return self.split(flight, |engine, part| engine.deliver(at, id, part));
             }
             self.finish_checksum(&flight.frame);
         }

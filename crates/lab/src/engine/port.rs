@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{IpNet, Mac};
 
-use crate::NodeId;
+use crate::{Nanos, NodeId};
 
 /// A port.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Port {
     pub mac: Mac,
     /// The host's MAC address, once known.
     pub host: Option<Mac>,
+    /// When the node last asked for the host's MAC address.
+    pub asked: Option<Nanos>,
     /// The host's addresses, each with the prefix that the host takes for its link.
     pub addresses: Vec<IpNet>,
     /// Whether frames must leave without virtio header, in their final form.

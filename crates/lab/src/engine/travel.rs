@@ -208,7 +208,7 @@ impl Engine {
             End::Broadcast => self.finish(flight, Reason::Address),
             End::Port(port) => {
                 self.take_hops(&mut flight, 1);
-                self.deliver(port, flight);
+                self.deliver(at, port, flight);
             }
         }
     }

@@ -136,3 +136,31 @@ fn gateways_are_addresses_of_the_node() {
     assert_eq!(table.engine.ledger()[Reason::ToNode], 1);
     assert!(ipv4::Packet::new(&ask).is_ok());
 }
+
+/// A host of which nothing is known: the first packets are lost, the node asks, and once the host has
+/// answered, its packets come.
+#[test]
+fn the_node_asks_for_a_host_that_it_does_not_know() {
+    for (from, to) in [("10.0.0.10", "10.1.0.77"), ("2001:db8::10", "2001:db8:1::77")] {
+        let mut table = row(2, "delay=10ms");
+        let mac = Mac([2, 0, 0, 0, 0, 9]);
+        let net = format!("{to}/{}", if to.contains(':') { 48 } else { 16 });
+        let port = table.engine.add_port(crate::NodeId(1), mac, vec![net.parse().expect("a net")]);
+        for _ in 0..5 {
+            table.send(PortId(0), &super::table::udp(from, to, 64, 9, b"x"));
+        }
+        let asked = table.drain();
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].port, port);
+        assert_eq!(table.engine.ledger()[Reason::HostUnknown], 5);
+        // Whatever it says, it has a MAC address.
+        let host = Mac([2, 0, 0, 0, 7, 7]);
+        let answer = super::table::udp(to, from, 64, 9, b"x");
+        let kind = if to.contains(':') { EtherType::IPV6 } else { EtherType::IPV4 };
+        table.send_frame(port, &frame(mac, host, kind, &answer));
+        table.send(PortId(0), &super::table::udp(from, to, 64, 9, b"x"));
+        let left = table.drain();
+        let to_host = left.iter().find(|left| left.port == port).expect("the packet");
+        assert_eq!(to_host.bytes[12..18], host.0);
+    }
+}
