@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-oracle fuzz audit fmt clean
+.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab-memory fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
@@ -23,7 +23,7 @@ build: ## the program, optimized: target/release/nigh
 	@scripts/setup build
 	cargo build --release -p nigh
 
-bench: bench-echo bench-lpm bench-topo bench-oracle ## all benchmarks
+bench: bench-echo bench-lpm bench-topo bench-oracle bench-lab-memory ## all benchmarks
 
 bench-echo: ## the responder's: a table, and target/bench/echo.json
 	@scripts/setup bench
@@ -42,6 +42,10 @@ bench-oracle: ## the oracle's, in process, in the driver and over sockets: targe
 	@scripts/bench rank
 	@scripts/bench xdp
 	@scripts/bench oracle
+
+bench-lab-memory: ## memory, build and load time, first paths at a million routers (LAB_NODES=N: and N)
+	@scripts/setup bench
+	@scripts/bench lab-memory
 
 fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
 	@scripts/setup test

@@ -167,19 +167,19 @@ impl Generate {
         let prefixes = (0..world.ases()).map(|number| world.prefixes(number)).sum();
         let length = block_length(prefixes)?;
         let made = Made { world: &world, kinds: &kinds, length, progress: RefCell::new(progress) };
-        let mut links = 0_u64;
-        made.each_edge("links are counted", |_| links += 2);
-        if u64::from(self.nodes) + links > u64::from(ROUTERS4_END - ROUTERS4) {
-            let what = format!("{} routers and {links} links", self.nodes);
-            return Err(GenerateError::Addresses { what, fewer: "routers" });
-        }
         let plan = Plan {
             node4: Some(Ipv4Addr::from_bits(ROUTERS4)),
             link4: Some(Ipv4Addr::from_bits(ROUTERS4 + self.nodes)),
             node6: Some(Ipv6Addr::from_bits(NODES6)),
             link6: Some(Ipv6Addr::from_bits(LINKS6)),
         };
-        Ok(from_source(&made, kinds.list(), plan, Naming::Groups)?)
+        let network = from_source(&made, kinds.list(), plan, Naming::Groups)?;
+        let links = network.links();
+        if u64::from(self.nodes) + u64::from(links) > u64::from(ROUTERS4_END - ROUTERS4) {
+            let what = format!("{} routers and {links} links", self.nodes);
+            return Err(GenerateError::Addresses { what, fewer: "routers" });
+        }
+        Ok(network)
     }
 }
 
@@ -209,13 +209,6 @@ impl Made<'_, '_> {
             (self.progress.borrow_mut())(Progress { step, done, total });
         }
     }
-
-    fn each_edge(&self, step: &'static str, mut give: impl FnMut(Edge)) {
-        for number in 0..self.world.ases() {
-            self.tell(step, number);
-            self.world.edges(number, |line| give(self.kinds.edge(line)));
-        }
-    }
 }
 
 impl Source for Made<'_, '_> {
@@ -227,8 +220,11 @@ impl Source for Made<'_, '_> {
         self.world.firsts()
     }
 
-    fn edges(&self, give: impl FnMut(Edge)) {
-        self.each_edge("links are made", give);
+    fn edges(&self, mut give: impl FnMut(Edge)) {
+        for number in 0..self.world.ases() {
+            self.tell("links are made", number);
+            self.world.edges(number, |line| give(self.kinds.edge(line)));
+        }
     }
 
     fn places4(&self, mut give: impl FnMut(Place<u32>)) {

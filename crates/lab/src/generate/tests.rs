@@ -40,6 +40,7 @@ fn it_hangs_together_and_few_have_many_links() {
 fn every_as_is_bought_from_or_buys() {
     let what = Generate { nodes: 3_000, ..Generate::default() };
     let network = make(&what);
+    assert!(network.has_relations());
     let world = World::new(&what);
     let mut sold = 0;
     for number in 0..world.ases() {

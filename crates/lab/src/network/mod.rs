@@ -194,6 +194,11 @@ impl Network {
         self.kind(link).relation
     }
 
+    /// Whether any link tells what its ends are to each other, so that valley-free paths mean something.
+    pub fn has_relations(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.relation != Relation::None)
+    }
+
     /// The links from one node to another with that relation, as numbers.
     pub(crate) fn between(
         &self,

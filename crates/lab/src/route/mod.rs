@@ -24,6 +24,9 @@ use view::View;
 /// No path is longer: no packet lives to see it.
 pub const LONGEST_PATH: usize = 255;
 
+/// How many bytes searches keep for the next time.
+const SCRATCH: usize = 2 << 20;
+
 /// Which paths are best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RouteMode {
@@ -140,6 +143,13 @@ impl Router {
             RouteMode::Shortest => self.shortest.search(&view, at, to, &mut self.cache),
             RouteMode::ValleyFree => self.valley.search(&view, at, to, &mut self.cache),
             RouteMode::EntriesOnly => return None,
+        }
+        // A search far afield is rare; what it took is not kept.
+        if self.shortest.bytes() > SCRATCH {
+            self.shortest = Shortest::default();
+        }
+        if self.valley.bytes() > SCRATCH {
+            self.valley = Valley::default();
         }
         pick(&self.cache.get(at, to)?, self.policy.ecmp, at, flow)
     }
