@@ -12,6 +12,7 @@ pub mod mmsg;
 pub mod oracle;
 pub mod probe_socket;
 mod run;
+pub mod schedule;
 mod slots;
 pub mod socket;
 pub mod tap;

@@ -4,6 +4,7 @@
 mod life;
 mod ports;
 mod programs;
+mod scenes;
 
 use std::{path::Path, time::Duration};
 use testbed::Lab;

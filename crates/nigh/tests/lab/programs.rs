@@ -3,7 +3,7 @@
 use super::{TWO_HOSTS, lab};
 
 /// The round-trip times that ping shows, in milliseconds.
-fn times(output: &str) -> Vec<f64> {
+pub(super) fn times(output: &str) -> Vec<f64> {
     let times = output.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next());
     times.filter_map(|time| time.parse().ok()).collect()
 }

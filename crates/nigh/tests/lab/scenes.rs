@@ -1,0 +1,91 @@
+//! Scenes: what is wrong with one, and what happens at set times.
+
+use super::{PATIENCE, TWO_HOSTS, binary, lab};
+use std::process::Command;
+
+/// What is said of a scene that is refused.
+fn complaint(scene: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scene.toml");
+    std::fs::write(&path, scene).unwrap();
+    let output = Command::new(binary()).args(["lab", "run"]).arg(&path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    text.replace(&format!("{}/", folder.path().display()), "")
+}
+
+#[test]
+fn mistakes_are_told_with_line_column_and_key() {
+    // What is changed in the scene, to what; the place, and what is said.
+    for (from, to, place, said) in [
+        (
+            "attach = \"r2\"",
+            "attach = \"r3\"",
+            "scene.toml:22:10",
+            "host[1].attach: there is no node r3",
+        ),
+        (
+            "[\"r1\", \"r2\"]",
+            "[\"r1\", \"r9\"]",
+            "scene.toml:12:18",
+            "link[0].between[1]: there is no node r9",
+        ),
+        ("delay = \"10ms\"", "delya = \"10ms\"", "scene.toml:13:1", "no setting `delya`"),
+        (
+            "delay = \"10ms\"",
+            "delay = 10",
+            "scene.toml:13:9",
+            "a time is a number with ns, us, ms or s",
+        ),
+        ("seed = 7", "seeds = 7", "scene.toml:3:1", "unknown key `seeds`: did you mean `seed`?"),
+        ("attach = \"r1\"", "attached = \"r1\"", "scene.toml:17:1", "unknown key `attached`"),
+        ("30.0.0.10/24", "30.0.0.10/33", "scene.toml:23:12", "host[1].address[0]"),
+        ("30.0.0.10/24", "20.0.0.10/24", "scene.toml:23:12", "20.0.0.10 is given twice"),
+        ("name = \"server\"", "name = \"pc\"", "scene.toml:21:8", "there are two hosts pc"),
+        ("name = \"server\"", "name = \"a/b\"", "scene.toml:21:8", "cannot name a namespace"),
+        ("[[link]]", "[[links]]", "scene.toml:11:1", "unknown section `[links]`"),
+        ("seed = 7", "network = \"none\"", "scene.toml:5:1", "the network comes from the file"),
+    ] {
+        let text = complaint(&TWO_HOSTS.replacen(from, to, 1));
+        assert!(text.contains(said), "{from} -> {to}:\n{text}");
+        assert!(text.contains(place), "{from} -> {to}: not at {place}\n{text}");
+    }
+    let event = "\n[[event]]\nat = \"1s\"\nlink = \"r1-r2\"\nset = {}\n";
+    assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("this changes nothing"));
+    let event = event.replace("r1-r2", "r2-r3").replace("{}", "{ up = false }");
+    assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("there is no link r2-r3"));
+    assert!(complaint("").contains("there is no network"));
+}
+
+#[test]
+fn a_network_comes_from_a_file_beside_the_scene() {
+    let scene = "[lab]\nnetwork = \"none.nigh\"\n";
+    let text = complaint(scene);
+    assert!(text.contains("cannot read the network none.nigh"), "{text}");
+}
+
+#[test]
+fn events_change_links_and_nodes_when_it_is_time() {
+    if !testbed::require_root() {
+        return;
+    }
+    let events = "
+[[event]]
+at = \"1500ms\"
+link = \"r1-r2\"
+set = { delay = \"50ms\" }
+
+[[event]]
+at = \"3s\"
+node = \"r2\"
+set = { up = false }
+";
+    let lab = lab(&format!("{TWO_HOSTS}{events}"));
+    let words = ["ping", "-i", "0.1", "-c", "60", "-w", "6", "30.0.0.10"];
+    let finished = lab.run("pc", &words, PATIENCE).unwrap();
+    let received = super::programs::times(&finished.stdout);
+    // First 20 ms, then 100 ms, then nothing.
+    assert!(received.first().is_some_and(|time| (20.0..100.0).contains(time)), "{finished:?}");
+    assert!(received.last().is_some_and(|time| *time >= 100.0), "{finished:?}");
+    assert!(received.len() < 45, "{finished:?}");
+}
