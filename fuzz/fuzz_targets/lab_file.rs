@@ -6,7 +6,9 @@
 #![no_main]
 
 use lab::generate::Generate;
-use lab::{Builder, LinkId, LinkSettings, Network, NodeId, Relation, RouteMode, RoutePolicy, Router};
+use lab::{
+    Builder, LinkId, LinkSettings, Network, NodeId, Relation, RouteMode, RoutePolicy, Router,
+};
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
