@@ -243,6 +243,26 @@ fn a_block_with_hundreds_of_parts() {
 }
 
 #[test]
+fn neighbours_by_the_dozen_in_one_block() {
+    // So close together that they share a page, whatever the pages of their node: within a block, and
+    // within a /48 of it.
+    for count in [15, 16, 17, 31, 32, 62, 63, 64, 70, 300] {
+        for (begin, length) in [("2001:db8:ff80::/32", 48), ("2001:db8:7:fff0::/48", 64)] {
+            let first: Ipv6Net = begin.parse().unwrap();
+            let mut routes = parse(&[("::/0", 1), ("2001:db8::/32", 2), ("2001:db8:8000::/33", 3)]);
+            let neighbours = (0..count).map(|number| {
+                let step = u128::from(number) << (128 - u32::from(length));
+                let bits = first.addr().to_bits().wrapping_add(step);
+                let net = Ipv6Net::new(Ipv6Addr::from_bits(bits), length).unwrap();
+                (IpNet::V6(net), 100 + number)
+            });
+            routes.extend(neighbours);
+            check(&routes);
+        }
+    }
+}
+
+#[test]
 fn hundreds_of_blocks_anywhere() {
     // Some buckets of the hash table overflow; some stretches are too long for it.
     let mut rng = StdRng::seed_from_u64(3);

@@ -2,20 +2,25 @@
 //!
 //! Operators get a /32 or a few of them and announce parts down to a /48. So the first 32 bits, the
 //! block, are looked up at once in a hash table, and the next 16 bits in the block's node: where in
-//! the block values change, in order, and the values from there on.
+//! the block values change, in order, and the values from there on. A node is divided into pages of
+//! equal size, as many as it takes so that hardly any has more starts than are compared at once.
 //!
 //! ```text
-//!   hash table   2001:db8 -> node                  2a00:1234 -> value 9
-//!   node         starts:   1000  1010  f000        (16 bits each; the first one is always 0)
-//!                codes:  a     b     a     c       2001:db8:1005:: is in the second run, so b
+//!   hash table   2001:db8 -> node of 2 pages       2a00:1234 -> value 9
+//!   node         0000-7fff: page of 2 starts       8000-ffff: page of 1 start
+//!   first page   starts:   1000  1010              (16 bits each; the first run has begun before)
+//!                codes:  a     b     a             2001:db8:1005:: is in the second run, so b
 //! ```
 //!
 //! A code below `limit` is a value; any other one tells the node of 16 more bits, for the few routes
 //! beyond a /48. Blocks that nobody has a part of are in the hash table only if few neighbours have
 //! the same value; what is not there is found in the list of the longer stretches.
 //!
-//! A bucket is one cache line that is compared as a whole, and so are most nodes: nearly no branch
+//! A bucket is one cache line that is compared as a whole, and so are most pages: nearly no branch
 //! depends on the address, and the processor has the loads of several lookups under way together.
+//!
+//! Nodes and pages are told by their place in [`PLACE`] bits. A table of many times today's routes
+//! has places beyond that: its nodes have no pages, and what they cost is a longer search.
 
 use super::{
     Finder, MAX_VALUE,
@@ -30,8 +35,21 @@ const BLOCK: u8 = 32;
 /// Bits that a node takes.
 const STRIDE: u8 = 16;
 
-/// Set in what the hash table holds: the rest is the place of a node, not a value.
+/// Set in what the hash table holds: the rest is a node, not a value.
 const NODE: u32 = MAX_VALUE + 1;
+
+/// Bits that tell the place of a node or a page. Above them a node has how many bits its pages take,
+/// and a page how many starts it has.
+const PLACE: u32 = 27;
+
+/// A page with more starts than a window has this instead of their number, which stands before them.
+const LONG: u32 = WINDOW as u32 + 1;
+
+/// Nodes without pages begin at multiples of so many words.
+const ALIGN: usize = 8;
+
+/// A node has at most two to this power times as many pages as runs.
+const PAGES: u32 = 3;
 
 /// Stretches of so many blocks of one value are in the hash table, block by block: a /29.
 const STRETCH: u64 = 8;
@@ -42,8 +60,8 @@ const SLOTS: usize = 8;
 /// Blocks a bucket gets on average, so that few are full.
 const FILL: usize = 5;
 
-/// So many starts of a node are compared at once.
-const WINDOW: usize = 32;
+/// So many starts are compared at once.
+const WINDOW: usize = 16;
 
 /// How many addresses a batch has under way at once.
 const WAVE: usize = 32;
@@ -52,16 +70,26 @@ const WAVE: usize = 32;
 #[derive(Debug)]
 pub(super) struct Blocks {
     buckets: Box<[Bucket]>,
-    /// Nodes: how many starts, the starts, and one code more than starts, of one or two words each.
+    /// Nodes: two words for each page, then for each page its starts and one code more than starts.
     words: Box<[u16]>,
-    /// Whether codes take two words.
-    wide: bool,
+    form: Form,
     /// Where in `words` the nodes are that codes lead to.
     children: Box<[u32]>,
     /// Codes below it are values, the others `limit` plus a place in `children`.
     limit: u32,
     /// What holds outside of the hash table: the first block, and the value up to the next one.
     stretches: Box<[(u32, u32)]>,
+}
+
+/// How nodes are written down: the first form that everything fits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A code takes one word.
+    Narrow,
+    /// A code takes two words.
+    Wide,
+    /// A code takes two words, and a node is written like a long page.
+    Pageless,
 }
 
 /// A cache line of the hash table. A code of 0 means that the slot is free.
@@ -109,12 +137,7 @@ fn cell(address: u128, above: u8) -> u16 {
 
 impl Finder<u128> for Blocks {
     fn build(routes: &[Route<u128>]) -> Blocks {
-        let greatest = routes::greatest(routes);
-        let runs = routes::runs(routes);
-        Maker::build(&runs, greatest + 1, false).unwrap_or_else(|| {
-            Maker::build(&runs, greatest + 1, true)
-                .expect("the nodes of any number of routes that fits in memory are below 2^31")
-        })
+        Blocks::within(routes, 1 << PLACE)
     }
 
     fn bytes(&self) -> usize {
@@ -131,24 +154,39 @@ impl Finder<u128> for Blocks {
         if code < NODE {
             return code;
         }
-        let node = (code - NODE) as usize;
-        if self.wide {
-            self.descend::<2>(address, node, self.words[node])
-        } else {
-            self.descend::<1>(address, node, self.words[node])
+        match self.form {
+            Form::Narrow => {
+                self.descend::<1>(address, page(&self.words, code, cell(address, BLOCK)))
+            }
+            Form::Wide => self.descend::<2>(address, page(&self.words, code, cell(address, BLOCK))),
+            Form::Pageless => self.pageless(address, code),
         }
     }
 
     fn lookup_batch(&self, addresses: &[u128], values: &mut [u32]) {
-        if self.wide {
-            self.batch::<2>(addresses, values);
-        } else {
-            self.batch::<1>(addresses, values);
+        match self.form {
+            Form::Narrow => self.batch::<1>(addresses, values),
+            Form::Wide => self.batch::<2>(addresses, values),
+            Form::Pageless => {
+                for (address, value) in addresses.iter().zip(values) {
+                    *value = self.lookup(*address);
+                }
+            }
         }
     }
 }
 
 impl Blocks {
+    /// The blocks of these routes, with pages if all of these have their place in so many words.
+    fn within(routes: &[Route<u128>], words: usize) -> Blocks {
+        let limit = routes::greatest(routes) + 1;
+        let runs = routes::runs(routes);
+        [Form::Narrow, Form::Wide, Form::Pageless]
+            .into_iter()
+            .find_map(|form| Maker::build(&runs, limit, form, words))
+            .expect("the nodes of any number of routes that fits in memory are below 2^34 words")
+    }
+
     /// The value of a whole block, or `NODE` plus the place of its node.
     #[inline]
     fn block(&self, block: u32) -> u32 {
@@ -173,70 +211,139 @@ impl Blocks {
         self.stretches[after - 1].1
     }
 
-    /// The value of an address from the node of its block on, which has so many starts.
+    /// The value of an address from the page of its block's node on.
     #[inline]
-    fn descend<const WORDS: usize>(&self, address: u128, node: usize, starts: u16) -> u32 {
+    fn descend<const WORDS: usize>(&self, address: u128, page: u32) -> u32 {
+        let code = code::<WORDS>(&self.words, page, cell(address, BLOCK));
+        if code < self.limit { code } else { self.beyond::<WORDS>(address, code) }
+    }
+
+    /// The value of an address from a code on that leads beyond a /48.
+    #[cold]
+    #[inline(never)]
+    fn beyond<const WORDS: usize>(&self, address: u128, mut code: u32) -> u32 {
         let mut above = BLOCK;
-        let mut code = code::<WORDS>(&self.words, node, starts, cell(address, above));
         while code >= self.limit {
             above += STRIDE;
-            let node = self.children[(code - self.limit) as usize] as usize;
-            code = self::code::<WORDS>(&self.words, node, self.words[node], cell(address, above));
+            let (node, cell) = (self.children[(code - self.limit) as usize], cell(address, above));
+            code = self::code::<WORDS>(&self.words, page(&self.words, node, cell), cell);
         }
         code
     }
 
-    /// Takes many addresses through each step together: within a step nothing depends on another
-    /// address, so the processor has the loads of all under way together.
+    /// The value of an address from its block's node on, which has no pages.
+    #[cold]
+    #[inline(never)]
+    fn pageless(&self, address: u128, node: u32) -> u32 {
+        let (mut above, mut node) = (BLOCK, node & !NODE);
+        loop {
+            let code = long::<2>(&self.words, node as usize * ALIGN, cell(address, above));
+            if code < self.limit {
+                return code;
+            }
+            node = self.children[(code - self.limit) as usize];
+            above += STRIDE;
+        }
+    }
+
+    /// Takes many addresses through each of two steps together: within a step nothing depends on
+    /// another address, so the processor has the loads of all under way together.
     #[inline]
     fn batch<const WORDS: usize>(&self, addresses: &[u128], values: &mut [u32]) {
-        let (mut going, mut starts) = ([0_u8; WAVE], [0_u16; WAVE]);
+        let mut pages = [0_u32; WAVE];
         for (addresses, values) in addresses.chunks(WAVE).zip(values.chunks_mut(WAVE)) {
-            // Those that have a node, and how many they are.
-            let mut many = 0;
-            for (at, (address, value)) in addresses.iter().zip(&mut *values).enumerate() {
+            let pairs = addresses.iter().zip(&mut *values);
+            for (page, (address, value)) in pages.iter_mut().zip(pairs) {
                 *value = self.block(block(*address));
-                going[many % WAVE] = at as u8;
-                many += usize::from(*value >= NODE);
+                // A block of one value goes through the first node as well, which leads no further:
+                // that costs less than a branch.
+                let node = select_unpredictable(*value < NODE, NODE, *value);
+                *page = self::page(&self.words, node, cell(*address, BLOCK));
             }
-            for (starts, at) in starts.iter_mut().zip(&going[..many]) {
-                *starts = self.words[(values[usize::from(*at)] - NODE) as usize];
-            }
-            for (starts, at) in starts.iter().zip(&going[..many]) {
-                let at = usize::from(*at);
-                let node = (values[at] - NODE) as usize;
-                values[at] = self.descend::<WORDS>(addresses[at], node, *starts);
+            for (page, (address, value)) in pages.iter().zip(addresses.iter().zip(values)) {
+                let below = self.descend::<WORDS>(*address, *page);
+                *value = select_unpredictable(*value < NODE, *value, below);
             }
         }
     }
 }
 
-/// The code of a cell in the node at this place, which has so many starts.
-#[inline]
-fn code<const WORDS: usize>(words: &[u16], node: usize, starts: u16, cell: u16) -> u32 {
-    let starts = usize::from(starts);
+/// What tells the page of a cell in a node.
+#[inline(always)]
+fn page(words: &[u16], node: u32, cell: u16) -> u32 {
+    let (place, bits) = ((node & ((1 << PLACE) - 1)) as usize, (node & !NODE) >> PLACE);
+    let page = (u32::from(cell) >> (u32::from(STRIDE) - bits)) as usize;
+    let [low, high] = words[place + 2 * page..][..2] else { return 0 };
+    u32::from(high) << 16 | u32::from(low)
+}
+
+/// The code of a cell in a page.
+#[inline(always)]
+fn code<const WORDS: usize>(words: &[u16], page: u32, cell: u16) -> u32 {
+    let (first, count) = ((page & ((1 << PLACE) - 1)) as usize, (page >> PLACE) as usize);
+    if count > WINDOW {
+        return long::<WORDS>(words, first, cell);
+    }
+    run_code::<WORDS>(words, first + count, passed(words, first, count, cell))
+}
+
+/// The code of a cell in a page with more starts than a window.
+#[cold]
+#[inline(never)]
+fn long<const WORDS: usize>(words: &[u16], page: usize, cell: u16) -> u32 {
+    let (starts, count) = (page + 1, usize::from(words[page]));
     // Halves what is left until it fits in a window. What is cut off behind begins after the cell.
-    let (mut first, mut left) = (node + 1, starts);
+    let (mut first, mut left) = (starts, count);
     while left > WINDOW {
         let half = left / 2;
         first = select_unpredictable(words[first + half - 1] <= cell, first + half, first);
         left -= half;
     }
+    let run = first - starts + passed(words, first, left, cell);
+    run_code::<WORDS>(words, starts + count, run)
+}
+
+/// How many of these starts, at most a window, the cell has passed.
+#[inline(always)]
+fn passed(words: &[u16], first: usize, count: usize, cell: u16) -> usize {
     // The window may reach beyond the starts, so their number counts as well.
     let passed = words[first..first + WINDOW]
         .iter()
-        .zip(0_u16..)
-        .map(|(start, at)| u16::from((*start <= cell) & (at < left as u16)))
+        .zip(&STARTS[count])
+        .map(|(start, counts)| u16::from(*start <= cell) & counts)
         .sum::<u16>();
-    let run = first - (node + 1) + usize::from(passed);
-    let code = &words[node + 1 + starts + run * WORDS..][..WORDS];
+    passed.into()
+}
+
+/// For each number of starts in a window 1 for each of them: compilers make fewer vector instructions
+/// of it than of comparing each place in the window with the number.
+static STARTS: [[u16; WINDOW]; WINDOW + 1] = {
+    let mut starts = [[0; WINDOW]; WINDOW + 1];
+    let mut count = 0;
+    while count <= WINDOW {
+        let mut at = 0;
+        while at < count {
+            starts[count][at] = 1;
+            at += 1;
+        }
+        count += 1;
+    }
+    starts
+};
+
+/// The code of a run.
+#[inline(always)]
+fn run_code<const WORDS: usize>(words: &[u16], codes: usize, run: usize) -> u32 {
+    let code = &words[codes + run * WORDS..][..WORDS];
     code.iter().rev().fold(0, |code, word| code << 16 | u32::from(*word))
 }
 
-/// Nodes under construction. What it does ends with `None` if a code does not fit.
+/// Nodes under construction. What it does ends with `None` if a code or place does not fit.
 struct Maker {
     words: Vec<u16>,
-    wide: bool,
+    form: Form,
+    /// Pages begin before this place.
+    end: usize,
     children: Vec<u32>,
     limit: u32,
     /// The runs of nodes that are not finished, the deepest last: where they start, and their code.
@@ -244,9 +351,9 @@ struct Maker {
 }
 
 impl Maker {
-    fn build(runs: &[(u128, u32)], limit: u32, wide: bool) -> Option<Blocks> {
+    fn build(runs: &[(u128, u32)], limit: u32, form: Form, end: usize) -> Option<Blocks> {
         let (words, children, pending) = (Vec::new(), Vec::new(), Vec::new());
-        let mut maker = Maker { words, wide, children, limit, pending };
+        let mut maker = Maker { words, form, end, children, limit, pending };
         let mut hashed: Vec<(u32, u32)> = Vec::new();
         let mut stretches: Vec<(u32, u32)> = vec![(0, 0)];
         let (mut value, mut rest, mut here) = (0, runs, 0_u64);
@@ -261,7 +368,7 @@ impl Maker {
                 let count = rest.iter().take_while(|run| u64::from(block(run.0)) == here).count();
                 let (inside, after) = rest.split_at(count);
                 let (node, left) = maker.node(BLOCK, inside, value)?;
-                hashed.push((here as u32, NODE.checked_add(node)?));
+                hashed.push((here as u32, NODE | node));
                 (value, rest) = (left, after);
                 here += 1;
                 continue;
@@ -274,12 +381,12 @@ impl Maker {
             }
             here = next;
         }
-        // So that a window never reaches beyond the end.
+        // So that a window never reaches beyond the end, and there is a node at place 0.
         maker.words.extend([0; WINDOW]);
         Some(Blocks {
             buckets: buckets(&hashed),
             words: maker.words.into(),
-            wide,
+            form,
             children: maker.children.into(),
             limit,
             stretches: stretches.into(),
@@ -325,22 +432,66 @@ impl Maker {
         }
     }
 
-    /// Writes down the node whose runs are `pending[first..]`, and tells its place.
+    /// Writes down the node whose runs are `pending[first..]`, and tells what leads to it.
     fn finish(&mut self, first: usize) -> Option<u32> {
-        let place = u32::try_from(self.words.len()).ok()?;
-        let (starts, codes): (Vec<u16>, Vec<u32>) = self.pending.drain(first..).unzip();
-        // The first run starts at 0.
-        self.words.push(u16::try_from(starts.len() - 1).ok()?);
-        self.words.extend(&starts[1..]);
-        for code in codes {
-            if self.wide {
-                self.words.extend([code as u16, (code >> 16) as u16]);
-            } else {
-                self.words.push(u16::try_from(code).ok()?);
+        let runs: Vec<(u16, u32)> = self.pending.drain(first..).collect();
+        if self.form == Form::Pageless {
+            self.words.resize(self.words.len().next_multiple_of(ALIGN), 0);
+            let node = u32::try_from(self.words.len() / ALIGN).ok().filter(|node| *node < NODE)?;
+            self.page(&runs, true)?;
+            return Some(node);
+        }
+        let (node, bits) = (self.words.len(), page_bits(&runs));
+        let (pages, cells) = (1 << bits, 1 << (u32::from(STRIDE) - bits));
+        self.words.resize(node + 2 * pages, 0);
+        // The run that has begun where the page does; the first one begins at 0.
+        let mut begun = 0;
+        for page in 0..pages {
+            let (from, end) = (page * cells, (page + 1) * cells);
+            while runs.get(begun + 1).is_some_and(|run| usize::from(run.0) <= from) {
+                begun += 1;
+            }
+            let inside = runs[begun..].iter().take_while(|run| usize::from(run.0) < end).count();
+            let place = self.words.len();
+            if place >= self.end {
+                return None;
+            }
+            let count = (inside as u32 - 1).min(LONG);
+            self.page(&runs[begun..][..inside], count == LONG)?;
+            let entry = place as u32 | count << PLACE;
+            let entry = [entry as u16, (entry >> 16) as u16];
+            self.words[node + 2 * page..][..2].copy_from_slice(&entry);
+        }
+        Some(node as u32 | bits << PLACE)
+    }
+
+    /// Writes down a page: the number of starts if it is long, the starts, and the codes. The first run
+    /// has begun before.
+    fn page(&mut self, runs: &[(u16, u32)], long: bool) -> Option<()> {
+        if long {
+            self.words.push(u16::try_from(runs.len() - 1).ok()?);
+        }
+        self.words.extend(runs[1..].iter().map(|run| run.0));
+        for (_, code) in runs {
+            match self.form {
+                Form::Narrow => self.words.push(u16::try_from(*code).ok()?),
+                _ => self.words.extend([*code as u16, (*code >> 16) as u16]),
             }
         }
-        Some(place)
+        Some(())
     }
+}
+
+/// How many bits the pages of a node with these runs take: the fewest with which no page has more
+/// starts than a window, unless there would be too many pages.
+fn page_bits(runs: &[(u16, u32)]) -> u32 {
+    let fits = |bits: &u32| {
+        let page = |run: &(u16, u32)| u32::from(run.0) >> (u32::from(STRIDE) - bits);
+        runs.chunk_by(|a, b| page(a) == page(b)).all(|runs| runs.len() <= WINDOW)
+    };
+    // With 12 bits, a page has 16 cells.
+    let most = (runs.len().ilog2() + PAGES).min(12);
+    (0..most).find(fits).unwrap_or(most)
 }
 
 /// The hash table of these blocks and their codes.
@@ -358,4 +509,59 @@ fn buckets(hashed: &[(u32, u32)]) -> Box<[Bucket]> {
         }
     }
     buckets.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::random::Random;
+
+    /// Random routes that crowd under a few blocks, of any length.
+    fn routes(count: usize, greatest: u64) -> Vec<Route<u128>> {
+        let mut random = Random::new(4);
+        let mut routes: Vec<_> = (0..count)
+            .map(|_| {
+                let block = u128::from(random.below(40)) << 96 | 0x2a00 << 112;
+                let bits = u128::from(random.bits()) << 32 & (u128::MAX >> BLOCK);
+                let length = [48, 48, 40, 33, 64, random.below(129) as u8];
+                let length = random.pick(&length).copied().unwrap_or_default();
+                Route::new(block | bits, length, 1 + random.below(greatest) as u32)
+            })
+            .collect();
+        routes::normalize(&mut routes);
+        routes
+    }
+
+    #[test]
+    fn nodes_beyond_the_reach_of_pages_answer_the_same() {
+        for (greatest, form) in [(50_000, Form::Narrow), (1 << 30, Form::Wide)] {
+            let routes = routes(3000, greatest);
+            let paged = Blocks::build(&routes);
+            assert_eq!(paged.form, form);
+            for end in [paged.words.len() / 2, 0] {
+                let pageless = Blocks::within(&routes, end);
+                assert_eq!(pageless.form, Form::Pageless);
+                let around = |route: &Route<u128>| {
+                    let last = route.address.or_not(u128::mask(route.length));
+                    let before = route.address.wrapping_sub(1);
+                    [
+                        before,
+                        route.address,
+                        route.address.midpoint(last),
+                        last,
+                        last.wrapping_add(1),
+                    ]
+                };
+                let addresses: Vec<u128> = routes.iter().flat_map(around).collect();
+                let (mut first, mut second) = (vec![0; addresses.len()], vec![0; addresses.len()]);
+                paged.lookup_batch(&addresses, &mut first);
+                pageless.lookup_batch(&addresses, &mut second);
+                assert_eq!(first, second);
+                for (address, value) in addresses.iter().zip(first) {
+                    assert_eq!(paged.lookup(*address), value, "{address:x}");
+                    assert_eq!(pageless.lookup(*address), value, "{address:x}");
+                }
+            }
+        }
+    }
 }
