@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab-memory fuzz audit fmt clean
+.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
@@ -42,6 +42,10 @@ bench-oracle: ## the oracle's, in process, in the driver and over sockets: targe
 	@scripts/bench rank
 	@scripts/bench xdp
 	@scripts/bench oracle
+
+bench-lab: ## the lab's, beside rattan and a chain of namespaces: target/bench/lab.json
+	@scripts/setup bench-lab
+	@scripts/bench lab
 
 bench-lab-memory: ## memory, build and load time, first paths at a million routers (LAB_NODES=N: and N)
 	@scripts/setup bench
