@@ -133,11 +133,16 @@ fn blame<T: DeserializeOwned>(
     span: &Range<usize>,
     message: &str,
 ) -> Option<Range<usize>> {
-    let to_blame = |at: &Range<usize>| {
+    let after = |at: &Range<usize>| {
         let mut without = section.clone();
         remove(&mut without, at);
-        let after = T::deserialize(ValueDeserializer::from(without)).err();
-        after.is_none_or(|error| error.message() != message)
+        T::deserialize(ValueDeserializer::from(without)).err()
+    };
+    let to_blame = |at: &Range<usize>| after(at).is_none_or(|error| error.message() != message);
+    // A key that is only missed when it is gone is not the first to blame.
+    let surely = |at: &Range<usize>| {
+        let missed = |error: &toml::de::Error| error.message().starts_with("missing field");
+        to_blame(at) && !after(at).is_some_and(|error| missed(&error))
     };
     let mut node = node_at(section, span)?;
     if let DeValue::Array(array) = node.get_ref() {
@@ -149,7 +154,11 @@ fn blame<T: DeserializeOwned>(
     }
     let key = match backticked(message, "unknown field `") {
         Some(unknown) => table.iter().find(|(key, _)| key.get_ref() == unknown),
-        None => table.iter().take(LIMIT).find(|(_, value)| to_blame(&value.span())),
+        None => {
+            let keys = || table.iter().take(LIMIT);
+            let sure = keys().find(|(_, value)| surely(&value.span()));
+            sure.or_else(|| keys().find(|(_, value)| to_blame(&value.span())))
+        }
     };
     Some(key.map_or(node.span(), |(_, value)| value.span()))
 }

@@ -30,7 +30,7 @@ fn mistakes_are_told_with_line_column_and_key() {
             "scene.toml:12:18",
             "link[0].between[1]: there is no node r9",
         ),
-        ("delay = \"10ms\"", "delya = \"10ms\"", "scene.toml:13:1", "no setting `delya`"),
+        ("delay = \"10ms\"", "delya = \"10ms\"", "scene.toml:13:9", "no setting `delya`"),
         (
             "delay = \"10ms\"",
             "delay = 10",
@@ -43,7 +43,7 @@ fn mistakes_are_told_with_line_column_and_key() {
         ("30.0.0.10/24", "20.0.0.10/24", "scene.toml:23:12", "20.0.0.10 is given twice"),
         ("name = \"server\"", "name = \"pc\"", "scene.toml:21:8", "there are two hosts pc"),
         ("name = \"server\"", "name = \"a/b\"", "scene.toml:21:8", "cannot name a namespace"),
-        ("[[link]]", "[[links]]", "scene.toml:11:1", "unknown section `[links]`"),
+        ("[[link]]", "[[links]]", "scene.toml:11:3", "unknown section `[links]`"),
         ("seed = 7", "network = \"none\"", "scene.toml:5:1", "the network comes from the file"),
     ] {
         let text = complaint(&TWO_HOSTS.replacen(from, to, 1));
