@@ -11,6 +11,8 @@ use topo::IpNet;
 
 /// Delays are multiples of this, nanoseconds.
 const GRAIN: u64 = 10_000;
+/// The delay of links of which nothing is known.
+const DELAY: Nanos = Nanos(1_000_000);
 /// Where addresses are counted out if no file has any.
 const NODES4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// As `NODES4`.
@@ -160,13 +162,14 @@ fn links(
 ) -> Result<Vec<[Option<Draft>; 2]>, BuildError> {
     let mut drafts = Vec::with_capacity(graph.edges.len());
     let mut assumed = 0_u64;
+    let mut assumed_settings = LinkSettings { delay: DELAY, ..LinkSettings::default() };
+    options.link.apply(&mut assumed_settings);
     for number in 0..graph.edges.len() as u32 {
         let Some((a, b)) = graph.ends(Way(number << 1)) else { continue };
         let delay = graph.delay(number);
         let relation = graph.business(a, b);
         let kind = |way: Way, relation: Relation| {
-            let mut settings = LinkSettings::default();
-            options.link.apply(&mut settings);
+            let mut settings = assumed_settings;
             if let Some(delay) = delay {
                 settings.delay = delay;
             }
@@ -197,8 +200,7 @@ fn links(
     }
     if assumed > 0 {
         report.assume(&format!(
-            "{assumed} links have no known delay: they are like `{}` (--link).",
-            options.link
+            "{assumed} links have no known delay: they are like `{assumed_settings}` (--link)."
         ));
     }
     Ok(drafts)

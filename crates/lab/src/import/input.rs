@@ -3,7 +3,9 @@
 use super::report::Context;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::rc::Rc;
 
 /// So much of a file is looked at to tell its format.
 pub(super) const HEAD: u64 = 32 << 10;
@@ -42,6 +44,16 @@ impl<'r> Input<'r> {
     /// All bytes.
     pub(super) fn reader(self) -> impl BufRead + 'r {
         BufReader::with_capacity(BUFFER, Cursor::new(self.head).chain(self.rest))
+    }
+
+    /// All bytes if they are at most that many.
+    pub(super) fn whole(self, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader().take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            return Err(io::Error::other(format!("it is larger than {} MiB", most >> 20)));
+        }
+        Ok(bytes)
     }
 }
 
@@ -108,5 +120,28 @@ impl<R: BufRead> Lines<R> {
         }
         let text = std::str::from_utf8(&self.buffer).unwrap_or_default();
         Ok(Some((self.number, text.trim_end_matches(['\n', '\r']))))
+    }
+}
+
+/// Fails when more is read than allowed before somebody allows it anew.
+pub(super) struct Rationed<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R> Rationed<R> {
+    /// The reader, and how many bytes it may still read.
+    pub(super) fn new(inner: R, ration: u64) -> (Self, Rc<Cell<u64>>) {
+        let left = Rc::new(Cell::new(ration));
+        (Self { inner, left: Rc::clone(&left) }, left)
+    }
+}
+
+impl<R: Read> Read for Rationed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)? as u64;
+        let left = self.left.get().checked_sub(read);
+        self.left.set(left.ok_or_else(|| io::Error::other("one value in it is too long"))?);
+        Ok(read as usize)
     }
 }

@@ -14,21 +14,29 @@
 
 mod ases;
 mod assemble;
+mod atlas;
 mod business;
+pub mod command;
 mod graph;
 mod input;
+mod json;
+mod mtr;
+mod oracle;
 mod report;
 mod routers;
+mod scamper;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod traceroute;
+mod warts;
+mod zoo;
 
 pub use assemble::AssembleError;
 pub use graph::TooMany;
 pub use report::{Count, Example, FileReport, ImportReport};
 
-use crate::{Nanos, Network, SettingsChange};
+use crate::{Network, SettingsChange};
 use clap::ValueEnum;
 use graph::Graph;
 use input::Input;
@@ -56,6 +64,24 @@ pub enum Format {
     #[value(name = "prefix2as")]
     #[serde(rename = "prefix2as")]
     PrefixToAs,
+    /// JSON of mtr
+    Mtr,
+    /// Text of mtr --report
+    MtrReport,
+    /// JSON of scamper, as sc_warts2json writes it
+    Scamper,
+    /// Warts of scamper
+    Warts,
+    /// Traceroutes of RIPE Atlas in JSON
+    Atlas,
+    /// The oracle's main file in the seed's format, with a file a router beside it
+    OracleSeed,
+    /// The oracle's topology in TOML
+    OracleToml,
+    /// GraphML of the Internet Topology Zoo
+    #[value(name = "graphml")]
+    #[serde(rename = "graphml")]
+    GraphMl,
 }
 
 impl Format {
@@ -75,17 +101,10 @@ impl Format {
 }
 
 /// What an import assumes of links.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ImportOptions {
-    /// What links do of which files say nothing else.
+    /// What links do of which files say nothing else. If this does not tell the delay it is 1 ms.
     pub link: SettingsChange,
-}
-
-impl Default for ImportOptions {
-    fn default() -> Self {
-        let link = SettingsChange { delay: Some(Nanos(1_000_000)), ..SettingsChange::default() };
-        Self { link }
-    }
 }
 
 /// Why an import failed.
@@ -181,10 +200,11 @@ impl Importer {
     ) -> Result<(), ImportError> {
         let file =
             File::open(path).map_err(|error| ImportError::Read { file: path.to_owned(), error })?;
-        self.read(file, path, format, progress)
+        let beside = path.parent().unwrap_or(Path::new(""));
+        self.take(file, path, Some(beside), format, progress)
     }
 
-    /// Takes what is read from anywhere; `name` is told in the report.
+    /// Takes what is read from anywhere; `name` is told in the report. No other files are opened.
     ///
     /// # Errors
     ///
@@ -196,20 +216,25 @@ impl Importer {
         format: Option<Format>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), ImportError> {
+        self.take(reader, name, None, format, progress)
+    }
+
+    /// Takes a file; others that it names begin at `beside`.
+    fn take(
+        &mut self,
+        reader: impl Read,
+        name: &Path,
+        beside: Option<&Path>,
+        format: Option<Format>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), ImportError> {
         let unread = |error| ImportError::Read { file: name.to_owned(), error };
         let input = Input::new(reader, progress).map_err(unread)?;
         let format = format.or_else(|| recognised(&input.head));
         let format = format.ok_or_else(|| ImportError::Unknown { file: name.to_owned() })?;
         let before = self.report.bad.clone();
         let mut context = Context::new(&mut self.graph, &mut self.report, name, format);
-        let result = match format {
-            Format::Traceroute => traceroute::read(input.reader(), &stem(name), &mut context),
-            Format::Nodes => routers::nodes(input.reader(), &mut context),
-            Format::Links => routers::links(input.reader(), &mut context),
-            Format::NodeAses => routers::ases(input.reader(), &mut context),
-            Format::AsRelations => ases::relations(input.reader(), &mut context),
-            Format::PrefixToAs => ases::origins(input.reader(), &mut context),
-        };
+        let result = dispatch(format, input, beside, &mut context);
         match result {
             Ok(()) => {}
             Err(Failure::TooMany(error)) => {
@@ -249,18 +274,80 @@ fn stem(path: &Path) -> String {
     stem.unwrap_or("source").to_owned()
 }
 
+/// Reads a file with the reader of its format.
+fn dispatch(
+    format: Format,
+    input: Input<'_>,
+    beside: Option<&Path>,
+    context: &mut Context<'_>,
+) -> Result<(), Failure> {
+    let name = stem(context.path());
+    match format {
+        Format::Traceroute => traceroute::read(input.reader(), &name, context),
+        Format::Nodes => routers::nodes(input.reader(), context),
+        Format::Links => routers::links(input.reader(), context),
+        Format::NodeAses => routers::ases(input.reader(), context),
+        Format::AsRelations => ases::relations(input.reader(), context),
+        Format::PrefixToAs => ases::origins(input.reader(), context),
+        Format::Mtr => mtr::json(input.reader(), context),
+        Format::MtrReport => mtr::report(input.reader(), context),
+        Format::Scamper => scamper::read(input.reader(), &name, context),
+        Format::Warts => warts::read(input.reader(), &name, context),
+        Format::Atlas => atlas::read(input.reader(), context),
+        Format::OracleSeed => oracle::seed(&input.whole(oracle::SIZE)?, beside, context),
+        Format::OracleToml => oracle::toml(&input.whole(oracle::SIZE)?, context),
+        Format::GraphMl => {
+            let text = String::from_utf8(input.whole(zoo::SIZE)?);
+            zoo::read(&text.map_err(io::Error::other)?, &name, context)
+        }
+    }
+}
+
+/// What a file is, from its content.
+///
+/// # Errors
+///
+/// It cannot be read, or is of no known kind.
+pub fn recognise(path: &Path) -> Result<Format, ImportError> {
+    let file = path.to_owned();
+    let input = File::open(path).and_then(|file| Input::new(file, |_| ()));
+    match input {
+        Ok(input) => recognised(&input.head).ok_or(ImportError::Unknown { file }),
+        Err(error) => Err(ImportError::Read { file, error }),
+    }
+}
+
 /// The format of a file that begins like that.
 fn recognised(head: &[u8]) -> Option<Format> {
     type Is = fn(&str) -> bool;
-    const LINES: [(Is, Format); 6] = [
+    const LINES: [(Is, Format); 9] = [
         (traceroute::is_head, Format::Traceroute),
+        (mtr::is_head, Format::MtrReport),
         (routers::is_node, Format::Nodes),
         (routers::is_link, Format::Links),
         (routers::is_as, Format::NodeAses),
         (ases::is_relation, Format::AsRelations),
         (ases::is_origin, Format::PrefixToAs),
+        (oracle::is_seed, Format::OracleSeed),
+        (oracle::is_toml, Format::OracleToml),
     ];
+    if head.starts_with(&warts::MAGIC) {
+        return Some(Format::Warts);
+    }
     let text = String::from_utf8_lossy(head);
+    if text.contains("<graphml") {
+        return Some(Format::GraphMl);
+    }
+    let start = text.trim_start();
+    if start.starts_with('{') || (start.starts_with('[') && !start.starts_with("[[")) {
+        let words = [
+            (Format::Atlas, "\"prb_id\""),
+            (Format::Atlas, "\"msm_id\""),
+            (Format::Mtr, "\"hubs\""),
+            (Format::Scamper, "\"type\""),
+        ];
+        return words.iter().find(|(_, word)| text.contains(word)).map(|&(format, _)| format);
+    }
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.find_map(|line| LINES.iter().find(|(is, _)| is(line)).map(|&(_, format)| format))
 }

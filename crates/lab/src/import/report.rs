@@ -147,6 +147,11 @@ impl<'a> Context<'a> {
         Self { graph, report, file }
     }
 
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.file.file
+    }
+
     /// Another line was read.
     pub(super) fn line(&mut self) {
         self.file.lines += 1;
@@ -162,6 +167,19 @@ impl<'a> Context<'a> {
         self.file.bad += 1;
         let file = &self.file.file;
         add(&mut self.report.bad, what, || Example { file: file.clone(), line, text: shown(text) });
+    }
+
+    /// A line of a file that belongs to this one is wrong.
+    pub(super) fn bad_in(&mut self, file: &Path, line: u64, what: &'static str, text: &str) {
+        self.file.bad += 1;
+        let file = file.to_owned();
+        add(&mut self.report.bad, what, || Example { file, line, text: shown(text) });
+    }
+
+    /// A line of a file that belongs to this one is right, but nothing can be made of it.
+    pub(super) fn left_out_in(&mut self, file: &Path, line: u64, what: &'static str, text: &str) {
+        let file = file.to_owned();
+        add(&mut self.report.left_out, what, || Example { file, line, text: shown(text) });
     }
 
     /// A line or record is right, but nothing can be made of it.

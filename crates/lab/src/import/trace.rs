@@ -169,8 +169,6 @@ fn source(context: &mut Context<'_>, trace: &Trace) -> Result<Option<Node>, TooM
             let node = context.graph.named(&trace.from_name)?;
             if let Some(address) = other {
                 context.graph.claim(node, node, address);
-            } else {
-                context.assume("A trace that does not tell where it began began at a node that is named after its file.");
             }
             node
         }

@@ -91,6 +91,9 @@ fn lines(
             }
             let mut next = Trace::new(number, name, head.to);
             next.from = head.from;
+            if head.from.is_none() {
+                context.assume("A trace that does not tell where it began began at a node that is named after its file.");
+            }
             *trace = Some(next);
             (windows, ttl) = (head.windows, 0);
             continue;

@@ -1,8 +1,11 @@
 //! Each format: what its sample makes, and what is said of bad lines.
 
 mod ases;
+mod json;
 mod routers;
+mod topologies;
 mod traces;
+mod warts;
 
 use super::{Format, ImportOptions, ImportReport, Importer};
 use crate::{LinkId, Nanos, Network, NodeId, RouteMode, RoutePolicy, Router};
