@@ -27,6 +27,16 @@ pub enum Command {
     /// Remove what labs left that were killed: namespaces, what runs in them, files
     #[command(after_help = "Example:\n  nigh lab clean")]
     Clean(CleanArgs),
+    /// Make a network of measurements: traces, data kits, relations of ASes, topologies
+    ///
+    /// Of traceroute, mtr, scamper and RIPE Atlas; ITDK nodes and links, AS relationships, prefix2as; the
+    /// oracle's topology files and GraphML. Several files of any kinds make one network. Lines that
+    /// cannot be read are counted and shown, and so is what had to be assumed.
+    #[command(arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  nigh lab import berlin.txt munich.json -o traces.nigh\n  nigh lab import as-rel2.txt.bz2 prefix2as.gz -o ases.nigh\n  nigh lab import midar.nodes.bz2 midar.links.bz2 -o itdk.nigh --link delay=2ms"
+    )]
+    Import(crate::import::command::ImportArgs),
 }
 
 /// Arguments of `nigh lab run`.

@@ -48,6 +48,8 @@ enum CommandError {
     Clean(#[from] lab::clean::CleanError),
     #[error(transparent)]
     Stage(#[from] lab::scene::StageError),
+    #[error(transparent)]
+    Import(#[from] lab::import::command::CommandError),
     /// A command in a host ended with this code.
     #[error("")]
     Code(u8),
@@ -240,6 +242,7 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
         }
         Command::Exec(args) => Err(exec(args).into()),
         Command::Clean(args) => print(&clean(args)?),
+        Command::Import(args) => print(&lab::import::command::run(args)?),
     }
 }
 

@@ -103,7 +103,7 @@ fn text(report: &ImportReport, network: &Network, file: &Path) -> String {
     let ImportReport { nodes, links, kinds, prefixes, entries, .. } = report;
     let bytes = network.bytes();
     let mut text = format!(
-        "{}: {nodes} nodes, {links} directed links of {kinds} kinds, {prefixes} prefixes, \
+        "{}: {nodes} nodes, {links} directed links (kinds: {kinds}), {prefixes} prefixes, \
          {entries} forwarding entries, {bytes} bytes\n",
         file.display()
     );

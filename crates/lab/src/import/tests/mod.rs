@@ -165,3 +165,30 @@ fn every_node_has_a_name_of_its_own() {
         }
     }
 }
+
+#[test]
+fn the_command_orders_files_writes_the_network_and_says_what_it_did() {
+    use super::command::{ImportArgs, run};
+    use clap::{Args, FromArgMatches};
+    let folder = tempfile::tempdir().unwrap();
+    let network = folder.path().join("itdk.nigh");
+    let run = |more: &[&str]| {
+        // Links are named before the nodes that they join.
+        let files = ["itdk.links", "itdk.nodes"].map(|name| sample(name).display().to_string());
+        let command = ImportArgs::augment_args(clap::Command::new("import"));
+        let words = ["import", &files[0], &files[1], "-o", network.to_str().unwrap()];
+        let matches = command.get_matches_from(words.iter().chain(more));
+        run(&ImportArgs::from_arg_matches(&matches).unwrap()).unwrap()
+    };
+    let text = run(&["--link", "delay=2ms rate=1Gbit"]);
+    assert!(text.contains("itdk.nigh: 4 nodes, 6 directed links (kinds: 1), 0 prefixes"), "{text}");
+    assert!(text.contains("Assumed\n"), "{text}");
+    let made = Network::open(&network).unwrap();
+    let settings = made.settings(LinkId(0));
+    assert_eq!((settings.delay, settings.rate), (Nanos(2_000_000), Some(1_000_000_000)));
+
+    let json: serde_json::Value = serde_json::from_str(&run(&["--json"])).unwrap();
+    assert_eq!(json["nodes"], 4);
+    assert_eq!(json["files"][0]["format"], "nodes");
+    assert!(json["bad"].as_array().unwrap().is_empty());
+}
