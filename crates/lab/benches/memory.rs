@@ -1,7 +1,8 @@
 //! What large networks take: memory, time to build and to open, and the first path through them.
 //!
 //! `make bench-lab-memory`; it writes target/bench/lab-memory.json. `LAB_NODES=100000000` adds an
-//! internet of that size: 100 million routers take some minutes and 5 GB.
+//! internet of that size: 100 million routers take some minutes, 6 GB of memory
+//! and as much disk.
 //!
 //! Each network is made in a process of its own, which then says what it holds (VmRSS) beyond what it
 //! held when it began, and what it held at most (VmHWM). Times are those that the thread spent on a
