@@ -43,5 +43,6 @@ fuzz_target!(|data: &[u8]| {
     }
     let (network, report) = importer.finish(&ImportOptions::default()).expect("it is small");
     assert_eq!((network.nodes(), network.links()), (report.nodes, report.links));
-    assert_eq!(report.bad_count(), report.files.iter().map(|file| file.bad).sum());
+    let bad: u64 = report.files.iter().map(|file| file.bad).sum();
+    assert_eq!(report.bad_count(), bad);
 });
