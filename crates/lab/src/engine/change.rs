@@ -13,7 +13,7 @@ use std::{collections::VecDeque, net::IpAddr};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Engine, Reason, travel::Course};
+use super::{Engine, Happening, Reason, travel::Course};
 use wire::IpNet;
 
 use crate::{LinkId, Nanos, Network, NodeId, settings::SettingsChange};
@@ -98,6 +98,11 @@ impl Changes {
         self.news.front().map(|&(at, ..)| at)
     }
 
+    /// The nodes that are down.
+    pub(super) fn nodes_down(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.nodes_down.iter().copied()
+    }
+
     /// Whether a node is down.
     pub(super) fn is_down(&self, node: NodeId) -> bool {
         !self.nodes_down.is_empty() && self.nodes_down.contains(&node)
@@ -165,6 +170,7 @@ impl Engine {
             }
         }
         self.forget_plans();
+        self.chronicle.add(now, Happening::Changed(change));
         Ok(())
     }
 
@@ -203,6 +209,7 @@ impl Engine {
             }
             self.changes.news.pop_front();
             self.router.set_usable(link, up);
+            self.chronicle.add(at, Happening::Routed { link, usable: up });
             self.forget_plans();
         }
     }

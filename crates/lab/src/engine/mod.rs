@@ -22,6 +22,7 @@ mod port;
 mod speak;
 mod timers;
 mod travel;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,8 @@ use plan::Plans;
 pub(crate) use port::Port;
 use timers::Timers;
 use travel::Flight;
+use watch::Chronicle;
+pub use watch::{Happening, News};
 
 /// How an engine is to work.
 #[derive(Clone, Debug)]
@@ -110,6 +113,7 @@ pub struct Engine {
     free_flights: Vec<u32>,
     ready: Vec<(PortId, Frame)>,
     changes: Changes,
+    chronicle: Chronicle,
     limiter: Limiter,
     identification: u16,
     generation: u32,
@@ -152,6 +156,7 @@ impl Engine {
             free_flights: Vec::new(),
             ready: Vec::new(),
             changes: Changes::default(),
+            chronicle: Chronicle::default(),
             limiter: Limiter::new(options.icmp),
             identification: 0,
             generation: 0,

@@ -1,0 +1,120 @@
+//! The control socket of a running lab: a Unix stream socket in /run/nigh/lab, mode 0600, one JSON
+//! object a line each way.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `{"do":"status"}` | [`Status`] |
+//! | `{"do":"path","from":"pc","to":"server"}` | [`Path`] |
+//! | `{"do":"link","link":"as1-as2"}` | [`LinkView`]s before and after; with `"set":{"loss":"1%"}` they differ |
+//! | `{"do":"node","node":"as1","up":false}` | [`NodeView`] |
+//! | `{"do":"links","sort":"bytes","limit":100}` | [`Links`] |
+//! | `{"do":"nodes","first":0,"limit":100}` | [`Nodes`] |
+//! | `{"do":"events"}` | `{"ok":{}}`, then one [`Event`] a line until either side ends |
+//! | `{"do":"capture","what":"as1"}` | `{"ok":{}}`, then a pcapng file until either side ends |
+//!
+//! Answers are `{"ok":VALUE}` or `{"error":"sentence"}`. What takes long, such as the search for a path,
+//! is done beside the engine; the engine is asked between two packets for what only it knows.
+
+mod choose;
+pub mod cli;
+mod client;
+mod events;
+mod find;
+mod inspect;
+mod route;
+mod server;
+mod show;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::ChooseError;
+pub use client::AskError;
+pub use events::Event;
+pub use find::FindError;
+pub use inspect::{Context, ReplyError};
+pub use server::{ServeError, Server};
+pub use view::{
+    HostView, LinkView, Links, NodeView, Nodes, Path, PathHop, Sort, Status, Totals, Verdict,
+};
+
+use crate::SettingsChange;
+use serde::{Deserialize, Serialize};
+
+/// Most rows of one answer.
+pub const MOST_ROWS: usize = 10_000;
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// How the lab is.
+    Status {},
+    /// The way of packets.
+    Path {
+        /// A host, a node or an address.
+        from: String,
+        /// A host, a node or an address.
+        to: String,
+    },
+    /// What a link does, after it was changed if anything is to be set.
+    Link {
+        /// `A-B` for both directions, `A>B` for one.
+        link: String,
+        /// What to change.
+        #[serde(default, skip_serializing_if = "SettingsChange::is_empty")]
+        set: SettingsChange,
+    },
+    /// Whether a node is there, after it was changed if `up` is given.
+    Node {
+        /// Its name or one of its addresses.
+        node: String,
+        /// Whether it is to be there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        up: Option<bool>,
+    },
+    /// The links that packets have used, that were changed, or that do more than delay.
+    Links {
+        /// What comes first.
+        #[serde(default)]
+        sort: Sort,
+        /// Most rows.
+        #[serde(default = "some_rows")]
+        limit: usize,
+    },
+    /// A part of all nodes.
+    Nodes {
+        /// The number of the first.
+        #[serde(default)]
+        first: u32,
+        /// Most rows.
+        #[serde(default = "some_rows")]
+        limit: usize,
+    },
+    /// What happens from now on, one event a line.
+    Events {},
+}
+
+/// Rows of an answer where nothing is said.
+fn some_rows() -> usize {
+    100
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The request was done.
+    Ok(serde_json::Value),
+    /// It was not, and why.
+    Error(String),
+}
+
+/// Reads a request from a line.
+///
+/// # Errors
+/// When it is none.
+pub fn parse(line: &[u8]) -> Result<Request, serde_json::Error> {
+    serde_json::from_slice(line)
+}

@@ -1,0 +1,168 @@
+//! What commands are told of a running lab.
+
+use crate::{LinkSettings, Nanos};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
+
+/// How a lab is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The lab's process.
+    pub pid: u32,
+    /// The file of its scene.
+    pub scene: PathBuf,
+    /// How long it has run.
+    pub runs: Nanos,
+    /// Nodes of its network.
+    pub nodes: u32,
+    /// Directed links of its network.
+    pub links: u32,
+    /// Its hosts.
+    pub hosts: Vec<HostView>,
+    /// What became of packets.
+    pub packets: Totals,
+    /// Nodes that are down, by name; the first hundred.
+    pub down: Vec<String>,
+    /// Links that were changed, and those that do more than delay and have met a packet; the first
+    /// hundred.
+    pub touched: Vec<LinkView>,
+    /// How many of those links there are.
+    pub touched_in_all: usize,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostView {
+    /// Its name.
+    pub name: String,
+    /// The node that it is joined to.
+    pub node: String,
+    /// Its addresses.
+    pub addresses: Vec<IpNet>,
+    /// Its namespace, if it has one.
+    pub namespace: Option<String>,
+}
+
+/// What became of packets: what came and was made is what left, ended or is inside.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// From hosts.
+    pub received: u64,
+    /// To hosts.
+    pub sent: u64,
+    /// Made inside, by what.
+    pub made: BTreeMap<String, u64>,
+    /// Ended inside, by reason.
+    pub ended: BTreeMap<String, u64>,
+    /// Inside now.
+    pub inside: u64,
+}
+
+/// A directed link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkView {
+    /// The node that it leaves.
+    pub from: String,
+    /// The node that it leads to.
+    pub to: String,
+    /// What differs from a link that does nothing.
+    pub settings: LinkSettings,
+    /// Whether it does something else than in the network's file or scene.
+    pub changed: bool,
+}
+
+/// Whether a node is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeView {
+    /// Its name.
+    pub name: String,
+    /// Its own addresses.
+    pub addresses: Vec<IpAddr>,
+    /// How many links leave it.
+    pub links: usize,
+    /// Whether it was there before the request.
+    pub was_up: bool,
+    /// Whether it is there.
+    pub up: bool,
+}
+
+/// Before and after a change of a link, each direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Before.
+    pub before: Vec<LinkView>,
+    /// After; the same when nothing was to change.
+    pub after: Vec<LinkView>,
+}
+
+/// What comes first in a list of links.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sort {
+    /// By number.
+    #[default]
+    Name,
+    /// What has most delay.
+    Delay,
+}
+
+/// Links.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Links {
+    /// How many there are to show.
+    pub in_all: usize,
+    /// The first of them.
+    pub links: Vec<LinkView>,
+}
+
+/// Nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nodes {
+    /// How many the network has.
+    pub in_all: u32,
+    /// Those that were asked for.
+    pub nodes: Vec<NodeView>,
+}
+
+/// The way of packets from one place to another, and what they meet there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// What was asked for.
+    pub from: String,
+    /// What was asked for.
+    pub to: String,
+    /// The address that packets go to.
+    pub address: IpAddr,
+    /// The nodes, the first of which is where packets set out.
+    pub hops: Vec<PathHop>,
+    /// Why packets do not get further than the last hop; nothing when they arrive.
+    pub stopped: Option<String>,
+    /// Whether other flows may go another way.
+    pub several: bool,
+    /// What the links' delays add up to; queues, jitter and transmission come on top.
+    pub delay: Nanos,
+    /// The lowest rate, bits a second, if there is any.
+    pub rate: Option<u64>,
+    /// The link that has it.
+    pub bottleneck: Option<String>,
+    /// The largest packet that passes whole, bytes.
+    pub mtu: Option<u32>,
+    /// The share of packets that links lose by chance, from 0 to 1.
+    pub loss: f64,
+}
+
+/// A node on a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathHop {
+    /// Its name.
+    pub node: String,
+    /// The address by which it answers: of the interface that packets come in by.
+    pub address: Option<IpAddr>,
+    /// What the links up to here add up to.
+    pub delay: Nanos,
+    /// What the link to here does; nothing at the first node.
+    pub link: Option<LinkSettings>,
+}

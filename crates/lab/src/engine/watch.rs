@@ -1,0 +1,79 @@
+//! What is to be seen of a running engine: what its links do now, what is down, and what changed last.
+
+use std::collections::VecDeque;
+
+use super::{Change, Engine};
+use crate::{LinkId, Nanos, NodeId};
+
+/// So many of the last changes are kept.
+const KEPT: usize = 1024;
+
+/// Something that happened to the network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct News {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub what: Happening,
+}
+
+/// What may happen to the network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Happening {
+    /// Somebody or a scene changed it.
+    Changed(Change),
+    /// Routing heard that a link can be used again, or no longer.
+    Routed {
+        /// Which.
+        link: LinkId,
+        /// Whether it can.
+        usable: bool,
+    },
+}
+
+/// The last things that happened, in order.
+#[derive(Debug, Default)]
+pub(super) struct Chronicle {
+    last: VecDeque<News>,
+    /// How many there were before those.
+    before: u64,
+}
+
+impl Chronicle {
+    pub(super) fn add(&mut self, at: Nanos, what: Happening) {
+        if self.last.len() == KEPT {
+            self.last.pop_front();
+            self.before += 1;
+        }
+        self.last.push_back(News { at, what });
+    }
+}
+
+impl Engine {
+    /// Whether a node is there.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        !self.changes.is_down(node)
+    }
+
+    /// The nodes that are down, in order.
+    pub fn nodes_down(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<_> = self.changes.nodes_down().collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    /// The links that were changed, and those that do more than delay and have met a packet; in order.
+    pub fn touched(&self) -> Vec<LinkId> {
+        let mut links: Vec<_> = self.effect_of.keys().copied().collect();
+        links.sort_unstable();
+        links
+    }
+
+    /// What happened after the first `seen` things, and how many things there were by now. What is too
+    /// long ago is left out.
+    pub fn news_since(&self, seen: u64) -> (Vec<News>, u64) {
+        let Chronicle { last, before } = &self.chronicle;
+        let skip = usize::try_from(seen.saturating_sub(*before)).unwrap_or(usize::MAX);
+        (last.iter().skip(skip).copied().collect(), before + last.len() as u64)
+    }
+}
