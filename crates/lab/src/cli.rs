@@ -2,13 +2,15 @@
 
 use crate::{
     clean::{self, CleanError, Cleaned},
+    control::{Context, Server, cli as control},
     engine::{Ledger, Made, Reason},
+    host::Owner,
     run::{self, ExecError, Lab, Options, RunError},
     scene::{Scene, Stage},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::{ffi::OsString, fmt::Write as _, path::PathBuf};
+use std::{ffi::OsString, fmt::Write as _, path::PathBuf, sync::Arc};
 
 /// `nigh lab ...`
 #[derive(Clone, Debug, Subcommand)]
@@ -24,6 +26,26 @@ pub enum Command {
     /// Run a command in a host of a lab that runs, and return its exit code
     #[command(after_help = "Example:\n  nigh lab exec pc ping -c 3 server")]
     Exec(ExecArgs),
+    /// Show how a lab is: its hosts, what became of packets, what was changed
+    #[command(after_help = "Example:\n  nigh lab status --json | jq .packets")]
+    Status(control::StatusArgs),
+    /// Show the way of packets: hops, delay, lowest rate, MTU, loss
+    #[command(after_help = "Examples:\n  nigh lab path pc server\n  nigh lab path as4 20.0.0.10")]
+    Path(control::PathArgs),
+    /// Show what a link does, or change it between two packets
+    #[command(
+        after_help = "Examples:\n  nigh lab link as4-as12\n  nigh lab link as4-as12 set delay=50ms loss=1%\n  nigh lab link 'as4>as12' set up=false"
+    )]
+    Link(control::LinkArgs),
+    /// List the links that packets came to, and those that were changed
+    #[command(after_help = "Example:\n  nigh lab links --sort drops --limit 10")]
+    Links(control::LinksArgs),
+    /// Show a node, take it out of the network or put it back
+    #[command(after_help = "Example:\n  nigh lab node as4 down")]
+    Node(control::NodeArgs),
+    /// Follow what happens: changes, what routing hears of them, packets that are lost
+    #[command(after_help = "Example:\n  nigh lab events --json | jq .event")]
+    Events(control::EventsArgs),
     /// Remove what labs left that were killed: namespaces, what runs in them, files
     #[command(after_help = "Example:\n  nigh lab clean")]
     Clean(CleanArgs),
@@ -100,7 +122,11 @@ pub fn run(
         prefix: args.prefix.clone(),
     };
     let (nodes, links) = (stage.network.nodes(), stage.network.links());
+    let network = stage.network.clone();
     let mut lab = Lab::start(scene, stage, &options)?;
+    let context =
+        Context::new(lab.handle().clone(), network, lab.namespaces(), options.file.clone());
+    let _server = Server::start(Arc::new(context), &clean::socket_of(Owner::this()))?;
     let quiet = !args.command.is_empty() && !args.verbose;
     let say = |value: &Value, text: &dyn Fn() -> String| {
         if args.json {

@@ -7,6 +7,7 @@
 mod answer;
 pub mod clean;
 pub mod cli;
+pub mod control;
 pub mod engine;
 pub mod generate;
 pub mod gso;

@@ -92,6 +92,9 @@ pub enum RunError {
     /// The host that the command is to run in is not there, or has no namespace.
     #[error("there is no host {0} with a namespace to run the command in")]
     NoHost(String),
+    /// The control socket cannot be opened.
+    #[error(transparent)]
+    Serve(#[from] crate::control::ServeError),
     /// The system refused something else.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
@@ -157,6 +160,12 @@ impl Lab {
     /// Reaches the engine.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Its hosts, each with the name of its namespace if it has one.
+    pub fn namespaces(&self) -> Vec<(HostTable, Option<String>)> {
+        let name = |namespace: &Namespace| namespace.name().to_owned();
+        self.hosts.iter().map(|(host, made)| (host.clone(), made.as_ref().map(name))).collect()
     }
 
     /// Starts a command in a host, the first one unless named.

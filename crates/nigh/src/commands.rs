@@ -50,6 +50,8 @@ enum CommandError {
     Stage(#[from] lab::scene::StageError),
     #[error(transparent)]
     Import(#[from] lab::import::command::CommandError),
+    #[error(transparent)]
+    Use(#[from] lab::control::cli::UseError),
     /// A command in a host ended with this code.
     #[error("")]
     Code(u8),
@@ -230,7 +232,10 @@ fn oracle(args: &OracleArgs) -> Result<(), CommandError> {
 }
 
 fn lab(args: &LabArgs) -> Result<(), CommandError> {
-    use lab::cli::{Command, clean, exec, run};
+    use lab::{
+        cli::{Command, clean, exec, run},
+        control::cli as control,
+    };
     match &args.command {
         Command::Run(args) => {
             let (scene, stage) = scene::load(&args.scene).map_err(|error| match error {
@@ -243,6 +248,12 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
         Command::Exec(args) => Err(exec(args).into()),
         Command::Clean(args) => print(&clean(args)?),
         Command::Import(args) => print(&lab::import::command::run(args)?),
+        Command::Status(args) => print(&control::status(args)?),
+        Command::Path(args) => print(&control::path(args)?),
+        Command::Link(args) => print(&control::link(args)?),
+        Command::Links(args) => print(&control::links(args)?),
+        Command::Node(args) => print(&control::node(args)?),
+        Command::Events(args) => Ok(control::events(args)?),
     }
 }
 

@@ -14,10 +14,10 @@ const ALIKE: f64 = 0.75;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     /// No node has this name or address.
-    #[error("there is no node {0}{}", did_you_mean(.1))]
+    #[error("there is no node {}{}", .0, did_you_mean(.1))]
     NoNode(String, Vec<String>),
     /// Neither host nor node has this name.
-    #[error("there is no host and no node {0}{}", did_you_mean(.1))]
+    #[error("there is no host and no node {}{}", .0, did_you_mean(.1))]
     Nobody(String, Vec<String>),
     /// The text is not two nodes.
     #[error("a link is two nodes, `A-B` for both directions or `A>B` for one: {0} is not")]

@@ -1,23 +1,20 @@
 //! What requests ask of the engine, and the changes that they make.
 
 use super::{
-    Answer, FindError, HostView, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path, Request, Sort,
+    Answer, FindError, HostView, LinkView, Links, MOST_ROWS, NodeView, Nodes, Request, Sort,
     Status, Totals, Verdict,
     find::{Finder, Meant},
-    route::Routes,
+    route,
 };
 use crate::{
-    LinkId, NodeId, SettingsChange,
-    engine::{Change, ChangeError, Engine, EngineOptions, Ledger, Made, Reason},
+    LinkId, LinkSettings, NodeId, SettingsChange,
+    engine::{Change, ChangeError, Engine, Ledger, LinkLoad, Made, Reason},
     network::Network,
     run::{Handle, Stopped},
     scene::HostTable,
 };
 use serde::Serialize;
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// So many rows of [`Status`] are enough for people.
 const STATUS_ROWS: usize = 100;
@@ -44,7 +41,6 @@ pub struct Context {
     hosts: Vec<(HostTable, Option<String>)>,
     scene: PathBuf,
     tables: Vec<HostTable>,
-    routes: Mutex<Routes>,
 }
 
 impl Context {
@@ -54,11 +50,9 @@ impl Context {
         network: Arc<Network>,
         hosts: Vec<(HostTable, Option<String>)>,
         scene: PathBuf,
-        options: &EngineOptions,
     ) -> Self {
         let tables = hosts.iter().map(|(host, _)| host.clone()).collect();
-        let routes = Mutex::new(Routes::new(options.policy, options.routes));
-        Self { handle, network, hosts, scene, tables, routes }
+        Self { handle, network, hosts, scene, tables }
     }
 
     pub(super) fn handle(&self) -> &Handle {
@@ -92,7 +86,7 @@ impl Context {
         }
         let result = match request {
             Request::Status {} => value(self.status()),
-            Request::Path { from, to } => value(self.path(from, to)),
+            Request::Path { from, to } => value(route::path(self, from, to)),
             Request::Link { link, set } => value(self.link(link, *set)),
             Request::Node { node, up } => value(self.node(node, *up)),
             Request::Links { sort, limit } => value(self.links(*sort, *limit)),
@@ -110,8 +104,11 @@ impl Context {
     /// # Errors
     /// When it ends.
     pub fn status(&self) -> Result<Status, ReplyError> {
-        let (ledger, runs, down, touched) = self.handle.call(|engine, now| {
-            (engine.ledger().clone(), now, engine.nodes_down(), settings(engine, engine.touched()))
+        let (ledger, runs, down, shown, touched_in_all) = self.handle.call(|engine, now| {
+            let touched = engine.touched();
+            let shown = touched.iter().take(STATUS_ROWS).copied().collect();
+            let shown = states(engine, shown);
+            (engine.ledger().clone(), now, engine.nodes_down(), shown, touched.len())
         })?;
         let hosts = self.hosts.iter().map(|(host, namespace)| HostView {
             name: host.name.clone(),
@@ -119,7 +116,6 @@ impl Context {
             addresses: host.address.to_vec(),
             namespace: namespace.clone(),
         });
-        let shown = touched.iter().take(STATUS_ROWS);
         Ok(Status {
             pid: std::process::id(),
             scene: self.scene.clone(),
@@ -129,18 +125,9 @@ impl Context {
             hosts: hosts.collect(),
             packets: totals(&ledger),
             down: down.into_iter().take(STATUS_ROWS).map(|node| self.name(node)).collect(),
-            touched: shown.map(|(link, settings)| self.link_view(*link, *settings)).collect(),
-            touched_in_all: touched.len(),
+            touched: shown.into_iter().map(|state| self.link_view(state)).collect(),
+            touched_in_all,
         })
-    }
-
-    /// The way of packets.
-    ///
-    /// # Errors
-    /// When a name is not known, or the lab ends.
-    pub fn path(&self, from: &str, to: &str) -> Result<Path, ReplyError> {
-        let mut routes = self.routes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        routes.path(self, from, to)
     }
 
     /// Changes a link, if anything is to be set.
@@ -152,15 +139,14 @@ impl Context {
         let back = self.network.reverse(link).filter(|_| both_ways);
         let links: Vec<_> = [Some(link), back].into_iter().flatten().collect();
         let (before, after) = self.handle.call(move |engine, now| {
-            let before = settings(engine, links.clone());
+            let before = states(engine, links.clone());
             if !set.is_empty() {
                 engine.apply(now, Change::Link { link, both_ways, settings: set })?;
             }
-            Ok::<_, ChangeError>((before, settings(engine, links)))
+            Ok::<_, ChangeError>((before, states(engine, links)))
         })??;
-        let view = |links: Vec<(LinkId, _)>| {
-            links.into_iter().map(|(link, settings)| self.link_view(link, settings)).collect()
-        };
+        let view =
+            |states: Vec<State>| states.into_iter().map(|state| self.link_view(state)).collect();
         Ok(Verdict { before: view(before), after: view(after) })
     }
 
@@ -180,19 +166,34 @@ impl Context {
         Ok(self.node_view(node, was_up, is_up))
     }
 
-    /// The links that were changed or do more than delay and have met packets.
+    /// The links that packets came to, and those that were changed.
     ///
     /// # Errors
     /// When the lab ends.
     pub fn links(&self, sort: Sort, limit: usize) -> Result<Links, ReplyError> {
-        let mut links = self.handle.call(|engine, _| settings(engine, engine.touched()))?;
+        let (loads, touched) = self.handle.call(|engine, _| {
+            let touched = engine.touched();
+            (engine.link_loads().collect::<Vec<_>>(), touched)
+        })?;
+        let mut links: BTreeMap<LinkId, LinkLoad> =
+            touched.into_iter().map(|link| (link, LinkLoad::default())).collect();
+        links.extend(loads);
         let in_all = links.len();
-        if sort == Sort::Delay {
-            links.sort_by_key(|(_, settings)| std::cmp::Reverse(settings.delay));
+        let mut links: Vec<_> = links.into_iter().collect();
+        match sort {
+            Sort::Bytes => links.sort_by_key(|(_, load)| Reverse(load.bytes)),
+            Sort::Packets => links.sort_by_key(|(_, load)| Reverse(load.packets)),
+            Sort::Drops => links.sort_by_key(|(_, load)| Reverse(load.dropped)),
+            Sort::Place => {}
         }
-        let shown = links.into_iter().take(limit.min(MOST_ROWS));
-        let links = shown.map(|(link, settings)| self.link_view(link, settings)).collect();
-        Ok(Links { in_all, links })
+        links.truncate(limit.min(MOST_ROWS));
+        let shown: Vec<_> = links.iter().map(|(link, _)| *link).collect();
+        let now = self.handle.call(|engine, _| settings(engine, shown))?;
+        let views = links
+            .into_iter()
+            .zip(now)
+            .map(|((link, load), (_, settings))| self.link_view(State { link, settings, load }));
+        Ok(Links { in_all, links: views.collect() })
     }
 
     /// Nodes in order of their numbers.
@@ -220,21 +221,36 @@ impl Context {
         }
     }
 
-    fn link_view(&self, link: LinkId, settings: crate::LinkSettings) -> LinkView {
+    fn link_view(&self, state: State) -> LinkView {
+        let State { link, settings, load } = state;
         LinkView {
             from: self.name(self.network.from(link)),
             to: self.name(self.network.to(link)),
             settings,
             changed: settings != *self.network.settings(link),
+            packets: load.packets,
+            bytes: load.bytes,
+            dropped: load.dropped,
         }
     }
 }
 
+/// What a link does now, and what it had to do.
+struct State {
+    link: LinkId,
+    settings: LinkSettings,
+    load: LinkLoad,
+}
+
+/// What links do now and had to do.
+fn states(engine: &mut Engine, links: Vec<LinkId>) -> Vec<State> {
+    let state =
+        |link| State { link, settings: *engine.settings(link), load: engine.link_load(link) };
+    links.into_iter().map(state).collect()
+}
+
 /// What links do now.
-pub(super) fn settings(
-    engine: &Engine,
-    links: Vec<LinkId>,
-) -> Vec<(LinkId, crate::LinkSettings)> {
+pub(super) fn settings(engine: &Engine, links: Vec<LinkId>) -> Vec<(LinkId, LinkSettings)> {
     links.into_iter().map(|link| (link, *engine.settings(link))).collect()
 }
 
@@ -242,9 +258,7 @@ pub(super) fn settings(
 pub(crate) fn totals(ledger: &Ledger) -> Totals {
     let dropped = Reason::ALL.iter().map(|reason| (reason.word(), ledger[*reason]));
     let made = Made::ALL.iter().map(|made| (made.word(), ledger[*made]));
-    fn table<'a>(
-        rows: impl Iterator<Item = (&'a str, u64)>,
-    ) -> std::collections::BTreeMap<String, u64> {
+    fn table<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
         rows.filter(|(_, count)| *count > 0).map(|(word, count)| (word.to_owned(), count)).collect()
     }
     Totals {

@@ -74,7 +74,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up: Option<bool>,
     },
-    /// The links that packets have used, that were changed, or that do more than delay.
+    /// The links that packets came to, and those that were changed.
     Links {
         /// What comes first.
         #[serde(default)]

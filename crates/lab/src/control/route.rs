@@ -1,94 +1,67 @@
-//! The way of packets, searched beside the engine: what routing knows is fetched from it first, and then
-//! what the links of the path do now.
+//! The way of packets and what they meet on it, as the engine would send them now.
 
-use super::{Context, FindError, Path, PathHop, ReplyError, find::End, inspect::settings};
-use crate::{LinkId, LinkSettings, Nanos, NodeId, RoutePolicy, Router, settings::Loss};
-use rustc_hash::FxHashSet;
+use super::{Context, FindError, Path, PathHop, ReplyError, inspect::settings};
+use crate::{LinkId, LinkSettings, Nanos, NodeId, engine::End, settings::Loss};
 use std::net::IpAddr;
 
-/// Searches for paths as the engine's own routing does.
-#[derive(Debug)]
-pub(super) struct Routes {
-    router: Router,
-    unusable: FxHashSet<LinkId>,
-}
-
-impl Routes {
-    pub(super) fn new(policy: RoutePolicy, capacity: usize) -> Self {
-        Self { router: Router::new(policy, capacity), unusable: FxHashSet::default() }
-    }
-
-    /// Learns what the engine's routing knows.
-    fn learn(&mut self, unusable: FxHashSet<LinkId>) {
-        for link in self.unusable.difference(&unusable) {
-            self.router.set_usable(*link, true);
-        }
-        for link in unusable.difference(&self.unusable) {
-            self.router.set_usable(*link, false);
-        }
-        self.unusable = unusable;
-    }
-
-    /// The path of the first flow.
-    pub(super) fn path(
-        &mut self,
-        lab: &Context,
-        from: &str,
-        to: &str,
-    ) -> Result<Path, ReplyError> {
-        let (start, end) = (lab.finder().end(from)?, lab.finder().end(to)?);
-        let address = end.address.ok_or_else(|| FindError::NoAddress(to.to_owned()))?;
-        self.learn(lab.handle().call(|engine, _| engine.unusable().collect())?);
-        let network = lab.network();
-        let mut links = Vec::new();
-        let result = self.router.path(network, start.node, end.node, address, 0, &mut links);
-        let asked = links.clone();
-        let (now, down) =
-            lab.handle().call(move |engine, _| (settings(engine, asked), engine.nodes_down()))?;
-        let is_down = |node: NodeId| down.binary_search(&node).is_ok();
-        let mut path = Path {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            address,
-            hops: Vec::new(),
-            stopped: None,
-            several: matches!(result, Ok(true)) || result.is_err_and(|no_path| no_path.forks),
-            delay: Nanos::ZERO,
-            rate: None,
-            bottleneck: None,
-            mtu: None,
-            loss: 0.0,
-        };
-        path.hops.push(PathHop {
-            node: lab.name(start.node),
-            address: first_address(lab, &start, address),
+/// The path of one flow; a packet to the same place would be searched a way for as well.
+pub(super) fn path(lab: &Context, from: &str, to: &str) -> Result<Path, ReplyError> {
+    let (start, end) = (lab.finder().end(from)?, lab.finder().end(to)?);
+    let address = end.address.ok_or_else(|| FindError::NoAddress(to.to_owned()))?;
+    let node = start.node;
+    let (way, links, down) = lab.handle().call(move |engine, _| {
+        let way = engine.path(node, address, 0);
+        let links = settings(engine, way.links.clone());
+        (way, links, engine.nodes_down())
+    })?;
+    let is_down = |node: NodeId| down.binary_search(&node).is_ok();
+    let first = lab.finder().addresses(node).into_iter();
+    let mut path = Path {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        address,
+        hops: vec![PathHop {
+            node: lab.name(node),
+            address: first.clone().find(|own| own.is_ipv4() == address.is_ipv4()),
             delay: Nanos::ZERO,
             link: None,
-        });
-        if is_down(start.node) {
-            path.stopped = Some(format!("node {} is down", lab.name(start.node)));
+        }],
+        host: None,
+        stopped: is_down(node).then(|| format!("node {} is down", lab.name(node))),
+        several: way.forks,
+        delay: Nanos::ZERO,
+        rate: None,
+        bottleneck: None,
+        mtu: None,
+        loss: 0.0,
+    };
+    for (link, settings) in links {
+        if path.stopped.is_some() {
+            return Ok(path);
         }
-        for (link, settings) in now {
-            if path.stopped.is_some() {
-                break;
-            }
-            let to = network.to(link);
-            if !settings.up {
-                path.stopped = Some(format!("link {} is down", lab.link_name(link)));
-            } else if is_down(to) {
-                path.stopped = Some(format!("node {} is down", lab.name(to)));
-            } else {
-                path.pass(link, &settings, lab, to);
-            }
+        let to = lab.network().to(link);
+        if !settings.up {
+            path.stopped = Some(format!("link {} is down", lab.link_name(link)));
+        } else if is_down(to) {
+            path.stopped = Some(format!("node {} is down", lab.name(to)));
+        } else {
+            path.pass(link, &settings, lab, to);
         }
-        match result {
-            Err(no_path) if path.stopped.is_none() => {
-                path.stopped = Some(format!("{} has no route", lab.name(no_path.at)));
-            }
-            _ => {}
-        }
-        Ok(path)
     }
+    let last = path.hops.last().map_or("", |hop| &hop.node);
+    let why = match way.end {
+        End::Node => None,
+        End::Port(_) => {
+            path.host = end.host;
+            None
+        }
+        End::NoHost => Some(format!("no host behind {last} has {address}")),
+        End::Broadcast => Some(format!("{address} is a broadcast address")),
+        End::NoRoute => Some(format!("{last} has no route")),
+        End::Prohibited => Some(format!("{last} does not let packets pass to {address}")),
+    };
+    path.stopped = path.stopped.or(why);
+    Ok(path)
 }
 
 impl Path {
@@ -124,11 +97,6 @@ fn loss(settings: &LinkSettings) -> f64 {
             (1.0 - bad) * in_good.as_f64() + bad * in_bad.as_f64()
         }
     }
-}
-
-/// The address by which the first node answers.
-fn first_address(lab: &Context, start: &End, like: IpAddr) -> Option<IpAddr> {
-    lab.finder().addresses(start.node).into_iter().find(|own| own.is_ipv4() == like.is_ipv4())
 }
 
 /// The address of the interface at the far end of a link, of the same family as another.

@@ -70,6 +70,12 @@ pub struct LinkView {
     pub settings: LinkSettings,
     /// Whether it does something else than in the network's file or scene.
     pub changed: bool,
+    /// Packets that came to it; a super-packet is one.
+    pub packets: u64,
+    /// Bytes of their IP packets.
+    pub bytes: u64,
+    /// Packets of these that it did not carry.
+    pub dropped: u64,
 }
 
 /// Whether a node is there.
@@ -97,16 +103,18 @@ pub struct Verdict {
 }
 
 /// What comes first in a list of links.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
-    /// By number.
+    /// Most bytes
     #[default]
-    Name,
-    /// What has most delay.
-    Delay,
+    Bytes,
+    /// Most packets
+    Packets,
+    /// Most packets that were not carried
+    Drops,
+    /// By place in the network
+    Place,
 }
 
 /// Links.
@@ -138,6 +146,8 @@ pub struct Path {
     pub address: IpAddr,
     /// The nodes, the first of which is where packets set out.
     pub hops: Vec<PathHop>,
+    /// The host that they reach behind the last node.
+    pub host: Option<String>,
     /// Why packets do not get further than the last hop; nothing when they arrive.
     pub stopped: Option<String>,
     /// Whether other flows may go another way.

@@ -1,0 +1,223 @@
+//! `nigh lab status`, `path`, `link`, `links`, `node` and `events`: what people ask of a running lab.
+
+use super::{
+    AskError, ChooseError, Event, Links, NodeView, Path, Request, Sort, Status, Verdict,
+    choose::choose, client::Connection, show,
+};
+use crate::settings::{SettingsChange, SettingsError};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::{Serialize, de::DeserializeOwned};
+use std::io::{self, BufRead, ErrorKind, Write};
+
+/// Which lab is meant, and how it is answered.
+#[derive(Clone, Debug, Args)]
+pub struct Which {
+    /// The lab, by its process's number or its scene's name [default: the only one]
+    #[arg(long, value_name = "LAB")]
+    pub lab: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh lab status`.
+#[derive(Clone, Debug, Args)]
+pub struct StatusArgs {
+    /// Which lab.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Arguments of `nigh lab path`.
+#[derive(Clone, Debug, Args)]
+pub struct PathArgs {
+    /// A host, a node or an address
+    pub from: String,
+    /// A host, a node or an address
+    pub to: String,
+    /// Which lab.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Arguments of `nigh lab link`.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = false)]
+pub struct LinkArgs {
+    /// Two nodes: `A-B` for both directions, `'A>B'` for one; `#2` after it is the second of several
+    pub link: String,
+    /// Which lab.
+    #[command(flatten)]
+    pub which: Which,
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: Option<LinkAction>,
+}
+
+/// What to do with a link.
+#[derive(Clone, Debug, Subcommand)]
+pub enum LinkAction {
+    /// Change what it does, between two packets
+    Set {
+        /// Settings as in a scene: delay=50ms jitter=2ms loss=1% rate=100Mbit queue=64KB mtu=1400 up=false
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+}
+
+/// Arguments of `nigh lab links`.
+#[derive(Clone, Debug, Args)]
+pub struct LinksArgs {
+    /// What comes first
+    #[arg(long, value_enum, default_value = "bytes")]
+    pub sort: Sort,
+    /// Most links to show, at most 10000
+    #[arg(long, default_value_t = 100)]
+    pub limit: usize,
+    /// Which lab.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Arguments of `nigh lab node`.
+#[derive(Clone, Debug, Args)]
+pub struct NodeArgs {
+    /// Its name or one of its addresses
+    pub node: String,
+    /// What it is to be [default: as it is]
+    #[arg(value_enum)]
+    pub state: Option<NodeState>,
+    /// Which lab.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Whether a node is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NodeState {
+    /// With all its links and hosts
+    Up,
+    /// Not there: what comes to it is lost
+    Down,
+}
+
+/// Arguments of `nigh lab events`.
+#[derive(Clone, Debug, Args)]
+pub struct EventsArgs {
+    /// Which lab.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// A command on a running lab failed.
+#[derive(Debug, thiserror::Error)]
+pub enum UseError {
+    /// It is not clear which lab is meant.
+    #[error(transparent)]
+    Choose(#[from] ChooseError),
+    /// The lab did not answer, or refused.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// What is to be set makes no sense.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Nothing can be printed.
+    #[error("cannot print: {0}")]
+    Print(io::Error),
+    /// The lab said something that cannot be read.
+    #[error("the lab said something that this version does not know: {0}")]
+    Event(serde_json::Error),
+}
+
+impl Which {
+    /// Connects to the lab that is meant.
+    pub(super) fn connect(&self) -> Result<Connection, UseError> {
+        Ok(Connection::open(&choose(self.lab.as_deref())?)?)
+    }
+
+    /// Asks and gives the answer as text.
+    fn ask<T: DeserializeOwned + Serialize>(
+        &self,
+        request: &Request,
+        show: impl Fn(&T) -> String,
+    ) -> Result<String, UseError> {
+        let answer: T = self.connect()?.ask(request)?;
+        Ok(match self.json {
+            true => format!("{:#}\n", serde_json::json!(answer)),
+            false => show(&answer),
+        })
+    }
+}
+
+/// How a lab is.
+///
+/// # Errors
+/// See [`UseError`].
+pub fn status(args: &StatusArgs) -> Result<String, UseError> {
+    args.which.ask::<Status>(&Request::Status {}, show::status)
+}
+
+/// The way of packets.
+///
+/// # Errors
+/// See [`UseError`].
+pub fn path(args: &PathArgs) -> Result<String, UseError> {
+    let request = Request::Path { from: args.from.clone(), to: args.to.clone() };
+    args.which.ask::<Path>(&request, show::path)
+}
+
+/// Shows or changes a link.
+///
+/// # Errors
+/// See [`UseError`].
+pub fn link(args: &LinkArgs) -> Result<String, UseError> {
+    let set = match &args.action {
+        None => SettingsChange::default(),
+        Some(LinkAction::Set { settings }) => settings.join(" ").parse()?,
+    };
+    args.which.ask::<Verdict>(&Request::Link { link: args.link.clone(), set }, show::verdict)
+}
+
+/// Shows links by what they had to do.
+///
+/// # Errors
+/// See [`UseError`].
+pub fn links(args: &LinksArgs) -> Result<String, UseError> {
+    let request = Request::Links { sort: args.sort, limit: args.limit };
+    args.which.ask::<Links>(&request, show::links)
+}
+
+/// Shows a node, takes it out or puts it back.
+///
+/// # Errors
+/// See [`UseError`].
+pub fn node(args: &NodeArgs) -> Result<String, UseError> {
+    let up = args.state.map(|state| state == NodeState::Up);
+    args.which.ask::<NodeView>(&Request::Node { node: args.node.clone(), up }, show::node)
+}
+
+/// Prints what happens until the lab ends or nobody reads any more.
+///
+/// # Errors
+/// See [`UseError`].
+pub fn events(args: &EventsArgs) -> Result<(), UseError> {
+    let mut connection = args.which.connect()?;
+    let serde_json::Value::Object(_) = connection.ask(&Request::Events {})? else { return Ok(()) };
+    let mut out = io::stdout().lock();
+    for line in connection.stream()?.lines() {
+        let Ok(line) = line else { return Ok(()) };
+        let result = match args.which.json {
+            true => writeln!(out, "{line}"),
+            false => {
+                let event: Event = serde_json::from_str(&line).map_err(UseError::Event)?;
+                writeln!(out, "{event}")
+            }
+        };
+        match result.and_then(|()| out.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => return Err(UseError::Print(error)),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
