@@ -1,12 +1,14 @@
 //! `nigh lab ...`: the command line.
 
 use crate::{
+    capture::cli::CaptureArgs,
     clean::{self, CleanError, Cleaned},
-    control::{Context, Server, cli as control},
+    control::{Context, Server, cli as control, files},
     engine::{Ledger, Made, Reason},
     host::Owner,
     run::{self, ExecError, Lab, Options, RunError},
     scene::{Scene, Stage},
+    view::ViewArgs,
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -46,6 +48,22 @@ pub enum Command {
     /// Follow what happens: changes, what routing hears of them, packets that are lost
     #[command(after_help = "Example:\n  nigh lab events --json | jq .event")]
     Events(control::EventsArgs),
+    /// Write what passes a node or a link into a pcapng file or a pipe
+    #[command(
+        after_help = "Examples:\n  nigh lab capture as4-as12 -w out.pcapng --seconds 10\n  nigh lab capture as4 -w - | tcpdump -nr -"
+    )]
+    Capture(CaptureArgs),
+    /// Watch a lab in the terminal: links by load and drops, hosts, what happens
+    #[command(after_help = "Example:\n  nigh lab view")]
+    View(ViewArgs),
+    /// Make an internet of any size: the same seed and numbers always make the same one
+    #[command(
+        after_help = "Examples:\n  nigh lab gen internet.nigh\n  nigh lab gen internet.nigh --nodes 1000000 --seed 7 --rates"
+    )]
+    Gen(files::GenArgs),
+    /// Say what is in a network's file
+    #[command(after_help = "Example:\n  nigh lab show internet.nigh")]
+    Show(files::ShowArgs),
     /// Remove what labs left that were killed: namespaces, what runs in them, files
     #[command(after_help = "Example:\n  nigh lab clean")]
     Clean(CleanArgs),

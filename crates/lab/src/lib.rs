@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod capture;
 pub mod clean;
 pub mod cli;
 pub mod control;
@@ -23,6 +24,7 @@ pub mod route;
 pub mod run;
 pub mod scene;
 pub mod settings;
+pub mod view;
 
 pub use answer::limit::IcmpLimits;
 pub use engine::{Change, ChangeError, Engine, EngineOptions, Ledger};

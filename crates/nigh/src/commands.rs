@@ -52,6 +52,12 @@ enum CommandError {
     Import(#[from] lab::import::command::CommandError),
     #[error(transparent)]
     Use(#[from] lab::control::cli::UseError),
+    #[error(transparent)]
+    Capture(#[from] lab::capture::cli::CaptureError),
+    #[error(transparent)]
+    View(#[from] lab::view::ViewError),
+    #[error(transparent)]
+    File(#[from] lab::control::files::FileError),
     /// A command in a host ended with this code.
     #[error("")]
     Code(u8),
@@ -234,7 +240,7 @@ fn oracle(args: &OracleArgs) -> Result<(), CommandError> {
 fn lab(args: &LabArgs) -> Result<(), CommandError> {
     use lab::{
         cli::{Command, clean, exec, run},
-        control::cli as control,
+        control::{cli as control, files},
     };
     match &args.command {
         Command::Run(args) => {
@@ -254,6 +260,14 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
         Command::Links(args) => print(&control::links(args)?),
         Command::Node(args) => print(&control::node(args)?),
         Command::Events(args) => Ok(control::events(args)?),
+        Command::Capture(args) => {
+            let said = lab::capture::cli::capture(args)?;
+            let _ = io::stderr().write_all(said.as_bytes());
+            Ok(())
+        }
+        Command::View(args) => Ok(lab::view::view(args)?),
+        Command::Gen(args) => print(&files::generate(args)?),
+        Command::Show(args) => print(&files::describe(args)?),
     }
 }
 

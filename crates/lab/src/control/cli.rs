@@ -71,6 +71,9 @@ pub struct LinksArgs {
     /// What comes first
     #[arg(long, value_enum, default_value = "bytes")]
     pub sort: Sort,
+    /// List links as well that nothing has come to
+    #[arg(long)]
+    pub all: bool,
     /// Most links to show, at most 10000
     #[arg(long, default_value_t = 100)]
     pub limit: usize,
@@ -131,7 +134,7 @@ pub enum UseError {
 
 impl Which {
     /// Connects to the lab that is meant.
-    pub(super) fn connect(&self) -> Result<Connection, UseError> {
+    pub(crate) fn connect(&self) -> Result<Connection, UseError> {
         Ok(Connection::open(&choose(self.lab.as_deref())?)?)
     }
 
@@ -183,7 +186,7 @@ pub fn link(args: &LinkArgs) -> Result<String, UseError> {
 /// # Errors
 /// See [`UseError`].
 pub fn links(args: &LinksArgs) -> Result<String, UseError> {
-    let request = Request::Links { sort: args.sort, limit: args.limit };
+    let request = Request::Links { sort: args.sort, limit: args.limit, all: args.all };
     args.which.ask::<Links>(&request, show::links)
 }
 

@@ -46,14 +46,14 @@ pub enum AskError {
 
 /// A connection to a lab.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     path: PathBuf,
     stream: BufReader<UnixStream>,
 }
 
 impl Connection {
     /// Connects.
-    pub(super) fn open(path: &Path) -> Result<Self, AskError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, AskError> {
         let io = |source| AskError::Io { path: path.into(), source };
         let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::Silent(path.into()),
@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// Asks and waits for the answer.
-    pub(super) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, AskError> {
+    pub(crate) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, AskError> {
         let io = self.io();
         let path = self.path.clone();
         let answer = |source| AskError::Answer { path: path.clone(), source };
@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Waits without limit for what comes after an answer.
-    pub(super) fn stream(self) -> Result<BufReader<UnixStream>, AskError> {
+    pub(crate) fn stream(self) -> Result<BufReader<UnixStream>, AskError> {
         let io = self.io();
         self.stream.get_ref().set_read_timeout(None).map_err(io)?;
         Ok(self.stream)

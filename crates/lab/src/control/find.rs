@@ -1,6 +1,6 @@
 //! What people mean by a name.
 
-use crate::{LinkId, Network, NodeId, network::Owner, scene::HostTable};
+use crate::{LinkId, Network, NodeId, engine::Watched, network::Owner, scene::HostTable};
 use std::{borrow::Cow, net::IpAddr};
 
 /// So many names are compared with one that is not there.
@@ -174,6 +174,18 @@ impl<'a> Finder<'a> {
             return Err(FindError::OneWay { from: name(from), to: name(to) });
         }
         Ok(Meant { link, both_ways })
+    }
+
+    /// What is to be captured: a node, or a link.
+    pub(crate) fn watched(&self, text: &str) -> Result<Watched, FindError> {
+        if let Some(node) = self.network.find(text) {
+            return Ok(Watched::Node(node));
+        }
+        if !text.contains(['-', '>']) {
+            return self.node(text).map(Watched::Node);
+        }
+        let Meant { link, both_ways } = self.link(text)?;
+        Ok(Watched::Link(link, self.network.reverse(link).filter(|_| both_ways)))
     }
 
     /// Two nodes and whether both directions are meant. Names may have hyphens in them, so every

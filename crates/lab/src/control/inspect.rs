@@ -7,7 +7,7 @@ use super::{
     route,
 };
 use crate::{
-    LinkId, LinkSettings, NodeId, SettingsChange,
+    LinkId, LinkSettings, NodeId, PortId, SettingsChange,
     engine::{Change, ChangeError, Engine, Ledger, LinkLoad, Made, Reason},
     network::Network,
     run::{Handle, Stopped},
@@ -55,11 +55,11 @@ impl Context {
         Self { handle, network, hosts, scene, tables }
     }
 
-    pub(super) fn handle(&self) -> &Handle {
+    pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    pub(super) fn network(&self) -> &Network {
+    pub(crate) fn network(&self) -> &Network {
         &self.network
     }
 
@@ -69,12 +69,18 @@ impl Context {
     }
 
     /// A node's name.
-    pub(super) fn name(&self, node: NodeId) -> String {
+    pub(crate) fn name(&self, node: NodeId) -> String {
         self.network.name(node).into_owned()
     }
 
+    /// The name of a port's host.
+    pub(crate) fn host_name(&self, port: PortId) -> String {
+        let host = self.tables.get(usize::from(port.0));
+        host.map_or_else(String::new, |host| host.name.clone())
+    }
+
     /// A link's name.
-    pub(super) fn link_name(&self, link: LinkId) -> String {
+    pub(crate) fn link_name(&self, link: LinkId) -> String {
         format!("{}>{}", self.name(self.network.from(link)), self.name(self.network.to(link)))
     }
 
@@ -89,9 +95,9 @@ impl Context {
             Request::Path { from, to } => value(route::path(self, from, to)),
             Request::Link { link, set } => value(self.link(link, *set)),
             Request::Node { node, up } => value(self.node(node, *up)),
-            Request::Links { sort, limit } => value(self.links(*sort, *limit)),
+            Request::Links { sort, limit, all } => value(self.links(*sort, *limit, *all)),
             Request::Nodes { first, limit } => value(self.nodes(*first, *limit)),
-            Request::Events {} => Ok(serde_json::json!({})),
+            Request::Events {} | Request::Capture { .. } => Ok(serde_json::json!({})),
         };
         match result {
             Ok(value) => Answer::Ok(value),
@@ -166,11 +172,13 @@ impl Context {
         Ok(self.node_view(node, was_up, is_up))
     }
 
-    /// The links that packets came to, and those that were changed.
+    /// The links that packets came to, and those that were changed; then the first of the others if
+    /// all are wanted.
     ///
     /// # Errors
     /// When the lab ends.
-    pub fn links(&self, sort: Sort, limit: usize) -> Result<Links, ReplyError> {
+    pub fn links(&self, sort: Sort, limit: usize, all: bool) -> Result<Links, ReplyError> {
+        let limit = limit.min(MOST_ROWS);
         let (loads, touched) = self.handle.call(|engine, _| {
             let touched = engine.touched();
             (engine.link_loads().collect::<Vec<_>>(), touched)
@@ -178,7 +186,14 @@ impl Context {
         let mut links: BTreeMap<LinkId, LinkLoad> =
             touched.into_iter().map(|link| (link, LinkLoad::default())).collect();
         links.extend(loads);
-        let in_all = links.len();
+        let mut in_all = links.len();
+        if all {
+            in_all = self.network.links() as usize;
+            let others = (0..self.network.links()).map(LinkId).take(limit);
+            for link in others {
+                links.entry(link).or_default();
+            }
+        }
         let mut links: Vec<_> = links.into_iter().collect();
         match sort {
             Sort::Bytes => links.sort_by_key(|(_, load)| Reverse(load.bytes)),
@@ -186,7 +201,7 @@ impl Context {
             Sort::Drops => links.sort_by_key(|(_, load)| Reverse(load.dropped)),
             Sort::Place => {}
         }
-        links.truncate(limit.min(MOST_ROWS));
+        links.truncate(limit);
         let shown: Vec<_> = links.iter().map(|(link, _)| *link).collect();
         let now = self.handle.call(|engine, _| settings(engine, shown))?;
         let views = links
@@ -224,6 +239,7 @@ impl Context {
     fn link_view(&self, state: State) -> LinkView {
         let State { link, settings, load } = state;
         LinkView {
+            number: link.0,
             from: self.name(self.network.from(link)),
             to: self.name(self.network.to(link)),
             settings,

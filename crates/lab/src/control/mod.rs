@@ -19,6 +19,7 @@ mod choose;
 pub mod cli;
 mod client;
 mod events;
+pub mod files;
 mod find;
 mod inspect;
 mod route;
@@ -31,7 +32,8 @@ mod tests;
 
 pub use choose::ChooseError;
 pub use client::AskError;
-pub use events::Event;
+pub(crate) use client::Connection;
+pub use events::{Event, What};
 pub use find::FindError;
 pub use inspect::{Context, ReplyError};
 pub use server::{ServeError, Server};
@@ -82,6 +84,9 @@ pub enum Request {
         /// Most rows.
         #[serde(default = "some_rows")]
         limit: usize,
+        /// Whether links are listed as well that nothing has come to, by place.
+        #[serde(default)]
+        all: bool,
     },
     /// A part of all nodes.
     Nodes {
@@ -94,6 +99,25 @@ pub enum Request {
     },
     /// What happens from now on, one event a line.
     Events {},
+    /// What passes a link or a node from now on, as a pcapng file.
+    Capture {
+        /// A node, or a link: `A-B` for both directions, `A>B` for one.
+        what: String,
+        /// Bytes that are kept of each packet.
+        #[serde(default = "whole")]
+        snap: u32,
+        /// Packets after which it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
+        /// Seconds after which it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<f64>,
+    },
+}
+
+/// Bytes of a packet in a capture where nothing is said: all of them.
+fn whole() -> u32 {
+    262_144
 }
 
 /// Rows of an answer where nothing is said.

@@ -1,15 +1,21 @@
 //! The listening side of the control socket: a thread that accepts, and one for each connection.
 
 use super::{Answer, Context, Request, events::Follower, parse};
-use crate::run::give_up_capabilities;
-use nix::sys::{
-    socket::{Shutdown, shutdown},
-    stat::{Mode, umask},
+use crate::{
+    capture::{Capture, Limits},
+    run::give_up_capabilities,
+};
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        socket::{Shutdown, shutdown},
+        stat::{Mode, umask},
+    },
 };
 use std::{
     io::{self, BufRead, BufReader, ErrorKind, Read, Write},
     os::{
-        fd::AsRawFd,
+        fd::{AsFd, AsRawFd},
         unix::net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -135,11 +141,34 @@ fn converse(stream: UnixStream, context: &Context) -> io::Result<()> {
                 continue;
             }
         };
+        if let Request::Capture { what, snap, count, seconds } = request {
+            let limits = Limits { count, seconds };
+            match Capture::start(context, &what, snap) {
+                Ok(capture) => return send(&mut output, input.get_ref(), &capture, limits),
+                Err(error) => output.write_all(&encode(&Answer::Error(error.to_string())))?,
+            }
+            continue;
+        }
         output.write_all(&encode(&context.reply(&request)))?;
         if request == (Request::Events {}) {
             return tell(&mut output, input.get_mut(), context);
         }
     }
+}
+
+/// Sends a capture until it has reached a limit, the client has enough, or the lab ends.
+fn send(
+    output: &mut UnixStream,
+    input: &UnixStream,
+    capture: &Capture<'_>,
+    limits: Limits,
+) -> io::Result<()> {
+    output.write_all(&encode(&Answer::Ok(serde_json::json!({}))))?;
+    let has_enough = || {
+        let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    };
+    capture.write(output, limits, has_enough)
 }
 
 /// Tells what happens until the client has enough, or the lab ends.

@@ -62,6 +62,8 @@ pub struct Totals {
 /// A directed link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkView {
+    /// Its number in the network.
+    pub number: u32,
     /// The node that it leaves.
     pub from: String,
     /// The node that it leads to.

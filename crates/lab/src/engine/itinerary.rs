@@ -31,6 +31,8 @@ pub(crate) struct Hop {
 pub(crate) enum Deed {
     /// They come later, by as much as all others.
     Delay,
+    /// The same, and somebody looks at them.
+    Watched,
     /// More than that: its place among the links that do more.
     More(u32),
     /// They do not arrive.

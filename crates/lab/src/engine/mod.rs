@@ -11,6 +11,7 @@
 //! goes on from the time for which its timer was set, however late the engine was asked, so lateness
 //! does not add up over hops.
 
+mod capture;
 mod change;
 mod enter;
 mod itinerary;
@@ -44,6 +45,8 @@ use crate::{
     route::{RoutePolicy, Router},
     settings::LinkSettings,
 };
+use capture::Watches;
+pub use capture::{Room, Seen, Spot, Watch, Watched};
 use change::Changes;
 pub use change::{Change, ChangeError};
 pub use itinerary::End;
@@ -114,6 +117,7 @@ pub struct Engine {
     ready: Vec<(PortId, Frame)>,
     changes: Changes,
     chronicle: Chronicle,
+    watches: Watches,
     limiter: Limiter,
     identification: u16,
     generation: u32,
@@ -157,6 +161,7 @@ impl Engine {
             ready: Vec::new(),
             changes: Changes::default(),
             chronicle: Chronicle::default(),
+            watches: Watches::default(),
             limiter: Limiter::new(options.icmp),
             identification: 0,
             generation: 0,

@@ -285,7 +285,7 @@ impl Engine {
         } else if !settings.up {
             Deed::Drop(Reason::LinkDown)
         } else if settings.only_delays() {
-            Deed::Delay
+            if self.stops_to_be_seen(link) { Deed::Watched } else { Deed::Delay }
         } else {
             Deed::More(self.effect(link))
         };

@@ -48,6 +48,8 @@ pub(super) struct Course {
     pub may_fragment: bool,
     /// Whether a link has flipped a bit of it, so that the next node must read it anew.
     pub damaged: bool,
+    /// Whether it was seen to come to the node where it is.
+    pub seen: bool,
 }
 
 /// So many parts of a packet keep their order among equal times; more are rare.
@@ -107,6 +109,7 @@ impl Engine {
             is_super: packet.is_super,
             may_fragment: packet.may_fragment,
             damaged: false,
+            seen: false,
         };
         self.order += PARTS * PARTS;
         let flight = Flight { frame, course };
@@ -126,6 +129,7 @@ impl Engine {
         };
         let takes = itinerary.before(course.stop) - itinerary.before(course.from);
         let (at, hops) = (course.began + takes, course.stop - course.from);
+        course.seen &= hops == 0;
         let order = course.order;
         self.plans.count(course.itinerary, course.from, course.stop, course.length);
         self.take_hops(&mut flight, hops as u8);
@@ -155,6 +159,10 @@ impl Engine {
         {
             return self.finish(flight, reason);
         }
+        if !self.watches.is_empty() && !flight.course.seen {
+            self.see_arrival(at, &flight.frame, &flight.course);
+            flight.course.seen = true;
+        }
         let course = flight.course;
         let itinerary = self.plans.get(course.itinerary);
         let Some(&hop) = itinerary.hops.get(usize::from(course.stop)) else {
@@ -176,7 +184,17 @@ impl Engine {
         flight.course.from = flight.course.stop;
         match hop.deed {
             Deed::Delay => self.leave(flight),
+            Deed::Watched => {
+                self.count_link(hop.link, course.length, true);
+                self.take_hops(&mut flight, 1);
+                self.see_departure(at, &mut flight, hop.link, None);
+                flight.course.began = at + self.settings(hop.link).delay;
+                flight.course.from += 1;
+                flight.course.seen = false;
+                self.leave(flight);
+            }
             Deed::Drop(reason) => {
+                self.see_departure(at, &mut flight, hop.link, Some(reason));
                 self.count_link(hop.link, course.length, false);
                 self.finish(flight, reason);
             }
@@ -208,6 +226,7 @@ impl Engine {
             End::Broadcast => self.finish(flight, Reason::Address),
             End::Port(port) => {
                 self.take_hops(&mut flight, 1);
+                self.see_delivery(at, &flight, port);
                 self.deliver(at, port, flight);
             }
         }
@@ -263,6 +282,7 @@ impl Engine {
                     DropReason::QueueDiscipline => Reason::QueueManaged,
                     DropReason::Lost => Reason::Loss,
                 };
+                self.see_departure(course.began, &mut flight, link, Some(reason));
                 return self.finish(flight, reason);
             }
         };
@@ -270,11 +290,13 @@ impl Engine {
         if mark && let Some(ip) = self.pool.head_mut(&flight.frame).get_mut(IP..) {
             packet::mark(ip);
         }
+        self.see_departure(course.began, &mut flight, link, None);
         if let Some(bit) = corrupt {
             self.flip(&mut flight, bit);
         }
         flight.course.from += 1;
         flight.course.began = at;
+        flight.course.seen = false;
         if let Some(began) = copy
             && let Some(twin) = self.copy(&flight)
         {

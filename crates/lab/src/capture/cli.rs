@@ -1,0 +1,152 @@
+//! `nigh lab capture`: writes what passes a link or a node into a file or a pipe.
+
+use super::pcapng::{self, Block};
+use crate::control::{
+    Request,
+    cli::{UseError, Which},
+};
+use clap::Args;
+use nix::sys::signal::{SigSet, Signal};
+use std::{
+    fs::File,
+    io::{self, BufReader, ErrorKind, Read, Write},
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+};
+
+/// The longest block that is taken: a super-packet with what is said of it.
+const LONGEST: u32 = 1 << 20;
+
+/// Arguments of `nigh lab capture`.
+#[derive(Clone, Debug, Args)]
+pub struct CaptureArgs {
+    /// A node; or a link: `A-B` for both directions, `'A>B'` for one
+    #[arg(value_name = "NODE|LINK")]
+    pub what: String,
+    /// The pcapng file; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub write: PathBuf,
+    /// End after so many packets
+    #[arg(short, long, value_name = "PACKETS")]
+    pub count: Option<u64>,
+    /// End after so long
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<f64>,
+    /// Bytes that are kept of each packet
+    #[arg(short, long, default_value_t = 262_144, value_name = "BYTES")]
+    pub snap: u32,
+    /// The lab, by its process's number or its scene's name [default: the only one]
+    #[arg(long, value_name = "LAB")]
+    pub lab: Option<String>,
+}
+
+/// A capture failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The lab did not answer, or refused.
+    #[error(transparent)]
+    Use(#[from] UseError),
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What came is no pcapng file.
+    #[error("the lab sent what is no capture: {0}")]
+    Read(io::Error),
+    /// Signals cannot be waited for.
+    #[error("signals: {0}")]
+    Signals(nix::Error),
+}
+
+/// Captures until a limit is reached, SIGINT or SIGTERM comes, the lab ends, or nobody reads any more;
+/// returns what to tell people.
+///
+/// # Errors
+/// See [`CaptureError`].
+pub fn capture(args: &CaptureArgs) -> Result<String, CaptureError> {
+    let request = Request::Capture {
+        what: args.what.clone(),
+        snap: args.snap,
+        count: args.count,
+        seconds: args.seconds,
+    };
+    let which = Which { lab: args.lab.clone(), json: false };
+    let mut connection = which.connect()?;
+    let serde_json::Value::Object(_) = connection.ask(&request).map_err(UseError::from)? else {
+        return Ok(String::new());
+    };
+    let stream = connection.stream().map_err(UseError::from)?;
+    end_on_signal(stream.get_ref())?;
+    let (packets, lost) = match args.write == Path::new("-") {
+        true => copy(stream, &mut io::stdout().lock(), &args.write)?,
+        false => {
+            let write = |source| CaptureError::Write { path: args.write.clone(), source };
+            copy(stream, &mut File::create(&args.write).map_err(write)?, &args.write)?
+        }
+    };
+    let lost = match lost {
+        0 => String::new(),
+        lost => format!(", {lost} more found no room"),
+    };
+    Ok(format!("{packets} packets{lost}\n"))
+}
+
+/// Has a signal end the capture in order: the lab is told, and says the rest.
+fn end_on_signal(stream: &UnixStream) -> Result<(), CaptureError> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    signals.thread_block().map_err(CaptureError::Signals)?;
+    let stream = stream.try_clone().map_err(CaptureError::Read)?;
+    std::thread::spawn(move || {
+        let _ = signals.wait();
+        let _ = stream.shutdown(Shutdown::Write);
+    });
+    Ok(())
+}
+
+/// Copies block by block; counts packets and those that found no room.
+fn copy(
+    mut from: BufReader<UnixStream>,
+    to: &mut impl Write,
+    path: &Path,
+) -> Result<(u64, u64), CaptureError> {
+    let (mut packets, mut lost) = (0, 0);
+    let mut block = Vec::new();
+    loop {
+        let mut start = [0; 8];
+        match from.read_exact(&mut start) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok((packets, lost)),
+            Err(error) => return Err(CaptureError::Read(error)),
+        }
+        let length = pcapng::length(start);
+        if !(start.len() as u32..=LONGEST).contains(&length) {
+            return Err(CaptureError::Read(ErrorKind::InvalidData.into()));
+        }
+        block.clear();
+        block.extend(start);
+        block.resize(length as usize, 0);
+        let rest = block.get_mut(start.len()..).unwrap_or_default();
+        from.read_exact(rest).map_err(CaptureError::Read)?;
+        match pcapng::kind(&block) {
+            Block::Packet => packets += 1,
+            Block::Statistics(dropped) => lost += dropped,
+            Block::Other => {}
+        }
+        let written = to.write_all(&block).and_then(|()| match from.buffer().is_empty() {
+            true => to.flush(),
+            false => Ok(()),
+        });
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok((packets, lost)),
+            Err(source) => return Err(CaptureError::Write { path: path.to_owned(), source }),
+        }
+    }
+}

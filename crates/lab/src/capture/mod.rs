@@ -1,0 +1,165 @@
+//! Captures of what passes a link or a node of a running lab, as pcapng files.
+//!
+//! The engine copies packets into bounded room; a thread of the control socket writes them to whoever
+//! asked, as the file's bytes. Times are those of the lab's clock, put on the system's: they can be held
+//! beside what tcpdump says in a host. Packets of a link stand when they are put on it, those of a node
+//! when they come and when they leave; each neighbour and each host of the node is an interface. A
+//! packet that its link did not carry has the reason as its comment.
+
+pub mod cli;
+mod pcapng;
+
+use crate::{
+    Nanos, NodeId,
+    control::{Context, ReplyError},
+    engine::{Reason, Room, Seen, Spot, Watch, Watched},
+};
+use pcapng::{Direction, Record};
+use rustc_hash::FxHashMap;
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+/// How long the writer waits for packets before it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// So many bytes are gathered before they are written, if packets come without pause.
+const GATHERED: usize = 256 << 10;
+
+/// When a capture ends by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Limits {
+    /// After so many packets.
+    pub(crate) count: Option<u64>,
+    /// After so many seconds.
+    pub(crate) seconds: Option<f64>,
+}
+
+/// A capture that goes on until it is dropped.
+pub(crate) struct Capture<'a> {
+    context: &'a Context,
+    number: u32,
+    what: Watched,
+    seen: Receiver<Seen>,
+    room: Arc<Room>,
+    snap: u32,
+    /// The lab's start in nanoseconds since 1970.
+    start: u64,
+}
+
+impl<'a> Capture<'a> {
+    /// Begins to capture what is meant by `A-B`, `A>B` or a node.
+    pub(crate) fn start(context: &'a Context, what: &str, snap: u32) -> Result<Self, ReplyError> {
+        let what = context.finder().watched(what)?;
+        let (to, seen) = channel();
+        let room = Arc::new(Room::default());
+        let watch = Watch { what, snap: snap as usize, to, room: room.clone() };
+        let (number, now) = context.handle().call(|engine, now| (engine.watch(watch), now))?;
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = Nanos::from(wall).since(now).0;
+        Ok(Self { context, number, what, seen, room, snap, start })
+    }
+
+    /// Writes until a limit is reached, `ended` says so, or the lab ends.
+    pub(crate) fn write(
+        &self,
+        out: &mut impl Write,
+        limits: Limits,
+        ended: impl Fn() -> bool,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        pcapng::section(&mut bytes, concat!("nigh ", env!("CARGO_PKG_VERSION")));
+        let mut interfaces = Interfaces { capture: self, known: FxHashMap::default() };
+        // A file without any interface is refused by some readers.
+        if let Watched::Link(link, _) = self.what {
+            interfaces.number(Spot::Onto(link), &mut bytes);
+        }
+        let seconds = limits.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let deadline = seconds.and_then(|wait| Instant::now().checked_add(wait));
+        let mut left = limits.count.unwrap_or(u64::MAX);
+        let mut last = 0;
+        while left > 0 && !ended() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            // Everything is written before the writer waits, so that nobody waits for packets.
+            out.write_all(&bytes)?;
+            bytes.clear();
+            let wait = deadline.map_or(LOOK, |at| LOOK.min(at.duration_since(Instant::now())));
+            let mut next = match self.seen.recv_timeout(wait) {
+                Ok(seen) => Some(seen),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            while let Some(seen) = next.take() {
+                self.room.taken(&seen);
+                last = last.max(self.start + seen.at.0);
+                interfaces.write(&seen, &mut bytes);
+                left -= 1;
+                if left > 0 && bytes.len() < GATHERED {
+                    next = self.seen.try_recv().ok();
+                }
+            }
+        }
+        if interfaces.known.is_empty() {
+            pcapng::interface(&mut bytes, "none", self.snap);
+        }
+        pcapng::statistics(&mut bytes, 0, last, self.room.lost());
+        out.write_all(&bytes)
+    }
+}
+
+impl Drop for Capture<'_> {
+    fn drop(&mut self) {
+        let number = self.number;
+        let _ = self.context.handle().call(move |engine, _| engine.unwatch(number));
+    }
+}
+
+/// The interfaces of a file, in the order in which packets bring them up.
+struct Interfaces<'a> {
+    capture: &'a Capture<'a>,
+    known: FxHashMap<String, u32>,
+}
+
+impl Interfaces<'_> {
+    fn write(&mut self, seen: &Seen, out: &mut Vec<u8>) {
+        let interface = self.number(seen.spot, out);
+        let direction = match seen.spot {
+            Spot::Onto(_) | Spot::ToHost(_) => Direction::Outbound,
+            Spot::By(_) | Spot::FromHost(_) => Direction::Inbound,
+        };
+        let record = Record {
+            interface,
+            time: self.capture.start + seen.at.0,
+            direction,
+            length: seen.length,
+            bytes: &seen.bytes,
+            comment: seen.dropped.map(Reason::word),
+        };
+        pcapng::packet(out, record);
+    }
+
+    /// The number of the interface of a spot; a new one is written first.
+    fn number(&mut self, spot: Spot, out: &mut Vec<u8>) -> u32 {
+        let name = self.name(spot);
+        let next = self.known.len() as u32;
+        *self.known.entry(name).or_insert_with_key(|name| {
+            pcapng::interface(out, name, self.capture.snap);
+            next
+        })
+    }
+
+    fn name(&self, spot: Spot) -> String {
+        let context = self.capture.context;
+        let network = context.network();
+        let neighbour = |node: NodeId| context.name(node);
+        match (self.capture.what, spot) {
+            (Watched::Link(..), Spot::Onto(link)) => context.link_name(link),
+            (_, Spot::Onto(link)) => neighbour(network.to(link)),
+            (_, Spot::By(link)) => neighbour(network.from(link)),
+            (_, Spot::FromHost(port) | Spot::ToHost(port)) => context.host_name(port),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Writes pcapng (draft-ietf-opsawg-pcapng): a section header, interfaces as they come up, packets, and
+//! statistics at the end.
+//!
+//! ```text
+//! block:  type | total length | body, a multiple of 4 bytes | total length
+//! option: code | length | value, filled up to a multiple of 4 bytes
+//! ```
+//!
+//! Everything is little-endian, which the section header says.
+
+/// Section header block and its byte-order magic (section 4.1).
+const SECTION: u32 = 0x0a0d_0d0a;
+const MAGIC: u32 = 0x1a2b_3c4d;
+/// Interface description block (4.2).
+const INTERFACE: u32 = 1;
+/// Interface statistics block (4.6).
+const STATISTICS: u32 = 5;
+/// Enhanced packet block (4.3).
+const PACKET: u32 = 6;
+/// Options of all blocks (3.5).
+const COMMENT: u16 = 1;
+const END_OF_OPTIONS: u16 = 0;
+/// Options of the section header (4.1).
+const USER_APPLICATION: u16 = 4;
+/// Options of interfaces (4.2): name and resolution of times, here 10^-9 s.
+const NAME: u16 = 2;
+const RESOLUTION: u16 = 9;
+const NANOSECONDS: u8 = 9;
+/// Option of packets (4.3.1): bits 0 and 1 are the direction.
+const FLAGS: u16 = 2;
+/// Option of statistics (4.6): packets that found no room.
+const DROPPED: u16 = 5;
+/// LINKTYPE_RAW: packets begin with their IPv4 or IPv6 header.
+const RAW_IP: u16 = 101;
+
+/// Which way a packet went, seen from where it was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Inbound = 1,
+    Outbound = 2,
+}
+
+/// A packet to write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    pub(super) interface: u32,
+    /// Nanoseconds since 1970.
+    pub(super) time: u64,
+    pub(super) direction: Direction,
+    /// Bytes that the packet had.
+    pub(super) length: u32,
+    /// The first of them.
+    pub(super) bytes: &'a [u8],
+    pub(super) comment: Option<&'a str>,
+}
+
+/// What kind of block it is, for those who count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    Packet,
+    /// With the packets that found no room.
+    Statistics(u64),
+    Other,
+}
+
+/// A block that is being written.
+struct Draft<'a> {
+    out: &'a mut Vec<u8>,
+    from: usize,
+}
+
+impl<'a> Draft<'a> {
+    fn new(out: &'a mut Vec<u8>, kind: u32) -> Self {
+        let from = out.len();
+        let mut draft = Self { out, from };
+        draft.word(kind);
+        draft.word(0);
+        draft
+    }
+
+    fn word(&mut self, word: u32) {
+        self.out.extend(word.to_le_bytes());
+    }
+
+    fn pair(&mut self, first: u16, second: u16) {
+        self.out.extend(first.to_le_bytes());
+        self.out.extend(second.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend(bytes);
+        self.out.resize((self.out.len() - self.from).next_multiple_of(4) + self.from, 0);
+    }
+
+    /// An option; what is longer than options can be is cut.
+    fn option(&mut self, code: u16, value: &[u8]) {
+        let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
+        self.pair(code, value.len() as u16);
+        self.bytes(value);
+    }
+
+    fn finish(mut self) {
+        self.pair(END_OF_OPTIONS, 0);
+        let length = (self.out.len() - self.from + 4) as u32;
+        self.word(length);
+        if let Some(place) = self.out.get_mut(self.from + 4..self.from + 8) {
+            place.copy_from_slice(&length.to_le_bytes());
+        }
+    }
+}
+
+/// The section header, with what program wrote the file.
+pub(super) fn section(out: &mut Vec<u8>, program: &str) {
+    let mut draft = Draft::new(out, SECTION);
+    draft.word(MAGIC);
+    // Version 1.0, and a section of unknown length.
+    draft.pair(1, 0);
+    draft.word(u32::MAX);
+    draft.word(u32::MAX);
+    draft.option(USER_APPLICATION, program.as_bytes());
+    draft.finish();
+}
+
+/// An interface; they are counted from 0.
+pub(super) fn interface(out: &mut Vec<u8>, name: &str, snap: u32) {
+    let mut draft = Draft::new(out, INTERFACE);
+    draft.pair(RAW_IP, 0);
+    draft.word(snap);
+    draft.option(NAME, name.as_bytes());
+    draft.option(RESOLUTION, &[NANOSECONDS]);
+    draft.finish();
+}
+
+/// A packet.
+pub(super) fn packet(out: &mut Vec<u8>, record: Record<'_>) {
+    let mut draft = Draft::new(out, PACKET);
+    draft.word(record.interface);
+    draft.word((record.time >> 32) as u32);
+    draft.word(record.time as u32);
+    draft.word(record.bytes.len() as u32);
+    draft.word(record.length);
+    draft.bytes(record.bytes);
+    draft.option(FLAGS, &(record.direction as u32).to_le_bytes());
+    if let Some(comment) = record.comment {
+        draft.option(COMMENT, comment.as_bytes());
+    }
+    draft.finish();
+}
+
+/// How many packets found no room until that time.
+pub(super) fn statistics(out: &mut Vec<u8>, interface: u32, time: u64, dropped: u64) {
+    let mut draft = Draft::new(out, STATISTICS);
+    draft.word(interface);
+    draft.word((time >> 32) as u32);
+    draft.word(time as u32);
+    draft.option(DROPPED, &dropped.to_le_bytes());
+    draft.finish();
+}
+
+/// The length of a block, of which these are the first bytes.
+pub(super) fn length(start: [u8; 8]) -> u32 {
+    let [_, _, _, _, length @ ..] = start;
+    u32::from_le_bytes(length)
+}
+
+/// What a whole block is that was written here.
+pub(super) fn kind(block: &[u8]) -> Block {
+    let word = |at: usize| block.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
+    match word(0) {
+        Some(PACKET) => Block::Packet,
+        // The option comes first: 8 bytes of header, 12 of body, 4 of the option's.
+        Some(STATISTICS) => {
+            let dropped = block.get(24..).and_then(|value| value.first_chunk());
+            Block::Statistics(dropped.map_or(0, |value| u64::from_le_bytes(*value)))
+        }
+        _ => Block::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_of_the_specification() {
+        let mut out = Vec::new();
+        interface(&mut out, "a>b", 0x40000);
+        let right = [
+            &[1, 0, 0, 0, 40, 0, 0, 0][..],
+            &[101, 0, 0, 0, 0, 0, 4, 0],
+            &[2, 0, 3, 0, b'a', b'>', b'b', 0],
+            &[9, 0, 1, 0, 9, 0, 0, 0],
+            &[0, 0, 0, 0, 40, 0, 0, 0],
+        ];
+        assert_eq!(out, right.concat());
+        out.clear();
+        let record = Record {
+            interface: 1,
+            time: 0x1_0000_0002,
+            direction: Direction::Outbound,
+            length: 6,
+            bytes: &[0x45, 1, 2, 3, 4],
+            comment: Some("lost"),
+        };
+        packet(&mut out, record);
+        let right = [
+            &[6, 0, 0, 0, 60, 0, 0, 0][..],
+            &[1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0],
+            &[0x45, 1, 2, 3, 4, 0, 0, 0],
+            &[2, 0, 4, 0, 2, 0, 0, 0],
+            &[1, 0, 4, 0, b'l', b'o', b's', b't'],
+            &[0, 0, 0, 0, 60, 0, 0, 0],
+        ];
+        assert_eq!(out, right.concat());
+        assert_eq!(kind(&out), Block::Packet);
+    }
+
+    #[test]
+    fn every_block_says_its_length_at_both_ends() {
+        let mut out = Vec::new();
+        section(&mut out, "nigh");
+        let header = out.len();
+        statistics(&mut out, 0, 5, 77);
+        assert_eq!(kind(&out[header..]), Block::Statistics(77));
+        let mut rest = &out[..];
+        let mut kinds = 0;
+        while let Some(start) = rest.first_chunk() {
+            let length = length(*start) as usize;
+            assert_eq!(length % 4, 0);
+            let (block, after) = rest.split_at(length);
+            assert_eq!(block[block.len() - 4..], (length as u32).to_le_bytes());
+            rest = after;
+            kinds += 1;
+        }
+        assert_eq!((kinds, rest.len()), (2, 0));
+    }
+}

@@ -1,0 +1,214 @@
+//! `nigh lab gen` and `nigh lab show`: files of networks.
+
+use crate::{
+    NodeId,
+    generate::{Generate, GenerateError},
+    network::{Network, OpenError, Owner},
+};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::{
+    fmt::Write as _,
+    io,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+/// So many kinds of links are shown.
+const KINDS: usize = 10;
+
+/// Arguments of `nigh lab gen`.
+#[derive(Clone, Debug, Args)]
+pub struct GenArgs {
+    /// The file to write; one that is there is replaced when the new one is complete
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What to make.
+    #[command(flatten)]
+    pub generate: Generate,
+    /// Print as JSON what was made
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh lab show`.
+#[derive(Clone, Debug, Args)]
+pub struct ShowArgs {
+    /// The network's file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print as JSON what is in it
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A network's file cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The network cannot be made.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The file cannot be read, or is none.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What is in a network's file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Summary {
+    file: PathBuf,
+    bytes: u64,
+    nodes: u32,
+    links: u32,
+    bytes_per_node: f64,
+    kinds: usize,
+    prefixes: u64,
+    addresses: u64,
+    entries: u64,
+    most_links: usize,
+    most_links_at: Option<String>,
+    /// Seconds that it took to make the network, where it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_in: Option<f64>,
+}
+
+/// Makes an internet and writes it.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn generate(args: &GenArgs) -> Result<String, FileError> {
+    let started = Instant::now();
+    // It is drawn on a terminal's stderr only.
+    let bar = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} %") {
+        bar.set_style(style);
+    }
+    let network = args.generate.make(&mut |progress| {
+        bar.set_message(progress.step);
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    });
+    bar.finish_and_clear();
+    let network = network?;
+    let made_in = started.elapsed().as_secs_f64();
+    let write = |source| FileError::Write { path: args.file.clone(), source };
+    network.save(&args.file).map_err(write)?;
+    Ok(show(&summary(&args.file, &network, Some(made_in)), args.json))
+}
+
+/// Says what is in a file.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn describe(args: &ShowArgs) -> Result<String, FileError> {
+    let network = Network::open(&args.file)?;
+    let mut text = show(&summary(&args.file, &network, None), args.json);
+    if !args.json {
+        for kind in network.kinds().iter().take(KINDS) {
+            let _ = writeln!(text, "  links of weight {}: {}", kind.weight, kind.settings);
+        }
+        if let Some(more) = network.kinds().len().checked_sub(KINDS).filter(|more| *more > 0) {
+            let _ = writeln!(text, "  and {more} kinds of links more");
+        }
+    }
+    Ok(text)
+}
+
+fn summary(file: &Path, network: &Network, made_in: Option<f64>) -> Summary {
+    let degree = |node: &NodeId| network.links_of(*node).len();
+    let busiest = (0..network.nodes()).map(NodeId).max_by_key(degree);
+    let (mut prefixes, mut addresses) = (0, 0);
+    for (_, owner) in network.places() {
+        match owner {
+            Owner::Prefix(..) => prefixes += 1,
+            Owner::Node(_) => addresses += 1,
+        }
+    }
+    Summary {
+        file: file.to_owned(),
+        bytes: network.bytes(),
+        nodes: network.nodes(),
+        links: network.links(),
+        bytes_per_node: network.bytes() as f64 / f64::from(network.nodes().max(1)),
+        kinds: network.kinds().len(),
+        prefixes,
+        addresses,
+        entries: network.entries(),
+        most_links: busiest.as_ref().map_or(0, degree),
+        most_links_at: busiest.map(|node| network.name(node).into_owned()),
+        made_in,
+    }
+}
+
+fn show(summary: &Summary, json: bool) -> String {
+    if json {
+        return format!("{:#}\n", serde_json::json!(summary));
+    }
+    let mut text = format!(
+        "{}: {} nodes, {} directed links of {} kinds, {} prefixes, {} given addresses, {} entries; {} bytes, {:.1} a node",
+        summary.file.display(),
+        summary.nodes,
+        summary.links,
+        summary.kinds,
+        summary.prefixes,
+        summary.addresses,
+        summary.entries,
+        summary.bytes,
+        summary.bytes_per_node,
+    );
+    if let Some(name) = &summary.most_links_at {
+        let _ = write!(text, "; most links: {} at {name}", summary.most_links);
+    }
+    if let Some(seconds) = summary.made_in {
+        let _ = write!(text, "; made in {seconds:.1} s");
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_made_is_in_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("internet.nigh");
+        let generate = Generate { nodes: 200, ..Generate::default() };
+        let made = generate_json(&GenArgs { file: file.clone(), generate, json: true });
+        let args = ShowArgs { file: file.clone(), json: true };
+        let read: serde_json::Value =
+            serde_json::from_str(&describe(&args).expect("a file")).expect("JSON");
+        assert_eq!(made["nodes"], 200);
+        for key in ["nodes", "links", "kinds", "prefixes", "bytes", "most_links_at"] {
+            assert_eq!(made[key], read[key], "{key}");
+        }
+        let args = ShowArgs { file, json: false };
+        assert!(describe(&args).expect("a file").contains("200 nodes"));
+        let missing = ShowArgs { file: folder.path().join("no"), json: false };
+        assert!(describe(&missing).is_err());
+    }
+
+    fn generate_json(args: &GenArgs) -> serde_json::Value {
+        serde_json::from_str(&generate(args).expect("a network")).expect("JSON")
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused_and_write_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("internet.nigh");
+        let wrong = Generate { transit: 1.5, ..Generate::default() };
+        let args = GenArgs { file: file.clone(), generate: wrong, json: false };
+        assert!(matches!(generate(&args), Err(FileError::Generate(_))));
+        assert!(!file.exists());
+    }
+}

@@ -1,0 +1,248 @@
+//! Draws the view.
+
+use super::model::{Model, Row};
+use crate::control::Sort;
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+    widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table},
+};
+
+/// Rows of the boxes at the bottom.
+const BOTTOM: u16 = 9;
+/// A link that uses more than this share of its rate is busy.
+const BUSY: f64 = 0.8;
+
+/// The whole view.
+pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
+    let [head, links, bottom, keys] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Min(4),
+        Constraint::Length(BOTTOM),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(summary(model)), head);
+    draw_links(frame, links, model);
+    let [hosts, events] =
+        Layout::horizontal([Constraint::Percentage(35), Constraint::Percentage(65)]).areas(bottom);
+    draw_hosts(frame, hosts, model);
+    let items = model.events.iter().map(|event| ListItem::new(event.to_string()));
+    frame.render_widget(List::new(items).block(Block::bordered().title("what happens")), events);
+    let pause = if model.is_paused() { "go on" } else { "pause" };
+    let text = format!("q quit  space {pause}  sort by b bytes, k packets, d drops  arrows scroll");
+    frame.render_widget(Paragraph::new(text).style(Style::new().dim()), keys);
+}
+
+fn summary(model: &Model) -> Vec<Line<'static>> {
+    let Some(status) = &model.status else { return vec![Line::from("the lab is asked ...")] };
+    let scene = status.scene.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut first = vec![
+        Span::styled(scene, Style::new().bold()),
+        Span::raw(format!(
+            "  {} nodes, {} links, runs {} s",
+            status.nodes,
+            status.links,
+            status.runs.0 / 1_000_000_000
+        )),
+    ];
+    if model.is_paused() {
+        first.push(Span::styled("  PAUSED", Style::new().fg(Color::Yellow)));
+    }
+    if !status.down.is_empty() {
+        let down = format!("  down: {}", status.down.join(", "));
+        first.push(Span::styled(down, Style::new().fg(Color::Red)));
+    }
+    let [received, sent] = model.rates;
+    let second = format!(
+        "{}/s from hosts, {}/s to hosts, {} inside",
+        short(received),
+        short(sent),
+        status.packets.inside
+    );
+    vec![Line::from(first), Line::from(second)]
+}
+
+fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let head = TableRow::new(["link", "bit/s", "packets/s", "drops/s", "load", "dropped", "does"])
+        .style(Style::new().add_modifier(Modifier::BOLD));
+    let room = usize::from(area.height.saturating_sub(3));
+    let rows = model.rows.iter().skip(model.top).take(room).map(row);
+    let widths = [
+        Constraint::Fill(2),
+        Constraint::Length(8),
+        Constraint::Length(9),
+        Constraint::Length(8),
+        Constraint::Length(10),
+        Constraint::Length(9),
+        Constraint::Fill(3),
+    ];
+    let by = match model.sort() {
+        Sort::Packets => "packets",
+        Sort::Drops => "drops",
+        Sort::Bytes | Sort::Place => "bytes",
+    };
+    let title = format!("links by {by}: {} of {}", model.rows.len(), model.in_all);
+    let table = Table::new(rows, widths).header(head).block(Block::bordered().title(title));
+    frame.render_widget(table, area);
+}
+
+fn row(row: &Row) -> TableRow<'static> {
+    let link = &row.link;
+    let style = match (link.settings.up, row.drops > 0.0, row.load()) {
+        (false, ..) => Style::new().fg(Color::DarkGray),
+        (_, true, _) => Style::new().fg(Color::Red),
+        (_, _, Some(load)) if load > BUSY => Style::new().fg(Color::Yellow),
+        _ => Style::new(),
+    };
+    let mark = if link.changed { "*" } else { "" };
+    TableRow::new([
+        Cell::from(format!("{}>{}{mark}", link.from, link.to)),
+        Cell::from(short(row.bits)),
+        Cell::from(short(row.packets)),
+        Cell::from(short(row.drops)),
+        Cell::from(row.load().map_or_else(String::new, bar)),
+        Cell::from(short(link.dropped as f64)),
+        Cell::from(link.settings.to_string()),
+    ])
+    .style(style)
+}
+
+fn draw_hosts(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let hosts = model.status.iter().flat_map(|status| &status.hosts);
+    let items = hosts.map(|host| {
+        let addresses: Vec<_> = host.addresses.iter().map(|net| net.addr().to_string()).collect();
+        ListItem::new(format!("{} at {}  {}", host.name, host.node, addresses.join(" ")))
+    });
+    frame.render_widget(List::new(items).block(Block::bordered().title("hosts")), area);
+}
+
+/// A bar of eight places.
+fn bar(share: f64) -> String {
+    let full = (share * 8.0).round() as usize;
+    "█".repeat(full) + &"░".repeat(8usize.saturating_sub(full))
+}
+
+/// A number in at most six places.
+fn short(number: f64) -> String {
+    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match units.into_iter().find(|(size, _)| number >= *size) {
+        Some((size, unit)) => format!("{:.1}{unit}", number / size),
+        None => format!("{number:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::model::Key, *};
+    use crate::{
+        Nanos,
+        control::{Event, HostView, LinkView, Links, Status, Totals, What},
+    };
+    use ratatui::{Terminal, backend::TestBackend};
+
+    fn link(number: u32, bytes: u64, dropped: u64, settings: &str) -> LinkView {
+        LinkView {
+            number,
+            from: format!("as{number}"),
+            to: "as99".to_owned(),
+            settings: settings.parse().expect("settings"),
+            changed: number == 2,
+            packets: bytes / 1000,
+            bytes,
+            dropped,
+        }
+    }
+
+    fn status(seconds: u64, received: u64) -> Status {
+        Status {
+            pid: 7,
+            scene: "/tmp/demo.toml".into(),
+            runs: Nanos(seconds * 1_000_000_000),
+            nodes: 1_000_000,
+            links: 5_000_000,
+            hosts: vec![HostView {
+                name: "pc".to_owned(),
+                node: "as1".to_owned(),
+                addresses: vec!["20.0.0.10/24".parse().expect("an address")],
+                namespace: None,
+            }],
+            packets: Totals { received, ..Totals::default() },
+            down: vec!["as5".to_owned()],
+            touched: Vec::new(),
+            touched_in_all: 0,
+        }
+    }
+
+    /// The screen's lines.
+    fn screen(model: &Model) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(100, 24)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, model)).expect("a picture");
+        let buffer = terminal.backend().buffer();
+        let cells: Vec<_> = buffer.content().iter().map(|cell| cell.symbol()).collect();
+        cells.chunks(100).map(|line| line.concat().trim_end().to_owned()).collect()
+    }
+
+    fn model() -> Model {
+        let mut model = Model::default();
+        for (seconds, bytes) in [(10, 0), (12, 250_000)] {
+            let links = vec![
+                link(1, bytes, 0, "delay=10ms rate=1Mbit"),
+                link(2, bytes / 100, 5 * seconds, "loss=1%"),
+            ];
+            model.update(status(seconds, seconds * 100), Links { in_all: 2, links });
+        }
+        let what = What::Node { node: "as5".to_owned(), up: false };
+        model.happened([Event { at: Nanos(11_000_000_000), what }].into_iter());
+        model
+    }
+
+    #[test]
+    fn links_hosts_and_events_are_shown_with_what_they_do_at_the_moment() {
+        let screen = screen(&model());
+        let text = screen.join("\n");
+        assert!(screen[0].contains("demo.toml  1000000 nodes, 5000000 links, runs 12 s"), "{text}");
+        assert!(screen[0].contains("down: as5"), "{text}");
+        assert!(screen[1].starts_with("100/s from hosts"), "{text}");
+        // 250,000 bytes in 2 s are 1 Mbit/s, all of the rate.
+        let line = screen.iter().find(|line| line.contains("as1>as99")).expect("the link");
+        assert!(line.contains("1.0M") && line.contains("████████"), "{text}");
+        let line = screen.iter().find(|line| line.contains("as2>as99*")).expect("the link");
+        assert!(line.contains(" 5 ") && line.contains("loss=1%"), "{text}");
+        assert!(text.contains("pc at as1  20.0.0.10"), "{text}");
+        assert!(text.contains("node as5 is down"), "{text}");
+    }
+
+    #[test]
+    fn keys_sort_scroll_pause_and_quit() {
+        let mut model = model();
+        let first = |model: &Model| model.rows[0].link.number;
+        assert_eq!(first(&model), 1);
+        assert!(!model.press(Key::Drops));
+        assert_eq!(first(&model), 2);
+        assert!(!model.press(Key::Packets));
+        assert_eq!(first(&model), 1);
+        model.press(Key::Down(5));
+        assert_eq!(model.top, 1);
+        assert!(!screen(&model).iter().any(|line| line.contains("as1>as99")));
+        model.press(Key::Up(usize::MAX));
+        assert_eq!(model.top, 0);
+        model.press(Key::Pause);
+        assert!(model.is_paused());
+        assert!(screen(&model)[0].contains("PAUSED"));
+        assert!(model.press(Key::Quit));
+    }
+
+    #[test]
+    fn nothing_known_and_a_tiny_terminal_are_no_trouble() {
+        let text = screen(&Model::default()).join("\n");
+        assert!(text.contains("the lab is asked"), "{text}");
+        for size in [(1, 1), (10, 3), (40, 12)] {
+            let backend = TestBackend::new(size.0, size.1);
+            let mut terminal = Terminal::new(backend).expect("a terminal");
+            terminal.draw(|frame| draw(frame, &model())).expect("a picture");
+        }
+    }
+}
