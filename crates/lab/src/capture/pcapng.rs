@@ -30,8 +30,14 @@ const NANOSECONDS: u8 = 9;
 const FLAGS: u16 = 2;
 /// Option of statistics (4.6): packets that found no room.
 const DROPPED: u16 = 5;
-/// LINKTYPE_RAW: packets begin with their IPv4 or IPv6 header.
-const RAW_IP: u16 = 101;
+/// LINKTYPE_NULL: before the IP packet stands its family, in the byte order of the file. LINKTYPE_RAW
+/// would do without, but libpcap 1.10 refuses files with two interfaces of that type.
+const NULL: u16 = 0;
+/// The families.
+const IPV4: u32 = 2;
+const IPV6: u32 = 24;
+/// Bytes of the family.
+const FAMILY: u32 = 4;
 
 /// Which way a packet went, seen from where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +130,7 @@ pub(super) fn section(out: &mut Vec<u8>, program: &str) {
 /// An interface; they are counted from 0.
 pub(super) fn interface(out: &mut Vec<u8>, name: &str, snap: u32) {
     let mut draft = Draft::new(out, INTERFACE);
-    draft.pair(RAW_IP, 0);
+    draft.pair(NULL, 0);
     draft.word(snap);
     draft.option(NAME, name.as_bytes());
     draft.option(RESOLUTION, &[NANOSECONDS]);
@@ -137,8 +143,10 @@ pub(super) fn packet(out: &mut Vec<u8>, record: Record<'_>) {
     draft.word(record.interface);
     draft.word((record.time >> 32) as u32);
     draft.word(record.time as u32);
-    draft.word(record.bytes.len() as u32);
-    draft.word(record.length);
+    draft.word(record.bytes.len() as u32 + FAMILY);
+    draft.word(record.length + FAMILY);
+    let is_v6 = record.bytes.first().is_some_and(|byte| byte >> 4 == 6);
+    draft.word(if is_v6 { IPV6 } else { IPV4 });
     draft.bytes(record.bytes);
     draft.option(FLAGS, &(record.direction as u32).to_le_bytes());
     if let Some(comment) = record.comment {
@@ -187,7 +195,7 @@ mod tests {
         interface(&mut out, "a>b", 0x40000);
         let right = [
             &[1, 0, 0, 0, 40, 0, 0, 0][..],
-            &[101, 0, 0, 0, 0, 0, 4, 0],
+            &[0, 0, 0, 0, 0, 0, 4, 0],
             &[2, 0, 3, 0, b'a', b'>', b'b', 0],
             &[9, 0, 1, 0, 9, 0, 0, 0],
             &[0, 0, 0, 0, 40, 0, 0, 0],
@@ -204,12 +212,13 @@ mod tests {
         };
         packet(&mut out, record);
         let right = [
-            &[6, 0, 0, 0, 60, 0, 0, 0][..],
-            &[1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0],
+            &[6, 0, 0, 0, 64, 0, 0, 0][..],
+            &[1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 10, 0, 0, 0],
+            &[2, 0, 0, 0],
             &[0x45, 1, 2, 3, 4, 0, 0, 0],
             &[2, 0, 4, 0, 2, 0, 0, 0],
             &[1, 0, 4, 0, b'l', b'o', b's', b't'],
-            &[0, 0, 0, 0, 60, 0, 0, 0],
+            &[0, 0, 0, 0, 64, 0, 0, 0],
         ];
         assert_eq!(out, right.concat());
         assert_eq!(kind(&out), Block::Packet);

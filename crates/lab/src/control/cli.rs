@@ -13,10 +13,10 @@ use std::io::{self, BufRead, ErrorKind, Write};
 #[derive(Clone, Debug, Args)]
 pub struct Which {
     /// The lab, by its process's number or its scene's name [default: the only one]
-    #[arg(long, value_name = "LAB")]
+    #[arg(long, value_name = "LAB", global = true)]
     pub lab: Option<String>,
     /// Print the answer as JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub json: bool,
 }
 
@@ -42,7 +42,6 @@ pub struct PathArgs {
 
 /// Arguments of `nigh lab link`.
 #[derive(Clone, Debug, Args)]
-#[command(args_conflicts_with_subcommands = false)]
 pub struct LinkArgs {
     /// Two nodes: `A-B` for both directions, `'A>B'` for one; `#2` after it is the second of several
     pub link: String,

@@ -34,7 +34,7 @@ pub use choose::ChooseError;
 pub use client::AskError;
 pub(crate) use client::Connection;
 pub use events::{Event, What};
-pub use find::FindError;
+pub use find::{FindError, Finder};
 pub use inspect::{Context, ReplyError};
 pub use server::{ServeError, Server};
 pub use view::{

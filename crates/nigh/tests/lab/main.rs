@@ -5,6 +5,7 @@ mod life;
 mod ports;
 mod programs;
 mod scenes;
+mod using;
 
 use std::{path::Path, time::Duration};
 use testbed::Lab;
