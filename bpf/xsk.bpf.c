@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Hands every frame of an interface to user space: AF_XDP (af_xdp.rst of the kernel's documentation).
+ * Hands every frame of an interface to user space: AF_XDP (af_xdp.rst of the kernel's
+ * documentation).
  *
  * Each receive queue has a socket in the map; a queue without one leaves its frames to the kernel.
  */

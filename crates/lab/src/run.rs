@@ -1,6 +1,6 @@
 //! A lab from its start to its end.
 //!
-//! The calling thread makes hosts and ports, starts the thread that carries packets ([`carrier`]) and
+//! The calling thread makes hosts and ports, starts the thread that carries packets (`carrier`) and
 //! then waits: for a signal, for the command that the lab was run for, for the carrier's end. It alone
 //! keeps its capabilities, to clean up; every other thread gives up all of its own.
 

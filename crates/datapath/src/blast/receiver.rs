@@ -51,7 +51,7 @@ pub struct Tally {
 }
 
 impl Receiver {
-    /// Attaches to an interface in native mode. `start` as in [`Sender::load`].
+    /// Attaches to an interface in native mode. `start` as in [`super::Sender::load`].
     ///
     /// # Errors
     /// When the frame is none that the program can send, or the kernel refuses the program.

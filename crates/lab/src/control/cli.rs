@@ -57,6 +57,9 @@ pub struct LinkArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum LinkAction {
     /// Change what it does, between two packets
+    #[command(
+        after_help = "Example:\n  nigh lab link as4-as12 set delay=50ms loss=1% rate=100Mbit"
+    )]
     Set {
         /// Settings as in a scene: delay=50ms jitter=2ms loss=1% rate=100Mbit queue=64KB mtu=1400 up=false
         #[arg(required = true, value_name = "KEY=VALUE")]

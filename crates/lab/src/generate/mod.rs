@@ -15,7 +15,7 @@
 //! of one kind.
 //!
 //! Nothing is kept but where each AS begins: what an AS does follows from the seed and its number
-//! ([`draw`]). So networks of 100 million routers are made without lists of their links.
+//! (`draw`). So networks of 100 million routers are made without lists of their links.
 mod draw;
 mod kinds;
 #[cfg(test)]

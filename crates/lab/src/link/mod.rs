@@ -12,7 +12,7 @@
 //! Settings are an argument, so a change takes effect between two packets; packets on their way keep
 //! the fate that they were told.
 //!
-//! The n-th packet's randomness is a function of the seed, the link and n (see [`random`]): the same
+//! The n-th packet's randomness is a function of the seed, the link and n (see `random`): the same
 //! arrivals meet the same fates, and one effect's draws do not shift when another is switched on.
 
 mod codel;

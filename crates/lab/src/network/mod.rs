@@ -2,8 +2,8 @@
 //! entries. It never changes.
 //!
 //! It is kept in one run of bytes, which is also its file: what [`Network::save`] writes and
-//! [`Network::open`] maps. Its arrays are as narrow as their numbers allow ([`column`]), and what
-//! follows from a number is not kept at all ([`plan`]):
+//! [`Network::open`] maps. Its arrays are as narrow as their numbers allow (`column`), and what
+//! follows from a number is not kept at all (`plan`):
 //!
 //! ```text
 //! FirstLink   node 0 | node 1 | node 2 | ...                for each node where its links begin

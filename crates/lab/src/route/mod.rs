@@ -2,7 +2,7 @@
 //!
 //! No node has a table of all destinations: a million nodes would need a million million entries. A
 //! search finds the paths from the node where a packet is to the one where its address lives, and what
-//! it found at the nodes on the way is kept in bounded space ([`cache`]). What is found does not depend
+//! it found at the nodes on the way is kept in bounded space (`cache`). What is found does not depend
 //! on what was asked before: at each node it is all links that begin a best path.
 //!
 //! A node's own forwarding entries come before that.

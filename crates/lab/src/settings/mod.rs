@@ -3,7 +3,7 @@
 //! A link is a router's output queue, a transmitter and a wire, in this order. [`LinkSettings`] says
 //! what each of them does; [`crate::link`] does it. The same words stand in a scene (`delay = "10ms"`,
 //! `queue = { limit = "64KB", discipline = "codel" }`) and on a command line (`delay=10ms
-//! queue=64KB,codel`); both are read by [`change`], so they mean the same and fail with the same
+//! queue=64KB,codel`); both are read by `change`, so they mean the same and fail with the same
 //! message. What [`Display`](std::fmt::Display) writes parses to the same value again.
 //!
 //! # Which bytes count

@@ -1,7 +1,7 @@
 //! `nigh lab view`: a running lab in a terminal: links by load and drops, hosts, what happens.
 //!
-//! It asks the control socket once a second for at most [`ROWS`] links, so its cost does not grow with
-//! the network. [`model`] keeps what was told, [`draw`] shows it; neither knows a terminal.
+//! It asks the control socket once a second for at most `ROWS` links, so its cost does not grow with
+//! the network. `model` keeps what was told, `draw` shows it; neither knows a terminal.
 
 mod draw;
 mod model;
