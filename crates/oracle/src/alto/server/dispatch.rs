@@ -148,8 +148,13 @@ impl Site {
             path: parts.uri.path().to_owned(),
             method: parts.method,
         };
-        // Of a stranger not even the body is read.
+        // Of a stranger the body is not read, unless it is said to be empty. Over HTTP/2 its end may then
+        // still be on the way (curl, before it has a challenge), and an answer that overtakes it ends
+        // with a reset (RFC 9113 section 8.1) that such a client takes for no answer.
         let read = match refused {
+            Some(response) if is_empty(&parts.headers) => {
+                self.read(&parts.headers, body).await.and(Err(Box::new(response)))
+            }
             Some(response) => Err(Box::new(response)),
             None => self.read(&parts.headers, body).await,
         };
@@ -356,6 +361,11 @@ impl Site {
         };
         (name, with_tag(head, reply::of(response), tag))
     }
+}
+
+/// Whether a request says that it brings an empty body.
+fn is_empty(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0")
 }
 
 /// All values of a header in one, as a list.
