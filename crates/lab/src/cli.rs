@@ -3,7 +3,7 @@
 use crate::{
     capture::cli::CaptureArgs,
     clean::{self, CleanError, Cleaned},
-    control::{Context, Server, cli as control, files},
+    control::{Context, Server, cli as control, files, inspect::totals},
     engine::{Ledger, Made, Reason},
     host::Owner,
     run::{self, ExecError, Lab, Options, RunError},
@@ -169,7 +169,7 @@ pub fn run(
     let status = lab.wait(command)?;
     if let Some(engine) = lab.stop()? {
         let ledger = engine.ledger();
-        say(&json!({ "ended": ledger_json(ledger) }), &|| ledger_text(ledger));
+        say(&json!({ "ended": totals(ledger) }), &|| ledger_text(ledger));
     }
     Ok(status.map_or(0, run::exit_code))
 }
@@ -196,23 +196,6 @@ pub fn clean(args: &CleanArgs) -> Result<String, CleanError> {
         (_, names) => writeln!(text, "removed namespaces {}", names.join(", ")),
     };
     Ok(text)
-}
-
-/// The ledger for programs: reasons that never came up are left out.
-fn ledger_json(ledger: &Ledger) -> Value {
-    let dropped = Reason::ALL.iter().map(|reason| (reason.word(), ledger[*reason]));
-    let made = Made::ALL.iter().map(|made| (made.word(), ledger[*made]));
-    let table = |rows: &mut dyn Iterator<Item = (&str, u64)>| -> Value {
-        let rows = rows.filter(|(_, count)| *count > 0);
-        rows.map(|(word, count)| (word.to_owned(), json!(count))).collect()
-    };
-    json!({
-        "received": ledger.received,
-        "sent": ledger.sent,
-        "made": table(&mut made.into_iter()),
-        "ended": table(&mut dropped.into_iter()),
-        "inside": ledger.inside(),
-    })
 }
 
 /// The ledger for people.

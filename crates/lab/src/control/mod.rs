@@ -21,7 +21,7 @@ mod client;
 mod events;
 pub mod files;
 mod find;
-mod inspect;
+pub(crate) mod inspect;
 mod route;
 mod server;
 mod show;

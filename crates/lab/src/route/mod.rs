@@ -20,6 +20,7 @@ use shortest::Shortest;
 use std::net::IpAddr;
 use valley::Valley;
 use view::View;
+use wire::random::Random;
 
 /// No path is longer: no packet lives to see it.
 pub const LONGEST_PATH: usize = 255;
@@ -166,18 +167,10 @@ fn pick(hops: &Hops, ecmp: bool, at: NodeId, flow: u32) -> Option<(LinkId, bool)
     let several = ecmp && links.len() > 1;
     let place = if several {
         // Nodes must not all divide flows in the same way, or those behind the first cannot any more.
-        let hash = mix(u64::from(at.0) << 32 | u64::from(flow)) >> 32;
+        let hash = Random::new(u64::from(at.0) << 32 | u64::from(flow)).bits() >> 32;
         ((hash * links.len() as u64) >> 32) as usize
     } else {
         0
     };
     links.get(place).map(|&link| (link, several))
-}
-
-/// Makes neighbouring numbers differ in all bits (SplitMix64).
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -1,30 +1,7 @@
 //! Kinds of ports: namespaces and TAP devices that are there already, and interfaces through AF_XDP.
 
-use super::lab;
+use super::{TWO_HOSTS, lab};
 use testbed::{End, Namespace, link};
-
-/// Two routers 10 ms apart, and a first host.
-const SCENE: &str = r#"
-[[node]]
-name = "r1"
-
-[[node]]
-name = "r2"
-
-[[link]]
-between = ["r1", "r2"]
-delay = "10ms"
-
-[[host]]
-name = "pc"
-attach = "r1"
-address = ["20.0.0.10/24", "2001:db8:20::10/64"]
-
-[[host]]
-name = "server"
-attach = "r2"
-address = ["30.0.0.10/24", "2001:db8:30::10/64"]
-"#;
 
 #[test]
 fn a_namespace_that_is_there_gets_an_interface_and_is_left_alone_at_the_end() {
@@ -32,7 +9,7 @@ fn a_namespace_that_is_there_gets_an_interface_and_is_left_alone_at_the_end() {
         return;
     }
     let server = Namespace::new("server").unwrap();
-    let scene = format!("{SCENE}namespace = \"{}\"\ninterface = \"lab0\"\n", server.name());
+    let scene = format!("{TWO_HOSTS}namespace = \"{}\"\ninterface = \"lab0\"\n", server.name());
     let running = lab(&scene);
     // Its routes are its own affair.
     assert!(!server.check(&["ip", "route"]).unwrap().contains("default"));
@@ -53,7 +30,7 @@ fn a_tap_device_that_is_there_is_taken_over_and_given_back() {
     server.check(&["ip", "address", "add", "30.0.0.10/24", "dev", "tap7"]).unwrap();
     server.check(&["ip", "link", "set", "tap7", "up"]).unwrap();
     server.check(&["ip", "route", "add", "default", "via", "30.0.0.1"]).unwrap();
-    let running = lab(&format!("{SCENE}namespace = \"{}\"\ntap = \"tap7\"\n", server.name()));
+    let running = lab(&format!("{TWO_HOSTS}namespace = \"{}\"\ntap = \"tap7\"\n", server.name()));
     running.check("pc", &["ping", "-c", "2", "-i", "0.1", "30.0.0.10"]).unwrap();
     drop(running);
     assert!(server.check(&["ip", "link"]).unwrap().contains("tap7"));
@@ -75,7 +52,7 @@ fn a_host_behind_an_interface_is_joined_by_af_xdp() {
         for words in [["-4", "30.0.0.1"], ["-6", "2001:db8:30::"]] {
             server.check(&["ip", words[0], "route", "add", "default", "via", words[1]]).unwrap();
         }
-        let running = lab(&format!("{SCENE}namespace = \"{}\"\nxdp = \"out\"\n", edge.name()));
+        let running = lab(&format!("{TWO_HOSTS}namespace = \"{}\"\nxdp = \"out\"\n", edge.name()));
         for (from, to) in [("20.0.0.10", "30.0.0.10"), ("2001:db8:20::10", "2001:db8:30::10")] {
             // The node learns who is there from what the host sends.
             server.check(&["ping", "-c", "1", from]).unwrap();
