@@ -12,7 +12,14 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::{ffi::OsString, fmt::Write as _, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+};
 
 /// `nigh lab ...`
 #[derive(Clone, Debug, Subcommand)]
@@ -22,7 +29,7 @@ pub enum Command {
     /// Until Ctrl-C or SIGTERM; or, with a command, until that ends, whose exit code is returned. What
     /// a killed lab left behind is removed first.
     #[command(
-        after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab run scene.toml -- ping -c 3 server\n  nigh lab run scene.toml --in server -- tcpdump -ni eth0"
+        after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab run scene.toml -- ping -c 3 server\n  nigh lab run scene.toml --in server -- tcpdump -ni eth0\n  nigh lab run scene.toml --http 127.0.0.1:9161"
     )]
     Run(RunArgs),
     /// Run a command in a host of a lab that runs, and return its exit code
@@ -91,6 +98,9 @@ pub struct RunArgs {
     /// What the names of namespaces begin with, so that a scene can run more than once at a time
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
+    /// Tell what the commands tell as JSON over HTTP here; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
+    pub http: Option<SocketAddr>,
     /// Print as JSON what was made and, at the end, what became of the packets
     #[arg(long)]
     pub json: bool,
@@ -125,14 +135,38 @@ pub struct CleanArgs {
     pub json: bool,
 }
 
+/// What shows a running lab over HTTP.
+pub trait Web {
+    /// Shows it until this is dropped.
+    type Running;
+
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
+
+    /// Begins to show a lab. Threads that it starts must give up their capabilities.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn start(self, context: Arc<Context>) -> io::Result<Self::Running>;
+}
+
+/// An address with a port, or a port on the loopback interface.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = || text.parse().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    text.parse().or_else(|_| port()).map_err(|_| {
+        "an address with a port is wanted, as 127.0.0.1:9161 or [::1]:9161, or a port".to_owned()
+    })
+}
+
 /// Runs a scene; returns the exit code. `print` shows a text on standard output.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run(
+pub fn run<W: Web>(
     args: &RunArgs,
     scene: &Scene,
     stage: Stage,
+    web: Option<W>,
     print: impl Fn(&str),
 ) -> Result<u8, RunError> {
     let options = Options {
@@ -144,7 +178,10 @@ pub fn run(
     let mut lab = Lab::start(scene, stage, &options)?;
     let context =
         Context::new(lab.handle().clone(), network, lab.namespaces(), options.file.clone());
-    let _server = Server::start(Arc::new(context), &clean::socket_of(Owner::this()))?;
+    let context = Arc::new(context);
+    let _server = Server::start(context.clone(), &clean::socket_of(Owner::this()))?;
+    let url = web.as_ref().map(|web| format!("http://{}/", web.address()));
+    let _web = web.map(|web| web.start(context)).transpose().map_err(RunError::system("HTTP"))?;
     let quiet = !args.command.is_empty() && !args.verbose;
     let say = |value: &Value, text: &dyn Fn() -> String| {
         if args.json {
@@ -154,11 +191,15 @@ pub fn run(
         }
     };
     let hosts: Vec<_> = scene.hosts.iter().map(|host| &host.name).collect();
-    let started = json!({ "running": { "pid": std::process::id(), "nodes": nodes, "links": links, "hosts": hosts } });
+    let started = json!({ "running": { "pid": std::process::id(), "nodes": nodes, "links": links, "hosts": hosts, "http": url } });
     say(&started, &|| {
         let end = if args.command.is_empty() { "; Ctrl-C ends it" } else { "" };
+        let map = url
+            .iter()
+            .map(|url| format!("JSON over HTTP at {url}api/v1/status\n"))
+            .collect::<String>();
         format!(
-            "the lab runs: {nodes} nodes, {links} directed links, hosts {}{end}\n",
+            "the lab runs: {nodes} nodes, {links} directed links, hosts {}{end}\n{map}",
             join(&hosts)
         )
     });

@@ -104,7 +104,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+    pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::System(what, error.into())
     }
 }
@@ -382,8 +382,11 @@ fn carry(mut carrier: Carrier, ended: Arc<EventFd>) -> io::Result<JoinHandle<io:
     })
 }
 
-/// Gives up every capability of the calling thread.
-pub(crate) fn give_up_capabilities() -> io::Result<()> {
+/// Gives up every capability of the calling thread, and with it of those that it starts.
+///
+/// # Errors
+/// When the system refuses.
+pub fn give_up_capabilities() -> io::Result<()> {
     use caps::CapSet::{Ambient, Effective, Inheritable, Permitted};
     for set in [Ambient, Effective, Inheritable, Permitted] {
         caps::clear(None, set).map_err(io::Error::other)?;

@@ -11,7 +11,7 @@ use crate::{
         scene::{self, SceneError},
     },
     control::Request,
-    daemon,
+    daemon, http,
 };
 use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
@@ -42,6 +42,8 @@ enum CommandError {
     Console(#[from] oracle::console::ConsoleError),
     #[error(transparent)]
     Lab(#[from] lab::run::RunError),
+    #[error(transparent)]
+    Http(#[from] http::BindError),
     #[error(transparent)]
     Exec(#[from] lab::run::ExecError),
     #[error(transparent)]
@@ -248,7 +250,8 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
                 SceneError::Load(error) => explain(error),
                 SceneError::Stage(error) => error.into(),
             })?;
-            let code = run(args, &scene, stage, |text| drop(print(text)))?;
+            let web = args.http.map(http::lab::Listener::bind).transpose()?;
+            let code = run(args, &scene, stage, web, |text| drop(print(text)))?;
             if code == 0 { Ok(()) } else { Err(CommandError::Code(code)) }
         }
         Command::Exec(args) => Err(exec(args).into()),

@@ -18,7 +18,10 @@ use crate::{
     state::{State, StateError},
 };
 use std::{io, sync::Arc};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tracing::{error, info, warn};
 
 /// The daemon did not start.
@@ -112,7 +115,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let Loaded { node: config, sections, .. } = loaded;
     let state = State::open(&config.state)?;
     let control = ControlSocket::bind(&config.control)?;
-    let listener = http::bind(config.http)?;
+    let listener = TcpListener::from_std(http::bind(config.http, "node.http")?)?;
     let address = listener.local_addr()?;
     let drained = state.drained();
     if drained {
@@ -136,7 +139,12 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let node = Arc::new(Node::new(file, config, address, features, state));
     let serving = {
         let (for_http, for_control) = (node.clone(), node.clone());
-        async move { tokio::join!(http::serve(listener, for_http), control.serve(for_control)) }
+        async move {
+            tokio::join!(
+                http::serve(listener, http::node::router(for_http)),
+                control.serve(for_control)
+            )
+        }
     };
     let serving = tokio::spawn(serving);
     info!(node = node.name(), http = %address, version = env!("CARGO_PKG_VERSION"), "ready");

@@ -47,6 +47,15 @@ impl Lab {
     ///
     /// When it ends or is not ready in time; the error carries what it wrote.
     pub fn start(binary: &Path, scene: &str) -> Result<Self, Error> {
+        Self::start_with(binary, scene, &[])
+    }
+
+    /// As [`Lab::start`], with more words for `nigh lab run`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn start_with(binary: &Path, scene: &str, words: &[&str]) -> Result<Self, Error> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // As the testbed's own namespaces, so that it can be seen whose they are.
@@ -56,7 +65,7 @@ impl Lab {
         std::fs::write(&path, scene)
             .map_err(|error| Error::new(format!("writing {}", path.display()), error))?;
         let mut command = Command::new(binary);
-        command.args(["lab", "run", "--json", "--prefix", &prefix]).arg(&path);
+        command.args(["lab", "run", "--json", "--prefix", &prefix]).args(words).arg(&path);
         let process = Process::start(command)?;
         let mut lab = Self { process, binary: binary.to_owned(), prefix, folder };
         let mut ended = false;

@@ -1,7 +1,7 @@
 //! What requests ask of the engine, and the changes that they make.
 
 use super::{
-    Answer, FindError, HostView, LinkView, Links, MOST_ROWS, NodeView, Nodes, Request, Sort,
+    Answer, FindError, HostView, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path, Request, Sort,
     Status, Totals, Verdict,
     find::{Finder, Meant},
     route,
@@ -63,6 +63,16 @@ impl Context {
         &self.network
     }
 
+    /// The file of the scene.
+    pub(super) fn scene(&self) -> &std::path::Path {
+        &self.scene
+    }
+
+    /// The nodes that hosts are joined to, in the hosts' order.
+    pub(super) fn host_nodes(&self) -> Vec<NodeId> {
+        self.tables.iter().filter_map(|host| self.network.find(&host.attach)).collect()
+    }
+
     /// Looks names up.
     pub fn finder(&self) -> Finder<'_> {
         Finder::new(&self.network, &self.tables)
@@ -92,7 +102,7 @@ impl Context {
         }
         let result = match request {
             Request::Status {} => value(self.status()),
-            Request::Path { from, to } => value(route::path(self, from, to)),
+            Request::Path { from, to } => value(self.path(from, to)),
             Request::Link { link, set } => value(self.link(link, *set)),
             Request::Node { node, up } => value(self.node(node, *up)),
             Request::Links { sort, limit, all } => value(self.links(*sort, *limit, *all)),
@@ -116,24 +126,37 @@ impl Context {
             let shown = states(engine, shown);
             (engine.ledger().clone(), now, engine.nodes_down(), shown, touched.len())
         })?;
-        let hosts = self.hosts.iter().map(|(host, namespace)| HostView {
-            name: host.name.clone(),
-            node: host.attach.clone(),
-            addresses: host.address.to_vec(),
-            namespace: namespace.clone(),
-        });
         Ok(Status {
             pid: std::process::id(),
             scene: self.scene.clone(),
             runs,
             nodes: self.network.nodes(),
             links: self.network.links(),
-            hosts: hosts.collect(),
+            hosts: self.host_views(),
             packets: totals(&ledger),
             down: down.into_iter().take(STATUS_ROWS).map(|node| self.name(node)).collect(),
             touched: shown.into_iter().map(|state| self.link_view(state)).collect(),
             touched_in_all,
         })
+    }
+
+    /// The hosts.
+    pub(super) fn host_views(&self) -> Vec<HostView> {
+        let view = |(host, namespace): &(HostTable, Option<String>)| HostView {
+            name: host.name.clone(),
+            node: host.attach.clone(),
+            addresses: host.address.to_vec(),
+            namespace: namespace.clone(),
+        };
+        self.hosts.iter().map(view).collect()
+    }
+
+    /// The way of packets from one place to another.
+    ///
+    /// # Errors
+    /// When there is no such place, or the lab ends.
+    pub fn path(&self, from: &str, to: &str) -> Result<Path, ReplyError> {
+        route::path(self, from, to)
     }
 
     /// Changes a link, if anything is to be set.
@@ -211,6 +234,18 @@ impl Context {
         Ok(Links { in_all, links: views.collect() })
     }
 
+    /// Nodes that come after the one of that name or address, or the first.
+    ///
+    /// # Errors
+    /// When there is no such node, or the lab ends.
+    pub fn nodes_after(&self, name: Option<&str>, limit: usize) -> Result<Nodes, ReplyError> {
+        let first = match name {
+            Some(name) => self.finder().node(name)?.0.saturating_add(1),
+            None => 0,
+        };
+        self.nodes(first, limit)
+    }
+
     /// Nodes in order of their numbers.
     ///
     /// # Errors
@@ -236,7 +271,7 @@ impl Context {
         }
     }
 
-    fn link_view(&self, state: State) -> LinkView {
+    pub(super) fn link_view(&self, state: State) -> LinkView {
         let State { link, settings, load } = state;
         LinkView {
             number: link.0,
@@ -252,17 +287,17 @@ impl Context {
 }
 
 /// What a link does now, and what it had to do.
-struct State {
+pub(super) struct State {
     link: LinkId,
     settings: LinkSettings,
     load: LinkLoad,
 }
 
 /// What links do now and had to do.
-fn states(engine: &mut Engine, links: Vec<LinkId>) -> Vec<State> {
-    let state =
-        |link| State { link, settings: *engine.settings(link), load: engine.link_load(link) };
-    links.into_iter().map(state).collect()
+pub(super) fn states(engine: &mut Engine, links: Vec<LinkId>) -> Vec<State> {
+    let loads: Vec<_> = engine.loads_of(&links).collect();
+    let state = |(link, load)| State { link, settings: *engine.settings(link), load };
+    links.into_iter().zip(loads).map(state).collect()
 }
 
 /// What links do now.

@@ -22,6 +22,8 @@ mod events;
 pub mod files;
 mod find;
 pub(crate) mod inspect;
+mod log;
+mod map;
 mod route;
 mod server;
 mod show;
@@ -36,9 +38,12 @@ pub(crate) use client::Connection;
 pub use events::{Event, What};
 pub use find::{FindError, Finder};
 pub use inspect::{Context, ReplyError};
+pub use log::{EventLog, Told};
+pub use map::MOST_DRAWN;
 pub use server::{ServeError, Server};
 pub use view::{
-    HostView, LinkView, Links, NodeView, Nodes, Path, PathHop, Sort, Status, Totals, Verdict,
+    HostView, LinkView, Links, Map, MapNode, NodeView, Nodes, Path, PathHop, Sort, Status, Totals,
+    Verdict,
 };
 
 use crate::SettingsChange;

@@ -178,3 +178,39 @@ pub struct PathHop {
     /// What the link to here does; nothing at the first node.
     pub link: Option<LinkSettings>,
 }
+
+/// The part of a lab that is drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Map {
+    /// The file of its scene.
+    pub scene: PathBuf,
+    /// How long it has run.
+    pub runs: Nanos,
+    /// Nodes of its network.
+    pub nodes_in_all: u32,
+    /// Directed links of its network.
+    pub links_in_all: u32,
+    /// The nodes that are drawn.
+    pub nodes: Vec<MapNode>,
+    /// The links between them.
+    pub links: Vec<LinkView>,
+    /// How many links between them are left out.
+    pub links_left_out: usize,
+    /// Its hosts.
+    pub hosts: Vec<HostView>,
+    /// What became of packets.
+    pub packets: Totals,
+}
+
+/// A node that is drawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapNode {
+    /// Its name.
+    pub name: String,
+    /// Its own addresses.
+    pub addresses: Vec<IpAddr>,
+    /// How many links leave it.
+    pub links: usize,
+    /// Whether it is there.
+    pub up: bool,
+}

@@ -98,10 +98,10 @@ impl Engine {
         self.link_loads.iter().map(|(&link, &load)| (link, load))
     }
 
-    /// What came to a link so far.
-    pub fn link_load(&mut self, link: LinkId) -> LinkLoad {
+    /// What came to some links so far, in their order.
+    pub fn loads_of(&mut self, links: &[LinkId]) -> impl Iterator<Item = LinkLoad> {
         self.plans.settle(&mut self.link_loads);
-        self.link_loads.get(&link).copied().unwrap_or_default()
+        links.iter().map(|link| self.link_loads.get(link).copied().unwrap_or_default())
     }
 
     /// What each node had to do so far, in no order; nodes that only forwarded are left out.

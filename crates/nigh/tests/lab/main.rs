@@ -1,6 +1,7 @@
 //! The lab as people use it: real programs on real packets through simulated networks, and what is
 //! left of a lab that ends in whatever way.
 
+mod http;
 mod life;
 mod ports;
 mod programs;

@@ -13,14 +13,14 @@ fn nigh(lab: &mut Lab, words: &[&str]) -> Output {
 }
 
 /// What it prints.
-fn say(lab: &mut Lab, words: &[&str]) -> String {
+pub(super) fn say(lab: &mut Lab, words: &[&str]) -> String {
     let output = nigh(lab, words);
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
 /// What it prints as JSON.
-fn ask(lab: &mut Lab, words: &[&str]) -> Value {
+pub(super) fn ask(lab: &mut Lab, words: &[&str]) -> Value {
     let words: Vec<_> = words.iter().copied().chain(["--json"]).collect();
     serde_json::from_str(&say(lab, &words)).unwrap()
 }
@@ -37,7 +37,7 @@ fn replies(output: &str) -> u32 {
     words[at - 1].parse().unwrap()
 }
 
-fn ping(lab: &Lab, count: &str) -> String {
+pub(super) fn ping(lab: &Lab, count: &str) -> String {
     let words = ["ping", "-c", count, "-i", "0.02", "-W", "1", "30.0.0.10"];
     lab.run("pc", &words, PATIENCE).unwrap().stdout
 }

@@ -221,7 +221,7 @@ fn links_and_nodes_know_what_came_to_them() {
     let mut load = |from: u32, to: u32| {
         let ends = [from, to].map(crate::NodeId);
         let link = table.engine.network().link_between(ends[0], ends[1]).expect("a link");
-        let load = table.engine.link_load(link);
+        let load = table.engine.loads_of(&[link]).next().unwrap();
         (load.packets, load.bytes, load.dropped)
     };
     assert_eq!(load(0, 1), (20, 2000, 0));

@@ -1,0 +1,198 @@
+//! What `nigh lab run --http` serves: what the commands on a running lab tell, as JSON.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/api/v1/status` | what `nigh lab status --json` prints |
+//! | `/api/v1/nodes?limit=100&after=NAME` | nodes, page by page, as `nigh lab node --json` shows one |
+//! | `/api/v1/node?name=NAME` | what `nigh lab node NAME --json` prints |
+//! | `/api/v1/links?limit=100&sort=bytes&all=false` | what `nigh lab links --json` prints |
+//! | `/api/v1/link?name=A-B` | what `nigh lab link A-B --json` prints |
+//! | `/api/v1/path?from=A&to=B` | what `nigh lab path A B --json` prints |
+//! | `/api/v1/events?limit=100&after=N` | what `nigh lab events --json` prints, the events after the first N |
+//! | `/api/v1/map?limit=300&with=NAME` | the part of the network that is drawn |
+//!
+//! Nothing can be changed. Requests are answered by a thread without capabilities, one at a time, with
+//! pauses. An error is an object with the field `error`. A request must name the server by an address or as
+//! `localhost`: a page of another site that has its name resolved to this address is refused.
+
+mod answers;
+mod query;
+
+use super::{Turns, bind, fresh, in_turn, serve};
+use ::lab::{
+    cli::Web,
+    control::{Context, EventLog},
+    run::give_up_capabilities,
+};
+use axum::{
+    Json, Router,
+    extract::Request,
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    thread::JoinHandle,
+};
+use tokio::{net::TcpListener, sync::oneshot};
+
+/// Pauses between requests, in times of what they take: packets get most of the time.
+const PAUSE: u32 = 4;
+
+/// An address where a lab will be shown.
+#[derive(Debug)]
+pub struct Listener {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens; nobody is answered yet.
+    ///
+    /// # Errors
+    ///
+    /// The address is taken, or not this host's.
+    pub fn bind(address: SocketAddr) -> Result<Self, super::BindError> {
+        let key = "--http";
+        let listener = bind(address, key)?;
+        let bound = listener.local_addr();
+        let address = bound.map_err(|source| super::BindError { address, source, key })?;
+        Ok(Self { listener, address })
+    }
+}
+
+impl Web for Listener {
+    type Running = Running;
+
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn start(self, context: Arc<Context>) -> io::Result<Running> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let log = EventLog::new(&context).map_err(io::Error::other)?;
+        let router = router(Arc::new(Shown { context, log }));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
+            // Before the runtime starts threads of its own.
+            give_up_capabilities()?;
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(self.listener)?;
+                tokio::select! {
+                    () = serve(listener, router) => {}
+                    _ = stopped => {}
+                }
+                Ok::<_, io::Error>(())
+            })?;
+            // An answer that is worked out still must not delay the end.
+            runtime.shutdown_background();
+            Ok::<_, io::Error>(())
+        })?;
+        Ok(Running { _stop: stop, _thread: thread })
+    }
+}
+
+/// A lab that is shown until this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    _stop: oneshot::Sender<()>,
+    _thread: JoinHandle<io::Result<()>>,
+}
+
+/// What all answers are made of.
+struct Shown {
+    context: Arc<Context>,
+    log: EventLog,
+}
+
+fn router(shown: Arc<Shown>) -> Router {
+    let nothing = || async {
+        refuse(StatusCode::NOT_FOUND, "there is nothing here; what there is begins with /api/v1/")
+    };
+    Router::new()
+        .route("/api/v1/status", get(answers::status))
+        .route("/api/v1/nodes", get(answers::nodes))
+        .route("/api/v1/node", get(answers::node))
+        .route("/api/v1/links", get(answers::links))
+        .route("/api/v1/link", get(answers::link))
+        .route("/api/v1/path", get(answers::path))
+        .route("/api/v1/events", get(answers::events))
+        .route("/api/v1/map", get(answers::map))
+        .layer(middleware::from_fn_with_state(Turns::new(PAUSE), in_turn))
+        .fallback(nothing)
+        .method_not_allowed_fallback(|| async {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, "a lab is only looked at here, with GET")
+        })
+        .layer(middleware::from_fn(named_rightly))
+        .with_state(shown)
+}
+
+/// An error.
+fn refuse(status: StatusCode, sentence: impl Into<String>) -> Response {
+    let body = Json(serde_json::json!({ "error": sentence.into() }));
+    fresh((status, body).into_response())
+}
+
+/// Refuses requests for other names than addresses and `localhost`.
+///
+/// A page from anywhere may ask its reader's browser for `http://its-name/`, and have its name
+/// resolved to 127.0.0.1 (DNS rebinding). An address cannot be resolved to another one.
+async fn named_rightly(request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    match host {
+        Some(host) if is_address(host) => next.run(request).await,
+        Some(_) => refuse(
+            StatusCode::MISDIRECTED_REQUEST,
+            "ask by an address or as localhost: other names are not this lab's",
+        ),
+        None => refuse(StatusCode::BAD_REQUEST, "the header Host is missing"),
+    }
+}
+
+/// Whether a Host is an address or `localhost`, with or without a port.
+fn is_address(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    match inner {
+        Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => name.eq_ignore_ascii_case("localhost") || matches!(name.parse(), Ok(IpAddr::V4(_))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_names_of_the_server() {
+        for (host, right) in [
+            ("127.0.0.1", true),
+            ("127.0.0.1:9161", true),
+            ("192.0.2.7:80", true),
+            ("localhost", true),
+            ("LocalHost:9161", true),
+            ("[::1]", true),
+            ("[::1]:9161", true),
+            ("[2001:db8::7]:9161", true),
+            ("", false),
+            ("::1", false),
+            ("[::1", false),
+            ("[127.0.0.1]", false),
+            ("evil.example", false),
+            ("evil.example:9161", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost.evil.example:80", false),
+            ("localhost:80:80", false),
+            ("127.1", false),
+        ] {
+            assert_eq!(is_address(host), right, "{host}");
+        }
+    }
+}

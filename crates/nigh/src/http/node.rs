@@ -1,0 +1,96 @@
+//! What the daemon serves.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/` | status page; everything it needs comes from this binary |
+//! | `/metrics` | OpenMetrics text |
+//! | `/healthz` | 200 `ok`, or 503 and a sentence for each ailment |
+//! | `/api/v1/status` | what `nigh status --json` prints |
+//! | `/api/v1/echo/ledger` | the responder's ledger |
+//! | `/api/v1/echo/top` | the busiest source prefixes |
+
+use super::{Turns, fresh, in_turn};
+use crate::{metrics, node::Node};
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use echo::control::Request;
+use std::sync::Arc;
+
+/// Rows of `/api/v1/echo/top`.
+const TOP_ROWS: usize = 10;
+
+/// Everything that the daemon serves.
+pub fn router(node: Arc<Node>) -> Router {
+    // Requests that read the program's maps. The daemon has one thread: it spends at most half of its
+    // time on them, and health checks never wait for more than one.
+    let counted = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/api/v1/status", get(status))
+        .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
+        .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
+        .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
+    Router::new()
+        .route(
+            "/",
+            get(|| file("text/html; charset=utf-8", include_str!("../../../../web/index.html"))),
+        )
+        .route("/status.css", get(|| file("text/css", include_str!("../../../../web/status.css"))))
+        .route(
+            "/status.js",
+            get(|| file("text/javascript", include_str!("../../../../web/status.js"))),
+        )
+        .route("/healthz", get(healthz))
+        .merge(counted)
+        .with_state(node)
+}
+
+/// One file of the status page. The policy forbids everything that is not from this server.
+async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, text)
+}
+
+async fn metrics(State(node): State<Arc<Node>>) -> Response {
+    fresh(match metrics::render(&node) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    })
+}
+
+async fn healthz(State(node): State<Arc<Node>>) -> Response {
+    let ailments = node.features().ailments();
+    fresh(if ailments.is_empty() {
+        "ok\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, ailments.join("\n") + "\n").into_response()
+    })
+}
+
+async fn status(State(node): State<Arc<Node>>) -> Response {
+    fresh(Json(node.status()).into_response())
+}
+
+/// What the responder answers to a request that changes nothing.
+async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
+    fresh(match node.features().echo(request).await {
+        Ok(value) => Json(value).into_response(),
+        Err(error) => {
+            let body = Json(serde_json::json!({ "error": error.to_string() }));
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    })
+}
