@@ -1,5 +1,5 @@
-//! Any frames from hosts into a simulated network whose links do everything that links can do, with
-//! changes between: nothing panics, the ledger holds, and every buffer comes back.
+//! Any frames from hosts into a simulated network whose links do everything that links can do, and onto
+//! a wire, with changes between: nothing panics, the ledger holds, and every buffer comes back.
 //!
 //! The input is a list of records: what to do, a number, and for frames so many times eight bytes.
 #![no_main]
@@ -20,7 +20,7 @@ const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const FRAMES: usize = 512;
 const SPILLS: usize = 8;
 
-/// Four nodes in a ring with a link across.
+/// Four nodes in a ring with a link across, and two for a wire.
 fn network() -> Arc<Network> {
     static NETWORK: OnceLock<Arc<Network>> = OnceLock::new();
     let build = || {
@@ -44,6 +44,11 @@ fn network() -> Arc<Network> {
             let settings = settings.parse().expect("settings");
             builder.link(NodeId(a), NodeId(b), &settings, 1, Relation::None).expect("a link");
         }
+        for end in ["one", "other"] {
+            builder.node(end).expect("a node");
+        }
+        let settings = "delay=1ms loss=10% duplicate=30% corrupt=30%".parse().expect("settings");
+        builder.link(NodeId(4), NodeId(5), &settings, 1, Relation::None).expect("a link");
         Arc::new(builder.finish().expect("a network"))
     };
     Arc::clone(NETWORK.get_or_init(build))
@@ -66,6 +71,9 @@ fuzz_target!(|data: &[u8]| {
             engine.set_plain(port);
         }
     }
+    let across = engine.network().link_between(NodeId(4), NodeId(5)).expect("a link");
+    let [_, end] = engine.add_wire(across).expect("a wire");
+    engine.set_plain(end);
     let (mut data, mut now, mut out) = (data, 0u64, Vec::new());
     while let [what, length, rest @ ..] = data {
         let (what, length) = (*what, *length);
@@ -75,8 +83,9 @@ fuzz_target!(|data: &[u8]| {
         data = later;
         let port = PortId(u16::from(what % 4));
         match deed {
-            // A frame with its virtio header.
-            0 | 1 => enter(&mut engine, now, port, &[bytes]),
+            // A frame with its virtio header, from a host or onto the wire.
+            0 => enter(&mut engine, now, port, &[bytes]),
+            1 => enter(&mut engine, now, PortId(4 + port.0 % 2), &[bytes]),
             // A packet for the node.
             2..=4 => {
                 let kind =

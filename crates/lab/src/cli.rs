@@ -174,10 +174,11 @@ pub fn run<W: Web>(
         prefix: args.prefix.clone(),
     };
     let (nodes, links) = (stage.network.nodes(), stage.network.links());
-    let network = stage.network.clone();
+    let (network, wires) = (stage.network.clone(), stage.wires.clone());
+    let count = wires.len();
     let mut lab = Lab::start(scene, stage, &options)?;
     let context =
-        Context::new(lab.handle().clone(), network, lab.namespaces(), options.file.clone());
+        Context::new(lab.handle().clone(), network, lab.namespaces(), wires, options.file.clone());
     let context = Arc::new(context);
     let _server = Server::start(context.clone(), &clean::socket_of(Owner::this()))?;
     let url = web.as_ref().map(|web| format!("http://{}/", web.address()));
@@ -190,8 +191,9 @@ pub fn run<W: Web>(
             print(&text());
         }
     };
-    let hosts: Vec<_> = scene.hosts.iter().map(|host| &host.name).collect();
-    let started = json!({ "running": { "pid": std::process::id(), "nodes": nodes, "links": links, "hosts": hosts, "http": url } });
+    let systems = scene.systems();
+    let hosts: Vec<_> = systems.iter().map(|host| &host.name).collect();
+    let started = json!({ "running": { "pid": std::process::id(), "nodes": nodes, "links": links, "wires": count, "hosts": hosts, "http": url } });
     say(&started, &|| {
         let end = if args.command.is_empty() { "; Ctrl-C ends it" } else { "" };
         let map = url
@@ -199,7 +201,7 @@ pub fn run<W: Web>(
             .map(|url| format!("JSON over HTTP at {url}api/v1/status\n"))
             .collect::<String>();
         format!(
-            "the lab runs: {nodes} nodes, {links} directed links, hosts {}{end}\n{map}",
+            "the lab runs: {nodes} nodes, {links} directed links, {count} wires, hosts {}{end}\n{map}",
             join(&hosts)
         )
     });

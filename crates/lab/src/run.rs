@@ -95,6 +95,9 @@ pub enum RunError {
     /// The control socket cannot be opened.
     #[error(transparent)]
     Serve(#[from] crate::control::ServeError),
+    /// A link cannot be a wire.
+    #[error("link {} leads one way only and cannot be a wire", .0.0)]
+    Wire(crate::LinkId),
     /// The system refused something else.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
@@ -115,6 +118,7 @@ pub struct Lab {
     carrier: Option<JoinHandle<io::Result<Engine>>>,
     ended: Arc<EventFd>,
     handle: Handle,
+    /// The real systems of the scene.
     hosts: Vec<(HostTable, Option<Namespace>)>,
     _record: Record,
     signals: SignalFd,
@@ -134,19 +138,42 @@ impl Lab {
         let lock = Lock::take()?;
         lock.clean()?;
         let record = Record::write(&entry(scene, options), &names(scene), &lock)?;
-        let mut hosts = Vec::new();
+        let systems = scene.systems();
+        let mut hosts: Vec<_> = systems.into_iter().map(|host| (host, None)).collect();
         let mut ports = Vec::new();
-        for (host, node) in scene.hosts.iter().zip(&stage.attached) {
+        for ((host, namespace), node) in hosts.iter_mut().zip(&stage.attached) {
             let id = engine.add_port(*node, node_mac(ports.len()), host.address.to_vec());
             let gateways = Gateways { v4: engine.gateway4(id), v6: engine.gateway6(id) };
-            let (namespace, port) = open(host, &options.namespace_of(host), id, gateways)?;
+            let make = || Namespace::make(&options.namespace_of(host));
+            let (opened, port) = open(host, id, gateways, make)?;
             match port {
                 Port::Xdp(_) => engine.set_plain(id),
-                Port::Tap(_) if namespace.is_some() => engine.learn(id, host_mac(id)),
+                Port::Tap(_) if opened.is_some() => engine.learn(id, host_mac(id)),
                 Port::Tap(_) => {}
             }
             ports.push(port);
-            hosts.push((host.clone(), namespace));
+            *namespace = opened;
+        }
+        for (wire, link) in scene.wires.iter().zip(&stage.wires) {
+            let ids = engine.add_wire(*link).ok_or(RunError::Wire(*link))?;
+            for (end, id) in wire.hosts().into_iter().zip(ids) {
+                let system = hosts.iter_mut().find(|(host, _)| host.name == end.name);
+                let mut unnamed = None;
+                let place = system.map_or(&mut unnamed, |(_, namespace)| namespace);
+                let name = options.namespace_of(&end);
+                let make = || match place {
+                    Some(_) => Namespace::open(&name),
+                    None => Namespace::make(&name),
+                };
+                let (opened, port) = open(&end, id, Gateways::default(), make)?;
+                if let Port::Xdp(_) = port {
+                    engine.set_plain(id);
+                }
+                ports.push(port);
+                if place.is_none() {
+                    *place = opened;
+                }
+            }
         }
         drop(lock);
         let (handle, inbox) = handle::pair().map_err(RunError::system("an eventfd"))?;
@@ -274,7 +301,8 @@ fn block_signals() -> nix::Result<SignalFd> {
 
 /// What others are told of the lab.
 fn entry(scene: &Scene, options: &Options) -> Entry {
-    let hosts = scene.hosts.iter().map(|host| {
+    let systems = scene.systems();
+    let hosts = systems.iter().map(|host| {
         let (namespace, made) = match host.joint() {
             Joint::Made => (Some(options.namespace_of(host)), true),
             Joint::Found(name) => (Some(name.to_owned()), false),
@@ -288,7 +316,8 @@ fn entry(scene: &Scene, options: &Options) -> Entry {
 /// An /etc/hosts with the hosts of the scene, and with its nodes if it has them.
 fn names(scene: &Scene) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n".to_owned();
-    let hosts = scene.hosts.iter();
+    let systems = scene.systems();
+    let hosts = systems.iter();
     let mut lines: Vec<_> =
         hosts.flat_map(|host| host.address.iter().map(|a| (a.addr(), &host.name))).collect();
     for node in &scene.nodes {
@@ -312,17 +341,17 @@ fn host_mac(port: PortId) -> Mac {
     Mac([0x02, b'n', b'i', b'h', high, low])
 }
 
-/// Makes or finds what a host is joined by.
+/// Makes or finds what a host is joined by. `make` makes its namespace.
 fn open(
     host: &HostTable,
-    name: &str,
     id: PortId,
     gateways: Gateways,
+    make: impl FnOnce() -> Result<Namespace, HostError>,
 ) -> Result<(Option<Namespace>, Port), RunError> {
     let tap = |name: &str| Tap::open(name).map_err(|error| RunError::Tap(host.name.clone(), error));
     let place = host.namespace.as_deref();
     let namespace = match host.joint() {
-        Joint::Made => Namespace::make(name)?,
+        Joint::Made => make()?,
         Joint::Found(name) => Namespace::open(name)?,
         Joint::Tap(name) => return Ok((None, Port::Tap(within(place, || tap(name))??))),
         Joint::Xdp(name) => {

@@ -33,9 +33,11 @@
 //! Every type here is one table of the file; unknown keys are refused. [`Scene::problems`] says what
 //! is wrong in the file by itself, [`Scene::stage`] what does not fit the network.
 
+mod ends;
 mod list;
 mod stage;
 
+pub use ends::{WireEnd, WireTable};
 pub use list::List;
 pub use stage::{Stage, StageError, find_link};
 
@@ -46,9 +48,9 @@ use std::{collections::HashSet, net::IpAddr, path::PathBuf};
 use wire::{Problem, config::Report};
 
 /// The sections of a scene.
-pub const SECTIONS: [&str; 5] = ["lab", "node", "link", "host", "event"];
-/// Most ports of a lab.
-pub const MOST_HOSTS: usize = 4096;
+pub const SECTIONS: [&str; 6] = ["lab", "node", "link", "host", "wire", "event"];
+/// Most ports of a lab: a host has one, a wire two.
+pub const MOST_PORTS: usize = 4096;
 /// Longest name of a host: that of a file.
 const LONGEST_NAME: usize = 200;
 /// MTU of a host's interface when none is given: Ethernet's.
@@ -67,6 +69,8 @@ pub struct Scene {
     pub links: Vec<LinkTable>,
     /// `[[host]]`
     pub hosts: Vec<HostTable>,
+    /// `[[wire]]`
+    pub wires: Vec<WireTable>,
     /// `[[event]]`
     pub events: Vec<EventTable>,
 }
@@ -268,11 +272,25 @@ impl HostTable {
     }
 
     fn problems(&self, report: &mut Report<'_>) {
+        if self.address.is_empty() {
+            report.add("address", "a host without address hears nothing: add `address`");
+        }
+        let [lowest4, lowest6, highest] = MTUS;
+        let v6 = self.address.iter().any(|address| address.addr().is_ipv6());
+        let lowest = if v6 { lowest6 } else { lowest4 };
+        if !(lowest..=highest).contains(&self.mtu()) {
+            report.add("mtu", format!("{} is not from {lowest} to {highest}", self.mtu()));
+        }
+        self.end_problems(report);
+    }
+
+    /// What is wrong with how it is joined, which an end of a wire is as well.
+    fn end_problems(&self, report: &mut Report<'_>) {
         if let Some(why) = bad_name(&self.name) {
             report.add("name", why);
         }
         if self.tap.is_some() && self.xdp.is_some() {
-            report.add("xdp", "a host is joined by `tap` or by `xdp`: remove one of the two");
+            report.add("xdp", "this is joined by `tap` or by `xdp`: remove one of the two");
         }
         if matches!(self.joint(), Joint::Tap(_) | Joint::Xdp(_)) {
             for (key, is_there) in [
@@ -295,21 +313,12 @@ impl HostTable {
         if let Some(why) = self.namespace.as_deref().and_then(bad_name) {
             report.add("namespace", why);
         }
-        if self.address.is_empty() {
-            report.add("address", "a host without address hears nothing: add `address`");
-        }
         for (i, address) in self.address.iter().enumerate() {
             let key = self.address.key("address", i);
             let ip = address.addr();
             if ip.is_unspecified() || ip.is_multicast() || ip.is_loopback() {
                 report.add(&key, format!("{ip} cannot be the address of a host"));
             }
-        }
-        let [lowest4, lowest6, highest] = MTUS;
-        let v6 = self.address.iter().any(|address| address.addr().is_ipv6());
-        let lowest = if v6 { lowest6 } else { lowest4 };
-        if !(lowest..=highest).contains(&self.mtu()) {
-            report.add("mtu", format!("{} is not from {lowest} to {highest}", self.mtu()));
         }
     }
 }
@@ -358,6 +367,24 @@ impl EventTable {
 }
 
 impl Scene {
+    /// The real systems: the hosts, and behind them those that only wires are plugged into, with all
+    /// addresses of their ends.
+    pub fn systems(&self) -> Vec<HostTable> {
+        let mut systems = self.hosts.clone();
+        for end in self.wires.iter().flat_map(WireTable::hosts) {
+            let hosts = self.hosts.len();
+            match systems.iter_mut().position(|system| system.name == end.name) {
+                None => systems.push(end),
+                Some(place) if place < hosts => {}
+                Some(place) => {
+                    let more = systems[place].address.iter().chain(end.address.iter());
+                    systems[place].address = more.copied().collect::<Vec<_>>().into();
+                }
+            }
+        }
+        systems
+    }
+
     /// Everything that is wrong in the file by itself; empty when all is well.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -373,10 +400,13 @@ impl Scene {
                     );
                 }
             }
-        } else if self.nodes.is_empty() {
+            if !self.wires.is_empty() {
+                report.add("wire", "wires stand beside a network that is written in the scene, or alone: run them as a lab of their own");
+            }
+        } else if self.nodes.is_empty() && self.wires.is_empty() {
             report.add(
                 "node",
-                "there is no network: add `lab.network`, or `[[node]]` and `[[link]]`",
+                "there is no network: add `lab.network`, `[[node]]` and `[[link]]`, or `[[wire]]`",
             );
         }
         let mut names = HashSet::new();
@@ -407,9 +437,10 @@ impl Scene {
                 }
             }
         }
-        if self.hosts.len() > MOST_HOSTS {
-            report.add("host", format!("more than {MOST_HOSTS} hosts"));
+        if self.hosts.len() + 2 * self.wires.len() > MOST_PORTS {
+            report.add("host", format!("more than {MOST_PORTS} hosts and ends of wires"));
         }
+        ends::problems(&self.wires, &self.hosts, &names, &mut report);
         let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
         for (i, host) in self.hosts.iter().enumerate() {
             let mut report = report.within(&format!("host[{i}]"));

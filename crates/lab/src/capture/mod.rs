@@ -4,7 +4,8 @@
 //! asked, as the file's bytes. Times are those of the lab's clock, put on the system's: they can be held
 //! beside what tcpdump says in a host. Packets of a link stand when they are put on it, those of a node
 //! when they come and when they leave; each neighbour and each host of the node is an interface. A
-//! packet that its link did not carry has the reason as its comment.
+//! packet that its link did not carry has the reason as its comment. Of a wire, frames are captured with
+//! their Ethernet header.
 
 pub mod cli;
 mod pcapng;
@@ -14,7 +15,7 @@ use crate::{
     control::{Context, ReplyError},
     engine::{Reason, Room, Seen, Spot, Watch, Watched},
 };
-use pcapng::{Direction, Record};
+use pcapng::{Direction, Medium, Record};
 use rustc_hash::FxHashMap;
 use std::{
     io::{self, Write},
@@ -103,7 +104,7 @@ impl<'a> Capture<'a> {
             }
         }
         if interfaces.known.is_empty() {
-            pcapng::interface(&mut bytes, "none", self.snap);
+            pcapng::interface(&mut bytes, "none", Medium::Ip, self.snap);
         }
         pcapng::statistics(&mut bytes, 0, last, self.room.lost());
         out.write_all(&bytes)
@@ -134,6 +135,7 @@ impl Interfaces<'_> {
             interface,
             time: self.capture.start + seen.at.0,
             direction,
+            medium: if seen.ethernet { Medium::Ethernet } else { Medium::Ip },
             length: seen.length,
             bytes: &seen.bytes,
             comment: seen.dropped.map(Reason::word),
@@ -144,9 +146,15 @@ impl Interfaces<'_> {
     /// The number of the interface of a spot; a new one is written first.
     fn number(&mut self, spot: Spot, out: &mut Vec<u8>) -> u32 {
         let name = self.name(spot);
+        let medium = match spot {
+            Spot::Onto(link) | Spot::By(link) if self.capture.context.is_wire(link) => {
+                Medium::Ethernet
+            }
+            _ => Medium::Ip,
+        };
         let next = self.known.len() as u32;
         *self.known.entry(name).or_insert_with_key(|name| {
-            pcapng::interface(out, name, self.capture.snap);
+            pcapng::interface(out, name, medium, self.capture.snap);
             next
         })
     }

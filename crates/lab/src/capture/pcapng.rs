@@ -33,6 +33,8 @@ const DROPPED: u16 = 5;
 /// LINKTYPE_NULL: before the IP packet stands its family, in the byte order of the file. LINKTYPE_RAW
 /// would do without, but libpcap 1.10 refuses files with two interfaces of that type.
 const NULL: u16 = 0;
+/// LINKTYPE_ETHERNET: frames with their header.
+const ETHERNET: u16 = 1;
 /// The families.
 const IPV4: u32 = 2;
 const IPV6: u32 = 24;
@@ -46,6 +48,15 @@ pub(super) enum Direction {
     Outbound = 2,
 }
 
+/// What packets of an interface begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Medium {
+    /// The IP header.
+    Ip,
+    /// The Ethernet header.
+    Ethernet,
+}
+
 /// A packet to write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'a> {
@@ -53,6 +64,7 @@ pub(super) struct Record<'a> {
     /// Nanoseconds since 1970.
     pub(super) time: u64,
     pub(super) direction: Direction,
+    pub(super) medium: Medium,
     /// Bytes that the packet had.
     pub(super) length: u32,
     /// The first of them.
@@ -128,9 +140,9 @@ pub(super) fn section(out: &mut Vec<u8>, program: &str) {
 }
 
 /// An interface; they are counted from 0.
-pub(super) fn interface(out: &mut Vec<u8>, name: &str, snap: u32) {
+pub(super) fn interface(out: &mut Vec<u8>, name: &str, medium: Medium, snap: u32) {
     let mut draft = Draft::new(out, INTERFACE);
-    draft.pair(NULL, 0);
+    draft.pair(if medium == Medium::Ip { NULL } else { ETHERNET }, 0);
     draft.word(snap);
     draft.option(NAME, name.as_bytes());
     draft.option(RESOLUTION, &[NANOSECONDS]);
@@ -143,10 +155,13 @@ pub(super) fn packet(out: &mut Vec<u8>, record: Record<'_>) {
     draft.word(record.interface);
     draft.word((record.time >> 32) as u32);
     draft.word(record.time as u32);
-    draft.word(record.bytes.len() as u32 + FAMILY);
-    draft.word(record.length + FAMILY);
-    let is_v6 = record.bytes.first().is_some_and(|byte| byte >> 4 == 6);
-    draft.word(if is_v6 { IPV6 } else { IPV4 });
+    let more = if record.medium == Medium::Ip { FAMILY } else { 0 };
+    draft.word(record.bytes.len() as u32 + more);
+    draft.word(record.length + more);
+    if record.medium == Medium::Ip {
+        let is_v6 = record.bytes.first().is_some_and(|byte| byte >> 4 == 6);
+        draft.word(if is_v6 { IPV6 } else { IPV4 });
+    }
     draft.bytes(record.bytes);
     draft.option(FLAGS, &(record.direction as u32).to_le_bytes());
     if let Some(comment) = record.comment {
@@ -192,7 +207,7 @@ mod tests {
     #[test]
     fn blocks_are_those_of_the_specification() {
         let mut out = Vec::new();
-        interface(&mut out, "a>b", 0x40000);
+        interface(&mut out, "a>b", Medium::Ip, 0x40000);
         let right = [
             &[1, 0, 0, 0, 40, 0, 0, 0][..],
             &[0, 0, 0, 0, 0, 0, 4, 0],
@@ -206,6 +221,7 @@ mod tests {
             interface: 1,
             time: 0x1_0000_0002,
             direction: Direction::Outbound,
+            medium: Medium::Ip,
             length: 6,
             bytes: &[0x45, 1, 2, 3, 4],
             comment: Some("lost"),
@@ -222,6 +238,12 @@ mod tests {
         ];
         assert_eq!(out, right.concat());
         assert_eq!(kind(&out), Block::Packet);
+        // A frame has nothing before it.
+        let mut frame = Vec::new();
+        packet(&mut frame, Record { medium: Medium::Ethernet, ..record });
+        let right = [&[6, 0, 0, 0, 60, 0, 0, 0], &out[8..20], &[5, 0, 0, 0, 6, 0, 0, 0]].concat();
+        assert_eq!(frame[..28], right);
+        assert_eq!(frame[28..56], out[32..60]);
     }
 
     #[test]

@@ -13,8 +13,9 @@ use crate::{
     run::{Handle, Stopped},
     scene::HostTable,
 };
+use ipnet::IpNet;
 use serde::Serialize;
-use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, net::IpAddr, path::PathBuf, sync::Arc};
 
 /// So many rows of [`Status`] are enough for people.
 const STATUS_ROWS: usize = 100;
@@ -25,6 +26,9 @@ pub enum ReplyError {
     /// A name is not known.
     #[error(transparent)]
     Find(#[from] FindError),
+    /// What wires are plugged into decides itself where packets go.
+    #[error("{0} is at the end of a wire: what is there routes packets itself, ask it")]
+    NotRouted(String),
     /// The engine refuses.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -41,18 +45,21 @@ pub struct Context {
     hosts: Vec<(HostTable, Option<String>)>,
     scene: PathBuf,
     tables: Vec<HostTable>,
+    /// A direction of each wire.
+    wires: Vec<LinkId>,
 }
 
 impl Context {
-    /// `hosts` are those of the scene, each with its namespace.
+    /// `hosts` are the systems of the scene, each with its namespace; `wires` a direction of each wire.
     pub fn new(
         handle: Handle,
         network: Arc<Network>,
         hosts: Vec<(HostTable, Option<String>)>,
+        wires: Vec<LinkId>,
         scene: PathBuf,
     ) -> Self {
         let tables = hosts.iter().map(|(host, _)| host.clone()).collect();
-        Self { handle, network, hosts, scene, tables }
+        Self { handle, network, hosts, scene, tables, wires }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -81,6 +88,29 @@ impl Context {
     /// A node's name.
     pub(crate) fn name(&self, node: NodeId) -> String {
         self.network.name(node).into_owned()
+    }
+
+    /// Whether a link is a direction of a wire.
+    pub(crate) fn is_wire(&self, link: LinkId) -> bool {
+        self.wires.contains(&link)
+            || self.network.reverse(link).is_some_and(|back| self.wires.contains(&back))
+    }
+
+    /// Whether a node stands for what wires are plugged into.
+    pub(crate) fn is_system(&self, node: NodeId) -> bool {
+        let ends = |link: &LinkId| [self.network.from(*link), self.network.to(*link)];
+        self.wires.iter().any(|wire| ends(wire).contains(&node))
+    }
+
+    /// A node's own addresses; of what wires are plugged into, those of the ends.
+    pub(super) fn addresses(&self, node: NodeId) -> Vec<IpAddr> {
+        let name = self.network.name(node);
+        match self.tables.iter().find(|host| host.name == name) {
+            Some(system) if self.is_system(node) => {
+                system.address.iter().map(IpNet::addr).collect()
+            }
+            _ => self.finder().addresses(node),
+        }
     }
 
     /// The name of a port's host.
@@ -264,7 +294,7 @@ impl Context {
     fn node_view(&self, node: NodeId, was_up: bool, up: bool) -> NodeView {
         NodeView {
             name: self.name(node),
-            addresses: self.finder().addresses(node),
+            addresses: self.addresses(node),
             links: self.network.links_of(node).len(),
             was_up,
             up,
@@ -278,6 +308,7 @@ impl Context {
             from: self.name(self.network.from(link)),
             to: self.name(self.network.to(link)),
             settings,
+            wire: self.is_wire(link),
             changed: settings != *self.network.settings(link),
             packets: load.packets,
             bytes: load.bytes,

@@ -44,10 +44,9 @@ impl Context {
         let (ledger, runs, down, states) = self.handle().call(move |engine, now| {
             (engine.ledger().clone(), now, engine.nodes_down(), states(engine, links))
         })?;
-        let finder = self.finder();
         let node = |id: NodeId| MapNode {
             name: self.name(id),
-            addresses: finder.addresses(id),
+            addresses: self.addresses(id),
             links: network.links_of(id).len(),
             up: down.binary_search(&id).is_err(),
         };

@@ -9,6 +9,10 @@ pub(super) fn path(lab: &Context, from: &str, to: &str) -> Result<Path, ReplyErr
     let (start, end) = (lab.finder().end(from)?, lab.finder().end(to)?);
     let address = end.address.ok_or_else(|| FindError::NoAddress(to.to_owned()))?;
     let node = start.node;
+    let ends = [(node, from), (end.node, to)];
+    if let Some((_, name)) = ends.into_iter().find(|(node, _)| lab.is_system(*node)) {
+        return Err(ReplyError::NotRouted(name.to_owned()));
+    }
     let (way, links, down) = lab.handle().call(move |engine, _| {
         let way = engine.path(node, address, 0);
         let links = settings(engine, way.links.clone());

@@ -57,7 +57,8 @@ pub(super) fn links(links: &Links) -> String {
         let [packets, bytes, dropped] =
             [link.packets, link.bytes, link.dropped].map(|n| n.to_string());
         let mark = if link.changed { " (changed)" } else { "" };
-        let does = format!("{}{mark}", link.settings);
+        let wire = if link.wire { "wire " } else { "" };
+        let does = format!("{wire}{}{mark}", link.settings);
         rows.add_row([format!("{}>{}", link.from, link.to), packets, bytes, dropped, does]);
     }
     let mut text = lines(&rows);

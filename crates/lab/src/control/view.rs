@@ -24,8 +24,8 @@ pub struct Status {
     pub packets: Totals,
     /// Nodes that are down, by name; the first hundred.
     pub down: Vec<String>,
-    /// Links that were changed, and those that do more than delay and have met a packet; the first
-    /// hundred.
+    /// Links that were changed, those that do more than delay and have met a packet, and wires; the
+    /// first hundred.
     pub touched: Vec<LinkView>,
     /// How many of those links there are.
     pub touched_in_all: usize,
@@ -70,11 +70,13 @@ pub struct LinkView {
     pub to: String,
     /// What differs from a link that does nothing.
     pub settings: LinkSettings,
+    /// Whether it is a direction of a wire.
+    pub wire: bool,
     /// Whether it does something else than in the network's file or scene.
     pub changed: bool,
     /// Packets that came to it; a super-packet is one.
     pub packets: u64,
-    /// Bytes of their IP packets.
+    /// Bytes of their IP packets; of frames on a wire, what is behind the Ethernet header.
     pub bytes: u64,
     /// Packets of these that it did not carry.
     pub dropped: u64,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     LinkId, Nanos, NodeId, PortId,
-    pool::{Frame, IP},
+    pool::{Frame, IP, VIRTIO},
 };
 
 /// Bytes that may wait to be taken by somebody who watches.
@@ -53,7 +53,9 @@ pub struct Seen {
     pub at: Nanos,
     /// Where.
     pub spot: Spot,
-    /// Bytes of the IP packet.
+    /// Whether it is a frame on a wire, with its Ethernet header, and not an IP packet.
+    pub ethernet: bool,
+    /// Bytes of the IP packet, or of the frame.
     pub length: u32,
     /// The first of them.
     pub bytes: Vec<u8>,
@@ -91,6 +93,30 @@ pub struct Watch {
     pub to: Sender<Seen>,
     /// How much may wait there.
     pub room: Arc<Room>,
+}
+
+/// What is kept of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Where it begins.
+    from: usize,
+    /// How many bytes it has.
+    length: u32,
+    /// Whether it stands for several packets.
+    is_super: bool,
+}
+
+impl Part {
+    /// The packet in it.
+    fn packet(course: &Course) -> Self {
+        Self { from: IP, length: course.length, is_super: course.is_super }
+    }
+
+    /// All of it.
+    pub(super) fn frame(frame: &Frame) -> Self {
+        // A super-packet's checksum cannot be finished, which is seen when that is tried.
+        Self { from: VIRTIO, length: (frame.length() - VIRTIO) as u32, is_super: false }
+    }
 }
 
 /// Everybody who watches.
@@ -139,7 +165,7 @@ impl Engine {
             (None, Origin::Port(port)) => Spot::FromHost(port),
             (None, Origin::Node) => return,
         };
-        self.see(at, frame, course, spot, node, None);
+        self.see(at, frame, Part::packet(course), spot, node, None);
     }
 
     /// A packet was put on a link, which carries it if it is not `dropped`.
@@ -158,7 +184,8 @@ impl Engine {
             self.take_hops(flight, 1);
         }
         let node = self.network.from(link);
-        self.see(at, &flight.frame, &flight.course, Spot::Onto(link), node, dropped);
+        let part = Part::packet(&flight.course);
+        self.see(at, &flight.frame, part, Spot::Onto(link), node, dropped);
     }
 
     /// A packet is handed to a port's host.
@@ -167,15 +194,16 @@ impl Engine {
             return;
         }
         let Some(node) = self.ports.get(usize::from(id.0)).map(|port| port.node) else { return };
-        self.see(at, &flight.frame, &flight.course, Spot::ToHost(id), node, None);
+        let part = Part::packet(&flight.course);
+        self.see(at, &flight.frame, part, Spot::ToHost(id), node, None);
     }
 
     /// A packet was seen at a node.
-    fn see(
+    pub(super) fn see(
         &mut self,
         at: Nanos,
         frame: &Frame,
-        course: &Course,
+        part: Part,
         spot: Spot,
         node: NodeId,
         dropped: Option<Reason>,
@@ -188,13 +216,13 @@ impl Engine {
         if !self.watches.all.iter().any(|(_, watch)| is_meant(watch)) {
             return;
         }
-        if !course.is_super {
+        if !part.is_super {
             self.finish_checksum(frame);
         }
         let [head, rest] = self.pool.pieces(frame);
-        let head = head.get(IP..).unwrap_or_default();
+        let head = head.get(part.from..).unwrap_or_default();
         for (_, watch) in self.watches.all.iter().filter(|(_, watch)| is_meant(watch)) {
-            let length = (course.length as usize).min(watch.snap);
+            let length = (part.length as usize).min(watch.snap);
             let bytes = length + OVERHEAD;
             if watch.room.used.fetch_add(bytes, Ordering::Relaxed) + bytes > ROOM {
                 watch.room.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -204,7 +232,8 @@ impl Engine {
             let mut bytes = Vec::with_capacity(length);
             bytes.extend(head.iter().take(length));
             bytes.extend(rest.iter().take(length - bytes.len()));
-            let seen = Seen { at, spot, length: course.length, bytes, dropped };
+            let ethernet = part.from == VIRTIO;
+            let seen = Seen { at, spot, ethernet, length: part.length, bytes, dropped };
             let _ = watch.to.send(seen);
         }
     }

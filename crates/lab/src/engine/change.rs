@@ -198,7 +198,10 @@ impl Engine {
             let outage = Outage { from: now, until: Nanos(u64::MAX), reason };
             self.changes.outages.insert(link, outage);
         }
-        self.changes.news.push_back((now + self.options.convergence, link, up));
+        // Nobody routes over wires but those who are joined by them.
+        if !self.is_wire(link) {
+            self.changes.news.push_back((now + self.options.convergence, link, up));
+        }
     }
 
     /// Routing hears of what happened so long ago that it knows by now.

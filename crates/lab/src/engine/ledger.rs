@@ -5,6 +5,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use crate::link::DropReason;
+
 /// Declares an enum whose variants are the places of a table of counters, each with its name.
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident { $($(#[$line:meta])* $variant:ident = $word:literal),* $(,)? }) => {
@@ -83,6 +85,17 @@ kinds! {
         Fragment = "fragment",
         /// Copies by links that duplicate.
         Copy = "copy",
+    }
+}
+
+impl From<DropReason> for Reason {
+    fn from(reason: DropReason) -> Self {
+        match reason {
+            DropReason::Down => Self::LinkDown,
+            DropReason::QueueFull => Self::QueueFull,
+            DropReason::QueueDiscipline => Self::QueueManaged,
+            DropReason::Lost => Self::Loss,
+        }
     }
 }
 

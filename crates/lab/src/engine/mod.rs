@@ -9,10 +9,11 @@
 //!
 //! A packet is read once, when it comes in. On its way only its TTL changes. Time is virtual: a packet
 //! goes on from the time for which its timer was set, however late the engine was asked, so lateness
-//! does not add up over hops.
+//! does not add up over hops. Frames of ports that are joined by a wire go round all this (`cross`).
 
 mod capture;
 mod change;
+mod cross;
 mod enter;
 mod itinerary;
 mod ledger;
@@ -56,7 +57,7 @@ pub use plan::Path;
 use plan::Plans;
 pub(crate) use port::Port;
 use timers::Timers;
-use travel::Flight;
+use travel::Journey;
 use watch::Chronicle;
 pub use watch::{Happening, News};
 
@@ -106,13 +107,16 @@ pub struct Engine {
     options: EngineOptions,
     pool: Pool,
     ports: Vec<Port>,
+    /// The links that are directions of wires, in order.
+    wires: Vec<LinkId>,
     places: FxHashMap<IpAddr, Place>,
     plans: Plans,
     effects: Vec<Effect>,
     effect_of: FxHashMap<LinkId, u32>,
     timers: Timers,
     order: u64,
-    flights: Vec<Option<Flight>>,
+    /// What waits for its time.
+    flights: Vec<Option<Journey>>,
     free_flights: Vec<u32>,
     ready: Vec<(PortId, Frame)>,
     changes: Changes,
@@ -150,6 +154,7 @@ impl Engine {
             network,
             pool: Pool::new(options.frames, options.spills),
             ports: Vec::new(),
+            wires: Vec::new(),
             places: FxHashMap::default(),
             plans: Plans::new(options.itineraries),
             effects: Vec::new(),
@@ -198,8 +203,9 @@ impl Engine {
             self.places.entry(address).or_insert(Place::Node(node));
         }
         self.places.extend(addresses.iter().map(|net| (net.addr(), Place::Host(id))));
-        let (host, asked, plain) = (None, None, false);
-        self.ports.push(Port { node, mac, host, asked, addresses, plain, gateway4, gateway6 });
+        let (host, asked, plain, wire) = (None, None, false, None);
+        let port = Port { node, mac, host, asked, addresses, plain, wire, gateway4, gateway6 };
+        self.ports.push(port);
         self.forget_plans();
         id
     }
@@ -267,11 +273,14 @@ impl Engine {
                 self.converge(news);
                 continue;
             };
-            let Some(flight) = self.flights.get_mut(number as usize).and_then(Option::take) else {
+            let Some(journey) = self.flights.get_mut(number as usize).and_then(Option::take) else {
                 continue;
             };
             self.free_flights.push(number);
-            self.arrive(at, flight);
+            match journey {
+                Journey::Hops(flight) => self.arrive(at, flight),
+                Journey::Wire(crossing) => self.land(at, crossing),
+            }
         }
         self.ledger.sent += self.ready.len() as u64;
         out.append(&mut self.ready);

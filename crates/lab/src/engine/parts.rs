@@ -17,9 +17,19 @@ const UNIT: usize = 8;
 impl Engine {
     /// Puts the packets in a super-packet's place that it stands for. `then` goes on with each.
     pub(super) fn split(&mut self, flight: Flight, then: impl Fn(&mut Self, Flight)) {
-        let frame = &flight.frame;
+        let whole = flight.course;
+        let cut = self.cut(&flight.frame, |engine, index, frame| {
+            engine.plans.hold(whole.itinerary);
+            let course = whole.part(index, frame.packet_length());
+            then(engine, Flight { frame, course });
+        });
+        self.finish(flight, if cut { Reason::Split } else { Reason::Malformed });
+    }
+
+    /// Makes the packets that a super-packet stands for; `then` goes on with each. False if it is none.
+    pub(super) fn cut(&mut self, frame: &Frame, then: impl Fn(&mut Self, usize, Frame)) -> bool {
         let Ok(Some(whole)) = SuperPacket::parse(self.pool.head(frame), frame.length()) else {
-            return self.finish(flight, Reason::Malformed);
+            return false;
         };
         let length = IP + whole.largest() as usize;
         for index in 0..whole.segments() {
@@ -28,17 +38,15 @@ impl Engine {
                 self.ledger[Reason::NoBuffer] += 1;
                 continue;
             };
-            let (from, to) = self.pool.both(&flight.frame, &part);
+            let (from, to) = self.pool.both(frame, &part);
             let Ok(length) = whole.write(index, from, to, Checksums::Left) else {
                 self.end(part, Reason::Malformed);
                 continue;
             };
             self.pool.cut(&mut part, length);
-            self.plans.hold(flight.course.itinerary);
-            let course = flight.course.part(index as usize, length - IP);
-            then(self, Flight { frame: part, course });
+            then(self, index as usize, part);
         }
-        self.finish(flight, Reason::Split);
+        true
     }
 
     /// Puts fragments of at most `mtu` bytes in a packet's place, at the same node.
@@ -77,26 +85,36 @@ impl Engine {
     /// A second frame with the same bytes, on the same itinerary.
     pub(super) fn copy(&mut self, flight: &Flight) -> Option<Frame> {
         self.ledger[Made::Copy] += 1;
-        let Some(twin) = self.pool.take_long(flight.frame.length()) else {
+        let Some(twin) = self.twin(&flight.frame) else {
             self.ledger[Reason::NoBuffer] += 1;
             return None;
         };
-        self.pool.copy(&flight.frame, 0, &twin, 0, flight.frame.length());
         self.plans.hold(flight.course.itinerary);
+        Some(twin)
+    }
+
+    /// A second frame with the same bytes, if there is room.
+    pub(super) fn twin(&mut self, frame: &Frame) -> Option<Frame> {
+        let twin = self.pool.take_long(frame.length())?;
+        self.pool.copy(frame, 0, &twin, 0, frame.length());
         Some(twin)
     }
 
     /// Flips a bit of a packet.
     pub(super) fn flip(&mut self, flight: &mut Flight, bit: u32) {
-        self.finish_checksum(&flight.frame);
+        flight.course.damaged |= self.flip_bit(&flight.frame, bit);
+    }
+
+    /// Flips a bit behind a frame's Ethernet header, if it has that bit.
+    pub(super) fn flip_bit(&mut self, frame: &Frame, bit: u32) -> bool {
+        self.finish_checksum(frame);
         let at = IP + bit as usize / 8;
-        let [head, rest] = self.pool.pieces_mut(&flight.frame);
+        let [head, rest] = self.pool.pieces_mut(frame);
         let in_head = head.len();
         let byte = head.get_mut(at).or_else(|| rest.get_mut(at.checked_sub(in_head)?));
-        if let Some(byte) = byte {
-            *byte ^= 1 << (bit % 8);
-            flight.course.damaged = true;
-        }
+        let Some(byte) = byte else { return false };
+        *byte ^= 1 << (bit % 8);
+        true
     }
 
     /// Computes a checksum that the sending host has left to its network card.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{IpNet, Mac};
 
-use crate::{Nanos, NodeId};
+use crate::{LinkId, Nanos, NodeId, PortId};
 
 /// A port.
 #[derive(Debug)]
@@ -21,13 +21,39 @@ pub(crate) struct Port {
     pub addresses: Vec<IpNet>,
     /// Whether frames must leave without virtio header, in their final form.
     pub plain: bool,
+    /// What its frames cross to, if that is no node but another port.
+    pub wire: Option<Joined>,
     /// The node's own IPv4 address on the port.
     pub gateway4: Option<Ipv4Addr>,
     /// The node's own IPv6 address on the port.
     pub gateway6: Option<Ipv6Addr>,
 }
 
+/// What a port at the end of a wire is joined to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    /// The link by which its frames leave.
+    pub link: LinkId,
+    /// The port at the other end.
+    pub other: PortId,
+}
+
 impl Port {
+    /// A port at the end of a wire: the node there takes no part.
+    pub(crate) fn of_wire(node: NodeId, wire: Joined) -> Self {
+        Self {
+            node,
+            mac: Mac([0; 6]),
+            host: None,
+            asked: None,
+            addresses: Vec::new(),
+            plain: false,
+            wire: Some(wire),
+            gateway4: None,
+            gateway6: None,
+        }
+    }
+
     /// Whether an address is the host's own.
     pub(crate) fn is_host(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|net| net.addr() == address)

@@ -2,15 +2,25 @@
 
 use super::{
     Engine, Reason,
+    cross::Crossing,
     itinerary::{Deed, End},
 };
 use crate::{
     LinkId, Nanos, NodeId, PortId,
     answer::Trouble,
-    link::{Arrival, DropReason, Fate},
+    link::{Arrival, Fate},
     packet::{self, Bad, Packet},
     pool::{Frame, IP},
 };
+
+/// What is under way.
+#[derive(Debug)]
+pub(super) enum Journey {
+    /// A packet from node to node.
+    Hops(Flight),
+    /// A frame on a wire.
+    Wire(Crossing),
+}
 
 /// A packet under way.
 #[derive(Debug)]
@@ -53,7 +63,7 @@ pub(super) struct Course {
 }
 
 /// So many parts of a packet keep their order among equal times; more are rare.
-const PARTS: u64 = 1 << 10;
+pub(super) const PARTS: u64 = 1 << 10;
 
 impl Course {
     /// The course of a part of this packet with so many bytes, which is no super-packet.
@@ -133,13 +143,18 @@ impl Engine {
         let order = course.order;
         self.plans.count(course.itinerary, course.from, course.stop, course.length);
         self.take_hops(&mut flight, hops as u8);
+        self.wait(at, order, Journey::Hops(flight));
+    }
+
+    /// Sets a timer; at equal times what is under way goes by its `order`.
+    pub(super) fn wait(&mut self, at: Nanos, order: u64, journey: Journey) {
         let number = match self.free_flights.pop() {
             Some(number) => {
-                self.flights[number as usize] = Some(flight);
+                self.flights[number as usize] = Some(journey);
                 number
             }
             None => {
-                self.flights.push(Some(flight));
+                self.flights.push(Some(journey));
                 (self.flights.len() - 1) as u32
             }
         };
@@ -276,12 +291,7 @@ impl Engine {
         let (at, copy, corrupt, mark) = match fate {
             Fate::Pass { at, copy, corrupt, mark } => (at, copy, corrupt, mark),
             Fate::Drop(reason) => {
-                let reason = match reason {
-                    DropReason::Down => Reason::LinkDown,
-                    DropReason::QueueFull => Reason::QueueFull,
-                    DropReason::QueueDiscipline => Reason::QueueManaged,
-                    DropReason::Lost => Reason::Loss,
-                };
+                let reason = reason.into();
                 self.see_departure(course.began, &mut flight, link, Some(reason));
                 return self.finish(flight, reason);
             }

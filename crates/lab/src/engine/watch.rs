@@ -62,10 +62,12 @@ impl Engine {
         nodes
     }
 
-    /// The links that were changed, and those that do more than delay and have met a packet; in order.
+    /// The links that were changed, those that do more than delay and have met a packet, and wires; in
+    /// order.
     pub fn touched(&self) -> Vec<LinkId> {
-        let mut links: Vec<_> = self.effect_of.keys().copied().collect();
+        let mut links: Vec<_> = self.effect_of.keys().chain(&self.wires).copied().collect();
         links.sort_unstable();
+        links.dedup();
         links
     }
 

@@ -31,6 +31,8 @@ pub struct Stage {
     pub network: Arc<Network>,
     /// The node of each host.
     pub attached: Vec<NodeId>,
+    /// A direction of each wire, from its first end to its second.
+    pub wires: Vec<LinkId>,
     /// What changes when, in order.
     pub events: VecDeque<(Nanos, Change)>,
 }
@@ -58,10 +60,10 @@ impl Scene {
     /// See [`StageError`]; the scene must have no [problems](Scene::problems) by itself.
     pub fn stage(&self, folder: &Path) -> Result<Stage, StageError> {
         let mut problems = Vec::new();
-        let network = match &self.lab.network {
+        let (network, wires) = match &self.lab.network {
             Some(file) => {
                 let path = folder.join(file);
-                Network::open(&path)?
+                (Network::open(&path)?, Vec::new())
             }
             None => self.build().map_err(|problem| StageError::Problems(vec![problem]))?,
         };
@@ -69,8 +71,10 @@ impl Scene {
         let mut attached = Vec::new();
         for (i, host) in self.hosts.iter().enumerate() {
             match network.find(&host.attach) {
-                Some(node) => attached.push(node),
-                None => report.add(&format!("host[{i}].attach"), no_such_node(&host.attach)),
+                Some(node) if !wires.iter().any(|wire| joins(&network, *wire, node)) => {
+                    attached.push(node);
+                }
+                _ => report.add(&format!("host[{i}].attach"), no_such_node(&host.attach)),
             }
         }
         let mut events = Vec::new();
@@ -99,11 +103,13 @@ impl Scene {
         }
         // Those of the same time in the order of the file.
         events.sort_by_key(|(at, _)| *at);
-        Ok(Stage { network: Arc::new(network), attached, events: events.into() })
+        Ok(Stage { network: Arc::new(network), attached, wires, events: events.into() })
     }
 
-    /// The network of `[[node]]` and `[[link]]`. The networks of hosts are behind their nodes.
-    fn build(&self) -> Result<Network, Problem> {
+    /// The network of `[[node]]` and `[[link]]`, and a direction of each wire. The networks of hosts
+    /// are behind their nodes. A wire is a link between two nodes that stand for what it is plugged into;
+    /// they come last, so that the others' addresses are the same without them.
+    fn build(&self) -> Result<(Network, Vec<LinkId>), Problem> {
         fn at(key: String) -> impl FnOnce(BuildError) -> Problem {
             move |error| Problem::new(key, error.to_string())
         }
@@ -149,8 +155,28 @@ impl Scene {
                 builder.link(a, b, &settings, link.weight, relation).map_err(wrong)?;
             }
         }
-        builder.finish().map_err(at("node".to_owned()))
+        let mut drafts = Vec::new();
+        for (i, wire) in self.wires.iter().enumerate() {
+            let mut settings = LinkSettings::default();
+            wire.settings.apply(&mut settings);
+            let [a, b] = [0, 1].map(|j: usize| match wire.between[j].name() {
+                name if builder.known(name).is_some() => Ok(builder.known(name)),
+                name => {
+                    builder.node(name).map(Some).map_err(at(format!("wire[{i}].between[{j}].name")))
+                }
+            });
+            if let (Some(a), Some(b)) = (a?, b?) {
+                let drafted = builder.link(a, b, &settings, 1, Relation::None);
+                drafts.push(drafted.map_err(at(format!("wire[{i}]")))?[0]);
+            }
+        }
+        builder.finish_with(&drafts).map_err(at("node".to_owned()))
     }
+}
+
+/// Whether a node is at an end of a link.
+fn joins(network: &Network, link: LinkId, node: NodeId) -> bool {
+    network.from(link) == node || network.to(link) == node
 }
 
 /// The bits of an address of this family.

@@ -105,7 +105,7 @@ fn row(row: &Row) -> TableRow<'static> {
         Cell::from(short(row.drops)),
         Cell::from(row.load().map_or_else(String::new, bar)),
         Cell::from(short(link.dropped as f64)),
-        Cell::from(link.settings.to_string()),
+        Cell::from(format!("{}{}", if link.wire { "wire " } else { "" }, link.settings)),
     ])
     .style(style)
 }
@@ -149,6 +149,7 @@ mod tests {
             from: format!("as{number}"),
             to: "as99".to_owned(),
             settings: settings.parse().expect("settings"),
+            wire: number == 3,
             changed: number == 2,
             packets: bytes / 1000,
             bytes,

@@ -46,10 +46,11 @@ fn judge(
     let nodes = judge.section("node").unwrap_or_else(|| Some(Vec::new()));
     let links = judge.section("link").unwrap_or_else(|| Some(Vec::new()));
     let hosts = judge.section("host").unwrap_or_else(|| Some(Vec::new()));
+    let wires = judge.section("wire").unwrap_or_else(|| Some(Vec::new()));
     let events = judge.section("event").unwrap_or_else(|| Some(Vec::new()));
     report.findings = judge.into_findings();
-    let (Some(lab), Some(nodes), Some(links), Some(hosts), Some(events)) =
-        (lab, nodes, links, hosts, events)
+    let (Some(lab), Some(nodes), Some(links), Some(hosts), Some(wires), Some(events)) =
+        (lab, nodes, links, hosts, wires, events)
     else {
         return Ok(None);
     };
@@ -57,7 +58,7 @@ fn judge(
         // What is missing in the rest may only follow from what was wrong.
         return Ok(None);
     }
-    let scene = Scene { lab, nodes, links, hosts, events };
+    let scene = Scene { lab, nodes, links, hosts, wires, events };
     tell_problems(scene.problems(), text, &root, report);
     if report.has_errors() {
         return Ok(None);

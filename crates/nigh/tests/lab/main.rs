@@ -7,6 +7,7 @@ mod ports;
 mod programs;
 mod scenes;
 mod using;
+mod wires;
 
 use std::{path::Path, time::Duration};
 use testbed::Lab;

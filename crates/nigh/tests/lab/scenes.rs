@@ -4,7 +4,7 @@ use super::{PATIENCE, TWO_HOSTS, binary, lab};
 use std::process::Command;
 
 /// What is said of a scene that is refused.
-fn complaint(scene: &str) -> String {
+pub(super) fn complaint(scene: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("scene.toml");
     std::fs::write(&path, scene).unwrap();

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use testbed::{Lab, wait_until};
 
 /// Runs `nigh lab WORDS --lab PID`.
-fn nigh(lab: &mut Lab, words: &[&str]) -> Output {
+pub(super) fn nigh(lab: &mut Lab, words: &[&str]) -> Output {
     let pid = lab.process().pid().to_string();
     let mut command = Command::new(binary());
     command.arg("lab").args(words).args(["--lab", &pid]).output().unwrap()

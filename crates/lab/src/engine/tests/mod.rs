@@ -6,3 +6,4 @@ mod changes;
 mod random;
 mod table;
 mod travel;
+mod wires;

@@ -78,7 +78,8 @@ impl Table {
         self.send_bytes(port, &[&virtio[..], &frame].concat());
     }
 
-    fn send_bytes(&mut self, port: PortId, whole: &[u8]) {
+    /// A frame from a host, with its virtio header.
+    pub(super) fn send_bytes(&mut self, port: PortId, whole: &[u8]) {
         let pool = self.engine.pool();
         let buffer = pool.take_long(whole.len()).expect("a frame");
         let mut rest = whole;

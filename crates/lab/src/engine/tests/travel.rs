@@ -70,7 +70,7 @@ fn an_ipv6_packet_that_is_too_big_is_answered_from_before_the_narrow_link() {
 }
 
 /// A super-packet as Linux hands it to a TAP: 5,000 bytes of TCP in segments of 1,448.
-fn super_packet() -> Vec<u8> {
+pub(super) fn super_packet() -> Vec<u8> {
     let mut packet = tcp(FROM, TO, (40_000, 80), 0x18, [1000, 1], 5000);
     packet[6] = 0x40;
     packet[10..12].fill(0);
@@ -83,16 +83,16 @@ fn super_packet() -> Vec<u8> {
 }
 
 /// The virtio header of [`super_packet`].
-const VIRTIO: [u8; 12] = [1, 1, 54, 0, 0xa8, 5, 34, 0, 16, 0, 0, 0];
+pub(super) const SUPER_HEADER: [u8; 12] = [1, 1, 54, 0, 0xa8, 5, 34, 0, 16, 0, 0, 0];
 
 fn send_super(table: &mut Table) {
-    table.send_with(PortId(0), &VIRTIO, &super_packet());
+    table.send_with(PortId(0), &SUPER_HEADER, &super_packet());
 }
 
 /// Through links that only delay it stays whole; before one that treats packets one by one, with
 /// `gso = false`, and at a port without virtio header it is split. What was split has right checksums.
 #[test]
-fn super_packets_pass_whole_where_links_only_delay() {
+pub(super) fn super_packets_pass_whole_where_links_only_delay() {
     let plain = |_| "delay=10ms";
     let rated = |link| if link == 2 { "delay=10ms rate=1Gbit" } else { "delay=10ms" };
     let whole = EngineOptions::default();
@@ -113,7 +113,7 @@ fn super_packets_pass_whole_where_links_only_delay() {
         let left = table.drain();
         assert_eq!(left.len(), count, "{name}");
         if count == 1 {
-            assert_eq!(left[0].bytes[..12], VIRTIO);
+            assert_eq!(left[0].bytes[..12], SUPER_HEADER);
             assert_eq!(left[0].ip().len(), 5040);
             assert_eq!(left[0].ip()[8], 4);
             continue;

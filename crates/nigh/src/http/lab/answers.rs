@@ -141,7 +141,7 @@ fn status_of(error: &ReplyError) -> StatusCode {
     match error {
         ReplyError::Find(FindError::NoPair(_)) => StatusCode::BAD_REQUEST,
         ReplyError::Find(_) => StatusCode::NOT_FOUND,
-        ReplyError::Change(_) => StatusCode::BAD_REQUEST,
+        ReplyError::Change(_) | ReplyError::NotRouted(_) => StatusCode::BAD_REQUEST,
         ReplyError::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

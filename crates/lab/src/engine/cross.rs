@@ -1,0 +1,229 @@
+//! Wires: two ports that are joined directly by a link, as by a cable.
+//!
+//! A frame crosses as it is: whatever its EtherType, with its MAC addresses, TTL and padding, and a
+//! super-packet whole. What a link may do to it is what links do to packets: delay, jitter, loss,
+//! copies, reordering, flipped bits, a rate with its queue (which may mark congestion), an MTU, and
+//! being down. Nobody on a wire answers: a frame that is too large is lost, as by a switch.
+//!
+//! Each direction is a directed link of the network, so it is named, counted, changed and captured as
+//! any other. The nodes at its ends stand for the systems that are joined; they forward nothing.
+
+use wire::EtherType;
+
+use super::{
+    Engine, Made, Reason, Spot,
+    capture::Part,
+    port::{Joined, Port},
+    travel::{Journey, PARTS},
+};
+use crate::{
+    LinkId, LinkSettings, Nanos, PortId,
+    gso::SuperPacket,
+    link::{Arrival, Fate},
+    packet,
+    pool::{Frame, IP, VIRTIO},
+};
+
+/// Most tags before a frame's EtherType that are passed over: IEEE 802.1ad has two.
+const TAGS: usize = 2;
+/// Bytes of a tag.
+const TAG: usize = 4;
+/// The EtherTypes of tags: IEEE 802.1Q and 802.1ad.
+const TAGGED: [EtherType; 2] = [EtherType(0x8100), EtherType(0x88a8)];
+
+/// A frame that is on a wire.
+#[derive(Debug)]
+pub(super) struct Crossing {
+    frame: Frame,
+    /// The link that it was put on.
+    link: LinkId,
+    /// The port where it leaves.
+    to: PortId,
+}
+
+/// What matters of a frame on a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    /// Where its payload begins, behind tags.
+    payload: usize,
+    /// Bytes of the longest payload that it or a packet in it has, without tags.
+    longest: u32,
+    /// Whether its sender allows marks of congestion.
+    ect: bool,
+    /// Whether it stands for several packets, and can be cut into them.
+    is_super: bool,
+}
+
+impl Shape {
+    /// None if there is no Ethernet header.
+    fn read(head: &[u8], length: usize) -> Option<Self> {
+        let kind = |at: usize| Some(EtherType(u16::from_be_bytes(*head.get(at..)?.first_chunk()?)));
+        let mut payload = IP;
+        for _ in 0..TAGS {
+            if kind(payload - 2).is_some_and(|kind| TAGGED.contains(&kind)) {
+                payload += TAG;
+            }
+        }
+        let byte = |at: usize| head.get(payload + at).copied().unwrap_or_default();
+        let ect = match kind(payload - 2)? {
+            EtherType::IPV4 => byte(0) >> 4 == 4 && byte(1) & 3 != 0,
+            EtherType::IPV6 => byte(0) >> 4 == 6 && byte(1) & 0x30 != 0,
+            _ => false,
+        };
+        // The byte that says how a super-packet is cut. One that cannot be, such as one with a tag,
+        // was made for its sender's MTU all the same.
+        let (is_super, longest) = match head.get(1) {
+            Some(0) => (false, length.saturating_sub(payload) as u32),
+            _ => match SuperPacket::parse(head, length) {
+                Ok(Some(parts)) => (true, parts.largest()),
+                _ => (false, 0),
+            },
+        };
+        Some(Self { payload, longest, ect, is_super })
+    }
+}
+
+impl Engine {
+    /// Makes a wire of a link and the one back; returns the ports at its two ends, the first of them
+    /// where the link begins.
+    ///
+    /// None if the link has none back, or both begin at one node.
+    pub fn add_wire(&mut self, link: LinkId) -> Option<[PortId; 2]> {
+        let back = self.network.reverse(link).filter(|back| *back != link)?;
+        let first = self.ports.len() as u16;
+        let ids = [PortId(first), PortId(first + 1)];
+        for (link, other) in [(link, ids[1]), (back, ids[0])] {
+            self.ports.push(Port::of_wire(self.network.from(link), Joined { link, other }));
+            self.wires.push(link);
+        }
+        self.wires.sort_unstable();
+        Some(ids)
+    }
+
+    /// Whether a link is a direction of a wire.
+    pub fn is_wire(&self, link: LinkId) -> bool {
+        self.wires.binary_search(&link).is_ok()
+    }
+
+    /// Puts a frame on the wire that its port is joined to.
+    pub(super) fn cross(&mut self, now: Nanos, wire: Joined, frame: Frame) {
+        let Some(shape) = Shape::read(self.pool.head(&frame), frame.length()) else {
+            return self.end(frame, Reason::Malformed);
+        };
+        let settings = *self.settings(wire.link);
+        let obstacle = if self.changes.end_is_down(&self.network, wire.link) {
+            Some(Reason::NodeDown)
+        } else if !settings.up {
+            Some(Reason::LinkDown)
+        } else if shape.longest > settings.mtu {
+            Some(Reason::TooBig)
+        } else {
+            None
+        };
+        if let Some(reason) = obstacle {
+            return self.lose(now, wire.link, frame, reason);
+        }
+        if shape.is_super && (settings.one_by_one() || !self.options.gso) {
+            let cut = self.cut(&frame, |engine, _, part| {
+                let is_super = false;
+                engine.put(now, wire, part, &settings, Shape { is_super, ..shape });
+            });
+            return self.end(frame, if cut { Reason::Split } else { Reason::Malformed });
+        }
+        self.put(now, wire, frame, &settings, shape);
+    }
+
+    /// A link takes a frame, or loses it by what it does.
+    fn put(
+        &mut self,
+        now: Nanos,
+        wire: Joined,
+        frame: Frame,
+        settings: &LinkSettings,
+        shape: Shape,
+    ) {
+        let Joined { link, other: to } = wire;
+        let length = frame.packet_length() as u32;
+        if settings.only_delays() {
+            self.count_link(link, length, true);
+            self.see_on_wire(now, &frame, link, None);
+            return self.launch(now + settings.delay, Crossing { frame, link, to });
+        }
+        let effect = self.effect(link) as usize;
+        let effect = &mut self.effects[effect];
+        let arrival = Arrival { now, length, ect: shape.ect };
+        let (at, copy, corrupt, mark) = match effect.state.offer(&effect.settings, arrival) {
+            Fate::Pass { at, copy, corrupt, mark } => (at, copy, corrupt, mark),
+            Fate::Drop(reason) => return self.lose(now, link, frame, reason.into()),
+        };
+        self.count_link(link, length, true);
+        if mark && let Some(ip) = self.pool.head_mut(&frame).get_mut(shape.payload..) {
+            packet::mark(ip);
+        }
+        self.see_on_wire(now, &frame, link, None);
+        if let Some(bit) = corrupt {
+            self.flip_bit(&frame, bit);
+        }
+        if let Some(at) = copy {
+            self.ledger[Made::Copy] += 1;
+            match self.twin(&frame) {
+                Some(frame) => self.launch(at, Crossing { frame, link, to }),
+                None => self.ledger[Reason::NoBuffer] += 1,
+            }
+        }
+        self.launch(at, Crossing { frame, link, to });
+    }
+
+    /// A frame does not get over a wire.
+    fn lose(&mut self, now: Nanos, link: LinkId, frame: Frame, reason: Reason) {
+        self.count_link(link, frame.packet_length() as u32, false);
+        self.see_on_wire(now, &frame, link, Some(reason));
+        self.end(frame, reason);
+    }
+
+    /// A frame is under way until its time.
+    fn launch(&mut self, at: Nanos, crossing: Crossing) {
+        let order = self.order;
+        self.order += PARTS * PARTS;
+        self.wait(at, order, Journey::Wire(crossing));
+    }
+
+    /// A frame has come to the other end of its wire.
+    pub(super) fn land(&mut self, at: Nanos, crossing: Crossing) {
+        let Crossing { frame, link, to } = crossing;
+        let node = self.network.to(link);
+        if self.changes.is_down(node) {
+            return self.end(frame, Reason::NodeDown);
+        }
+        if !self.watches.is_empty() {
+            let part = Part::frame(&frame);
+            self.see(at, &frame, part, Spot::By(link), node, None);
+        }
+        if !self.ports.get(usize::from(to.0)).is_some_and(|port| port.plain) {
+            return self.ready.push((to, frame));
+        }
+        let is_super = self.pool.head(&frame).get(1).is_some_and(|kind| *kind != 0);
+        if is_super {
+            let cut = self.cut(&frame, |engine, _, part| engine.land_plain(to, part));
+            return self.end(frame, if cut { Reason::Split } else { Reason::Malformed });
+        }
+        self.land_plain(to, frame);
+    }
+
+    /// A frame leaves by a port without virtio header.
+    fn land_plain(&mut self, to: PortId, frame: Frame) {
+        self.finish_checksum(&frame);
+        if let Some(header) = self.pool.head_mut(&frame).get_mut(..VIRTIO) {
+            header.fill(0);
+        }
+        self.ready.push((to, frame));
+    }
+
+    /// A frame was put on a wire, which carries it if it is not `dropped`.
+    fn see_on_wire(&mut self, at: Nanos, frame: &Frame, link: LinkId, dropped: Option<Reason>) {
+        if !self.watches.is_empty() {
+            let node = self.network.from(link);
+            self.see(at, frame, Part::frame(frame), Spot::Onto(link), node, dropped);
+        }
+    }
+}
