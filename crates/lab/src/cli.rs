@@ -98,7 +98,7 @@ pub struct RunArgs {
     /// What the names of namespaces begin with, so that a scene can run more than once at a time
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// Tell what the commands tell as JSON over HTTP here; a port alone is one of 127.0.0.1
+    /// Show a map and serve JSON over HTTP here; a port alone is one of 127.0.0.1
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub http: Option<SocketAddr>,
     /// Print as JSON what was made and, at the end, what became of the packets
@@ -196,10 +196,7 @@ pub fn run<W: Web>(
     let started = json!({ "running": { "pid": std::process::id(), "nodes": nodes, "links": links, "wires": count, "hosts": hosts, "http": url } });
     say(&started, &|| {
         let end = if args.command.is_empty() { "; Ctrl-C ends it" } else { "" };
-        let map = url
-            .iter()
-            .map(|url| format!("JSON over HTTP at {url}api/v1/status\n"))
-            .collect::<String>();
+        let map = url.iter().map(|url| format!("the map is at {url}\n")).collect::<String>();
         format!(
             "the lab runs: {nodes} nodes, {links} directed links, {count} wires, hosts {}{end}\n{map}",
             join(&hosts)

@@ -1,7 +1,10 @@
 //! Draws the view.
 
 use super::model::{Model, Row};
-use crate::control::Sort;
+use crate::{
+    LinkSettings,
+    control::{HostView, LinkView, Sort},
+};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -10,25 +13,36 @@ use ratatui::{
     widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table},
 };
 
-/// Rows of the boxes at the bottom.
+/// Rows that the boxes at the bottom have at least.
 const BOTTOM: u16 = 9;
+/// Columns for a link's name, at least.
+const NAME: usize = 12;
 /// A link that uses more than this share of its rate is busy.
 const BUSY: f64 = 0.8;
 
 /// The whole view.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
+    // What links do not need is for what happens.
+    let room = frame.area().height.saturating_sub(2 + BOTTOM + 1).max(4);
+    let rows = u16::try_from(model.rows.len() + 3).unwrap_or(u16::MAX);
     let [head, links, bottom, keys] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Min(4),
-        Constraint::Length(BOTTOM),
+        Constraint::Length(rows.min(room)),
+        Constraint::Min(0),
         Constraint::Length(1),
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(summary(model)), head);
     draw_links(frame, links, model);
+    let lines: Vec<_> =
+        model.status.iter().flat_map(|status| &status.hosts).map(host_line).collect();
+    let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let wide = u16::try_from(longest + 2).unwrap_or(u16::MAX).clamp(10, (bottom.width / 2).max(10));
     let [hosts, events] =
-        Layout::horizontal([Constraint::Percentage(35), Constraint::Percentage(65)]).areas(bottom);
-    draw_hosts(frame, hosts, model);
+        Layout::horizontal([Constraint::Length(wide), Constraint::Min(0)]).areas(bottom);
+    let title = format!("hosts: {}", lines.len());
+    let hosts_list = List::new(lines).block(Block::bordered().title(title));
+    frame.render_widget(hosts_list, hosts);
     let items = model.events.iter().map(|event| ListItem::new(event.to_string()));
     frame.render_widget(List::new(items).block(Block::bordered().title("what happens")), events);
     let pause = if model.is_paused() { "go on" } else { "pause" };
@@ -66,18 +80,32 @@ fn summary(model: &Model) -> Vec<Line<'static>> {
 }
 
 fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let head = TableRow::new(["link", "bit/s", "packets/s", "drops/s", "load", "dropped", "does"])
-        .style(Style::new().add_modifier(Modifier::BOLD));
+    let right = |text| Cell::from(Line::from(text).right_aligned());
+    let head = TableRow::new([
+        Cell::from("link"),
+        right("bit/s"),
+        right("packets/s"),
+        right("drops/s"),
+        Cell::from("load"),
+        right("dropped"),
+        Cell::from("does"),
+    ])
+    .style(Style::new().add_modifier(Modifier::BOLD));
     let room = usize::from(area.height.saturating_sub(3));
-    let rows = model.rows.iter().skip(model.top).take(room).map(row);
+    let shown = || model.rows.iter().skip(model.top).take(room);
+    // A name says more when it is whole: what a link does has the rest.
+    let most = usize::from(area.width / 3).max(NAME);
+    let longest = shown().map(|row| name(row).chars().count()).max().unwrap_or(0);
+    let wide = longest.clamp(NAME, most) as u16;
+    let rows = shown().map(row);
     let widths = [
-        Constraint::Fill(2),
-        Constraint::Length(8),
+        Constraint::Length(wide),
+        Constraint::Length(6),
         Constraint::Length(9),
+        Constraint::Length(7),
         Constraint::Length(8),
-        Constraint::Length(10),
-        Constraint::Length(9),
-        Constraint::Fill(3),
+        Constraint::Length(7),
+        Constraint::Fill(1),
     ];
     let by = match model.sort() {
         Sort::Packets => "packets",
@@ -97,26 +125,36 @@ fn row(row: &Row) -> TableRow<'static> {
         (_, _, Some(load)) if load > BUSY => Style::new().fg(Color::Yellow),
         _ => Style::new(),
     };
-    let mark = if link.changed { "*" } else { "" };
+    let right = |number| Cell::from(Line::from(short(number)).right_aligned());
     TableRow::new([
-        Cell::from(format!("{}>{}{mark}", link.from, link.to)),
-        Cell::from(short(row.bits)),
-        Cell::from(short(row.packets)),
-        Cell::from(short(row.drops)),
+        Cell::from(name(row)),
+        right(row.bits),
+        right(row.packets),
+        right(row.drops),
         Cell::from(row.load().map_or_else(String::new, bar)),
-        Cell::from(short(link.dropped as f64)),
-        Cell::from(format!("{}{}", if link.wire { "wire " } else { "" }, link.settings)),
+        right(link.dropped as f64),
+        Cell::from(does(link)),
     ])
     .style(style)
 }
 
-fn draw_hosts(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let hosts = model.status.iter().flat_map(|status| &status.hosts);
-    let items = hosts.map(|host| {
-        let addresses: Vec<_> = host.addresses.iter().map(|net| net.addr().to_string()).collect();
-        ListItem::new(format!("{} at {}  {}", host.name, host.node, addresses.join(" ")))
-    });
-    frame.render_widget(List::new(items).block(Block::bordered().title("hosts")), area);
+/// A link's name, with a star if it was changed.
+fn name(row: &Row) -> String {
+    let mark = if row.link.changed { "*" } else { "" };
+    format!("{}>{}{mark}", row.link.from, row.link.to)
+}
+
+/// What a link does; that it is down comes first.
+fn does(link: &LinkView) -> String {
+    let wire = if link.wire { "wire " } else { "" };
+    let down = if link.settings.up { "" } else { "DOWN " };
+    let settings = LinkSettings { up: true, ..link.settings };
+    format!("{down}{wire}{settings}").trim_end().to_owned()
+}
+
+fn host_line(host: &HostView) -> String {
+    let addresses: Vec<_> = host.addresses.iter().map(|net| net.addr().to_string()).collect();
+    format!("{} at {}  {}", host.name, host.node, addresses.join(" "))
 }
 
 /// A bar of eight places.
@@ -139,7 +177,7 @@ mod tests {
     use super::{super::model::Key, *};
     use crate::{
         Nanos,
-        control::{Event, HostView, LinkView, Links, Status, Totals, What},
+        control::{Event, Links, Status, Totals, What},
     };
     use ratatui::{Terminal, backend::TestBackend};
 
@@ -179,11 +217,16 @@ mod tests {
 
     /// The screen's lines.
     fn screen(model: &Model) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(100, 24)).expect("a terminal");
+        screen_of(model, 100, 24)
+    }
+
+    fn screen_of(model: &Model, columns: u16, lines: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("a terminal");
         terminal.draw(|frame| draw(frame, model)).expect("a picture");
         let buffer = terminal.backend().buffer();
         let cells: Vec<_> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-        cells.chunks(100).map(|line| line.concat().trim_end().to_owned()).collect()
+        let lines = cells.chunks(usize::from(columns));
+        lines.map(|line| line.concat().trim_end().to_owned()).collect()
     }
 
     fn model() -> Model {
@@ -214,6 +257,24 @@ mod tests {
         assert!(line.contains(" 5 ") && line.contains("loss=1%"), "{text}");
         assert!(text.contains("pc at as1  20.0.0.10"), "{text}");
         assert!(text.contains("node as5 is down"), "{text}");
+    }
+
+    #[test]
+    fn names_are_whole_and_a_link_that_is_down_says_so_in_a_small_terminal() {
+        let mut model = Model::default();
+        let mut down = link(123_456, 0, 0, "delay=10ms rate=100Mbit queue=64KB up=false");
+        "frankfurt-am-main".clone_into(&mut down.to);
+        model.update(status(1, 0), Links { in_all: 1, links: vec![down] });
+        let screen = screen_of(&model, 80, 24);
+        let line = screen.iter().find(|line| line.contains("as123456")).expect("the link");
+        assert!(
+            line.contains("as123456>frankfurt-am-main ") && line.contains("DOWN dela"),
+            "{line}"
+        );
+        assert!(screen.join("\n").contains("pc at as1  20.0.0.10"));
+        // The rest of a large one is for what happens, which begins below the only link.
+        let screen = screen_of(&model, 200, 50);
+        assert!(screen[6].contains("what happens"), "{}", screen.join("\n"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What `nigh lab run --http` serves: what the commands on a running lab tell, as JSON.
+//! What `nigh lab run --http` serves: a map of the running lab, and what its commands tell, as JSON.
 //!
 //! | path | what |
 //! |---|---|
+//! | `/` | the map; all of it is in `lab/map.html` |
 //! | `/api/v1/status` | what `nigh lab status --json` prints |
 //! | `/api/v1/nodes?limit=100&after=NAME` | nodes, page by page, as `nigh lab node --json` shows one |
 //! | `/api/v1/node?name=NAME` | what `nigh lab node NAME --json` prints |
@@ -16,6 +17,7 @@
 //! `localhost`: a page of another site that has its name resolved to this address is refused.
 
 mod answers;
+mod page;
 mod query;
 
 use super::{Turns, bind, fresh, in_turn, serve};
@@ -111,7 +113,10 @@ struct Shown {
 
 fn router(shown: Arc<Shown>) -> Router {
     let nothing = || async {
-        refuse(StatusCode::NOT_FOUND, "there is nothing here; what there is begins with /api/v1/")
+        refuse(
+            StatusCode::NOT_FOUND,
+            "there is nothing here; the map is at / and the rest at /api/v1/",
+        )
     };
     Router::new()
         .route("/api/v1/status", get(answers::status))
@@ -123,6 +128,7 @@ fn router(shown: Arc<Shown>) -> Router {
         .route("/api/v1/events", get(answers::events))
         .route("/api/v1/map", get(answers::map))
         .layer(middleware::from_fn_with_state(Turns::new(PAUSE), in_turn))
+        .route("/", get(page::page()))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "a lab is only looked at here, with GET")

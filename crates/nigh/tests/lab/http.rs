@@ -279,3 +279,29 @@ fn an_address_that_is_taken_is_said_before_anything_is_made() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("an address with a port is wanted"), "{said}");
 }
+
+#[test]
+fn the_page_is_whole_in_itself_and_its_script_is_one() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (_lab, address) = shown(TWO_HOSTS);
+    let (status, head, page) = get(address, "/");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/html"), "{head}");
+    let policy = "content-security-policy: default-src 'none'; script-src 'sha256-";
+    assert!(head.contains(policy) && !head.contains("unsafe"), "{head}");
+    // What is asked for begins where the page is.
+    assert!(!page.contains("http://") && !page.contains("https://"));
+    let (_, rest) = page.split_once("<script>").unwrap();
+    let (script, _) = rest.split_once("</script>").unwrap();
+    if Command::new("node").arg("--version").output().is_err() {
+        println!("node is not installed: the script is not checked");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("map.js");
+    std::fs::write(&file, script).unwrap();
+    let checked = Command::new("node").arg("--check").arg(&file).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
