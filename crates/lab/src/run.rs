@@ -17,8 +17,9 @@ use crate::{
     clean::{CleanError, Entry, HostEntry, Lock, Record},
     engine::{Engine, EngineOptions},
     host::{Gateways, HostError, Interface, Namespace},
+    network::Network,
     port::Port,
-    scene::{HostTable, Joint, LabTable, Scene, Stage},
+    scene::{HostTable, Joint, LabTable, Routing, Scene, Stage},
 };
 use carrier::Carrier;
 use datapath::{
@@ -134,7 +135,7 @@ impl Lab {
     /// See [`RunError`]; nothing is left of what was made then.
     pub fn start(scene: &Scene, stage: Stage, options: &Options) -> Result<Self, RunError> {
         let signals = block_signals().map_err(RunError::system("signals"))?;
-        let mut engine = Engine::new(stage.network.clone(), engine_options(scene));
+        let mut engine = Engine::new(stage.network.clone(), engine_options(scene, &stage.network));
         let lock = Lock::take()?;
         lock.clean()?;
         let record = Record::write(&entry(scene, options), &names(scene), &lock)?;
@@ -283,8 +284,9 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-fn engine_options(scene: &Scene) -> EngineOptions {
+fn engine_options(scene: &Scene, network: &Network) -> EngineOptions {
     let LabTable { seed, gso, convergence, routing, ecmp, .. } = scene.lab;
+    let routing = routing.unwrap_or_else(|| Routing::fitting(network));
     let policy = RoutePolicy { mode: routing.into(), ecmp };
     EngineOptions { seed, gso, convergence, policy, ..EngineOptions::default() }
 }

@@ -41,7 +41,11 @@ pub use ends::{WireEnd, WireTable};
 pub use list::List;
 pub use stage::{Stage, StageError, find_link};
 
-use crate::{Nanos, RouteMode, network::Relation, settings::SettingsChange};
+use crate::{
+    Nanos, RouteMode,
+    network::{Network, Relation},
+    settings::SettingsChange,
+};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashSet, net::IpAddr, path::PathBuf};
@@ -87,21 +91,28 @@ pub struct LabTable {
     pub gso: bool,
     /// Time from a change of a link to the routing's knowledge of it.
     pub convergence: Nanos,
-    /// Which paths are best.
-    pub routing: Routing,
+    /// Which paths are best; when nothing is said it depends on the network, see [`Routing::fitting`].
+    pub routing: Option<Routing>,
     /// Whether flows are spread over paths that are equally good.
     pub ecmp: bool,
 }
 
 /// Which paths are best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Routing {
     /// Those of the smallest sum of weights.
-    #[default]
     Shortest,
     /// Those that networks choose by business: over customers, else peers, else providers.
     ValleyFree,
+}
+
+impl Routing {
+    /// What a scene that says nothing gets: paths as networks choose them where links say what their
+    /// ends are to each other, the shortest ones elsewhere.
+    pub fn fitting(network: &Network) -> Self {
+        if network.has_relations() { Self::ValleyFree } else { Self::Shortest }
+    }
 }
 
 impl From<Routing> for RouteMode {
@@ -115,9 +126,8 @@ impl From<Routing> for RouteMode {
 
 impl Default for LabTable {
     fn default() -> Self {
-        let (routing, ecmp) = (Routing::Shortest, false);
         let convergence = Nanos(1_000_000_000);
-        Self { network: None, seed: 1, gso: true, convergence, routing, ecmp }
+        Self { network: None, seed: 1, gso: true, convergence, routing: None, ecmp: false }
     }
 }
 
