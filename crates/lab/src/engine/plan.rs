@@ -10,10 +10,10 @@ use super::{
     itinerary::{Deed, End, Hop, Itinerary},
     load::{LinkLoad, Tally},
 };
-use crate::{LinkId, Nanos, NodeId, link::LinkState, network::Owner, settings::LinkSettings};
-
-/// Flows are put into so many classes; equal-cost ways are chosen by class.
-const FLOW_CLASSES: u32 = 64;
+use crate::{
+    LinkId, Nanos, NodeId, link::LinkState, network::Owner, route::FLOW_CLASSES,
+    settings::LinkSettings,
+};
 
 /// A way through the network, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,8 +236,7 @@ impl Engine {
         };
         let mut links = std::mem::take(&mut self.links);
         links.clear();
-        let flow = class.wrapping_mul(0x9e37_79b9);
-        let forks = match self.router.path(&self.network, from, to, address, flow, &mut links) {
+        let forks = match self.router.path(&self.network, from, to, address, class, &mut links) {
             Ok(forks) => forks,
             Err(no_path) => {
                 end = End::NoRoute;

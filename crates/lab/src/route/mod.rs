@@ -28,6 +28,10 @@ pub const LONGEST_PATH: usize = 255;
 /// How many bytes searches keep for the next time.
 const SCRATCH: usize = 2 << 20;
 
+/// So many classes of flows there are for nodes with several links that are equally good: all flows of
+/// a class go the same way.
+pub const FLOW_CLASSES: u32 = 64;
+
 /// Which paths are best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RouteMode {
@@ -93,7 +97,7 @@ impl Router {
     }
 
     /// The links from one node to another, for a packet to that address. `flow` is a hash of what tells
-    /// its flow from others.
+    /// its flow from others; its class is what is left when it is divided by [`FLOW_CLASSES`].
     ///
     /// A path that would not end, as entries can make it, ends after [`LONGEST_PATH`] links. The answer
     /// is whether `flow` chose among several links somewhere on the way; if not, all flows go there.
@@ -165,12 +169,16 @@ impl Router {
 fn pick(hops: &Hops, ecmp: bool, at: NodeId, flow: u32) -> Option<(LinkId, bool)> {
     let links = hops.links();
     let several = ecmp && links.len() > 1;
-    let place = if several {
-        // Nodes must not all divide flows in the same way, or those behind the first cannot any more.
-        let hash = Random::new(u64::from(at.0) << 32 | u64::from(flow)).bits() >> 32;
-        ((hash * links.len() as u64) >> 32) as usize
-    } else {
-        0
-    };
+    let place = if several { place(at, flow % FLOW_CLASSES, links.len()) } else { 0 };
     links.get(place).map(|&link| (link, several))
+}
+
+/// The place that a node deals to a class of flows, of so many. Each gets as many classes as the others,
+/// or one more. Nodes must not all divide flows in the same way, or those behind the first cannot any
+/// more: so each deals the classes out in an order of its own.
+fn place(at: NodeId, class: u32, places: usize) -> usize {
+    let key = |class: u32| (Random::new(u64::from(at.0) << 32 | u64::from(class)).bits(), class);
+    let mine = key(class);
+    let rank = (0..FLOW_CLASSES).filter(|&other| key(other) < mine).count();
+    rank * places / FLOW_CLASSES as usize
 }

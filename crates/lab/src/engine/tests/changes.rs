@@ -107,6 +107,37 @@ fn a_new_delay_holds_for_packets_that_set_out_after_it() {
     assert_eq!(at, [40, 80]);
 }
 
+/// A packet keeps the delays of the run that it began; one that set out later arrives by the new ones, and
+/// before it if they are shorter.
+#[test]
+fn packets_overtake_those_inside_when_a_delay_becomes_shorter() {
+    let mut table = row(5, "delay=10ms");
+    table.send(PortId(0), &udp(FROM, "10.4.0.10", 64, 1, b"x"));
+    let mut left = table.until(5 * MS);
+    change(&mut table, 1, 2, "delay=0ms");
+    change(&mut table, 2, 3, "delay=0ms");
+    table.send(PortId(0), &udp(FROM, "10.4.0.10", 64, 2, b"x"));
+    left.extend(table.drain());
+    let came: Vec<_> = left.iter().map(|left| (left.ip()[23], left.at / MS)).collect();
+    assert_eq!(came, [(2, 25), (1, 40)]);
+}
+
+/// A link that does more than delay ends a run: what has not come to it yet when it changes gets the new
+/// delay, what is on it keeps the one with which it was put there.
+#[test]
+fn on_a_link_that_does_more_the_delay_holds_with_which_a_packet_was_put_there() {
+    let settings = |link| if link == 2 { "delay=10ms rate=1Gbit" } else { "delay=10ms" };
+    let mut table = super::table::row_of(5, settings);
+    for number in [1, 2] {
+        table.send(PortId(0), &udp(FROM, "10.4.0.10", 64, number, b"x"));
+        // The first is on the link from node 2 to node 3, the second on that from 0 to 1.
+        assert_eq!(table.until(if number == 1 { 25 } else { 30 } * MS), []);
+    }
+    change(&mut table, 2, 3, "delay=50ms");
+    let at: Vec<_> = table.drain().iter().map(|left| left.at / MS).collect();
+    assert_eq!(at, [40, 105]);
+}
+
 #[test]
 fn what_is_not_there_cannot_change() {
     let mut table = row(2, "delay=10ms");

@@ -43,8 +43,12 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(network: Network, options: EngineOptions) -> Self {
+        Self::of(Arc::new(network), options)
+    }
+
+    pub(super) fn of(network: Arc<Network>, options: EngineOptions) -> Self {
         let small = EngineOptions { frames: 4096, spills: 16, ..options };
-        Self { engine: Engine::new(Arc::new(network), small), now: 0 }
+        Self { engine: Engine::new(network, small), now: 0 }
     }
 
     /// The MAC address of a port's host.
