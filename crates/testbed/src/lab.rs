@@ -126,6 +126,19 @@ impl Lab {
         crate::process::check(self.command(host, words))
     }
 
+    /// What `nigh lab WORDS` says of it as JSON, such as that of `path pc server` or `status`.
+    ///
+    /// # Errors
+    ///
+    /// When it refuses or says no JSON.
+    pub fn ask(&self, words: &[&str]) -> Result<Value, Error> {
+        let mut command = Command::new(&self.binary);
+        let pid = self.process.pid().to_string();
+        command.arg("lab").args(words).args(["--json", "--lab", &pid]);
+        let text = crate::process::check(command)?;
+        serde_json::from_str(&text).map_err(|error| Error::new("asking the lab", error))
+    }
+
     /// Starts a program in a host that runs until the returned guard is dropped.
     ///
     /// # Errors

@@ -83,15 +83,22 @@ impl<'a> Capture<'a> {
         let deadline = seconds.and_then(|wait| Instant::now().checked_add(wait));
         let mut left = limits.count.unwrap_or(u64::MAX);
         let mut last = 0;
-        while left > 0 && !ended() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        let over = || ended() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let mut stopped = false;
+        while left > 0 {
             // Everything is written before the writer waits, so that nobody waits for packets.
             out.write_all(&bytes)?;
             bytes.clear();
+            if !stopped && over() {
+                // What was seen before the end is written, however long it had to wait.
+                self.stop();
+                stopped = true;
+            }
             let wait = deadline.map_or(LOOK, |at| LOOK.min(at.duration_since(Instant::now())));
             let mut next = match self.seen.recv_timeout(wait) {
                 Ok(seen) => Some(seen),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if !stopped => None,
+                Err(_) => break,
             };
             while let Some(seen) = next.take() {
                 self.room.taken(&seen);
@@ -111,10 +118,17 @@ impl<'a> Capture<'a> {
     }
 }
 
-impl Drop for Capture<'_> {
-    fn drop(&mut self) {
+impl Capture<'_> {
+    /// Nothing more is seen; what waits can still be taken.
+    fn stop(&self) {
         let number = self.number;
         let _ = self.context.handle().call(move |engine, _| engine.unwatch(number));
+    }
+}
+
+impl Drop for Capture<'_> {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

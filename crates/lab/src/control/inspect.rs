@@ -119,6 +119,12 @@ impl Context {
         host.map_or_else(String::new, |host| host.name.clone())
     }
 
+    /// The port of a host.
+    pub(crate) fn port(&self, host: &str) -> Option<PortId> {
+        let place = self.tables.iter().position(|table| table.name == host)?;
+        u16::try_from(place).ok().map(PortId)
+    }
+
     /// A link's name.
     pub(crate) fn link_name(&self, link: LinkId) -> String {
         format!("{}>{}", self.name(self.network.from(link)), self.name(self.network.to(link)))

@@ -13,20 +13,26 @@ pub(super) fn path(lab: &Context, from: &str, to: &str) -> Result<Path, ReplyErr
     if let Some((_, name)) = ends.into_iter().find(|(node, _)| lab.is_system(*node)) {
         return Err(ReplyError::NotRouted(name.to_owned()));
     }
-    let (way, links, down) = lab.handle().call(move |engine, _| {
+    let port = start.host.as_deref().and_then(|host| lab.port(host));
+    let (way, links, down, gateway) = lab.handle().call(move |engine, _| {
         let way = engine.path(node, address, 0);
         let links = settings(engine, way.links.clone());
-        (way, links, engine.nodes_down())
+        let gateway = port.and_then(|port| match address {
+            IpAddr::V4(_) => engine.gateway4(port).map(IpAddr::V4),
+            IpAddr::V6(_) => engine.gateway6(port).map(IpAddr::V6),
+        });
+        (way, links, engine.nodes_down(), gateway)
     })?;
     let is_down = |node: NodeId| down.binary_search(&node).is_ok();
-    let first = lab.finder().addresses(node).into_iter();
+    let mut own = lab.finder().addresses(node).into_iter();
     let mut path = Path {
         from: from.to_owned(),
         to: to.to_owned(),
         address,
         hops: vec![PathHop {
             node: lab.name(node),
-            address: first.clone().find(|own| own.is_ipv4() == address.is_ipv4()),
+            // A host knows the first node by the address on its own link.
+            address: gateway.or_else(|| own.find(|own| own.is_ipv4() == address.is_ipv4())),
             delay: Nanos::ZERO,
             link: None,
         }],

@@ -2,9 +2,11 @@
 //! left of a lab that ends in whatever way.
 
 mod http;
+mod imports;
 mod life;
 mod ports;
 mod programs;
+mod routing;
 mod scenes;
 mod using;
 mod wires;

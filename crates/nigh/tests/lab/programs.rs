@@ -38,7 +38,7 @@ fn hosts_know_each_other_by_name() {
 
 /// Four routers in a row with 5 ms between them, and a host at each end; the link in the middle takes
 /// packets of at most 1,280 bytes.
-const CHAIN: &str = r#"
+pub(super) const CHAIN: &str = r#"
 [lab]
 seed = 7
 

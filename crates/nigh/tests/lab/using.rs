@@ -2,7 +2,10 @@
 
 use super::{PATIENCE, TWO_HOSTS, binary, lab};
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::{
+    io::Read,
+    process::{Command, Output, Stdio},
+};
 use testbed::{Lab, wait_until};
 
 /// Runs `nigh lab WORDS --lab PID`.
@@ -167,6 +170,47 @@ fn a_capture_that_is_piped_ends_with_its_reader() {
         read.is_some() && capture.try_wait().unwrap().is_some()
     })
     .unwrap();
+}
+
+/// A reader that does not read: the lab goes on, and what found no room is counted and told.
+#[test]
+fn a_capture_that_nobody_reads_holds_nobody_up() {
+    if !testbed::require_root() {
+        return;
+    }
+    let mut lab = lab(TWO_HOSTS);
+    let pid = lab.process().pid().to_string();
+    let mut capture = Command::new(binary())
+        .args(["lab", "capture", "r1>r2", "--lab", &pid, "--seconds", "1", "-w", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The head of the file: the capture has begun.
+    let mut file = capture.stdout.take().unwrap();
+    file.read_exact(&mut [0; 28]).unwrap();
+    let _server = lab.spawn("server", &["iperf3", "-s"]).unwrap();
+    wait_until("iperf3", PATIENCE, || {
+        lab.check("server", &["ss", "-tln"]).unwrap().contains(":5201")
+    })
+    .unwrap();
+    // More than the 32 MB that may wait, and what pipes and sockets hold.
+    lab.check("pc", &["iperf3", "-c", "server", "-n", "60M"]).unwrap();
+    assert_eq!(replies(&ping(&lab, "5")), 5);
+    let put = ask(&mut lab, &["links"])["links"].as_array().unwrap().clone();
+    let put = put.iter().find(|link| link["from"] == "r1").unwrap()["packets"].clone();
+    let mut rest = Vec::new();
+    file.read_to_end(&mut rest).unwrap();
+    let output = capture.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // "N packets, M more found no room"
+    let said = text(&output.stderr);
+    let counts: Vec<u64> = said.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
+    let [written, lost] = counts[..] else { panic!("{said}") };
+    assert!(said.contains("more found no room") && lost > 0, "{said}");
+    // Those that came before it had begun are not in it.
+    assert!(written + lost <= put.as_u64().unwrap(), "{said}: {put}");
+    assert!(rest.len() > 20 << 20, "{} bytes", rest.len());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! files are read again, and how it starts and ends.
 
 mod console;
+mod distant;
 mod driver;
 mod feeds;
 mod life;

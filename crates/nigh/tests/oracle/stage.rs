@@ -126,10 +126,14 @@ pub(crate) fn sections(file: &Path, more: &str) -> String {
 impl Stage {
     /// Starts the daemon; see [`sections`].
     pub(crate) fn start(more: &str) -> Self {
+        Self::between(pair(), more)
+    }
+
+    /// Starts the daemon in the second of two namespaces that are joined already.
+    pub(crate) fn between((client, node): (Namespace, Namespace), more: &str) -> Self {
         let files = tempfile::tempdir().unwrap();
         let file = files.path().join("network.toml");
         std::fs::write(&file, NETWORK).unwrap();
-        let (client, node) = pair();
         let nigh = Nigh::start(&node, Path::new(BINARY), "node-a", &sections(&file, more)).unwrap();
         Self { nigh, client, node, files }.ready()
     }
