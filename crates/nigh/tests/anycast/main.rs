@@ -2,6 +2,7 @@
 //!
 //! All traffic stays between namespaces of the test.
 
+mod distant;
 mod drain;
 mod health;
 mod site;

@@ -4,6 +4,7 @@
 //! The tests of `[anycast]` are in tests/anycast. All traffic stays between namespaces of the test.
 
 mod answers;
+mod distant;
 mod life;
 mod limits;
 mod site;

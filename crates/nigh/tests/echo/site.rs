@@ -85,33 +85,37 @@ impl Site {
         self.nigh.control(&json!({"do": "status"})).unwrap()["echo"].clone()
     }
 
-    /// The ledger's row of an address, checked: received = answered + passed + drops.
+    /// As [`ledger_row`].
     pub(crate) fn row(&self, address: &str) -> Row {
-        let ledger =
-            self.nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}})).unwrap();
-        let rows = ledger["rows"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["address"] == address).unwrap();
-        let row = Row {
-            received: row["received"].as_u64().unwrap(),
-            answered: row["answered"].as_u64().unwrap(),
-            passed: row["passed"].as_u64().unwrap(),
-            dropped: row["dropped"]
-                .as_object()
-                .unwrap()
-                .iter()
-                .map(|(reason, count)| (reason.clone(), count.as_u64().unwrap()))
-                .filter(|(_, count)| *count > 0)
-                .collect(),
-        };
-        let drops: u64 = row.dropped.iter().map(|(_, count)| count).sum();
-        assert_eq!(row.received, row.answered + row.passed + drops, "{row:?}");
-        row
+        ledger_row(&self.nigh, address)
     }
 
     /// Pings from the client and returns how many of the requests were answered.
     pub(crate) fn ping(&self, words: &[&str]) -> Pinged {
         ping(&self.client, words)
     }
+}
+
+/// The ledger's row of an address, checked: received = answered + passed + drops.
+pub(crate) fn ledger_row(nigh: &Nigh, address: &str) -> Row {
+    let ledger = nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}})).unwrap();
+    let rows = ledger["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["address"] == address).unwrap();
+    let row = Row {
+        received: row["received"].as_u64().unwrap(),
+        answered: row["answered"].as_u64().unwrap(),
+        passed: row["passed"].as_u64().unwrap(),
+        dropped: row["dropped"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(reason, count)| (reason.clone(), count.as_u64().unwrap()))
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+    };
+    let drops: u64 = row.dropped.iter().map(|(_, count)| count).sum();
+    assert_eq!(row.received, row.answered + row.passed + drops, "{row:?}");
+    row
 }
 
 /// A row of the ledger.
