@@ -8,11 +8,6 @@
 use crate::Nanos;
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-/// How long before a packet is due the thread is awake, where cores are free: timers of the kernel wake
-/// it up to 60 microseconds late.
-const MARGIN: Nanos = Nanos(80_000);
-/// The same where they are not: setting a timer costs more than to spin so long.
-const CROWDED: Nanos = Nanos(8_000);
 /// How often the count is looked at.
 const PERIOD: Nanos = Nanos(1_000_000);
 /// How much of a period is waiting if others want the core: one in this many.
@@ -37,12 +32,12 @@ impl Patience {
         Self { file, looked: Nanos::ZERO, waited: 0, crowded_until: Nanos::ZERO }
     }
 
-    /// How long before a packet is due the thread is to be awake.
-    pub(super) fn margin(&mut self, now: Nanos) -> Nanos {
+    /// Whether others want the core.
+    pub(super) fn is_crowded(&mut self, now: Nanos) -> bool {
         if now.since(self.looked) >= PERIOD {
             self.look(now);
         }
-        if now < self.crowded_until { CROWDED } else { MARGIN }
+        now < self.crowded_until
     }
 
     fn look(&mut self, now: Nanos) {
@@ -50,7 +45,7 @@ impl Patience {
             return;
         };
         let period = now.since(self.looked);
-        if is_crowded(period, waited.saturating_sub(self.waited)) {
+        if is_much(period, waited.saturating_sub(self.waited)) {
             self.crowded_until = now + MEMORY;
         }
         (self.looked, self.waited) = (now, waited);
@@ -58,7 +53,7 @@ impl Patience {
 }
 
 /// Whether having waited so long in a period means that others want the core.
-fn is_crowded(period: Nanos, waited: u64) -> bool {
+fn is_much(period: Nanos, waited: u64) -> bool {
     waited > period.0.min(MEMORY.0) / SHARE
 }
 
@@ -95,7 +90,7 @@ mod tests {
             // A thread that slept for long did not wait for long.
             (60_000_000_000, 1_000_001, true),
         ] {
-            assert_eq!(is_crowded(Nanos(period), waited), crowded, "{waited} of {period}");
+            assert_eq!(is_much(Nanos(period), waited), crowded, "{waited} of {period}");
         }
     }
 }

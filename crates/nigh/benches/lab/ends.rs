@@ -3,23 +3,19 @@
 
 use nix::{
     sched::{CloneFlags, setns},
-    sys::socket::{
-        ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrIn, recvmsg, sendmmsg, setsockopt,
-        sockopt,
-    },
+    sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, sendmmsg},
 };
 use serde_json::Value;
-use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     error::Error,
     fs::File,
-    io::{IoSlice, IoSliceMut},
+    io::IoSlice,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     os::fd::AsRawFd,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
@@ -29,12 +25,6 @@ pub(crate) struct Ends {
     pub(crate) left: String,
     pub(crate) right: String,
     pub(crate) to: Ipv4Addr,
-}
-
-/// By how much round trips take longer than the delay that was set, in microseconds.
-pub(crate) struct Times {
-    pub(crate) mean: f64,
-    pub(crate) p99: f64,
 }
 
 /// Port of iperf3, and one at which nobody reads.
@@ -153,35 +143,6 @@ impl Ends {
         drop(sink);
         Ok((after - before) as f64 / elapsed.as_secs_f64())
     }
-
-    /// Echo requests one after the other, each 2 ms after the last reply; the kernel answers them and
-    /// says when replies came.
-    pub(crate) fn round_trips(&self, count: u16, delay: Duration) -> Result<Times, Failure> {
-        let mut excess = within(&self.left, || {
-            let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
-            socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-            socket.connect(&SocketAddrV4::new(self.to, 0).into())?;
-            setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-            let mut excess = Vec::new();
-            for sequence in 0..count {
-                let sent = SystemTime::now().duration_since(UNIX_EPOCH)?;
-                socket.send(&request(sequence))?;
-                if let Some(came) = reply(&socket, sequence)? {
-                    excess.push(
-                        (came.as_secs_f64() - sent.as_secs_f64() - delay.as_secs_f64()) * 1e6,
-                    );
-                }
-                thread::sleep(Duration::from_millis(2));
-            }
-            Ok(excess)
-        })?;
-        if excess.len() < usize::from(count) * 9 / 10 {
-            return Err(format!("{} of {count} echo requests were answered", excess.len()).into());
-        }
-        excess.sort_by(f64::total_cmp);
-        let mean = excess.iter().sum::<f64>() / excess.len() as f64;
-        Ok(Times { mean, p99: excess[excess.len() * 99 / 100] })
-    }
 }
 
 /// A program in a namespace, for at most a minute.
@@ -205,52 +166,4 @@ fn received_packets() -> Result<u64, Failure> {
         (name.trim() != "lo").then_some(packets)
     });
     Ok(packets.sum())
-}
-
-/// An echo request of 64 bytes.
-fn request(sequence: u16) -> [u8; 64] {
-    let mut request = [0; 64];
-    request[0] = 8;
-    request[4..6].copy_from_slice(&IDENTIFIER.to_be_bytes());
-    request[6..8].copy_from_slice(&sequence.to_be_bytes());
-    let check = wire::checksum::checksum(&request);
-    request[2..4].copy_from_slice(&check.to_be_bytes());
-    request
-}
-
-const IDENTIFIER: u16 = 0x1ab5;
-
-/// When the reply to a request came, by the kernel's clock; `None` if none did within a second.
-fn reply(socket: &Socket, sequence: u16) -> Result<Option<Duration>, Failure> {
-    loop {
-        let mut bytes = [0; 256];
-        let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
-        let mut buffers = [IoSliceMut::new(&mut bytes)];
-        let received = recvmsg::<SockaddrIn>(
-            socket.as_raw_fd(),
-            &mut buffers,
-            Some(&mut control),
-            MsgFlags::empty(),
-        );
-        let (length, stamp) = match received {
-            Ok(message) => (
-                message.bytes,
-                message.cmsgs()?.find_map(|one| match one {
-                    ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
-                    _ => None,
-                }),
-            ),
-            Err(nix::Error::EAGAIN) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        // An IPv4 header without options, then the reply.
-        let ours = bytes[..length].get(20..28).is_some_and(|header| {
-            header[0] == 0
-                && header[4..6] == IDENTIFIER.to_be_bytes()
-                && header[6..8] == sequence.to_be_bytes()
-        });
-        if ours {
-            return Ok(stamp);
-        }
-    }
 }

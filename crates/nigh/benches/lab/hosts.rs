@@ -19,8 +19,8 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
         let memory = resident(lab.process().pid())?;
         figures.add(&format!("{what}: memory of the process"), memory, "MB", None);
         figures.add(&format!("{what}: TCP of one pair"), ends.tcp(3)?, "Gbit/s", None);
-        let times = ends.round_trips(500, 2 * DELAY)?;
-        let name = format!("{what}: excess of round trips, mean");
+        let times = ends.one_way(500, DELAY)?;
+        let name = format!("{what}: excess one way, mean");
         figures.add(&name, times.mean, "microseconds", None);
     }
     Ok(())

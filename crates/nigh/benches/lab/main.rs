@@ -1,8 +1,8 @@
 //! What the lab can do, in one run: `make bench-lab`.
 //!
 //! - in process: nanoseconds for the fate of a packet on a link, and for a segment of a super-packet;
-//! - TCP, packets of 60 bytes and round-trip times through 10 ms each way, beside rattan where it is
-//!   installed;
+//! - TCP, packets of 60 bytes and by how much packets are late through 10 ms each way, beside rattan
+//!   where it is installed;
 //! - 32 hops beside one, and beside a chain of 32 namespaces;
 //! - the seed's own measure, 128 MB over TCP in writes of 1,024 bytes;
 //! - what more hosts cost, from 2 to 200.
@@ -12,13 +12,15 @@
 //! among them: its wheel compiles cppyy from source, for longer than all of this takes.)
 #![forbid(unsafe_code)]
 
+mod delays;
 mod ends;
 mod hosts;
 mod inside;
 mod peers;
 mod scenes;
 
-use ends::{Ends, Failure, Times};
+use delays::Times;
+use ends::{Ends, Failure};
 use std::time::Duration;
 use testbed::Figures;
 
@@ -41,10 +43,15 @@ fn measure(figures: &mut Figures, name: &str, ends: &Ends) -> Result<Measured, F
     figures.add(&format!("{name}: TCP through 10 ms each way"), gigabits, "Gbit/s", goal);
     let packets = ends.small_packets(Duration::from_secs(2))?;
     figures.add(&format!("{name}: packets of 60 bytes"), packets, "packets a second", None);
-    let times = ends.round_trips(1_000, 2 * DELAY)?;
+    let times = ends.one_way(1_000, DELAY)?;
     let goal = (name == "lab").then_some("20");
-    figures.add(&format!("{name}: excess of round trips, mean"), times.mean, "microseconds", goal);
-    figures.add(&format!("{name}: excess of round trips, p99"), times.p99, "microseconds", None);
+    figures.add(&format!("{name}: excess one way, mean"), times.mean, "microseconds", goal);
+    figures.add(&format!("{name}: excess one way, p50"), times.p50, "microseconds", None);
+    figures.add(&format!("{name}: excess one way, p99"), times.p99, "microseconds", None);
+    let round = ends.round_trips(1_000, 2 * DELAY)?;
+    figures.add(&format!("{name}: excess of round trips, mean"), round.mean, "microseconds", None);
+    figures.add(&format!("{name}: excess of round trips, p50"), round.p50, "microseconds", None);
+    figures.add(&format!("{name}: excess of round trips, p99"), round.p99, "microseconds", None);
     Ok(Measured { gigabits, packets, times })
 }
 

@@ -33,7 +33,7 @@ impl Drop for Rattan {
 /// Rattan between two namespaces of its own, with a delay each way.
 pub(crate) fn rattan(delay: Duration) -> Result<Result<(Rattan, Ends), Skipped>, Failure> {
     if Command::new("rattan").arg("--version").output().is_err() {
-        return Ok(Err("there is no rattan (`scripts/setup bench` builds 0.1.1)".to_owned()));
+        return Ok(Err("there is no rattan (`scripts/setup bench-lab` builds 0.1.1)".to_owned()));
     }
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("rattan.toml");
@@ -64,12 +64,7 @@ pub(crate) fn rattan(delay: Duration) -> Result<Result<(Rattan, Ends), Skipped>,
         let new = |side: &str| there.difference(&before).find(|name| name.contains(side)).cloned();
         (left, right) = (new("left"), new("right"));
         to = right.as_deref().and_then(address);
-        let answers = |left: &str, to: Ipv4Addr| {
-            let to = to.to_string();
-            let ping = ["netns", "exec", left, "ping", "-c", "1", "-W", "1", &to];
-            Command::new("ip").args(ping).output().is_ok_and(|output| output.status.success())
-        };
-        matches!((&left, to), (Some(left), Some(to)) if answers(left, to))
+        matches!((&left, to), (Some(left), Some(to)) if knows(left, to) && answers(left, to))
     });
     match (left, right, to) {
         (Some(left), Some(right), Some(to)) if up.is_ok() => {
@@ -97,6 +92,18 @@ fn address(namespace: &str) -> Option<Ipv4Addr> {
     let text = String::from_utf8(output.stdout).ok()?;
     let mut words = text.split_whitespace().filter_map(|word| word.split('/').next()?.parse().ok());
     words.find(|address: &Ipv4Addr| address.octets()[..3] == [10, 2, 1])
+}
+
+/// Whether rattan has told a namespace the MAC address of the other side. A packet before that would
+/// make the kernel ask for it, and rattan end because somebody was faster.
+fn knows(namespace: &str, address: Ipv4Addr) -> bool {
+    let show = ["-n", namespace, "neighbour", "show", &address.to_string(), "nud", "permanent"];
+    Command::new("ip").args(show).output().is_ok_and(|output| !output.stdout.is_empty())
+}
+
+fn answers(from: &str, to: Ipv4Addr) -> bool {
+    let ping = ["netns", "exec", from, "ping", "-c", "1", "-W", "1", &to.to_string()];
+    Command::new("ip").args(ping).output().is_ok_and(|output| output.status.success())
 }
 
 /// Two namespaces with so many others as routers in a row between them.
