@@ -263,6 +263,19 @@ fn prepare_folder() -> io::Result<()> {
     Ok(share()?)
 }
 
+/// Runs a closure in a namespace that has no name and goes with the last file and socket made there.
+/// `what` it is for is told in errors.
+pub(crate) fn unnamed<R: Send>(
+    what: &str,
+    closure: impl FnOnce() -> Result<R, HostError> + Send,
+) -> Result<R, HostError> {
+    on_a_thread(|| {
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(HostError::refused(what, "making it (it takes CAP_SYS_ADMIN)"))?;
+        closure()
+    })
+}
+
 /// Runs a closure on a thread of its own; what it panics with goes on here.
 fn on_a_thread<R: Send>(closure: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| match scope.spawn(closure).join() {

@@ -8,6 +8,7 @@ mod carrier;
 mod command;
 mod handle;
 mod patience;
+mod warm;
 
 pub use command::{ExecError, exec};
 pub use handle::{Handle, Stopped};
@@ -47,6 +48,7 @@ use std::{
     thread::JoinHandle,
     time::Duration,
 };
+use warm::Warmer;
 use wire::Mac;
 
 /// Frames that may wait in a TAP device until they are taken.
@@ -179,8 +181,8 @@ impl Lab {
         drop(lock);
         let (handle, inbox) = handle::pair().map_err(RunError::system("an eventfd"))?;
         let ended = Arc::new(EventFd::new().map_err(RunError::system("an eventfd"))?);
-        let carrier =
-            Carrier::new(engine, ports, stage.events, inbox).map_err(RunError::system("epoll"))?;
+        let carrier = Carrier::new(engine, ports, stage.events, inbox, Warmer::new()?)
+            .map_err(RunError::system("epoll"))?;
         let carrier = carry(carrier, ended.clone()).map_err(RunError::system("a thread"))?;
         Ok(Self { carrier: Some(carrier), ended, handle, hosts, _record: record, signals })
     }

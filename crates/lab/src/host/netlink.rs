@@ -11,8 +11,9 @@ use rtnetlink::{
 };
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
+use wire::Mac;
 
 /// The kernel refused something.
 #[derive(Debug, thiserror::Error)]
@@ -94,24 +95,44 @@ impl Interface {
     /// Gives the interface, which is there, its addresses, puts it up and sets the default routes.
     pub(crate) fn configure(&self, gateways: Gateways) -> Result<(), NetlinkError> {
         ask(async |handle| {
-            let request = handle.link().get().match_name(self.name.clone());
-            let link = request.execute().try_next().await;
-            let link = link.map_err(refused(format!("asking for {}", self.name)))?;
-            let index = link.map_or(0, |link| link.header.index);
-            let message = LinkUnspec::new_with_index(index)
-                .address(self.mac.to_vec())
-                .mtu(self.mtu)
-                .txqueuelen(self.queue);
-            let result = handle.link().set(message.build()).execute().await;
-            result.map_err(refused(format!("setting up {}", self.name)))?;
-            let message = LinkUnspec::new_with_index(index).up();
-            let result = handle.link().set(message.build()).execute().await;
-            result.map_err(refused(format!("putting {} up", self.name)))?;
-            for address in &self.addresses {
-                add_address(&handle, index, *address).await?;
-            }
+            let index = self.put_up(&handle).await?;
             add_routes(&handle, index, gateways).await
         })
+    }
+
+    /// Gives the interface, which is there, its addresses, puts it up and tells it the Ethernet address
+    /// of a neighbour.
+    pub(crate) fn configure_with_neighbour(
+        &self,
+        neighbour: IpAddr,
+        mac: Mac,
+    ) -> Result<(), NetlinkError> {
+        ask(async |handle| {
+            let index = self.put_up(&handle).await?;
+            let request = handle.neighbours().add(index, neighbour).link_layer_address(&mac.0);
+            request.execute().await.map_err(refused(format!("adding neighbour {neighbour}")))
+        })
+    }
+
+    /// Gives it its addresses and puts it up; returns its number.
+    async fn put_up(&self, handle: &Handle) -> Result<u32, NetlinkError> {
+        let request = handle.link().get().match_name(self.name.clone());
+        let link = request.execute().try_next().await;
+        let link = link.map_err(refused(format!("asking for {}", self.name)))?;
+        let index = link.map_or(0, |link| link.header.index);
+        let message = LinkUnspec::new_with_index(index)
+            .address(self.mac.to_vec())
+            .mtu(self.mtu)
+            .txqueuelen(self.queue);
+        let result = handle.link().set(message.build()).execute().await;
+        result.map_err(refused(format!("setting up {}", self.name)))?;
+        let message = LinkUnspec::new_with_index(index).up();
+        let result = handle.link().set(message.build()).execute().await;
+        result.map_err(refused(format!("putting {} up", self.name)))?;
+        for address in &self.addresses {
+            add_address(handle, index, *address).await?;
+        }
+        Ok(index)
     }
 }
 

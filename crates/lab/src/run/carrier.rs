@@ -4,7 +4,11 @@
 //! frame, on a virtual machine by hundreds, which is more than a packet may be late; so the thread spins
 //! while packets come and go, if nobody else wants the core ([`Patience`]).
 
-use super::{handle::Inbox, patience::Patience};
+use super::{
+    handle::Inbox,
+    patience::Patience,
+    warm::{self, Warmer},
+};
 use crate::{
     Nanos, PortId,
     engine::{Change, Engine},
@@ -26,6 +30,10 @@ const EVENTS: usize = 64;
 const AWAKE: Nanos = Nanos(50_000_000);
 /// How long before a packet is due where they are not: setting a timer costs more than to spin so long.
 const CROWDED: Nanos = Nanos(8_000);
+/// How long before its time the engine is done with a packet that comes when nothing has moved for
+/// [`QUIET`].
+const AHEAD: Nanos = Nanos(20_000);
+const QUIET: Nanos = Nanos(1_000_000);
 /// What an epoll event says instead of a port's number.
 const BELL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
@@ -35,6 +43,7 @@ pub(super) struct Carrier {
     pub(super) engine: Engine,
     ports: Vec<Port>,
     inbox: Inbox,
+    warmer: Warmer,
     /// What changes when, in order.
     events: VecDeque<(Nanos, Change)>,
     epoll: Epoll,
@@ -53,6 +62,7 @@ impl Carrier {
         ports: Vec<Port>,
         events: VecDeque<(Nanos, Change)>,
         inbox: Inbox,
+        warmer: Warmer,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let timer = TimerFd::new(
@@ -71,6 +81,7 @@ impl Carrier {
             engine,
             ports,
             inbox,
+            warmer,
             events,
             epoll,
             timer,
@@ -115,20 +126,19 @@ impl Carrier {
     /// How long to wait for frames: not at all while packets come and go.
     fn timeout(&mut self, patience: &mut Patience) -> io::Result<EpollTimeout> {
         let now = self.inbox.now();
-        let margin = if patience.is_crowded(now) { CROWDED } else { AWAKE };
-        if margin == AWAKE && now.since(self.busy) < AWAKE {
-            return Ok(EpollTimeout::ZERO);
-        }
         let event = self.events.front().map(|(at, _)| *at);
-        let due = match (self.engine.due(), event) {
-            (Some(a), Some(b)) => a.min(b),
-            (Some(due), None) | (None, Some(due)) => due,
-            (None, None) => return Ok(EpollTimeout::NONE),
-        };
-        let wake = due - margin;
-        if wake <= now {
+        let due = [self.engine.due(), event].into_iter().flatten().min();
+        let crowded = patience.is_crowded(now);
+        let margin = if crowded { CROWDED } else { AWAKE };
+        let wake = due.map(|due| due - margin);
+        let soon = wake.is_some_and(|wake| wake <= now);
+        if soon || !crowded && now.since(self.busy) < AWAKE {
+            if !crowded && due.is_none_or(|due| due.since(now) > warm::TAKES) {
+                self.warmer.keep_warm(now);
+            }
             return Ok(EpollTimeout::ZERO);
         }
+        let Some(wake) = wake else { return Ok(EpollTimeout::NONE) };
         // An alarm that goes off too early costs a turn, setting it again costs a system call.
         if self.alarm.is_none_or(|alarm| wake < alarm) {
             let wait = TimeSpec::from_duration(Duration::from(wake - now));
@@ -167,6 +177,15 @@ impl Carrier {
         }
     }
 
+    /// The time up to which the engine is to work: that of the next packet, if it comes soon and nothing
+    /// has moved for a while. What the engine does is slow then, as nothing of it is in the caches, and
+    /// so is done before the packet's time.
+    fn ahead(&self, now: Nanos) -> Nanos {
+        let quiet = now.since(self.busy) > QUIET;
+        let next = self.engine.due().filter(|due| quiet && due.since(now) < AHEAD);
+        next.map_or(now, |due| due.max(now))
+    }
+
     /// Does what is due: changes, and frames that leave.
     fn release(&mut self) {
         let now = self.inbox.now();
@@ -176,9 +195,13 @@ impl Carrier {
                 tracing::warn!(%at, %error, "an event of the scene was refused");
             }
         }
+        let now = self.ahead(now);
         self.engine.advance(now, &mut self.out);
         if !self.out.is_empty() {
             self.busy = now;
+            while self.inbox.now() < now {
+                std::hint::spin_loop();
+            }
         }
         for (id, frame) in self.out.drain(..) {
             let pool = self.engine.pool();
