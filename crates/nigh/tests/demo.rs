@@ -10,12 +10,19 @@ use testbed::{Process, require_root, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What bears the process's number: namespaces, temporary folders.
+/// What bears the process's number: namespaces, temporary folders, and what the lab says of itself.
 fn left(pid: u32) -> Vec<PathBuf> {
     let prefix = format!("nigh.{pid}.");
-    let folders = [Path::new("/run/netns"), &std::env::temp_dir()].map(std::fs::read_dir);
+    let lab = Path::new("/run/nigh/lab");
+    let folders = [Path::new("/run/netns"), &std::env::temp_dir(), lab].map(std::fs::read_dir);
     let entries = folders.into_iter().flatten().flatten().flatten();
-    let ours = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&prefix);
+    let ours = |entry: &std::fs::DirEntry| {
+        let path = entry.path();
+        entry.file_name().to_string_lossy().starts_with(&prefix)
+            || path.extension().is_some_and(|kind| kind == "json")
+                && path.starts_with(lab)
+                && std::fs::read_to_string(path).is_ok_and(|text| text.contains(&prefix))
+    };
     entries.filter(ours).map(|entry| entry.path()).collect()
 }
 

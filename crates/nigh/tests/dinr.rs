@@ -68,6 +68,29 @@ fn a_killed_site_is_replaced_and_returns() {
     assert_eq!(changes, [FROM_A, FROM_B, FROM_A]);
 }
 
+/// Real BIRD over wires of the lab: eBGP comes up, and every AS on the way adds what its wire takes.
+#[test]
+fn routers_of_ten_ases_talk_over_wires_of_the_lab() {
+    if !require_root() {
+        return;
+    }
+    let internet = Internet::through_lab(Path::new(BINARY), 10).unwrap();
+    internet.converge(LIMIT).unwrap();
+    let words = ["ping", "-n", "-c", "3", "-i", "0.2", dinr::CENTRAL4];
+    let output = internet.host(21).check(&words).unwrap();
+    // Seven routers, six wires each way.
+    assert!(output.contains("ttl=57"), "{output}");
+    let times = output.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next());
+    let times: Vec<f64> = times.map(|time| time.parse().unwrap()).collect();
+    assert!(times.len() == 3 && times.iter().all(|time| *time >= 120.0), "{output}");
+    let lab = internet.lab().unwrap().pid().to_string();
+    let words = ["lab", "link", "isp-a-central", "--lab", &lab, "set", "delay=50ms"];
+    assert!(std::process::Command::new(BINARY).args(words).status().unwrap().success());
+    let output = internet.host(21).check(&["ping", "-n", "-c", "1", dinr::CENTRAL4]).unwrap();
+    let time = output.split_once("time=").unwrap().1.split(' ').next().unwrap();
+    assert!(time.parse::<f64>().unwrap() >= 200.0, "{output}");
+}
+
 #[test]
 fn a_drain_and_a_stop_lose_nothing() {
     if !require_root() {

@@ -5,7 +5,7 @@
 //! removes what carries this process's number. Threads that still work find their programs killed and
 //! get errors.
 
-use crate::{Error, folder, namespace};
+use crate::{Error, folder, lab, namespace};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 static CLOSED: RwLock<bool> = RwLock::new(false);
@@ -26,10 +26,11 @@ pub(crate) fn permit(what: &str) -> Result<Permit, Error> {
     }
 }
 
-/// Removes all namespaces of this process, what runs in them, and its temporary files. From now on
-/// nothing new can be started.
+/// Ends all labs of this process, removes all its namespaces, what runs in them, and its temporary
+/// files. From now on nothing new can be started.
 pub fn close() {
     *CLOSED.write().unwrap_or_else(PoisonError::into_inner) = true;
+    lab::end_all();
     namespace::remove_of(|owner| owner == std::process::id());
     folder::remove_of(|owner| owner == std::process::id());
 }

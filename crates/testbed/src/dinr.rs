@@ -15,10 +15,11 @@
 //!
 //! IPv6 runs in parallel in the documentation space: AS *n* has 2001:db8:*n*::/48 (its number read as
 //! hexadecimal digits), the link 172.16.0.28/30 is 2001:db8:ffff:28::/64 with the same last numbers.
-//! Every router honours GRACEFUL_SHUTDOWN (RFC 8326 section 4.3) and installs no delay of any kind.
+//! Every router honours GRACEFUL_SHUTDOWN (RFC 8326 section 4.3). The links between ASes are veth pairs
+//! without delay ([`Internet::build`]) or wires of a lab ([`Internet::through_lab`]).
 
-use crate::{Bird, End, Error, Namespace, Receiver, link, wait_until};
-use std::time::Duration;
+use crate::{Bird, End, Error, Lab, Namespace, Receiver, link, wait_until};
+use std::{fmt::Write as _, path::Path, time::Duration};
 
 mod oracle;
 mod site;
@@ -135,6 +136,9 @@ pub struct Internet {
     hosts: Vec<(u32, Namespace)>,
     services: Vec<(u32, Namespace)>,
     _receivers: Vec<Receiver>,
+    // The lab ends before its namespace goes.
+    lab: Option<Lab>,
+    _home: Option<Namespace>,
 }
 
 impl Internet {
@@ -145,6 +149,21 @@ impl Internet {
     ///
     /// When something cannot be made; what was made is taken away again.
     pub fn build() -> Result<Self, Error> {
+        Self::join(None)
+    }
+
+    /// As [`Internet::build`], with the links between ASes as wires of `nigh lab run`, which take so
+    /// many milliseconds each way. `binary` is the program. The lab lives in a namespace of its own, so
+    /// that it goes when everything of this process is taken down.
+    ///
+    /// # Errors
+    ///
+    /// As [`Internet::build`], and when the lab does not start.
+    pub fn through_lab(binary: &Path, milliseconds: u32) -> Result<Self, Error> {
+        Self::join(Some((binary, milliseconds)))
+    }
+
+    fn join(through: Option<(&Path, u32)>) -> Result<Self, Error> {
         let mut routers = Vec::new();
         for (asn, name, label) in SYSTEMS {
             let namespace = Namespace::new(label)?;
@@ -155,7 +174,17 @@ impl Internet {
             let found = routers.iter().find(|router| router.0 == asn);
             found.map(|router| (router.2, &router.3)).ok_or_else(|| no_such(asn))
         };
-        for (net, low, high) in LINKS {
+        let (mut lab, mut home) = (None, None);
+        if let Some((binary, milliseconds)) = through {
+            let mut scene = String::new();
+            for (net, low, high) in LINKS {
+                wire(&mut scene, net, find(low)?, find(high)?, milliseconds);
+            }
+            let namespace = Namespace::new("lab")?;
+            lab = Some(namespace.enter(|| Lab::start(binary, &scene))?);
+            home = Some(namespace);
+        }
+        for (net, low, high) in LINKS.into_iter().filter(|_| lab.is_none()) {
             let ((low_label, low_space), (high_label, high_space)) = (find(low)?, find(high)?);
             link(
                 End::new(low_space, high_label)
@@ -183,7 +212,12 @@ impl Internet {
                 Ok(Router { asn, name, bird, namespace })
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Self { routers, hosts, services, _receivers: receivers })
+        Ok(Self { routers, hosts, services, _receivers: receivers, lab, _home: home })
+    }
+
+    /// The lab whose wires join the ASes, if they are joined by one.
+    pub fn lab(&self) -> Option<&Lab> {
+        self.lab.as_ref()
     }
 
     /// The router of an AS.
@@ -273,6 +307,28 @@ fn site4(asn: u32, end: u8) -> String {
 
 fn site6(asn: u32, end: u8) -> String {
     format!("2001:db8:fffe:{asn}::{end}")
+}
+
+/// Adds a link between two ASes to a scene as a wire: the label and the namespace of either router.
+fn wire(
+    scene: &mut String,
+    net: u8,
+    low: (&str, &Namespace),
+    high: (&str, &Namespace),
+    milliseconds: u32,
+) {
+    scene.push_str("[[wire]]\nbetween = [\n");
+    for ((label, namespace), (other, _), end) in [(low, high, 1), (high, low, 2)] {
+        let _ = writeln!(
+            scene,
+            "  {{ name = \"{label}\", namespace = \"{}\", interface = \"{other}\", \
+             address = [\"{}/30\", \"{}/64\"] }},",
+            namespace.name(),
+            link4(net, end),
+            link6(net, end),
+        );
+    }
+    let _ = writeln!(scene, "]\ndelay = \"{milliseconds}ms\"");
 }
 
 fn host(asn: u32, label: &str, router: &Namespace) -> Result<Namespace, Error> {

@@ -1,17 +1,27 @@
 //! A lab under test: simulated networks as a test network.
 
 use crate::{Error, Finished, Process, folder, process::run, wait_until};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::Value;
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 use tempfile::TempDir;
 
 /// Longest time that a lab has for its start.
 const START: Duration = Duration::from_secs(20);
+
+/// The processes of the labs that run.
+static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// A running `nigh lab run`; its namespaces go with it when it is dropped.
 ///
@@ -67,6 +77,7 @@ impl Lab {
         let mut command = Command::new(binary);
         command.args(["lab", "run", "--json", "--prefix", &prefix]).args(words).arg(&path);
         let process = Process::start(command)?;
+        running(|all| all.push(process.pid()));
         let mut lab = Self { process, binary: binary.to_owned(), prefix, folder };
         let mut ended = false;
         let up = wait_until("the lab", START, || {
@@ -148,6 +159,11 @@ impl Lab {
         Process::start(self.command(host, words))
     }
 
+    /// The process's number, by which `--lab` knows it.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// The process, to signal, to kill, or to read what it wrote.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
@@ -157,9 +173,28 @@ impl Lab {
 impl Drop for Lab {
     /// Ends it as Ctrl-C does, so that it cleans up; when it does not end, it is killed.
     fn drop(&mut self) {
-        let _ = self.process.signal(nix::sys::signal::Signal::SIGINT);
+        let _ = self.process.signal(Signal::SIGINT);
         let _ = wait_until("the lab's end", START, || self.process.ended().is_some());
+        running(|all| all.retain(|pid| *pid != self.process.pid()));
     }
+}
+
+fn running<R>(with: impl FnOnce(&mut Vec<u32>) -> R) -> R {
+    with(&mut RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Ends all labs from outside, so that they clean up themselves; they are not reaped.
+pub(crate) fn end_all() {
+    let pids = running(std::mem::take);
+    for pid in &pids {
+        let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM);
+    }
+    // `PID (NAME) STATE ...`, proc(5).
+    let has_ended = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
+    };
+    let _ = wait_until("the end of the labs", START, || pids.iter().all(has_ended));
 }
 
 /// The program `nigh` of the build that the calling test belongs to, for crates that do not make it.

@@ -1,6 +1,6 @@
 //! The demo: the ten-AS internet of the project's first paper, alive on this machine.
 //!
-//! `make demo` builds it. Real BIRD in ten routers, `nigh run` at the two DINR sites, everything in
+//! `make demo` builds it. Real BIRD in ten routers, joined by wires of `nigh lab run` with 10 ms each way, `nigh run` at the two DINR sites, everything in
 //! network namespaces; nothing leaves this machine. Step by step it shows what the paper saw, then
 //! how an oracle ranks by the BGP tables, and
 //! what happens when a site is overrun, killed, brought back and drained, with the figures measured
@@ -36,6 +36,9 @@ use testbed::{
 
 /// AS numbers of the two enterprises, and with them their PCs.
 const ENTERPRISES: [u32; 2] = [20, 21];
+
+/// What a link between two ASes takes each way: as in the paper, about 10 ms a hop.
+const MILLISECONDS: u32 = 10;
 
 /// Exit code after an interruption, as shells count it: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -91,11 +94,11 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
 
     screen.step("Ten routers, five hosts, one nigh at each site");
     let begin = Instant::now();
-    let internet = Internet::build()?;
+    let internet = Internet::through_lab(binary, MILLISECONDS)?;
     let built = begin.elapsed();
     internet.converge(Duration::from_secs(30))?;
     screen.line(&format!(
-        "15 namespaces, 14 links and 10 BIRDs in {:.1} s; all of the internet's routes everywhere {:.1} s later",
+        "16 namespaces, 5 links, 9 wires through the lab and 10 BIRDs in {:.1} s; all routes everywhere {:.1} s later",
         built.as_secs_f64(),
         (begin.elapsed() - built).as_secs_f64()
     ));
@@ -124,7 +127,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     routing::tables(screen, &internet)?;
 
     screen.step(
-        "What each PC reaches (ICMP traceroute; no delay is added, hops cost what they cost here)",
+        "What each PC reaches (ICMP traceroute; the lab adds 10 ms each way between two ASes)",
     );
     routing::traces(screen, &internet)?;
 
@@ -179,6 +182,12 @@ fn stay(
         "  ping from a PC          sudo ip netns exec {pc} ping {}",
         dinr::SERVICE4
     ));
+    if let Some(lab) = internet.lab() {
+        screen.line(&format!(
+            "  slow a link down        sudo target/release/nigh lab link isp-a-dinr-a --lab {} set delay=50ms",
+            lab.pid()
+        ));
+    }
     let socket = sites[0].nigh().socket();
     screen.line(&format!(
         "  ask a site              sudo target/release/nigh status --socket {}",

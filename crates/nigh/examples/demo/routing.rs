@@ -1,7 +1,7 @@
 //! The steps that the paper showed: BGP tables, traceroutes, and which site answers whom.
 
 use crate::{
-    ENTERPRISES,
+    ENTERPRISES, MILLISECONDS,
     screen::{Screen, thousands},
 };
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn table(screen: &Screen, name: &str, routes: &[Route]) {
     }
 }
 
-/// The paper's three traceroutes.
+/// The paper's three traceroutes, and what each hop takes.
 pub(crate) fn traces(screen: &mut Screen, internet: &Internet) -> Result<(), Error> {
     let [pc_a, pc_b] = ENTERPRISES.map(|asn| internet.host(asn));
     let traces = [
@@ -118,6 +118,7 @@ pub(crate) fn traces(screen: &mut Screen, internet: &Internet) -> Result<(), Err
             ],
         ),
     ];
+    let mut early = Vec::new();
     for (name, pc, target, mut wanted) in traces {
         wanted.push(target);
         screen.name(&format!("{name}$ traceroute -I {target}"));
@@ -133,7 +134,16 @@ pub(crate) fn traces(screen: &mut Screen, internet: &Internet) -> Result<(), Err
         };
         screen.check(seen == wanted, text);
         screen.line("");
+        early.extend(too_early(&hops));
     }
+    let found = match early.is_empty() {
+        true => String::new(),
+        false => format!(": not so at {}", early.join(", ")),
+    };
+    screen.check(
+        early.is_empty(),
+        &format!("each AS further takes {MILLISECONDS} ms more each way, through the lab{found}"),
+    );
     let [six_a, six_b] = [trace(pc_a, dinr::SERVICE6)?.len(), trace(pc_b, dinr::SERVICE6)?.len()];
     screen.check(
         (six_a, six_b) == (4, 4),
@@ -145,6 +155,8 @@ pub(crate) fn traces(screen: &mut Screen, internet: &Internet) -> Result<(), Err
 /// One hop of a traceroute.
 struct Hop {
     address: String,
+    /// The shortest round trip in milliseconds.
+    least: f64,
     line: String,
 }
 
@@ -152,9 +164,25 @@ fn trace(pc: &Namespace, target: &str) -> Result<Vec<Hop>, Error> {
     let answer = pc.check(&["traceroute", "-I", "-n", "-w", "2", target])?;
     let hop = |line: &str| Hop {
         address: line.split_whitespace().nth(1).unwrap_or_default().to_owned(),
+        least: line
+            .split_whitespace()
+            .skip(2)
+            .filter_map(|word| word.parse().ok())
+            .fold(f64::INFINITY, f64::min),
         line: columns(line),
     };
     Ok(answer.lines().skip(1).map(hop).collect())
+}
+
+/// The hops of a trace that answered sooner than the wires up to there let them: the first router is
+/// before all wires, and the host at the end behind the last. How much later they are is this machine's
+/// affair.
+fn too_early(hops: &[Hop]) -> Vec<String> {
+    let is_early = |(place, hop): &(usize, &Hop)| {
+        let wires = (*place).min(hops.len().saturating_sub(2)) as f64;
+        hop.least < wires * f64::from(2 * MILLISECONDS)
+    };
+    hops.iter().enumerate().filter(is_early).map(|(_, hop)| hop.address.clone()).collect()
 }
 
 /// A line of traceroute with its columns aligned: number, address, three round-trip times.
