@@ -83,8 +83,9 @@ fn tcp_crosses_and_frames_are_captured_with_their_headers() {
         let (one, other, mut lab) = pair(settings);
         let pid = lab.process().pid().to_string();
         let file = lab.folder().join("out.pcapng");
+        // Several rounds of ARP and ping: what a new interface says first is among the frames.
         let mut command = std::process::Command::new(binary());
-        command.args(["lab", "capture", "as-1-as-2", "--lab", &pid, "--count", "4", "-w"]);
+        command.args(["lab", "capture", "as-1-as-2", "--lab", &pid, "--count", "16", "-w"]);
         let mut capture = testbed::Process::start({
             command.arg(&file);
             command
