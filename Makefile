@@ -23,7 +23,7 @@ build: ## the program, optimized: target/release/nigh
 	@scripts/setup build
 	cargo build --release -p nigh
 
-bench: bench-echo bench-lpm bench-topo bench-oracle bench-lab-memory ## all benchmarks
+bench: bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory ## all benchmarks
 
 bench-echo: ## the responder's: a table, and target/bench/echo.json
 	@scripts/setup bench

@@ -9,9 +9,9 @@ use crate::Nanos;
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 /// How often the count is looked at.
-const PERIOD: Nanos = Nanos(1_000_000);
+const PERIOD: Nanos = Nanos(4_000_000);
 /// How much of a period is waiting if others want the core: one in this many.
-const SHARE: u64 = 20;
+const SHARE: u64 = 10;
 /// How long it is believed.
 const MEMORY: Nanos = Nanos(20_000_000);
 
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn a_twentieth_of_the_time_is_much() {
+    fn a_tenth_of_the_time_is_much() {
         for (period, waited, crowded) in [
             (1_000_000, 0, false),
-            (1_000_000, 50_000, false),
-            (1_000_000, 50_001, true),
+            (1_000_000, 100_000, false),
+            (1_000_000, 100_001, true),
             // A thread that slept for long did not wait for long.
-            (60_000_000_000, 1_000_001, true),
+            (60_000_000_000, 2_000_001, true),
         ] {
             assert_eq!(is_much(Nanos(period), waited), crowded, "{waited} of {period}");
         }
