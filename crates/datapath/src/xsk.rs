@@ -87,6 +87,8 @@ pub enum OpenError {
 /// An interface whose frames all come here, until this is dropped.
 pub struct Interface {
     queues: Vec<Queue>,
+    /// The queue that is asked first for the next frame.
+    next: usize,
     _skeleton: XskSkel<'static>,
     _attachment: Attachment,
     mode: AttachMode,
@@ -136,7 +138,7 @@ impl Interface {
                 .map_err(|error| failed(("telling the program", io::Error::other(error))))?;
             open.push(socket);
         }
-        Ok(Self { queues: open, _skeleton: skeleton, _attachment: attachment, mode })
+        Ok(Self { queues: open, next: 0, _skeleton: skeleton, _attachment: attachment, mode })
     }
 
     /// Where the program runs.
@@ -145,9 +147,9 @@ impl Interface {
     }
 
     /// Takes the next frame that has arrived at any queue into the buffers, one after the other; `None`
-    /// when there is none. Returns its length; what does not fit is lost.
+    /// when there is none. Returns its length; what does not fit is lost. The queues take turns.
     pub fn receive(&mut self, buffers: &mut [&mut [u8]]) -> Option<usize> {
-        self.queues.iter_mut().find_map(|queue| queue.receive(buffers))
+        in_turn(&mut self.queues, &mut self.next, |queue| queue.receive(buffers))
     }
 
     /// Lets a frame out, which may lie in pieces. False when it is too long or the interface does not
@@ -167,6 +169,21 @@ impl Interface {
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.queues.iter().map(|queue| queue.socket.as_fd())
     }
+}
+
+/// The first answer of those that are asked one after the other, beginning with number `next`. That
+/// becomes the one after who answered.
+fn in_turn<T, R>(
+    all: &mut [T],
+    next: &mut usize,
+    mut ask: impl FnMut(&mut T) -> Option<R>,
+) -> Option<R> {
+    let (before, from) = all.split_at_mut((*next).min(all.len()));
+    let first = before.len();
+    let order = from.iter_mut().zip(first..).chain(before.iter_mut().zip(0..));
+    let (answer, number) = order.into_iter().find_map(|(one, number)| Some((ask(one)?, number)))?;
+    *next = (number + 1) % all.len();
+    Some(answer)
 }
 
 /// The socket of one receive queue.
@@ -248,7 +265,10 @@ impl Queue {
             self.free.push(place);
         }
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let Some(place) = self.free.pop().filter(|_| length <= CHUNK) else { return Ok(false) };
+        if length > CHUNK {
+            return Ok(false);
+        }
+        let Some(place) = self.free.pop() else { return Ok(false) };
         let mut at = 0;
         let bytes = self.memory.bytes_mut(place, length);
         for piece in pieces {
@@ -412,4 +432,26 @@ fn bind(socket: &OwnedFd, interface: u32, queue: u32) -> io::Result<()> {
     // SAFETY: the kernel reads `length` bytes of the address.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_turn;
+
+    /// A queue that always has frames must not keep those of the others waiting.
+    #[test]
+    fn queues_take_turns() {
+        let mut waiting = [5, 0, 3, 1];
+        let mut next = 0;
+        let mut served = Vec::new();
+        while let Some(frame) = in_turn(&mut waiting, &mut next, |frames: &mut u32| {
+            *frames = frames.checked_sub(1)?;
+            Some(*frames)
+        }) {
+            served.push(frame);
+        }
+        assert_eq!(served, [4, 2, 0, 3, 1, 2, 0, 1, 0]);
+        assert_eq!(waiting, [0; 4]);
+        assert_eq!(in_turn(&mut [], &mut next, |(): &mut ()| Some(())), None);
+    }
 }
