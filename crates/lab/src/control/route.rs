@@ -68,6 +68,10 @@ pub(super) fn path(lab: &Context, from: &str, to: &str) -> Result<Path, ReplyErr
         End::NoHost => Some(format!("no host behind {last} has {address}")),
         End::Broadcast => Some(format!("{address} is a broadcast address")),
         End::NoRoute => Some(format!("{last} has no route")),
+        End::TooFar => Some(format!(
+            "after {} links packets are not at {address}: they go in a circle, or too far",
+            path.hops.len() - 1
+        )),
         End::Prohibited => Some(format!("{last} does not let packets pass to {address}")),
     };
     path.stopped = path.stopped.or(why);

@@ -54,6 +54,8 @@ pub enum End {
     NoRoute,
     /// The last node does not let it pass.
     Prohibited,
+    /// Packets do not live long enough to see it, as where they go in a circle.
+    TooFar,
 }
 
 /// The way from a node.

@@ -11,7 +11,10 @@ use super::{
     load::{LinkLoad, Tally},
 };
 use crate::{
-    LinkId, Nanos, NodeId, link::LinkState, network::Owner, route::FLOW_CLASSES,
+    LinkId, Nanos, NodeId,
+    link::LinkState,
+    network::Owner,
+    route::{FLOW_CLASSES, LONGEST_PATH},
     settings::LinkSettings,
 };
 
@@ -232,14 +235,16 @@ impl Engine {
     /// Works an itinerary out, and says whether the flow decided something.
     fn work_out(&mut self, from: NodeId, address: IpAddr, class: u32) -> (Itinerary, bool) {
         let Some((to, mut end)) = self.destination(address) else {
-            return (Itinerary::new(from, Vec::new(), End::NoRoute, |_| Nanos::ZERO), false);
+            let prohibited = self.changes.prohibits(from, address);
+            let end = if prohibited { End::Prohibited } else { End::NoRoute };
+            return (Itinerary::new(from, Vec::new(), end, |_| Nanos::ZERO), false);
         };
         let mut links = std::mem::take(&mut self.links);
         links.clear();
         let forks = match self.router.path(&self.network, from, to, address, class, &mut links) {
             Ok(forks) => forks,
             Err(no_path) => {
-                end = End::NoRoute;
+                end = if links.len() < LONGEST_PATH { End::NoRoute } else { End::TooFar };
                 no_path.forks
             }
         };

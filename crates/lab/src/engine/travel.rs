@@ -230,6 +230,9 @@ impl Engine {
             End::Node => self.take(at, flight),
             End::NoRoute => self.complain(at, flight, Reason::NoRoute, Trouble::NoRoute),
             End::Prohibited => self.complain(at, flight, Reason::Prohibited, Trouble::Prohibited),
+            End::TooFar => {
+                self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
+            }
             _ if flight.course.ttl <= 1 => {
                 self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
             }

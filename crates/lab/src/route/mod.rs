@@ -56,10 +56,10 @@ pub struct RoutePolicy {
     pub ecmp: bool,
 }
 
-/// There is no way on.
+/// There is no way on, or none that is short enough to be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPath {
-    /// The node that has no route. The links to it are known.
+    /// The node that has no route, or the one after [`LONGEST_PATH`] links. The links to it are known.
     pub at: NodeId,
     /// Whether another flow might have come to another node, as [`Router::path`] says.
     pub forks: bool,
@@ -99,12 +99,13 @@ impl Router {
     /// The links from one node to another, for a packet to that address. `flow` is a hash of what tells
     /// its flow from others; its class is what is left when it is divided by [`FLOW_CLASSES`].
     ///
-    /// A path that would not end, as entries can make it, ends after [`LONGEST_PATH`] links. The answer
-    /// is whether `flow` chose among several links somewhere on the way; if not, all flows go there.
+    /// The answer is whether `flow` chose among several links somewhere on the way; if not, all flows go
+    /// there.
     ///
     /// # Errors
     ///
-    /// A node on the way has no route; the links to it are in `out`.
+    /// A node on the way has no route, or the path has more than [`LONGEST_PATH`] links, as one in a
+    /// circle, which entries can make; the links up to there are in `out`.
     pub fn path(
         &mut self,
         network: &Network,
@@ -124,7 +125,7 @@ impl Router {
             out.push(link);
             at = network.to(link);
         }
-        Ok(forks)
+        if at == to { Ok(forks) } else { Err(NoPath { at, forks }) }
     }
 
     /// The link that a packet takes at a node, and whether another flow might take another one.

@@ -4,8 +4,9 @@ use wire::{checksum, ipv4};
 
 use super::table::{Left, MS, Table, row, row_of, tcp, udp};
 use crate::{
-    Nanos, PortId,
-    engine::{EngineOptions, Made, Reason},
+    LinkSettings, Nanos, NodeId, PortId,
+    engine::{End, EngineOptions, Made, Reason},
+    network::{Builder, Relation},
 };
 
 const FROM: &str = "10.0.0.10";
@@ -235,4 +236,29 @@ fn links_and_nodes_know_what_came_to_them() {
     let node = table.engine.node_load(crate::NodeId(2));
     assert_eq!((node.ended, node.sent), (10, 6));
     assert_eq!(table.engine.link_loads().count(), 6);
+}
+
+/// Two nodes whose entries send packets to each other: none gets to the third, and the way that is shown
+/// says so.
+#[test]
+fn a_circle_is_the_way_to_nowhere() {
+    let mut builder = Builder::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| builder.node(name).expect("a node"));
+    let settings = LinkSettings::default();
+    let [ab, ba] = builder.link(a, b, &settings, 1, Relation::None).expect("a link");
+    builder.link(b, c, &settings, 1, Relation::None).expect("a link");
+    let net = "10.4.0.0/16".parse().expect("a prefix");
+    builder.prefix(c, net).expect("a node");
+    builder.entry(a, net, ab).expect("a link of a");
+    builder.entry(b, net, ba).expect("a link of b");
+    let mut table = Table::new(builder.finish().expect("a network"), EngineOptions::default());
+    table.host(0, &["10.0.0.10/16"]);
+    table.host(2, &["10.4.0.10/16"]);
+    let path = table.engine.path(NodeId(0), TO.parse().expect("an address"), 0);
+    assert_eq!((path.end, path.links.len()), (End::TooFar, 255));
+    for ttl in [64, 255] {
+        table.send(PortId(0), &udp(FROM, TO, ttl, 9, b"x"));
+    }
+    table.drain();
+    assert_eq!(table.engine.ledger()[Reason::TtlExceeded], 2);
 }
