@@ -31,12 +31,18 @@ pub struct Frame {
     head: u32,
     spill: Option<u32>,
     length: u32,
+    is_cut: bool,
 }
 
 impl Frame {
     /// All bytes: virtio header, Ethernet header and packet.
     pub fn length(&self) -> usize {
         self.length as usize
+    }
+
+    /// Whether it was longer than the buffers that it was read into.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Bytes after the Ethernet header.
@@ -50,6 +56,8 @@ impl Frame {
 pub struct Pool {
     heads: Vec<u8>,
     spills: Vec<u8>,
+    /// Where a frame goes on that has no spill: if it reaches this, it is cut.
+    beyond: [u8; 1],
     free_heads: Vec<u32>,
     free_spills: Vec<u32>,
 }
@@ -62,6 +70,7 @@ impl Pool {
         Self {
             heads: vec![0; frames * HEAD],
             spills: vec![0; spills * SPILL],
+            beyond: [0],
             free_heads: numbers(frames),
             free_spills: numbers(spills),
         }
@@ -69,7 +78,7 @@ impl Pool {
 
     /// A frame of no bytes, whose head may still hold an earlier frame's.
     pub fn take(&mut self) -> Option<Frame> {
-        self.free_heads.pop().map(|head| Frame { head, spill: None, length: 0 })
+        self.free_heads.pop().map(|head| Frame { head, spill: None, length: 0, is_cut: false })
     }
 
     /// A frame of this many bytes, with a spill if it needs one.
@@ -102,25 +111,27 @@ impl Pool {
         self.free_spills.len()
     }
 
-    /// Where to read a frame into: its head, and a spill as long as there is one to have. Say with
-    /// [`Pool::filled`] how many bytes came.
+    /// Where to read a frame into: its head, and a spill as long as there is one to have, else one byte
+    /// that tells whether more came. Say with [`Pool::filled`] how many bytes came.
     pub fn buffers(&mut self, frame: &mut Frame) -> [IoSliceMut<'_>; 2] {
         if frame.spill.is_none() {
             frame.spill = self.free_spills.pop();
         }
         let spill = match frame.spill {
             Some(spill) => slot_mut(&mut self.spills, spill, SPILL),
-            None => &mut [],
+            None => &mut self.beyond,
         };
         [IoSliceMut::new(slot_mut(&mut self.heads, frame.head, HEAD)), IoSliceMut::new(spill)]
     }
 
     /// Sets a frame's length after a read into its [buffers](Pool::buffers) and gives the spill back
-    /// if the frame did not need it. A length beyond the buffers is cut to them.
+    /// if the frame did not need it. A length beyond the buffers is cut to them, and the frame
+    /// [says so](Frame::is_cut).
     pub fn filled(&mut self, frame: &mut Frame, length: usize) {
         let room = HEAD + if frame.spill.is_some() { SPILL } else { 0 };
         self.cut(frame, length.min(room));
         frame.length = length.min(room) as u32;
+        frame.is_cut = length > room;
     }
 
     /// Cuts a frame to at most this many bytes.
@@ -270,9 +281,12 @@ mod tests {
     fn without_a_spill_a_frame_is_its_head() {
         let mut pool = Pool::new(1, 0);
         let mut frame = pool.take().expect("a frame");
-        assert_eq!(pool.buffers(&mut frame).map(|piece| piece.len()), [2048, 0]);
-        pool.filled(&mut frame, 5000);
-        assert_eq!(frame.length(), 2048);
+        // A read of what does not fit fills the buffers.
+        assert_eq!(pool.buffers(&mut frame).map(|piece| piece.len()), [2048, 1]);
+        for (read, length, is_cut) in [(2049, 2048, true), (2048, 2048, false), (9, 9, false)] {
+            pool.filled(&mut frame, read);
+            assert_eq!((frame.length(), frame.is_cut()), (length, is_cut), "{read} bytes");
+        }
         assert!(pool.take().is_none());
         pool.give_back(frame);
         assert!(pool.take_long(2049).is_none());

@@ -16,6 +16,9 @@ impl Engine {
         let Some(port) = self.ports.get_mut(usize::from(id.0)) else {
             return self.end(frame, Reason::NotForNode);
         };
+        if frame.is_cut() {
+            return self.end(frame, Reason::NoBuffer);
+        }
         if let Some(wire) = port.wire {
             return self.cross(now, wire, frame);
         }

@@ -65,7 +65,7 @@ kinds! {
         QueueManaged = "queue_managed",
         /// The host's MAC address is not known.
         HostUnknown = "host_unknown",
-        /// No buffer was free.
+        /// No buffer was free, or none for so long a frame.
         NoBuffer = "no_buffer",
     }
 }

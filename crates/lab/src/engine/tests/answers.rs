@@ -254,6 +254,33 @@ fn a_prohibited_network_is_said_to_be_so_by_the_node_that_prohibits_it() {
     assert_eq!(table.drain()[0].port, PortId(1));
 }
 
+/// The host's own node prohibits what no node has: it says so, not that it has no route.
+#[test]
+fn a_network_without_a_route_can_be_prohibited() {
+    let mut table = row(2, "delay=10ms");
+    for (prohibited, right) in [(true, (3, 13)), (false, (3, 0))] {
+        let prefix = "203.0.113.0/24".parse().expect("a prefix");
+        let change = Change::Prohibit { node: crate::NodeId(0), prefix, prohibited };
+        table.engine.apply(Nanos(table.now), change).expect("a node");
+        table.send(PortId(0), &udp(SOURCE, "203.0.113.7", 9, 53, b"x"));
+        let left = table.drain();
+        let (_, _, kind, code, ..) = read(&left[0]);
+        assert_eq!((kind, code), right);
+    }
+}
+
+/// A frame that was longer than its buffer had no buffer, whatever can be read of it.
+#[test]
+fn a_frame_that_was_cut_ends_for_want_of_a_buffer() {
+    let mut table = row(2, "delay=10ms");
+    let pool = table.engine.pool();
+    let mut frame = pool.take().expect("a frame");
+    pool.filled(&mut frame, 1 << 20);
+    table.engine.ingress(Nanos::ZERO, PortId(0), frame);
+    assert_eq!(table.drain(), []);
+    assert_eq!(table.engine.ledger()[Reason::NoBuffer], 1);
+}
+
 /// Neighbour solicitations of the host, and whether its node answers.
 #[test]
 fn the_node_answers_neighbour_solicitations_for_every_address_but_the_hosts_own() {
