@@ -206,13 +206,17 @@ impl Engine {
 
     /// Routing hears of what happened so long ago that it knows by now.
     pub(super) fn converge(&mut self, now: Nanos) {
-        while let Some(&(at, link, up)) = self.changes.news.front() {
-            if at > now {
-                return;
-            }
+        let mut heard = false;
+        while let Some(&(at, link, up)) = self.changes.news.front()
+            && at <= now
+        {
             self.changes.news.pop_front();
             self.router.set_usable(link, up);
             self.chronicle.add(at, Happening::Routed { link, usable: up });
+            heard = true;
+        }
+        // Once for all of it: that is a walk over all that is planned.
+        if heard {
             self.forget_plans();
         }
     }

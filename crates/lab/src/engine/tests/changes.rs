@@ -64,6 +64,19 @@ fn routing_follows_after_the_time_of_convergence() {
     assert_eq!(table.engine.ledger()[Reason::LinkDown], 2);
 }
 
+/// Four links change at a time, both ways: what is planned is forgotten once, when it is known.
+#[test]
+fn what_routing_hears_at_a_time_is_taken_in_at_once() {
+    let mut table = ring(4, "delay=10ms");
+    let node = Change::Node { node: NodeId(1), up: false };
+    table.engine.apply(Nanos(table.now), node).expect("a node");
+    let before = table.engine.generation;
+    let due = table.engine.due().expect("news");
+    table.until(due.0);
+    assert_eq!(table.engine.generation, before + 1);
+    assert_eq!(table.engine.due(), None);
+}
+
 /// In a row there is no other way: first silence, then the node before the gap says so.
 #[test]
 fn where_no_way_is_left_the_last_node_says_that_it_has_no_route() {
