@@ -80,7 +80,8 @@ fn name(builder: &mut Builder, graph: &Graph) -> Result<(), BuildError> {
     }
     for (node, name) in (0..).zip(&graph.names) {
         let mut text = match (name, first.get(&node)) {
-            (Some(name), _) => name.to_string(),
+            // They are shown in terminals.
+            (Some(name), _) => name.replace(char::is_control, "\u{fffd}"),
             (None, Some(address)) => address.to_string(),
             (None, None) => format!("node{node}"),
         };

@@ -58,6 +58,9 @@ pub enum BuildError {
     /// Two nodes have it.
     #[error("{0} is both at node {1} and at node {2}")]
     TwoOwners(IpNet, u32, u32),
+    /// Names are shown in terminals.
+    #[error("{0:?} cannot be a node's name: it has control characters")]
+    Control(String),
     /// A node without a name is called that.
     #[error("node {0} cannot be called {1:?}: node {2}, which has no name, is called that")]
     NameTaken(u32, String, u32),
@@ -141,10 +144,13 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// There are too many nodes or names.
+    /// There are too many nodes or names, or the name has control characters.
     pub fn node(&mut self, name: &str) -> Result<NodeId, BuildError> {
         if let Some(node) = self.known(name) {
             return Ok(node);
+        }
+        if name.contains(char::is_control) {
+            return Err(BuildError::Control(name.to_owned()));
         }
         let end = self.name_bytes.len() + name.len();
         let end = u32::try_from(end).map_err(|_| BuildError::TooMuch)?;

@@ -186,6 +186,10 @@ impl Check<'_> {
             Ok(text) if bytes.width == 1 || bytes.len == 0 => text,
             _ => return self.wrong("names are not UTF-8", Section::NameBytes, 0),
         };
+        // They are shown in terminals.
+        if let Some(place) = text.find(char::is_control) {
+            return self.wrong("a name has control characters", Section::NameBytes, place);
+        }
         let mut before = 0;
         for (place, end) in self.iter(Section::NameEnd).enumerate() {
             if end < before || !text.is_char_boundary(end as usize) {

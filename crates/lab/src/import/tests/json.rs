@@ -76,3 +76,14 @@ fn a_value_without_an_end_does_not_fill_memory() {
         .unwrap_err();
     assert!(error.to_string().contains("one value in it is too long"), "{error}");
 }
+
+/// Names are shown in terminals.
+#[test]
+fn control_characters_of_names_are_replaced() {
+    let text = std::fs::read_to_string(sample("mtr.json")).unwrap();
+    let text = text.replacen("\"src\": \"", "\"src\": \"\\u001b[2J", 1);
+    let (network, _) = import_text(Format::Mtr, &text);
+    let names: Vec<_> = (0..network.nodes()).map(|node| network.name(NodeId(node))).collect();
+    assert!(names.iter().any(|name| name.starts_with("\u{fffd}[2J")), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains(char::is_control)), "{names:?}");
+}

@@ -116,6 +116,25 @@ fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// Names are shown in terminals as they are.
+#[test]
+fn names_with_control_characters_are_refused() {
+    let mut builder = Builder::new();
+    for name in ["a\x1b[2J", "a\nb", "a\u{9b}1m", "\x7f"] {
+        assert_eq!(builder.node(name), Err(BuildError::Control(name.to_owned())));
+    }
+    builder.node("some-name").expect("a node");
+    let bytes = builder.finish().expect("a network").to_bytes();
+    let place = bytes.windows(9).position(|name| name == b"some-name").expect("the name") + 4;
+    let with = |byte| {
+        let mut bytes = bytes.clone();
+        bytes[place] = byte;
+        Network::from_bytes(signed(bytes)).err().map(|error| error.to_string())
+    };
+    assert_eq!(with(b'.'), None);
+    assert!(with(0x1b).is_some_and(|text| text.contains("a name has control characters")));
+}
+
 #[test]
 fn wrong_numbers_under_a_right_checksum_do_no_harm() {
     let bytes = network().to_bytes();
