@@ -49,7 +49,10 @@ use crate::{
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashSet, net::IpAddr, path::PathBuf};
-use wire::{Problem, config::Report};
+use wire::{
+    Problem,
+    config::{Report, prefixes},
+};
 
 /// The sections of a scene.
 pub const SECTIONS: [&str; 6] = ["lab", "node", "link", "host", "wire", "event"];
@@ -143,6 +146,9 @@ pub struct NodeTable {
     /// Networks behind it.
     #[serde(default)]
     pub prefix: List<IpNet>,
+    /// Networks to which it lets nothing pass.
+    #[serde(default)]
+    pub prohibit: List<IpNet>,
 }
 
 /// `[[link]]`: a link between two nodes, the same in both directions unless `one_way`.
@@ -348,8 +354,19 @@ pub struct EventTable {
     /// The node that changes.
     #[serde(default)]
     pub node: Option<String>,
-    /// What changes; of a node it is whether it is up.
-    pub set: SettingsChange,
+    /// What changes.
+    pub set: EventSet,
+}
+
+/// What an event changes: settings of a link, or of a node whether it is up and what it prohibits.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct EventSet {
+    /// All networks to which a node lets nothing pass from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prohibit: Option<List<IpNet>>,
+    /// Settings of a link; of them a node has `up`.
+    #[serde(flatten)]
+    pub settings: SettingsChange,
 }
 
 impl EventTable {
@@ -360,17 +377,24 @@ impl EventTable {
             }
             (None, None) => report.add("link", "say what changes: add `link` or `node`"),
             (None, Some(_)) => {
-                let up = SettingsChange { up: self.set.up, ..SettingsChange::default() };
-                if self.set != up {
-                    report.add("set", "a node is up or down: write `set = { up = false }`");
+                let settings = self.set.settings;
+                if settings != (SettingsChange { up: settings.up, ..SettingsChange::default() }) {
+                    report.add("set", "of a node there are `up` and `prohibit`: write such as `set = { up = false }`");
                 }
                 if self.one_way {
                     report.add("one_way", "this is for links: remove it");
                 }
             }
-            (Some(_), None) => {}
+            (Some(_), None) => {
+                if self.set.prohibit.is_some() {
+                    report.add("set.prohibit", "this is for nodes: remove it");
+                }
+            }
         }
-        if self.set == SettingsChange::default() {
+        if let Some(prohibit) = &self.set.prohibit {
+            prefixes("set.prohibit", prohibit, report);
+        }
+        if self.set == EventSet::default() {
             report.add("set", "this changes nothing: write what changes, such as `up = false`");
         }
     }
@@ -429,7 +453,8 @@ impl Scene {
             } else if !names.insert(node.name.as_str()) {
                 report.add("name", format!("there are two nodes {}: rename one", node.name));
             }
-            wire::config::prefixes("prefix", &node.prefix, &mut report);
+            prefixes("prefix", &node.prefix, &mut report);
+            prefixes("prohibit", &node.prohibit, &mut report);
         }
         if self.lab.network.is_none() {
             for (i, link) in self.links.iter().enumerate() {

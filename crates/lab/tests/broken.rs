@@ -8,8 +8,12 @@ use std::path::Path;
 
 /// One node with one host.
 fn scene() -> Scene {
-    let node =
-        NodeTable { name: "r".into(), address: Vec::new().into(), prefix: Vec::new().into() };
+    let node = NodeTable {
+        name: "r".into(),
+        address: Vec::new().into(),
+        prefix: Vec::new().into(),
+        prohibit: Vec::new().into(),
+    };
     let host = HostTable::new("pc", "r", vec!["192.0.2.10/24".parse().unwrap()]);
     Scene { lab: LabTable::default(), nodes: vec![node], hosts: vec![host], ..Scene::default() }
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 use ipnet::IpNet;
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     net::{Ipv4Addr, Ipv6Addr},
     path::Path,
     sync::Arc,
@@ -78,20 +78,40 @@ impl Scene {
             }
         }
         let mut events = Vec::new();
-        for (i, event) in self.events.iter().enumerate() {
+        let mut prohibited = HashMap::new();
+        for table in self.nodes.iter().filter(|table| !table.prohibit.is_empty()) {
+            if let Some(node) = network.find(&table.name) {
+                let list = prohibited.entry(node).or_default();
+                prohibit(node, list, &table.prohibit, |change| events.push((Nanos::ZERO, change)));
+            }
+        }
+        // Those of the same time in the order of the file.
+        let mut order: Vec<_> = self.events.iter().enumerate().collect();
+        order.sort_by_key(|(_, event)| event.at);
+        for (i, event) in order {
             if let Some(name) = &event.node {
                 match network.find(name) {
                     Some(node) => {
-                        let up = event.set.up.unwrap_or_default();
-                        events.push((event.at, Change::Node { node, up }));
+                        if let Some(up) = event.set.settings.up {
+                            events.push((event.at, Change::Node { node, up }));
+                        }
+                        if let Some(list) = &event.set.prohibit {
+                            let before = prohibited.entry(node).or_default();
+                            let put = |change: Change| events.push((event.at, change));
+                            prohibit(node, before, list, put);
+                        }
                     }
                     None => report.add(&format!("event[{i}].node"), no_such_node(name)),
                 }
             }
             if let Some(name) = &event.link {
                 match find_link(&network, name) {
+                    Ok(link) if !event.one_way && network.reverse(link).is_none() => {
+                        let why = format!("{name} has no way back: add `one_way = true`");
+                        report.add(&format!("event[{i}].link"), why);
+                    }
                     Ok(link) => {
-                        let (both_ways, settings) = (!event.one_way, event.set);
+                        let (both_ways, settings) = (!event.one_way, event.set.settings);
                         events.push((event.at, Change::Link { link, both_ways, settings }));
                     }
                     Err(why) => report.add(&format!("event[{i}].link"), why),
@@ -101,8 +121,6 @@ impl Scene {
         if !problems.is_empty() {
             return Err(StageError::Problems(problems));
         }
-        // Those of the same time in the order of the file.
-        events.sort_by_key(|(at, _)| *at);
         Ok(Stage { network: Arc::new(network), attached, wires, events: events.into() })
     }
 
@@ -172,6 +190,16 @@ impl Scene {
         }
         builder.finish_with(&drafts).map_err(at("node".to_owned()))
     }
+}
+
+/// The changes after which a node lets nothing pass to the networks of a list, and to no others of those
+/// before, which the list takes the place of.
+fn prohibit(node: NodeId, before: &mut Vec<IpNet>, list: &[IpNet], put: impl FnMut(Change)) {
+    let change = |prohibited| move |&prefix: &IpNet| Change::Prohibit { node, prefix, prohibited };
+    let gone = before.iter().filter(|net| !list.contains(net)).map(change(false));
+    let new = list.iter().filter(|net| !before.contains(net)).map(change(true));
+    gone.chain(new).for_each(put);
+    *before = list.to_vec();
 }
 
 /// Whether a node is at an end of a link.

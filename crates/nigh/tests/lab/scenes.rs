@@ -1,7 +1,8 @@
 //! Scenes: what is wrong with one, and what happens at set times.
 
-use super::{PATIENCE, TWO_HOSTS, binary, lab};
+use super::{PATIENCE, TWO_HOSTS, binary, lab, using::ask};
 use std::process::Command;
+use testbed::wait_until;
 
 /// What is said of a scene that is refused.
 pub(super) fn complaint(scene: &str) -> String {
@@ -54,6 +55,22 @@ fn mistakes_are_told_with_line_column_and_key() {
     assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("this changes nothing"));
     let event = event.replace("r1-r2", "r2-r3").replace("{}", "{ up = false }");
     assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("there is no link r2-r3"));
+    for (event, said) in [
+        (
+            "link = \"r1-r2\"\nset = { prohibit = \"30.0.0.0/24\" }",
+            "event[0].set.prohibit: this is for",
+        ),
+        ("node = \"r1\"\nset = { prohibit = [\"30.0.0.9/24\"] }", "has bits set after its length"),
+        ("node = \"r1\"\nset = { delay = \"1ms\" }", "of a node there are `up` and `prohibit`"),
+        ("node = \"r1\"\nset = { prohibits = [] }", "event[0].set"),
+    ] {
+        let text = complaint(&format!("{TWO_HOSTS}\n[[event]]\nat = \"1s\"\n{event}\n"));
+        assert!(text.contains(said), "{event}:\n{text}");
+    }
+    let one_way = TWO_HOSTS.replace("[\"r1\", \"r2\"]", "[\"r1\", \"r2\"]\none_way = true");
+    let event = "\n[[event]]\nat = \"1s\"\nlink = \"r1-r2\"\nset = { up = false }\n";
+    let text = complaint(&format!("{one_way}{event}"));
+    assert!(text.contains("event[0].link: r1-r2 has no way back: add `one_way = true`"), "{text}");
     assert!(complaint("").contains("there is no network"));
 }
 
@@ -88,4 +105,41 @@ set = { up = false }
     assert!(received.first().is_some_and(|time| (20.0..100.0).contains(time)), "{finished:?}");
     assert!(received.last().is_some_and(|time| *time >= 100.0), "{finished:?}");
     assert!(received.len() < 45, "{finished:?}");
+}
+
+/// A list in the node's table, and lists that an event puts in its place, in both families.
+#[test]
+fn a_node_tells_what_it_prohibits() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (v4, v6) = ("30.0.0.10", "2001:db8:30::10");
+    let prohibit = "prohibit = [\"30.0.0.0/24\", \"2001:db8:30::/64\"]";
+    let scene = TWO_HOSTS.replace("name = \"r2\"", &format!("name = \"r2\"\n{prohibit}"));
+    let ping = |lab: &testbed::Lab, to| {
+        lab.run("pc", &["ping", "-n", "-c", "1", "-W", "1", to], PATIENCE).unwrap().stdout
+    };
+    let passes = |lab: &testbed::Lab, to| ping(lab, to).contains("1 received");
+    for (instead, v6_passes) in
+        [(None, false), (Some("\"2001:db8:30::/64\""), false), (Some(""), true)]
+    {
+        let event = instead.map(|list| {
+            let set = format!("set = {{ prohibit = [{list}] }}");
+            format!("\n[[event]]\nat = \"500ms\"\nnode = \"r2\"\n{set}\n")
+        });
+        let mut lab = lab(&format!("{scene}{}", event.unwrap_or_default()));
+        if instead.is_none() {
+            let path = ask(&mut lab, &["path", "pc", v4]);
+            assert_eq!(path["stopped"], format!("r2 does not let packets pass to {v4}"));
+            let hop = path["hops"][1]["address"].as_str().unwrap();
+            // What ping calls code 13 of "destination unreachable".
+            let text = ping(&lab, v4);
+            assert!(text.contains(&format!("From {hop} icmp_seq=1 Packet filtered")), "{text}");
+        } else {
+            wait_until("the event", PATIENCE, || passes(&lab, v4)).unwrap();
+        }
+        let text = ping(&lab, v6);
+        let said = "Destination unreachable: Administratively prohibited";
+        assert!(text.contains(if v6_passes { "1 received" } else { said }), "{text}");
+    }
 }
