@@ -55,6 +55,14 @@ pub enum CaptureError {
         /// What the system said.
         source: io::Error,
     },
+    /// The capture broke off.
+    #[error("the capture broke off after {packets} packets, more may have passed: {}", .path.display())]
+    Cut {
+        /// Packets that are in the file.
+        packets: u64,
+        /// The file.
+        path: PathBuf,
+    },
     /// What came is no pcapng file.
     #[error("the lab sent what is no capture: {0}")]
     Read(io::Error),
@@ -110,19 +118,23 @@ fn end_on_signal(stream: &UnixStream) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// Copies block by block; counts packets and those that found no room.
+/// Copies block by block; counts packets and those that found no room. The lab's last block are
+/// statistics: without them it broke off.
 fn copy(
     mut from: BufReader<UnixStream>,
     to: &mut impl Write,
     path: &Path,
 ) -> Result<(u64, u64), CaptureError> {
-    let (mut packets, mut lost) = (0, 0);
+    let (mut packets, mut lost, mut whole) = (0, 0, false);
     let mut block = Vec::new();
     loop {
         let mut start = [0; 8];
         match from.read_exact(&mut start) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok((packets, lost)),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => match whole {
+                true => return Ok((packets, lost)),
+                false => return Err(CaptureError::Cut { packets, path: path.to_owned() }),
+            },
             Err(error) => return Err(CaptureError::Read(error)),
         }
         let length = pcapng::length(start);
@@ -136,7 +148,10 @@ fn copy(
         from.read_exact(rest).map_err(CaptureError::Read)?;
         match pcapng::kind(&block) {
             Block::Packet => packets += 1,
-            Block::Statistics(dropped) => lost += dropped,
+            Block::Statistics(dropped) => {
+                lost += dropped;
+                whole = true;
+            }
             Block::Other => {}
         }
         let written = to.write_all(&block).and_then(|()| match from.buffer().is_empty() {
@@ -147,6 +162,34 @@ fn copy(
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok((packets, lost)),
             Err(source) => return Err(CaptureError::Write { path: path.to_owned(), source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_that_breaks_off_between_two_blocks_is_an_error() {
+        let mut head = Vec::new();
+        pcapng::section(&mut head, "nigh");
+        pcapng::interface(&mut head, "a>b", pcapng::Medium::Ip, 100);
+        let mut whole = head.clone();
+        pcapng::statistics(&mut whole, 0, 7, 3);
+        let copied = |bytes: &[u8]| {
+            let (mut to, from) = UnixStream::pair().expect("a pair");
+            to.write_all(bytes).expect("room");
+            drop(to);
+            let mut file = Vec::new();
+            let result = copy(BufReader::new(from), &mut file, Path::new("x.pcapng"));
+            assert_eq!(file, bytes);
+            result
+        };
+        assert_eq!(copied(&whole).expect("a capture"), (0, 3));
+        for bytes in [&head[..], &[]] {
+            let cut = copied(bytes).expect_err("it broke off");
+            assert!(matches!(cut, CaptureError::Cut { packets: 0, .. }), "{cut}");
         }
     }
 }

@@ -32,12 +32,26 @@ const LOOK: Duration = Duration::from_millis(100);
 const GATHERED: usize = 256 << 10;
 
 /// When a capture ends by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// After so many packets.
-    pub(crate) count: Option<u64>,
-    /// After so many seconds.
-    pub(crate) seconds: Option<f64>,
+    count: Option<u64>,
+    /// After so long.
+    time: Option<Duration>,
+}
+
+impl Limits {
+    /// After so many packets or seconds.
+    ///
+    /// # Errors
+    /// What is wrong with the seconds.
+    pub(crate) fn new(count: Option<u64>, seconds: Option<f64>) -> Result<Self, String> {
+        let time = seconds.map(|seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|error| format!("a capture cannot last {seconds} seconds: {error}"))
+        });
+        Ok(Self { count, time: time.transpose()? })
+    }
 }
 
 /// A capture that goes on until it is dropped.
@@ -79,8 +93,7 @@ impl<'a> Capture<'a> {
         if let Watched::Link(link, _) = self.what {
             interfaces.number(Spot::Onto(link), &mut bytes);
         }
-        let seconds = limits.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let deadline = seconds.and_then(|wait| Instant::now().checked_add(wait));
+        let deadline = limits.time.and_then(|wait| Instant::now().checked_add(wait));
         let mut left = limits.count.unwrap_or(u64::MAX);
         let mut last = 0;
         let over = || ended() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -183,5 +196,20 @@ impl Interfaces<'_> {
             (_, Spot::By(link)) => neighbour(network.from(link)),
             (_, Spot::FromHost(port) | Spot::ToHost(port)) => context.host_name(port),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_none_is_refused() {
+        for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e30] {
+            let said = Limits::new(None, Some(wrong)).expect_err("no time");
+            assert!(said.starts_with("a capture cannot last"), "{said}");
+        }
+        let time = Some(Duration::from_millis(500));
+        assert_eq!(Limits::new(Some(3), Some(0.5)), Ok(Limits { count: Some(3), time }));
     }
 }

@@ -142,11 +142,15 @@ fn converse(stream: UnixStream, context: &Context) -> io::Result<()> {
             }
         };
         if let Request::Capture { what, snap, count, seconds } = request {
-            let limits = Limits { count, seconds };
-            match Capture::start(context, &what, snap) {
-                Ok(capture) => return send(&mut output, input.get_ref(), &capture, limits),
-                Err(error) => output.write_all(&encode(&Answer::Error(error.to_string())))?,
-            }
+            let limits = Limits::new(count, seconds);
+            let sentence = match (limits, Capture::start(context, &what, snap)) {
+                (Ok(limits), Ok(capture)) => {
+                    return send(&mut output, input.get_ref(), &capture, limits);
+                }
+                (Err(sentence), _) => sentence,
+                (_, Err(error)) => error.to_string(),
+            };
+            output.write_all(&encode(&Answer::Error(sentence)))?;
             continue;
         }
         output.write_all(&encode(&context.reply(&request)))?;
@@ -164,6 +168,8 @@ fn send(
     limits: Limits,
 ) -> io::Result<()> {
     output.write_all(&encode(&Answer::Ok(serde_json::json!({}))))?;
+    // Who reads it may be stopped for long; what finds no room meanwhile is counted.
+    output.set_write_timeout(None)?;
     let has_enough = || {
         let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
         poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
