@@ -86,12 +86,9 @@ fn show(
     let mut due = Instant::now();
     loop {
         model.happened(events.try_iter());
-        if Instant::now() >= due && !model.is_paused() {
+        if Instant::now() >= due {
             due = Instant::now() + EVERY;
-            let status = connection.ask(&Request::Status {})?;
-            let links =
-                connection.ask(&Request::Links { sort: model.sort(), limit: ROWS, all: false })?;
-            model.update(status, links);
+            look(connection, &mut model)?;
         }
         terminal.draw(|frame| draw::draw(frame, &model))?;
         let wait = due.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
@@ -102,6 +99,18 @@ fn show(
             return Ok(());
         }
     }
+}
+
+/// Asks how the lab is. In a pause what it says is not shown, but it is asked: a connection that is
+/// silent for long is closed.
+fn look(connection: &mut Connection, model: &mut Model) -> Result<(), AskError> {
+    let status = connection.ask(&Request::Status {})?;
+    if !model.is_paused() {
+        let links =
+            connection.ask(&Request::Links { sort: model.sort(), limit: ROWS, all: false })?;
+        model.update(status, links);
+    }
+    Ok(())
 }
 
 /// What a key means here.
@@ -124,4 +133,61 @@ fn key(event: &event::Event) -> Option<Key> {
         KeyCode::Home => Key::Up(usize::MAX),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Answer, Links, Status, Totals};
+    use std::{
+        io::{BufReader, Write},
+        os::unix::net::UnixListener,
+    };
+
+    #[test]
+    fn the_lab_is_asked_in_a_pause_too_and_nothing_of_it_is_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let server = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().expect("a connection");
+            let mut asked = Vec::new();
+            for line in BufReader::new(&stream).lines().map_while(Result::ok) {
+                let value = match serde_json::from_str(&line).expect("a request") {
+                    Request::Status {} => serde_json::to_value(status()),
+                    _ => serde_json::to_value(Links { in_all: 0, links: Vec::new() }),
+                };
+                let answer = Answer::Ok(value.expect("a value"));
+                let answer = serde_json::to_string(&answer).expect("an answer");
+                (&stream).write_all(format!("{answer}\n").as_bytes()).expect("a reader");
+                asked.push(line);
+            }
+            asked.len()
+        });
+        let mut connection = Connection::open(&path).expect("a connection");
+        let mut model = Model::default();
+        assert!(!model.press(Key::Pause));
+        look(&mut connection, &mut model).expect("an answer");
+        assert_eq!(model.status, None);
+        assert!(!model.press(Key::Pause));
+        look(&mut connection, &mut model).expect("answers");
+        assert_eq!(model.status, Some(status()));
+        drop(connection);
+        assert_eq!(server.join().expect("a server"), 3);
+    }
+
+    fn status() -> Status {
+        Status {
+            pid: 1,
+            scene: "scene.toml".into(),
+            runs: crate::Nanos::ZERO,
+            nodes: 2,
+            links: 2,
+            hosts: Vec::new(),
+            packets: Totals::default(),
+            down: Vec::new(),
+            touched: Vec::new(),
+            touched_in_all: 0,
+        }
+    }
 }
