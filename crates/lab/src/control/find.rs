@@ -32,6 +32,14 @@ pub enum FindError {
         /// Some that there are links to.
         near: Vec<String>,
     },
+    /// The text can mean several links.
+    #[error("{text} can mean {}: write `>`, or addresses of the nodes", .readings.join(" or "))]
+    Several {
+        /// What was asked for.
+        text: String,
+        /// Some that it can mean.
+        readings: Vec<String>,
+    },
     /// There are not so many links between the two.
     #[error("there are {there} links from {from} to {to}: `#1` is the first")]
     NoSuch {
@@ -152,28 +160,53 @@ impl<'a> Finder<'a> {
     /// # Errors
     /// See [`FindError`].
     pub fn link(&self, text: &str) -> Result<Meant, FindError> {
-        let (pair, number) = match text.rsplit_once('#') {
-            Some((pair, number)) => match number.parse::<usize>() {
-                Ok(number) => (pair, number),
-                Err(_) => return Err(FindError::NoPair(text.to_owned())),
-            },
-            None => (text, 1),
-        };
-        let (from, to, both_ways) = self.pair(pair)?;
-        let links = || self.network.links_of(from).filter(|link| self.network.to(*link) == to);
-        let name = |node| self.network.name(node).into_owned();
-        let Some(link) = number.checked_sub(1).and_then(|before| links().nth(before)) else {
-            let there = links().count();
-            if there > 0 {
-                return Err(FindError::NoSuch { from: name(from), to: name(to), there });
-            }
-            let near = self.network.links_of(from).take(SHOWN).map(|l| name(self.network.to(l)));
-            return Err(FindError::NoLink { from: name(from), to: name(to), near: near.collect() });
-        };
-        if both_ways && self.network.reverse(link).is_none() {
-            return Err(FindError::OneWay { from: name(from), to: name(to) });
+        let meant = self.direction(text)?;
+        if meant.both_ways && self.network.reverse(meant.link).is_none() {
+            let (from, to) = (self.network.from(meant.link), self.network.to(meant.link));
+            return Err(FindError::OneWay { from: self.name(from), to: self.name(to) });
         }
-        Ok(Meant { link, both_ways })
+        Ok(meant)
+    }
+
+    /// As [`Finder::link`], but there need be none back. Names may have hyphens and `#2` in them, so
+    /// everything that the text can mean is tried.
+    ///
+    /// # Errors
+    /// See [`FindError`].
+    pub fn direction(&self, text: &str) -> Result<Meant, FindError> {
+        let numbered =
+            text.rsplit_once('#').and_then(|(pair, number)| Some((pair, number.parse().ok()?)));
+        let mut wrong = None;
+        let mut found = Vec::new();
+        for (pair, number) in numbered.into_iter().chain([(text, 1)]) {
+            match self.readings(pair, number, &mut found) {
+                Ok(()) => {}
+                Err(error) => wrong = wrong.or(Some(error)),
+            }
+        }
+        match (&found[..], wrong) {
+            (&[meant], _) => Ok(meant),
+            ([], Some(FindError::NoNode(name, _))) => {
+                let near = self.near(&name, false);
+                Err(FindError::NoNode(name, near))
+            }
+            ([], Some(error)) => Err(error),
+            ([], None) => Err(FindError::NoPair(text.to_owned())),
+            (several, _) => Err(FindError::Several {
+                text: text.to_owned(),
+                readings: several.iter().take(SHOWN).map(|meant| self.called(*meant)).collect(),
+            }),
+        }
+    }
+
+    fn name(&self, node: NodeId) -> String {
+        self.network.name(node).into_owned()
+    }
+
+    /// A link by its ends.
+    fn called(&self, meant: Meant) -> String {
+        let (from, to) = (self.network.from(meant.link), self.network.to(meant.link));
+        format!("{}>{}", self.name(from), self.name(to))
     }
 
     /// What is to be captured: a node, or a link.
@@ -188,25 +221,46 @@ impl<'a> Finder<'a> {
         Ok(Watched::Link(link, self.network.reverse(link).filter(|_| both_ways)))
     }
 
-    /// Two nodes and whether both directions are meant. Names may have hyphens in them, so every
-    /// hyphen is tried.
-    fn pair(&self, text: &str) -> Result<(NodeId, NodeId, bool), FindError> {
-        if let Some((from, to)) = text.split_once('>') {
-            return Ok((self.node(from)?, self.node(to)?, false));
-        }
-        let mut wrong = None;
-        for (at, _) in text.match_indices('-') {
-            let (from, to) = (&text[..at], &text[at + 1..]);
+    /// Finds the links that two names can mean, by every hyphen or `>` between them; or says why there
+    /// is none.
+    fn readings(&self, pair: &str, number: usize, found: &mut Vec<Meant>) -> Result<(), FindError> {
+        let mark = if pair.contains('>') { '>' } else { '-' };
+        let both_ways = mark == '-';
+        let before = found.len();
+        let (mut wrong, mut missing) = (None, None);
+        for (at, _) in pair.match_indices(mark) {
+            let (from, to) = (&pair[..at], &pair[at + 1..]);
             match (self.network.find(from), self.network.find(to)) {
-                (Some(from), Some(to)) => return Ok((from, to, true)),
+                (Some(from), Some(to)) => match self.nth(from, to, number) {
+                    Ok(link) => found.push(Meant { link, both_ways }),
+                    Err(error) => missing = missing.or(Some(error)),
+                },
                 (Some(_), None) => wrong = Some(to),
                 (None, _) => wrong = wrong.or(Some(from)),
             }
         }
-        match wrong {
-            Some(name) => Err(FindError::NoNode(name.to_owned(), self.near(name, false))),
-            None => Err(FindError::NoPair(text.to_owned())),
+        match (missing, wrong) {
+            _ if found.len() > before => Ok(()),
+            (Some(error), _) => Err(error),
+            (None, Some(name)) => Err(FindError::NoNode(name.to_owned(), Vec::new())),
+            (None, None) => Err(FindError::NoPair(pair.to_owned())),
         }
+    }
+
+    /// One of the links from one node to another.
+    fn nth(&self, from: NodeId, to: NodeId, number: usize) -> Result<LinkId, FindError> {
+        let links = || self.network.links_of(from).filter(|link| self.network.to(*link) == to);
+        if let Some(link) = number.checked_sub(1).and_then(|before| links().nth(before)) {
+            return Ok(link);
+        }
+        let there = links().count();
+        let (from, to, name) = (self.name(from), self.name(to), from);
+        if there > 0 {
+            return Err(FindError::NoSuch { from, to, there });
+        }
+        let near = self.network.links_of(name).take(SHOWN);
+        let near = near.map(|link| self.name(self.network.to(link))).collect();
+        Err(FindError::NoLink { from, to, near })
     }
 
     /// The names that are most like this one.

@@ -12,8 +12,9 @@
 //! | `{"do":"events"}` | `{"ok":{}}`, then one [`Event`] a line until either side ends |
 //! | `{"do":"capture","what":"as1"}` | `{"ok":{}}`, then a pcapng file until either side ends |
 //!
-//! Answers are `{"ok":VALUE}` or `{"error":"sentence"}`. What takes long, such as the search for a path,
-//! is done beside the engine; the engine is asked between two packets for what only it knows.
+//! Answers are `{"ok":VALUE}` or `{"error":"sentence"}`. Names are looked up and answers are put together
+//! beside the engine; it is asked between two packets for what only it knows. That includes a path: packets
+//! wait while one is searched for that none has taken before.
 
 mod choose;
 pub mod cli;
@@ -36,7 +37,7 @@ pub use choose::ChooseError;
 pub use client::AskError;
 pub(crate) use client::Connection;
 pub use events::{Event, What};
-pub use find::{FindError, Finder};
+pub use find::{FindError, Finder, Meant};
 pub use inspect::{Context, ReplyError};
 pub use log::{EventLog, Told};
 pub use map::MOST_DRAWN;

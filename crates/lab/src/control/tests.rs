@@ -100,11 +100,43 @@ fn links_are_named_by_their_ends_with_hyphens_in_names_and_with_parallel_ones() 
         ("a-b", "there is no link from a to b; a has links to b-1, b-1, c"),
         ("a-c#2", "there are 1 links from a to c: `#1` is the first"),
         ("a-c#0", "there are 1 links from a to c: `#1` is the first"),
-        ("a-c#x", "a link is two nodes, `A-B` for both directions or `A>B` for one: a-c#x is not"),
+        ("a-c#x", "there is no node c#x: did you mean c?"),
     ] {
         let error = finder.link(text).expect_err(text);
         assert_eq!(error.to_string(), sentence, "{text}");
     }
+}
+
+#[test]
+fn a_name_that_can_mean_several_links_is_refused_and_one_with_a_number_in_it_is_found() {
+    let mut builder = Builder::new();
+    let names = ["a", "b", "a-b", "c", "b-c", "10.0.0.1", "10.0.0.1#17", "10.0.0.1#1"];
+    let nodes = names.map(|name| builder.node(name).expect("a node"));
+    let [a, b, ab, c, bc, home, far, odd] = nodes;
+    let settings = LinkSettings::default();
+    for (from, to) in [(a, bc), (ab, c), (a, home), (a, far), (b, odd), (b, home)] {
+        builder.link(from, to, &settings, 1, Relation::None).expect("a link");
+    }
+    builder.node_address(home, "10.0.0.1".parse().expect("an address")).expect("an address");
+    let network = builder.finish().expect("a network");
+    let finder = Finder::new(&network, &[]);
+    let meant = |text: &str| finder.link(text).map(|meant| network.to(meant.link));
+    assert_eq!(meant("a>b-c"), Ok(bc));
+    assert_eq!(meant("a-b>c"), Ok(c));
+    assert_eq!(meant("a-10.0.0.1"), Ok(home));
+    assert_eq!(meant("a-10.0.0.1#1"), Ok(home));
+    assert_eq!(meant("a-10.0.0.1#17"), Ok(far));
+    assert_eq!(meant("a-10.0.0.1#17#1"), Ok(far));
+    for (text, readings) in
+        [("a-b-c", "a>b-c or a-b>c"), ("b-10.0.0.1#1", "b>10.0.0.1 or b>10.0.0.1#1")]
+    {
+        let right = format!("{text} can mean {readings}: write `>`, or addresses of the nodes");
+        assert_eq!(meant(text).map_err(|error| error.to_string()), Err(right.clone()));
+        // Events say the same.
+        assert_eq!(crate::scene::find_link(&network, text), Err(right));
+    }
+    // Of several ways to read a name only one is a link: `a-b` is a node, but no neighbour of `10.0.0.1`.
+    assert_eq!(meant("b-10.0.0.1"), Ok(home));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{Scene, no_such_node};
 use crate::{
     LinkId, LinkSettings, Nanos, NodeId,
+    control::{Finder, Meant},
     engine::Change,
     network::{BuildError, Builder, Kind, Network, OpenError, Plan, Relation},
 };
@@ -212,27 +213,15 @@ fn width(network: &IpNet) -> u8 {
     network.max_prefix_len()
 }
 
-/// The link that is called by the names of its two ends with a hyphen between. Names may have hyphens
-/// themselves, so every hyphen is tried.
+/// The link that an event names, as commands name links; both directions are meant unless the event says
+/// `one_way = true`.
 ///
 /// # Errors
 /// What is wrong, for people.
 pub fn find_link(network: &Network, name: &str) -> Result<LinkId, String> {
-    let splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
-    let mut nodes = false;
-    let mut found = Vec::new();
-    for (a, b) in splits {
-        if let (Some(a), Some(b)) = (network.find(a), network.find(b)) {
-            nodes = true;
-            found.extend(network.link_between(a, b));
-        }
-    }
-    match found[..] {
-        [link] => Ok(link),
-        [] if nodes => Err(format!("there is no link {name}: the two are not neighbours")),
-        [] => Err(format!(
-            "there is no link {name}: write the names of two neighbours with a hyphen between, such as `as4-as12`"
-        )),
-        _ => Err(format!("{name} can be read as several links: write addresses of the nodes")),
+    match Finder::new(network, &[]).direction(name) {
+        Ok(Meant { link, both_ways: true }) => Ok(link),
+        Ok(_) => Err(format!("{name} is one way: write a hyphen and `one_way = true`")),
+        Err(error) => Err(error.to_string()),
     }
 }
