@@ -15,8 +15,6 @@ pub(super) const MOST_NODES: usize = 200_000_000;
 pub(super) const MOST_EDGES: usize = 400_000_000;
 /// Most delays of a link that are kept; their median counts.
 const SAMPLES: usize = 31;
-/// No edge follows.
-const NONE: u32 = u32::MAX;
 
 /// A node's place.
 pub(super) type Node = u32;
@@ -36,7 +34,7 @@ impl Way {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) ends: [Node; 2],
-    /// The next one between the two.
+    /// The next one between the two; after the last one comes the first.
     next: u32,
 }
 
@@ -73,7 +71,8 @@ pub(super) struct Graph {
     silent: FxHashMap<(Node, Node, u16), Node>,
     silent_nodes: FxHashSet<Node>,
     pub(super) edges: Vec<Edge>,
-    first: FxHashMap<(Node, Node), u32>,
+    /// The last edge between two nodes.
+    last: FxHashMap<(Node, Node), u32>,
     /// The address of the interface where a way begins.
     pub(super) interfaces4: FxHashMap<Way, Ipv4Addr>,
     /// As `interfaces4`.
@@ -231,9 +230,12 @@ impl Graph {
         to: (Node, Option<IpAddr>),
     ) -> (Option<Way>, bool) {
         let key = (from.0.min(to.0), from.0.max(to.0));
-        let mut number = self.first.get(&key).copied().unwrap_or(NONE);
         let mut fitting = None;
-        while let Some(edge) = self.edges.get(number as usize) {
+        let Some(&last) = self.last.get(&key) else { return (None, false) };
+        let mut before = last;
+        while let Some(number) = self.edges.get(before as usize).map(|edge| edge.next)
+            && let Some(edge) = self.edges.get(number as usize)
+        {
             let way = Way(number << 1 | u32::from(edge.ends[0] != from.0));
             let fits = |way: Way, address: Option<IpAddr>| match address {
                 None => (true, true),
@@ -249,7 +251,10 @@ impl Graph {
             if one.0 && two.0 && fitting.is_none() {
                 fitting = Some(way);
             }
-            number = edge.next;
+            if number == last {
+                break;
+            }
+            before = number;
         }
         (fitting, false)
     }
@@ -261,16 +266,12 @@ impl Graph {
         }
         let number = self.edges.len() as u32;
         let key = (from.min(to), from.max(to));
-        let first = self.first.entry(key).or_insert(number);
-        let mut last = *first;
-        self.edges.push(Edge { ends: [from, to], next: NONE });
-        while last != number {
-            let Some(edge) = self.edges.get_mut(last as usize) else { break };
-            if edge.next == NONE {
-                edge.next = number;
-            }
-            last = edge.next;
-        }
+        let before = self.last.insert(key, number);
+        let next = match before.and_then(|before| self.edges.get_mut(before as usize)) {
+            Some(before) => std::mem::replace(&mut before.next, number),
+            None => number,
+        };
+        self.edges.push(Edge { ends: [from, to], next });
         Ok(Way(number << 1))
     }
 
@@ -316,5 +317,34 @@ impl Graph {
         } else {
             self.relations.get(&(two, one)).map(|relation| relation.mirrored())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_links_between_two_nodes_are_joined_at_once_and_found_in_their_order() {
+        let mut graph = Graph::default();
+        let (a, b) = (graph.named("a").expect("a node"), graph.named("b").expect("a node"));
+        let addresses = [1, 2, 3].map(|last| IpAddr::from([10, 0, 0, last]));
+        let ways = addresses.map(|address| {
+            let way = graph.join(a, b).expect("a way");
+            graph.set_interface(way, address);
+            way
+        });
+        for (address, way) in addresses.into_iter().zip(ways) {
+            assert_eq!(graph.find_way((a, Some(address)), (b, None)), (Some(way), true));
+            assert_eq!(graph.find_way((b, None), (a, Some(address))), (Some(way.back()), true));
+        }
+        assert_eq!(graph.find_way((a, None), (b, None)), (Some(ways[0]), true));
+        let other = Some(IpAddr::from([10, 0, 0, 9]));
+        assert_eq!(graph.find_way((a, other), (b, None)), (None, false));
+        for _ in 0..1_000_000 {
+            graph.join(b, a).expect("a way");
+        }
+        assert_eq!(graph.find_way((a, other), (b, None)), (Some(Way(3 << 1 | 1)), false));
+        assert_eq!(graph.edges.len(), 1_000_003);
     }
 }
