@@ -58,7 +58,7 @@ fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
 audit: ## licences, sources and known weaknesses of all dependencies (needs network)
 	@scripts/setup audit
 	cargo deny check
-	cargo deny --manifest-path fuzz/Cargo.toml check --config deny.toml
+	cargo deny --manifest-path fuzz/Cargo.toml --config deny.toml check
 
 fmt: ## formats Rust and eBPF C in place
 	cargo fmt --all
