@@ -9,9 +9,9 @@ pub mod node;
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -26,7 +26,7 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{Semaphore, oneshot},
     time::timeout,
 };
 
@@ -106,17 +106,18 @@ impl Turns {
 
 /// Lets requests run one after the other, with a pause after each. However many clients ask, they
 /// cannot take more than their share of what answers them, and other requests never wait for more than
-/// one.
+/// one. A request whose client has gone keeps its turn until it is done.
 async fn in_turn(State(turns): State<Turns>, request: Request, next: Next) -> Response {
     let turn = turns.turn.acquire_owned().await;
-    let begin = Instant::now();
-    let response = next.run(request).await;
-    let pause = begin.elapsed() * turns.pause;
+    let (give, response) = oneshot::channel();
     tokio::spawn(async move {
-        tokio::time::sleep(pause).await;
+        let begin = Instant::now();
+        let _ = give.send(next.run(request).await);
+        tokio::time::sleep(begin.elapsed() * turns.pause).await;
         drop(turn);
     });
-    response
+    // Without a response the handler panicked.
+    response.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
 /// An answer that must not be kept.
@@ -125,4 +126,58 @@ fn fresh(mut response: Response) -> Response {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{middleware, routing::get};
+    use std::{
+        io::{Read, Write},
+        sync::mpsc,
+    };
+
+    #[test]
+    fn a_request_whose_client_has_gone_keeps_its_turn() {
+        let (begun, begins) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Arc::new(std::sync::Mutex::new(ends));
+        let handler = move || {
+            let (begun, ends) = (begun.clone(), ends.clone());
+            let work = move || {
+                begun.send(()).expect("the test waits");
+                let _ = ends.lock().expect("no panic").recv();
+            };
+            async move { tokio::task::spawn_blocking(work).await.expect("no panic") }
+        };
+        let router = Router::new()
+            .route("/", get(handler))
+            .layer(middleware::from_fn_with_state(Turns::new(0), in_turn));
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let listener = bind("127.0.0.1:0".parse().expect("an address"), "--http").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let _guard = runtime.enter();
+        let listener = TcpListener::from_std(listener).expect("a listener");
+        runtime.spawn(serve(listener, router));
+        let ask = || {
+            let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                .expect("a reader");
+            stream
+        };
+        let patience = Duration::from_secs(10);
+        let mut gone = ask();
+        begins.recv_timeout(patience).expect("the first begins");
+        gone.shutdown(std::net::Shutdown::Both).expect("it is open");
+        let _ = gone.read(&mut [0]);
+        let mut last = ask();
+        let early = begins.recv_timeout(Duration::from_millis(500));
+        drop(end);
+        assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout), "two run at once");
+        let mut answer = String::new();
+        last.set_read_timeout(Some(patience)).expect("a time");
+        last.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }

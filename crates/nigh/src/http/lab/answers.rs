@@ -139,7 +139,9 @@ async fn answer<P: Send + 'static, T: Serialize + Send + 'static>(
 /// The status that goes with an error.
 fn status_of(error: &ReplyError) -> StatusCode {
     match error {
-        ReplyError::Find(FindError::NoPair(_)) => StatusCode::BAD_REQUEST,
+        ReplyError::Find(FindError::NoPair(_) | FindError::Several { .. }) => {
+            StatusCode::BAD_REQUEST
+        }
         ReplyError::Find(_) => StatusCode::NOT_FOUND,
         ReplyError::Change(_) | ReplyError::NotRouted(_) => StatusCode::BAD_REQUEST,
         ReplyError::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
