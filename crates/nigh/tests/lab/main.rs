@@ -4,6 +4,7 @@
 mod http;
 mod imports;
 mod life;
+mod links;
 mod ports;
 mod programs;
 mod routing;
