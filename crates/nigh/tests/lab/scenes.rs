@@ -9,7 +9,9 @@ pub(super) fn complaint(scene: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("scene.toml");
     std::fs::write(&path, scene).unwrap();
-    let output = Command::new(binary()).args(["lab", "run"]).arg(&path).output().unwrap();
+    // A scene that is taken wrongly runs until it is stopped.
+    let mut command = Command::new("timeout");
+    let output = command.arg("20").arg(binary()).args(["lab", "run"]).arg(&path).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
     text.replace(&format!("{}/", folder.path().display()), "")
