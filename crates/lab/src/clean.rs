@@ -17,6 +17,9 @@ use std::{
 
 /// Where the files are.
 const FOLDER: &str = "/run/nigh/lab";
+/// The extension of the file that says what a lab is made of, and of that file before it is whole.
+const ENTRY: &str = "json";
+const DRAFT: &str = "new";
 
 /// What cannot be done there.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +93,10 @@ impl Lock {
             namespaces: host::remove_stale().map_err(CleanError::new("/run/netns"))?,
             labs: 0,
         };
-        for (owner, path) in files()? {
+        for (_, draft) in files(DRAFT)?.into_iter().filter(|(owner, _)| !owner.is_alive()) {
+            let _ = fs::remove_file(draft);
+        }
+        for (owner, path) in files(ENTRY)? {
             if owner.is_alive() {
                 continue;
             }
@@ -121,7 +127,7 @@ pub fn clean() -> Result<Cleaned, CleanError> {
 /// # Errors
 /// When the folder cannot be read.
 pub fn running() -> Result<Vec<(Owner, Entry)>, CleanError> {
-    let alive = files()?.into_iter().filter(|(owner, _)| owner.is_alive());
+    let alive = files(ENTRY)?.into_iter().filter(|(owner, _)| owner.is_alive());
     // One that ends just now has no file any more.
     Ok(alive.filter_map(|(owner, path)| Some((owner, read(&path).ok()?))).collect())
 }
@@ -146,10 +152,10 @@ impl Record {
     /// Writes them, before anything is made. `names` is what an /etc/hosts of the lab has in it.
     pub(crate) fn write(entry: &Entry, names: &str, _: &Lock) -> Result<Self, CleanError> {
         let owner = Owner::this();
-        let path = Path::new(FOLDER).join(format!("{owner}.json"));
+        let path = Path::new(FOLDER).join(format!("{owner}.{ENTRY}"));
         let record = Self { path };
         let text = serde_json::to_vec_pretty(entry).unwrap_or_default();
-        let draft = record.path.with_extension("new");
+        let draft = record.path.with_extension(DRAFT);
         let write = || {
             File::create(&draft)?.write_all(&text)?;
             fs::rename(&draft, &record.path)?;
@@ -169,8 +175,8 @@ impl Drop for Record {
     }
 }
 
-/// The files of labs, with the process of each.
-fn files() -> Result<Vec<(Owner, PathBuf)>, CleanError> {
+/// The files of labs with this extension, with the process of each.
+fn files(extension: &str) -> Result<Vec<(Owner, PathBuf)>, CleanError> {
     let entries = match fs::read_dir(FOLDER) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -178,7 +184,8 @@ fn files() -> Result<Vec<(Owner, PathBuf)>, CleanError> {
     };
     let paths = entries.flatten().map(|entry| entry.path());
     let owner = |path: &PathBuf| -> Option<Owner> {
-        path.file_name()?.to_str()?.strip_suffix(".json")?.parse().ok()
+        let is_meant = path.extension()? == extension;
+        path.file_stem().filter(|_| is_meant)?.to_str()?.parse().ok()
     };
     Ok(paths.filter_map(|path| Some((owner(&path)?, path))).collect())
 }

@@ -191,17 +191,18 @@ impl Namespace {
         let _ = fs::remove_file(&path);
     }
 
-    /// The processes that run in it.
+    /// The processes that run in it, but for this one.
     fn processes(&self) -> Vec<Pid> {
         let Ok(own) = self.file.metadata() else { return Vec::new() };
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let others = pids.filter(|pid| *pid != Pid::this().as_raw());
         let inside = |pid: &i32| {
             // The file itself is looked at, not what it stands for: so its inode is the namespace's.
             fs::metadata(format!("/proc/{pid}/ns/net"))
                 .is_ok_and(|other| (other.dev(), other.ino()) == (own.dev(), own.ino()))
         };
-        pids.filter(inside).map(Pid::from_raw).collect()
+        others.filter(inside).map(Pid::from_raw).collect()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     host::{Gateways, HostError, Interface, Namespace},
     network::Network,
     port::Port,
-    scene::{HostTable, Joint, LabTable, Routing, Scene, Stage},
+    scene::{HostTable, Joint, LabTable, Routing, Scene, Stage, bad_name},
 };
 use carrier::Carrier;
 use datapath::{
@@ -29,10 +29,11 @@ use datapath::{
     xsk,
 };
 use nix::{
+    net::if_::if_nametoindex,
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         eventfd::EventFd,
-        signal::{SigSet, Signal, kill},
+        signal::{SigSet, SigmaskHow, Signal, kill},
         signalfd::{SfdFlags, SignalFd},
     },
     unistd::Pid,
@@ -41,6 +42,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     io,
+    net::IpAddr,
     os::{fd::AsFd, unix::process::ExitStatusExt},
     path::PathBuf,
     process::{Child, ExitStatus},
@@ -83,6 +85,14 @@ pub enum RunError {
     /// A TAP device cannot be opened.
     #[error("host {0}: {1}")]
     Tap(String, #[source] tap::OpenError),
+    /// A TAP device that should be there is not: the host, the device, the words for `ip` that say where.
+    #[error(
+        "host {0}: there is no interface {1}: make it with `ip {2}tuntap add {1} mode tap`, or leave `tap` out so that the lab makes a namespace with an interface"
+    )]
+    NoTap(String, String, String),
+    /// The name of a namespace that is to be made cannot be one.
+    #[error("host {0} with the prefix {1:?}: {2}")]
+    Prefix(String, String, String),
     /// An interface cannot be taken over.
     #[error("host {0}: {1}")]
     Xdp(String, #[source] xsk::OpenError),
@@ -125,6 +135,8 @@ pub struct Lab {
     hosts: Vec<(HostTable, Option<Namespace>)>,
     _record: Record,
     signals: SignalFd,
+    /// The signals that the process did not take before.
+    mask: SigSet,
 }
 
 impl Lab {
@@ -136,16 +148,25 @@ impl Lab {
     /// # Errors
     /// See [`RunError`]; nothing is left of what was made then.
     pub fn start(scene: &Scene, stage: Stage, options: &Options) -> Result<Self, RunError> {
-        let signals = block_signals().map_err(RunError::system("signals"))?;
+        for host in scene.systems().iter().filter(|host| host.joint() == Joint::Made) {
+            if let Some(why) = bad_name(&options.namespace_of(host)) {
+                return Err(RunError::Prefix(host.name.clone(), options.prefix.clone(), why));
+            }
+        }
+        let (signals, mask) = block_signals().map_err(RunError::system("signals"))?;
         let mut engine = Engine::new(stage.network.clone(), engine_options(scene, &stage.network));
         let lock = Lock::take()?;
         lock.clean()?;
-        let record = Record::write(&entry(scene, options), &names(scene), &lock)?;
         let systems = scene.systems();
+        let attached = systems.iter().zip(&stage.attached).enumerate();
+        let ids: Vec<_> = attached
+            .map(|(i, (host, node))| engine.add_port(*node, node_mac(i), host.address.to_vec()))
+            .collect();
+        let names = names(scene, &stage, &engine, &ids);
+        let record = Record::write(&entry(scene, options), &names, &lock)?;
         let mut hosts: Vec<_> = systems.into_iter().map(|host| (host, None)).collect();
         let mut ports = Vec::new();
-        for ((host, namespace), node) in hosts.iter_mut().zip(&stage.attached) {
-            let id = engine.add_port(*node, node_mac(ports.len()), host.address.to_vec());
+        for ((host, namespace), id) in hosts.iter_mut().zip(ids) {
             let gateways = Gateways { v4: engine.gateway4(id), v6: engine.gateway6(id) };
             let make = || Namespace::make(&options.namespace_of(host));
             let (opened, port) = open(host, id, gateways, make)?;
@@ -184,7 +205,7 @@ impl Lab {
         let carrier = Carrier::new(engine, ports, stage.events, inbox, Warmer::new()?)
             .map_err(RunError::system("epoll"))?;
         let carrier = carry(carrier, ended.clone()).map_err(RunError::system("a thread"))?;
-        Ok(Self { carrier: Some(carrier), ended, handle, hosts, _record: record, signals })
+        Ok(Self { carrier: Some(carrier), ended, handle, hosts, _record: record, signals, mask })
     }
 
     /// Reaches the engine.
@@ -209,7 +230,7 @@ impl Lab {
             .iter()
             .find_map(|(host, namespace)| namespace.as_ref().filter(|_| is_meant(&host.name)))
             .ok_or_else(|| RunError::NoHost(inside.unwrap_or_default().to_owned()))?;
-        Ok(command::spawn(namespace, words)?)
+        Ok(command::spawn(namespace, words, &self.mask)?)
     }
 
     /// Waits until a signal ends the lab, or the command does, whose status is returned then.
@@ -222,6 +243,12 @@ impl Lab {
     pub fn wait(&mut self, mut command: Option<Child>) -> Result<Option<ExitStatus>, RunError> {
         let mut interrupted = false;
         loop {
+            // One that ended while it was started has sent no signal here.
+            if let Some(child) = &mut command
+                && let Some(status) = child.try_wait().map_err(RunError::system("the command"))?
+            {
+                return Ok(Some(status));
+            }
             let mut fds = [
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.ended.as_fd(), PollFlags::POLLIN),
@@ -244,11 +271,6 @@ impl Lab {
                         let _ = kill(Pid::from_raw(command.id().cast_signed()), Signal::SIGTERM);
                     }
                 }
-            }
-            if let Some(child) = &mut command
-                && let Some(status) = child.try_wait().map_err(RunError::system("the command"))?
-            {
-                return Ok(Some(status));
             }
             if ended {
                 if let Some(child) = &mut command {
@@ -293,14 +315,16 @@ fn engine_options(scene: &Scene, network: &Network) -> EngineOptions {
     EngineOptions { seed, gso, convergence, policy, ..EngineOptions::default() }
 }
 
-/// Keeps the signals that end a lab for [`Lab::wait`], in this thread and those that it starts.
-fn block_signals() -> nix::Result<SignalFd> {
+/// Keeps the signals that end a lab for [`Lab::wait`], in this thread and those that it starts. Returns
+/// which were kept before as well.
+fn block_signals() -> nix::Result<(SignalFd, SigSet)> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD] {
         signals.add(signal);
     }
-    signals.thread_block()?;
-    SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+    let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+    Ok((SignalFd::with_flags(&signals, flags)?, before))
 }
 
 /// What others are told of the lab.
@@ -317,15 +341,34 @@ fn entry(scene: &Scene, options: &Options) -> Entry {
     Entry { scene: options.file.clone(), hosts: hosts.collect() }
 }
 
-/// An /etc/hosts with the hosts of the scene, and with its nodes if it has them.
-fn names(scene: &Scene) -> String {
+/// An /etc/hosts with the hosts of the scene, and with its nodes if it has them: with their own addresses
+/// and those of their interfaces, so that traceroute shows their names. A name that a host has
+/// is the host's.
+fn names(scene: &Scene, stage: &Stage, engine: &Engine, ports: &[PortId]) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n".to_owned();
     let systems = scene.systems();
     let hosts = systems.iter();
     let mut lines: Vec<_> =
         hosts.flat_map(|host| host.address.iter().map(|a| (a.addr(), &host.name))).collect();
-    for node in &scene.nodes {
+    let is_host = |name: &str| systems.iter().any(|host| host.name == name);
+    for node in scene.nodes.iter().filter(|node| !is_host(&node.name)) {
         lines.extend(node.address.iter().map(|address| (*address, &node.name)));
+        let Some(id) = stage.network.find(&node.name) else { continue };
+        let network = &stage.network;
+        let own4 = network.address4(id).map(IpAddr::from);
+        let own6 = network.address6(id).map(IpAddr::from);
+        let interfaces = network.links_of(id).flat_map(|link| {
+            let four = network.interface4(link).map(IpAddr::from);
+            four.into_iter().chain(network.interface6(link).map(IpAddr::from))
+        });
+        let beside = stage.attached.iter().zip(ports).filter(|(attached, _)| **attached == id);
+        let towards = beside.flat_map(|(_, port)| {
+            let four = engine.gateway4(*port).map(IpAddr::from);
+            four.into_iter().chain(engine.gateway6(*port).map(IpAddr::from))
+        });
+        let unwritten = own4.into_iter().chain(own6).chain(interfaces).chain(towards);
+        let unwritten = unwritten.filter(|address| !node.address.contains(address));
+        lines.extend(unwritten.map(|address| (address, &node.name)));
     }
     for (address, name) in lines {
         let _ = writeln!(text, "{address} {name}");
@@ -357,7 +400,14 @@ fn open(
     let namespace = match host.joint() {
         Joint::Made => make()?,
         Joint::Found(name) => Namespace::open(name)?,
-        Joint::Tap(name) => return Ok((None, Port::Tap(within(place, || tap(name))??))),
+        Joint::Tap(name) => {
+            // Opening makes a device that is not there.
+            if within(place, || if_nametoindex(name))?.is_err() {
+                let at = place.map(|place| format!("-n {place} ")).unwrap_or_default();
+                return Err(RunError::NoTap(host.name.clone(), name.to_owned(), at));
+            }
+            return Ok((None, Port::Tap(within(place, || tap(name))??)));
+        }
         Joint::Xdp(name) => {
             let open = || xsk::Interface::open(name);
             let opened = within(place, open)?;

@@ -503,7 +503,7 @@ fn no_such_node(name: &str) -> String {
 }
 
 /// Why a text cannot name a namespace, which is a file.
-fn bad_name(name: &str) -> Option<String> {
+pub(crate) fn bad_name(name: &str) -> Option<String> {
     let bad = name.is_empty()
         || name.len() > LONGEST_NAME
         || name.starts_with(['.', '-'])

@@ -22,6 +22,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc::channel,
     },
     time::Duration,
 };
@@ -63,7 +64,17 @@ impl Server {
         let listener = bound.map_err(error)?;
         let accepting = listener.try_clone().map_err(error)?;
         let thread = std::thread::Builder::new().name("control".into());
-        thread.spawn(move || serve(&accepting, &context)).map_err(error)?;
+        let (tell, told) = channel();
+        let begin = move || {
+            let given_up = give_up_capabilities();
+            let may_serve = given_up.is_ok();
+            let _ = tell.send(given_up);
+            if may_serve {
+                serve(&accepting, &context);
+            }
+        };
+        thread.spawn(begin).map_err(error)?;
+        told.recv().map_err(io::Error::other).and_then(|given_up| given_up).map_err(error)?;
         Ok(Self { listener })
     }
 }
@@ -76,9 +87,6 @@ impl Drop for Server {
 
 /// Accepts until the socket is shut down.
 fn serve(listener: &UnixListener, context: &Arc<Context>) {
-    if give_up_capabilities().is_err() {
-        return;
-    }
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let mut stream = match listener.accept() {

@@ -128,6 +128,7 @@ impl Engine {
     /// # Errors
     /// When there is no such thing.
     pub fn apply(&mut self, now: Nanos, change: Change) -> Result<(), ChangeError> {
+        self.catch_up(now);
         match change {
             Change::Link { link, both_ways, settings } => {
                 let links = self.network.links();

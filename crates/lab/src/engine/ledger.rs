@@ -65,6 +65,8 @@ kinds! {
         QueueManaged = "queue_managed",
         /// The host's MAC address is not known.
         HostUnknown = "host_unknown",
+        /// The host did not take it: its interface was down, or had no room.
+        HostRefused = "host_refused",
         /// No buffer was free, or none for so long a frame.
         NoBuffer = "no_buffer",
     }

@@ -264,8 +264,22 @@ impl Engine {
     }
 
     /// Does everything that is due, and gives the frames that leave. Each goes back to the pool when
-    /// it was written.
+    /// it was written, or else is [refused](Engine::refused).
     pub fn advance(&mut self, now: Nanos, out: &mut Vec<(PortId, Frame)>) {
+        self.catch_up(now);
+        self.ledger.sent += self.ready.len() as u64;
+        out.append(&mut self.ready);
+    }
+
+    /// Takes back a frame that its host did not take.
+    pub fn refused(&mut self, frame: Frame) {
+        self.ledger.sent -= 1;
+        self.ledger[Reason::HostRefused] += 1;
+        self.pool.give_back(frame);
+    }
+
+    /// Does everything that is due.
+    fn catch_up(&mut self, now: Nanos) {
         loop {
             let news = self.changes.due().filter(|&at| at <= now);
             let Some((at, number)) = self.timers.take(news.unwrap_or(now)) else {
@@ -282,8 +296,6 @@ impl Engine {
                 Journey::Wire(crossing) => self.land(at, crossing),
             }
         }
-        self.ledger.sent += self.ready.len() as u64;
-        out.append(&mut self.ready);
     }
 
     /// Everything that was worked out from the network as it was.

@@ -182,7 +182,9 @@ impl Carrier {
     /// so is done before the packet's time.
     fn ahead(&self, now: Nanos) -> Nanos {
         let quiet = now.since(self.busy) > QUIET;
-        let next = self.engine.due().filter(|due| quiet && due.since(now) < AHEAD);
+        let event = self.events.front().map(|(at, _)| *at);
+        let is_next = |due: &Nanos| event.is_none_or(|event| *due <= event);
+        let next = self.engine.due().filter(|due| quiet && due.since(now) < AHEAD && is_next(due));
         next.map_or(now, |due| due.max(now))
     }
 
@@ -191,7 +193,7 @@ impl Carrier {
         let now = self.inbox.now();
         while self.events.front().is_some_and(|(at, _)| *at <= now) {
             let Some((at, change)) = self.events.pop_front() else { break };
-            if let Err(error) = self.engine.apply(now, change) {
+            if let Err(error) = self.engine.apply(at, change) {
                 tracing::warn!(%at, %error, "an event of the scene was refused");
             }
         }
@@ -204,13 +206,15 @@ impl Carrier {
             }
         }
         for (id, frame) in self.out.drain(..) {
-            let pool = self.engine.pool();
-            if let Some(port) = self.ports.get_mut(usize::from(id.0))
-                && let Err(error) = port.send(pool, &frame)
-            {
-                tracing::debug!(port = id.0, %error, "the port does not take a frame");
+            let port = self.ports.get_mut(usize::from(id.0));
+            match port.map(|port| port.send(self.engine.pool(), &frame)) {
+                Some(Ok(true)) => self.engine.pool().give_back(frame),
+                Some(Ok(false)) | None => self.engine.refused(frame),
+                Some(Err(error)) => {
+                    tracing::debug!(port = id.0, %error, "the port does not take a frame");
+                    self.engine.refused(frame);
+                }
             }
-            pool.give_back(frame);
         }
     }
 }

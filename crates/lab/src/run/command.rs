@@ -7,6 +7,7 @@ use crate::{
 use nix::{
     mount::{MntFlags, MsFlags, mount, umount2},
     sched::{CloneFlags, unshare},
+    sys::signal::SigSet,
 };
 use std::{
     ffi::OsString,
@@ -81,14 +82,20 @@ fn start_error(program: &OsString) -> impl FnOnce(io::Error) -> ExecError {
     move |source| ExecError::Start { program: program.clone(), source }
 }
 
-/// Starts a command in a host of this process's lab.
-pub(super) fn spawn(namespace: &Namespace, words: &[OsString]) -> Result<Child, ExecError> {
+/// Starts a command in a host of this process's lab, with `mask` as the signals that it does not take:
+/// it has those of the thread that starts it. A signal in that moment ends the lab as SIGKILL does.
+pub(super) fn spawn(
+    namespace: &Namespace,
+    words: &[OsString],
+    mask: &SigSet,
+) -> Result<Child, ExecError> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(start_error(&OsString::new())(io::ErrorKind::InvalidInput.into()));
     };
     std::thread::scope(|scope| {
         let start = || {
             enter(namespace, Owner::this())?;
+            mask.thread_set_mask().map_err(|error| start_error(program)(error.into()))?;
             Command::new(program).args(arguments).spawn().map_err(start_error(program))
         };
         match scope.spawn(start).join() {

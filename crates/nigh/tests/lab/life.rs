@@ -1,10 +1,15 @@
 //! How a lab starts and ends, and what is left of it: nothing, even when it was killed.
 
 use super::{PATIENCE, TWO_HOSTS, binary, lab};
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::{Signal, kill, killpg},
+    unistd::Pid,
+};
 use std::{
+    io::Read,
+    os::unix::process::CommandExt,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 use testbed::{Namespace, wait_until};
 
@@ -175,5 +180,105 @@ fn the_thread_that_carries_packets_has_no_capabilities() {
     assert_eq!(carriers.len(), 1);
     for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert!(carriers[0].contains(&format!("{set}:\t0000000000000000")), "{}", carriers[0]);
+    }
+}
+
+#[test]
+fn a_command_takes_the_signals_that_the_lab_waits_for() {
+    if !testbed::require_root() {
+        return;
+    }
+    let words = ["grep", "SigBlk", "/proc/self/status"];
+    let without = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    let output = run(TWO_HOSTS, &prefix("mask"), &["--", words[0], words[1], words[2]]);
+    assert_eq!(text(&output.stdout), text(&without.stdout), "{}", text(&output.stderr));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scene.toml");
+    std::fs::write(&path, TWO_HOSTS).unwrap();
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut command = Command::new(binary());
+        command.args(["lab", "run", "--prefix", &prefix("signal")]).arg(&path);
+        command.args(["--", "sh", "-c", "echo; exec sleep 20"]);
+        let mut lab = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+        lab.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        // The thread that started the command takes signals itself until it ends.
+        let tasks = format!("/proc/{}/task", lab.id());
+        wait_until("the end of the start", PATIENCE, || {
+            let mut tasks = std::fs::read_dir(&tasks).unwrap().flatten();
+            tasks.all(|task| {
+                let status = std::fs::read_to_string(task.path().join("status"));
+                status.is_ok_and(|status| status.contains("SigBlk:\t0000000000014003"))
+            })
+        })
+        .unwrap();
+        let pid = Pid::from_raw(lab.id().cast_signed());
+        // Ctrl-C is for all that runs in the terminal, SIGTERM for the lab only.
+        match signal {
+            Signal::SIGINT => killpg(pid, signal).unwrap(),
+            signal => kill(pid, signal).unwrap(),
+        }
+        assert_eq!(lab.wait().unwrap().code(), Some(128 + signal as i32));
+    }
+}
+
+#[test]
+fn a_prefix_that_leads_out_of_the_folder_of_namespaces_is_refused() {
+    if !testbed::require_root() {
+        return;
+    }
+    let output = run(TWO_HOSTS, "../nigh-", &["--", "true"]);
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("\"../nigh-pc\" cannot name a namespace"), "{stderr}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn clean_in_a_dead_labs_host_does_not_end_itself() {
+    if !testbed::require_root() {
+        return;
+    }
+    // Another test's lab that starts cleans up as well and ends what runs there.
+    let cleaned = (0..5).any(|_| {
+        let mut killed = lab(TWO_HOSTS);
+        let name = killed.namespace("pc");
+        killed.process().kill();
+        let clean = Command::new("ip")
+            .args(["netns", "exec", &name])
+            .arg(binary())
+            .args(["lab", "clean"])
+            .output()
+            .unwrap();
+        text(&clean.stdout).contains(&name) && clean.status.success() && !is_there(&name)
+    });
+    assert!(cleaned);
+}
+
+#[test]
+fn a_file_that_a_killed_lab_had_begun_is_removed() {
+    if !testbed::require_root() {
+        return;
+    }
+    let clean = || Command::new(binary()).args(["lab", "clean"]).status().unwrap().success();
+    // Makes the folder as well.
+    assert!(clean());
+    // No process has this number: the kernel's limit is below.
+    let draft = Path::new("/run/nigh/lab/4194305-1.new");
+    std::fs::write(draft, "{").unwrap();
+    assert!(clean());
+    assert!(!draft.exists());
+}
+
+#[test]
+fn traceroute_shows_the_names_of_nodes() {
+    if !testbed::require_root() {
+        return;
+    }
+    let lab = lab(TWO_HOSTS);
+    for family in ["-4", "-6"] {
+        let output = lab.check("pc", &["traceroute", family, "-q", "1", "server"]).unwrap();
+        let names: Vec<_> =
+            output.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(names, [Some("r1"), Some("r2"), Some("server")], "{output}");
     }
 }

@@ -1,6 +1,7 @@
 //! Kinds of ports: namespaces and TAP devices that are there already, and interfaces through AF_XDP.
 
-use super::{TWO_HOSTS, lab};
+use super::{PATIENCE, TWO_HOSTS, binary, lab};
+use serde_json::Value;
 use testbed::{End, Namespace, link};
 
 #[test]
@@ -59,7 +60,7 @@ fn a_host_behind_an_interface_is_joined_by_af_xdp() {
             running.check("pc", &["ping", "-c", "2", "-i", "0.1", "-s", "1400", to]).unwrap();
             // Checksums that the neighbour leaves unfinished arrive finished.
             let _server = server.spawn(&["iperf3", "-s", "-1"]).unwrap();
-            testbed::wait_until("iperf3", super::PATIENCE, || {
+            testbed::wait_until("iperf3", PATIENCE, || {
                 server.check(&["ss", "-tln"]).unwrap().contains(":5201")
             })
             .unwrap();
@@ -67,4 +68,39 @@ fn a_host_behind_an_interface_is_joined_by_af_xdp() {
             assert!(output.contains("receiver"), "{output}");
         }
     }
+}
+
+#[test]
+fn frames_that_an_interface_does_not_take_are_counted_and_nothing_is_lost_count_of() {
+    if !testbed::require_root() {
+        return;
+    }
+    let running = lab(TWO_HOSTS);
+    running.check("pc", &["ping", "-c", "1", "30.0.0.10"]).unwrap();
+    running.check("server", &["ip", "link", "set", "eth0", "down"]).unwrap();
+    let ping = ["ping", "-c", "3", "-i", "0.1", "-W", "1", "30.0.0.10"];
+    assert!(!running.run("pc", &ping, PATIENCE).unwrap().status.success());
+    let status = running.ask(&["status"]).unwrap();
+    let packets = &status["packets"];
+    assert_eq!(packets["ended"]["host_refused"], 3, "{packets}");
+    let sum = |table: &Value| {
+        table.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum::<u64>()
+    };
+    let number = |key: &str| packets[key].as_u64().unwrap();
+    assert_eq!(
+        number("received") + sum(&packets["made"]),
+        number("sent") + sum(&packets["ended"]) + number("inside"),
+    );
+}
+
+#[test]
+fn a_tap_device_that_should_be_there_is_not_made() {
+    if !testbed::require_root() {
+        return;
+    }
+    let server = Namespace::new("server").unwrap();
+    let scene = format!("{TWO_HOSTS}namespace = \"{}\"\ntap = \"tap7\"\n", server.name());
+    let error = testbed::Lab::start(binary(), &scene).unwrap_err().to_string();
+    let advice = format!("make it with `ip -n {} tuntap add tap7 mode tap`", server.name());
+    assert!(error.contains(&advice), "{error}");
 }

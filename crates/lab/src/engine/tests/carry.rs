@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use wire::{EtherType, IpProtocol, Mac, arp, ethernet, ipv4};
 
-use super::table::{MS, Table, frame, packet, row};
+use super::table::{MS, Table, frame, packet, row, udp};
 use crate::{
-    PortId,
+    Nanos, PortId,
     engine::{Made, Reason},
 };
 
@@ -163,4 +163,24 @@ fn the_node_asks_for_a_host_that_it_does_not_know() {
         let to_host = left.iter().find(|left| left.port == port).expect("the packet");
         assert_eq!(to_host.bytes[12..18], host.0);
     }
+}
+
+#[test]
+fn a_frame_that_its_host_does_not_take_is_counted_as_ended() {
+    let mut table = row(3, "delay=10ms");
+    for _ in 0..3 {
+        table.send(PortId(0), &udp("10.0.0.10", "10.2.0.10", 64, 9, b"x"));
+    }
+    let mut out = Vec::new();
+    table.engine.advance(Nanos(20 * MS), &mut out);
+    assert_eq!((out.len(), table.engine.ledger().sent), (3, 3));
+    for ((_, frame), is_taken) in out.into_iter().zip([true, false, false]) {
+        match is_taken {
+            true => table.engine.pool().give_back(frame),
+            false => table.engine.refused(frame),
+        }
+    }
+    let ledger = table.engine.ledger();
+    assert_eq!((ledger.received, ledger.sent, ledger.inside()), (3, 1, 0));
+    assert_eq!(ledger[Reason::HostRefused], 2);
 }

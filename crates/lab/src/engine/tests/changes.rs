@@ -1,6 +1,6 @@
 //! Changes while packets are inside.
 
-use super::table::{MS, Table, ring, row, udp};
+use super::table::{MS, Table, ring, row, row_of, udp};
 use crate::{
     LinkId, Nanos, NodeId, PortId,
     engine::{Change, ChangeError, Reason},
@@ -37,6 +37,19 @@ fn a_link_that_is_down_loses_what_comes_to_it_in_that_time() {
     assert_eq!(came, right);
     assert_eq!(table.engine.ledger()[Reason::LinkDown], 10);
     assert!(left.iter().all(|left| left.at == (u64::from(left.ip()[23]) + 40) * MS));
+}
+
+/// The packet was due at the second link before the change, though the engine is asked only after it.
+#[test]
+fn a_change_does_not_overtake_packets_that_were_due_before_it() {
+    let settings = |link| if link == 1 { "delay=10ms rate=1Gbit" } else { "delay=10ms" };
+    for (at, comes) in [(12, 1), (8, 0)] {
+        let mut table = row_of(4, settings);
+        table.send(PortId(0), &udp(FROM, "10.3.0.10", 64, 9, b"x"));
+        table.now = at * MS;
+        change(&mut table, 1, 2, "loss=100%");
+        assert_eq!(table.drain().len(), comes, "at {at} ms");
+    }
 }
 
 /// Four nodes in a ring, the short way from 0 to 1 is the link between them. It goes down; for a
