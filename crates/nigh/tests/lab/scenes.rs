@@ -56,7 +56,7 @@ fn mistakes_are_told_with_line_column_and_key() {
     let event = "\n[[event]]\nat = \"1s\"\nlink = \"r1-r2\"\nset = {}\n";
     assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("this changes nothing"));
     let event = event.replace("r1-r2", "r2-r3").replace("{}", "{ up = false }");
-    assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("there is no link r2-r3"));
+    assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("there is no node r3"));
     for (event, said) in [
         (
             "link = \"r1-r2\"\nset = { prohibit = \"30.0.0.0/24\" }",
