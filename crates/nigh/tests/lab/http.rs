@@ -3,7 +3,7 @@
 
 use super::{
     PATIENCE, TWO_HOSTS, binary,
-    using::{ask, ping, say},
+    using::{ask, follow_events, ping, say},
 };
 use serde_json::Value;
 use std::{
@@ -97,16 +97,7 @@ fn events_are_told_once_to_who_asks_again() {
         return;
     }
     let (mut lab, address) = shown(TWO_HOSTS);
-    let pid = lab.process().pid().to_string();
-    let mut command = Command::new(binary());
-    command.args(["lab", "events", "--json", "--lab", &pid]);
-    let events = testbed::Process::start(command).unwrap();
-    // The first event may come before the follower is there: the change is made until it is seen.
-    wait_until("the follower", PATIENCE, || {
-        say(&mut lab, &["link", "r1-r2", "set", "mtu=1400"]);
-        events.stdout().contains("\"event\":\"link\"")
-    })
-    .unwrap();
+    let events = follow_events(&mut lab);
     let seen = value(address, "/api/v1/events");
     let after = seen["after"].as_u64().unwrap();
     assert_eq!(seen["events"].as_array().unwrap().len() as u64, after);

@@ -78,22 +78,28 @@ fn a_links_change_shows_in_pings_times_and_loss() {
     assert_eq!(replies(&ping(&lab, "20")), 20);
 }
 
-#[test]
-fn a_node_that_is_down_loses_packets_and_is_told_of() {
-    if !testbed::require_root() {
-        return;
-    }
-    let mut lab = lab(TWO_HOSTS);
+/// Starts `nigh lab events --json`, which has told of a change of link r1-r2 by then.
+pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
     let pid = lab.process().pid().to_string();
     let mut command = Command::new(binary());
     command.args(["lab", "events", "--json", "--lab", &pid]);
     let events = testbed::Process::start(command).unwrap();
     // The first event may come before the follower is there: the change is made until it is seen.
     wait_until("the follower", PATIENCE, || {
-        say(&mut lab, &["link", "r1-r2", "set", "mtu=1400"]);
+        say(lab, &["link", "r1-r2", "set", "mtu=1400"]);
         events.stdout().contains("\"event\":\"link\"")
     })
     .unwrap();
+    events
+}
+
+#[test]
+fn a_node_that_is_down_loses_packets_and_is_told_of() {
+    if !testbed::require_root() {
+        return;
+    }
+    let mut lab = lab(TWO_HOSTS);
+    let events = follow_events(&mut lab);
     let shown = say(&mut lab, &["node", "r2", "down"]);
     assert!(shown.contains("r2  up -> down"), "{shown}");
     assert_eq!(replies(&ping(&lab, "5")), 0);
