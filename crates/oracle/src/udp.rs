@@ -410,6 +410,8 @@ impl Worker {
             }
         });
         let mut counts = Counters { received: received as u64, ..Counters::default() };
+        // Held while replies leave, so that whoever has a reply finds it counted.
+        let mut counted = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         desk.exchange.send(socket.as_fd(), |place, error| {
             counts.unsent += 1;
             if let Some(slot) = desk.outcomes.get_mut(place) {
@@ -423,7 +425,7 @@ impl Worker {
         for outcome in desk.outcomes.iter().flatten() {
             counts.count(*outcome);
         }
-        self.counters.lock().unwrap_or_else(PoisonError::into_inner).add(&counts);
+        counted.add(&counts);
         received
     }
 }
