@@ -1,0 +1,4 @@
+//! Measuring stations: one-way delay, loss, throughput, paths and clocks, with the error of every figure.
+#![forbid(unsafe_code)]
+
+pub mod record;
