@@ -60,7 +60,7 @@ fn a_feed_that_dies_is_stale_then_dropped_and_said_so() {
     if !require_root() {
         return;
     }
-    let stage = Stage::start(&bmp("2s"));
+    let stage = Stage::start(&bmp("5s"));
     let state = || {
         let feeds = stage.status()["feeds"].clone();
         let feed = feeds.as_array().unwrap().iter().find(|feed| feed["name"] == "bmp 10.8.0.2");
@@ -89,7 +89,7 @@ fn a_feed_that_dies_is_stale_then_dropped_and_said_so() {
     assert!(metric(&text, "nigh_oracle_feed_messages_total", &labels) >= 1.0, "{text}");
     assert_eq!(metric(&text, "nigh_oracle_bmp_strangers_total", &[]), 1.0, "{text}");
     // A reload keeps the session.
-    stage.reload(NETWORK, &format!("cost = \"-as_number\"\n{}", bmp("2s"))).unwrap();
+    stage.reload(NETWORK, &format!("cost = \"-as_number\"\n{}", bmp("5s"))).unwrap();
     assert_eq!(state(), "live");
     drop(router);
     wait_until("the feed to be stale", LIMIT, || state() == "stale").unwrap();

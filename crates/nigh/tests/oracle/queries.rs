@@ -1,6 +1,6 @@
 //! What clients get.
 
-use crate::stage::{Asker, EAST, NETWORK, Stage, UNKNOWN, WEST, metric};
+use crate::stage::{Asker, EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric};
 use oracle::proxidor::Rcode;
 use serde_json::json;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
 };
-use testbed::require_root;
+use testbed::{require_root, wait_until};
 
 #[test]
 fn a_plain_socket_gets_the_order_and_a_change_of_a_link_moves_it() {
@@ -52,6 +52,8 @@ fn metrics_sum_up() {
         socket.send(&[0x00; 12]).unwrap();
     });
     assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
+    // What has no reply is perhaps read by another thread than the last question, and later.
+    wait_until("all to be counted", LIMIT, || stage.status()["queries"]["received"] == 24).unwrap();
     let (code, text) = stage.nigh.http(&stage.node, "/metrics").unwrap();
     assert_eq!(code, 200);
     let received = metric(&text, "nigh_oracle_received_total", &[]);
