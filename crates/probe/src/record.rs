@@ -101,7 +101,7 @@ pub struct Delay {
 }
 
 /// What a throughput test moved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// `tcp`, `psock`, `udp` or `iperf3`.
     pub means: String,
@@ -111,6 +111,12 @@ pub struct Throughput {
     pub bytes_per_second: f64,
     /// Datagrams lost, of those sent (UDP only).
     pub lost: Option<(u64, u64)>,
+    /// Datagrams that arrived after one that was sent later (UDP only; RFC 4737, section 3).
+    #[serde(default)]
+    pub reordered: Option<u64>,
+    /// Further copies of datagrams that had arrived (UDP only).
+    #[serde(default)]
+    pub duplicated: Option<u64>,
     /// How it went through time.
     pub course: Vec<Moment>,
 }
@@ -131,7 +137,7 @@ pub struct Moment {
 }
 
 /// The way to an address.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Hop by hop, the first at distance 1.
     pub hops: Vec<Hop>,
@@ -142,7 +148,7 @@ pub struct Trace {
 }
 
 /// A hop of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// Who answered; `None` when nobody did.
     pub address: Option<IpAddr>,
@@ -150,6 +156,9 @@ pub struct Hop {
     pub round_trips_ns: Vec<u64>,
     /// What it answered, where that is not "time exceeded": such as `net unreachable`.
     pub said: Option<String>,
+    /// What routers add to their answers (RFC 4884): MPLS labels (RFC 4950), interfaces (RFC 5837).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
 }
 
 /// Times of fetching a page, nanoseconds, each from the beginning of the step.
