@@ -1,4 +1,5 @@
 //! Measuring stations: one-way delay, loss, throughput, paths and clocks, with the error of every figure.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod record;

@@ -5,7 +5,7 @@
 //! stored.
 
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr, str::FromStr};
 
 /// One finished measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,7 @@ pub struct Record {
 }
 
 /// What a measurement came to.
+#[expect(clippy::large_enum_variant, reason = "most records are delays")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Figures {
@@ -47,6 +48,92 @@ pub enum Figures {
         /// What stood in its way, a sentence.
         reason: String,
     },
+}
+
+impl Figures {
+    /// What kind of measurement it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Delay(_) => Kind::Delay,
+            Self::Throughput(_) => Kind::Throughput,
+            Self::Trace(_) => Kind::Trace,
+            Self::Ping(_) => Kind::Ping,
+            Self::Http(_) => Kind::Http,
+            Self::Dns(_) => Kind::Dns,
+            Self::Clock(_) => Kind::Clock,
+            Self::Failed { .. } => Kind::Failed,
+        }
+    }
+}
+
+/// The kinds of measurements, named as in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// [`Figures::Delay`].
+    Delay,
+    /// [`Figures::Throughput`].
+    Throughput,
+    /// [`Figures::Trace`].
+    Trace,
+    /// [`Figures::Ping`].
+    Ping,
+    /// [`Figures::Http`].
+    Http,
+    /// [`Figures::Dns`].
+    Dns,
+    /// [`Figures::Clock`].
+    Clock,
+    /// [`Figures::Failed`].
+    Failed,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Delay,
+        Self::Throughput,
+        Self::Trace,
+        Self::Ping,
+        Self::Http,
+        Self::Dns,
+        Self::Clock,
+        Self::Failed,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Throughput => "throughput",
+            Self::Trace => "trace",
+            Self::Ping => "ping",
+            Self::Http => "http",
+            Self::Dns => "dns",
+            Self::Clock => "clock",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No kind has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no kind {0:?}: delay, throughput, trace, ping, http, dns, clock or failed")]
+pub struct KindError(pub String);
+
+impl FromStr for Kind {
+    type Err = KindError;
+
+    fn from_str(text: &str) -> Result<Self, KindError> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| KindError(text.to_owned()))
+    }
 }
 
 /// A duration and where its true value lies, in nanoseconds. A one-way delay's estimate may be negative.

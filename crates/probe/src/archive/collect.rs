@@ -1,0 +1,50 @@
+//! The archive's metrics in Prometheus' form, names `nigh_probe_archive_*`.
+
+use super::status::Status;
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+use std::fmt;
+
+impl Status {
+    /// Adds all metrics: put = written + waiting + the sum of lost.
+    ///
+    /// # Errors
+    /// When a metric does not format, which is a mistake in the program.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let counters = [
+            ("nigh_probe_archive_put", "Records handed to the archive", self.put),
+            ("nigh_probe_archive_written", "Records written into the database", self.written),
+            (
+                "nigh_probe_archive_set_aside",
+                "Damaged databases set aside",
+                self.set_aside.len() as u64,
+            ),
+        ];
+        for (name, help, value) in counters {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        let (name, help) = ("nigh_probe_archive_lost", "Records lost, by reason");
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (reason, count) in &self.lost {
+            let labels = [("reason", reason.as_str())];
+            ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
+        }
+        let gauges = [
+            ("nigh_probe_archive_waiting", "Records that wait to be written", self.waiting),
+            ("nigh_probe_archive_bytes", "Size of the database with its log", self.bytes),
+            (
+                "nigh_probe_archive_healthy",
+                "1 when the database takes what is written",
+                u64::from(self.trouble.is_none()),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value as f64).encode(metric)?;
+        }
+        Ok(())
+    }
+}

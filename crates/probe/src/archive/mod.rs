@@ -1,0 +1,143 @@
+//! What was measured, kept: SQLite in the state directory.
+//!
+//! ```text
+//!   put ──> bounded queue ──> writer thread ──> archive.sqlite (WAL)
+//!                                                   │
+//!   query <── connections that only read ───────────┘
+//! ```
+//!
+//! Measuring never waits for a disk: [`Archive::put`] hands a record to the queue, and what does not fit
+//! is counted. The writer gathers what comes within a second into one transaction. It goes on whatever
+//! the disk does: a full one is said once, the records wait in memory, and what finds no room there is
+//! counted; a damaged database is set aside under another name and a new one begun.
+//!
+//! The tables are described in docs/probe-archive.md, the choice in docs/decisions/156-archive.md.
+
+mod collect;
+mod config;
+mod database;
+mod error;
+mod query;
+mod schema;
+mod status;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use config::ArchiveConfig;
+pub use error::{OpenError, QueryError};
+pub use query::{Entry, Query, Reader};
+pub use schema::{SchemaError, VERSION};
+pub use status::Status;
+
+use crate::record::Record;
+use status::Counters;
+use std::{
+    fmt,
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{SyncSender, TrySendError, sync_channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use writer::{Message, Writer};
+
+/// The database's name in the folder.
+pub const FILE: &str = "archive.sqlite";
+/// How long [`Archive::flush`] waits before it says that it was in vain.
+const FLUSH: Duration = Duration::from_secs(30);
+
+/// The archive of a station. Dropping it writes what is in the queue, as far as the disk takes it.
+pub struct Archive {
+    path: PathBuf,
+    queue: Option<SyncSender<Message>>,
+    counters: Arc<Counters>,
+    writer: Option<JoinHandle<()>>,
+    /// Made at the first query; made again when the database was set aside.
+    reader: Mutex<Option<Reader>>,
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Archive {
+    /// Opens the archive in a folder, which is made when it is not there. A damaged database is set
+    /// aside, which is logged and in the status.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(folder: &Path, config: &ArchiveConfig) -> Result<Self, OpenError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o750)
+            .create(folder)
+            .map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let path = folder.join(FILE);
+        let counters = Arc::new(Counters::default());
+        let database = database::open_or_begin(&path, &counters)?;
+        let (queue, messages) = sync_channel(config.queue);
+        let writer = Writer::new(path.clone(), database, counters.clone());
+        let writer = std::thread::Builder::new()
+            .name("archive".to_owned())
+            .spawn(move || writer.run(&messages))
+            .map_err(|source| OpenError::Thread { source })?;
+        let queue = Some(queue);
+        let reader = Mutex::new(None);
+        Ok(Self { path, queue, counters, writer: Some(writer), reader })
+    }
+
+    /// Keeps a record. Never waits: where the queue is full the record is counted as lost.
+    pub fn put(&self, record: &Record) {
+        self.counters.put();
+        let Some(queue) = &self.queue else { return };
+        match queue.try_send(Message::Record(Box::new(record.clone()))) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => self.counters.lost_queue(),
+            Err(TrySendError::Disconnected(_)) => self.counters.lost_writer(),
+        }
+    }
+
+    /// Waits until all that was put before is in the database; false when the disk did not take it.
+    pub fn flush(&self) -> bool {
+        let (done, wait) = sync_channel(1);
+        let Some(queue) = &self.queue else { return false };
+        queue.send(Message::Flush(done)).is_ok() && wait.recv_timeout(FLUSH).unwrap_or(false)
+    }
+
+    /// What was kept.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn query(&self, query: &Query) -> Result<Vec<Entry>, QueryError> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = self.counters.begun();
+        if reader.as_ref().is_none_or(|reader| reader.begun != begun) {
+            *reader = Some(Reader::open_file(&self.path, begun)?);
+        }
+        let Some(reader) = reader.as_ref() else { return Ok(Vec::new()) };
+        reader.query(query)
+    }
+
+    /// How it is.
+    pub fn status(&self) -> Status {
+        self.counters.status(&self.path)
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        // The writer ends when nobody can send any more.
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            // A panic of the writer was told by its thread.
+            let _ = writer.join();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the archive says of itself: put = written + waiting + the sum of lost.
+
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// How the archive is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The database.
+    pub file: PathBuf,
+    /// Its size with its log, in bytes.
+    pub bytes: u64,
+    /// Records that were put: written + waiting + the sum of lost.
+    pub put: u64,
+    /// Records that are in the database.
+    pub written: u64,
+    /// Records that are in the queue.
+    pub waiting: u64,
+    /// Records that were lost, by reason: `queue-full`, `refused` by the database, `writer-gone`,
+    /// `not-written` when the archive was closed.
+    pub lost: BTreeMap<String, u64>,
+    /// What is in the writer's way at the moment.
+    pub trouble: Option<String>,
+    /// Damaged databases that were set aside since the start.
+    pub set_aside: Vec<PathBuf>,
+}
+
+/// What is counted, and what ails the archive.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    put: AtomicU64,
+    written: AtomicU64,
+    queue_full: AtomicU64,
+    refused: AtomicU64,
+    writer_gone: AtomicU64,
+    not_written: AtomicU64,
+    words: Mutex<Words>,
+}
+
+/// What is said.
+#[derive(Debug, Default)]
+struct Words {
+    trouble: Option<String>,
+    set_aside: Vec<PathBuf>,
+}
+
+impl Counters {
+    pub(super) fn put(&self) {
+        self.put.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn lost_queue(&self) {
+        if self.queue_full.fetch_add(1, Relaxed) == 0 {
+            tracing::warn!(
+                "the archive's queue is full: records are lost, see nigh_probe_archive_lost"
+            );
+        }
+    }
+
+    pub(super) fn lost_writer(&self) {
+        self.writer_gone.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn refused(&self, count: usize) {
+        self.refused.fetch_add(count as u64, Relaxed);
+    }
+
+    pub(super) fn not_written(&self, count: usize) {
+        self.not_written.fetch_add(count as u64, Relaxed);
+    }
+
+    pub(super) fn written(&self, count: usize) {
+        self.written.fetch_add(count as u64, Relaxed);
+    }
+
+    fn words(&self) -> MutexGuard<'_, Words> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is in the writer's way; it is logged when it is news.
+    pub(super) fn trouble(&self, what: String) {
+        let mut words = self.words();
+        if words.trouble.is_none() {
+            tracing::error!(error = what, "the archive cannot be written: records wait in memory");
+        }
+        words.trouble = Some(what);
+    }
+
+    /// The writer's way is free.
+    pub(super) fn well(&self) {
+        if self.words().trouble.take().is_some() {
+            tracing::info!("the archive is written again");
+        }
+    }
+
+    pub(super) fn set_aside(&self, path: PathBuf) {
+        self.words().set_aside.push(path);
+    }
+
+    /// How many databases were begun since the start, less one.
+    pub(super) fn begun(&self) -> usize {
+        self.words().set_aside.len()
+    }
+
+    pub(super) fn status(&self, file: &Path) -> Status {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |data| data.len());
+        let mut log = file.as_os_str().to_owned();
+        log.push("-wal");
+        let words = self.words();
+        // Read before what was put, so that the difference is never below zero.
+        let written = self.written.load(Relaxed);
+        let lost = [
+            ("queue-full", &self.queue_full),
+            ("refused", &self.refused),
+            ("writer-gone", &self.writer_gone),
+            ("not-written", &self.not_written),
+        ];
+        let lost: BTreeMap<_, _> =
+            lost.iter().map(|(name, count)| ((*name).to_owned(), count.load(Relaxed))).collect();
+        let put = self.put.load(Relaxed);
+        Status {
+            file: file.to_owned(),
+            bytes: size(file) + size(Path::new(&log)),
+            put,
+            written,
+            waiting: put - written - lost.values().sum::<u64>(),
+            lost,
+            trouble: words.trouble.clone(),
+            set_aside: words.set_aside.clone(),
+        }
+    }
+}

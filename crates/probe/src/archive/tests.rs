@@ -1,0 +1,181 @@
+//! What is put comes back; nothing that happens to the file stops the archive.
+
+use super::*;
+use crate::record::{Bounded, Delay, Figures, Kind, Series};
+use std::{fs, io::Write};
+use tempfile::TempDir;
+
+/// 2026-01-01 00:00 UTC.
+const BEGIN_NS: i64 = 1_767_225_600_000_000_000;
+const SECOND: i64 = 1_000_000_000;
+
+fn bounded(estimate_ns: i64) -> Bounded {
+    Bounded { estimate_ns, low_ns: Some(estimate_ns - 100), high_ns: Some(estimate_ns + 100) }
+}
+
+fn delay(seconds: i64, from: &str, to: &str) -> Record {
+    let forth = Series {
+        sent: 10,
+        lost: 1,
+        minimum: Some(bounded(1000)),
+        median: Some(bounded(2000)),
+        maximum: Some(bounded(3000)),
+        ..Series::default()
+    };
+    let round_trip = Series { sent: 10, lost: 1, median: Some(bounded(4000)), ..Series::default() };
+    Record {
+        at_ns: BEGIN_NS + seconds * SECOND,
+        lasted_ns: 1_000_000_000,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        test: "mesh".to_owned(),
+        figures: Figures::Delay(Delay { forth: Some(forth), back: None, round_trip }),
+    }
+}
+
+fn failed(seconds: i64, from: &str, to: &str) -> Record {
+    let figures = Figures::Failed { reason: "no route".to_owned() };
+    Record { figures, ..delay(seconds, from, to) }
+}
+
+fn open(folder: &TempDir) -> Archive {
+    Archive::open(folder.path(), &ArchiveConfig::default()).expect("an archive")
+}
+
+fn records(entries: Vec<Entry>) -> Vec<Record> {
+    entries
+        .into_iter()
+        .map(|entry| match entry {
+            Entry::Record(record) => record,
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_put_comes_back_by_time_station_test_and_kind_also_after_a_restart() {
+    let folder = TempDir::new().expect("a folder");
+    let all = [
+        delay(0, "prague", "brno"),
+        failed(5, "prague", "brno"),
+        delay(10, "brno", "prague"),
+        Record { test: "request".to_owned(), ..delay(20, "prague", "brno") },
+    ];
+    let archive = open(&folder);
+    // Not in the order of time, as tests of different lengths end.
+    for record in all.iter().rev() {
+        archive.put(record);
+    }
+    assert!(archive.flush());
+    let status = archive.status();
+    assert_eq!((status.put, status.written, status.waiting), (4, 4, 0));
+    drop(archive);
+    let archive = open(&folder);
+    let ask = |query: Query| records(archive.query(&query).expect("an answer"));
+    let query = Query::default();
+    assert_eq!(ask(query.clone()), all);
+    let since_ns = Some(BEGIN_NS + 5 * SECOND);
+    assert_eq!(ask(Query { since_ns, ..query.clone() }), all[1..]);
+    assert_eq!(ask(Query { until_ns: since_ns, ..query.clone() }), all[..1]);
+    assert_eq!(ask(Query { from: Some("brno".to_owned()), ..query.clone() }), all[2..3]);
+    assert_eq!(ask(Query { to: Some("prague".to_owned()), ..query.clone() }), all[2..3]);
+    assert_eq!(ask(Query { test: Some("request".to_owned()), ..query.clone() }), all[3..]);
+    assert_eq!(ask(Query { kind: Some(Kind::Failed), ..query.clone() }), all[1..2]);
+    assert_eq!(ask(Query { limit: Some(2), ..query.clone() }), all[2..]);
+    assert_eq!(ask(Query { from: Some("vienna".to_owned()), ..query }), []);
+    // A reader of its own, as the command line has.
+    let reader = Reader::open(folder.path()).expect("a reader");
+    assert_eq!(records(reader.query(&Query::default()).expect("an answer")), all);
+}
+
+#[test]
+fn what_the_queue_does_not_hold_is_counted_and_the_sum_is_exact() {
+    let folder = TempDir::new().expect("a folder");
+    let config = ArchiveConfig { queue: 1 };
+    let archive = Archive::open(folder.path(), &config).expect("an archive");
+    for second in 0..10_000 {
+        archive.put(&delay(second, "a", "b"));
+    }
+    assert!(archive.flush());
+    let status = archive.status();
+    assert_eq!(status.put, 10_000);
+    assert_eq!(status.written + status.lost["queue-full"], 10_000);
+    let kept = archive.query(&Query::default()).expect("an answer").len();
+    assert_eq!(kept as u64, status.written);
+}
+
+#[test]
+fn a_damaged_database_is_set_aside_and_a_new_one_begun() {
+    type Damage = fn(&mut Vec<u8>);
+    let cases: [(&str, Damage); 4] = [
+        ("no database at all", |bytes| *bytes = b"not a database, but long enough ".repeat(200)),
+        ("cut off", |bytes| bytes.truncate(5000)),
+        ("overwritten behind the first page", |bytes| bytes[4096..].fill(0x5a)),
+        ("overwritten in the first page", |bytes| bytes[100..4000].fill(0xff)),
+    ];
+    for (what, damage) in cases {
+        let folder = TempDir::new().expect("a folder");
+        let archive = open(&folder);
+        for second in 0..100 {
+            archive.put(&delay(second, "a", "b"));
+        }
+        drop(archive);
+        let file = folder.path().join(FILE);
+        let mut bytes = fs::read(&file).expect("the database");
+        damage(&mut bytes);
+        fs::write(&file, &bytes).expect("written");
+        let archive = open(&folder);
+        let status = archive.status();
+        assert_eq!(status.set_aside.len(), 1, "{what}");
+        let aside = fs::read(&status.set_aside[0]).expect("the damaged one");
+        assert!(aside == bytes, "{what}: changed");
+        archive.put(&delay(1, "a", "b"));
+        assert!(archive.flush(), "{what}");
+        assert_eq!(archive.query(&Query::default()).expect("an answer").len(), 1, "{what}");
+    }
+}
+
+#[test]
+fn damage_while_it_is_written_is_met_in_the_same_way_and_loses_no_new_record() {
+    let folder = TempDir::new().expect("a folder");
+    let archive = open(&folder);
+    archive.put(&delay(0, "a", "b"));
+    assert!(archive.flush());
+    assert_eq!(archive.query(&Query::default()).expect("an answer").len(), 1);
+    // With nothing left in the log, the pages in the file are what is read.
+    let file = fs::OpenOptions::new().write(true).open(folder.path().join(FILE));
+    let connection = rusqlite::Connection::open(folder.path().join(FILE)).expect("the database");
+    connection.pragma_update(None, "wal_checkpoint", "truncate").expect("a checkpoint");
+    file.expect("the file").write_all(&[0x5a; 16384]).expect("written");
+    archive.put(&delay(1, "a", "b"));
+    let settled = testbed::wait_until("a new database", Duration::from_secs(30), || {
+        archive.status().written == 2
+    });
+    settled.expect("the record is written");
+    assert_eq!(archive.status().set_aside.len(), 1);
+    let kept = records(archive.query(&Query::default()).expect("an answer"));
+    assert_eq!(kept, [delay(1, "a", "b")]);
+}
+
+#[test]
+fn a_later_nighs_archive_and_a_foreign_database_are_left_alone() {
+    let folder = TempDir::new().expect("a folder");
+    drop(open(&folder));
+    let file = folder.path().join(FILE);
+    let connection = rusqlite::Connection::open(&file).expect("the database");
+    connection.pragma_update(None, "user_version", 999).expect("set");
+    drop(connection);
+    let error = Archive::open(folder.path(), &ArchiveConfig::default()).expect_err("refused");
+    assert!(error.to_string().contains("version 999"), "{error}");
+    let error = Reader::open(folder.path()).expect_err("refused");
+    assert!(error.to_string().contains("version 999"), "{error}");
+    fs::remove_file(&file).expect("removed");
+    let connection = rusqlite::Connection::open(&file).expect("a database");
+    connection.execute_batch("CREATE TABLE theirs (x)").expect("a table");
+    drop(connection);
+    let before = fs::read(&file).expect("the file");
+    let error = Archive::open(folder.path(), &ArchiveConfig::default()).expect_err("refused");
+    assert!(error.to_string().contains("another program's"), "{error}");
+    let tables = rusqlite::Connection::open(&file).expect("theirs");
+    tables.query_row("SELECT count(*) FROM theirs", (), |_| Ok(())).expect("their table");
+    assert!(!before.is_empty());
+}
