@@ -2,4 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod config;
 pub mod record;
+pub mod schedule;

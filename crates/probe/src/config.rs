@@ -1,0 +1,412 @@
+//! The section `[probe]` of the configuration.
+//!
+//! The stations, tests and links of a mesh are the same in every station's file; what differs is the
+//! station's own name, which `node.name` gives unless `probe.name` does.
+//!
+//! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
+//! wrong: [`ProbeConfig::problems`] names every such value with its dotted key and says what to do.
+//! The rules are in `config/check.rs`.
+
+mod check;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use check::{MAX_RATE, UNMEASURED};
+pub use target::{Target, TargetError};
+
+use crate::archive::ArchiveConfig;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Port of the stations' control connections, unless another is given.
+pub const CONTROL_PORT: u16 = 8620;
+/// Port of STAMP (RFC 8762, section 4.1).
+pub const STAMP_PORT: u16 = 862;
+
+/// The section `[probe]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProbeConfig {
+    /// This station's name in the mesh; `node.name` when not given.
+    pub name: Option<String>,
+    /// How stations know each other; without it this station is not in a mesh.
+    pub security: Option<SecurityConfig>,
+    /// The stations of the mesh, this one among them.
+    #[serde(rename = "station")]
+    pub stations: Vec<StationConfig>,
+    /// What is measured all the time.
+    #[serde(rename = "test")]
+    pub tests: Vec<TestConfig>,
+    /// Links that several paths share.
+    #[serde(rename = "link")]
+    pub links: Vec<LinkConfig>,
+    /// Addresses outside the mesh to which tests may send.
+    pub allow: Vec<IpNet>,
+    /// What others may ask of this station.
+    pub limit: LimitConfig,
+    /// What answers STAMP here.
+    pub reflector: ReflectorConfig,
+    /// How good clocks must be, and which are watched.
+    pub clock: ClockConfig,
+    /// How long what was measured is kept, and where.
+    pub archive: ArchiveConfig,
+    /// Tests on request by HTTP; only by the command line when not given.
+    pub request: Option<RequestConfig>,
+}
+
+/// The section `[probe.security]`: certificates, or one key that all stations have.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecurityConfig {
+    /// PEM file of the authorities that vouch for stations.
+    pub authority: Option<PathBuf>,
+    /// PEM file of this station's certificate; it must be for the station's name.
+    pub certificate: Option<PathBuf>,
+    /// PEM file of its key.
+    pub key: Option<PathBuf>,
+    /// File of the mesh's pre-shared key, in place of the other three.
+    pub shared_key: Option<PathBuf>,
+}
+
+/// One `[[probe.station]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StationConfig {
+    /// Its name; its certificate must be for this name.
+    pub name: String,
+    /// The addresses from and to which is measured, at most one of each family.
+    pub addresses: Vec<IpAddr>,
+    /// Where its control connections are taken; port 8620 of the first address when not given.
+    pub control: Option<SocketAddr>,
+    /// What it may ask of this station.
+    #[serde(default = "everything")]
+    pub may: Vec<Service>,
+}
+
+/// What one station may ask of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Service {
+    /// To reflect its STAMP packets.
+    Delay,
+    /// To be the other end of its throughput tests.
+    Throughput,
+}
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Delay, Self::Throughput];
+}
+
+fn everything() -> Vec<Service> {
+    Service::ALL.to_vec()
+}
+
+/// What is measured.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// One-way delay, loss, reordering, duplication: STAMP.
+    #[value(alias = "delay")]
+    Owd,
+    /// Round trips of ICMP echo.
+    Ping,
+    /// The routers on the way, and the path's MTU.
+    Trace,
+    /// Bytes a second.
+    Throughput,
+    /// The time that a page takes.
+    Http,
+    /// The time that a name server takes.
+    Dns,
+    /// The state of an NTP server's clock.
+    Clock,
+}
+
+impl What {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Owd => "owd",
+            Self::Ping => "ping",
+            Self::Trace => "trace",
+            Self::Throughput => "throughput",
+            Self::Http => "http",
+            Self::Dns => "dns",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// With what throughput is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Means {
+    /// One TCP connection.
+    #[default]
+    Tcp,
+    /// A psock session.
+    Psock,
+    /// Datagrams at a given rate.
+    Udp,
+    /// The program iperf3 on both sides.
+    Iperf3,
+}
+
+impl Means {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Psock => "psock",
+            Self::Udp => "udp",
+            Self::Iperf3 => "iperf3",
+        }
+    }
+}
+
+/// Which addresses of a station are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub enum Family {
+    /// IPv4.
+    #[serde(rename = "ipv4")]
+    #[value(name = "ipv4")]
+    V4,
+    /// IPv6.
+    #[serde(rename = "ipv6")]
+    #[value(name = "ipv6")]
+    V6,
+}
+
+impl Family {
+    /// Whether an address is of this family.
+    pub const fn has(self, address: &IpAddr) -> bool {
+        matches!((self, address), (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_)))
+    }
+}
+
+/// One `[[probe.test]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestConfig {
+    /// Its name in the archive.
+    pub name: String,
+    /// What is measured.
+    pub what: What,
+    /// Stations each of which measures to each of the others; in place of `from` and `to`.
+    #[serde(default)]
+    pub mesh: Vec<String>,
+    /// Stations that measure.
+    #[serde(default)]
+    pub from: Vec<String>,
+    /// Where to: stations or addresses; pages for `http`, `NAME@SERVER` for `dns`.
+    #[serde(default)]
+    pub to: Vec<String>,
+    /// Time from one run to the next.
+    #[serde(with = "humantime_serde")]
+    pub interval: Duration,
+    /// Each run begins at some moment within this time after it is due; a tenth of the interval when
+    /// not given.
+    #[serde(default, with = "humantime_serde")]
+    pub spread: Option<Duration>,
+    /// How long a run sends. `owd` without it measures all the time and gives a record each interval.
+    #[serde(default, with = "humantime_serde")]
+    pub length: Option<Duration>,
+    /// Packets a second (`owd`, `ping`).
+    pub rate: Option<u32>,
+    /// Mbit/s (`throughput` over UDP).
+    pub bandwidth: Option<u32>,
+    /// With what throughput is measured.
+    #[serde(default)]
+    pub means: Means,
+    /// Which addresses of stations are used; that of the first one when not given.
+    pub family: Option<Family>,
+}
+
+/// One `[[probe.link]]`: a link that all paths from one side to the other share.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// Its name.
+    pub name: String,
+    /// Stations on one side.
+    pub between: Vec<String>,
+    /// Stations on the other side.
+    pub and: Vec<String>,
+}
+
+/// The section `[probe.limit]`: what others may ask of this station, and what it does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitConfig {
+    /// Requests that one station may send a minute.
+    pub requests: u32,
+    /// Control connections at once.
+    pub connections: usize,
+    /// Delay sessions at once that one station may agree.
+    pub sessions: usize,
+    /// Packets a second of a delay session or a ping, at the most.
+    pub rate: u32,
+    /// The longest run of a throughput test.
+    #[serde(with = "humantime_serde")]
+    pub length: Duration,
+    /// Mbit/s of a throughput test over UDP, at the most.
+    pub bandwidth: u32,
+    /// Tests that this station runs at once, delay sessions aside.
+    pub tests: usize,
+}
+
+impl Default for LimitConfig {
+    fn default() -> Self {
+        Self {
+            requests: 600,
+            connections: 256,
+            sessions: 8,
+            rate: 1000,
+            length: Duration::from_secs(60),
+            bandwidth: 1000,
+            tests: 16,
+        }
+    }
+}
+
+/// The section `[probe.reflector]`: what answers STAMP here.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReflectorConfig {
+    /// UDP port of the reflector.
+    pub port: u16,
+    /// Interfaces on which it answers in the driver.
+    pub interfaces: Vec<String>,
+}
+
+impl Default for ReflectorConfig {
+    fn default() -> Self {
+        Self { port: STAMP_PORT, interfaces: Vec::new() }
+    }
+}
+
+/// The section `[probe.clock]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClockConfig {
+    /// The maximum error that this station promises; beyond it the node is not healthy. Nothing is
+    /// promised when not given.
+    #[serde(with = "humantime_serde")]
+    pub limit: Option<Duration>,
+    /// NTP servers whose clocks are watched.
+    pub servers: Vec<IpAddr>,
+    /// Time from one look at the clocks to the next.
+    #[serde(with = "humantime_serde")]
+    pub interval: Duration,
+}
+
+impl Default for ClockConfig {
+    fn default() -> Self {
+        Self { limit: None, servers: Vec::new(), interval: Duration::from_secs(64) }
+    }
+}
+
+/// The section `[probe.request]`: tests on request by HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestConfig {
+    /// File with the token that a request must bear; only its owner may read it.
+    pub token: PathBuf,
+    /// What may be asked for; everything when not given.
+    #[serde(default)]
+    pub may: Vec<What>,
+}
+
+/// The section and what the node section tells it, as `nigh run` hands it over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `node.name`.
+    pub node: String,
+    /// `node.state`, where the archive is kept.
+    pub state: PathBuf,
+    /// The section `[probe]`.
+    pub probe: ProbeConfig,
+}
+
+impl Config {
+    /// This station's name in the mesh.
+    pub fn name(&self) -> &str {
+        self.probe.name.as_deref().unwrap_or(&self.node)
+    }
+
+    /// This station's own entry, where it has one.
+    pub fn own(&self) -> Option<&StationConfig> {
+        self.probe.station(self.name())
+    }
+}
+
+impl ProbeConfig {
+    /// The station of this name.
+    pub fn station(&self, name: &str) -> Option<&StationConfig> {
+        self.stations.iter().find(|station| station.name == name)
+    }
+
+    /// Whether tests may send to an address outside the mesh.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        self.allow.iter().any(|prefix| prefix.contains(&address))
+    }
+}
+
+impl StationConfig {
+    /// Where its control connections are taken.
+    pub fn control(&self) -> Option<SocketAddr> {
+        let first = || self.addresses.first().map(|ip| SocketAddr::new(*ip, CONTROL_PORT));
+        self.control.or_else(first)
+    }
+
+    /// Its address of a family, or its first.
+    pub fn address(&self, family: Option<Family>) -> Option<IpAddr> {
+        let fits = |address: &&IpAddr| family.is_none_or(|family| family.has(address));
+        self.addresses.iter().find(fits).copied()
+    }
+}
+
+impl TestConfig {
+    /// How long after its time a run may begin.
+    pub fn spread(&self) -> Duration {
+        self.spread.unwrap_or(self.interval / 10)
+    }
+
+    /// Every pair that this test measures: the station and where to.
+    pub fn pairs(&self) -> Vec<(&str, &str)> {
+        let mut pairs = Vec::new();
+        for (from, to) in [(&self.mesh, &self.mesh), (&self.from, &self.to)] {
+            for one in from {
+                let others = to.iter().filter(|other| one != *other);
+                pairs.extend(others.map(|other| (one.as_str(), other.as_str())));
+            }
+        }
+        pairs
+    }
+}

@@ -1,0 +1,419 @@
+//! What can be wrong with values that parsed; read `ProbeConfig::problems` first.
+
+use super::{
+    Config, LimitConfig, Means, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig,
+    What,
+};
+use std::{collections::HashSet, net::IpAddr, path::Path, time::Duration};
+use wire::config::{Problem, Report, interfaces, prefixes};
+
+/// Most stations of a mesh.
+const MAX_STATIONS: usize = 1000;
+/// Most tests, and most links.
+const MAX_TESTS: usize = 1000;
+/// Most pairs that all tests measure together.
+const MAX_PAIRS: usize = 1 << 20;
+/// Most prefixes of the allow list.
+const MAX_ALLOW: usize = 4096;
+/// Most NTP servers that are watched.
+const MAX_SERVERS: usize = 64;
+/// The longest interval.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+/// Most packets a second of one session.
+pub const MAX_RATE: u32 = 100_000;
+/// Most Mbit/s of one test.
+const MAX_BANDWIDTH: u32 = 400_000;
+/// How long a run takes that has no length of its own, at the most.
+pub const UNMEASURED: Duration = Duration::from_secs(30);
+
+impl Config {
+    /// Everything that is wrong with the values; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = self.probe.problems();
+        let mut report = Report::new(&mut problems, "probe");
+        let name = self.name();
+        if !self.probe.stations.is_empty() && self.own().is_none() {
+            let text = format!(
+                "this station is {name}, and no [[probe.station]] has that name: add one, or set probe.name"
+            );
+            report.add("station", text);
+        }
+        problems
+    }
+
+    /// What is allowed but seldom meant.
+    pub fn warnings(&self) -> Vec<Problem> {
+        self.probe.warnings()
+    }
+}
+
+impl ProbeConfig {
+    /// Everything that is wrong with the values, each key from `probe` on; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let report = &mut Report::new(&mut problems, "probe");
+        if let Some(name) = &self.name
+            && let Some(why) = bad_name(name)
+        {
+            report.add("name", why);
+        }
+        match &self.security {
+            Some(security) => security.check(&mut report.within("security")),
+            None if self.stations.len() > 1 => report.add(
+                "security",
+                "stations must know each other: give authority, certificate and key, or shared_key",
+            ),
+            None => {}
+        }
+        self.mesh(report);
+        self.jobs(report);
+        prefixes("allow", &self.allow, report);
+        if self.allow.len() > MAX_ALLOW {
+            report.add("allow", format!("{} prefixes are more than {MAX_ALLOW}", self.allow.len()));
+        }
+        self.limit.check(&mut report.within("limit"));
+        let mut within = report.within("reflector");
+        if self.reflector.port == 0 {
+            within.add("port", "the other stations must know the port: give one, such as 862");
+        }
+        interfaces(&self.reflector.interfaces, &mut within);
+        self.clocks(&mut report.within("clock"));
+        report.take("archive", self.archive.problems());
+        problems
+    }
+
+    fn clocks(&self, report: &mut Report<'_>) {
+        let clock = &self.clock;
+        interval("interval", clock.interval, report);
+        if clock.limit.is_some_and(|limit| limit.is_zero()) {
+            report.add("limit", "no clock has no error: give a time such as \"10ms\"");
+        }
+        if clock.servers.len() > MAX_SERVERS {
+            report.add("servers", format!("more than {MAX_SERVERS} servers"));
+        }
+        for (i, server) in clock.servers.iter().enumerate() {
+            if let Some(why) = bad_address(server) {
+                report.add(&format!("servers[{i}]"), why);
+            } else if clock.servers[..i].contains(server) {
+                report.add(&format!("servers[{i}]"), format!("{server} is listed twice"));
+            }
+        }
+    }
+
+    fn mesh(&self, report: &mut Report<'_>) {
+        if self.stations.len() > MAX_STATIONS {
+            report.add("station", format!("more than {MAX_STATIONS} stations"));
+        }
+        let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
+        for (i, station) in self.stations.iter().enumerate() {
+            let mut report = report.within(&format!("station[{i}]"));
+            station.check(&mut report);
+            if !names.insert(&station.name) {
+                report.add("name", format!("{} is the name of another station too", station.name));
+            }
+            for (k, address) in station.addresses.iter().enumerate() {
+                if !addresses.insert(address) {
+                    report.add(
+                        &format!("addresses[{k}]"),
+                        format!("{address} is there twice; remove one"),
+                    );
+                }
+            }
+        }
+        if self.links.len() > MAX_TESTS {
+            report.add("link", format!("more than {MAX_TESTS} links"));
+        }
+        let mut names = HashSet::new();
+        for (i, link) in self.links.iter().enumerate() {
+            let mut report = report.within(&format!("link[{i}]"));
+            if let Some(why) = bad_name(&link.name) {
+                report.add("name", why);
+            } else if !names.insert(&link.name) {
+                report.add("name", format!("{} is the name of another link too", link.name));
+            }
+            for (key, side) in [("between", &link.between), ("and", &link.and)] {
+                self.are_stations(key, side, &mut report);
+                if side.is_empty() {
+                    report.add(key, "name the stations on this side");
+                }
+            }
+            if link.between.iter().any(|name| link.and.contains(name)) {
+                report.add("and", "a station is on one side only");
+            }
+        }
+    }
+
+    fn are_stations(&self, key: &str, names: &[String], report: &mut Report<'_>) {
+        for (i, name) in names.iter().enumerate() {
+            let key = format!("{key}[{i}]");
+            if self.station(name).is_none() {
+                report.add(&key, format!("there is no [[probe.station]] of the name {name:?}"));
+            } else if names[..i].contains(name) {
+                report.add(&key, format!("{name} is named twice; remove one"));
+            }
+        }
+    }
+
+    fn jobs(&self, report: &mut Report<'_>) {
+        if self.tests.len() > MAX_TESTS {
+            report.add("test", format!("more than {MAX_TESTS} tests"));
+            return;
+        }
+        let mut names = HashSet::new();
+        let mut pairs = 0_usize;
+        for (i, test) in self.tests.iter().enumerate() {
+            let mut report = report.within(&format!("test[{i}]"));
+            if let Some(why) = bad_name(&test.name) {
+                report.add("name", why);
+            } else if !names.insert(&test.name) {
+                report.add("name", format!("{} is the name of another test too", test.name));
+            }
+            test.times(&mut report);
+            test.figures(&self.limit, &mut report);
+            if test.mesh.is_empty() == (test.from.is_empty() && test.to.is_empty()) {
+                report.add("mesh", "give either mesh, or from and to");
+            } else if test.mesh.is_empty() && (test.from.is_empty() || test.to.is_empty()) {
+                report.add("from", "give both from and to");
+            }
+            if !test.mesh.is_empty() && !between_stations(test.what) {
+                report.add("what", format!("{} is not measured between stations", test.what));
+            }
+            self.are_stations("mesh", &test.mesh, &mut report);
+            self.are_stations("from", &test.from, &mut report);
+            for (k, to) in test.to.iter().enumerate() {
+                if let Err(error) = Target::parse(to, test.what, self) {
+                    report.add(&format!("to[{k}]"), error.to_string());
+                }
+            }
+            self.families(test, &mut report);
+            let count = |list: &[String], other: &[String]| list.len().saturating_mul(other.len());
+            pairs = pairs
+                .saturating_add(count(&test.mesh, &test.mesh))
+                .saturating_add(count(&test.from, &test.to));
+        }
+        if pairs > MAX_PAIRS {
+            report.add("test", format!("the tests have more than {MAX_PAIRS} pairs together"));
+        }
+    }
+
+    fn families(&self, test: &TestConfig, report: &mut Report<'_>) {
+        let Some(family) = test.family else { return };
+        let named = test.mesh.iter().chain(&test.from).chain(&test.to);
+        for station in named.filter_map(|name| self.station(name)) {
+            if station.address(Some(family)).is_none() {
+                report.add("family", format!("{} has no address of this family", station.name));
+                return;
+            }
+        }
+    }
+
+    /// What is allowed but seldom meant, each key from `probe` on.
+    pub fn warnings(&self) -> Vec<Problem> {
+        let mut warnings = Vec::new();
+        let report = &mut Report::new(&mut warnings, "probe");
+        if self.clock.limit.is_none() && self.tests.iter().any(|test| test.what == What::Owd) {
+            report.add(
+                "clock.limit",
+                "not given: nothing is said when this station's clock gets worse",
+            );
+        }
+        let files = self.security.iter().flat_map(SecurityConfig::files);
+        let token = self.request.iter().map(|request| ("request.token", request.token.as_path()));
+        for (key, file) in files.chain(token) {
+            if !file.exists() {
+                report.add(key, format!("there is no file {} on this host", file.display()));
+            }
+        }
+        warnings
+    }
+}
+
+impl SecurityConfig {
+    fn check(&self, report: &mut Report<'_>) {
+        let three = [&self.authority, &self.certificate, &self.key];
+        let given = three.iter().filter(|file| file.is_some()).count();
+        if self.shared_key.is_some() == (given > 0) {
+            report.add("shared_key", "give either shared_key, or authority, certificate and key");
+        } else if given != 0 && given != 3 {
+            report.add("certificate", "authority, certificate and key are needed together");
+        }
+    }
+
+    fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let files = [
+            ("security.authority", &self.authority),
+            ("security.certificate", &self.certificate),
+            ("security.key", &self.key),
+            ("security.shared_key", &self.shared_key),
+        ];
+        files.into_iter().filter_map(|(key, file)| Some((key, file.as_deref()?)))
+    }
+}
+
+impl StationConfig {
+    fn check(&self, report: &mut Report<'_>) {
+        if let Some(why) = bad_name(&self.name) {
+            report.add("name", why);
+        }
+        if self.addresses.is_empty() {
+            report.add("addresses", "give at least one");
+        }
+        for (i, address) in self.addresses.iter().enumerate() {
+            let key = format!("addresses[{i}]");
+            if let Some(why) = bad_address(address) {
+                report.add(&key, why);
+            } else if self.addresses[..i].iter().any(|other| other.is_ipv4() == address.is_ipv4()) {
+                report.add(&key, "one address of each family is enough; remove one");
+            }
+        }
+        if let Some(control) = self.control {
+            if control.port() == 0 {
+                report.add("control", "the other stations must know the port: give one");
+            } else if let Some(why) = bad_address(&control.ip()) {
+                report.add("control", why);
+            }
+        }
+        for (i, service) in self.may.iter().enumerate() {
+            if self.may[..i].contains(service) {
+                report.add(&format!("may[{i}]"), "is listed twice; remove one");
+            }
+        }
+    }
+}
+
+impl TestConfig {
+    /// How long one run takes, at the most.
+    pub fn takes(&self) -> Duration {
+        match (self.what, self.length) {
+            (What::Owd, None) => self.interval,
+            (What::Owd, Some(length)) => length,
+            (What::Throughput, length) => length.unwrap_or(Self::THROUGHPUT),
+            (What::Ping, Some(length)) => length,
+            _ => UNMEASURED,
+        }
+    }
+
+    /// How long a throughput test lasts that has no length.
+    pub const THROUGHPUT: Duration = Duration::from_secs(10);
+
+    fn times(&self, report: &mut Report<'_>) {
+        interval("interval", self.interval, report);
+        let spread = self.spread();
+        if spread >= self.interval {
+            report.add("spread", "must be shorter than the interval");
+            return;
+        }
+        let lengthy = matches!(self.what, What::Owd | What::Throughput | What::Ping);
+        match self.length {
+            Some(_) if !lengthy => {
+                report.add("length", format!("{} has no length; remove it", self.what));
+            }
+            Some(length) if length < Duration::from_millis(100) => {
+                report.add("length", "must be at least 100ms");
+            }
+            _ if self.continuous() => {}
+            _ if self.takes().saturating_add(spread) > self.interval => report.add(
+                "interval",
+                format!(
+                    "a run takes up to {} and begins up to {} late: give a longer interval, a shorter \
+                     length or spread",
+                    humantime::format_duration(self.takes()),
+                    humantime::format_duration(spread)
+                ),
+            ),
+            _ => {}
+        }
+    }
+
+    /// Whether it measures all the time.
+    pub fn continuous(&self) -> bool {
+        self.what == What::Owd && self.length.is_none()
+    }
+
+    fn figures(&self, limit: &LimitConfig, report: &mut Report<'_>) {
+        let packets = matches!(self.what, What::Owd | What::Ping);
+        match self.rate {
+            Some(_) if !packets => {
+                report.add("rate", format!("{} has no packets a second; remove it", self.what));
+            }
+            Some(rate) if !(1..=MAX_RATE.min(limit.rate)).contains(&rate) => {
+                let most = MAX_RATE.min(limit.rate);
+                report.add("rate", format!("must be from 1 to {most}; see probe.limit.rate"));
+            }
+            _ => {}
+        }
+        let throughput = self.what == What::Throughput;
+        let udp = throughput && self.means == Means::Udp;
+        match self.bandwidth {
+            Some(_) if !udp => {
+                report.add("bandwidth", "only throughput over UDP has a bandwidth; remove it");
+            }
+            None if udp => report.add("bandwidth", "give the Mbit/s that are sent"),
+            Some(bandwidth) if !(1..=limit.bandwidth).contains(&bandwidth) => {
+                let text =
+                    format!("must be from 1 to {}; see probe.limit.bandwidth", limit.bandwidth);
+                report.add("bandwidth", text);
+            }
+            _ => {}
+        }
+        if !throughput && self.means != Means::Tcp {
+            report.add("means", format!("{} has no means; remove it", self.what));
+        }
+        if throughput && self.takes() > limit.length {
+            report.add("length", "is longer than probe.limit.length");
+        }
+    }
+}
+
+impl LimitConfig {
+    fn check(&self, report: &mut Report<'_>) {
+        for (key, value, most) in [
+            ("requests", u64::from(self.requests), 1_000_000),
+            ("connections", self.connections as u64, 10_000),
+            ("sessions", self.sessions as u64, 1000),
+            ("rate", u64::from(self.rate), u64::from(MAX_RATE)),
+            ("bandwidth", u64::from(self.bandwidth), u64::from(MAX_BANDWIDTH)),
+            ("tests", self.tests as u64, 10_000),
+        ] {
+            if !(1..=most).contains(&value) {
+                report.add(key, format!("must be from 1 to {most}"));
+            }
+        }
+        if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&self.length) {
+            report.add("length", "must be from 1s to 1h");
+        }
+    }
+}
+
+fn interval(key: &str, value: Duration, report: &mut Report<'_>) {
+    if !(Duration::from_secs(1)..=LONGEST).contains(&value) {
+        report.add(key, "must be from 1s to 7d");
+    }
+}
+
+/// Whether a test has a station at its other end.
+fn between_stations(what: What) -> bool {
+    matches!(what, What::Owd | What::Ping | What::Trace | What::Throughput)
+}
+
+/// Says so where a text cannot be a name: of a station it stands in a certificate as a DNS name.
+fn bad_name(name: &str) -> Option<String> {
+    let good = (1..=63).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b))
+        && !name.starts_with(['-', '.'])
+        && !name.ends_with(['-', '.'])
+        && !name.contains("..")
+        && name.parse::<IpAddr>().is_err();
+    (!good).then(|| {
+        format!(
+            "{name:?} is not a name: 1 to 63 lower-case letters, digits, '-' and '.', as in DNS"
+        )
+    })
+}
+
+/// Says so where an address cannot be that of one host.
+fn bad_address(address: &IpAddr) -> Option<String> {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    (address.is_unspecified() || address.is_multicast() || broadcast)
+        .then(|| format!("{address} is not the address of one host"))
+}

@@ -1,0 +1,188 @@
+//! Sections and what is said about them.
+
+use super::*;
+
+const MESH: &str = r#"
+[[station]]
+name = "prague"
+addresses = ["192.0.2.1", "2001:db8::1"]
+[[station]]
+name = "brno"
+addresses = ["192.0.2.2"]
+control = "192.0.2.2:9000"
+may = ["delay"]
+[[station]]
+name = "plzen"
+addresses = ["192.0.2.3"]
+[security]
+shared_key = "/etc/nigh/mesh.key"
+"#;
+
+fn config(text: &str) -> Config {
+    let probe = toml::from_str(&format!("{text}\n{MESH}")).expect("it parses");
+    Config { node: "prague".into(), state: "/var/lib/nigh".into(), probe }
+}
+
+/// What is said about a section that begins with `text`.
+fn said(text: &str) -> Vec<String> {
+    config(text).problems().iter().map(ToString::to_string).collect()
+}
+
+fn test(more: &str) -> String {
+    format!("[[test]]\nname = \"t\"\ninterval = \"5m\"\n{more}\n")
+}
+
+#[test]
+fn a_good_section_has_no_problems() {
+    let text = r#"
+        allow = ["198.51.100.0/24"]
+        limit = { length = "30s" }
+        clock = { limit = "10ms", servers = ["203.0.113.5"] }
+        [[test]]
+        name = "delay"
+        what = "owd"
+        mesh = ["prague", "brno", "plzen"]
+        interval = "1m"
+        rate = 10
+        [[test]]
+        name = "reflector"
+        what = "owd"
+        from = ["prague"]
+        to = ["198.51.100.7", "198.51.100.7:8620"]
+        interval = "1m"
+        length = "10s"
+        [[test]]
+        name = "bulk"
+        what = "throughput"
+        mesh = ["prague", "brno"]
+        interval = "6h"
+        length = "20s"
+        spread = "1h"
+        [[test]]
+        name = "page"
+        what = "http"
+        from = ["prague"]
+        to = ["https://example.com/x"]
+        interval = "5m"
+        [[test]]
+        name = "name"
+        what = "dns"
+        from = ["prague"]
+        to = ["www.example.com@198.51.100.53"]
+        interval = "5m"
+        [[test]]
+        name = "time"
+        what = "clock"
+        from = ["prague"]
+        to = ["203.0.113.5"]
+        interval = "5m"
+        [[link]]
+        name = "core"
+        between = ["prague"]
+        and = ["brno", "plzen"]
+    "#;
+    let config = config(text);
+    assert_eq!(config.problems(), []);
+    let own = config.own().expect("its own entry");
+    assert_eq!(own.control(), Some("192.0.2.1:8620".parse().expect("an address")));
+    assert_eq!(own.address(Some(Family::V6)), Some("2001:db8::1".parse().expect("an address")));
+    assert_eq!(config.probe.tests[0].pairs().len(), 6);
+    assert_eq!(
+        config.probe.tests[1].pairs(),
+        [("prague", "198.51.100.7"), ("prague", "198.51.100.7:8620")]
+    );
+    assert!(config.probe.tests[0].continuous() && !config.probe.tests[1].continuous());
+    let warned: Vec<_> = config.warnings().into_iter().map(|warning| warning.key).collect();
+    assert_eq!(warned, ["probe.security.shared_key"]);
+}
+
+#[test]
+fn every_mistake_is_named_with_its_key() {
+    let mesh = "what = \"owd\"\nmesh = [\"prague\", \"brno\"]";
+    let table: &[(String, &str)] = &[
+        ("name = \"Prague\"".into(), "probe.name: \"Prague\" is not a name"),
+        ("name = \"ostrava\"".into(), "probe.station: this station is ostrava"),
+        ("allow = [\"192.0.2.1/24\"]".into(), "probe.allow[0]: 192.0.2.1/24 has bits set"),
+        ("limit = { tests = 0 }".into(), "probe.limit.tests: must be from 1 to 10000"),
+        ("limit = { length = \"2h\" }".into(), "probe.limit.length: must be from 1s to 1h"),
+        ("reflector = { port = 0 }".into(), "probe.reflector.port: the other stations"),
+        ("reflector = { interfaces = [\"a b\"] }".into(), "probe.reflector.interfaces[0]: "),
+        ("clock = { limit = \"0s\" }".into(), "probe.clock.limit: no clock has no error"),
+        (
+            "clock = { servers = [\"224.0.0.1\"] }".into(),
+            "probe.clock.servers[0]: 224.0.0.1 is not",
+        ),
+        (test(&mesh.replace("brno", "ostrava")), "probe.test[0].mesh[1]: there is no [[probe.stat"),
+        (test(&mesh.replace("brno", "prague")), "probe.test[0].mesh[1]: prague is named twice"),
+        (test("what = \"owd\""), "probe.test[0].mesh: give either mesh, or from and to"),
+        (test("what = \"owd\"\nfrom = [\"brno\"]"), "probe.test[0].from: give both from and to"),
+        (
+            test("what = \"ping\"\nfrom = [\"brno\"]\nto = [\"203.0.113.1\"]"),
+            "probe.test[0].to[0]: 203.0.113.1 is not on the allow list",
+        ),
+        (
+            test("what = \"throughput\"\nfrom = [\"brno\"]\nto = [\"203.0.113.1\"]"),
+            "probe.test[0].to[0]: 203.0.113.1 is no station",
+        ),
+        (
+            test("what = \"http\"\nfrom = [\"brno\"]\nto = [\"ftp://x\"]"),
+            "probe.test[0].to[0]: \"ftp://x\" is no page",
+        ),
+        (
+            test("what = \"dns\"\nfrom = [\"brno\"]\nto = [\"x\"]"),
+            "probe.test[0].to[0]: \"x\" is no question",
+        ),
+        (test(&format!("{mesh}\nrate = 0")), "probe.test[0].rate: must be from 1 to 1000"),
+        (test(&format!("{mesh}\nrate = 1001")), "probe.test[0].rate: must be from 1 to 1000"),
+        (test(&format!("{mesh}\nlength = \"4m45s\"")), "probe.test[0].interval: a run takes up to"),
+        (test(&format!("{mesh}\nspread = \"5m\"")), "probe.test[0].spread: must be shorter"),
+        (test(&format!("{mesh}\nmeans = \"udp\"")), "probe.test[0].means: owd has no means"),
+        (test(&format!("{mesh}\nfamily = \"ipv6\"")), "probe.test[0].family: brno has no address"),
+        (
+            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nmeans = \"udp\""),
+            "probe.test[0].bandwidth: give the Mbit/s",
+        ),
+        (
+            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nlength = \"61s\""),
+            "probe.test[0].length: is longer than probe.limit.length",
+        ),
+        (
+            "[[link]]\nname = \"l\"\nbetween = [\"brno\"]\nand = [\"brno\"]".into(),
+            "probe.link[0].and: a station is on one side only",
+        ),
+        (
+            "[[station]]\nname = \"x\"\naddresses = [\"192.0.2.2\"]".into(),
+            "probe.station[2].addresses[0]: 192.0.2.2 is there twice",
+        ),
+        (
+            "[[station]]\nname = \"x\"\naddresses = [\"192.0.2.8\", \"192.0.2.9\"]".into(),
+            "probe.station[0].addresses[1]: one address of each family",
+        ),
+    ];
+    for (text, expected) in table {
+        let said = said(text);
+        let first = said.first().map_or("", String::as_str);
+        assert!(first.starts_with(expected), "for {text}: {said:?}");
+    }
+}
+
+#[test]
+fn stations_must_know_each_other() {
+    let mut config = config("");
+    config.probe.security = None;
+    assert!(config.problems()[0].to_string().starts_with("probe.security: stations must know"));
+    config.probe.security = Some(SecurityConfig {
+        authority: Some("/a".into()),
+        certificate: None,
+        key: None,
+        shared_key: None,
+    });
+    assert!(config.problems()[0].to_string().starts_with("probe.security.certificate: "));
+}
+
+#[test]
+fn unknown_keys_are_refused() {
+    for text in ["nmae = \"x\"", "[limit]\nsize = 1", "[[test]]\nname = \"x\"\nwhen = 1"] {
+        assert!(toml::from_str::<ProbeConfig>(text).is_err(), "{text}");
+    }
+}
