@@ -1,8 +1,9 @@
-//! Raw ICMP sockets and packet sockets, many packets to a system call.
+//! Raw ICMP sockets, packet sockets and UDP sockets, many packets to a system call.
 //!
-//! [`Socket`] is one of two kinds: raw (`socket(AF_INET or AF_INET6, SOCK_RAW, ICMP)`, the kernel
-//! makes the IP header) or packet (`AF_PACKET`, whole Ethernet frames). Both send with `sendmmsg`
-//! and receive with `recvmmsg`; each packet received carries the kernel's receive timestamp.
+//! [`Socket`] is one of three kinds: raw (`socket(AF_INET or AF_INET6, SOCK_RAW, ICMP)`, the kernel
+//! makes the IP header), packet (`AF_PACKET`, whole Ethernet frames) or datagram (UDP, connected).
+//! All send with `sendmmsg` and receive with `recvmmsg`; each packet received carries the kernel's
+//! receive timestamp.
 
 use std::{
     io, mem,
@@ -86,6 +87,17 @@ impl Socket {
             Ok(Self(socket))
         };
         open().map_err(|source| OpenError { kind: "packet", source })
+    }
+
+    /// A connected UDP socket. Packets are datagrams' payloads.
+    ///
+    /// # Errors
+    /// When the kernel refuses what is set.
+    pub fn datagram(socket: std::net::UdpSocket) -> io::Result<Self> {
+        let socket = socket2::Socket::from(socket);
+        socket.set_nonblocking(false)?;
+        prepare(&socket)?;
+        Ok(Self(socket))
     }
 
     /// Sets how long [`Socket::receive`] waits for a first packet.

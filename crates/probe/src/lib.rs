@@ -5,3 +5,4 @@ pub mod archive;
 pub mod config;
 pub mod record;
 pub mod schedule;
+pub mod tools;

@@ -1,0 +1,335 @@
+//! UDP and ICMP sockets that hear what routers say of their packets: ip(7) `IP_RECVERR`.
+//!
+//! The kernel matches an ICMP error to the socket whose packet it quotes and keeps it in the socket's
+//! error queue, with its sender, type and code, what it quotes behind the UDP header (of ICMP: from its
+//! header on), and the time when it came in. That takes no rights, and costs nothing when others are
+//! talked about; a raw socket would hear everything. Echo goes by a ping socket, or by a raw one where
+//! `net.ipv4.ping_group_range` leaves this process out and it has CAP_NET_RAW.
+
+use super::icmp::Family;
+use crate::record::Bounded;
+use datapath::path_option;
+use nix::{
+    errno::Errno,
+    libc,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::socket::{
+        ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt,
+        sockopt::{Ipv4RecvErr, Ipv6RecvErr, ReceiveTimestampns},
+    },
+};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::{
+    io::{self, IoSliceMut},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::fd::{AsFd, AsRawFd},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Room for control data: a timestamp and an error with its sender, twice what they need.
+const CONTROL: usize = 512;
+/// Longest packet that is read whole.
+pub(crate) const LONGEST: usize = 65_536;
+/// A clock runs at most this much too fast or too slow while the kernel steers it (adjtimex(2):
+/// 500 parts per million), and an oscillator by itself less.
+const DRIFT_PPM: u64 = 500;
+
+/// A connected socket of one family that never blocks.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    socket: Socket,
+    to: SocketAddr,
+    /// The ICMP identifier that the caller must use and look for; the kernel does both for a ping
+    /// socket.
+    raw: Option<u16>,
+    buffer: Vec<u8>,
+    control: Vec<u8>,
+}
+
+/// When a packet was sent, as far as this process knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    before: Instant,
+    before_ns: u64,
+    after_ns: u64,
+}
+
+/// Something that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    /// The payload; of an error what it quotes, and its extensions.
+    pub(crate) bytes: &'a [u8],
+    /// What a router, the destination or this machine says of a packet.
+    pub(crate) error: Option<Report>,
+    /// When.
+    pub(crate) at: Arrival,
+}
+
+/// When something came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    seen: Instant,
+    /// The kernel's stamp, nanoseconds since 1970.
+    stamp_ns: Option<u64>,
+}
+
+/// An error that the kernel kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Who sent it; `None` when this machine itself.
+    pub(crate) from: Option<IpAddr>,
+    /// ICMP type.
+    pub(crate) kind: u8,
+    /// ICMP code.
+    pub(crate) code: u8,
+    /// The MTU that it names, where it names one.
+    pub(crate) mtu: Option<u32>,
+    /// Where the extensions begin in the message's bytes.
+    pub(crate) extensions: Option<usize>,
+}
+
+#[allow(dead_code)]
+impl Hearing {
+    /// A UDP socket to a port.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or has no route.
+    pub(crate) fn udp(to: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+        Self::prepare(socket, to, None)
+    }
+
+    /// A socket for ICMP echo; `identifier` is used where the kernel chooses none.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or has no route.
+    pub(crate) fn echo(to: IpAddr, identifier: u16) -> io::Result<Self> {
+        let (domain, protocol) = match to {
+            IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+            IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+        };
+        let to = SocketAddr::new(to, 0);
+        match Socket::new(domain, Type::DGRAM, Some(protocol)) {
+            Ok(socket) => Self::prepare(socket, to, None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                // What is said of the ping socket tells more than that a raw one is refused as well.
+                let socket = Socket::new(domain, Type::RAW, Some(protocol)).map_err(|_| error)?;
+                Self::prepare(socket, to, Some(identifier))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn prepare(socket: Socket, to: SocketAddr, raw: Option<u16>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        match to {
+            SocketAddr::V4(_) => setsockopt(&socket, Ipv4RecvErr, &true)?,
+            SocketAddr::V6(_) => setsockopt(&socket, Ipv6RecvErr, &true)?,
+        }
+        setsockopt(&socket, ReceiveTimestampns, &true)?;
+        // Before Linux 5.9 there is no such option, and no extensions are shown.
+        let _ = path_option::tell_extensions(socket.as_fd(), to.ip());
+        socket.connect(&to.into())?;
+        Ok(Self { socket, to, raw, buffer: vec![0; LONGEST], control: vec![0; CONTROL] })
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        Family::of(self.to.ip())
+    }
+
+    /// The identifier to put into requests and to look for in replies, of a raw socket.
+    pub(crate) fn identifier(&self) -> Option<u16> {
+        self.raw
+    }
+
+    /// Sets the TTL or hop limit of packets to come.
+    pub(crate) fn set_ttl(&self, ttl: u8) -> io::Result<()> {
+        match self.to {
+            SocketAddr::V4(_) => self.socket.set_ttl_v4(ttl.into()),
+            SocketAddr::V6(_) => self.socket.set_unicast_hops_v6(ttl.into()),
+        }
+    }
+
+    /// See [`path_option::never_fragment`].
+    pub(crate) fn never_fragment(&self) -> io::Result<()> {
+        path_option::never_fragment(self.socket.as_fd(), self.to.ip())
+    }
+
+    /// Sends a packet.
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<Sent> {
+        let once = || {
+            let (before, before_ns) = (Instant::now(), now_ns());
+            self.socket.send(bytes)?;
+            Ok(Sent { before, before_ns, after_ns: now_ns() })
+        };
+        // An error of an earlier packet is told at the next call, whatever that is, and only once.
+        let _ = self.socket.take_error();
+        once().or_else(|_: io::Error| once())
+    }
+
+    /// Waits until something has come, for at most `limit`.
+    pub(crate) fn wait(&self, limit: Duration) -> io::Result<()> {
+        // Rounded up, so that nobody turns round and round for the last part of a millisecond.
+        let limit = limit.as_millis().saturating_add(1).min(1000);
+        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
+        let mut ready = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut ready, limit) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes what has come, errors first; `None` when there is nothing.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<Message<'_>>> {
+        let descriptor = self.socket.as_raw_fd();
+        for flags in [MsgFlags::MSG_ERRQUEUE, MsgFlags::empty()] {
+            let mut room = [IoSliceMut::new(&mut self.buffer)];
+            let received = recvmsg::<SockaddrStorage>(
+                descriptor,
+                &mut room,
+                Some(&mut self.control),
+                flags | MsgFlags::MSG_DONTWAIT,
+            );
+            let received = match received {
+                Ok(received) => received,
+                // An error of an earlier packet that was told here; it is in the error queue as well.
+                Err(error) if error == Errno::EAGAIN || is_report(error) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let mut at = Arrival { seen: Instant::now(), stamp_ns: None };
+            let mut error = None;
+            for control in received.cmsgs()? {
+                match control {
+                    ControlMessageOwned::ScmTimestampns(time) => at.stamp_ns = stamp_ns(time),
+                    ControlMessageOwned::Ipv4RecvErr(report, from) => {
+                        let from = from.map(|a| Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr)));
+                        error = Some(Report::new(&report, from.map(Into::into)));
+                    }
+                    ControlMessageOwned::Ipv6RecvErr(report, from) => {
+                        let from = from.map(|a| Ipv6Addr::from(a.sin6_addr.s6_addr));
+                        error = Some(Report::new(&report, from.map(|a| a.to_canonical())));
+                    }
+                    _ => {}
+                }
+            }
+            let length = received.bytes.min(LONGEST);
+            let bytes = self.buffer.get(..length).unwrap_or_default();
+            return Ok(Some(Message { bytes, error, at }));
+        }
+        Ok(None)
+    }
+}
+
+impl Report {
+    fn new(report: &libc::sock_extended_err, from: Option<IpAddr>) -> Self {
+        let local = report.ee_origin == libc::SO_EE_ORIGIN_LOCAL;
+        // linux/errqueue.h: sock_ee_data_rfc4884 is a 16-bit length, flags (1: invalid) and a spare byte.
+        let [low, high, flags, _] = report.ee_data.to_ne_bytes();
+        let at = usize::from(u16::from_ne_bytes([low, high]));
+        Self {
+            from: if local { None } else { from },
+            kind: report.ee_type,
+            code: report.ee_code,
+            mtu: (report.ee_errno == libc::EMSGSIZE as u32).then_some(report.ee_info),
+            extensions: (!local && at > 0 && flags & 1 == 0).then_some(at),
+        }
+    }
+}
+
+impl Sent {
+    /// The round trip to an arrival.
+    ///
+    /// The packet left between the moments before and after the call that sent it. The kernel's stamp
+    /// of the arrival is by the same clock; when that was set in between, which the steady clock shows,
+    /// the time until this process saw the packet stands for it, and only that it is not longer is known.
+    pub(crate) fn round_trip(&self, arrival: &Arrival) -> Bounded {
+        let steady = arrival.seen.duration_since(self.before).as_nanos() as u64;
+        bounded(steady, self.before_ns, self.after_ns, arrival.stamp_ns)
+    }
+}
+
+fn bounded(steady: u64, before: u64, after: u64, stamp: Option<u64>) -> Bounded {
+    let drift = |ns: u64| ns / 1_000_000 * DRIFT_PPM + 1;
+    let of = |low: u64, estimate: u64, high: u64| Bounded {
+        estimate_ns: estimate as i64,
+        low_ns: Some(low.saturating_sub(drift(low)) as i64),
+        high_ns: Some((high + drift(high)) as i64),
+    };
+    match stamp.and_then(|stamp| Some((stamp, stamp.checked_sub(before)?))) {
+        Some((stamp, high)) if high <= steady + drift(steady) => {
+            of(stamp.saturating_sub(after), high, high)
+        }
+        _ => of(0, steady, steady),
+    }
+}
+
+/// Whether this is what an ICMP error becomes.
+fn is_report(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::ECONNREFUSED
+            | Errno::EHOSTUNREACH
+            | Errno::ENETUNREACH
+            | Errno::EACCES
+            | Errno::EPROTO
+            | Errno::EMSGSIZE
+            | Errno::ENOPROTOOPT
+            | Errno::EHOSTDOWN
+            | Errno::ENONET
+            | Errno::EOPNOTSUPP
+    )
+}
+
+fn stamp_ns(time: nix::sys::time::TimeSpec) -> Option<u64> {
+    let seconds = u64::try_from(time.tv_sec()).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec()).ok()?)
+}
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn a_closed_port_says_so_with_what_was_sent() {
+        for own in ["127.0.0.1:0", "[::1]:0"] {
+            let closed = UdpSocket::bind(own).unwrap().local_addr().unwrap();
+            let mut socket = Hearing::udp(closed).unwrap();
+            let sent = socket.send(b"who is there").unwrap();
+            socket.wait(Duration::from_secs(10)).unwrap();
+            let message = socket.receive().unwrap().unwrap();
+            assert_eq!(message.bytes, b"who is there");
+            let error = message.error.unwrap();
+            assert_eq!(error.from, Some(closed.ip()));
+            let port = if closed.is_ipv4() { (3, 3) } else { (1, 4) };
+            assert_eq!((error.kind, error.code), port);
+            assert!(message.at.stamp_ns.is_some());
+            let trip = sent.round_trip(&message.at);
+            assert!(
+                trip.low_ns <= Some(trip.estimate_ns) && Some(trip.estimate_ns) <= trip.high_ns
+            );
+            assert!(socket.receive().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_gives_the_steady_time_and_an_interval_from_nothing_to_it() {
+        let second = 1_000_000_000;
+        // Sent at 100 s, gone at 100.1 s, there at 101 s.
+        let trip = bounded(second, 100 * second, 100 * second + second / 10, Some(101 * second));
+        assert_eq!(trip.estimate_ns, second as i64);
+        let (low, high) = (trip.low_ns.unwrap(), trip.high_ns.unwrap());
+        assert!((899_000_000..=900_000_000).contains(&low), "{low}");
+        assert!((1_000_000_000..=1_001_000_000).contains(&high), "{high}");
+        // Set forward by an hour, back by an hour, no stamp.
+        for stamp in [Some(3700 * second), Some(second), None] {
+            let trip = bounded(second, 100 * second, 100 * second, stamp);
+            assert_eq!((trip.estimate_ns, trip.low_ns), (second as i64, Some(0)));
+            assert!(trip.high_ns >= Some(second as i64));
+        }
+    }
+}
