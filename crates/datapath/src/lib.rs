@@ -18,5 +18,6 @@ mod slots;
 pub mod socket;
 pub mod tap;
 pub mod tcp_info;
+pub mod timex;
 mod xdp_link;
 pub mod xsk;

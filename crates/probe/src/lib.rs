@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod clock;
 pub mod config;
+pub mod interval;
 pub mod record;
 pub mod schedule;
 pub mod tools;

@@ -154,6 +154,9 @@ pub struct Series {
     pub sent: u64,
     /// Packets that did not arrive within the time limit (RFC 7680).
     pub lost: u64,
+    /// Packets that arrived after the time limit: they count as lost, and stand here as well.
+    #[serde(default)]
+    pub late: u64,
     /// Further copies of packets that had arrived (RFC 5560).
     pub duplicated: u64,
     /// Packets that arrived after one that was sent later (RFC 4737, section 3).
@@ -176,13 +179,17 @@ pub struct Series {
 }
 
 /// Delays between two stations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delay {
-    /// From the measuring station to the other; loss in one direction is known only of a reflector that
-    /// counts (RFC 8762, stateful), else `None`.
+    /// From the measuring station to the other; `None` of a reflector that does not say when it received.
     pub forth: Option<Series>,
     /// The way back.
     pub back: Option<Series>,
+    /// Whether loss, duplicates and reordering of one direction are known: of a reflector that counts
+    /// (RFC 8762, stateful). Else `forth` and `back` tell of delays only: their `sent` are the packets that
+    /// came back, and what was lost of `round_trip` was lost on one way or the other.
+    #[serde(default)]
+    pub counted: bool,
     /// Both ways, without the reflector's own time; free of clock offsets.
     pub round_trip: Series,
 }

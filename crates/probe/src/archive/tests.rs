@@ -29,7 +29,12 @@ fn delay(seconds: i64, from: &str, to: &str) -> Record {
         from: from.to_owned(),
         to: to.to_owned(),
         test: "mesh".to_owned(),
-        figures: Figures::Delay(Delay { forth: Some(forth), back: None, round_trip }),
+        figures: Figures::Delay(Delay {
+            forth: Some(forth),
+            back: None,
+            counted: true,
+            round_trip,
+        }),
     }
 }
 

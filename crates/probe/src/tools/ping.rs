@@ -294,6 +294,7 @@ impl Trips {
         Series {
             sent,
             lost: sent.saturating_sub(self.answered as u64),
+            late: 0,
             duplicated: self.duplicated,
             reordered: self.reordered,
             minimum: least,

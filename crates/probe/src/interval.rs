@@ -1,0 +1,235 @@
+//! A duration's estimate together with the interval in which the true value lies.
+//!
+//! A one-way delay is the difference of two readings of two clocks. A clock whose maximum error is *e*
+//! reads at most *e* more or less than true time; a timestamp is taken at most *u* away from the moment
+//! that it is said to mark. So the true delay is not farther from the difference than the sum of both
+//! clocks' errors and both timestamps' uncertainties, and nearer can not be promised. Where one of the
+//! errors is not known the interval is unbounded, on both sides: nothing is narrowed, so that nobody takes
+//! what is left for a promise.
+//!
+//! What is computed of intervals stays sound: rounding and overflow widen, never narrow.
+//!
+//! - Sum and difference: bounds are added, as usual.
+//! - Percentiles: the k-th smallest of the true values is not below the k-th smallest of the lower bounds
+//!   and not above the k-th smallest of the upper ones, for raising any value never lowers the k-th
+//!   smallest. It holds whatever the errors have to do with one another.
+//! - Causality: a true delay is not negative, so an interval that reaches below nought ends there. One
+//!   that lies wholly below nought shows that a clock was worse than it said: nothing is known then.
+
+use crate::record::Bounded;
+use serde::{Deserialize, Serialize};
+
+/// How far the kernel's clock can be from its true rate, in parts per million, while it is not known
+/// better: the kernel lets its maximum error grow by as much (MAXFREQ in ntp.c; RFC 5905 has 15, PHI).
+pub const RATE_PPM: u64 = 500;
+
+/// The most that a clock may be off, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MaximumError {
+    /// `None`: not known, so no bound can be promised.
+    pub nanoseconds: Option<u64>,
+}
+
+impl MaximumError {
+    /// Nothing is known of the clock.
+    pub const UNKNOWN: Self = Self { nanoseconds: None };
+
+    /// A known error.
+    pub const fn known(nanoseconds: u64) -> Self {
+        Self { nanoseconds: Some(nanoseconds) }
+    }
+
+    /// Both together; unknown when one is, and when the sum is beyond all that can be written.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = self.nanoseconds.zip(other.nanoseconds).and_then(|(a, b)| a.checked_add(b));
+        Self { nanoseconds: sum }
+    }
+
+    /// The error after the clock ran on by itself for a time.
+    #[must_use]
+    pub fn after(self, elapsed_ns: u64) -> Self {
+        self.plus(Self::known(drift_ns(elapsed_ns)))
+    }
+}
+
+/// What a clock that is [`RATE_PPM`] off may have gained or lost in a time that it has read itself, rounded
+/// up: of 1,999 parts that a slow clock reads, 2,000 have passed.
+pub fn drift_ns(elapsed_ns: u64) -> u64 {
+    elapsed_ns.div_ceil(1_000_000 / RATE_PPM - 1)
+}
+
+/// A reading of a clock that marks a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// What the clock said, nanoseconds since 1970-01-01 UTC.
+    pub at_ns: i64,
+    /// The clock's maximum error then.
+    pub clock: MaximumError,
+    /// How far from the moment the reading may have been taken, nanoseconds: resolution of the timestamp's
+    /// format, and of what took it.
+    pub uncertainty_ns: u64,
+}
+
+impl Stamp {
+    fn error(&self) -> MaximumError {
+        self.clock.plus(MaximumError::known(self.uncertainty_ns))
+    }
+}
+
+/// A duration: estimate and bounds, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// What the clocks say.
+    pub estimate_ns: i64,
+    /// The true value is not below this; `None`: nothing is known.
+    pub low_ns: Option<i64>,
+    /// The true value is not above this; `None`: nothing is known.
+    pub high_ns: Option<i64>,
+}
+
+/// The clocks' readings are farther apart than both clocks' errors allow: one was worse than it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the delay is at most {high_ns} ns by what the clocks promise, and a delay is not negative: one of \
+     the clocks is worse than it says"
+)]
+pub struct Contradiction {
+    /// Upper bound of the delay, below nought.
+    pub high_ns: i64,
+}
+
+impl Interval {
+    /// An estimate of which nothing can be promised.
+    pub const fn unbounded(estimate_ns: i64) -> Self {
+        Self { estimate_ns, low_ns: None, high_ns: None }
+    }
+
+    /// An estimate that is at most `error` off.
+    pub fn within(estimate_ns: i64, error: MaximumError) -> Self {
+        let Some(error) = error.nanoseconds else { return Self::unbounded(estimate_ns) };
+        Self {
+            estimate_ns,
+            low_ns: estimate_ns.checked_sub_unsigned(error),
+            high_ns: estimate_ns.checked_add_unsigned(error),
+        }
+    }
+
+    /// The time from one moment to another, of two clocks or of one.
+    pub fn between(from: Stamp, to: Stamp) -> Self {
+        match to.at_ns.checked_sub(from.at_ns) {
+            Some(estimate_ns) => Self::within(estimate_ns, from.error().plus(to.error())),
+            None => Self::unbounded(to.at_ns.saturating_sub(from.at_ns)),
+        }
+    }
+
+    /// The time from one moment to another by one clock that was not set between them: only its rate and
+    /// the timestamps' uncertainties count.
+    pub fn elapsed(from: Stamp, to: Stamp) -> Self {
+        let estimate_ns = to.at_ns.saturating_sub(from.at_ns);
+        let error = MaximumError::known(drift_ns(estimate_ns.unsigned_abs()))
+            .plus(MaximumError::known(from.uncertainty_ns))
+            .plus(MaximumError::known(to.uncertainty_ns));
+        Self::within(estimate_ns, error)
+    }
+
+    /// Both, one after the other.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |a: Option<i64>, b: Option<i64>| a.zip(b).and_then(|(a, b)| a.checked_add(b));
+        Self {
+            estimate_ns: self.estimate_ns.saturating_add(other.estimate_ns),
+            low_ns: sum(self.low_ns, other.low_ns),
+            high_ns: sum(self.high_ns, other.high_ns),
+        }
+    }
+
+    /// This without a part of it, such as a round trip without the reflector's own time.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        let difference =
+            |a: Option<i64>, b: Option<i64>| a.zip(b).and_then(|(a, b)| a.checked_sub(b));
+        Self {
+            estimate_ns: self.estimate_ns.saturating_sub(other.estimate_ns),
+            low_ns: difference(self.low_ns, other.high_ns),
+            high_ns: difference(self.high_ns, other.low_ns),
+        }
+    }
+
+    /// The same knowing that the true value is not negative. The estimate stays what the clocks said. An
+    /// interval without a lower bound stays so.
+    ///
+    /// # Errors
+    ///
+    /// The whole interval lies below nought.
+    pub fn causal(self) -> Result<Self, Contradiction> {
+        match self.high_ns {
+            Some(high_ns) if high_ns < 0 => Err(Contradiction { high_ns }),
+            _ => Ok(Self { low_ns: self.low_ns.map(|low| low.max(0)), ..self }),
+        }
+    }
+
+    /// Whether a true value may be this.
+    pub fn contains(&self, true_ns: i64) -> bool {
+        self.low_ns.is_none_or(|low| low <= true_ns)
+            && self.high_ns.is_none_or(|high| true_ns <= high)
+    }
+
+    /// Distance of the bounds; `None` when one is missing.
+    pub fn width_ns(&self) -> Option<u64> {
+        self.low_ns.zip(self.high_ns).map(|(low, high)| high.abs_diff(low))
+    }
+}
+
+impl From<Interval> for Bounded {
+    fn from(interval: Interval) -> Self {
+        let Interval { estimate_ns, low_ns, high_ns } = interval;
+        Self { estimate_ns, low_ns, high_ns }
+    }
+}
+
+/// The smallest of some durations; `None` when there are none.
+pub fn minimum(intervals: &[Interval]) -> Option<Interval> {
+    ranked(intervals, 1)
+}
+
+/// The duration that a share of them, `numerator` of `denominator`, does not exceed (nearest rank);
+/// `None` when there are none.
+///
+/// # Panics
+///
+/// When the share is nought or more than all.
+pub fn percentile(intervals: &[Interval], numerator: u64, denominator: u64) -> Option<Interval> {
+    ranked(intervals, rank(intervals.len() as u64, numerator, denominator))
+}
+
+/// The place, from 1, of the value that a share of `count` does not exceed.
+///
+/// # Panics
+///
+/// When the share is nought or more than all.
+pub fn rank(count: u64, numerator: u64, denominator: u64) -> u64 {
+    assert!(0 < numerator && numerator <= denominator, "share {numerator} of {denominator}");
+    u64::try_from((u128::from(count) * u128::from(numerator)).div_ceil(u128::from(denominator)))
+        .unwrap_or(count)
+}
+
+fn ranked(intervals: &[Interval], rank: u64) -> Option<Interval> {
+    let index = usize::try_from(rank).ok()?.checked_sub(1)?;
+    // No bound is farther out than any bound; these two numbers stand for it while sorting.
+    let pick = |value: fn(&Interval) -> i64| {
+        let mut values: Vec<i64> = intervals.iter().map(value).collect();
+        (index < values.len()).then(|| *values.select_nth_unstable(index).1)
+    };
+    let low = pick(|interval| interval.low_ns.unwrap_or(i64::MIN))?;
+    let high = pick(|interval| interval.high_ns.unwrap_or(i64::MAX))?;
+    Some(Interval {
+        estimate_ns: pick(|interval| interval.estimate_ns)?,
+        low_ns: (low != i64::MIN).then_some(low),
+        high_ns: (high != i64::MAX).then_some(high),
+    })
+}
+
+#[cfg(test)]
+#[path = "interval_tests.rs"]
+mod tests;
