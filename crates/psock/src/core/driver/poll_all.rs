@@ -1,0 +1,23 @@
+//! Blocks go where there is room (the seed's second driver): whoever can be written gets the next block.
+
+use super::{Driver, View};
+use crate::core::{
+    ConnectionId,
+    schedule::{Item, Pick, Schedule},
+};
+
+/// The connection that asks is the next one.
+#[derive(Default)]
+pub(super) struct PollAll;
+
+impl Driver for PollAll {
+    fn opened(&mut self, _: ConnectionId) {}
+
+    fn closed(&mut self, _: ConnectionId) {}
+
+    fn fill(&mut self, asked: ConnectionId, view: &View<'_>, table: &mut Schedule) {
+        if view.sender.head().is_some() {
+            table.put(Item { connection: asked, pick: Pick::Head });
+        }
+    }
+}
