@@ -1,0 +1,115 @@
+//! What a program chooses: paths, security, driver, memory and times.
+//!
+//! There is no default for [`Security`]: whoever makes a [`Config`] names it. Everything else has a
+//! default that serves, and is a public field.
+
+use crate::{DriverName, Path, PresharedKey};
+use std::{path::PathBuf, time::Duration};
+
+/// Bytes of a block: with its header it is one TLS record (RFC 8446, section 5.1: 2^14 bytes).
+const BLOCK_BYTES: usize = 16 * 1024 - 64;
+
+/// How the connections of a session are protected.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Not at all: who sees the packets reads the stream, and who can change them can change it and
+    /// take it over.
+    Plain,
+    /// TLS 1.3; both ends hold the same key and nothing else is needed.
+    Key(PresharedKey),
+    /// TLS 1.3; both ends show a certificate of one authority.
+    Certificates {
+        /// The authority's certificates (PEM).
+        authority: PathBuf,
+        /// This end's certificate, then those between it and the authority (PEM).
+        certificate: PathBuf,
+        /// This end's private key (PEM); readable by its owner only.
+        key: PathBuf,
+        /// The name (DNS name or address) that the peer's certificate must hold. Without one a
+        /// connecting end expects the address it connects to, and a listener takes every
+        /// certificate of the authority.
+        name: Option<String>,
+    },
+}
+
+/// The choices of one end of a session.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The paths of a connecting end; a listener has its addresses instead.
+    pub paths: Vec<Path>,
+    /// How every connection is protected.
+    pub security: Security,
+    /// How blocks are spread over the connections. The connecting end's choice holds for both.
+    pub driver: DriverName,
+    /// Data connections on each path.
+    pub connections_per_path: u16,
+    /// The congestion control of this end's connections, such as `bbr`; the system's without.
+    pub congestion: Option<String>,
+    /// Bytes that this end takes before the application has read them: its reorder memory.
+    pub window_bytes: usize,
+    /// Bytes that this end keeps until the peer has acknowledged them.
+    pub send_bytes: usize,
+    /// Bytes of the stream in one block, at most.
+    pub block_bytes: usize,
+    /// For how long a session lives on without any path.
+    pub survive: Duration,
+    /// For how long connecting may take until the first path has answered.
+    pub connect_timeout: Duration,
+    /// For how long a path may be silent, while it owes an answer, before it counts as dead.
+    pub path_timeout: Duration,
+    /// What a listener allows to strangers.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// The defaults, with the one choice that has none.
+    pub fn new(security: Security) -> Self {
+        Self {
+            paths: Vec::new(),
+            security,
+            driver: DriverName::Adaptive,
+            connections_per_path: 1,
+            congestion: None,
+            window_bytes: 32 << 20,
+            send_bytes: 32 << 20,
+            block_bytes: BLOCK_BYTES,
+            survive: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(10),
+            path_timeout: Duration::from_secs(3),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What a listener allows; what is beyond is refused and counted ([`crate::ListenerCounters`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections whose handshake has not ended.
+    pub handshakes: usize,
+    /// Of those, connections from one source: an IPv4 address or an IPv6 /64.
+    pub handshakes_per_source: usize,
+    /// How long a handshake may take.
+    pub handshake_time: Duration,
+    /// Sessions at once.
+    pub sessions: usize,
+    /// Of those, sessions from one source.
+    pub sessions_per_source: usize,
+    /// Data connections of one session.
+    pub connections: usize,
+    /// Sessions that wait to be accepted.
+    pub backlog: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshakes: 256,
+            handshakes_per_source: 64,
+            handshake_time: Duration::from_secs(10),
+            sessions: 1024,
+            sessions_per_source: 256,
+            connections: 64,
+            backlog: 128,
+        }
+    }
+}

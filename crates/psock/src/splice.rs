@@ -1,0 +1,74 @@
+//! A session joined with a socket of the process.
+
+use crate::{PsockStream, SessionError, runtime, session::Session};
+use socket2::SockRef;
+use std::{io, net::Shutdown, os::fd::OwnedFd, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+};
+
+/// A session joined with a socket; dropping it changes nothing.
+#[derive(Debug)]
+pub struct Splice {
+    session: Arc<Session>,
+}
+
+impl Splice {
+    /// Waits until the session is over and the socket is closed.
+    ///
+    /// # Errors
+    ///
+    /// Why the session ended, when not both streams came to their ends.
+    pub fn wait(self) -> Result<(), SessionError> {
+        self.session.status.wait_over()
+    }
+}
+
+/// Joins a session with any stream socket of the process (TCP or Unix).
+///
+/// When the session ends with an error a TCP socket is reset (SO_LINGER 0), so that its reader sees an
+/// error and never a short stream.
+///
+/// # Errors
+///
+/// When the socket is no stream socket.
+pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
+    let runtime = runtime::handle()?;
+    let _inside = runtime.enter();
+    let (application, session) = stream.into_parts();
+    application.set_nonblocking(true)?;
+    let application = UnixStream::from_std(application)?;
+    // Reading and writing are the same for all stream sockets.
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    let socket = UnixStream::from_std(socket)?;
+    let splice = Splice { session: Arc::clone(&session) };
+    runtime.spawn(async move {
+        let (mut from_application, mut to_application) = application.into_split();
+        let (mut from_socket, mut to_socket) = socket.into_split();
+        let out = async {
+            tokio::io::copy(&mut from_socket, &mut to_application).await?;
+            to_application.shutdown().await
+        };
+        let back = async {
+            let mut buffer = vec![0; 64 * 1024];
+            loop {
+                let result = from_application.read(&mut buffer).await;
+                let count = session.status.read(result, false)?;
+                if count == 0 {
+                    return to_socket.shutdown().await;
+                }
+                to_socket.write_all(buffer.get(..count).unwrap_or_default()).await?;
+            }
+        };
+        if tokio::try_join!(out, back).is_err() {
+            session.abort();
+            let socket: &UnixStream = from_socket.as_ref();
+            let socket = SockRef::from(socket);
+            let _ = socket.set_linger(Some(Duration::ZERO));
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    });
+    Ok(splice)
+}

@@ -1,0 +1,140 @@
+//! How far a session is, as its application may know it: what ended, and whether well.
+//!
+//! The protocol task writes here before it touches the application's socket, so that who finds the
+//! socket ended finds the reason here.
+
+use crate::error::{EndReason, SessionError};
+use std::{
+    io,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tokio::sync::Notify;
+
+/// What the application can find out.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    state: Mutex<State>,
+    changed: Condvar,
+    notify: Notify,
+    /// The application itself ended reading.
+    reading_ended: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The application's socket has the peer's whole stream.
+    received: bool,
+    /// The peer has our whole stream.
+    sent: bool,
+    /// The session is over: both, or an error.
+    end: Option<Result<(), SessionError>>,
+}
+
+impl Status {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.changed.notify_all();
+        self.notify.notify_waiters();
+    }
+
+    /// The peer's stream is whole; to be called before the application's socket shows its end.
+    pub(crate) fn received(&self) {
+        self.set(|state| state.received = true);
+    }
+
+    /// The peer has all of our stream.
+    pub(crate) fn sent(&self) {
+        self.set(|state| state.sent = true);
+    }
+
+    /// The session is over; the first call counts. To be called before the application's socket is
+    /// closed.
+    pub(crate) fn end(&self, result: Result<(), SessionError>) {
+        self.set(|state| {
+            state.end.get_or_insert(result);
+        });
+    }
+
+    /// The application ends reading: it then reads an end that says nothing of the stream.
+    pub(crate) fn end_reading(&self) {
+        self.reading_ended.store(true, Ordering::Relaxed);
+    }
+
+    fn sent_or_over(state: &State) -> Option<Result<(), SessionError>> {
+        if state.sent { Some(Ok(())) } else { state.end.clone() }
+    }
+
+    /// Waits until the peer has our whole stream.
+    pub(crate) fn wait_sent(&self) -> Result<(), SessionError> {
+        self.wait(Self::sent_or_over)
+    }
+
+    /// Waits until the session is over.
+    pub(crate) fn wait_over(&self) -> Result<(), SessionError> {
+        self.wait(|state| state.end.clone())
+    }
+
+    fn wait<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
+        let mut state = self.state();
+        loop {
+            if let Some(value) = look(&state) {
+                return value;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until the peer has our whole stream.
+    pub(crate) async fn until_sent(&self) -> Result<(), SessionError> {
+        self.until(Self::sent_or_over).await
+    }
+
+    async fn until<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
+        loop {
+            let changed = self.notify.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(value) = look(&self.state()) {
+                return value;
+            }
+            changed.await;
+        }
+    }
+
+    /// What the application is told when its socket gave `result`; `nothing` when it asked for none.
+    pub(crate) fn read(&self, result: io::Result<usize>, nothing: bool) -> io::Result<usize> {
+        match &result {
+            Ok(0) if !nothing && !self.reading_ended.load(Ordering::Relaxed) => {}
+            Ok(_) => return result,
+            Err(error) if waits(error) => return result,
+            Err(_) => {}
+        }
+        let state = self.state();
+        match &state.end {
+            _ if state.received => Ok(0),
+            Some(Err(error)) => Err(error.clone().into()),
+            // The protocol task itself is gone.
+            _ => Err(SessionError::Here(EndReason::Aborted).into()),
+        }
+    }
+
+    /// What the application is told when its socket gave `result`.
+    pub(crate) fn write(&self, result: io::Result<usize>) -> io::Result<usize> {
+        match (&result, &self.state().end) {
+            (Err(error), Some(Err(reason))) if !waits(error) => Err(reason.clone().into()),
+            _ => result,
+        }
+    }
+}
+
+/// Whether it only says that the application may ask again.
+fn waits(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,116 @@
+//! The one module with unsafe code: what the kernel says of a connection (tcp(7), `TCP_INFO`).
+#![allow(unsafe_code)]
+
+use std::{
+    io,
+    mem::{offset_of, size_of},
+    os::fd::{AsFd, AsRawFd},
+};
+
+/// The kernel's `struct tcp_info` (include/uapi/linux/tcp.h) as far as it is used here. Newer kernels
+/// append to it, older ones fill less of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct TcpInfo {
+    state: u8,
+    ca_state: u8,
+    retransmits: u8,
+    probes: u8,
+    backoff: u8,
+    options: u8,
+    wscale: u8,
+    delivery_rate_app_limited: u8,
+    rto_us: u32,
+    ato_us: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    fackets: u32,
+    last_data_sent_ms: u32,
+    last_ack_sent_ms: u32,
+    last_data_recv_ms: u32,
+    last_ack_recv_ms: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt_us: u32,
+    rttvar_us: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt_us: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt_us: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+}
+
+// Fixed by the kernel's interface.
+const _: () = assert!(offset_of!(TcpInfo, rto_us) == 8);
+const _: () = assert!(offset_of!(TcpInfo, pacing_rate) == 104);
+const _: () = assert!(offset_of!(TcpInfo, delivery_rate) == 160);
+
+/// Reads `TCP_INFO` of a TCP socket.
+///
+/// # Errors
+///
+/// When the descriptor is no TCP socket.
+pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpState> {
+    let mut info = TcpInfo::default();
+    let mut length = size_of::<TcpInfo>() as libc::socklen_t;
+    // SAFETY: the descriptor is open for the call; the kernel writes at most `length` bytes to
+    // `info`, which is as long, and every bit pattern is valid there.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let bytes = |segments: u32| segments.saturating_mul(info.snd_mss);
+    Ok(TcpState {
+        srtt_ns: u64::from(info.rtt_us) * 1000,
+        min_rtt_ns: u64::from(info.min_rtt_us) * 1000,
+        delivery_rate: info.delivery_rate,
+        unsent_bytes: info.notsent_bytes,
+        in_flight_bytes: bytes(info.unacked.saturating_sub(info.sacked + info.lost)),
+        cwnd_bytes: bytes(info.snd_cwnd),
+        retransmits: info.total_retrans,
+    })
+}
+
+/// What is used of `TCP_INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TcpState {
+    /// Smoothed round trip.
+    pub(crate) srtt_ns: u64,
+    /// Least round trip.
+    pub(crate) min_rtt_ns: u64,
+    /// Bytes a second that the peer has acknowledged of late.
+    pub(crate) delivery_rate: u64,
+    /// Bytes that the kernel holds and has not sent yet.
+    pub(crate) unsent_bytes: u32,
+    /// Bytes sent and not acknowledged.
+    pub(crate) in_flight_bytes: u32,
+    /// Bytes that may be in flight.
+    pub(crate) cwnd_bytes: u32,
+    /// Segments sent again so far.
+    pub(crate) retransmits: u32,
+}
