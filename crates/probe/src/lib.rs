@@ -5,6 +5,8 @@ pub mod archive;
 pub mod clock;
 pub mod config;
 pub mod interval;
+pub mod permission;
 pub mod record;
 pub mod schedule;
+pub mod station;
 pub mod tools;

@@ -1,0 +1,187 @@
+//! Who may ask what of a station, how long, how fast and how often.
+//!
+//! The rules as pure functions; they are applied to stations that are known for what they say they are.
+
+use crate::{
+    config::{LimitConfig, Service, StationConfig},
+    station::{
+        Reason,
+        message::{DelayAsk, MAX_USES, Slot, ThroughputAsk},
+    },
+};
+use std::time::Duration;
+
+/// The longest time for which a delay session is agreed; then it is renewed.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
+/// What a throughput test may take beside its length, to begin and to end.
+pub const GRACE: Duration = Duration::from_secs(10);
+/// Longest name of a test.
+const MAX_TEST: usize = 63;
+
+/// Something is not permitted: why, and a sentence.
+pub type Refusal = (Reason, String);
+
+/// Whether a station may ask for a delay session.
+///
+/// # Errors
+/// What is against it.
+pub fn delay(
+    asks: &StationConfig,
+    limit: &LimitConfig,
+    ask: &DelayAsk,
+    has: usize,
+) -> Result<(), Refusal> {
+    service(asks, Service::Delay)?;
+    if !asks.addresses.contains(&ask.from.ip()) || ask.from.port() == 0 {
+        let text = format!("{} is no address of {}", ask.from, asks.name);
+        return Err((Reason::Address, text));
+    }
+    if !(1..=limit.rate).contains(&ask.rate) {
+        let text = format!("{} packets a second; 1 to {} are permitted", ask.rate, limit.rate);
+        return Err((Reason::TooFast, text));
+    }
+    length(ask.length_ms, LONGEST_LEASE)?;
+    if has >= limit.sessions {
+        let text = format!("{} has {has} delay sessions, the most at once", asks.name);
+        return Err((Reason::TooMany, text));
+    }
+    Ok(())
+}
+
+/// Whether a station may ask for a throughput test.
+///
+/// # Errors
+/// What is against it.
+pub fn throughput(
+    asks: &StationConfig,
+    limit: &LimitConfig,
+    ask: &ThroughputAsk,
+) -> Result<(), Refusal> {
+    service(asks, Service::Throughput)?;
+    length(ask.length_ms, limit.length)?;
+    match ask.bandwidth {
+        Some(bandwidth) if !(1..=limit.bandwidth).contains(&bandwidth) => {
+            let text = format!("{bandwidth} Mbit/s; 1 to {} are permitted", limit.bandwidth);
+            Err((Reason::TooFast, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a slot for something else may be asked for.
+///
+/// # Errors
+/// What is against it.
+pub fn slot(limit: &LimitConfig, length_ms: u64) -> Result<(), Refusal> {
+    length(length_ms, limit.length.max(LONGEST_LEASE))
+}
+
+/// Whether the words of a slot are within bounds.
+///
+/// # Errors
+/// What is against it.
+pub fn words(slot: &Slot) -> Result<(), Refusal> {
+    let good = slot.test.len() <= MAX_TEST && slot.uses.len() <= MAX_USES;
+    if good { Ok(()) } else { Err((Reason::Malformed, "too many or too long words".into())) }
+}
+
+/// Whether a time is permitted.
+///
+/// # Errors
+/// It is not.
+pub fn length(length_ms: u64, most: Duration) -> Result<(), Refusal> {
+    let most_ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+    if (1..=most_ms).contains(&length_ms) {
+        return Ok(());
+    }
+    Err((Reason::TooLongTest, format!("{length_ms} ms; 1 to {most_ms} are permitted")))
+}
+
+fn service(asks: &StationConfig, service: Service) -> Result<(), Refusal> {
+    if asks.may.contains(&service) {
+        return Ok(());
+    }
+    let what = match service {
+        Service::Delay => "delay",
+        Service::Throughput => "throughput",
+    };
+    Err((Reason::NotPermitted, format!("{} may not ask for {what} here", asks.name)))
+}
+
+/// A bucket of requests: so many a minute, and as many at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bucket {
+    left: f64,
+    at_ns: u64,
+}
+
+impl Bucket {
+    /// A full one.
+    pub fn new(a_minute: u32, now_ns: u64) -> Self {
+        Self { left: f64::from(a_minute), at_ns: now_ns }
+    }
+
+    /// Takes one request out; whether there was one.
+    pub fn take(&mut self, a_minute: u32, now_ns: u64) -> bool {
+        let a_minute = f64::from(a_minute);
+        let passed = now_ns.saturating_sub(self.at_ns) as f64 / 60e9;
+        self.left = (self.left + passed * a_minute).min(a_minute);
+        self.at_ns = now_ns.max(self.at_ns);
+        let one = self.left >= 1.0;
+        if one {
+            self.left -= 1.0;
+        }
+        one
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Means;
+
+    fn station() -> StationConfig {
+        StationConfig {
+            name: "a".into(),
+            addresses: vec!["192.0.2.1".parse().expect("an address")],
+            control: None,
+            may: vec![Service::Delay],
+        }
+    }
+
+    fn ask(from: &str, rate: u32, length_ms: u64) -> DelayAsk {
+        let from = from.parse().expect("an address");
+        DelayAsk { from, ssid: 1, rate, length_ms, authenticated: false }
+    }
+
+    #[test]
+    fn a_session_has_bounds() {
+        let (station, limit) = (station(), LimitConfig::default());
+        let asked = |from, rate, length_ms, has| {
+            let asked = delay(&station, &limit, &ask(from, rate, length_ms), has);
+            asked.err().map(|(reason, _)| reason)
+        };
+        assert_eq!(asked("192.0.2.1:9", 1000, 300_000, 7), None);
+        assert_eq!(asked("192.0.2.2:9", 10, 1000, 0), Some(Reason::Address));
+        assert_eq!(asked("192.0.2.1:0", 10, 1000, 0), Some(Reason::Address));
+        assert_eq!(asked("192.0.2.1:9", 1001, 1000, 0), Some(Reason::TooFast));
+        assert_eq!(asked("192.0.2.1:9", 0, 1000, 0), Some(Reason::TooFast));
+        assert_eq!(asked("192.0.2.1:9", 10, 300_001, 0), Some(Reason::TooLongTest));
+        assert_eq!(asked("192.0.2.1:9", 10, 0, 0), Some(Reason::TooLongTest));
+        assert_eq!(asked("192.0.2.1:9", 10, 1000, 8), Some(Reason::TooMany));
+        let bulk = ThroughputAsk { means: Means::Tcp, length_ms: 1, bandwidth: None, ipv6: false };
+        let refused = throughput(&station, &limit, &bulk);
+        assert_eq!(refused.err().map(|(reason, _)| reason), Some(Reason::NotPermitted));
+    }
+
+    #[test]
+    fn requests_come_back_with_time() {
+        let mut bucket = Bucket::new(60, 0);
+        let taken = (0..100).filter(|_| bucket.take(60, 0)).count();
+        assert_eq!(taken, 60);
+        assert!(!bucket.take(60, 900_000_000));
+        assert!(bucket.take(60, 2_000_000_000));
+        assert!(bucket.take(60, 2_000_000_000));
+        assert!(!bucket.take(60, 1_000_000_000), "a clock that steps back gives nothing");
+    }
+}
