@@ -9,4 +9,5 @@ pub mod permission;
 pub mod record;
 pub mod schedule;
 pub mod station;
+pub mod statistics;
 pub mod tools;
