@@ -8,6 +8,7 @@ pub mod interval;
 pub mod permission;
 pub mod record;
 pub mod schedule;
+pub mod stamp;
 pub mod station;
 pub mod statistics;
 pub mod tools;

@@ -1,0 +1,100 @@
+//! Why a packet is refused, and how often that happened.
+
+use std::fmt;
+
+/// Why a packet was refused: by a reflector, which then does not answer, or by a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// It comes from nobody that was agreed on.
+    NotAgreed,
+    /// It ends before the base packet of its session's mode does.
+    TooShort,
+    /// The message authentication code of the base packet is wrong.
+    NotAuthentic,
+    /// The multiplier of its Error Estimate is zero (RFC 4656, section 4.1.2).
+    Corrupt,
+    /// An authenticated packet that came before.
+    Replayed,
+    /// More packets than were agreed on.
+    OverRate,
+    /// A reflected packet to no test packet that is being waited for.
+    Unexpected,
+    /// A reflected packet whose copy of the test packet is not what was sent.
+    Altered,
+}
+
+impl Refused {
+    /// All reasons, in the order of [`Refusals`].
+    pub const ALL: [Self; 8] = [
+        Self::NotAgreed,
+        Self::TooShort,
+        Self::NotAuthentic,
+        Self::Corrupt,
+        Self::Replayed,
+        Self::OverRate,
+        Self::Unexpected,
+        Self::Altered,
+    ];
+
+    /// The name in JSON and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotAgreed => "not_agreed",
+            Self::TooShort => "too_short",
+            Self::NotAuthentic => "not_authentic",
+            Self::Corrupt => "corrupt",
+            Self::Replayed => "replayed",
+            Self::OverRate => "over_rate",
+            Self::Unexpected => "unexpected",
+            Self::Altered => "altered",
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Packets refused, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals([u64; Refused::ALL.len()]);
+
+impl Refusals {
+    /// Counts one.
+    pub(crate) fn add(&mut self, reason: Refused) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// Those of one reason.
+    pub fn of(&self, reason: Refused) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// All.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Each reason with its number, those with none too.
+    pub fn iter(&self) -> impl Iterator<Item = (Refused, u64)> {
+        Refused::ALL.into_iter().zip(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_in_their_order() {
+        for (place, reason) in Refused::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, place);
+            let mut refusals = Refusals::default();
+            refusals.add(reason);
+            assert_eq!((refusals.of(reason), refusals.total()), (1, 1));
+            assert_eq!(refusals.iter().nth(place), Some((reason, 1)));
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! The Session-Sender as a value (RFC 8762, section 4.2): test packets out, samples in.
+//!
+//! Each packet that was sent is waited for, for the session's time limit; it leaves the list only then, so
+//! that a second reply to it is known as a duplicate. Its sample is told of as soon as nothing better is
+//! to come: the reply, the kernel's time of sending, and, where it was asked for, the reflector's in the
+//! next reply.
+//!
+//! # On which way a packet was lost
+//!
+//! A stateful reflector numbers what it reflects. Between two replies a to the packets s1 < s2 with the
+//! reflector's numbers r1 < r2, s2 - s1 - 1 packets are missing, and r2 - r1 - 1 of them were reflected:
+//! these were lost on the way back, the others on the way forth. Which of them is which is not known, only
+//! how many; where packets overtook one another near a loss, some may be taken for the other kind. Behind
+//! the last reply nothing is known.
+
+use super::{
+    Arrival, ErrorEstimate, Key, MAX_LENGTH, Reading, Reflected, Refusals, Refused, Test,
+    Timestamp,
+    packet::base_length,
+    tlv::{self, Ask, Said},
+};
+use crate::interval::{Interval, MaximumError, Stamp};
+use std::{collections::VecDeque, time::Duration};
+
+/// A kernel's time that is so long after the packet was handed to it is none of that packet.
+const STALE_NS: u64 = 10_000_000_000;
+
+/// What reflects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Peer {
+    /// A STAMP reflector that counts what it reflects.
+    #[default]
+    Stateful,
+    /// A STAMP reflector that copies the sender's numbers.
+    Stateless,
+    /// A responder of TWAMP Light, which may neither count nor set its Error Estimate.
+    TwampLight,
+}
+
+/// What a session is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The session's number; zero for none.
+    pub ssid: u16,
+    /// Whether a reply without the number is refused; a reflector that knows only RFC 8762 gives none.
+    pub ssid_needed: bool,
+    /// The key of authenticated mode; without one, packets are unauthenticated.
+    pub key: Option<Key>,
+    /// What reflects.
+    pub peer: Peer,
+    /// Extensions to ask for.
+    pub ask: Ask,
+    /// Bytes of UDP payload; what is asked for is sent whole if it takes more.
+    pub length: usize,
+    /// The code point in the IP header.
+    pub dscp: u8,
+    /// A packet that has no reply within this is lost (RFC 7680).
+    pub limit: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ssid: 0,
+            ssid_needed: false,
+            key: None,
+            peer: Peer::Stateful,
+            ask: Ask { follow_up: true, ..Ask::default() },
+            length: 0,
+            dscp: 0,
+            limit: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the sender to the reflector.
+    Forth,
+    /// From the reflector to the sender.
+    Back,
+}
+
+/// A packet that came back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Its number.
+    pub sequence: u32,
+    /// When it was sent: nanoseconds since 1970 by our clock.
+    pub sent_ns: u64,
+    /// One-way delays; `None` where the reflector's moments cannot be compared with ours.
+    pub forth: Option<Interval>,
+    /// The same for the way back.
+    pub back: Option<Interval>,
+    /// Both ways without the reflector's own time.
+    pub round_trip: Interval,
+    /// Whether the kernel said when the test packet was sent; else it is when the kernel was given it.
+    pub kernel_sent: bool,
+    /// Whether the reflector's kernel said when the reply was sent, in a later one.
+    pub kernel_left: bool,
+    /// Whether a packet that was sent later was reflected earlier; `None` where nobody counts.
+    pub reordered_forth: Option<bool>,
+    /// Whether a packet that was reflected later came earlier; `None` where nobody counts.
+    pub reordered_back: Option<bool>,
+    /// Whether a packet that was sent later came back earlier.
+    pub reordered: bool,
+    /// TTL or hop limit with which it arrived at the reflector.
+    pub ttl: u8,
+    /// The byte with DSCP and ECN with which it arrived there, if that was asked for.
+    pub traffic_class: Option<u8>,
+}
+
+/// What happened in a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// A packet came back; told once.
+    Arrived(Sample),
+    /// A packet did not come back in time.
+    Lost {
+        /// Its number.
+        sequence: u32,
+        /// When it was sent.
+        sent_ns: u64,
+        /// On which way, as far as that is known.
+        way: Option<Way>,
+    },
+    /// A packet came back once more.
+    Duplicate {
+        /// Its number.
+        sequence: u32,
+        /// On which way it was doubled, if the reflector counts.
+        way: Option<Way>,
+    },
+}
+
+/// A packet on its way, or one that came and may come again.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// Monotonic time at which it is lost.
+    overdue_ns: u64,
+    /// T1 as it stands in the packet.
+    written: Timestamp,
+    sent: Stamp,
+    kernel_sent: bool,
+    reply: Option<Reply>,
+}
+
+/// What is known of the reply to a packet.
+#[derive(Clone, Copy, Debug)]
+struct Reply {
+    reflected: Reflected,
+    /// T4.
+    came: Stamp,
+    /// The kernel's T3, once it is known.
+    left: Option<Timestamp>,
+    reordered: [bool; 3],
+    traffic_class: Option<u8>,
+    told: bool,
+}
+
+/// The sender of one session.
+#[derive(Debug)]
+pub struct Sender {
+    settings: Settings,
+    /// Packets from number `next` less their count up to before `next`.
+    waiting: VecDeque<Waiting>,
+    next: u32,
+    /// The last packet that left the list with a reply: its number and the reflector's.
+    last: Option<(u32, u32)>,
+    /// After the highest number that a reply came to, and the highest of the reflector's.
+    expected: Option<(u32, u32)>,
+    refusals: Refusals,
+}
+
+impl Sender {
+    /// A session that begins.
+    pub fn new(settings: Settings) -> Self {
+        let (waiting, refusals) = (VecDeque::new(), Refusals::default());
+        Self { settings, waiting, next: 0, last: None, expected: None, refusals }
+    }
+
+    /// What the session is.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Packets that were sent.
+    pub fn sent(&self) -> u32 {
+        self.next
+    }
+
+    /// Replies that were refused, by reason.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals
+    }
+
+    /// Bytes of UDP payload that each packet of the session takes.
+    pub fn length(&self) -> usize {
+        let authenticated = self.settings.key.is_some();
+        let least = base_length(authenticated) + self.settings.ask.length(authenticated);
+        // What leaves no room for the header of padding is left out.
+        let padded = self.settings.length.min(MAX_LENGTH);
+        if padded >= least + 4 { padded } else { least }
+    }
+
+    /// Writes the next test packet in place of whatever the buffer held and gives its number.
+    /// `monotonic_ns` is for the time limit only.
+    pub fn next(&mut self, now: Reading, monotonic_ns: u64, out: &mut Vec<u8>) -> u32 {
+        let Settings { ssid, key, ask, dscp, limit, .. } = &self.settings;
+        let sequence = self.next;
+        let written = Timestamp::from_unix_ns(now.ns);
+        let error = ErrorEstimate::from_ns(now.error.nanoseconds);
+        Test { sequence, timestamp: written, error, ssid: *ssid }.emit(key.as_ref(), out);
+        let length = self.length();
+        tlv::ask(*ask, (sequence, sequence.wrapping_add(1)), *dscp, key.as_ref(), length, out);
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.waiting.push_back(Waiting {
+            overdue_ns: monotonic_ns.saturating_add(limit),
+            written,
+            sent: stamp(now.ns, now.error),
+            kernel_sent: false,
+            reply: None,
+        });
+        self.next = sequence.wrapping_add(1);
+        sequence
+    }
+
+    /// Says when the kernel sent a packet, nanoseconds since 1970.
+    pub fn left(&mut self, sequence: u32, at_ns: u64, mut tell: impl FnMut(Event)) {
+        let Some(place) = self.place(sequence) else { return };
+        let waiting = &mut self.waiting[place];
+        let given_ns = waiting.sent.at_ns as u64;
+        if waiting.kernel_sent || !(given_ns..given_ns + STALE_NS).contains(&at_ns) {
+            return;
+        }
+        waiting.sent.at_ns = at_ns as i64;
+        waiting.kernel_sent = true;
+        self.tell_if_complete(place, &mut tell);
+    }
+
+    /// Takes a reflected packet; `error` is that of our clock.
+    ///
+    /// # Errors
+    /// Why it is refused, which is counted.
+    pub fn receive(
+        &mut self,
+        arrival: &Arrival<'_>,
+        error: MaximumError,
+        mut tell: impl FnMut(Event),
+    ) -> Result<(), Refused> {
+        let taken = self.take(arrival, error, &mut tell);
+        if let Err(reason) = taken {
+            self.refusals.add(reason);
+        }
+        taken
+    }
+
+    fn take(
+        &mut self,
+        arrival: &Arrival<'_>,
+        error: MaximumError,
+        tell: &mut impl FnMut(Event),
+    ) -> Result<(), Refused> {
+        let Settings { ssid, ssid_needed, key, peer, .. } = &self.settings;
+        let reflected = Reflected::parse(arrival.bytes, key.as_ref())?;
+        if reflected.error.is_corrupt() && *peer != Peer::TwampLight {
+            return Err(Refused::Corrupt);
+        }
+        let place = self.place(reflected.sender_sequence).ok_or(Refused::Unexpected)?;
+        let ssid_right = reflected.ssid == *ssid || (reflected.ssid == 0 && !ssid_needed);
+        if reflected.sender_timestamp != self.waiting[place].written || !ssid_right {
+            return Err(Refused::Altered);
+        }
+        let counts = *peer == Peer::Stateful;
+        if let Some(first) = &self.waiting[place].reply {
+            let again = reflected.sequence == first.reflected.sequence;
+            let way = counts.then_some(if again { Way::Back } else { Way::Forth });
+            tell(Event::Duplicate { sequence: reflected.sender_sequence, way });
+            return Ok(());
+        }
+        let said = if *peer == Peer::TwampLight {
+            Said::default()
+        } else {
+            let rest = arrival.bytes.get(base_length(key.is_some())..).unwrap_or_default();
+            tlv::read(rest, reflected.sequence, key.as_ref(), key.is_some())
+        };
+        let reordered = self.order(place, &reflected);
+        self.waiting[place].reply = Some(Reply {
+            reflected,
+            came: stamp(arrival.at_ns, error),
+            left: None,
+            reordered,
+            traffic_class: said.traffic_class,
+            told: false,
+        });
+        if let Some((sequence, left)) = said.left {
+            self.follow_up(sequence, left, tell);
+        }
+        self.tell_if_complete(place, tell);
+        Ok(())
+    }
+
+    /// Takes all packets whose time is over from the list, and tells of those not told of.
+    pub fn settle(&mut self, monotonic_ns: u64, mut tell: impl FnMut(Event)) {
+        while self.waiting.front().is_some_and(|first| first.overdue_ns <= monotonic_ns) {
+            let sequence = self.next.wrapping_sub(self.waiting.len() as u32);
+            let way = self.way_of_loss(sequence);
+            let Some(first) = self.waiting.pop_front() else { return };
+            match &first.reply {
+                Some(reply) => {
+                    self.last = Some((sequence, reply.reflected.sequence));
+                    if !reply.told {
+                        tell(Event::Arrived(first.sample(reply, sequence, self.settings.peer)));
+                    }
+                }
+                None => {
+                    let sent_ns = first.sent.at_ns as u64;
+                    tell(Event::Lost { sequence, sent_ns, way });
+                }
+            }
+        }
+    }
+
+    /// Monotonic time at which [`Sender::settle`] has something to do.
+    pub fn settle_at_ns(&self) -> Option<u64> {
+        self.waiting.front().map(|first| first.overdue_ns)
+    }
+
+    /// Where a number is in the list.
+    fn place(&self, sequence: u32) -> Option<usize> {
+        let back = self.next.wrapping_sub(sequence) as usize;
+        (back > 0).then(|| self.waiting.len().checked_sub(back)).flatten()
+    }
+
+    /// The kernel's time of an earlier reply, if that is still in the list.
+    fn follow_up(&mut self, sequence: u32, left: Timestamp, tell: &mut impl FnMut(Event)) {
+        let matching = |waiting: &Waiting| {
+            waiting.reply.is_some_and(|reply| {
+                let late = left.since(reply.reflected.timestamp, reply.reflected.error.format());
+                reply.reflected.sequence == sequence
+                    && reply.left.is_none()
+                    && !reply.told
+                    && (0..STALE_NS as i64).contains(&late)
+            })
+        };
+        let Some(place) = self.waiting.iter().rposition(matching) else { return };
+        if let Some(reply) = &mut self.waiting[place].reply {
+            reply.left = Some(left);
+        }
+        self.tell_if_complete(place, tell);
+    }
+
+    fn tell_if_complete(&mut self, place: usize, tell: &mut impl FnMut(Event)) {
+        let sequence = self.next.wrapping_sub((self.waiting.len() - place) as u32);
+        let Settings { ask, peer, .. } = self.settings;
+        let waiting = &mut self.waiting[place];
+        let Some(mut reply) = waiting.reply else { return };
+        let left = reply.left.is_some() || !ask.follow_up || peer == Peer::TwampLight;
+        if waiting.kernel_sent && left && !reply.told {
+            tell(Event::Arrived(waiting.sample(&reply, sequence, peer)));
+            reply.told = true;
+            waiting.reply = Some(reply);
+        }
+    }
+
+    /// Whether a reply that comes now is out of order (RFC 4737): forth, back, and both ways together.
+    fn order(&mut self, place: usize, reflected: &Reflected) -> [bool; 3] {
+        let Reflected { sequence: ours, sender_sequence, .. } = *reflected;
+        let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
+        let forth = self
+            .waiting
+            .range(place + 1..)
+            .any(|later| later.reply.is_some_and(|reply| before(reply.reflected.sequence, ours)));
+        let Some((sent, theirs)) = self.expected else {
+            self.expected = Some((sender_sequence.wrapping_add(1), ours.wrapping_add(1)));
+            return [forth, false, false];
+        };
+        let (both, back) = (before(sender_sequence, sent), before(ours, theirs));
+        self.expected = Some((
+            if both { sent } else { sender_sequence.wrapping_add(1) },
+            if back { theirs } else { ours.wrapping_add(1) },
+        ));
+        [forth, back, both]
+    }
+
+    /// On which way the first packet of the list was lost, if it was.
+    fn way_of_loss(&self, sequence: u32) -> Option<Way> {
+        if self.settings.peer != Peer::Stateful || self.waiting.front()?.reply.is_some() {
+            return None;
+        }
+        let (ahead, next) = self
+            .waiting
+            .iter()
+            .enumerate()
+            .find_map(|(ahead, later)| Some((ahead as u32, later.reply?)))?;
+        // Before the first reply both counts begin at zero, if the reflector's does.
+        let (last, last_theirs) = self.last.unwrap_or((u32::MAX, u32::MAX));
+        let done = sequence.wrapping_sub(last).wrapping_sub(1);
+        let missing = done.wrapping_add(ahead);
+        let theirs = next.reflected.sequence.wrapping_sub(last_theirs).wrapping_sub(1);
+        if self.last.is_none() && theirs > missing {
+            return None;
+        }
+        let back = if theirs as i32 > 0 { theirs.min(missing) } else { 0 };
+        Some(if done < missing - back { Way::Forth } else { Way::Back })
+    }
+}
+
+impl Waiting {
+    /// The sample of the packet and its reply.
+    fn sample(&self, reply: &Reply, sequence: u32, peer: Peer) -> Sample {
+        let Self { sent, kernel_sent, .. } = *self;
+        let Reply { reflected, came, left, reordered, traffic_class, .. } = *reply;
+        let left_at = left.unwrap_or(reflected.timestamp);
+        let theirs = MaximumError { nanoseconds: reflected.error.bound_ns() };
+        let moment = |timestamp: Timestamp| {
+            let near_ns = came.at_ns as u64;
+            stamp(timestamp.to_unix_ns(near_ns), theirs)
+        };
+        let one_way = reflected.is_comparable().then(|| {
+            [
+                Interval::between(sent, moment(reflected.received)),
+                Interval::between(moment(left_at), came),
+            ]
+        });
+        let residence = left_at.since(reflected.received, reflected.error.format());
+        let (begin, end) = (stamp(0, theirs), Stamp { at_ns: residence, ..stamp(0, theirs) });
+        let [forth, back, both] = reordered;
+        let counts = peer == Peer::Stateful;
+        Sample {
+            sequence,
+            sent_ns: sent.at_ns as u64,
+            forth: one_way.map(|ways| ways[0]),
+            back: one_way.map(|ways| ways[1]),
+            round_trip: Interval::elapsed(sent, came).minus(Interval::elapsed(begin, end)),
+            kernel_sent,
+            kernel_left: left.is_some(),
+            reordered_forth: counts.then_some(forth),
+            reordered_back: counts.then_some(back),
+            reordered: both,
+            ttl: reflected.sender_ttl,
+            traffic_class,
+        }
+    }
+}
+
+/// A time in nanoseconds since 1970, written in nanoseconds or in steps of 2^-32 s.
+fn stamp(at_ns: u64, clock: MaximumError) -> Stamp {
+    Stamp { at_ns: at_ns as i64, clock, uncertainty_ns: 1 }
+}
+
+#[cfg(test)]
+mod tests;
