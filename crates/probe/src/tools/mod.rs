@@ -11,5 +11,6 @@ mod context;
 pub mod icmp;
 pub mod ping;
 mod socket;
+pub mod throughput;
 
 pub use context::{Context, Counters, Forbidden, Permission, Refusal};

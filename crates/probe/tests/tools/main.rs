@@ -1,6 +1,7 @@
 //! The measuring tests in namespaces and through the lab.
 
 mod ping;
+mod throughput;
 
 use probe::tools::{Context, Permission};
 use std::{future::Future, net::IpAddr, sync::Arc};
