@@ -16,8 +16,10 @@ pub(super) struct Acknowledger {
     came: u64,
     /// What was said last.
     told: Option<Acknowledge>,
-    /// When the next one goes at the latest.
+    /// When the next one becomes due.
     due_ns: Option<u64>,
+    /// It is due, and goes as soon as the connection can be written.
+    is_due: bool,
 }
 
 impl Acknowledger {
@@ -25,16 +27,34 @@ impl Acknowledger {
     pub(super) fn came(&mut self, bytes: usize, now_ns: u64) {
         self.came += bytes as u64;
         let told = self.told.map_or(0, |told| told.received);
-        let due = if self.came - told >= BYTES { now_ns } else { now_ns + DELAY_NS };
-        self.by(due);
+        if self.came - told >= BYTES {
+            self.now();
+        } else {
+            self.soon(now_ns);
+        }
     }
 
-    /// Something happened that is to be told by this time.
-    pub(super) fn by(&mut self, due_ns: u64) {
-        self.due_ns = Some(self.due_ns.map_or(due_ns, |before| before.min(due_ns)));
+    /// Something happened that is to be told at once.
+    pub(super) fn now(&mut self) {
+        self.is_due = true;
+        self.due_ns = None;
     }
 
-    /// When the next one is due, as far as it follows from blocks that came here.
+    /// Something happened that is to be told after the usual delay.
+    pub(super) fn soon(&mut self, now_ns: u64) {
+        if !self.is_due {
+            self.due_ns = self.due_ns.or(Some(now_ns + DELAY_NS));
+        }
+    }
+
+    /// Time went by.
+    pub(super) fn tick(&mut self, now_ns: u64) {
+        if self.due_ns.is_some_and(|due| due <= now_ns) {
+            self.now();
+        }
+    }
+
+    /// When the next one becomes due, as far as it is not yet.
     pub(super) fn due_ns(&self) -> Option<u64> {
         self.due_ns
     }
@@ -51,7 +71,8 @@ impl Acknowledger {
 
     /// What is to be said now, if it is time.
     pub(super) fn next(&mut self, receiver: &Receiver, now_ns: u64) -> Option<Acknowledge> {
-        if self.due_ns.is_none_or(|due| due > now_ns) && !self.is_behind(receiver) {
+        self.tick(now_ns);
+        if !self.is_due && !self.is_behind(receiver) {
             return None;
         }
         let told = Acknowledge {
@@ -60,7 +81,7 @@ impl Acknowledger {
             received: self.came,
             ended: receiver.is_ended(),
         };
-        self.due_ns = None;
+        (self.due_ns, self.is_due) = (None, false);
         self.told = Some(told);
         Some(told)
     }

@@ -12,6 +12,7 @@
 mod acknowledger;
 mod chunk;
 pub mod driver;
+mod estimate;
 pub mod frame;
 mod path;
 mod receiver;
@@ -194,7 +195,6 @@ pub struct Counters {
 #[derive(Default)]
 pub(crate) struct Connection {
     path: Path,
-    kernel: Kernel,
     acknowledger: Acknowledger,
     /// The peer was told on it where our stream ends.
     finish_sent: bool,
@@ -233,10 +233,10 @@ impl Core {
     }
 
     /// A data connection has joined.
-    pub fn opened(&mut self, id: ConnectionId, now_ns: u64) {
+    pub fn opened(&mut self, id: ConnectionId, _now_ns: u64) {
         let mut connection = Connection::default();
         if self.receiver.in_order() > 0 {
-            connection.acknowledger.by(now_ns);
+            connection.acknowledger.now();
         }
         self.connections.insert(id, connection);
         self.driver.opened(id);
@@ -246,7 +246,7 @@ impl Core {
     pub fn closed(&mut self, id: ConnectionId, _now_ns: u64) {
         let Some(connection) = self.connections.remove(&id) else { return };
         self.gone.add(&connection.counters);
-        for number in connection.path.into_lost() {
+        for number in connection.path.carried() {
             self.sender.lost(number, id);
         }
         self.driver.closed(id);
@@ -256,7 +256,7 @@ impl Core {
     /// What the kernel says of a connection.
     pub fn observe(&mut self, id: ConnectionId, kernel: &Kernel, _now_ns: u64) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.kernel = *kernel;
+            connection.path.observe(kernel);
         }
     }
 
@@ -299,19 +299,21 @@ impl Core {
             connection.finish_sent = true;
             return Next::Frame(OutFrame::of(&Frame::Finish(end)));
         }
-        self.next_block(id).map_or(Next::Wait, Next::Frame)
+        self.next_block(id, now_ns).map_or(Next::Wait, Next::Frame)
     }
 
-    fn next_block(&mut self, id: ConnectionId) -> Option<OutFrame> {
-        let view = View { sender: &self.sender };
-        self.driver.fill(id, &view, &mut self.schedule);
-        let Pick::Head = self.schedule.turn(id)?;
-        let number = self.sender.head()?;
-        let block = self.sender.take(number, id)?;
-        self.schedule.advance();
-        let connection = self.connections.get_mut(&id)?;
+    fn next_block(&mut self, id: ConnectionId, now_ns: u64) -> Option<OutFrame> {
+        let Self { sender, connections, driver, schedule, .. } = self;
+        driver.fill(id, &mut View { sender, connections, now_ns }, schedule);
+        let number = match schedule.turn(id)? {
+            Pick::Head => sender.head()?.number,
+            Pick::Free(number) | Pick::Again(number) => number,
+        };
+        schedule.advance();
+        let (block, connection) = (sender.take(number)?, connections.get_mut(&id)?);
         let length = block.bytes.as_ref().len();
-        connection.path.hand(number, length);
+        let end = connection.path.hand(number, length, now_ns);
+        sender.handed(number, id, end, now_ns);
         connection.counters.sent_bytes += length as u64;
         connection.counters.sent_blocks += 1;
         connection.counters.again_blocks += u64::from(block.again);
@@ -335,17 +337,20 @@ impl Core {
                 connection.acknowledger.came(length, now_ns);
                 match self.receiver.block(block)? {
                     Taken::Duplicate => connection.counters.duplicate_blocks += 1,
-                    Taken::New { .. } => {}
+                    Taken::New { closed_gap: true } => self.tell_soonest(now_ns),
+                    Taken::New { closed_gap: false } => {}
                 }
                 Ok(())
             }
             Frame::Acknowledge(ack) => {
-                connection.path.acknowledged(ack.received)?;
+                connection.path.acknowledged(ack.received, now_ns)?;
                 connection.counters.acknowledged_bytes = ack.received;
                 while let Some(number) = connection.path.arrived() {
                     self.sender.arrived(number);
                 }
-                self.sender.acknowledged(ack)
+                self.sender.acknowledged(ack)?;
+                self.tick(now_ns);
+                Ok(())
             }
             Frame::Finish(end) => self.receiver.finish(*end),
             Frame::Skipped(_) => Ok(()),
@@ -353,13 +358,29 @@ impl Core {
         }
     }
 
+    /// Has the connection with the shortest round trip say that a gap is closed: the peer may wait for
+    /// it, and the connection that closed it may be slow.
+    fn tell_soonest(&mut self, now_ns: u64) {
+        let known = self.connections.values_mut().filter(|c| c.path.kernel().srtt_ns > 0);
+        if let Some(connection) = known.min_by_key(|c| c.path.kernel().srtt_ns) {
+            connection.acknowledger.soon(now_ns);
+        }
+    }
+
     /// Time went by.
-    pub fn tick(&mut self, _now_ns: u64) {}
+    pub fn tick(&mut self, now_ns: u64) {
+        for connection in self.connections.values_mut() {
+            connection.acknowledger.tick(now_ns);
+        }
+        let Self { sender, connections, driver, .. } = self;
+        driver.tick(&mut View { sender, connections, now_ns });
+    }
 
     /// When [`Self::tick`] and then [`Self::next`] of every connection are to be called at the latest.
     #[must_use]
     pub fn wake_at(&self) -> Option<u64> {
-        self.connections.values().filter_map(|c| c.acknowledger.due_ns()).min()
+        let acknowledgements = self.connections.values().filter_map(|c| c.acknowledger.due_ns());
+        acknowledgements.chain(self.driver.wake_at(&self.connections)).min()
     }
 
     /// How far the session is.
@@ -375,6 +396,18 @@ impl Core {
         }
     }
 
+    /// Bytes in memory that the peer is not known to have.
+    #[must_use]
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.sender.held()
+    }
+
+    /// Bytes in memory that the application has not taken: at most [`Settings::reorder_bytes`].
+    #[must_use]
+    pub fn reorder_bytes(&self) -> usize {
+        self.receiver.held()
+    }
+
     /// Figures of the connections that are there.
     pub fn counters(&self) -> impl Iterator<Item = (ConnectionId, Counters)> {
         self.connections.iter().map(|(id, connection)| (*id, connection.counters))
@@ -383,7 +416,7 @@ impl Core {
     /// Figures of a connection that is there, and what its kernel said last.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<(Counters, Kernel)> {
-        self.connections.get(&id).map(|connection| (connection.counters, connection.kernel))
+        self.connections.get(&id).map(|connection| (connection.counters, *connection.path.kernel()))
     }
 
     /// Figures of all connections that there ever were.

@@ -1,14 +1,45 @@
 //! One data connection as the sending half sees it: what it carries, how fast and how late.
+//!
+//! A connection is a queue that empties at a rate and delivers after a delay, so when a block will be
+//! acknowledged follows from the bytes before it:
+//!
+//! ```text
+//! until acknowledged = max(least delay, bytes under way / rate) + lateness
+//! until there        = until acknowledged - least delay / 2
+//! ```
+//!
+//! Lateness is by how much the first block under way misses its time while nothing is acknowledged. A
+//! connection that is late by some time is expected to be so for as long again, so one that stops is
+//! believed less and less from the first missed block on, and is as good as before with the first
+//! acknowledgement.
 
 use std::collections::VecDeque;
 
-use super::{Violation, sender::Number};
+use super::{
+    Kernel, Violation,
+    estimate::{LeastDelay, Rate, bytes_in, rate_of, time_ns},
+    sender::Number,
+};
+
+/// A connection is kept so much longer at work than its round trip, for hosts that are late.
+const SLACK_NS: u64 = 10_000_000;
+/// A connection that misses its time by less is not taken for stalled.
+const LEAST_PATIENCE_NS: u64 = 30_000_000;
+/// As much is added to patience at most because a connection's times vary.
+const MOST_VARIATION_NS: u64 = 100_000_000;
+/// The delay of a connection of which nothing is known.
+const UNKNOWN_DELAY_NS: u64 = 50_000_000;
+/// What a TCP connection sends in its first round trip (RFC 6928).
+const INITIAL_WINDOW: u64 = 14_600;
 
 /// A block that was handed to the connection.
-pub(super) struct Carried {
+struct Carried {
     number: Number,
     /// Bytes handed to the connection up to the end of this block.
     end: u64,
+    handed_ns: u64,
+    /// When it should be acknowledged.
+    expected_ns: u64,
 }
 
 /// One data connection.
@@ -20,24 +51,69 @@ pub(super) struct Path {
     handed: u64,
     /// Bytes of blocks that the peer has from it.
     received: u64,
+    kernel: Kernel,
+    delay: LeastDelay,
+    rate: Rate,
+    /// By how much acknowledgements miss their times, smoothed.
+    variation_ns: u64,
+    /// When something was last acknowledged, or handed over with nothing under way.
+    progress_ns: u64,
+    /// What it carries was given to others because it stalled.
+    pub(super) released: bool,
 }
 
 impl Path {
-    pub(super) fn hand(&mut self, number: Number, bytes: usize) {
+    /// A block was handed over; returns the bytes handed over up to its end.
+    pub(super) fn hand(&mut self, number: Number, bytes: usize, now_ns: u64) -> u64 {
+        if self.carried.is_empty() {
+            self.progress_ns = now_ns;
+        }
+        let expected_ns = now_ns + self.until_acknowledged(bytes as u64, now_ns);
         self.handed += bytes as u64;
-        self.carried.push_back(Carried { number, end: self.handed });
+        self.carried.push_back(Carried {
+            number,
+            end: self.handed,
+            handed_ns: now_ns,
+            expected_ns,
+        });
+        self.rate.feed();
+        self.handed
     }
 
-    /// The peer has so many bytes from this connection; blocks that it has are taken with
+    pub(super) fn observe(&mut self, kernel: &Kernel) {
+        self.kernel = *kernel;
+    }
+
+    pub(super) fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The connection could take a block and gets none.
+    pub(super) fn starve(&mut self) {
+        self.rate.starve();
+    }
+
+    /// The peer has so many bytes from this connection. The blocks that it has come out of
     /// [`Self::arrived`].
-    pub(super) fn acknowledged(&mut self, received: u64) -> Result<(), Violation> {
+    pub(super) fn acknowledged(&mut self, received: u64, now_ns: u64) -> Result<(), Violation> {
         if received > self.handed {
             return Err(Violation::NeverSent);
         }
         if received < self.received {
             return Err(Violation::TakenBack);
         }
+        let arrived = self.carried.partition_point(|carried| carried.end <= received);
         self.received = received;
+        let Some(last) = arrived.checked_sub(1).and_then(|last| self.carried.get(last)) else {
+            return Ok(());
+        };
+        let delay_ns = now_ns.saturating_sub(last.handed_ns);
+        let missed_ns = now_ns.abs_diff(last.expected_ns);
+        self.variation_ns = self.variation_ns - self.variation_ns / 8 + missed_ns / 8;
+        self.delay.sample(delay_ns, last.end, now_ns);
+        let busy = arrived < self.carried.len();
+        self.rate.sample(received, busy, self.delay_ns(), now_ns);
+        self.progress_ns = now_ns;
         Ok(())
     }
 
@@ -45,11 +121,93 @@ impl Path {
     pub(super) fn arrived(&mut self) -> Option<Number> {
         let first = self.carried.front().filter(|carried| carried.end <= self.received)?.number;
         self.carried.pop_front();
+        if self.delay.is_draining() && self.under_way() <= self.room_bytes() {
+            self.delay.emptied(self.handed);
+        }
         Some(first)
     }
 
     /// The blocks of which it is not known whether the peer has them.
-    pub(super) fn into_lost(self) -> impl Iterator<Item = Number> {
-        self.carried.into_iter().map(|carried| carried.number)
+    pub(super) fn carried(&self) -> impl Iterator<Item = Number> {
+        self.carried.iter().map(|carried| carried.number)
+    }
+
+    /// Bytes of which it is not known whether the peer has them.
+    pub(super) fn under_way(&self) -> u64 {
+        self.handed - self.received
+    }
+
+    /// From the hand-over of a block to its acknowledgement, with no queue.
+    fn delay_ns(&self) -> u64 {
+        let kernel = [self.kernel.min_rtt_ns, self.kernel.srtt_ns].into_iter().find(|ns| *ns > 0);
+        self.delay.get().or(kernel).unwrap_or(UNKNOWN_DELAY_NS)
+    }
+
+    /// Bytes a second.
+    pub(super) fn rate(&self) -> u64 {
+        let Kernel { delivery_rate, cwnd_bytes, .. } = self.kernel;
+        let window = u64::from(cwnd_bytes).max(INITIAL_WINDOW);
+        let guess = || rate_of(window, self.delay_ns()).max(delivery_rate);
+        self.rate.get().unwrap_or_else(guess).max(1)
+    }
+
+    /// Bytes that may be under way: twice what fills the path, so that its rate can be seen to grow and a
+    /// loss leaves it no hole, but not the seconds of queue that TCP would fill. While the delay is looked
+    /// for, half of what fills the path.
+    fn room_bytes(&self) -> u64 {
+        let rate = self.rate().max(self.kernel.delivery_rate);
+        if self.delay.is_draining() {
+            return bytes_in(self.rate(), self.delay_ns() / 2);
+        }
+        bytes_in(rate, 2 * self.delay_ns() + SLACK_NS)
+    }
+
+    /// Whether so many bytes more may be handed over.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.under_way() <= self.room_bytes() + if self.delay.is_draining() { 0 } else { bytes }
+    }
+
+    /// By how much the first block under way missed its time while nothing was acknowledged.
+    fn lateness_ns(&self, now_ns: u64) -> u64 {
+        let first = self.carried.front();
+        first.map_or(0, |first| now_ns.saturating_sub(first.expected_ns.max(self.progress_ns)))
+    }
+
+    fn until_acknowledged(&self, bytes: u64, now_ns: u64) -> u64 {
+        let queue_ns = time_ns(self.under_way() + bytes, self.rate());
+        self.delay_ns().max(queue_ns) + self.lateness_ns(now_ns)
+    }
+
+    /// In how many nanoseconds a block would be with the peer if it was handed over now.
+    pub(super) fn until_there(&self, bytes: u64, now_ns: u64) -> u64 {
+        self.until_acknowledged(bytes, now_ns).saturating_sub(self.delay_ns() / 2)
+    }
+
+    /// In how many nanoseconds a block that ends at `end` and was handed over at `handed_ns` will be with
+    /// the peer.
+    pub(super) fn until_carried(&self, end: u64, handed_ns: u64, now_ns: u64) -> u64 {
+        let queue_ns = time_ns(end.saturating_sub(self.received), self.rate());
+        let delay_ns = (handed_ns + self.delay_ns()).saturating_sub(now_ns);
+        let acknowledged_ns = queue_ns.max(delay_ns) + self.lateness_ns(now_ns);
+        acknowledged_ns.saturating_sub(self.delay_ns() / 2)
+    }
+
+    /// How much the times of this connection vary.
+    pub(super) fn variation_ns(&self) -> u64 {
+        (4 * self.variation_ns).min(MOST_VARIATION_NS)
+    }
+
+    /// When the connection is to be taken for stalled if nothing is acknowledged until then. A lost
+    /// segment costs a round trip, which is no stall.
+    pub(super) fn stalls_at(&self) -> Option<u64> {
+        let first = self.carried.front()?;
+        let round_trip_ns = self.kernel.srtt_ns.max(self.delay_ns());
+        let patience_ns =
+            LEAST_PATIENCE_NS.max(round_trip_ns + round_trip_ns / 2).max(self.variation_ns());
+        Some(first.expected_ns.max(self.progress_ns) + patience_ns)
+    }
+
+    pub(super) fn is_stalled(&self, now_ns: u64) -> bool {
+        self.stalls_at().is_some_and(|at| at <= now_ns)
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Receiver {
     taken: u64,
     /// Bytes handed out.
     handed: u64,
+    /// Bytes in `held`.
+    held_bytes: usize,
     /// Where the stream ends.
     end: Option<u64>,
 }
@@ -51,6 +53,7 @@ impl Receiver {
             in_order: 0,
             taken: 0,
             handed: 0,
+            held_bytes: 0,
             end: None,
         }
     }
@@ -78,6 +81,12 @@ impl Receiver {
     /// The application has the whole stream.
     pub(super) fn is_taken(&self) -> bool {
         self.end == Some(self.taken)
+    }
+
+    /// Bytes in memory that the application has not taken.
+    pub(super) fn held(&self) -> usize {
+        // What is in order and not taken lies in the window, whose size is a usize.
+        usize::try_from(self.in_order - self.taken).unwrap_or(usize::MAX) + self.held_bytes
     }
 
     pub(super) fn block(&mut self, block: &Block<'_>) -> Result<Taken, Violation> {
@@ -112,6 +121,7 @@ impl Receiver {
             if self.held.len() == MAX_HELD {
                 return Err(Violation::TooManyBlocks);
             }
+            self.held_bytes += bytes.len();
             self.held.insert(offset, bytes.to_vec());
             return Ok(Taken::New { closed_gap: false });
         }
@@ -123,6 +133,7 @@ impl Receiver {
                 break;
             }
             let bytes = entry.remove();
+            self.held_bytes -= bytes.len();
             self.in_order += bytes.len() as u64;
             self.ready(bytes);
             closed_gap = true;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::ConnectionId;
+use super::{ConnectionId, sender::Number};
 
 /// One turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,12 @@ pub(super) struct Item {
 /// A block to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// The first that no connection carries.
+    /// The first that no connection carries, whichever it is when the turn comes.
     Head,
+    /// This one, which no connection carries.
+    Free(Number),
+    /// This one, which another connection carries too.
+    Again(Number),
 }
 
 /// The table.

@@ -27,8 +27,7 @@ struct Block {
     length: usize,
     /// Dropped when the block arrived.
     bytes: Option<Chunk>,
-    /// The connections that carry it.
-    carriers: Vec<ConnectionId>,
+    carriers: Vec<Carrier>,
     /// It was handed to a connection at some time.
     sent: bool,
 }
@@ -39,8 +38,36 @@ impl Block {
     }
 }
 
+/// A connection that has a block.
+struct Carrier {
+    id: ConnectionId,
+    /// Bytes handed to it up to the end of the block.
+    end: u64,
+    handed_ns: u64,
+    /// It stalls, and is not counted on.
+    stalled: bool,
+}
+
 /// A block by its place among all blocks of the stream.
 pub(super) type Number = u64;
+
+/// A block that no connection carries.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) number: Number,
+    pub(super) offset: u64,
+}
+
+/// A block that one connection carries and the peer is not known to have.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) number: Number,
+    pub(super) offset: u64,
+    pub(super) carrier: ConnectionId,
+    /// Bytes handed to the carrier up to the end of the block.
+    pub(super) end: u64,
+    pub(super) handed_ns: u64,
+}
 
 /// A block on its way out.
 pub(super) struct Outgoing {
@@ -59,8 +86,10 @@ pub(super) struct Sender {
     blocks: VecDeque<Block>,
     /// Bytes behind the last block.
     tail: Vec<u8>,
-    /// Blocks that are to be sent.
+    /// Blocks that no connection carries, or only such that stall.
     free: BTreeSet<Number>,
+    /// Blocks that one connection carries that does not stall.
+    waiting: BTreeSet<Number>,
     /// Bytes in memory.
     held: usize,
     /// Where the stream ends by now.
@@ -86,6 +115,7 @@ impl Sender {
             blocks: VecDeque::new(),
             tail: Vec::new(),
             free: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             held: 0,
             end: 0,
             finished: false,
@@ -102,6 +132,11 @@ impl Sender {
             return 0;
         }
         self.send_bytes.saturating_sub(self.held)
+    }
+
+    /// Bytes in memory.
+    pub(super) fn held(&self) -> usize {
+        self.held
     }
 
     pub(super) fn push(&mut self, bytes: Vec<u8>) {
@@ -166,29 +201,60 @@ impl Sender {
         self.blocks.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    /// The first block that no connection carries and the peer takes.
-    pub(super) fn head(&self) -> Option<Number> {
-        let next = self.base + self.blocks.len() as u64;
-        let (number, end) = match self.free.first() {
-            Some(number) => (*number, self.block(*number)?.end()),
-            None if self.tail.is_empty() || self.blocks.len() >= MAX_BLOCKS => return None,
-            None => (next, self.end),
-        };
-        (end <= self.limit).then_some(number)
+    /// Bytes of a block that is not the last one.
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.block_bytes as u64
     }
 
-    /// Hands a block to a connection.
-    pub(super) fn take(&mut self, number: Number, carrier: ConnectionId) -> Option<Outgoing> {
+    /// The first block that no connection carries, if the peer takes it.
+    pub(super) fn head(&self) -> Option<Head> {
+        let (head, end) = match self.free.first() {
+            Some(number) => {
+                let block = self.block(*number)?;
+                (Head { number: *number, offset: block.offset }, block.end())
+            }
+            None if self.tail.is_empty() || self.blocks.len() >= MAX_BLOCKS => return None,
+            None => {
+                let number = self.base + self.blocks.len() as u64;
+                (Head { number, offset: self.end - self.tail.len() as u64 }, self.end)
+            }
+        };
+        (end <= self.limit).then_some(head)
+    }
+
+    /// The first block from `offset` on that no connection carries, if the peer takes it.
+    pub(super) fn ahead(&self, offset: u64) -> Option<Number> {
+        let place = self.blocks.partition_point(|block| block.offset < offset);
+        let number = *self.free.range(self.base + place as u64..).next()?;
+        (self.block(number)?.end() <= self.limit).then_some(number)
+    }
+
+    /// The first block that one connection carries.
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let number = *self.waiting.first()?;
+        let block = self.block(number)?;
+        let carrier = block.carriers.iter().find(|carrier| !carrier.stalled)?;
+        let Carrier { id, end, handed_ns, .. } = *carrier;
+        Some(Waiting { number, offset: block.offset, carrier: id, end, handed_ns })
+    }
+
+    /// The bytes of a block, to be handed to a connection with [`Self::handed`].
+    pub(super) fn take(&mut self, number: Number) -> Option<Outgoing> {
         if number == self.base + self.blocks.len() as u64 && !self.tail.is_empty() {
             let rest = std::mem::take(&mut self.tail);
             self.cut(rest);
         }
-        self.free.remove(&number);
-        let block = self.block_mut(number)?;
-        let bytes = block.bytes.clone()?;
-        let again = std::mem::replace(&mut block.sent, true);
-        block.carriers.push(carrier);
-        Some(Outgoing { offset: block.offset, bytes, again })
+        let block = self.block(number)?;
+        Some(Outgoing { offset: block.offset, bytes: block.bytes.clone()?, again: block.sent })
+    }
+
+    /// A connection got a block; `end` bytes were handed to it up to the block's end.
+    pub(super) fn handed(&mut self, number: Number, id: ConnectionId, end: u64, handed_ns: u64) {
+        if let Some(block) = self.block_mut(number) {
+            block.sent = true;
+            block.carriers.push(Carrier { id, end, handed_ns, stalled: false });
+            self.file(number);
+        }
     }
 
     /// A connection brought a block to the peer.
@@ -197,17 +263,38 @@ impl Sender {
         if block.bytes.take().is_some() {
             block.carriers = Vec::new();
             self.held -= block.length;
-            self.free.remove(&number);
+            self.file(number);
         }
     }
 
     /// A connection is gone that may not have brought a block to the peer.
-    pub(super) fn lost(&mut self, number: Number, carrier: ConnectionId) {
-        let Some(block) = self.block_mut(number) else { return };
-        block.carriers.retain(|other| *other != carrier);
-        if block.bytes.is_some() && block.carriers.is_empty() {
-            self.free.insert(number);
+    pub(super) fn lost(&mut self, number: Number, id: ConnectionId) {
+        if let Some(block) = self.block_mut(number) {
+            block.carriers.retain(|carrier| carrier.id != id);
+            self.file(number);
         }
+    }
+
+    /// A connection that has a block stalls, or goes on.
+    pub(super) fn release(&mut self, number: Number, id: ConnectionId, stalled: bool) {
+        if let Some(block) = self.block_mut(number) {
+            for carrier in block.carriers.iter_mut().filter(|carrier| carrier.id == id) {
+                carrier.stalled = stalled;
+            }
+            self.file(number);
+        }
+    }
+
+    /// Puts a block where it belongs by the connections that have it.
+    fn file(&mut self, number: Number) {
+        self.free.remove(&number);
+        self.waiting.remove(&number);
+        let Some(block) = self.block(number).filter(|block| block.bytes.is_some()) else { return };
+        match block.carriers.iter().filter(|carrier| !carrier.stalled).count() {
+            0 => self.free.insert(number),
+            1 => self.waiting.insert(number),
+            _ => false,
+        };
     }
 
     /// What the peer says of the stream as a whole.

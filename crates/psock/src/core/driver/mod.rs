@@ -1,5 +1,6 @@
 //! The drivers: how blocks are spread over the connections. docs/decisions/140-drivers.md compares them.
 
+mod adaptive;
 mod poll_all;
 mod round_robin;
 
@@ -7,7 +8,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionId, schedule::Schedule, sender::Sender};
+use super::{ConnectionId, Connections, schedule::Schedule, sender::Sender};
 
 /// A driver by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,7 +57,8 @@ impl DriverName {
     pub(super) fn driver(self) -> Box<dyn Driver> {
         match self {
             Self::RoundRobin => Box::<round_robin::RoundRobin>::default(),
-            Self::PollAll | Self::Adaptive => Box::<poll_all::PollAll>::default(),
+            Self::PollAll => Box::<poll_all::PollAll>::default(),
+            Self::Adaptive => Box::<adaptive::Adaptive>::default(),
         }
     }
 }
@@ -86,7 +88,11 @@ impl FromStr for DriverName {
 /// What a driver sees when it decides.
 pub(super) struct View<'a> {
     /// The bytes that wait.
-    pub(super) sender: &'a Sender,
+    pub(super) sender: &'a mut Sender,
+    /// The connections.
+    pub(super) connections: &'a mut Connections,
+    /// Now.
+    pub(super) now_ns: u64,
 }
 
 /// Fills the schedule table.
@@ -100,5 +106,13 @@ pub(super) trait Driver: Send {
     /// `asked` has room for a block: appends to the table what is to be sent next, by whom, if the table
     /// does not say it yet. Nothing is appended that cannot be sent at once, except for other
     /// connections.
-    fn fill(&mut self, asked: ConnectionId, view: &View<'_>, table: &mut Schedule);
+    fn fill(&mut self, asked: ConnectionId, view: &mut View<'_>, table: &mut Schedule);
+
+    /// Time went by, or something was acknowledged.
+    fn tick(&mut self, _: &mut View<'_>) {}
+
+    /// When [`Self::tick`] and then [`Self::fill`] are to be called at the latest.
+    fn wake_at(&self, _: &Connections) -> Option<u64> {
+        None
+    }
 }

@@ -15,9 +15,9 @@ impl Driver for PollAll {
 
     fn closed(&mut self, _: ConnectionId) {}
 
-    fn fill(&mut self, asked: ConnectionId, view: &View<'_>, table: &mut Schedule) {
-        if view.sender.head().is_some() {
-            table.put(Item { connection: asked, pick: Pick::Head });
+    fn fill(&mut self, asked: ConnectionId, view: &mut View<'_>, table: &mut Schedule) {
+        if let Some(head) = view.sender.head() {
+            table.put(Item { connection: asked, pick: Pick::Free(head.number) });
         }
     }
 }

@@ -24,7 +24,7 @@ impl Driver for RoundRobin {
         self.order.retain(|other| *other != id);
     }
 
-    fn fill(&mut self, _: ConnectionId, _: &View<'_>, table: &mut Schedule) {
+    fn fill(&mut self, _: ConnectionId, _: &mut View<'_>, table: &mut Schedule) {
         if table.is_empty() {
             for connection in &self.order {
                 table.put(Item { connection: *connection, pick: Pick::Head });
