@@ -64,6 +64,11 @@ pub enum Command {
         after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab exec pc ping -c 3 server\n  nigh lab clean"
     )]
     Lab(LabArgs),
+    /// Carry one byte stream over several TCP connections, which may take different paths
+    #[command(
+        after_help = "Examples:\n  nigh psock key both-ends.key\n  nigh psock recv big.iso --key both-ends.key --listen 0.0.0.0:7000\n  nigh psock send big.iso --key both-ends.key --path 192.0.2.1:7000 --path 198.51.100.1:7000"
+    )]
+    Psock(PsockArgs),
     /// Send echo requests at a rate; say how many came back, and where the others were lost
     Blast(echo::blast::Args),
     /// Print the completions for a shell
@@ -184,6 +189,14 @@ pub struct LabArgs {
     /// What is done.
     #[command(subcommand)]
     pub command: lab::cli::Command,
+}
+
+/// Arguments of `nigh psock`.
+#[derive(Debug, Args)]
+pub struct PsockArgs {
+    /// What is done.
+    #[command(subcommand)]
+    pub command: psock::cli::Command,
 }
 
 /// Which daemon is asked, and how it is answered.

@@ -60,6 +60,8 @@ enum CommandError {
     View(#[from] lab::view::ViewError),
     #[error(transparent)]
     File(#[from] lab::control::files::FileError),
+    #[error(transparent)]
+    Psock(#[from] psock::cli::CommandError),
     /// A command in a host ended with this code.
     #[error("")]
     Code(u8),
@@ -104,6 +106,7 @@ pub fn main() -> ExitCode {
         Command::Echo(args) => echo(&args),
         Command::Oracle(args) => oracle(&args),
         Command::Lab(args) => lab(&args),
+        Command::Psock(args) => psock::cli::run(&args.command).map_err(Into::into),
         Command::Blast(args) => blast(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),

@@ -4,6 +4,8 @@
 mod asynchronous;
 mod buffer;
 mod channel;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod config;
 mod connect;
 pub mod core;
@@ -11,6 +13,7 @@ mod counters;
 
 mod error;
 mod listener;
+pub mod options;
 mod path;
 mod runtime;
 mod security;
@@ -31,6 +34,7 @@ pub use error::{
     AcceptError, BindError, ConnectError, EndReason, PathError, Refusal, SessionError,
 };
 pub use listener::{AsyncPsockListener, PsockListener};
+pub use options::{OptionError, Options};
 pub use path::{Local, ParsePathError, Path};
 pub use security::{ParseKeyError, PresharedKey, SecurityError};
 pub use splice::{Splice, splice};

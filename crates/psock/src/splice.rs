@@ -1,8 +1,8 @@
 //! A session joined with a socket of the process.
 
-use crate::{PsockStream, SessionError, runtime, session::Session};
+use crate::{Counters, PsockStream, SessionError, runtime, session::Session};
 use socket2::SockRef;
-use std::{io, net::Shutdown, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -20,8 +20,13 @@ impl Splice {
     /// # Errors
     ///
     /// Why the session ended, when not both streams came to their ends.
-    pub fn wait(self) -> Result<(), SessionError> {
+    pub fn wait(&self) -> Result<(), SessionError> {
         self.session.status.wait_over()
+    }
+
+    /// What has been counted so far.
+    pub fn counters(&self) -> Counters {
+        self.session.counters()
     }
 }
 
@@ -65,9 +70,8 @@ pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
         if tokio::try_join!(out, back).is_err() {
             session.abort();
             let socket: &UnixStream = from_socket.as_ref();
-            let socket = SockRef::from(socket);
-            let _ = socket.set_linger(Some(Duration::ZERO));
-            let _ = socket.shutdown(Shutdown::Both);
+            // Closing it resets it then; shutting it down would look like a good end.
+            let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
         }
     });
     Ok(splice)

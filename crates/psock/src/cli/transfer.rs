@@ -1,0 +1,117 @@
+//! `nigh psock send` and `nigh psock recv`.
+
+use super::{CommandError, RecvArgs, SendArgs, progress::Progress};
+use crate::PsockStream;
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Read, Write},
+    net::Shutdown,
+    path::{Path, PathBuf},
+};
+
+/// Bytes that are read and written at a time.
+const CHUNK: usize = 256 << 10;
+
+pub(super) fn send(args: &SendArgs) -> Result<(), CommandError> {
+    let unread = |source| CommandError::Read { file: args.file.clone(), source };
+    let (mut from, length): (Box<dyn Read>, _) = if is_standard(&args.file) {
+        (Box::new(io::stdin().lock()), None)
+    } else {
+        let file = File::open(&args.file).map_err(unread)?;
+        let meta = file.metadata().map_err(unread)?;
+        if meta.is_dir() {
+            return Err(unread(io::Error::from(ErrorKind::IsADirectory)));
+        }
+        let length = meta.is_file().then_some(meta.len());
+        (Box::new(file), length)
+    };
+    let stream = args.end.open()?;
+    let mut progress = Progress::new(&args.show, length);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = match next(&mut from, &mut chunk) {
+            Ok(read) => read,
+            Err(source) => {
+                // The other end must not take what it has for everything.
+                stream.abort();
+                return Err(unread(source));
+            }
+        };
+        let Some(bytes) = read else { break };
+        let broken = |source| CommandError::Stream { bytes: progress.bytes, source };
+        (&stream).write_all(bytes).map_err(broken)?;
+        progress.add(bytes.len(), &stream);
+    }
+    let broken = |source| CommandError::Stream { bytes: progress.bytes, source };
+    stream.shutdown(Shutdown::Write).map_err(broken)?;
+    // The other end closes when it has written everything.
+    (&stream).read(&mut [0]).map_err(broken)?;
+    let counters = stream.counters();
+    let bytes = progress.bytes;
+    stream.close().map_err(|source| CommandError::Session { bytes, source })?;
+    progress.finish(&args.show, &args.file, &counters)
+}
+
+pub(super) fn receive(args: &RecvArgs) -> Result<(), CommandError> {
+    let stream = args.end.open()?;
+    let mut progress = Progress::new(&args.show, None);
+    let result = take(args, &stream, &mut progress);
+    if let Err(error) = result {
+        // The sender must not think that everything is here.
+        stream.abort();
+        return Err(error);
+    }
+    let counters = stream.counters();
+    let bytes = progress.bytes;
+    stream.close().map_err(|source| CommandError::Session { bytes, source })?;
+    progress.finish(&args.show, &args.file, &counters)
+}
+
+/// Writes the stream to where it goes.
+fn take(
+    args: &RecvArgs,
+    stream: &PsockStream,
+    progress: &mut Progress,
+) -> Result<(), CommandError> {
+    let part = partial(&args.file);
+    let unwritten = |source| CommandError::Write { file: args.file.clone(), source };
+    let mut into: Box<dyn Write> = match is_standard(&args.file) {
+        true => Box::new(io::stdout().lock()),
+        false => Box::new(File::create(&part).map_err(unwritten)?),
+    };
+    let mut chunk = vec![0; CHUNK];
+    while let Some(bytes) = next(&mut &*stream, &mut chunk)
+        .map_err(|source| CommandError::Stream { bytes: progress.bytes, source })?
+    {
+        into.write_all(bytes).map_err(unwritten)?;
+        progress.add(bytes.len(), stream);
+    }
+    into.flush().map_err(unwritten)?;
+    if !is_standard(&args.file) {
+        fs::rename(&part, &args.file).map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+/// Reads what is there, whatever interrupts; `None` at the end.
+fn next<'a>(from: &mut impl Read, chunk: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
+    loop {
+        match from.read(chunk) {
+            Ok(0) => return Ok(None),
+            Ok(length) => return Ok(chunk.get(..length)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_standard(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// What a file is called until everything has come.
+fn partial(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}

@@ -1,0 +1,276 @@
+//! Options by name and text, as environment variables and C programs give them.
+//!
+//! | name | text | without it |
+//! |---|---|---|
+//! | `path` | a [`Path`]; given again, it is another one | |
+//! | `key` | file with the key of both ends | |
+//! | `authority`, `certificate`, `private-key` | PEM files, instead of a key | |
+//! | `name` | what the peer's certificate must hold | the address connected to |
+//! | `plain` | `yes`: neither encryption nor authentication | `no` |
+//! | `driver` | `adaptive`, `poll-all`, `round-robin` | `adaptive` |
+//! | `connections` | data connections on each path, 1 to 64 | 1 |
+//! | `congestion` | such as `cubic` or `bbr` | the system's |
+//! | `window` | MiB of reorder memory, 1 to 4096 | 32 |
+//! | `survive` | seconds without any path | 60 |
+//! | `connect-timeout` | seconds until the first path has answered | 10 |
+
+use crate::{Config, DriverName, Path, PresharedKey, Security, SecurityError};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+
+/// Data connections on each path.
+const CONNECTIONS: RangeInclusive<u16> = 1..=64;
+/// MiB of reorder memory.
+const WINDOW: RangeInclusive<u16> = 1..=4096;
+/// Longest time that can be set: a year.
+const LONGEST_SECONDS: f64 = 366.0 * 86_400.0;
+
+/// What was set so far.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    paths: Vec<Path>,
+    key: Option<PathBuf>,
+    authority: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    private_key: Option<PathBuf>,
+    name: Option<String>,
+    plain: bool,
+    driver: Option<DriverName>,
+    connections: Option<u16>,
+    congestion: Option<String>,
+    window: Option<u16>,
+    survive: Option<Duration>,
+    connect_timeout: Option<Duration>,
+}
+
+/// An option cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionError {
+    /// There is none of this name.
+    #[error("there is no option {0:?}")]
+    Unknown(String),
+    /// Its text cannot be read.
+    #[error("{name}: {text:?}: {why}")]
+    Text {
+        /// The option.
+        name: &'static str,
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Neither a key nor certificates nor `plain`, or more than one of them.
+    #[error(
+        "give one of: `key` (a file that `nigh psock key` made), `authority` with `certificate` and \
+         `private-key`, or `plain`"
+    )]
+    Security,
+    /// A key cannot be used.
+    #[error(transparent)]
+    Key(#[from] SecurityError),
+}
+
+impl Options {
+    /// The names of all options.
+    pub const NAMES: [&str; 13] = [
+        "path",
+        "key",
+        "authority",
+        "certificate",
+        "private-key",
+        "name",
+        "plain",
+        "driver",
+        "connections",
+        "congestion",
+        "window",
+        "survive",
+        "connect-timeout",
+    ];
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this name or its text cannot be read; nothing is changed then.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), OptionError> {
+        match name {
+            "path" => {
+                let path = text.parse().map_err(|error| wrong("path", text, error))?;
+                self.paths.push(path);
+            }
+            "key" => self.key = Some(text.into()),
+            "authority" => self.authority = Some(text.into()),
+            "certificate" => self.certificate = Some(text.into()),
+            "private-key" => self.private_key = Some(text.into()),
+            "name" => self.name = Some(text.into()),
+            "plain" => {
+                self.plain = match text {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err(wrong("plain", text, "expected yes or no")),
+                }
+            }
+            "driver" => {
+                let driver = text.parse().map_err(|error| wrong("driver", text, error))?;
+                self.driver = Some(driver);
+            }
+            "connections" => self.connections = Some(number("connections", text, &CONNECTIONS)?),
+            "congestion" => self.congestion = Some(text.into()),
+            "window" => self.window = Some(number("window", text, &WINDOW)?),
+            "survive" => self.survive = Some(seconds("survive", text)?),
+            "connect-timeout" => self.connect_timeout = Some(seconds("connect-timeout", text)?),
+            _ => return Err(OptionError::Unknown(name.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Adds a path.
+    pub fn add_path(&mut self, path: Path) {
+        self.paths.push(path);
+    }
+
+    /// The paths so far.
+    pub fn paths(&self) -> &[Path] {
+        &self.paths
+    }
+
+    /// The configuration that they choose.
+    ///
+    /// # Errors
+    ///
+    /// When nothing or too much is said of security, or the key cannot be read.
+    pub fn config(&self) -> Result<Config, OptionError> {
+        let certificates = (&self.authority, &self.certificate, &self.private_key);
+        let security = match (self.plain, &self.key, certificates) {
+            (true, None, (None, None, None)) => Security::Plain,
+            (false, Some(file), (None, None, None)) => {
+                Security::Key(PresharedKey::from_file(file)?)
+            }
+            (false, None, (Some(authority), Some(certificate), Some(key))) => {
+                Security::Certificates {
+                    authority: authority.clone(),
+                    certificate: certificate.clone(),
+                    key: key.clone(),
+                    name: self.name.clone(),
+                }
+            }
+            _ => return Err(OptionError::Security),
+        };
+        let mut config = Config::new(security);
+        config.paths = self.paths.clone();
+        config.congestion = self.congestion.clone();
+        config.driver = self.driver.unwrap_or(config.driver);
+        config.connections_per_path = self.connections.unwrap_or(config.connections_per_path);
+        if let Some(window) = self.window {
+            config.window_bytes = usize::from(window) << 20;
+            config.send_bytes = config.window_bytes;
+        }
+        config.survive = self.survive.unwrap_or(config.survive);
+        config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
+        Ok(config)
+    }
+}
+
+fn wrong(name: &'static str, text: &str, why: impl ToString) -> OptionError {
+    OptionError::Text { name, text: text.to_owned(), why: why.to_string() }
+}
+
+fn number(name: &'static str, text: &str, range: &RangeInclusive<u16>) -> Result<u16, OptionError> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let why = || format!("expected a number from {} to {}", range.start(), range.end());
+    number.ok_or_else(|| wrong(name, text, why()))
+}
+
+fn seconds(name: &'static str, text: &str) -> Result<Duration, OptionError> {
+    let seconds = text.parse().ok().filter(|seconds| (0.001..=LONGEST_SECONDS).contains(seconds));
+    let seconds: f64 = seconds.ok_or_else(|| wrong(name, text, "expected seconds, such as 2.5"))?;
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_in_the_configuration() {
+        let mut options = Options::default();
+        for (name, text) in [
+            ("path", "192.0.2.1:7000"),
+            ("path", "10.0.1.1>192.0.2.2:7000"),
+            ("plain", "yes"),
+            ("driver", "poll-all"),
+            ("connections", "4"),
+            ("congestion", "bbr"),
+            ("window", "8"),
+            ("survive", "2.5"),
+            ("connect-timeout", "3"),
+        ] {
+            options.set(name, text).unwrap();
+        }
+        let config = options.config().unwrap();
+        assert_eq!(config.paths, options.paths());
+        assert_eq!(config.paths.len(), 2);
+        assert!(matches!(config.security, Security::Plain));
+        assert_eq!(config.driver, DriverName::PollAll);
+        assert_eq!(config.connections_per_path, 4);
+        assert_eq!(config.congestion.as_deref(), Some("bbr"));
+        assert_eq!((config.window_bytes, config.send_bytes), (8 << 20, 8 << 20));
+        assert_eq!(config.survive, Duration::from_millis(2500));
+        assert_eq!(config.connect_timeout, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_and_changes_nothing() {
+        let mut options = Options::default();
+        for (name, text) in [
+            ("path", "192.0.2.1"),
+            ("plain", "perhaps"),
+            ("driver", "fastest"),
+            ("connections", "0"),
+            ("connections", "65"),
+            ("window", "-1"),
+            ("survive", "nan"),
+            ("survive", "-1"),
+            ("connect-timeout", "10s"),
+            ("colour", "blue"),
+        ] {
+            assert!(options.set(name, text).is_err(), "{name}={text}");
+        }
+        options.set("plain", "yes").unwrap();
+        let config = options.config().unwrap();
+        assert_eq!(config.connections_per_path, 1);
+        assert!(config.paths.is_empty());
+    }
+
+    #[test]
+    fn every_name_is_known() {
+        for name in Options::NAMES {
+            let result = Options::default().set(name, "\u{7f}");
+            assert!(!matches!(result, Err(OptionError::Unknown(_))), "{name}");
+        }
+    }
+
+    #[test]
+    fn security_is_chosen_and_only_once() {
+        let some = |all: &[(&str, &str)]| {
+            let mut options = Options::default();
+            for (name, text) in all {
+                options.set(name, text).unwrap();
+            }
+            options.config()
+        };
+        for all in [
+            &[][..],
+            &[("plain", "no")],
+            &[("plain", "yes"), ("key", "/nonexistent")],
+            &[("authority", "a"), ("certificate", "c")],
+            &[("key", "/nonexistent"), ("authority", "a")],
+        ] {
+            assert!(matches!(some(all), Err(OptionError::Security)), "{all:?}");
+        }
+        assert!(matches!(some(&[("key", "/nonexistent")]), Err(OptionError::Key(_))));
+        let certificates = [("authority", "a"), ("certificate", "c"), ("private-key", "p")];
+        let config = some(&certificates).unwrap();
+        assert!(matches!(config.security, Security::Certificates { name: None, .. }));
+    }
+}
