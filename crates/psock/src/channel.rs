@@ -2,21 +2,24 @@
 
 use crate::{
     buffer::Buffer,
+    core::frame::Frame,
     error::PathError,
     tls::{Progress, Records},
 };
-use std::io;
+use socket2::SockRef;
+use std::{io, net::Shutdown};
 use tokio::net::TcpStream;
 
-/// Bytes read from a socket at once.
-pub(crate) const READ_BYTES: usize = 256 * 1024;
+/// Bytes read from a socket at once in the handshake and on the control connection: strangers get
+/// little memory.
+const READ_BYTES: usize = 4096;
 
 /// A TCP connection with what its records need.
 pub(crate) struct Channel {
     pub(crate) socket: TcpStream,
-    records: Records,
-    incoming: Buffer,
-    out: Buffer,
+    pub(crate) records: Records,
+    pub(crate) incoming: Buffer,
+    pub(crate) out: Buffer,
     /// What the peer has sent, decrypted and not taken yet.
     pub(crate) plain: Buffer,
 }
@@ -31,10 +34,6 @@ impl Channel {
             out: Buffer::default(),
             plain: Buffer::default(),
         }
-    }
-
-    pub(crate) fn records(&self) -> &Records {
-        &self.records
     }
 
     /// Does the handshake of TLS; nothing for plain connections.
@@ -72,10 +71,41 @@ impl Channel {
         }
     }
 
+    /// Waits for the next frame and takes it.
+    pub(crate) async fn frame<T>(
+        &mut self,
+        take: impl Fn(&Frame<'_>) -> Result<T, PathError>,
+    ) -> Result<T, PathError> {
+        loop {
+            if let Some((frame, length)) = Frame::parse(self.plain.filled())? {
+                let skipped = matches!(frame, Frame::Skipped(_));
+                let taken = if skipped { None } else { Some(take(&frame)?) };
+                self.plain.consume(length);
+                match taken {
+                    Some(taken) => return Ok(taken),
+                    None => continue,
+                }
+            }
+            if !self.read().await? {
+                return Err(closed());
+            }
+        }
+    }
+
     /// Sends bytes and waits until the kernel has them.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<(), PathError> {
-        self.records.put(bytes, &mut self.out)?;
+        self.queue(bytes)?;
         self.flush().await
+    }
+
+    /// Makes bytes ready to be sent.
+    pub(crate) fn queue(&mut self, bytes: &[u8]) -> Result<(), PathError> {
+        self.records.put(bytes, &mut self.out)
+    }
+
+    /// Says that nothing more comes from here.
+    pub(crate) fn shutdown(&self) -> io::Result<()> {
+        SockRef::from(&self.socket).shutdown(Shutdown::Write)
     }
 
     /// Takes what was read.
@@ -102,7 +132,8 @@ impl Channel {
         }
     }
 
-    async fn flush(&mut self) -> Result<(), PathError> {
+    /// Sends what is ready and waits until the kernel has it.
+    pub(crate) async fn flush(&mut self) -> Result<(), PathError> {
         while !self.out.is_empty() {
             self.socket.writable().await?;
             match self.socket.try_write(self.out.filled()) {
@@ -115,6 +146,7 @@ impl Channel {
     }
 }
 
-fn closed() -> PathError {
+/// The peer ended the connection.
+pub(crate) fn closed() -> PathError {
     io::Error::from(io::ErrorKind::UnexpectedEof).into()
 }

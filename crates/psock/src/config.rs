@@ -3,11 +3,11 @@
 //! There is no default for [`Security`]: whoever makes a [`Config`] names it. Everything else has a
 //! default that serves, and is a public field.
 
-use crate::{DriverName, Path, PresharedKey};
+use crate::{
+    DriverName, Path, PresharedKey,
+    core::{RECORD_BLOCK, frame::MAX_BLOCK},
+};
 use std::{path::PathBuf, time::Duration};
-
-/// Bytes of a block: with its header it is one TLS record (RFC 8446, section 5.1: 2^14 bytes).
-const BLOCK_BYTES: usize = 16 * 1024 - 64;
 
 /// How the connections of a session are protected.
 #[derive(Clone, Debug)]
@@ -49,7 +49,8 @@ pub struct Config {
     pub window_bytes: usize,
     /// Bytes that this end keeps until the peer has acknowledged them.
     pub send_bytes: usize,
-    /// Bytes of the stream in one block, at most.
+    /// Bytes of the stream in one block, at most; without a change a block with its head is one TLS
+    /// record.
     pub block_bytes: usize,
     /// For how long a session lives on without any path.
     pub survive: Duration,
@@ -72,12 +73,31 @@ impl Config {
             congestion: None,
             window_bytes: 32 << 20,
             send_bytes: 32 << 20,
-            block_bytes: BLOCK_BYTES,
+            block_bytes: RECORD_BLOCK,
             survive: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(10),
             path_timeout: Duration::from_secs(3),
             limits: Limits::default(),
         }
+    }
+}
+
+impl Config {
+    /// What cannot be used, if anything.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self.paths.len() > usize::from(u16::MAX) {
+            return Err("there are too many paths");
+        }
+        if self.connections_per_path == 0 {
+            return Err("connections_per_path is 0");
+        }
+        if self.window_bytes == 0 || self.send_bytes == 0 {
+            return Err("window_bytes or send_bytes is 0");
+        }
+        if !(1..=MAX_BLOCK).contains(&self.block_bytes) {
+            return Err("block_bytes is not between 1 and 65536");
+        }
+        Ok(())
     }
 }
 

@@ -1,32 +1,95 @@
 //! Opening a session.
 
 use crate::{
-    Config, ConnectError, PsockStream, channel::Channel, error::PathError, security,
-    session::Session, socket, tls::Records,
+    Config, ConnectError, PsockStream,
+    channel::Channel,
+    core::frame::{MAX_OFFSET, Open},
+    dial::Dialer,
+    error::PathError,
+    handshake,
+    manager::Role,
+    security,
+    session::{Agreement, Session},
 };
-use rustls::pki_types::ServerName;
-use tokio::time::timeout;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout_at},
+};
 
-/// Opens a session over the first path.
+/// The next path is tried when those before have not answered for so long.
+const NEXT_PATH_AFTER: Duration = Duration::from_millis(250);
+
+/// Opens a session over the first path that answers.
 pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError> {
-    let tls = security::connecting(&config.security)?;
-    let Some(path) = config.paths.first() else {
+    config.check().map_err(ConnectError::Config)?;
+    if config.paths.is_empty() {
         return Err(ConnectError::Config("there is no path"));
-    };
+    }
+    let tls = security::connecting(&config.security)?;
     let limit = config.connect_timeout;
-    let opening = async {
-        let socket = socket::connect(path, &config).await?;
-        let name = ServerName::IpAddress(path.remote.ip().into());
-        let mut channel = Channel::new(socket, Records::connecting(&tls, name)?);
-        channel.handshake().await?;
-        Ok(channel)
+    let deadline = tokio::time::Instant::now() + limit;
+    let no_path = |path: usize, source| ConnectError::NoPath {
+        limit,
+        path: config.paths.get(path).map(ToString::to_string).unwrap_or_default(),
+        source,
     };
-    let channel = match timeout(limit, opening).await.unwrap_or(Err(PathError::TimedOut)) {
-        Ok(channel) => channel,
-        Err(source) => {
-            return Err(ConnectError::NoPath { limit, path: path.to_string(), source });
+    let dialer = Arc::new(Dialer::new(config.clone(), tls));
+    let Ok((path, reached)) = timeout_at(deadline, first(&dialer)).await else {
+        return Err(no_path(0, PathError::TimedOut));
+    };
+    let mut channel = reached.map_err(|source| no_path(path, source))?;
+    let connections = config.paths.len() * usize::from(config.connections_per_path);
+    let open = Open {
+        driver: config.driver,
+        connections: connections.try_into().unwrap_or(u16::MAX),
+        window: (config.window_bytes as u64).min(MAX_OFFSET),
+        survive_ms: config.survive.as_millis().try_into().unwrap_or(u32::MAX),
+    };
+    let opened = timeout_at(deadline, handshake::open(&mut channel, open)).await;
+    let welcome = match opened.unwrap_or(Err(PathError::TimedOut)) {
+        Ok(welcome) => welcome,
+        Err(PathError::Refused(reason)) => {
+            return Err(ConnectError::Refused { peer: channel.socket.peer_addr()?, reason });
         }
+        Err(source) => return Err(no_path(path, source)),
     };
-    let (socket, session) = Session::begin(channel)?;
+    let agreement = Agreement {
+        session: welcome.session,
+        secret: welcome.secret,
+        driver: welcome.driver,
+        connections: welcome.connections.min(open.connections),
+        peer_window: welcome.window,
+        survive: config.survive.min(Duration::from_millis(welcome.survive_ms.into())),
+    };
+    let (socket, session) =
+        Session::begin(channel, config, agreement, Role::Connecting(dialer), || {})?;
     Ok(PsockStream::new(socket, session))
+}
+
+/// The first path that answers, each tried a little later than the one before; or else the last
+/// error.
+async fn first(dialer: &Arc<Dialer>) -> (usize, Result<Channel, PathError>) {
+    let mut attempts = JoinSet::new();
+    let mut paths = dialer.config.paths.iter().cloned().enumerate();
+    let mut last = (0, Err(PathError::TimedOut));
+    loop {
+        let more = match paths.next() {
+            Some((number, path)) => {
+                let dialer = Arc::clone(dialer);
+                attempts.spawn(async move { (number, dialer.reach(&path).await) });
+                true
+            }
+            None => false,
+        };
+        tokio::select! {
+            Some(ended) = attempts.join_next() => match ended {
+                Ok((number, Ok(channel))) => return (number, Ok(channel)),
+                Ok(failed) => last = failed,
+                Err(_) => {}
+            },
+            () = sleep(NEXT_PATH_AFTER), if more => {}
+            else => return last,
+        }
+    }
 }

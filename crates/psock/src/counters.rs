@@ -19,14 +19,8 @@ pub struct SessionCounters {
     pub driver: String,
     /// Bytes of this end's stream that the application has given.
     pub bytes_given: u64,
-    /// Bytes of this end's stream that the peer has acknowledged, in order.
-    pub bytes_acknowledged: u64,
     /// Bytes of the peer's stream that the application's socket has taken.
     pub bytes_delivered: u64,
-    /// Bytes that wait for others before them.
-    pub bytes_waiting: u64,
-    /// The most that ever waited.
-    pub bytes_waiting_most: u64,
     /// Times that the control connection was made again.
     pub control_returns: u64,
 }
@@ -44,17 +38,19 @@ pub struct ConnectionCounters {
     pub bytes_sent: u64,
     /// Blocks sent, those sent again too.
     pub blocks_sent: u64,
-    /// Of those, blocks that were on another connection before.
+    /// Of those, blocks that had been sent before.
     pub blocks_again: u64,
+    /// Bytes of the stream that the peer has from here.
+    pub bytes_acknowledged: u64,
     /// Bytes of the stream received, duplicates too.
     pub bytes_received: u64,
     /// Blocks received, duplicates too.
     pub blocks_received: u64,
-    /// Bytes received that had come before.
-    pub bytes_duplicate: u64,
+    /// Of those, blocks that had come before.
+    pub blocks_duplicate: u64,
     /// Smoothed round trip, as the kernel says.
     pub srtt_ns: u64,
-    /// Bytes a second that the driver reckons with.
+    /// Bytes a second that lately arrived at the peer, as the kernel says.
     pub rate: u64,
     /// Times that a connection here died.
     pub deaths: u64,

@@ -1,6 +1,6 @@
 //! What can go wrong, one type an operation.
 
-use crate::security::SecurityError;
+use crate::{core::frame::FrameError, security::SecurityError};
 use std::{io, net::SocketAddr, time::Duration};
 
 /// Why a session ended without having brought everything to both ends.
@@ -23,7 +23,7 @@ pub enum SessionError {
     Violation(String),
 }
 
-/// Why one end ends a session before its time; the other end is told.
+/// Why one end ends a session before its time; the other end is told when a path is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndReason {
     /// The application gave the stream up, or is gone and has not read everything.
@@ -114,8 +114,11 @@ pub enum PathError {
     #[error("timed out")]
     TimedOut,
     /// What came is not of the protocol.
-    #[error("not psock: {0}")]
+    #[error("the protocol: {0}")]
     Protocol(String),
+    /// What came is no frame.
+    #[error("the protocol: {0}")]
+    Frame(#[from] FrameError),
     /// The peer refused the connection.
     #[error("refused: {0}")]
     Refused(Refusal),

@@ -8,8 +8,14 @@ mod channel;
 pub mod cli;
 mod config;
 mod connect;
+mod connection;
 pub mod core;
 mod counters;
+mod dial;
+mod handshake;
+mod manager;
+mod pump;
+mod sys;
 
 mod error;
 mod listener;

@@ -1,49 +1,37 @@
 //! Taking sessions.
 
+mod admission;
+mod take;
+
 use crate::{
-    AcceptError, AsyncPsockStream, BindError, Config, ListenerCounters, PsockStream,
-    channel::Channel, error::PathError, runtime, security, security::Tls, session::Session, socket,
-    tls::Records,
+    AcceptError, AsyncPsockStream, BindError, Config, ListenerCounters, PsockStream, runtime,
+    security, socket,
 };
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::eventfd::{EfdFlags, EventFd},
 };
-use rustls::ServerConfig;
-use socket2::SockRef;
 use std::{
-    collections::VecDeque,
-    io,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use take::Taker;
+use tokio::net::TcpListener;
 
 /// Takes sessions on all of its addresses; each session is accepted once, whatever the addresses its
 /// connections come to.
 ///
-/// Dropping it ends the taking of new sessions; those that are there go on, with their paths.
+/// Dropping it ends the taking of new sessions; those that are there go on with all their paths, and
+/// the addresses are free again when the last of them has ended.
 #[derive(Debug)]
 pub struct PsockListener {
-    shared: Arc<Shared>,
-    tasks: Vec<JoinHandle<()>>,
+    taker: Arc<Taker>,
     addresses: Vec<SocketAddr>,
     nonblocking: AtomicBool,
-}
-
-#[derive(Debug)]
-struct Shared {
-    config: Config,
-    tls: Tls<ServerConfig>,
-    waiting: Mutex<VecDeque<PsockStream>>,
-    /// Counts the sessions that wait.
-    event: EventFd,
-    arrived: Notify,
 }
 
 impl PsockListener {
@@ -53,26 +41,27 @@ impl PsockListener {
     ///
     /// When an address cannot be bound or the configuration cannot be used.
     pub fn bind(addresses: &[SocketAddr], config: &Config) -> Result<Self, BindError> {
+        config.check().map_err(BindError::Config)?;
         if addresses.is_empty() {
             return Err(BindError::Config("there is no address to listen at"));
         }
         let tls = security::accepting(&config.security)?;
         let runtime = runtime::handle()?;
         let _inside = runtime.enter();
-        let flags = EfdFlags::EFD_SEMAPHORE | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let event = EventFd::from_flags(flags).map_err(io::Error::from)?;
-        let (config, waiting) = (config.clone(), Mutex::default());
-        let shared = Arc::new(Shared { config, tls, waiting, event, arrived: Notify::new() });
-        let mut tasks = Vec::new();
+        let taker = Arc::new(Taker::new(config.clone(), tls)?);
         let mut bound = Vec::new();
+        let mut sockets = Vec::new();
         for &address in addresses {
             let error = |source| BindError::Address { address, source };
-            let socket = socket::listen(address, shared.config.limits.backlog).map_err(error)?;
+            let socket = socket::listen(address, config.limits.backlog).map_err(error)?;
             let socket = TcpListener::from_std(socket).map_err(error)?;
             bound.push(socket.local_addr().map_err(error)?);
-            tasks.push(runtime.spawn(Arc::clone(&shared).take(socket)));
+            sockets.push(socket);
         }
-        Ok(Self { shared, tasks, addresses: bound, nonblocking: AtomicBool::new(false) })
+        for socket in sockets {
+            taker.listen(socket);
+        }
+        Ok(Self { taker, addresses: bound, nonblocking: AtomicBool::new(false) })
     }
 
     /// Waits for a session and returns its stream and the peer's address.
@@ -82,13 +71,13 @@ impl PsockListener {
     /// When the listener is set to not wait and no session waits, or waiting fails.
     pub fn accept(&self) -> Result<(PsockStream, SocketAddr), AcceptError> {
         loop {
-            if let Some(accepted) = self.shared.next()? {
+            if let Some(accepted) = self.taker.next()? {
                 return Ok(accepted);
             }
             if self.nonblocking.load(Ordering::Relaxed) {
                 return Err(AcceptError::WouldBlock);
             }
-            let mut files = [PollFd::new(self.shared.event.as_fd(), PollFlags::POLLIN)];
+            let mut files = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
             match poll(&mut files, PollTimeout::NONE) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => return Err(AcceptError::System(error.into())),
@@ -108,22 +97,20 @@ impl PsockListener {
 
     /// What has been counted so far.
     pub fn counters(&self) -> ListenerCounters {
-        ListenerCounters::default()
+        self.taker.counters()
     }
 }
 
 /// Readable while a session waits to be accepted, for poll(2) and the like.
 impl AsFd for PsockListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.event.as_fd()
+        self.taker.event()
     }
 }
 
 impl Drop for PsockListener {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.taker.stop();
     }
 }
 
@@ -149,13 +136,8 @@ impl AsyncPsockListener {
     ///
     /// When waiting fails.
     pub async fn accept(&self) -> Result<(AsyncPsockStream, SocketAddr), AcceptError> {
-        loop {
-            let arrived = self.listener.shared.arrived.notified();
-            if let Some((stream, peer)) = self.listener.shared.next()? {
-                return Ok((stream.into_async()?, peer));
-            }
-            arrived.await;
-        }
+        let (stream, peer) = self.listener.taker.until_next().await?;
+        Ok((stream.into_async()?, peer))
     }
 
     /// The addresses it listens at, with the ports that the system chose.
@@ -166,49 +148,5 @@ impl AsyncPsockListener {
     /// What has been counted so far.
     pub fn counters(&self) -> ListenerCounters {
         self.listener.counters()
-    }
-}
-
-impl Shared {
-    /// The next session that waits.
-    fn next(&self) -> Result<Option<(PsockStream, SocketAddr)>, AcceptError> {
-        match self.event.read() {
-            Ok(_) => {}
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
-            Err(error) => return Err(AcceptError::System(error.into())),
-        }
-        let stream = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        Ok(stream.map(|stream| {
-            let peer = stream.peer();
-            (stream, peer)
-        }))
-    }
-
-    /// Takes connections of one address.
-    async fn take(self: Arc<Self>, listener: TcpListener) {
-        loop {
-            let Ok((socket, _)) = listener.accept().await else { continue };
-            let shared = Arc::clone(&self);
-            tokio::spawn(async move {
-                if let Err(error) = shared.open(socket).await {
-                    tracing::debug!("a connection was refused: {error}");
-                }
-            });
-        }
-    }
-
-    async fn open(&self, socket: tokio::net::TcpStream) -> Result<(), PathError> {
-        socket::tune(SockRef::from(&socket), &self.config)?;
-        let mut channel = Channel::new(socket, Records::accepting(&self.tls)?);
-        channel.handshake().await?;
-        if let Tls::On { name: Some(name), .. } = &self.tls {
-            channel.records().peer_is(name)?;
-        }
-        let (socket, session) = Session::begin(channel)?;
-        let stream = PsockStream::new(socket, session);
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(stream);
-        self.event.write(1).map_err(io::Error::from)?;
-        self.arrived.notify_waiters();
-        Ok(())
     }
 }

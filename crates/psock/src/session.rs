@@ -1,89 +1,375 @@
-//! A session: the task between the application's socket and the connections.
+//! A session: what the application's socket, the connections and the task that manages them share.
+//!
+//! ```text
+//! application <-> socket pair <-> pumps <-> core <-> connections <-> paths
+//!                                            |
+//!                                    manager <-> control connection
+//! ```
+//!
+//! Each connection, each pump, the control connection and the manager is a task of its own, so that a
+//! machine with several processors encrypts several connections at a time. They meet at the core, behind
+//! a lock that is held for as long as it takes to copy some blocks.
 
 use crate::{
-    Counters, SessionError,
-    channel::{Channel, READ_BYTES},
-    error::{EndReason, PathError},
+    Config, ConnectionState, Counters, Path,
+    channel::Channel,
+    core::{
+        ConnectionId, Core, Outcome, Settings, Violation,
+        frame::{Purpose, Secret, SessionId},
+    },
+    counters::{ConnectionCounters, SessionCounters},
+    error::{EndReason, SessionError},
+    manager::Manager,
+    pump,
     status::Status,
 };
-use std::{io, net::SocketAddr, os::unix::net::UnixStream as StdUnixStream, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    os::unix::net::UnixStream as StdUnixStream,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
-    sync::Notify,
+    sync::{Notify, mpsc},
 };
 
-/// What the application's end and the protocol task share.
-#[derive(Debug)]
+/// What both ends have agreed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreement {
+    pub(crate) session: SessionId,
+    pub(crate) secret: Secret,
+    pub(crate) driver: crate::DriverName,
+    /// Data connections at a time.
+    pub(crate) connections: u16,
+    /// The peer's reorder memory.
+    pub(crate) peer_window: u64,
+    /// The shorter of both ends' times.
+    pub(crate) survive: Duration,
+}
+
+/// What happens to a session.
+pub(crate) enum Event {
+    /// A connection has joined (accepting end), or the control connection was made again.
+    Joined { channel: Box<Channel>, purpose: Purpose, path: u16 },
+    /// The control connection of this number is gone.
+    ControlEnded(u32),
+    /// The peer has everything and knows that we have everything.
+    Goodbye,
+    /// The session ends with an error, of which the peer is told if it is not from there.
+    Fail(SessionError),
+    /// Connections came or went, or the core came to an end.
+    Changed,
+}
+
+/// A session.
 pub(crate) struct Session {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) status: Status,
-    aborted: Notify,
+    pub(crate) config: Config,
+    pub(crate) agreement: Agreement,
+    begin: Instant,
+    inner: Mutex<Inner>,
+    events: mpsc::UnboundedSender<Event>,
+    /// The core takes bytes again.
+    pub(crate) room: Notify,
+    /// The core has bytes for the application.
+    pub(crate) arrived: Notify,
+}
+
+/// What is behind the lock.
+pub(crate) struct Inner {
+    pub(crate) core: Core,
+    live: Vec<Live>,
+    places: Vec<Place>,
+    next_id: u32,
+    /// The pump into the core waits for room.
+    pub(crate) wants_room: bool,
+    /// The pump out of the core waits for bytes.
+    pub(crate) wants_bytes: bool,
+    /// What the manager was told last.
+    outcome: Outcome,
+    bytes_given: u64,
+    bytes_delivered: u64,
+    pub(crate) control_returns: u64,
+}
+
+/// A connection that works.
+struct Live {
+    id: ConnectionId,
+    place: usize,
+    wake: Arc<Wake>,
+}
+
+/// How others reach a connection's task.
+#[derive(Default)]
+pub(crate) struct Wake {
+    pub(crate) notify: Notify,
+    /// It waits for something to send.
+    pub(crate) idle: AtomicBool,
+    /// It is to end.
+    pub(crate) close: AtomicBool,
+}
+
+/// Where a connection is at home: its path, and its number there.
+#[derive(Debug)]
+struct Place {
+    path: u16,
+    counters: ConnectionCounters,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("peer", &self.peer).finish_non_exhaustive()
+    }
 }
 
 impl Session {
-    /// Begins a session on a connection whose handshake is done; returns the application's socket.
-    pub(crate) fn begin(channel: Channel) -> io::Result<(StdUnixStream, Arc<Self>)> {
+    /// Begins a session on its control connection; returns the application's socket.
+    ///
+    /// A connecting end has `paths`, over which the manager makes the connections. `over` is called
+    /// when nothing of the session is left.
+    pub(crate) fn begin(
+        control: Channel,
+        config: Config,
+        agreement: Agreement,
+        role: crate::manager::Role,
+        over: impl FnOnce() + Send + 'static,
+    ) -> io::Result<(StdUnixStream, Arc<Self>)> {
         let (application, ours) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let ours = UnixStream::from_std(ours)?;
-        let (peer, local) = (channel.socket.peer_addr()?, channel.socket.local_addr()?);
-        let (status, aborted) = (Status::default(), Notify::new());
-        let session = Arc::new(Self { peer, local, status, aborted });
-        let task = Arc::clone(&session);
+        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        let settings = Settings {
+            driver: agreement.driver,
+            block_bytes: config.block_bytes,
+            reorder_bytes: config.window_bytes,
+            send_bytes: config.send_bytes,
+        };
+        let (events, inbox) = mpsc::unbounded_channel();
+        let inner = Inner {
+            core: Core::new(settings, agreement.peer_window),
+            live: Vec::new(),
+            places: Vec::new(),
+            next_id: 0,
+            wants_room: false,
+            wants_bytes: false,
+            outcome: Outcome::Open,
+            bytes_given: 0,
+            bytes_delivered: 0,
+            control_returns: 0,
+        };
+        let session = Arc::new(Self {
+            peer: control.socket.peer_addr()?,
+            local: control.socket.local_addr()?,
+            status: Status::default(),
+            config,
+            agreement,
+            begin: Instant::now(),
+            inner: Mutex::new(inner),
+            events,
+            room: Notify::new(),
+            arrived: Notify::new(),
+        });
+        let mut manager = Manager::new(Arc::clone(&session), role);
+        manager.tasks.spawn(pump::give(Arc::clone(&session), reader));
+        manager.tasks.spawn(pump::take(Arc::clone(&session), writer));
         tokio::spawn(async move {
-            let result = tokio::select! {
-                result = task.carry(channel, ours) => result.map_err(|error| {
-                    SessionError::Violation(error.to_string())
-                }),
-                () = task.aborted.notified() => Err(SessionError::Here(EndReason::Aborted)),
-            };
-            task.status.end(result);
+            manager.run(control, inbox).await;
+            over();
         });
         Ok((application, session))
     }
 
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nanoseconds since the session began: the core's clock.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        // When the manager is gone nobody needs it.
+        let _ = self.events.send(event);
+    }
+
+    /// The application ends the session.
     pub(crate) fn abort(&self) {
-        self.aborted.notify_one();
+        self.tell(Event::Fail(SessionError::Here(EndReason::Aborted)));
+    }
+
+    /// Whether one more connection of this path may join now. One that is there and must be dead,
+    /// because the peer has no more than were agreed on, makes room.
+    pub(crate) fn admits(&self, path: u16) -> bool {
+        let inner = self.lock();
+        if inner.live.len() < usize::from(self.agreement.connections) {
+            return true;
+        }
+        let home = |live: &&Live| inner.places.get(live.place).is_some_and(|p| p.path == path);
+        let Some(oldest) = inner.live.iter().find(home) else { return false };
+        oldest.wake.close.store(true, Ordering::Relaxed);
+        oldest.wake.notify.notify_one();
+        true
+    }
+
+    /// Makes a place for a connection, or finds one of the path that nobody has.
+    pub(crate) fn place(&self, path: u16, text: String, fresh: bool) -> usize {
+        let mut inner = self.lock();
+        let of_path = |place: &Place| place.path == path;
+        if !fresh {
+            let dead =
+                |place: &Place| of_path(place) && place.counters.state == ConnectionState::Dead;
+            if let Some(place) = inner.places.iter().position(dead) {
+                return place;
+            }
+        }
+        let number = inner.places.iter().filter(|place| of_path(place)).count() as u16;
+        let counters = ConnectionCounters { path: text, number, ..Default::default() };
+        inner.places.push(Place { path, counters });
+        inner.places.len() - 1
+    }
+
+    /// A connection begins to work at its place.
+    pub(crate) fn enter(&self, place: usize) -> (ConnectionId, Arc<Wake>) {
+        let now_ns = self.now_ns();
+        let mut inner = self.lock();
+        let id = ConnectionId(inner.next_id);
+        inner.next_id += 1;
+        inner.core.opened(id, now_ns);
+        let wake = Arc::<Wake>::default();
+        inner.live.push(Live { id, place, wake: Arc::clone(&wake) });
+        if let Some(place) = inner.places.get_mut(place) {
+            let counters = &mut place.counters;
+            counters.returns += u64::from(counters.state == ConnectionState::Dead);
+            counters.state = ConnectionState::Open;
+        }
+        inner.settle(self);
+        drop(inner);
+        self.tell(Event::Changed);
+        (id, wake)
+    }
+
+    /// A connection does not work any more.
+    pub(crate) fn leave(&self, id: ConnectionId) {
+        let now_ns = self.now_ns();
+        let mut inner = self.lock();
+        let Some(at) = inner.live.iter().position(|live| live.id == id) else { return };
+        let place = inner.live.swap_remove(at).place;
+        let last = inner.core.connection(id);
+        inner.core.closed(id, now_ns);
+        if let Some(place) = inner.places.get_mut(place) {
+            place.counters.state = ConnectionState::Dead;
+            place.counters.deaths += 1;
+            if let Some((counters, _)) = last {
+                place.counters.add(&counters);
+            }
+        }
+        inner.settle(self);
+        drop(inner);
+        self.tell(Event::Changed);
+    }
+
+    /// Data connections that work.
+    pub(crate) fn live(&self) -> usize {
+        self.lock().live.len()
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        Counters::default()
-    }
-
-    /// Carries both streams until both have ended: blocks with their length, none for the end.
-    async fn carry(&self, mut channel: Channel, socket: UnixStream) -> Result<(), PathError> {
-        let (mut reader, mut writer) = socket.into_split();
-        let (mut ended_here, mut ended_there) = (false, false);
-        let mut buffer = vec![0; READ_BYTES];
-        while !(ended_here && ended_there) {
-            tokio::select! {
-                read = reader.read(&mut buffer), if !ended_here => {
-                    let count = read?;
-                    let bytes = buffer.get(..count).unwrap_or_default();
-                    let mut block = (count as u32).to_be_bytes().to_vec();
-                    block.extend_from_slice(bytes);
-                    channel.write(&block).await?;
-                    ended_here = count == 0;
-                }
-                read = channel.read() => if !read? {
-                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-                },
-            }
-            while let Some((length, rest)) = channel.plain.filled().split_first_chunk::<4>() {
-                let length = u32::from_be_bytes(*length) as usize;
-                let Some(block) = rest.get(..length) else { break };
-                if length == 0 {
-                    ended_there = true;
-                    self.status.received();
-                    writer.shutdown().await?;
-                }
-                writer.write_all(block).await?;
-                channel.plain.consume(4 + length);
+        let inner = self.lock();
+        let mut connections: Vec<_> =
+            inner.places.iter().map(|place| place.counters.clone()).collect();
+        for live in &inner.live {
+            if let Some(place) = connections.get_mut(live.place)
+                && let Some((counters, kernel)) = inner.core.connection(live.id)
+            {
+                place.add(&counters);
+                place.srtt_ns = kernel.srtt_ns;
+                place.rate = kernel.delivery_rate;
             }
         }
-        self.status.sent();
-        Ok(())
+        let session = SessionCounters {
+            driver: self.agreement.driver.to_string(),
+            bytes_given: inner.bytes_given,
+            bytes_delivered: inner.bytes_delivered,
+            control_returns: inner.control_returns,
+        };
+        Counters { session, connections }
     }
+}
+
+impl Inner {
+    /// Tells those who wait for the core that it may have something for them.
+    pub(crate) fn settle(&mut self, session: &Session) {
+        for live in &self.live {
+            if live.wake.idle.swap(false, Ordering::Relaxed) {
+                live.wake.notify.notify_one();
+            }
+        }
+        if self.wants_room && self.core.send_room() > 0 {
+            self.wants_room = false;
+            session.room.notify_one();
+        }
+        if self.wants_bytes {
+            self.wants_bytes = false;
+            session.arrived.notify_one();
+        }
+        if self.core.is_sent() {
+            session.status.sent();
+        }
+        let outcome = self.core.outcome();
+        if outcome != self.outcome {
+            self.outcome = outcome;
+            session.tell(Event::Changed);
+        }
+    }
+
+    /// How far the core is.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.core.outcome()
+    }
+
+    /// Bytes from the application.
+    pub(crate) fn give(&mut self, bytes: Vec<u8>) {
+        self.bytes_given += bytes.len() as u64;
+        self.core.push(bytes);
+    }
+
+    /// The application's socket has taken so many bytes more.
+    pub(crate) fn delivered(&mut self, bytes: usize) {
+        self.bytes_delivered += bytes as u64;
+        self.core.delivered(bytes);
+    }
+}
+
+impl ConnectionCounters {
+    fn add(&mut self, counters: &crate::core::Counters) {
+        self.bytes_sent += counters.sent_bytes;
+        self.blocks_sent += counters.sent_blocks;
+        self.blocks_again += counters.again_blocks;
+        self.bytes_acknowledged += counters.acknowledged_bytes;
+        self.bytes_received += counters.received_bytes;
+        self.blocks_received += counters.received_blocks;
+        self.blocks_duplicate += counters.duplicate_blocks;
+    }
+}
+
+impl From<Violation> for SessionError {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation.to_string())
+    }
+}
+
+/// The text of a path as the accepting end sees it.
+pub(crate) fn path_text(channel: &Channel) -> String {
+    let addresses = channel.socket.local_addr().and_then(|local| {
+        let remote = channel.socket.peer_addr()?;
+        Ok(Path { local: Some(crate::Local::Address(local.ip())), remote })
+    });
+    addresses.map(|path| path.to_string()).unwrap_or_default()
 }

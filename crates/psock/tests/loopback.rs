@@ -35,7 +35,7 @@ fn a_blocking_echo_returns_every_byte() {
         stream.close().unwrap();
     });
     let stream = PsockStream::connect(&config).unwrap();
-    let bytes: Vec<u8> = (0..100_000u32).map(|n| (n * 7 / 3) as u8).collect();
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 / 3) as u8).collect();
     let mut back = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -54,6 +54,7 @@ const FINISH: u8 = 18;
 const RESET: u8 = 19;
 const PING: u8 = 20;
 const PONG: u8 = 21;
+const GOODBYE: u8 = 22;
 const ADDRESSES: u8 = SKIPPED_FROM;
 
 /// Which session a connection belongs to. Not a secret.
@@ -97,6 +98,8 @@ pub enum Frame<'a> {
     Ping(u64),
     /// The answer.
     Pong(u64),
+    /// Everything is acknowledged both ways. Who has said and heard it leaves.
+    Goodbye,
     /// Addresses of the accepting end.
     Addresses(Vec<SocketAddr>),
     /// A kind of a later version that may be skipped.
@@ -304,7 +307,7 @@ impl<'a> Frame<'a> {
             OPEN => 20..=20,
             WELCOME => 63..=63,
             JOIN => 60..=60,
-            JOINED => 0..=0,
+            JOINED | GOODBYE => 0..=0,
             REFUSE | RESET => 2..=2 + MAX_TEXT,
             BLOCK => 9..=8 + MAX_BLOCK,
             ACKNOWLEDGE => 25..=25,
@@ -358,6 +361,7 @@ impl<'a> Frame<'a> {
                 })
             }
             JOINED => Frame::Joined,
+            GOODBYE => Frame::Goodbye,
             REFUSE => Frame::Refuse(Reason { code: body.u16()?, text: body.text()? }),
             BLOCK => {
                 let offset = body.offset()?;
@@ -412,7 +416,7 @@ impl<'a> Frame<'a> {
                 join.emit_claim(out);
                 out.extend_from_slice(&join.proof);
             }
-            Frame::Joined => {}
+            Frame::Joined | Frame::Goodbye => {}
             Frame::Refuse(reason) | Frame::Reset(reason) => {
                 out.extend_from_slice(&reason.code.to_be_bytes());
                 let is_cut = |at: &usize| reason.text.is_char_boundary(*at);
@@ -467,6 +471,7 @@ impl<'a> Frame<'a> {
             Frame::Reset(_) => RESET,
             Frame::Ping(_) => PING,
             Frame::Pong(_) => PONG,
+            Frame::Goodbye => GOODBYE,
             Frame::Addresses(_) => ADDRESSES,
             Frame::Skipped(kind) => *kind,
         }

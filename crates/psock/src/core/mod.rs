@@ -383,6 +383,18 @@ impl Core {
         acknowledgements.chain(self.driver.wake_at(&self.connections)).min()
     }
 
+    /// Whether the application gave all and the peer has it.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.sender.is_done()
+    }
+
+    /// Whether the application has taken the peer's stream to its end.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.receiver.is_taken()
+    }
+
     /// How far the session is.
     #[must_use]
     pub fn outcome(&self) -> Outcome {

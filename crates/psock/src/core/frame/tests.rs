@@ -49,6 +49,7 @@ fn all() -> Vec<Frame<'static>> {
         Frame::Reset(Reason { code: 4_711, text: "" }),
         Frame::Ping(u64::MAX),
         Frame::Pong(0),
+        Frame::Goodbye,
         Frame::Addresses(addresses.iter().map(|a| a.parse().expect("an address")).collect()),
         Frame::Skipped(0xff),
     ]

@@ -1,0 +1,356 @@
+//! What happens to a connection that comes: handshake, then a new session, a session that it joins, or
+//! a refusal that is counted.
+
+use super::admission::{Held, Places};
+use crate::{
+    AcceptError, Config, ListenerCounters, PsockStream,
+    channel::Channel,
+    core::frame::{Join, MAX_OFFSET, Open, Purpose, Secret, SessionId, Welcome},
+    error::{PathError, Refusal},
+    handshake::{self, Wish},
+    manager::Role,
+    security::Tls,
+    session::{Agreement, Event, Session},
+    socket,
+    tls::Records,
+};
+use nix::{
+    errno::Errno,
+    sys::eventfd::{EfdFlags, EventFd},
+};
+use rustls::ServerConfig;
+use socket2::SockRef;
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+
+/// The wait after accepting has failed, mostly for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What all connections of a listener share.
+#[derive(Debug)]
+pub(super) struct Taker {
+    config: Config,
+    tls: Tls<ServerConfig>,
+    handshakes: Arc<Places>,
+    sessions: Arc<Places>,
+    state: Mutex<State>,
+    /// Counts the sessions that wait to be accepted.
+    event: EventFd,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    counters: ListenerCounters,
+    table: HashMap<SessionId, Entry>,
+    waiting: VecDeque<PsockStream>,
+    /// No new sessions are taken.
+    stopping: bool,
+    tasks: Vec<AbortHandle>,
+}
+
+/// A session that can be joined.
+#[derive(Debug)]
+struct Entry {
+    secret: Secret,
+    session: Arc<Session>,
+    _held: Held,
+}
+
+/// Why a connection did not become part of a session.
+enum Fate {
+    Refused(Refusal, fn(&mut ListenerCounters) -> &mut u64),
+    Failed(PathError),
+}
+
+impl From<PathError> for Fate {
+    fn from(error: PathError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Fate {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Taker {
+    pub(super) fn new(config: Config, tls: Tls<ServerConfig>) -> io::Result<Self> {
+        let flags = EfdFlags::EFD_SEMAPHORE | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let limits = &config.limits;
+        Ok(Self {
+            handshakes: Places::new(limits.handshakes, limits.handshakes_per_source),
+            sessions: Places::new(limits.sessions, limits.sessions_per_source),
+            config,
+            tls,
+            state: Mutex::default(),
+            event: EventFd::from_flags(flags)?,
+            arrived: Notify::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn event(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    pub(super) fn counters(&self) -> ListenerCounters {
+        self.state().counters.clone()
+    }
+
+    /// Takes connections of one address from now on.
+    pub(super) fn listen(self: &Arc<Self>, socket: TcpListener) {
+        let taker = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            loop {
+                match socket.accept().await {
+                    Ok((socket, peer)) => taker.take(socket, peer),
+                    // The connection was gone again, or there are too many files.
+                    Err(_) => sleep(PAUSE).await,
+                }
+            }
+        });
+        self.state().tasks.push(task.abort_handle());
+    }
+
+    /// Takes no new sessions; ends when the last one has.
+    pub(super) fn stop(&self) {
+        let waiting = {
+            let mut state = self.state();
+            state.stopping = true;
+            state.end_if_idle();
+            std::mem::take(&mut state.waiting)
+        };
+        // Nobody will ever accept them.
+        for stream in waiting {
+            stream.abort();
+        }
+    }
+
+    /// The next session that waits.
+    pub(super) fn next(&self) -> Result<Option<(PsockStream, SocketAddr)>, AcceptError> {
+        match self.event.read() {
+            Ok(_) => {}
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+            Err(error) => return Err(AcceptError::System(error.into())),
+        }
+        let stream = self.state().waiting.pop_front();
+        Ok(stream.map(|stream| {
+            let peer = stream.peer();
+            (stream, peer)
+        }))
+    }
+
+    /// Waits for the next session.
+    pub(super) async fn until_next(&self) -> Result<(PsockStream, SocketAddr), AcceptError> {
+        loop {
+            let arrived = self.arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable();
+            if let Some(accepted) = self.next()? {
+                return Ok(accepted);
+            }
+            arrived.await;
+        }
+    }
+
+    /// A connection has come.
+    fn take(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
+        let held = self.handshakes.take(peer.ip());
+        let mut state = self.state();
+        state.counters.came += 1;
+        let Some(held) = held else {
+            state.counters.refused_handshakes += 1;
+            return;
+        };
+        drop(state);
+        let taker = Arc::clone(self);
+        tokio::spawn(async move {
+            let limit = taker.config.limits.handshake_time;
+            let fate = timeout(limit, taker.admit(socket, peer)).await;
+            // The place is free before the counters say what became of the connection.
+            drop(held);
+            let reason = match fate {
+                Ok(Ok(count)) => return taker.count(count),
+                Err(_) => {
+                    taker.count(|counters| &mut counters.refused_slow);
+                    "too slow".to_owned()
+                }
+                Ok(Err(Fate::Refused(refusal, counter))) => {
+                    taker.count(counter);
+                    refusal.to_string()
+                }
+                Ok(Err(Fate::Failed(error))) => {
+                    taker.count(match error {
+                        PathError::Tls(_) => |counters| &mut counters.refused_tls,
+                        PathError::Io(_) | PathError::TimedOut => |counters| &mut counters.broken,
+                        _ => |counters| &mut counters.refused_protocol,
+                    });
+                    error.to_string()
+                }
+            };
+            tracing::debug!("a connection from {peer} was refused: {reason}");
+        });
+    }
+
+    fn count(&self, counter: fn(&mut ListenerCounters) -> &mut u64) {
+        *counter(&mut self.state().counters) += 1;
+    }
+
+    /// Does the handshake and gives the connection to its session; returns what to count.
+    async fn admit(
+        self: &Arc<Self>,
+        socket: TcpStream,
+        peer: SocketAddr,
+    ) -> Result<fn(&mut ListenerCounters) -> &mut u64, Fate> {
+        socket::tune(SockRef::from(&socket), &self.config)?;
+        let mut channel = Channel::new(socket, Records::accepting(&self.tls)?);
+        channel.handshake().await?;
+        if let Tls::On { name: Some(name), .. } = &self.tls {
+            channel.records.peer_is(name).map_err(PathError::Tls)?;
+        }
+        let (wish, nonce) = handshake::greet(&mut channel).await?;
+        let result = match wish {
+            Wish::Open(open) => self.open(&mut channel, open, peer),
+            Wish::Join(join) => self.join(&mut channel, join, &nonce).await,
+        };
+        match result {
+            Err(Fate::Refused(refusal, counter)) => {
+                // Whether it hears why or not, it is refused.
+                let _ = handshake::refuse(&mut channel, refusal).await;
+                Err(Fate::Refused(refusal, counter))
+            }
+            Err(failed) => Err(failed),
+            Ok(Admitted::Opened(agreement, held)) => {
+                self.begin(channel, agreement, held)?;
+                Ok(|counters| &mut counters.opened)
+            }
+            Ok(Admitted::Joined(session, join)) => {
+                let Join { purpose, path, .. } = join;
+                session.tell(Event::Joined { channel: Box::new(channel), purpose, path });
+                Ok(|counters| &mut counters.joined)
+            }
+        }
+    }
+
+    /// Agrees on a new session.
+    fn open(&self, channel: &mut Channel, open: Open, peer: SocketAddr) -> Result<Admitted, Fate> {
+        {
+            let state = self.state();
+            if state.stopping {
+                return Err(Fate::Refused(Refusal::Stopping, |c| &mut c.refused_stopping));
+            }
+            if state.waiting.len() >= self.config.limits.backlog {
+                return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
+            }
+        }
+        let Some(held) = self.sessions.take(peer.ip()) else {
+            return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
+        };
+        let most = self.config.limits.connections.try_into().unwrap_or(u16::MAX);
+        let agreement = Agreement {
+            session: SessionId(handshake::random()?),
+            secret: Secret(handshake::random()?),
+            driver: open.driver,
+            connections: open.connections.clamp(1, most.max(1)),
+            peer_window: open.window,
+            survive: self.config.survive.min(Duration::from_millis(open.survive_ms.into())),
+        };
+        let welcome = Welcome {
+            session: agreement.session,
+            secret: agreement.secret,
+            driver: agreement.driver,
+            connections: agreement.connections,
+            window: (self.config.window_bytes as u64).min(MAX_OFFSET),
+            survive_ms: self.config.survive.as_millis().try_into().unwrap_or(u32::MAX),
+        };
+        handshake::welcome(channel, welcome)?;
+        Ok(Admitted::Opened(agreement, held))
+    }
+
+    /// Begins a session whose control connection this is.
+    fn begin(
+        self: &Arc<Self>,
+        channel: Channel,
+        agreement: Agreement,
+        held: Held,
+    ) -> Result<(), Fate> {
+        let taker = Arc::clone(self);
+        let id = agreement.session;
+        let (config, role) = (self.config.clone(), Role::Accepting);
+        // The peer may join as soon as it knows the session, so nobody looks for it before it is there.
+        let mut state = self.state();
+        let (socket, session) =
+            Session::begin(channel, config, agreement, role, move || taker.ended(id))?;
+        let entry = Entry { secret: agreement.secret, session: Arc::clone(&session), _held: held };
+        state.table.insert(id, entry);
+        state.waiting.push_back(PsockStream::new(socket, session));
+        drop(state);
+        self.event.write(1).map_err(io::Error::from)?;
+        self.arrived.notify_waiters();
+        Ok(())
+    }
+
+    /// Checks a join.
+    async fn join(
+        &self,
+        channel: &mut Channel,
+        join: Join,
+        nonce: &[u8; 32],
+    ) -> Result<Admitted, Fate> {
+        let known = {
+            let state = self.state();
+            state.table.get(&join.session).map(|e| (e.secret, Arc::clone(&e.session)))
+        };
+        let Some((secret, session)) = known else {
+            return Err(Fate::Refused(Refusal::Session, |c| &mut c.refused_session));
+        };
+        if !handshake::proves(&join, nonce, &secret) {
+            return Err(Fate::Refused(Refusal::Session, |c| &mut c.refused_proof));
+        }
+        if join.purpose == Purpose::Data && !session.admits(join.path) {
+            return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
+        }
+        handshake::joined(channel).await?;
+        Ok(Admitted::Joined(session, join))
+    }
+
+    /// Nothing is left of a session.
+    fn ended(&self, id: SessionId) {
+        let mut state = self.state();
+        state.table.remove(&id);
+        state.end_if_idle();
+    }
+}
+
+/// What a connection became.
+enum Admitted {
+    Opened(Agreement, Held),
+    Joined(Arc<Session>, Join),
+}
+
+impl State {
+    fn end_if_idle(&mut self) {
+        if self.stopping && self.table.is_empty() {
+            for task in self.tasks.drain(..) {
+                task.abort();
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The task that manages a session: its control connection, its end, and at the connecting end the
+//! making of connections.
+//!
+//! A session ends well in four steps: the cores have acknowledged everything both ways; each end that
+//! knows it says Goodbye on the control connection; who has said and heard it leaves (the connecting
+//! end at once, the accepting end when the control connection ends, so that a Goodbye that was lost with
+//! its path can be said again). The application knows of its end's good end from the first step.
+
+use crate::{
+    channel::Channel,
+    connection,
+    core::{
+        Outcome,
+        frame::{Frame, Purpose, Reason, code},
+    },
+    dial::{self, Dialer},
+    error::{EndReason, PathError, SessionError},
+    session::{Event, Session, path_text},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+/// How long the last words may take.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Which end of the session this is.
+pub(crate) enum Role {
+    /// It makes the connections.
+    Connecting(Arc<Dialer>),
+    /// Connections come to it.
+    Accepting,
+}
+
+/// The state of the task.
+pub(crate) struct Manager {
+    session: Arc<Session>,
+    role: Role,
+    /// Everything that ends when the session does.
+    pub(crate) tasks: JoinSet<()>,
+    control: Option<Control>,
+    controls: u32,
+    /// Since when no data connection works.
+    dead_since: Option<Instant>,
+    /// Everything is acknowledged both ways.
+    done: bool,
+    /// The peer has said Goodbye.
+    goodbye: bool,
+}
+
+/// The control connection that works.
+struct Control {
+    number: u32,
+    say: mpsc::UnboundedSender<Vec<u8>>,
+    /// Ends when the last words are said.
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// Why the task ends.
+enum End {
+    /// Both have said Goodbye, or nobody is left to say it.
+    Well,
+    Badly(SessionError),
+}
+
+impl Manager {
+    pub(crate) fn new(session: Arc<Session>, role: Role) -> Self {
+        Self {
+            session,
+            role,
+            tasks: JoinSet::new(),
+            control: None,
+            controls: 0,
+            dead_since: Some(Instant::now()),
+            done: false,
+            goodbye: false,
+        }
+    }
+
+    /// Manages the session until nothing of it is left.
+    pub(crate) async fn run(mut self, control: Channel, mut inbox: mpsc::UnboundedReceiver<Event>) {
+        self.control(control);
+        if let Role::Connecting(dialer) = &self.role {
+            dialer.keep_all(&self.session, &mut self.tasks);
+        }
+        let end = loop {
+            let wait = self
+                .dead_since
+                .map(|since| self.session.agreement.survive.saturating_sub(since.elapsed()));
+            let ended = tokio::select! {
+                event = inbox.recv() => match event {
+                    Some(event) => self.event(event),
+                    None => Some(End::Well),
+                },
+                () = sleep(wait.unwrap_or_default()), if wait.is_some() => Some(self.starved()),
+            };
+            if let Some(end) = ended {
+                break end;
+            }
+            // Tasks that have ended by themselves.
+            while self.tasks.try_join_next().is_some() {}
+        };
+        self.end(end).await;
+    }
+
+    /// No data connection has worked for too long.
+    fn starved(&self) -> End {
+        match self.done {
+            true => End::Well,
+            false => End::Badly(SessionError::AllPathsDead(self.session.agreement.survive)),
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Option<End> {
+        match event {
+            Event::Joined { channel, purpose: Purpose::Data, path } => {
+                let place = self.session.place(path, path_text(&channel), false);
+                let session = Arc::clone(&self.session);
+                self.tasks.spawn(async move {
+                    let result = connection::run(&session, *channel, place).await;
+                    tracing::debug!("a data connection of path {path} ended: {result:?}");
+                });
+            }
+            Event::Joined { channel, purpose: Purpose::Control, .. } => {
+                self.session.lock().control_returns += 1;
+                self.control(*channel);
+                if self.done {
+                    self.say(&Frame::Goodbye);
+                }
+            }
+            Event::ControlEnded(number) => {
+                if self.control.as_ref().is_some_and(|control| control.number == number) {
+                    self.control = None;
+                    match &self.role {
+                        Role::Accepting if self.done && self.goodbye => return Some(End::Well),
+                        Role::Accepting => {}
+                        Role::Connecting(dialer) => {
+                            self.tasks.spawn(dial::control(
+                                Arc::clone(dialer),
+                                Arc::clone(&self.session),
+                            ));
+                        }
+                    }
+                }
+            }
+            Event::Goodbye => self.goodbye = true,
+            Event::Fail(SessionError::Unknown) if self.done => return Some(End::Well),
+            // Everything has come to both ends; only the last words are missing.
+            Event::Fail(_) if self.done => {}
+            Event::Fail(error) => return Some(End::Badly(error)),
+            Event::Changed => self.changed(),
+        }
+        match &self.role {
+            Role::Connecting(_) if self.done && self.goodbye => Some(End::Well),
+            _ => None,
+        }
+    }
+
+    fn changed(&mut self) {
+        match self.session.live() {
+            0 => self.dead_since = self.dead_since.or_else(|| Some(Instant::now())),
+            _ => self.dead_since = None,
+        }
+        if !self.done && self.session.lock().outcome() == Outcome::FinishedBoth {
+            self.done = true;
+            self.session.status.end(Ok(()));
+            self.say(&Frame::Goodbye);
+        }
+    }
+
+    /// Says something on the control connection, if it works.
+    fn say(&self, frame: &Frame<'_>) {
+        if let Some(control) = &self.control {
+            let mut bytes = Vec::new();
+            frame.emit(&mut bytes);
+            // When it does not work any more, it ends and is made again.
+            let _ = control.say.send(bytes);
+        }
+    }
+
+    /// Takes a control connection.
+    fn control(&mut self, channel: Channel) {
+        let (say, words) = mpsc::unbounded_channel();
+        self.controls += 1;
+        let number = self.controls;
+        let session = Arc::clone(&self.session);
+        let task = tokio::spawn(async move {
+            let result = talk(channel, words, &session).await;
+            tracing::debug!("the control connection ended: {result:?}");
+            session.tell(Event::ControlEnded(number));
+        });
+        if let Some(old) = self.control.replace(Control { number, say, task }) {
+            old.task.abort();
+        }
+    }
+
+    async fn end(mut self, end: End) {
+        if let End::Badly(error) = end {
+            tracing::debug!("a session ended: {error}");
+            if let Some(code) = error.code() {
+                let text = error.to_string();
+                self.say(&Frame::Reset(Reason { code, text: &text }));
+            }
+            // First the status, then the end that the application sees.
+            self.session.status.end(Err(error));
+        }
+        self.tasks.shutdown().await;
+        if let Some(control) = self.control.take() {
+            let Control { say, mut task, .. } = control;
+            // Nothing more to say: the task says what is left, then closes.
+            drop(say);
+            if timeout(LAST_WORDS, &mut task).await.is_err() {
+                task.abort();
+            }
+        }
+    }
+}
+
+/// Carries words until the peer or the session ends the connection.
+async fn talk(
+    mut channel: Channel,
+    mut words: mpsc::UnboundedReceiver<Vec<u8>>,
+    session: &Session,
+) -> Result<(), PathError> {
+    // The answer to the peer's wish may still be there.
+    channel.flush().await?;
+    loop {
+        while let Some((frame, length)) = Frame::parse(channel.plain.filled())? {
+            let answer = match frame {
+                Frame::Goodbye => {
+                    session.tell(Event::Goodbye);
+                    None
+                }
+                Frame::Reset(reason) => {
+                    let reason = EndReason::from_code(reason.code);
+                    session.tell(Event::Fail(SessionError::Peer(reason)));
+                    None
+                }
+                Frame::Ping(number) => Some(Frame::Pong(number)),
+                Frame::Pong(_) | Frame::Addresses(_) | Frame::Skipped(_) => None,
+                _ => {
+                    let text = "a frame that has no place on the control connection".to_owned();
+                    session.tell(Event::Fail(SessionError::Violation(text.clone())));
+                    return Err(PathError::Protocol(text));
+                }
+            };
+            let mut bytes = Vec::new();
+            if let Some(answer) = answer {
+                answer.emit(&mut bytes);
+            }
+            channel.plain.consume(length);
+            channel.write(&bytes).await?;
+        }
+        tokio::select! {
+            more = channel.read() => if !more? {
+                return Ok(());
+            },
+            word = words.recv() => match word {
+                Some(bytes) => channel.write(&bytes).await?,
+                None => break,
+            },
+        }
+    }
+    // What the peer still says is read, so that closing does not take our words from it.
+    channel.shutdown()?;
+    while channel.read().await? {}
+    Ok(())
+}
+
+impl SessionError {
+    /// What the peer is told; nothing when it knows.
+    fn code(&self) -> Option<u16> {
+        match self {
+            Self::AllPathsDead(_) => Some(code::PATHS),
+            Self::Here(reason) => Some(reason.code()),
+            Self::Violation(_) => Some(code::VIOLATION),
+            Self::Unknown | Self::Peer(_) => None,
+        }
+    }
+}
+
+impl EndReason {
+    fn code(self) -> u16 {
+        match self {
+            Self::Aborted => code::ABORTED,
+            Self::Violation => code::VIOLATION,
+            Self::AllPathsDead => code::PATHS,
+            Self::Stopping => code::STOPPING,
+            Self::Other(other) => other,
+        }
+    }
+
+    /// The reason that a peer has told.
+    pub(crate) fn from_code(code: u16) -> Self {
+        match code {
+            code::ABORTED => Self::Aborted,
+            code::VIOLATION => Self::Violation,
+            code::PATHS => Self::AllPathsDead,
+            code::STOPPING => Self::Stopping,
+            other => Self::Other(other),
+        }
+    }
+}
