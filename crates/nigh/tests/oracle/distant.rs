@@ -61,7 +61,7 @@ fn what_a_long_and_lossy_way_loses_is_counted_and_asked_again() {
         let status = lab.ask(&["status"]).unwrap();
         status["packets"]["ended"]["loss"].as_u64().unwrap_or(0)
     };
-    let pinged = ask(&stage, &["ping", "-n", "100", "-i", "1ms", "-t", "250ms", "--json"]);
+    let pinged = ask(&stage, &["ping", "-n", "100", "-i", "1ms", "-t", "2s", "--json"]);
     assert!(pinged.success(), "{}{}", pinged.stdout, pinged.stderr);
     let summary: Value = serde_json::from_str(pinged.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(summary["sent"], 100, "{summary}");
@@ -73,7 +73,7 @@ fn what_a_long_and_lossy_way_loses_is_counted_and_asked_again() {
 
     let (before, mut asked) = (lost(), 0);
     while lost() < before + 3 {
-        let ranked = ask(&stage, &["rank", "--json", "-t", "250ms", UNKNOWN, EAST, WEST]);
+        let ranked = ask(&stage, &["rank", "--json", "-t", "2s", UNKNOWN, EAST, WEST]);
         assert!(ranked.success(), "{}{}", ranked.stdout, ranked.stderr);
         let answer: Value = serde_json::from_str(&ranked.stdout).unwrap();
         assert_eq!(answer["candidates"], serde_json::json!([WEST, EAST, UNKNOWN]));
