@@ -1,7 +1,7 @@
 //! Asks the oracle with live frames, for benchmarks: `bpf/ask.bpf.c` from Rust.
 
 use crate::blast::{InUse, LiveError, send_live};
-use crate::xdp_link;
+use crate::{load::undisturbed, xdp_link};
 use libbpf_rs::libbpf_sys::XDP_FLAGS_DRV_MODE;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use std::mem::MaybeUninit;
@@ -62,7 +62,7 @@ impl Asker {
             rodata.ask_port = service.port().to_be();
             rodata.ask_flags = u16::from_ne_bytes(replies.flags);
         }
-        let mut skeleton = open.load().map_err(LiveError::Load)?;
+        let mut skeleton = undisturbed(|| open.load()).map_err(LiveError::Load)?;
         let requests = skeleton.maps.bss_requests_data.as_deref_mut();
         let requests = requests.expect("the skeleton maps .bss.requests");
         for (request, frame) in requests.ask_requests.iter_mut().zip(frames) {

@@ -6,7 +6,7 @@
 //! figure, the baseline's too.
 
 use crate::echo::{self, Limit, LoadError, Settings, SourceLimit};
-use crate::load::Object;
+use crate::load::{Object, undisturbed};
 use crate::run::{RunError, Verdict, once, repeat};
 use crate::xdp_link;
 use libbpf_rs::libbpf_sys;
@@ -109,7 +109,7 @@ pub fn nanoseconds_a_packet() -> Result<Vec<Cost>, BenchError> {
         rodata.echo_secret.multiplier = [[0x9e37_79b9_7f4a_7c15; 4]; 2];
         rodata.echo_secret.offset = [1, 2];
     }
-    let mut loaded = open.load().map_err(|error| OBJECT.error(error))?;
+    let mut loaded = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
     let frame = request();
     let data = loaded.maps.bss_data.take().expect("the skeleton maps .bss");
     let word = |at: usize| u64::from_ne_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
@@ -167,7 +167,7 @@ impl Turn {
         let open = skeleton::BenchSkelBuilder::default()
             .open(place)
             .map_err(|error| OBJECT.error(error))?;
-        let loaded = open.load().map_err(|error| OBJECT.error(error))?;
+        let loaded = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let program = loaded.progs.bench_turn.as_fd();
         let link = xdp_link::attach(program, interface, libbpf_sys::XDP_FLAGS_DRV_MODE)
             .map_err(BenchError::Attach)?;

@@ -30,7 +30,7 @@ use libbpf_rs::{
 use wire::{EmitError, IpProtocol, checksum::Sum, echo_frame::EchoFrame};
 
 pub use crate::run::{RunError, Verdict};
-use crate::xdp_link;
+use crate::{load::undisturbed, xdp_link};
 pub use receiver::{Receiver, Tally};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -286,7 +286,7 @@ impl Sender {
         if let Some(data) = &mut open.maps.bss_data {
             data.sent.start = start;
         }
-        let skel = open.load().map_err(LiveError::Load)?;
+        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
         let in_use = InUse::hold(skel.progs.blast_send.as_fd())?;
         Ok(Self { skel, frame: request.frame.clone(), interface, _in_use: in_use })
     }
@@ -372,7 +372,7 @@ impl Transmissions {
             data.watched_interface = interface;
             data.watched_namespace = namespace as u32; // The kernel has it as 32 bits.
         }
-        let skel = open.load().map_err(LiveError::Load)?;
+        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
         let link = skel.progs.blast_transmit.attach_trace().map_err(LiveError::Load)?;
         Ok(Self { skel, _link: link })
     }
@@ -452,7 +452,8 @@ impl PassGuard {
     /// # Errors
     /// When the kernel refuses the program, or the driver has no native XDP.
     pub fn attach(interface: u32) -> Result<Self, LiveError> {
-        let skel = open(Role::Pass)?.load().map_err(LiveError::Load)?;
+        let open = open(Role::Pass)?;
+        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
         let link = attach(skel.progs.blast_pass.as_fd(), interface, XDP_FLAGS_DRV_MODE)?;
         Ok(Self { _skel: skel, _link: link })
     }

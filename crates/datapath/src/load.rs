@@ -1,6 +1,7 @@
 //! What loading any of the programs takes: errors, libbpf's messages, secrets, the clock's step.
 
 use libbpf_rs::{ErrorKind, PrintLevel};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use std::sync::Once;
 use std::{fs, io, io::Read as _};
 
@@ -50,6 +51,18 @@ pub enum LoadError {
     /// The length of a clock tick is unknown.
     #[error("cannot read the length of a clock tick (clock_getres): {0}")]
     Tick(io::Error),
+}
+
+/// Does `load` with all signals held back from this thread: the verifier gives up with EAGAIN when one
+/// is pending (`do_check`, kernel/bpf/verifier.c), and libbpf then tries only five times.
+pub(crate) fn undisturbed<T>(load: impl FnOnce() -> T) -> T {
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let loaded = load();
+    if let Ok(before) = before {
+        // With arguments that were just valid it cannot fail.
+        let _ = before.thread_set_mask();
+    }
+    loaded
 }
 
 /// libbpf's messages become events of this process, once for all programs.

@@ -13,7 +13,7 @@ mod ring;
 
 use crate::{
     attach::{AttachError, AttachMode, Attachment, attach},
-    load::{LoadError, Object, log_to_tracing},
+    load::{LoadError, Object, log_to_tracing, undisturbed},
 };
 use libbpf_rs::{
     MapCore as _, MapFlags,
@@ -118,7 +118,7 @@ impl Interface {
         let place = Box::leak(Box::new(MaybeUninit::uninit()));
         let load = |error| OpenError::Load(OBJECT.error(error));
         let skeleton = XskSkelBuilder::default().open(place).map_err(load)?;
-        let skeleton = skeleton.load().map_err(load)?;
+        let skeleton = undisturbed(|| skeleton.load()).map_err(load)?;
         let program = skeleton.progs.xsk_take.as_fd();
         let attachment = match attach(program, index, AttachMode::Native) {
             Err(AttachError::Unsupported { .. } | AttachError::SetUp { .. }) => {

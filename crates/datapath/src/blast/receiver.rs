@@ -12,7 +12,10 @@ use super::{
     skel::{BlastSkel, types},
     trimmed,
 };
-use crate::run::{self, RunError, Verdict};
+use crate::{
+    load::undisturbed,
+    run::{self, RunError, Verdict},
+};
 
 /// As in `bpf/abi/blast.h`.
 const SECONDS: usize = 3600;
@@ -78,7 +81,7 @@ impl Receiver {
             data.start = start;
         }
         open.maps.seen.set_max_entries(request.total.div_ceil(64)).map_err(LiveError::Load)?;
-        let skel = open.load().map_err(LiveError::Load)?;
+        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
         Ok(Self { skel, link: None })
     }
 

@@ -23,7 +23,7 @@ pub use settings::{ConfigureError, Fragments, MAX_ADDRESSES, MAX_LIST, ReturnPat
 
 use crate::attach;
 use crate::limit::UNITS_PER_NS;
-use crate::load::{Object, draw_secret, log_to_tracing, tick_ns, wait_for_readers};
+use crate::load::{Object, draw_secret, log_to_tracing, tick_ns, undisturbed, wait_for_readers};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use skeleton::{EchoSkel, EchoSkelBuilder, types};
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ impl EchoProgram {
             let secret = &mut rodata.echo_secret;
             draw_secret(&mut secret.multiplier, &mut secret.offset).map_err(LoadError::Random)?;
         }
-        let mut skeleton = open.load().map_err(|error| OBJECT.error(error))?;
+        let mut skeleton = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
         let settings = Settings::default();
         put_alone(&mut data.echo_configs[0], &settings);

@@ -31,7 +31,7 @@ pub use publish::{
 pub use settings::{ConfigureError, MAX_SERVICES, Settings};
 
 use crate::limit::UNITS_PER_NS;
-use crate::load::{Object, draw_secret, log_to_tracing, tick_ns, wait_for_readers};
+use crate::load::{Object, draw_secret, log_to_tracing, tick_ns, undisturbed, wait_for_readers};
 use crate::{attach, run};
 use arena::Arena;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
@@ -86,7 +86,7 @@ impl OracleProgram {
             let secret = &mut rodata.oracle_secret;
             draw_secret(&mut secret.multiplier, &mut secret.offset).map_err(LoadError::Random)?;
         }
-        let mut skeleton = open.load().map_err(error)?;
+        let mut skeleton = undisturbed(|| open.load()).map_err(error)?;
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
         let arena = Arena::of(&skeleton.maps.oracle_arena);
         let settings = Settings::default();
