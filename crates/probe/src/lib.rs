@@ -4,6 +4,7 @@
 pub mod archive;
 pub mod clock;
 pub mod config;
+pub mod delay;
 pub mod interval;
 pub mod permission;
 pub mod record;

@@ -15,7 +15,7 @@
 //!
 //! [`packet`] is both packets in both modes, [`tlv`] the extensions, [`time`] and [`estimate`] their
 //! fields; [`sender`] and [`reflector`] are the two sides as values: bytes and clock readings in, bytes
-//! and samples out. The shell in `delay` moves the packets.
+//! and samples out. [`crate::delay`] moves the packets.
 
 pub mod estimate;
 pub mod key;

@@ -125,6 +125,11 @@ pub enum Event {
         /// On which way, as far as that is known.
         way: Option<Way>,
     },
+    /// A packet that was told lost came back after all.
+    Late {
+        /// Its number.
+        sequence: u32,
+    },
     /// A packet came back once more.
     Duplicate {
         /// Its number.
@@ -168,6 +173,8 @@ pub struct Sender {
     next: u32,
     /// The last packet that left the list with a reply: its number and the reflector's.
     last: Option<(u32, u32)>,
+    /// Bit n: whether the n-th last packet that left the list had a reply, or has had one since.
+    came: u128,
     /// After the highest number that a reply came to, and the highest of the reflector's.
     expected: Option<(u32, u32)>,
     refusals: Refusals,
@@ -177,7 +184,7 @@ impl Sender {
     /// A session that begins.
     pub fn new(settings: Settings) -> Self {
         let (waiting, refusals) = (VecDeque::new(), Refusals::default());
-        Self { settings, waiting, next: 0, last: None, expected: None, refusals }
+        Self { settings, waiting, next: 0, last: None, came: 0, expected: None, refusals }
     }
 
     /// What the session is.
@@ -267,7 +274,9 @@ impl Sender {
         if reflected.error.is_corrupt() && *peer != Peer::TwampLight {
             return Err(Refused::Corrupt);
         }
-        let place = self.place(reflected.sender_sequence).ok_or(Refused::Unexpected)?;
+        let Some(place) = self.place(reflected.sender_sequence) else {
+            return self.take_late(reflected.sender_sequence, tell);
+        };
         let ssid_right = reflected.ssid == *ssid || (reflected.ssid == 0 && !ssid_needed);
         if reflected.sender_timestamp != self.waiting[place].written || !ssid_right {
             return Err(Refused::Altered);
@@ -307,6 +316,7 @@ impl Sender {
             let sequence = self.next.wrapping_sub(self.waiting.len() as u32);
             let way = self.way_of_loss(sequence);
             let Some(first) = self.waiting.pop_front() else { return };
+            self.came = self.came << 1 | u128::from(first.reply.is_some());
             match &first.reply {
                 Some(reply) => {
                     self.last = Some((sequence, reply.reflected.sequence));
@@ -325,6 +335,24 @@ impl Sender {
     /// Monotonic time at which [`Sender::settle`] has something to do.
     pub fn settle_at_ns(&self) -> Option<u64> {
         self.waiting.front().map(|first| first.overdue_ns)
+    }
+
+    /// Takes a reply to a packet that has left the list lately. What was written in the packet is forgotten
+    /// by then, so this much is not checked.
+    fn take_late(&mut self, sequence: u32, tell: &mut impl FnMut(Event)) -> Result<(), Refused> {
+        let first = self.next.wrapping_sub(self.waiting.len() as u32);
+        let back = first.wrapping_sub(sequence).wrapping_sub(1);
+        let sent = self.next.wrapping_sub(sequence).wrapping_sub(1) < self.next;
+        if back >= u128::BITS || !sent {
+            return Err(Refused::Unexpected);
+        }
+        if self.came & 1 << back == 0 {
+            self.came |= 1 << back;
+            tell(Event::Late { sequence });
+        } else {
+            tell(Event::Duplicate { sequence, way: None });
+        }
+        Ok(())
     }
 
     /// Where a number is in the list.

@@ -271,10 +271,31 @@ fn what_nobody_asked_for_is_refused() {
     assert_eq!(refused(|packet| packet.ssid = 0), Refused::Altered);
     assert_eq!(refused(|packet| packet.error.0 &= 0xff00), Refused::Corrupt);
     ends.receive(&reply, 2 * MS).unwrap();
-    // After the time limit it is lost whatever comes.
+    assert_eq!(ends.sender.refusals().total(), 7);
+}
+
+#[test]
+fn a_reply_after_the_time_limit_is_late_once_and_then_a_duplicate() {
+    let mut ends = Ends::new(plain());
+    let bytes: Vec<_> = (0..200).map(|number| ends.send(number)).collect();
+    let reply = |ends: &mut Ends, number: usize| ends.reflect(&bytes[number], MS);
+    let (early, first) = (reply(&mut ends, 0), reply(&mut ends, 198));
+    ends.receive(&first, 2 * MS).unwrap();
     ends.settle(5000 * MS);
-    assert_eq!(ends.receive(&reply, 5000 * MS), Err(Refused::Unexpected));
-    assert_eq!(ends.sender.refusals().total(), 8);
+    let late = reply(&mut ends, 199);
+    for bytes in [&late, &late, &first] {
+        ends.receive(bytes, 5000 * MS).unwrap();
+    }
+    assert_eq!(
+        ends.settle(5000 * MS),
+        [
+            Event::Late { sequence: 199 },
+            Event::Duplicate { sequence: 199, way: None },
+            Event::Duplicate { sequence: 198, way: None },
+        ]
+    );
+    // So late that nobody remembers.
+    assert_eq!(ends.receive(&early, 5000 * MS), Err(Refused::Unexpected));
 }
 
 #[test]

@@ -1,0 +1,291 @@
+//! The measuring shell: one thread runs all sessions of a station, as sender and as reflector.
+//!
+//! ```text
+//!   commands ──▶ ┌──────────────────────── thread "delay" ────────────────────────┐
+//!                │ sender's socket ◀──▶ sessions ◀── timer wheel                  │──▶ events
+//!                │ reflector's socket ◀──▶ agreements (and the driver's reflector) │
+//!                └─────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! As the kernel stamps, nothing has to be done at once: when the thread wakes, it does all that has
+//! gathered, with one system call for up to 64 packets, and then lets [`Config::gather`] pass before it
+//! looks again. So a hundred sessions cost little more wake-ups than one. What this adds to a reply's way
+//! is in no delay, for the reflector says how long it had the packet.
+//!
+//! Test packets go only to addresses that were permitted, and replies only to senders that were agreed on.
+
+mod report;
+mod sending;
+mod turn;
+mod wheel;
+
+pub use report::Report;
+
+use crate::{
+    interval::MaximumError,
+    stamp::{
+        Refusals,
+        reflector::{Agreement, SessionKey},
+        sender::{Event, Settings},
+    },
+};
+use datapath::stamping::StampedSocket;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, Sender as Queue},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// What the shell needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where test packets are sent from; port 0 for any.
+    pub sender: SocketAddr,
+    /// Where test packets are reflected, if anywhere.
+    pub reflector: Option<SocketAddr>,
+    /// How long packets may gather before they are looked at.
+    pub gather: Duration,
+    /// Bytes of each socket's room for packets that gather.
+    pub receive_buffer: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let any = |port| SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), port);
+        Self {
+            sender: any(0),
+            reflector: Some(any(crate::stamp::PORT)),
+            gather: Duration::from_millis(1),
+            receive_buffer: 1 << 20,
+        }
+    }
+}
+
+/// The shell could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A socket could not be opened.
+    #[error("cannot open a socket at {address}: {source}{}", hint(source))]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The thread could not be started.
+    #[error("cannot start the thread of delay sessions: {0}")]
+    Thread(io::Error),
+}
+
+/// What to do about the usual reasons.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need the capability NET_BIND_SERVICE"
+        }
+        io::ErrorKind::AddrInUse => "; another program uses this port",
+        _ => "",
+    }
+}
+
+/// A session to measure.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The reflector; it must be permitted.
+    pub to: SocketAddr,
+    /// From one packet to the next.
+    pub interval: Duration,
+    /// From now to the first packet: by chance, so that sessions do not fall together (RFC 3432).
+    pub phase: Duration,
+    /// How many packets; without, until it is closed.
+    pub count: Option<u32>,
+    /// What is sent, and what reflects.
+    pub settings: Settings,
+}
+
+/// The number of a session, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub u64);
+
+/// What the shell tells of a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum News {
+    /// Something happened to a packet.
+    Packet(Event),
+    /// The time for so many packets passed before they could be sent.
+    Missed(u64),
+    /// The kernel did not take a packet; it counts as sent and lost.
+    NotSent,
+    /// All is told.
+    Ended,
+    /// It was not begun: the address is not permitted.
+    NotPermitted,
+    /// It was not begun: a session to this address has this SSID.
+    SsidInUse,
+}
+
+/// What the shell counted since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Test packets that the kernel took.
+    pub sent: u64,
+    /// Test packets that the kernel did not take.
+    pub not_sent: u64,
+    /// Packets whose time passed before they could be sent.
+    pub missed: u64,
+    /// Packets that came to the sender's socket.
+    pub received: u64,
+    /// Of these, those refused by the sessions that they came to, or that came to none.
+    pub refused: Refusals,
+    /// Packets reflected; the kernel took the replies.
+    pub reflected: u64,
+    /// Replies that the kernel did not take.
+    pub not_reflected: u64,
+    /// Packets that the reflector refused.
+    pub reflector_refused: Refusals,
+    /// Errors of the sockets themselves, such as a neighbour's that is told late.
+    pub socket_errors: u64,
+}
+
+/// What the thread is told.
+enum Command {
+    Permit(SocketAddr),
+    Forbid(SocketAddr),
+    Open(SessionId, Box<Session>),
+    Close(SessionId),
+    Agree(Box<Agreement>),
+    Disagree(SessionKey),
+    Stop,
+}
+
+/// The running shell; dropping it stops the thread.
+#[derive(Debug)]
+pub struct Delays {
+    commands: Queue<Command>,
+    wake: Arc<EventFd>,
+    counters: Arc<Mutex<Counters>>,
+    next: Mutex<u64>,
+    sender: SocketAddr,
+    reflector: Option<SocketAddr>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Delays {
+    /// Opens the sockets in the calling thread's network namespace and starts the thread. `error` says how
+    /// far this machine's clock may be off now; `tell` takes what happens, on the thread, so it must not
+    /// wait.
+    ///
+    /// # Errors
+    /// When a socket or the thread cannot be had.
+    pub fn start(
+        config: &Config,
+        error: impl Fn() -> MaximumError + Send + 'static,
+        tell: impl FnMut(SessionId, News) + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let bind = |address: SocketAddr| {
+            let open = || {
+                let socket = StampedSocket::bind(address)?;
+                socket.set_receive_buffer(config.receive_buffer)?;
+                Ok(socket)
+            };
+            open().map_err(|source| StartError::Bind { address, source })
+        };
+        let sender = bind(config.sender)?;
+        let reflector = config.reflector.map(bind).transpose()?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = EventFd::from_value_and_flags(0, flags)
+            .map_err(|error| StartError::Thread(error.into()))?;
+        let (wake, counters) = (Arc::new(wake), Arc::new(Mutex::new(Counters::default())));
+        let (commands, orders) = mpsc::channel();
+        let addresses =
+            (sender.local_address(), reflector.as_ref().map(StampedSocket::local_address));
+        let sockets = turn::Sockets { sender, reflector, wake: Arc::clone(&wake) };
+        let station = turn::Station::new(config, sockets, Arc::clone(&counters), error, tell);
+        let thread = thread::Builder::new()
+            .name("delay".to_owned())
+            .spawn(move || station.run(&orders))
+            .map_err(StartError::Thread)?;
+        Ok(Self {
+            commands,
+            wake,
+            counters,
+            next: Mutex::new(0),
+            sender: addresses.0,
+            reflector: addresses.1,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where test packets are sent from.
+    pub fn sender_address(&self) -> SocketAddr {
+        self.sender
+    }
+
+    /// Where test packets are reflected.
+    pub fn reflector_address(&self) -> Option<SocketAddr> {
+        self.reflector
+    }
+
+    /// Lets sessions send to an address: whoever is there has agreed.
+    pub fn permit(&self, to: SocketAddr) {
+        self.order(Command::Permit(to));
+    }
+
+    /// Ends that, and closes all sessions to the address at once.
+    pub fn forbid(&self, to: SocketAddr) {
+        self.order(Command::Forbid(to));
+    }
+
+    /// Begins a session; what becomes of it is told.
+    pub fn open(&self, session: Session) -> SessionId {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = SessionId(*next);
+        *next += 1;
+        self.order(Command::Open(id, Box::new(session)));
+        id
+    }
+
+    /// Sends no more packets of a session; when those on their way are settled, its end is told.
+    pub fn close(&self, session: SessionId) {
+        self.order(Command::Close(session));
+    }
+
+    /// Reflects packets of a sender from now on.
+    pub fn agree(&self, agreement: Agreement) {
+        self.order(Command::Agree(Box::new(agreement)));
+    }
+
+    /// No longer.
+    pub fn disagree(&self, session: SessionKey) {
+        self.order(Command::Disagree(session));
+    }
+
+    /// What was counted until the thread last went to wait.
+    pub fn counters(&self) -> Counters {
+        *self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn order(&self, command: Command) {
+        // The thread ends only when this is dropped, or by a defect that then shows there.
+        let _ = self.commands.send(command);
+        let _ = self.wake.write(1);
+    }
+}
+
+impl Drop for Delays {
+    fn drop(&mut self) {
+        self.order(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Sessions over loopback, with real sockets and the kernel's times.
+
+use super::*;
+use crate::{
+    record::Delay,
+    stamp::{
+        Key, Refused,
+        reflector::Rate,
+        sender::{Peer, Sample},
+        tlv::Ask,
+    },
+};
+use std::net::Ipv4Addr;
+use testbed::wait_until;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a shell has told so far.
+type Told = Arc<Mutex<Vec<(SessionId, News)>>>;
+
+fn start(sender: &str, reflector: Option<&str>) -> (Delays, Told) {
+    let told = Told::default();
+    let config = Config {
+        sender: sender.parse().unwrap(),
+        reflector: reflector.map(|address| address.parse().unwrap()),
+        ..Config::default()
+    };
+    let list = Arc::clone(&told);
+    let tell = move |id, news| list.lock().unwrap().push((id, news));
+    let error = || MaximumError::known(250_000);
+    (Delays::start(&config, error, tell).unwrap(), told)
+}
+
+fn agreement(address: std::net::IpAddr, ssid: u16, key: Option<Key>) -> Agreement {
+    let rate = Rate { per_second: 10_000, burst: 1000 };
+    Agreement { address, port: None, ssid: Some(ssid), key, extensions: true, rate }
+}
+
+fn session(to: SocketAddr, ssid: u16, key: Option<Key>) -> Session {
+    Session {
+        to,
+        interval: Duration::from_millis(5),
+        phase: Duration::ZERO,
+        count: Some(20),
+        settings: Settings {
+            ssid,
+            key,
+            ssid_needed: true,
+            limit: Duration::from_secs(1),
+            ..Settings::default()
+        },
+    }
+}
+
+/// All that was told of a session once its end was.
+fn until_end(told: &Told, id: SessionId) -> Vec<News> {
+    let of = || -> Vec<News> {
+        told.lock().unwrap().iter().filter(|one| one.0 == id).map(|one| one.1).collect()
+    };
+    wait_until("the session's end", PATIENCE, || of().contains(&News::Ended)).unwrap();
+    of()
+}
+
+fn samples(news: &[News]) -> Vec<Sample> {
+    let sample = |news: &News| match news {
+        News::Packet(Event::Arrived(sample)) => Some(*sample),
+        _ => None,
+    };
+    news.iter().filter_map(sample).collect()
+}
+
+/// Packets sent: all that have a sample or are lost.
+fn fates(news: &[News]) -> usize {
+    let fate = |news: &&News| matches!(news, News::Packet(Event::Arrived(_) | Event::Lost { .. }));
+    news.iter().filter(fate).count()
+}
+
+#[test]
+fn sessions_of_both_families_and_modes_are_measured() {
+    let (ours, told) = start("[::]:0", None);
+    let (theirs, _) = start("[::]:0", Some("[::]:0"));
+    let port = theirs.reflector_address().unwrap().port();
+    let mut ids = Vec::new();
+    for (ssid, address) in [(1, "127.0.0.1"), (2, "::1"), (3, "127.0.0.1"), (4, "::1")] {
+        let address = address.parse().unwrap();
+        let key = (ssid > 2).then(|| Key::new(&[8; 32]).unwrap());
+        theirs.agree(agreement(address, ssid, key.clone()));
+        let to = SocketAddr::new(address, port);
+        ours.permit(to);
+        ids.push(ours.open(session(to, ssid, key)));
+    }
+    for id in ids {
+        let news = until_end(&told, id);
+        let missed: u64 =
+            news.iter().map(|news| if let News::Missed(many) = news { *many } else { 0 }).sum();
+        // On a machine that is busy, a time may pass before its packet is sent: then that is told.
+        assert_eq!(fates(&news), 20, "{missed} missed: {news:?}");
+        let samples = samples(&news);
+        assert!(!samples.is_empty());
+        for sample in samples {
+            // Of one clock, so this is the true delay, and both errors are in the interval.
+            let forth = sample.forth.unwrap();
+            assert!(sample.kernel_sent);
+            assert!(forth.estimate_ns > 0 && forth.contains(forth.estimate_ns));
+            let width = forth.width_ns().unwrap();
+            assert!((4 * 250_000..4 * 260_000).contains(&width), "{width}");
+            assert!(sample.round_trip.estimate_ns > 0);
+            assert_eq!(sample.ttl, if forth.low_ns.is_some() { 255 } else { 0 });
+        }
+    }
+    let counters = ours.counters();
+    assert_eq!((counters.sent, counters.not_sent, counters.refused.total()), (80, 0, 0));
+}
+
+#[test]
+fn most_replies_have_the_time_at_which_they_left() {
+    let (ours, told) = start("127.0.0.1:0", None);
+    let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
+    let to = theirs.reflector_address().unwrap();
+    theirs.agree(agreement(to.ip(), 9, None));
+    ours.permit(to);
+    let slow = Session { interval: Duration::from_millis(20), ..session(to, 9, None) };
+    let news = until_end(&told, ours.open(slow));
+    assert!(samples(&news).iter().any(|sample| sample.kernel_left));
+    let mut report = Report::new(Peer::Stateful);
+    for one in &news {
+        if let News::Packet(event) = one {
+            report.add(event);
+        }
+    }
+    let Delay { forth, back, counted, round_trip } = report.take();
+    assert!(counted);
+    assert_eq!(round_trip.sent, 20);
+    assert!(forth.unwrap().median.is_some() && back.unwrap().median.is_some());
+    assert_eq!(report.take().forth, None);
+}
+
+#[test]
+fn nothing_is_sent_to_who_has_not_agreed() {
+    let (ours, told) = start("127.0.0.1:0", None);
+    let silent = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let to = silent.local_addr().unwrap();
+    let id = ours.open(session(to, 1, None));
+    wait_until("the refusal", PATIENCE, || {
+        told.lock().unwrap().contains(&(id, News::NotPermitted))
+    })
+    .unwrap();
+    ours.permit(to);
+    let id = ours.open(Session { count: None, ..session(to, 1, None) });
+    let twin = ours.open(session(to, 1, None));
+    wait_until("the first packet", PATIENCE, || silent.recv(&mut [0; 100]).is_ok()).unwrap();
+    assert!(told.lock().unwrap().contains(&(twin, News::SsidInUse)));
+    ours.forbid(to);
+    let news = until_end(&told, id);
+    let lost = news.iter().filter(|one| matches!(one, News::Packet(Event::Lost { .. }))).count();
+    assert_eq!(lost as u64, ours.counters().sent);
+    let after = ours.open(session(to, 1, None));
+    wait_until("the refusal", PATIENCE, || {
+        told.lock().unwrap().contains(&(after, News::NotPermitted))
+    })
+    .unwrap();
+}
+
+#[test]
+fn strangers_and_wrong_keys_are_counted_and_get_no_answer() {
+    let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
+    let to = theirs.reflector_address().unwrap();
+    let (ours, told) = start("127.0.0.1:0", None);
+    ours.permit(to);
+    let stranger = ours.open(session(to, 5, None));
+    let news = until_end(&told, stranger);
+    assert_eq!((fates(&news), samples(&news).len()), (20, 0));
+    theirs.agree(agreement(to.ip(), 6, Key::new(&[1; 16])));
+    let wrong = ours.open(session(to, 6, Key::new(&[2; 16])));
+    let news = until_end(&told, wrong);
+    assert_eq!((fates(&news), samples(&news).len()), (20, 0));
+    wait_until("the counters", PATIENCE, || theirs.counters().reflector_refused.total() == 40)
+        .unwrap();
+    let refused = theirs.counters().reflector_refused;
+    assert_eq!((refused.of(Refused::NotAgreed), refused.of(Refused::NotAuthentic)), (20, 20));
+    assert_eq!(theirs.counters().reflected, 0);
+}
+
+#[test]
+fn extensions_come_back_with_what_was_asked_for() {
+    let (ours, told) = start("127.0.0.1:0", None);
+    let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
+    let to = theirs.reflector_address().unwrap();
+    theirs.agree(agreement(to.ip(), 3, Key::new(&[1; 16])));
+    ours.permit(to);
+    let mut asked = session(to, 3, Key::new(&[1; 16]));
+    asked.settings.ask = Ask { class_of_service: true, ..Ask::default() };
+    asked.settings.dscp = 46;
+    asked.settings.length = 1400;
+    let news = until_end(&told, ours.open(asked));
+    let samples = samples(&news);
+    assert!(!samples.is_empty());
+    assert!(samples.iter().all(|sample| sample.traffic_class == Some(46 << 2)));
+}

@@ -1,0 +1,408 @@
+//! What the thread does each time it wakes.
+//!
+//! First the kernel's times of sending, for they complete what comes after; then what is to be reflected,
+//! as somebody waits for it; then replies, and last what is due to be sent.
+
+use super::{Command, Config, Counters, News, Session, SessionId, sending::Sent, wheel::Wheel};
+use crate::{
+    interval::MaximumError,
+    stamp::{
+        Arrival, MAX_LENGTH, Reading, Reflector, Refused, Sender,
+        packet::{authenticated_ssid, plain_ssid},
+        reflector::SessionKey,
+    },
+};
+use datapath::stamping::{Datagram, Incoming, Outgoing, StampedSocket};
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::eventfd::EventFd,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::AsFd,
+    sync::{Arc, Mutex, PoisonError, mpsc::Receiver},
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// A tick of the timer wheel: packets of one tick are sent together.
+const TICK_NS: u64 = 1_000_000;
+/// How much later than its time limit a packet may be told lost.
+const SETTLE_NS: u64 = 250_000_000;
+/// Batches taken from a socket before the others have their turn.
+const BATCHES: usize = 16;
+
+/// What the thread reads and writes.
+pub(super) struct Sockets {
+    pub(super) sender: StampedSocket,
+    pub(super) reflector: Option<StampedSocket>,
+    pub(super) wake: Arc<EventFd>,
+}
+
+/// A session that runs.
+struct Running {
+    to: SocketAddr,
+    interval_ns: u64,
+    /// When the next packet is due, by the thread's clock.
+    due_ns: u64,
+    /// Packets still to send.
+    left: Option<u32>,
+    sender: Sender,
+    /// Whether no more packets are sent.
+    closing: bool,
+}
+
+impl Running {
+    /// When to look at it again: when its next packet is due, which settles others too, or when a packet has
+    /// long been lost by then.
+    fn next_ns(&self) -> Option<u64> {
+        let settle_ns = self.sender.settle_at_ns();
+        if self.closing {
+            return settle_ns;
+        }
+        let early = settle_ns.filter(|settle_ns| settle_ns + SETTLE_NS < self.due_ns);
+        Some(early.unwrap_or(self.due_ns))
+    }
+}
+
+/// All that the thread has.
+pub(super) struct Station<E, T> {
+    sockets: Sockets,
+    shared: Arc<Mutex<Counters>>,
+    counters: Counters,
+    error: E,
+    tell: T,
+    gather: Duration,
+    /// The thread's clock begins here.
+    begin: Instant,
+    wheel: Wheel<SessionId>,
+    sessions: FxHashMap<SessionId, Running>,
+    /// Sessions by where their replies come from.
+    targets: FxHashMap<SocketAddr, Vec<SessionId>>,
+    permitted: FxHashSet<SocketAddr>,
+    reflector: Reflector,
+    sent: Sent<(SessionId, u32)>,
+    reflected: Sent<(SessionKey, u32)>,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    due: Vec<SessionId>,
+}
+
+impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
+    pub(super) fn new(
+        config: &Config,
+        sockets: Sockets,
+        shared: Arc<Mutex<Counters>>,
+        error: E,
+        tell: T,
+    ) -> Self {
+        Self {
+            sockets,
+            shared,
+            counters: Counters::default(),
+            error,
+            tell,
+            gather: config.gather,
+            begin: Instant::now(),
+            wheel: Wheel::new(TICK_NS),
+            sessions: FxHashMap::default(),
+            targets: FxHashMap::default(),
+            permitted: FxHashSet::default(),
+            reflector: Reflector::default(),
+            sent: Sent::default(),
+            reflected: Sent::default(),
+            incoming: Incoming::new(MAX_LENGTH),
+            outgoing: Outgoing::default(),
+            due: Vec::new(),
+        }
+    }
+
+    /// Turn after turn until it is told to stop.
+    pub(super) fn run(mut self, orders: &Receiver<Command>) {
+        loop {
+            if !self.obey(orders) {
+                return;
+            }
+            let error = (self.error)();
+            self.take_times();
+            self.reflect(error);
+            self.take_replies(error);
+            self.send_due(error);
+            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.counters;
+            self.wait();
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+
+    /// Waits until there is something to do, and then for more of it.
+    fn wait(&self) {
+        let until = self.wheel.next_ns().map(|due| due.saturating_sub(self.now_ns()));
+        let gather = self.gather.as_nanos() as u64;
+        if until.is_none_or(|until| until > gather) {
+            // In whole milliseconds, rounded up: nothing is due before.
+            let millis = until.map(|until| until.div_ceil(1_000_000));
+            let timeout = millis.map_or(PollTimeout::NONE, |millis| {
+                PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+            });
+            let Sockets { sender, reflector, wake } = &self.sockets;
+            let read = |fd| PollFd::new(fd, PollFlags::POLLIN);
+            let mut fds = vec![read(wake.as_fd()), read(sender.as_fd())];
+            fds.extend(reflector.iter().map(|socket| read(socket.as_fd())));
+            // An error is a signal's, or would come again from the sockets' own calls.
+            let _ = poll(&mut fds, timeout);
+        }
+        thread::sleep(self.gather);
+    }
+
+    /// Does what was ordered; no when that is to stop.
+    fn obey(&mut self, orders: &Receiver<Command>) -> bool {
+        let _ = self.sockets.wake.read();
+        for order in orders.try_iter() {
+            match order {
+                Command::Permit(to) => drop(self.permitted.insert(to)),
+                Command::Forbid(to) => {
+                    self.permitted.remove(&to);
+                    for id in self.targets.get(&to).cloned().unwrap_or_default() {
+                        self.close(id);
+                    }
+                }
+                Command::Open(id, session) => self.open(id, *session),
+                Command::Close(id) => self.close(id),
+                Command::Agree(agreement) => self.reflector.agree(*agreement),
+                Command::Disagree(session) => drop(self.reflector.disagree(&session)),
+                Command::Stop => return false,
+            }
+        }
+        true
+    }
+
+    fn open(&mut self, id: SessionId, session: Session) {
+        let Session { to, interval, phase, count, settings } = session;
+        if !self.permitted.contains(&to) {
+            (self.tell)(id, News::NotPermitted);
+            return;
+        }
+        let others = self.targets.entry(to).or_default();
+        let ssid = |id: &SessionId| self.sessions.get(id).map(|one| one.sender.settings().ssid);
+        if others.iter().any(|other| ssid(other) == Some(settings.ssid)) {
+            (self.tell)(id, News::SsidInUse);
+            return;
+        }
+        others.push(id);
+        let due_ns = self.now_ns() + phase.as_nanos() as u64;
+        let interval_ns = (interval.as_nanos() as u64).max(1);
+        let sender = Sender::new(settings);
+        let closing = count == Some(0);
+        let running = Running { to, interval_ns, due_ns, left: count, sender, closing };
+        self.sessions.insert(id, running);
+        self.wheel.add(due_ns, id);
+    }
+
+    /// Sends no more; the session stays until its packets are settled.
+    fn close(&mut self, id: SessionId) {
+        let now_ns = self.now_ns();
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.closing = true;
+            // Looked at once more than its turns; the last of these finds it gone.
+            self.wheel.add(now_ns, id);
+        }
+    }
+
+    /// What the kernel says about when packets were sent.
+    fn take_times(&mut self) {
+        let Self { sockets, incoming, sessions, sent, reflected, reflector, tell, .. } = self;
+        let ours = sockets.sender.sent(incoming, |number, at_ns| {
+            if let Some((id, sequence)) = sent.get(number)
+                && let Some(session) = sessions.get_mut(&id)
+            {
+                session.sender.left(sequence, at_ns, |event| tell(id, News::Packet(event)));
+            }
+        });
+        let theirs = sockets.reflector.as_mut().map_or(Ok(()), |socket| {
+            socket.sent(incoming, |number, at_ns| {
+                if let Some((session, sequence)) = reflected.get(number) {
+                    reflector.left(&session, sequence, at_ns);
+                }
+            })
+        });
+        for result in [ours, theirs] {
+            self.counters.socket_errors += u64::from(result.is_err());
+        }
+    }
+
+    /// Answers what came to the reflector.
+    fn reflect(&mut self, error: MaximumError) {
+        for _ in 0..BATCHES {
+            let Some(socket) = &mut self.sockets.reflector else { return };
+            let received = socket.receive(&mut self.incoming);
+            let Some(count) = counted(received, &mut self.counters) else { return };
+            let mut replies = [None; datapath::stamping::BATCH];
+            for datagram in self.incoming.datagrams() {
+                let (arrival, from, to) = (arrival(&datagram), datagram.from, datagram.to);
+                let mut answered = None;
+                let place = self.outgoing.add(|reply| {
+                    let now = || Reading { ns: clock_ns(), error };
+                    answered = self.reflector.answer(&arrival, now, reply).ok();
+                    answered.map(|answered| (from, to, answered.traffic_class))
+                });
+                if let (Some(place), Some(answered)) = (place, answered) {
+                    replies[place] = Some((answered.session, answered.sequence));
+                }
+            }
+            let (reflected, counters) = (&mut self.reflected, &mut self.counters);
+            socket.send(&mut self.outgoing, |place, number| match (number, replies[place]) {
+                (Ok(number), Some(reply)) => {
+                    reflected.add(number, reply);
+                    counters.reflected += 1;
+                }
+                _ => counters.not_reflected += 1,
+            });
+            counters.reflector_refused = self.reflector.refusals();
+            if count < datapath::stamping::BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Gives replies to their sessions.
+    fn take_replies(&mut self, error: MaximumError) {
+        for _ in 0..BATCHES {
+            let received = self.sockets.sender.receive(&mut self.incoming);
+            let Some(count) = counted(received, &mut self.counters) else { return };
+            let Self { incoming, sessions, targets, tell, counters, .. } = self;
+            for datagram in incoming.datagrams() {
+                counters.received += 1;
+                let Some(id) = session_of(&datagram, sessions, targets) else {
+                    counters.refused.add(Refused::NotAgreed);
+                    continue;
+                };
+                let Some(session) = sessions.get_mut(&id) else { continue };
+                let tell = |event| tell(id, News::Packet(event));
+                if let Err(reason) = session.sender.receive(&arrival(&datagram), error, tell) {
+                    counters.refused.add(reason);
+                }
+            }
+            if count < datapath::stamping::BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Sends what is due, and settles what is overdue.
+    fn send_due(&mut self, error: MaximumError) {
+        let now_ns = self.now_ns();
+        let mut due = std::mem::take(&mut self.due);
+        due.clear();
+        self.wheel.take(now_ns, &mut due);
+        let mut batch = Vec::with_capacity(datapath::stamping::BATCH);
+        for id in due.iter().copied() {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            let tell = &mut self.tell;
+            session.sender.settle(now_ns, |event| tell(id, News::Packet(event)));
+            if session.due_ns <= now_ns && !session.closing {
+                let missed = (now_ns - session.due_ns) / session.interval_ns;
+                if missed > 0 {
+                    self.counters.missed += missed;
+                    tell(id, News::Missed(missed));
+                }
+                session.due_ns += (missed + 1) * session.interval_ns;
+                let class = session.sender.settings().dscp << 2;
+                let mut sequence = 0;
+                self.outgoing.add(|bytes| {
+                    sequence =
+                        session.sender.next(Reading { ns: clock_ns(), error }, now_ns, bytes);
+                    Some((session.to, None, class))
+                });
+                batch.push((id, sequence));
+                session.left = session.left.map(|left| left - 1);
+                session.closing = session.left == Some(0);
+            }
+            match session.next_ns() {
+                Some(next_ns) => self.wheel.add(next_ns, id),
+                None => self.end(id),
+            }
+            if self.outgoing.is_full() {
+                self.flush(&mut batch);
+            }
+        }
+        self.flush(&mut batch);
+        self.due = due;
+    }
+
+    fn end(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.remove(&id) {
+            if let Some(others) = self.targets.get_mut(&session.to) {
+                others.retain(|other| *other != id);
+                if others.is_empty() {
+                    self.targets.remove(&session.to);
+                }
+            }
+            (self.tell)(id, News::Ended);
+        }
+    }
+
+    /// Sends the packets that were written; `batch` says whose they are.
+    fn flush(&mut self, batch: &mut Vec<(SessionId, u32)>) {
+        let Self { sockets, outgoing, sent, counters, tell, .. } = self;
+        sockets.sender.send(outgoing, |place, number| match number {
+            Ok(number) => {
+                sent.add(number, batch[place]);
+                counters.sent += 1;
+            }
+            Err(_) => {
+                counters.not_sent += 1;
+                tell(batch[place].0, News::NotSent);
+            }
+        });
+        batch.clear();
+    }
+}
+
+/// How many datagrams came, if any; an error of the socket is counted.
+fn counted(received: io::Result<usize>, counters: &mut Counters) -> Option<usize> {
+    counters.socket_errors += u64::from(received.is_err());
+    received.ok().filter(|count| *count > 0)
+}
+
+/// Of the sessions to the address that a reply comes from, the one with its SSID; else, as a reflector may
+/// know nothing of SSIDs, the only one.
+fn session_of(
+    datagram: &Datagram<'_>,
+    sessions: &FxHashMap<SessionId, Running>,
+    targets: &FxHashMap<SocketAddr, Vec<SessionId>>,
+) -> Option<SessionId> {
+    let all = targets.get(&datagram.from)?;
+    let (plain, authenticated) = (plain_ssid(datagram.bytes), authenticated_ssid(datagram.bytes));
+    let mine = |id: &&SessionId| {
+        sessions.get(*id).is_some_and(|session| {
+            let settings = session.sender.settings();
+            let ssid = if settings.key.is_some() { authenticated } else { plain };
+            ssid == Some(settings.ssid)
+        })
+    };
+    match (all.iter().find(mine), all.as_slice()) {
+        (Some(id), _) | (None, [id]) => Some(*id),
+        _ => None,
+    }
+}
+
+fn arrival<'a>(datagram: &Datagram<'a>) -> Arrival<'a> {
+    Arrival {
+        bytes: datagram.bytes,
+        from: datagram.from,
+        // The kernel stamps all that comes after the socket was told to; the rest is a little later.
+        at_ns: datagram.at_ns.unwrap_or_else(clock_ns),
+        ttl: datagram.ttl,
+        traffic_class: datagram.traffic_class,
+    }
+}
+
+/// This machine's clock: nanoseconds since 1970.
+fn clock_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
