@@ -1,10 +1,18 @@
 //! The section `[probe.archive]` of the configuration.
 
+#[cfg(test)]
+mod tests;
+
 use serde::Deserialize;
+use std::time::Duration;
 use wire::config::{Problem, Report};
 
 /// Most records that wait to be written.
 const MAX_QUEUE: usize = 10_000_000;
+/// A day.
+const DAY: Duration = Duration::from_secs(86_400);
+/// Longest time that records or hours are kept, other than for ever.
+const LONGEST: Duration = DAY.saturating_mul(36_525);
 
 /// The section `[probe.archive]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -12,11 +20,20 @@ const MAX_QUEUE: usize = 10_000_000;
 pub struct ArchiveConfig {
     /// Records that may wait to be written; what comes beyond is counted as lost.
     pub queue: usize,
+    /// How long records are kept one by one before they become hours; 0 is for ever.
+    #[serde(with = "humantime_serde")]
+    pub keep: Duration,
+    /// How long hours are kept, from the time that was measured, before they become days; 0 is for ever.
+    #[serde(with = "humantime_serde")]
+    pub keep_hours: Duration,
+    /// How long days are kept; 0 is for ever.
+    #[serde(with = "humantime_serde")]
+    pub keep_days: Duration,
 }
 
 impl Default for ArchiveConfig {
     fn default() -> Self {
-        Self { queue: 20_000 }
+        Self { queue: 20_000, keep: 14 * DAY, keep_hours: 180 * DAY, keep_days: Duration::ZERO }
     }
 }
 
@@ -28,6 +45,29 @@ impl ArchiveConfig {
         if !(1..=MAX_QUEUE).contains(&self.queue) {
             report.add("queue", format!("{} is not from 1 to {MAX_QUEUE} records", self.queue));
         }
+        self.times(report);
         problems
+    }
+}
+
+impl ArchiveConfig {
+    /// How long what is kept.
+    fn times(&self, report: &mut Report<'_>) {
+        let times =
+            [("keep", self.keep), ("keep_hours", self.keep_hours), ("keep_days", self.keep_days)];
+        for (key, time) in times {
+            if !time.is_zero() && !(DAY..=LONGEST).contains(&time) {
+                report.add(key, "must be from 1day to 100years, or 0s for ever");
+            }
+        }
+        for [(shorter, less), (longer, more)] in [[times[0], times[1]], [times[1], times[2]]] {
+            if !more.is_zero() && less.is_zero() {
+                let text =
+                    format!("what {shorter} = \"0s\" keeps for ever never gets here; use 0s");
+                report.add(longer, text);
+            } else if !more.is_zero() && more < less {
+                report.add(longer, format!("is shorter than {shorter}: give it as long at least"));
+            }
+        }
     }
 }

@@ -130,6 +130,11 @@ impl Database {
         Ok(Self { connection, series: FxHashMap::default() })
     }
 
+    /// The numbers of series are looked up again.
+    pub(super) fn forget_series(&mut self) {
+        self.series.clear();
+    }
+
     /// Writes all of them or none.
     pub(super) fn insert(&mut self, records: &[Record]) -> rusqlite::Result<()> {
         if self.series.len() > SERIES {

@@ -11,6 +11,8 @@
 //! the disk does: a full one is said once, the records wait in memory, and what finds no room there is
 //! counted; a damaged database is set aside under another name and a new one begun.
 //!
+//! Records that are old become hours, hours become days (`retain`, `span`), in steps between the batches.
+//!
 //! The tables are described in docs/probe-archive.md, the choice in docs/decisions/156-archive.md.
 
 mod collect;
@@ -18,7 +20,10 @@ mod config;
 mod database;
 mod error;
 mod query;
+mod queue;
+mod retain;
 mod schema;
+mod span;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -28,23 +33,22 @@ pub use config::ArchiveConfig;
 pub use error::{OpenError, QueryError};
 pub use query::{Entry, Query, Reader};
 pub use schema::{SchemaError, VERSION};
+pub use span::{ClockSummary, Span, Spread, Summary, Way};
 pub use status::Status;
 
 use crate::record::Record;
+use queue::Queue;
 use status::Counters;
 use std::{
     fmt,
     fs::DirBuilder,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{SyncSender, TrySendError, sync_channel},
-    },
+    sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
-use writer::{Message, Writer};
+use writer::Writer;
 
 /// The database's name in the folder.
 pub const FILE: &str = "archive.sqlite";
@@ -54,7 +58,7 @@ const FLUSH: Duration = Duration::from_secs(30);
 /// The archive of a station. Dropping it writes what is in the queue, as far as the disk takes it.
 pub struct Archive {
     path: PathBuf,
-    queue: Option<SyncSender<Message>>,
+    queue: Arc<Queue>,
     counters: Arc<Counters>,
     writer: Option<JoinHandle<()>>,
     /// Made at the first query; made again when the database was set aside.
@@ -82,13 +86,13 @@ impl Archive {
         let path = folder.join(FILE);
         let counters = Arc::new(Counters::default());
         let database = database::open_or_begin(&path, &counters)?;
-        let (queue, messages) = sync_channel(config.queue);
-        let writer = Writer::new(path.clone(), database, counters.clone());
+        let queue = Arc::new(Queue::new(config.queue, writer::BATCH, writer::GATHER));
+        let writer = Writer::new(path.clone(), config.clone(), database, counters.clone());
+        let source = queue.clone();
         let writer = std::thread::Builder::new()
             .name("archive".to_owned())
-            .spawn(move || writer.run(&messages))
+            .spawn(move || writer.run(&source))
             .map_err(|source| OpenError::Thread { source })?;
-        let queue = Some(queue);
         let reader = Mutex::new(None);
         Ok(Self { path, queue, counters, writer: Some(writer), reader })
     }
@@ -96,19 +100,14 @@ impl Archive {
     /// Keeps a record. Never waits: where the queue is full the record is counted as lost.
     pub fn put(&self, record: &Record) {
         self.counters.put();
-        let Some(queue) = &self.queue else { return };
-        match queue.try_send(Message::Record(Box::new(record.clone()))) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => self.counters.lost_queue(),
-            Err(TrySendError::Disconnected(_)) => self.counters.lost_writer(),
+        if !self.queue.put(record.clone()) {
+            self.counters.lost_queue();
         }
     }
 
     /// Waits until all that was put before is in the database; false when the disk did not take it.
     pub fn flush(&self) -> bool {
-        let (done, wait) = sync_channel(1);
-        let Some(queue) = &self.queue else { return false };
-        queue.send(Message::Flush(done)).is_ok() && wait.recv_timeout(FLUSH).unwrap_or(false)
+        self.queue.flush(FLUSH)
     }
 
     /// What was kept.
@@ -133,8 +132,7 @@ impl Archive {
 
 impl Drop for Archive {
     fn drop(&mut self) {
-        // The writer ends when nobody can send any more.
-        self.queue = None;
+        self.queue.close();
         if let Some(writer) = self.writer.take() {
             // A panic of the writer was told by its thread.
             let _ = writer.join();

@@ -1,6 +1,6 @@
 //! What is asked of the archive, and who reads it.
 
-use super::{error::QueryError, schema};
+use super::{error::QueryError, schema, span::Span};
 use crate::record::{Kind, Record};
 use rusqlite::{Connection, OpenFlags, Row, ToSql, params_from_iter};
 use serde::{Deserialize, Serialize};
@@ -35,8 +35,52 @@ pub struct Query {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Entry {
+    /// An hour or a day of records that are no longer kept one by one.
+    Span(Span),
     /// As it was measured.
     Record(Record),
+}
+
+impl Entry {
+    /// When it begins, nanoseconds since 1970-01-01 UTC.
+    pub fn at_ns(&self) -> i64 {
+        match self {
+            Self::Record(record) => record.at_ns,
+            Self::Span(span) => span.at_ns,
+        }
+    }
+
+    /// How long it took, in nanoseconds.
+    pub fn lasted_ns(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.lasted_ns,
+            Self::Span(span) => span.lasted_ns,
+        }
+    }
+
+    /// The station that measured.
+    pub fn from(&self) -> &str {
+        match self {
+            Self::Record(record) => &record.from,
+            Self::Span(span) => &span.from,
+        }
+    }
+
+    /// What was measured.
+    pub fn to(&self) -> &str {
+        match self {
+            Self::Record(record) => &record.to,
+            Self::Span(span) => &span.to,
+        }
+    }
+
+    /// The test's name.
+    pub fn test(&self) -> &str {
+        match self {
+            Self::Record(record) => &record.test,
+            Self::Span(span) => &span.test,
+        }
+    }
 }
 
 /// Reads an archive, also one that a running station writes.
@@ -79,14 +123,39 @@ impl Reader {
     pub fn query(&self, query: &Query) -> Result<Vec<Entry>, QueryError> {
         let error = |source| QueryError::Database { path: self.path.clone(), source };
         let mut entries = self.records(query).map_err(error)?;
+        entries.extend(self.spans(query).map_err(error)?);
+        // Both are in order, which the sort makes use of; of equals it keeps the order.
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.at_ns()));
+        entries.truncate(query.limit.unwrap_or(usize::MAX));
         entries.reverse();
+        Ok(entries)
+    }
+
+    /// Hours and days that have a part in the time asked about, the newest first.
+    fn spans(&self, query: &Query) -> rusqlite::Result<Vec<Entry>> {
+        let (terms, values) = query.terms("at_ns + width_s * 1000000000 > ?");
+        let limit = query.sql_limit();
+        let sql = format!(
+            "SELECT at_ns, width_s, station, target, test, figures, records \
+             FROM span JOIN series ON series.id = span.series {terms} \
+             ORDER BY at_ns DESC LIMIT {limit}"
+        );
+        let mut select = self.connection.prepare_cached(&sql)?;
+        let mut rows = select.query(params_from_iter(values))?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next()? {
+            match span(row) {
+                Ok(span) => entries.push(Entry::Span(span)),
+                Err(error) => tracing::warn!(%error, "a span of the archive cannot be read"),
+            }
+        }
         Ok(entries)
     }
 
     /// Records, the newest first.
     fn records(&self, query: &Query) -> rusqlite::Result<Vec<Entry>> {
-        let (terms, values) = query.terms();
-        let limit = query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
+        let (terms, values) = query.terms("at_ns >= ?");
+        let limit = query.sql_limit();
         let sql = format!(
             "SELECT at_ns, lasted_ns, station, target, test, figures \
              FROM record JOIN series ON series.id = record.series {terms} \
@@ -106,8 +175,13 @@ impl Reader {
 }
 
 impl Query {
-    /// The condition in SQL and the values in it.
-    fn terms(&self) -> (String, Vec<Box<dyn ToSql>>) {
+    /// As SQLite has it: none is -1.
+    fn sql_limit(&self) -> i64 {
+        self.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1)
+    }
+
+    /// The condition in SQL, in which `since` stands for the first time, and the values in it.
+    fn terms(&self, since: &'static str) -> (String, Vec<Box<dyn ToSql>>) {
         let mut terms = Vec::new();
         let mut values: Vec<Box<dyn ToSql>> = Vec::new();
         let mut add = |term: &'static str, value: Option<Box<dyn ToSql>>| {
@@ -119,7 +193,7 @@ impl Query {
         let text =
             |text: &Option<String>| text.clone().map(|text| Box::new(text) as Box<dyn ToSql>);
         let number = |number: Option<i64>| number.map(|number| Box::new(number) as Box<dyn ToSql>);
-        add("at_ns >= ?", number(self.since_ns));
+        add(since, number(self.since_ns));
         add("at_ns < ?", number(self.until_ns));
         add("station = ?", text(&self.from));
         add("target = ?", text(&self.to));
@@ -140,6 +214,20 @@ fn record(row: &Row<'_>) -> Result<Record, Box<dyn std::error::Error>> {
         from: row.get(2)?,
         to: row.get(3)?,
         test: row.get(4)?,
+        figures: serde_json::from_str(row.get_ref(5)?.as_str()?)?,
+    })
+}
+
+/// A row's span.
+fn span(row: &Row<'_>) -> Result<Span, Box<dyn std::error::Error>> {
+    let [width, records]: [i64; 2] = [row.get(1)?, row.get(6)?];
+    Ok(Span {
+        at_ns: row.get(0)?,
+        lasted_ns: u64::try_from(width)?.saturating_mul(1_000_000_000),
+        from: row.get(2)?,
+        to: row.get(3)?,
+        test: row.get(4)?,
+        records: u64::try_from(records)?,
         figures: serde_json::from_str(row.get_ref(5)?.as_str()?)?,
     })
 }

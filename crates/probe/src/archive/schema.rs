@@ -4,13 +4,16 @@
 //! it holds. A version is never changed once it is out: a change is a further step at the end of
 //! [`STEPS`]. docs/probe-archive.md describes the tables of the newest version.
 
+#[cfg(test)]
+mod tests;
+
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 /// `nigh`, as bytes: the file is an archive of ours.
 const APPLICATION: i32 = i32::from_be_bytes(*b"nigh");
 
 /// The step to version 1, to version 2 and so on.
-const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// The version that this program reads and writes.
 pub const VERSION: usize = STEPS.len();

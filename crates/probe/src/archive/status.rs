@@ -23,8 +23,8 @@ pub struct Status {
     pub written: u64,
     /// Records that are in the queue.
     pub waiting: u64,
-    /// Records that were lost, by reason: `queue-full`, `refused` by the database, `writer-gone`,
-    /// `not-written` when the archive was closed.
+    /// Records that were lost, by reason: `queue-full`, `refused` by the database, `not-written` when the
+    /// archive was closed.
     pub lost: BTreeMap<String, u64>,
     /// What is in the writer's way at the moment.
     pub trouble: Option<String>,
@@ -39,7 +39,6 @@ pub(super) struct Counters {
     written: AtomicU64,
     queue_full: AtomicU64,
     refused: AtomicU64,
-    writer_gone: AtomicU64,
     not_written: AtomicU64,
     words: Mutex<Words>,
 }
@@ -62,10 +61,6 @@ impl Counters {
                 "the archive's queue is full: records are lost, see nigh_probe_archive_lost"
             );
         }
-    }
-
-    pub(super) fn lost_writer(&self) {
-        self.writer_gone.fetch_add(1, Relaxed);
     }
 
     pub(super) fn refused(&self, count: usize) {
@@ -119,7 +114,6 @@ impl Counters {
         let lost = [
             ("queue-full", &self.queue_full),
             ("refused", &self.refused),
-            ("writer-gone", &self.writer_gone),
             ("not-written", &self.not_written),
         ];
         let lost: BTreeMap<_, _> =

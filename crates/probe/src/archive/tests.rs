@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::record::{Bounded, Delay, Figures, Kind, Series};
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+};
+use prometheus_client::{encoding::DescriptorEncoder, registry::Registry};
 use std::{fs, io::Write};
 use tempfile::TempDir;
 
@@ -43,8 +48,14 @@ fn failed(seconds: i64, from: &str, to: &str) -> Record {
     Record { figures, ..delay(seconds, from, to) }
 }
 
+/// Records are kept for ever, whatever the clock says.
+fn config() -> ArchiveConfig {
+    let keep = Duration::ZERO;
+    ArchiveConfig { keep, keep_hours: keep, keep_days: keep, ..ArchiveConfig::default() }
+}
+
 fn open(folder: &TempDir) -> Archive {
-    Archive::open(folder.path(), &ArchiveConfig::default()).expect("an archive")
+    Archive::open(folder.path(), &config()).expect("an archive")
 }
 
 fn records(entries: Vec<Entry>) -> Vec<Record> {
@@ -52,6 +63,7 @@ fn records(entries: Vec<Entry>) -> Vec<Record> {
         .into_iter()
         .map(|entry| match entry {
             Entry::Record(record) => record,
+            Entry::Span(span) => panic!("{span:?}"),
         })
         .collect()
 }
@@ -95,7 +107,7 @@ fn what_is_put_comes_back_by_time_station_test_and_kind_also_after_a_restart() {
 #[test]
 fn what_the_queue_does_not_hold_is_counted_and_the_sum_is_exact() {
     let folder = TempDir::new().expect("a folder");
-    let config = ArchiveConfig { queue: 1 };
+    let config = ArchiveConfig { queue: 1, ..config() };
     let archive = Archive::open(folder.path(), &config).expect("an archive");
     for second in 0..10_000 {
         archive.put(&delay(second, "a", "b"));
@@ -169,7 +181,7 @@ fn a_later_nighs_archive_and_a_foreign_database_are_left_alone() {
     let connection = rusqlite::Connection::open(&file).expect("the database");
     connection.pragma_update(None, "user_version", 999).expect("set");
     drop(connection);
-    let error = Archive::open(folder.path(), &ArchiveConfig::default()).expect_err("refused");
+    let error = Archive::open(folder.path(), &config()).expect_err("refused");
     assert!(error.to_string().contains("version 999"), "{error}");
     let error = Reader::open(folder.path()).expect_err("refused");
     assert!(error.to_string().contains("version 999"), "{error}");
@@ -178,9 +190,128 @@ fn a_later_nighs_archive_and_a_foreign_database_are_left_alone() {
     connection.execute_batch("CREATE TABLE theirs (x)").expect("a table");
     drop(connection);
     let before = fs::read(&file).expect("the file");
-    let error = Archive::open(folder.path(), &ArchiveConfig::default()).expect_err("refused");
+    let error = Archive::open(folder.path(), &config()).expect_err("refused");
     assert!(error.to_string().contains("another program's"), "{error}");
     let tables = rusqlite::Connection::open(&file).expect("theirs");
     tables.query_row("SELECT count(*) FROM theirs", (), |_| Ok(())).expect("their table");
     assert!(!before.is_empty());
+}
+
+/// A small disk in a mount namespace that only this thread and its children have.
+struct Disk {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Disk {
+    fn new(size: &str) -> Self {
+        unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).expect("a mount namespace");
+        let none: Option<&str> = None;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(none, "/", none, private, none).expect("private mounts");
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("disk");
+        fs::create_dir(&path).expect("a folder");
+        let flags = MsFlags::empty();
+        mount(Some("disk"), &path, Some("tmpfs"), flags, Some(size)).expect("a disk");
+        Self { path, _folder: folder }
+    }
+
+    fn resize(&self, size: &str) {
+        let flags = MsFlags::MS_REMOUNT;
+        mount(Some("disk"), &self.path, Some("tmpfs"), flags, Some(size)).expect("another size");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The folder can then be removed.
+        let _ = nix::mount::umount2(&self.path, nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn an_archive_on_a_full_disk_can_be_closed() {
+    if !testbed::require_root() {
+        return;
+    }
+    let disk = Disk::new("size=256k");
+    let archive = Archive::open(&disk.path, &config()).expect("an archive");
+    for second in 0..5000 {
+        archive.put(&delay(second, "a", "b"));
+    }
+    assert!(!archive.flush());
+    let counters = archive.counters.clone();
+    drop(archive);
+    let status = counters.status(&disk.path.join(FILE));
+    assert_eq!(status.put, 5000);
+    assert_eq!(status.waiting, 0);
+    assert!(status.lost["not-written"] > 0);
+}
+
+#[test]
+fn records_wait_while_the_disk_is_full_and_what_finds_no_room_is_counted() {
+    if !testbed::require_root() {
+        return;
+    }
+    let disk = Disk::new("size=512k");
+    let config = ArchiveConfig { queue: 100, ..config() };
+    let archive = Archive::open(&disk.path, &config).expect("an archive");
+    archive.put(&delay(0, "a", "b"));
+    assert!(archive.flush());
+    let mut second = 0;
+    while archive.status().trouble.is_none() {
+        second += 1;
+        archive.put(&delay(second, "a", "b"));
+        std::thread::yield_now();
+    }
+    // Not written is said to who asks, and the writer goes on.
+    assert!(!archive.flush());
+    for _ in 0..5000 {
+        second += 1;
+        archive.put(&delay(second, "a", "b"));
+    }
+    let status = archive.status();
+    assert!(status.trouble.is_some_and(|why| why.contains("full")), "says why");
+    assert!(status.lost["queue-full"] > 0);
+    disk.resize("size=64m");
+    let settled = testbed::wait_until("all is written", Duration::from_secs(60), || {
+        archive.flush() && archive.status().waiting == 0
+    });
+    settled.expect("the archive goes on");
+    let status = archive.status();
+    assert_eq!(status.trouble, None);
+    assert_eq!(status.put, second as u64 + 1);
+    assert_eq!(status.written + status.lost["queue-full"], status.put);
+    assert_eq!(status.set_aside, Vec::<PathBuf>::new());
+    let kept = archive.query(&Query::default()).expect("an answer").len();
+    assert_eq!(kept as u64, status.written);
+}
+
+#[test]
+fn metrics_say_what_the_status_says() {
+    #[derive(Debug)]
+    struct Of(Status);
+    impl prometheus_client::collector::Collector for Of {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            self.0.collect(&mut encoder)
+        }
+    }
+    let folder = TempDir::new().expect("a folder");
+    let archive = open(&folder);
+    archive.put(&delay(0, "a", "b"));
+    assert!(archive.flush());
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Of(archive.status())));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("metrics");
+    for line in [
+        "nigh_probe_archive_put_total 1\n",
+        "nigh_probe_archive_written_total 1\n",
+        "nigh_probe_archive_lost_total{reason=\"queue-full\"} 0\n",
+        "nigh_probe_archive_set_aside_total 0\n",
+        "nigh_probe_archive_healthy 1.0\n",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
 }

@@ -1,34 +1,27 @@
 //! The thread that writes.
 
 use super::{
+    config::ArchiveConfig,
     database::{self, Database, Trouble},
+    queue::Queue,
+    retain::{self, Pass, Step},
     status::Counters,
 };
 use crate::record::Record;
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender},
-    },
-    time::{Duration, Instant},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
 };
 
 /// What comes within this time is one transaction: the disk is asked once a second.
-const GATHER: Duration = Duration::from_secs(1);
+pub(super) const GATHER: Duration = Duration::from_secs(1);
 /// Most records of a transaction.
-const BATCH: usize = 2000;
+pub(super) const BATCH: usize = 2000;
 /// How long the disk is left alone after it refused.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// What the writer is told.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// To be kept.
-    Record(Box<Record>),
-    /// Say when all that came before is written, or that it is not.
-    Flush(SyncSender<bool>),
-}
+/// How often it is seen to that what is old goes.
+const RETAIN: Duration = Duration::from_secs(600);
 
 /// The writer: owns the database.
 #[derive(Debug)]
@@ -39,52 +32,54 @@ pub(super) struct Writer {
     counters: Arc<Counters>,
     /// Taken from the queue and not yet written.
     batch: Vec<Record>,
+    config: ArchiveConfig,
+    pass: Pass,
+    /// When the next step is due of making hours and days.
+    retain: Instant,
 }
 
 impl Writer {
-    pub(super) fn new(path: PathBuf, database: Database, counters: Arc<Counters>) -> Self {
-        Self { path, database: Some(database), counters, batch: Vec::new() }
+    pub(super) fn new(
+        path: PathBuf,
+        config: ArchiveConfig,
+        database: Database,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            path,
+            database: Some(database),
+            counters,
+            batch: Vec::new(),
+            config,
+            pass: Pass::default(),
+            retain: Instant::now(),
+        }
     }
 
-    /// Writes until nobody can send any more.
-    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+    /// Writes until the queue is closed and what was in it is written, or cannot be.
+    pub(super) fn run(mut self, queue: &Queue) {
+        let mut failed = false;
         loop {
-            let (asked, open) = self.gather(messages);
-            let written = self.write();
-            if let Some(asked) = asked {
-                // Who asked may have given up.
-                let _ = asked.send(written);
+            let until = if failed { Instant::now() + PAUSE } else { self.retain };
+            let open = queue.take(&mut self.batch, until, failed);
+            let count = self.batch.len();
+            failed = !self.write();
+            if failed {
+                queue.fail();
+                if let Some(left) = queue.give_up() {
+                    self.counters.not_written(count + left);
+                    return;
+                }
+                continue;
             }
+            queue.settle(count);
             if !open {
-                self.counters.not_written(self.batch.len());
                 return;
             }
-            if !written {
-                std::thread::sleep(PAUSE);
+            if Instant::now() >= self.retain {
+                self.retain();
             }
         }
-    }
-
-    /// Fills the batch from the queue: until it is full, a second has passed since its first record, or
-    /// somebody asks for it to be written. Says who asked, and whether there may be more.
-    fn gather(&mut self, messages: &Receiver<Message>) -> (Option<SyncSender<bool>>, bool) {
-        let mut until = (!self.batch.is_empty()).then(Instant::now);
-        while self.batch.len() < BATCH {
-            let message = match until {
-                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(until) => {
-                    messages.recv_timeout(until.saturating_duration_since(Instant::now()))
-                }
-            };
-            match message {
-                Ok(Message::Record(record)) => self.batch.push(*record),
-                Ok(Message::Flush(asked)) => return (Some(asked), true),
-                Err(RecvTimeoutError::Timeout) => return (None, true),
-                Err(RecvTimeoutError::Disconnected) => return (None, false),
-            }
-            until.get_or_insert_with(|| Instant::now() + GATHER);
-        }
-        (None, true)
     }
 
     /// Writes the batch; false when it must wait.
@@ -108,24 +103,47 @@ impl Writer {
             self.counters.well();
             return true;
         };
-        match database::trouble(&error) {
-            Trouble::Damaged => {
-                self.database = None;
-                match database::set_aside(&self.path, &error.to_string(), &self.counters) {
-                    Ok(()) => {}
-                    Err(error) => self.counters.trouble(error.to_string()),
-                }
-                false
-            }
-            Trouble::Later => {
-                self.counters.trouble(error.to_string());
-                false
-            }
+        match self.meet(&error) {
+            Trouble::Damaged | Trouble::Later => false,
             Trouble::Refused => {
                 tracing::error!(%error, records = self.batch.len(), "the archive refuses records");
                 self.counters.refused(self.batch.len());
                 self.batch.clear();
                 true
+            }
+        }
+    }
+
+    /// What an error means; a damaged database is set aside.
+    fn meet(&mut self, error: &rusqlite::Error) -> Trouble {
+        let trouble = database::trouble(error);
+        match trouble {
+            Trouble::Damaged => {
+                self.database = None;
+                let aside = database::set_aside(&self.path, &error.to_string(), &self.counters);
+                if let Err(error) = aside {
+                    self.counters.trouble(error.to_string());
+                }
+            }
+            Trouble::Later => self.counters.trouble(error.to_string()),
+            Trouble::Refused => {}
+        }
+        trouble
+    }
+
+    /// A step of making hours and days of what is old.
+    fn retain(&mut self) {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        let now_ns = i64::try_from(since).unwrap_or(i64::MAX);
+        let Some(database) = &mut self.database else { return };
+        match retain::step(database, &mut self.pass, &self.config, now_ns) {
+            Ok(Step::More) => {}
+            Ok(Step::Done) => self.retain = Instant::now() + RETAIN,
+            Err(error) => {
+                self.retain = Instant::now() + RETAIN;
+                if self.meet(&error) == Trouble::Refused {
+                    tracing::error!(%error, "the archive cannot make hours and days of records");
+                }
             }
         }
     }
