@@ -16,6 +16,7 @@ mod run;
 pub mod schedule;
 mod slots;
 pub mod socket;
+pub mod stamp;
 pub mod stamping;
 pub mod tap;
 pub mod tcp_info;

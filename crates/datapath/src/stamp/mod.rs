@@ -1,0 +1,271 @@
+//! The STAMP reflector in the driver, `bpf/stamp.bpf.c`: loading, attaching, agreements, its clock,
+//! counters.
+//!
+//! All methods take `&self`; one program may be shared by threads. What is done after loading needs no
+//! capability but NET_ADMIN for attaching, and BPF for agreements.
+
+mod skeleton;
+
+pub use crate::attach::{AttachError, AttachMode, Attachment};
+pub use crate::limit::{Limit, LimitError};
+pub use crate::load::LoadError;
+pub use crate::run::{RunError, Verdict};
+
+use crate::limit::{UNITS_PER_NS, rate};
+use crate::load::{Object, log_to_tracing, tick_ns, undisturbed, wait_for_readers};
+use crate::{attach, run};
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::{MapCore as _, MapFlags};
+use nix::time::{ClockId, clock_gettime};
+use skeleton::{StampSkel, StampSkelBuilder, types};
+use std::io;
+use std::mem::{MaybeUninit, offset_of};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What is loaded.
+const OBJECT: Object = Object { name: "STAMP", kernel: "6.1" };
+
+/// After so long nobody reads any more what is no longer in force: a packet takes microseconds.
+const READERS: Duration = Duration::from_millis(100);
+
+/// Packets since the program was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// For no address and port of the reflector: to the kernel.
+    pub other: u64,
+    /// Reflected in the driver.
+    pub reflected: u64,
+    /// To the sockets: the sender is not agreed on here.
+    pub passed_sender: u64,
+    /// To the sockets: fragments, options, lengths that do not fit.
+    pub passed_form: u64,
+    /// Dropped: it ends before the base packet does.
+    pub too_short: u64,
+    /// Dropped: a checksum is wrong.
+    pub bad_checksum: u64,
+    /// Dropped: the multiplier of its Error Estimate is zero.
+    pub corrupt: u64,
+    /// Dropped: more than is agreed on.
+    pub over_rate: u64,
+}
+
+/// An agreement cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum AgreeError {
+    /// The rate cannot be kept.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// There is no room, or the kernel refuses otherwise.
+    #[error("the kernel refuses an agreement with {who}: {source}")]
+    Kernel {
+        /// With whom.
+        who: String,
+        /// The kernel's answer.
+        source: libbpf_rs::Error,
+    },
+}
+
+/// The ledger could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the STAMP program's counters: {0}")]
+pub struct LedgerError(#[from] libbpf_rs::Error);
+
+/// The clocks that the program reads, and when another one was last put in force.
+struct Clock {
+    data: &'static mut types::bss,
+    changed: Instant,
+}
+
+/// The loaded program. Dropping this unloads it, unless it is still attached.
+pub struct StampProgram {
+    // Before the skeleton: its memory is mapped there.
+    clock: Mutex<Clock>,
+    skeleton: StampSkel<'static>,
+    tick_ns: u64,
+}
+
+impl std::fmt::Debug for StampProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StampProgram").field("tick_ns", &self.tick_ns).finish_non_exhaustive()
+    }
+}
+
+impl StampProgram {
+    /// Loads the program: it serves nowhere, agrees with nobody, and its clock's error is what
+    /// `error_estimate` says (RFC 4656, section 4.1.2).
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn load(error_estimate: u16) -> Result<Self, LoadError> {
+        log_to_tracing();
+        let tick_ns = tick_ns().map_err(LoadError::Tick)?;
+        // The skeleton borrows this place, a pointer's width, for as long as it lives; it is given up
+        // so that no struct has to borrow from itself.
+        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        let error = |error| OBJECT.error(error);
+        let mut open = StampSkelBuilder::default().open(place).map_err(error)?;
+        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+            rodata.stamp_tick = tick_ns * UNITS_PER_NS;
+        }
+        let mut skeleton = undisturbed(|| open.load()).map_err(error)?;
+        let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
+        let clock = Mutex::new(Clock { data, changed: Instant::now() });
+        let program = Self { clock, skeleton, tick_ns };
+        program.set_clock(error_estimate).map_err(LoadError::Tick)?;
+        Ok(program)
+    }
+
+    /// Says how far the clock may be off, and looks how far TAI is ahead of it: to be called whenever the
+    /// former changes, and every second or so for the latter.
+    ///
+    /// # Errors
+    /// When a clock cannot be read.
+    pub fn set_clock(&self, error_estimate: u16) -> io::Result<()> {
+        let tai = Duration::from(clock_gettime(ClockId::CLOCK_TAI)?);
+        let system = Duration::from(clock_gettime(ClockId::CLOCK_REALTIME)?);
+        // The difference is of whole seconds; the second reading was a little later.
+        let ahead = tai.saturating_sub(system) + Duration::from_millis(500);
+        let clock = types::stamp_clock {
+            tai_ahead_ns: ahead.as_secs() * 1_000_000_000,
+            error: error_estimate.to_be(),
+            ..Default::default()
+        };
+        let mut state = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.changed.elapsed() < READERS {
+            wait_for_readers();
+        }
+        let idle = state.active().load(Ordering::Relaxed) ^ 1;
+        state.data.stamp_clocks[idle as usize & 1] = clock;
+        state.active().store(idle, Ordering::Release);
+        state.changed = Instant::now();
+        Ok(())
+    }
+
+    /// Reflects at an address and port from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as when there are too many.
+    pub fn serve(&self, at: SocketAddr) -> Result<(), AgreeError> {
+        let map = &self.skeleton.maps.stamp_services;
+        map.update(&service(at), &[0; 4], MapFlags::ANY)
+            .map_err(|source| AgreeError::Kernel { who: at.to_string(), source })
+    }
+
+    /// No longer; whether it did.
+    pub fn retire(&self, at: SocketAddr) -> bool {
+        self.skeleton.maps.stamp_services.delete(&service(at)).is_ok()
+    }
+
+    /// Reflects the packets of a session from now on: those from this address with this SSID, zero where
+    /// there is none. One that was agreed on before begins anew.
+    ///
+    /// # Errors
+    /// When the rate cannot be kept, or the kernel refuses.
+    pub fn agree(&self, with: IpAddr, ssid: u16, limit: Limit) -> Result<(), AgreeError> {
+        limit.check(self.tick_ns)?;
+        let crate::limit::Rate { interval, tolerance } = rate(limit.rate, limit.burst);
+        let mut session = [0; size_of::<types::stamp_session>()];
+        let at = offset_of!(types::stamp_session, rate);
+        session[at..at + 8].copy_from_slice(&interval.to_ne_bytes());
+        session[at + 8..at + 16].copy_from_slice(&tolerance.to_ne_bytes());
+        let map = &self.skeleton.maps.stamp_sessions;
+        map.update(&sender(with, ssid), &session, MapFlags::ANY)
+            .map_err(|source| AgreeError::Kernel { who: format!("{with}, SSID {ssid}"), source })
+    }
+
+    /// No longer; whether it did.
+    pub fn disagree(&self, with: IpAddr, ssid: u16) -> bool {
+        self.skeleton.maps.stamp_sessions.delete(&sender(with, ssid)).is_ok()
+    }
+
+    /// Attaches the program to an interface of the calling thread's network namespace. The same program may
+    /// be attached to several interfaces.
+    ///
+    /// # Errors
+    /// When the kernel or the driver refuses.
+    pub fn attach(&self, ifindex: u32, mode: AttachMode) -> Result<Attachment, AttachError> {
+        attach::attach(self.fd(), ifindex, mode)
+    }
+
+    /// The program's file descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.skeleton.progs.stamp.as_fd()
+    }
+
+    /// Runs one frame of at least 14 bytes through the program with what is in force and gives the verdict
+    /// and the frame as it would leave. It counts like any other frame.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn run(&self, frame: &[u8]) -> Result<(Verdict, Vec<u8>), RunError> {
+        run::once(&self.skeleton.progs.stamp, None, frame)
+    }
+
+    /// All counters, summed over CPUs.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn ledger(&self) -> Result<Ledger, LedgerError> {
+        use types::stamp_count as c;
+        let map = &self.skeleton.maps.stamp_ledger;
+        let copies = map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        let mut counts = [0; c::STAMP_COUNTS.0 as usize];
+        for copy in &copies {
+            for (sum, word) in counts.iter_mut().zip(copy.as_chunks().0) {
+                *sum += u64::from_ne_bytes(*word);
+            }
+        }
+        let count = |what: c| counts[what.0 as usize];
+        Ok(Ledger {
+            other: count(c::STAMP_OTHER),
+            reflected: count(c::STAMP_REFLECTED),
+            passed_sender: count(c::STAMP_PASS_SENDER),
+            passed_form: count(c::STAMP_PASS_FORM),
+            too_short: count(c::STAMP_TOO_SHORT),
+            bad_checksum: count(c::STAMP_BAD_CHECKSUM),
+            corrupt: count(c::STAMP_CORRUPT),
+            over_rate: count(c::STAMP_OVER_RATE),
+        })
+    }
+}
+
+impl Clock {
+    fn active(&mut self) -> &AtomicU32 {
+        // SAFETY: the word is aligned, lives as long as the borrow and is otherwise only read by the
+        // program, with single loads.
+        unsafe { AtomicU32::from_ptr(&raw mut self.data.stamp_active) }
+    }
+}
+
+/// Key of `stamp_services`.
+fn service(at: SocketAddr) -> [u8; size_of::<types::stamp_service>()] {
+    key(at.ip(), at.port())
+}
+
+/// Key of `stamp_sessions`.
+fn sender(with: IpAddr, ssid: u16) -> [u8; size_of::<types::stamp_sender>()] {
+    key(with, ssid)
+}
+
+/// An address as IPv6 writes it, then a number, as on the wire.
+fn key(address: IpAddr, number: u16) -> [u8; 20] {
+    let address = match address {
+        IpAddr::V4(four) => four.to_ipv6_mapped(),
+        IpAddr::V6(six) => six,
+    };
+    let mut key = [0; 20];
+    key[..16].copy_from_slice(&address.octets());
+    key[16..18].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+const _: () = {
+    assert!(size_of::<types::stamp_service>() == 20);
+    assert!(size_of::<types::stamp_sender>() == 20);
+    assert!(size_of::<types::stamp_session>() == 48);
+    assert!(size_of::<types::stamp_clock>() == 16);
+};
