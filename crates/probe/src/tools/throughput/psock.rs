@@ -134,7 +134,7 @@ fn now(stream: &AsyncPsockStream, begin: Instant) -> Moment {
     let srtt: u64 = counters.connections.iter().map(|connection| connection.srtt_ns).sum();
     Moment {
         at_ns: begin.elapsed().as_nanos() as u64,
-        bytes: counters.session.bytes_acknowledged,
+        bytes: counters.connections.iter().map(|connection| connection.bytes_acknowledged).sum(),
         window_bytes: 0,
         srtt_ns: srtt.checked_div(count).unwrap_or(0),
         retransmits: counters.connections.iter().map(|connection| connection.blocks_again).sum(),
