@@ -18,8 +18,10 @@ pub(crate) async fn give(session: Arc<Session>, socket: OwnedReadHalf) {
     match try_give(&session, &socket).await {
         Ok(()) => {
             let mut inner = session.lock();
-            inner.core.finish();
-            inner.settle(&session);
+            if !inner.aborted {
+                inner.core.finish();
+                inner.settle(&session);
+            }
         }
         // The application closed its socket and left bytes there that were for it.
         Err(_) => session.tell(Event::Fail(SessionError::Here(EndReason::Aborted))),

@@ -88,6 +88,8 @@ pub(crate) struct Inner {
     live: Vec<Live>,
     places: Vec<Place>,
     next_id: u32,
+    /// The application has given the session up: that its socket ends then is no end of its stream.
+    pub(crate) aborted: bool,
     /// The pump into the core waits for room.
     pub(crate) wants_room: bool,
     /// The pump out of the core waits for bytes.
@@ -156,6 +158,7 @@ impl Session {
             live: Vec::new(),
             places: Vec::new(),
             next_id: 0,
+            aborted: false,
             wants_room: false,
             wants_bytes: false,
             outcome: Outcome::Open,
@@ -201,6 +204,7 @@ impl Session {
 
     /// The application ends the session.
     pub(crate) fn abort(&self) {
+        self.lock().aborted = true;
         self.tell(Event::Fail(SessionError::Here(EndReason::Aborted)));
     }
 

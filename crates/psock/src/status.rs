@@ -67,6 +67,11 @@ impl Status {
         self.reading_ended.store(true, Ordering::Relaxed);
     }
 
+    /// How the session has ended, if it has ended badly.
+    pub(crate) fn error(&self) -> Option<SessionError> {
+        self.state().end.clone().and_then(Result::err)
+    }
+
     fn sent_or_over(state: &State) -> Option<Result<(), SessionError>> {
         if state.sent { Some(Ok(())) } else { state.end.clone() }
     }

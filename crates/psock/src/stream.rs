@@ -88,6 +88,11 @@ impl PsockStream {
         self.session.abort();
     }
 
+    /// How the session has ended, if it has ended badly.
+    pub fn error(&self) -> Option<SessionError> {
+        self.session.status.error()
+    }
+
     /// What has been counted so far.
     pub fn counters(&self) -> Counters {
         self.session.counters()
