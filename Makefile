@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory fuzz audit fmt clean
+.PHONY: help setup build install-psock test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
@@ -22,6 +22,11 @@ test: ## everything that CI checks: style, lints, unit, packet, namespace tests,
 build: ## the program, optimized: target/release/nigh
 	@scripts/setup build
 	cargo build --release -p nigh
+
+install-psock: ## libpsock.so, psock.h, psock.pc and libpsock_preload.so below PREFIX=/usr/local (DESTDIR=)
+	@scripts/setup build
+	cargo build --release -p psock-c -p psock-preload
+	@DESTDIR='$(DESTDIR)' scripts/install-psock '$(or $(PREFIX),/usr/local)' target/release
 
 bench: bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory ## all benchmarks
 
