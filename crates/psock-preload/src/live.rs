@@ -1,0 +1,113 @@
+//! The sessions of this process: carried by threads, and waited for when the program ends.
+
+use crate::{inside, names, pairs, real, setup};
+use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
+use psock::{PsockStream, splice};
+use serde_json::json;
+use std::{
+    fs::OpenOptions,
+    io::{self, Write},
+    net::TcpStream,
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The process that made the sessions which are counted, for a child of fork(2) has none of them.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+static SESSIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Between two looks at whether all sessions are over.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A session that is counted for as long as this lives.
+pub(crate) struct Live(());
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        let process = std::process::id();
+        if OWNER.swap(process, Ordering::AcqRel) != process {
+            SESSIONS.store(0, Ordering::Release);
+        }
+        SESSIONS.fetch_add(1, Ordering::AcqRel);
+        Self(())
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        SESSIONS.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Joins a session with this library's socket, and waits for its end on a thread.
+pub(crate) fn carry(live: Live, stream: PsockStream, socket: TcpStream) -> io::Result<()> {
+    let peer = stream.peer();
+    let splice = splice(stream, OwnedFd::from(socket))?;
+    spawn(move || {
+        let result = splice.wait();
+        if let Ok(Some(setup)) = setup::get() {
+            let error = result.err().map(|error| error.to_string());
+            if let Some(file) = &setup.counters {
+                let line = json!({ "peer": peer, "error": error, "counters": splice.counters() });
+                // One write, so that lines of several processes do not mix.
+                let _ = OpenOptions::new()
+                    .append(true)
+                    .create(true)
+                    .open(file)
+                    .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+            }
+            if let Some(why) = error {
+                setup::explain(&io::Error::other(format!("session with {peer}: {why}")));
+            }
+        }
+        drop(live);
+    })
+}
+
+/// Runs something on a thread of this library, which gets none of the program's signals.
+pub(crate) fn spawn(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
+    let thread = thread::Builder::new().name(inside::THREAD.to_owned()).spawn(run);
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+    thread.map(drop)
+}
+
+/// When the program ends: closes its sockets, as the system would, and waits until the peers have everything.
+extern "C" fn finish() {
+    let Some(_inside) = inside::enter() else { return };
+    let ours = OWNER.load(Ordering::Acquire) == std::process::id();
+    if !ours || SESSIONS.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let Ok(Some(setup)) = setup::get() else { return };
+    // SAFETY: without a stream, all of the program's streams are written out; after this function nothing of them
+    // could reach a socket any more.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    let numbers = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for fd in numbers.collect::<Vec<_>>() {
+        if names::pair(fd).is_some_and(|pair| pair.kind != pairs::Kind::Listening) {
+            real::close(fd);
+        }
+    }
+    let begin = Instant::now();
+    while SESSIONS.load(Ordering::Acquire) > 0 && begin.elapsed() < setup.linger {
+        thread::sleep(LOOK);
+    }
+}
+
+/// Called when the library is loaded: what the environment says is read before the program can change it.
+extern "C" fn start() {
+    let _ = setup::get();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static FINISH: extern "C" fn() = finish;
