@@ -1,20 +1,29 @@
-//! How good this station's clock is, at any moment.
+//! How good this station's clock is, at any moment, and those of the NTP servers that are watched.
 //!
-//! [`Clock`] has a thread that reads what is known of the clock and keeps it in [`held`], from where
-//! [`Clock::now_error`] takes it without a lock or a system call: it is asked for every packet. Between two
-//! readings the error grows as the kernel lets its own grow, and a step of the clock, whoever made it,
-//! is added to the error at once.
-//! What the kernel says of its clock is read in [`kernel`].
+//! [`Clock`] has a thread that reads what is known of the clock every second and keeps it in [`held`], from
+//! where [`Clock::now_error`] takes it without a lock: it is asked for every packet. Between two readings
+//! the error grows as the kernel lets its own grow, and a step of the clock, whoever made it, is added to
+//! the error at once. [`chrony`] is believed where it runs and has set the clock, else the [`kernel`]; which
+//! has the smaller error does not matter, see docs/decisions/155-whose-error-is-believed.md.
+//!
+//! Another thread asks NTP servers ([`ntp`]). [`alarm`] says why a bound cannot be promised.
 
+pub mod chrony;
 pub mod kernel;
+pub mod ntp;
 
+mod alarm;
 mod held;
+mod history;
 
-use crate::{interval::MaximumError, record};
+use crate::{config::ClockConfig, interval::MaximumError, record};
 use arc_swap::ArcSwap;
-use held::Held;
+use held::{Clocks, Held};
+use history::History;
+use ntp::Server;
 use std::{
     io,
+    net::IpAddr,
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError},
@@ -26,44 +35,55 @@ use std::{
 /// How often the clock's state is read.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The watch over this station's clock; stops when it is dropped.
+/// The watch over clocks; ends when it is dropped.
 #[derive(Debug)]
 pub struct Clock {
     shared: Arc<Shared>,
-    thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    /// Held so that they end with the watch.
+    _threads: Vec<Ticker>,
 }
 
 #[derive(Debug)]
 struct Shared {
+    limit: Option<Duration>,
     held: ArcSwap<Held>,
     state: ArcSwap<record::Clock>,
+    servers: ArcSwap<Vec<(IpAddr, Server)>>,
 }
 
-/// The clock cannot be watched.
+/// The clocks cannot be watched.
 #[derive(Debug, thiserror::Error)]
-#[error("the thread that watches the clock cannot be started: {0}")]
+#[error("a thread that watches clocks cannot be started: {0}")]
 pub struct StartError(#[from] io::Error);
 
 impl Clock {
-    /// Reads the clock's state and goes on doing so.
+    /// Reads the clock's state, and goes on doing so; asks NTP servers in the network namespace of the
+    /// calling thread.
     ///
     /// # Errors
     ///
     /// There can be no thread.
-    pub fn start() -> Result<Self, StartError> {
+    pub fn start(config: &ClockConfig) -> Result<Self, StartError> {
+        let servers: Vec<_> =
+            config.servers.iter().map(|address| (*address, Server::default())).collect();
         let shared = Arc::new(Shared {
-            held: ArcSwap::from_pointee(Held::new(MaximumError::UNKNOWN)),
-            state: ArcSwap::default(),
+            limit: config.limit,
+            servers: ArcSwap::from_pointee(servers.clone()),
+            ..Shared::new(MaximumError::UNKNOWN, record::Clock::default())
         });
-        shared.read();
-        let (stop, stopped) = mpsc::channel();
+        let mut history = History::default();
+        shared.read(&mut history);
         let watched = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("probe-clock".into()).spawn(move || {
-            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                watched.read();
-            }
-        })?;
-        Ok(Self { shared, thread: Some((stop, thread)) })
+        let mut threads =
+            vec![Ticker::start("probe-clock", PERIOD, move || watched.read(&mut history))?];
+        if !servers.is_empty() {
+            let (watched, mut servers) = (Arc::clone(&shared), servers);
+            threads.push(Ticker::start("probe-ntp", config.interval.max(PERIOD), move || {
+                ntp::ask_all(&mut servers);
+                watched.servers.store(Arc::new(servers.clone()));
+            })?);
+        }
+        Ok(Self { shared, _threads: threads })
     }
 
     /// A clock of which this is known, now: for tests, and for stations whose clocks somebody else watches.
@@ -73,11 +93,7 @@ impl Clock {
             maximum_error_ns: error.nanoseconds,
             ..record::Clock::default()
         };
-        let shared = Shared {
-            held: ArcSwap::from_pointee(Held::new(error)),
-            state: ArcSwap::from_pointee(state),
-        };
-        Self { shared: Arc::new(shared), thread: None }
+        Self { shared: Arc::new(Shared::new(error, state)), _threads: Vec::new() }
     }
 
     /// The most that this station's clock is off at this moment.
@@ -85,30 +101,98 @@ impl Clock {
         self.shared.held.load().now()
     }
 
-    /// What was read last.
-    pub fn state(&self) -> Arc<record::Clock> {
-        self.shared.state.load_full()
-    }
-}
-
-impl Drop for Clock {
-    fn drop(&mut self) {
-        if let Some((stop, thread)) = self.thread.take() {
-            drop(stop);
-            // A panic of the thread has been written already.
-            let _ = thread.join();
+    /// This station's clock, with its maximum error at this moment.
+    pub fn state(&self) -> record::Clock {
+        let state = self.shared.state.load();
+        record::Clock {
+            maximum_error_ns: self.now_error().nanoseconds,
+            ..record::Clock::clone(&state)
         }
+    }
+
+    /// The clocks of the NTP servers that are watched.
+    pub fn servers(&self) -> Vec<(IpAddr, record::Clock)> {
+        let servers = self.shared.servers.load();
+        servers.iter().map(|(address, server)| (*address, server.state())).collect()
+    }
+
+    /// Why what is configured cannot be promised, a sentence each.
+    pub fn ailments(&self) -> Vec<String> {
+        let servers = self.shared.servers.load();
+        let answers =
+            servers.iter().filter_map(|(address, server)| Some((*address, server.last()?)));
+        let state = self.shared.state.load();
+        alarm::ailments(self.shared.limit, &state, self.now_error(), answers)
     }
 }
 
 impl Shared {
-    fn read(&self) {
-        let state = kernel::read().unwrap_or_else(|error| {
-            tracing::warn!("the kernel says nothing of its clock: {error}");
-            record::Clock { source: "kernel".into(), ..record::Clock::default() }
-        });
-        self.held.store(Arc::new(Held::new(MaximumError { nanoseconds: state.maximum_error_ns })));
+    fn new(error: MaximumError, state: record::Clock) -> Self {
+        Self {
+            limit: None,
+            held: ArcSwap::from_pointee(Held::new(error, Clocks::read())),
+            state: ArcSwap::from_pointee(state),
+            servers: ArcSwap::default(),
+        }
+    }
+
+    fn read(&self, history: &mut History) {
+        // Before what is asked, so that the time that the answer takes counts.
+        let clocks = Clocks::read();
+        let mut state = believed();
+        history.take(clocks.boot_ns(), &mut state);
+        let error = MaximumError { nanoseconds: state.maximum_error_ns };
+        self.held.store(Arc::new(Held::new(error, clocks)));
         self.state.store(Arc::new(state));
+    }
+}
+
+/// chrony, where it has set the clock, else the kernel.
+fn believed() -> record::Clock {
+    match chrony::read(ntp::now_ns()) {
+        Ok(clock) if clock.maximum_error_ns.is_some() => return clock,
+        Ok(_) => {}
+        Err(error) if error.is_absent() => {}
+        Err(error) => tracing::debug!("{error}"),
+    }
+    kernel::read().unwrap_or_else(|error| {
+        tracing::debug!("the kernel says nothing of its clock: {error}");
+        record::Clock { source: "kernel".into(), ..record::Clock::default() }
+    })
+}
+
+/// A thread that does something again and again until it is dropped.
+#[derive(Debug)]
+struct Ticker {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// The first time at once.
+    fn start(
+        name: &str,
+        period: Duration,
+        mut act: impl FnMut() + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            act();
+            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                act();
+            }
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been written already.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -117,16 +201,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_says_is_kept() {
-        let clock = Clock::start().unwrap();
-        let state = clock.state();
-        assert_eq!(state.source, "kernel");
-        match (state.maximum_error_ns, clock.now_error().nanoseconds) {
-            (None, now) => assert_eq!(now, None, "no bound from a clock that nobody sets"),
-            (Some(then), now) => {
-                assert!(now.is_none_or(|now| now >= then), "it grows: {then}, {now:?}")
-            }
-        }
+    fn what_is_said_of_the_clock_is_kept() {
+        let shared = Shared::new(MaximumError::known(1), record::Clock::default());
+        shared.read(&mut History::default());
+        let (state, now) = (shared.state.load(), shared.held.load().now());
+        assert!(["kernel", "chrony"].contains(&state.source.as_str()), "{state:?}");
+        assert_eq!(state.maximum_error_ns.is_some(), now.nanoseconds.is_some());
+        assert!(now.nanoseconds >= state.maximum_error_ns, "it grows: {state:?}, {now:?}");
     }
 
     #[test]
@@ -135,5 +216,15 @@ mod tests {
         let (first, second) = (clock.now_error().nanoseconds, clock.now_error().nanoseconds);
         assert!(first >= Some(1000) && second.is_some(), "{first:?} {second:?}");
         assert_eq!(Clock::fixed(MaximumError::UNKNOWN).now_error(), MaximumError::UNKNOWN);
+        assert!(clock.servers().is_empty() && clock.ailments().is_empty());
+    }
+
+    #[test]
+    fn a_watch_can_be_ended() {
+        let config =
+            ClockConfig { servers: vec!["127.0.0.1".parse().unwrap()], ..Default::default() };
+        let clock = Clock::start(&config).unwrap();
+        assert_eq!(clock.servers().len(), 1);
+        drop(clock);
     }
 }

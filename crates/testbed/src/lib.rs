@@ -1,7 +1,7 @@
 //! Network namespaces, links, real routers and the daemon under test; development only.
 //!
 //! Read [`namespace`] first: everything else runs inside one. Each thing that is started is held by
-//! a guard ([`Namespace`], [`Process`], [`Bird`], [`Frr`], [`GoBgp`], [`Nigh`], [`Lab`]) that takes it away again when
+//! a guard ([`Namespace`], [`Process`], [`Bird`], [`Chrony`], [`Frr`], [`GoBgp`], [`Nigh`], [`Lab`]) that takes it away again when
 //! it is dropped, also when a test panics. What a killed test left behind is removed by the next
 //! one, see [`namespace::remove_stale`].
 //!
@@ -30,6 +30,7 @@ pub mod nigh;
 pub mod pings;
 pub mod process;
 
+mod chrony;
 mod closing;
 mod figures;
 mod folder;
@@ -42,6 +43,7 @@ mod root;
 mod wait;
 
 pub use bird::Bird;
+pub use chrony::Chrony;
 pub use closing::close;
 pub use figures::Figures;
 pub use forward::Forward;

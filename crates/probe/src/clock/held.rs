@@ -26,9 +26,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// This is true now.
-    pub(super) fn new(error: MaximumError) -> Self {
-        Self { error, then: Clocks::read() }
+    /// This was true when the clocks were read, or a little later.
+    pub(super) fn new(error: MaximumError, then: Clocks) -> Self {
+        Self { error, then }
     }
 
     /// What has become of it.
@@ -50,14 +50,15 @@ impl Held {
 
 /// A reading of both clocks.
 #[derive(Clone, Copy, Debug)]
-struct Clocks {
+pub(super) struct Clocks {
     boot_ns: i64,
     /// CLOCK_REALTIME less CLOCK_BOOTTIME: between these two.
     distance_ns: (i64, i64),
 }
 
 impl Clocks {
-    fn read() -> Self {
+    /// Now.
+    pub(super) fn read() -> Self {
         let mut best = Self::read_once();
         for _ in 1..TRIES {
             if best.width_ns() <= NARROW_NS {
@@ -69,6 +70,11 @@ impl Clocks {
             }
         }
         best
+    }
+
+    /// CLOCK_BOOTTIME.
+    pub(super) fn boot_ns(&self) -> i64 {
+        self.boot_ns
     }
 
     fn read_once() -> Self {
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn nothing_known_stays_so() {
-        assert_eq!(Held::new(MaximumError::UNKNOWN).now(), MaximumError::UNKNOWN);
+        assert_eq!(Held::new(MaximumError::UNKNOWN, Clocks::read()).now(), MaximumError::UNKNOWN);
     }
 
     #[test]
