@@ -2,8 +2,9 @@
 //!
 //! [`Clock`] has a thread that reads what is known of the clock every second and keeps it in [`held`], from
 //! where [`Clock::now_error`] takes it without a lock: it is asked for every packet. Between two readings
-//! the error grows as the kernel lets its own grow, and a step of the clock, whoever made it, is added to
-//! the error at once. [`chrony`] is believed where it runs and has set the clock, else the [`kernel`]; which
+//! the error grows, and a step of the clock, whoever made it, is added to the error at once. A reading with a
+//! smaller error counts only from the next one on, for there are timestamps that were taken before it and
+//! are only now put together with an error. [`chrony`] is believed where it runs and has set the clock, else the [`kernel`]; which
 //! has the smaller error does not matter, see docs/decisions/155-whose-error-is-believed.md.
 //!
 //! Another thread asks NTP servers ([`ntp`]). [`alarm`] says why a bound cannot be promised.
@@ -16,7 +17,11 @@ mod alarm;
 mod held;
 mod history;
 
-use crate::{config::ClockConfig, interval::MaximumError, record};
+use crate::{
+    config::ClockConfig,
+    interval::{MaximumError, RATE_PPM},
+    record,
+};
 use arc_swap::ArcSwap;
 use held::{Clocks, Held};
 use history::History;
@@ -46,9 +51,19 @@ pub struct Clock {
 #[derive(Debug)]
 struct Shared {
     limit: Option<Duration>,
-    held: ArcSwap<Held>,
+    /// The last reading and the one before.
+    held: ArcSwap<[Held; 2]>,
     state: ArcSwap<record::Clock>,
     servers: ArcSwap<Vec<(IpAddr, Server)>>,
+}
+
+/// What is read of this station's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Its state.
+    pub clock: record::Clock,
+    /// How fast its maximum error grows from then on, in parts per million.
+    pub rate_ppm: u64,
 }
 
 /// The clocks cannot be watched.
@@ -98,7 +113,7 @@ impl Clock {
 
     /// The most that this station's clock is off at this moment.
     pub fn now_error(&self) -> MaximumError {
-        self.shared.held.load().now()
+        self.shared.now_error()
     }
 
     /// This station's clock, with its maximum error at this moment.
@@ -128,9 +143,10 @@ impl Clock {
 
 impl Shared {
     fn new(error: MaximumError, state: record::Clock) -> Self {
+        let held = Held::new(error, RATE_PPM, Clocks::read());
         Self {
             limit: None,
-            held: ArcSwap::from_pointee(Held::new(error, Clocks::read())),
+            held: ArcSwap::from_pointee([held; 2]),
             state: ArcSwap::from_pointee(state),
             servers: ArcSwap::default(),
         }
@@ -139,25 +155,33 @@ impl Shared {
     fn read(&self, history: &mut History) {
         // Before what is asked, so that the time that the answer takes counts.
         let clocks = Clocks::read();
-        let mut state = believed();
-        history.take(clocks.boot_ns(), &mut state);
-        let error = MaximumError { nanoseconds: state.maximum_error_ns };
-        self.held.store(Arc::new(Held::new(error, clocks)));
-        self.state.store(Arc::new(state));
+        let Reading { mut clock, rate_ppm } = believed();
+        history.take(clocks.boot_ns(), &mut clock);
+        let error = MaximumError { nanoseconds: clock.maximum_error_ns };
+        let [before, _] = **self.held.load();
+        self.held.store(Arc::new([Held::new(error, rate_ppm, clocks), before]));
+        self.state.store(Arc::new(clock));
+    }
+
+    fn now_error(&self) -> MaximumError {
+        let (held, now) = (self.held.load(), Clocks::read());
+        let [last, before] = held.each_ref().map(|held| held.at(&now).nanoseconds);
+        MaximumError { nanoseconds: last.zip(before).map(|(last, before)| last.max(before)) }
     }
 }
 
 /// chrony, where it has set the clock, else the kernel.
-fn believed() -> record::Clock {
+fn believed() -> Reading {
     match chrony::read(ntp::now_ns()) {
-        Ok(clock) if clock.maximum_error_ns.is_some() => return clock,
+        Ok(reading) if reading.clock.maximum_error_ns.is_some() => return reading,
         Ok(_) => {}
         Err(error) if error.is_absent() => {}
         Err(error) => tracing::debug!("{error}"),
     }
     kernel::read().unwrap_or_else(|error| {
         tracing::debug!("the kernel says nothing of its clock: {error}");
-        record::Clock { source: "kernel".into(), ..record::Clock::default() }
+        let clock = record::Clock { source: "kernel".into(), ..record::Clock::default() };
+        Reading { clock, rate_ppm: RATE_PPM }
     })
 }
 
@@ -203,8 +227,10 @@ mod tests {
     #[test]
     fn what_is_said_of_the_clock_is_kept() {
         let shared = Shared::new(MaximumError::known(1), record::Clock::default());
-        shared.read(&mut History::default());
-        let (state, now) = (shared.state.load(), shared.held.load().now());
+        let mut history = History::default();
+        shared.read(&mut history);
+        shared.read(&mut history);
+        let (state, now) = (shared.state.load(), shared.now_error());
         assert!(["kernel", "chrony"].contains(&state.source.as_str()), "{state:?}");
         assert_eq!(state.maximum_error_ns.is_some(), now.nanoseconds.is_some());
         assert!(now.nanoseconds >= state.maximum_error_ns, "it grows: {state:?}, {now:?}");

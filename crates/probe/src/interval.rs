@@ -123,11 +123,19 @@ impl Interval {
         }
     }
 
-    /// The time from one moment to another by one clock that was not set between them: only its rate and
-    /// the timestamps' uncertainties count.
+    /// The time from one moment to another by one clock, of which only the rate and the timestamps'
+    /// uncertainties count while nobody steps it. A step adds to the clock's maximum error, so by as much as
+    /// that has grown the clock may have been stepped. One whose error came to be known, or ceased to be, may
+    /// have been set to anything in between; of one whose error is never known it is assumed that nobody does.
     pub fn elapsed(from: Stamp, to: Stamp) -> Self {
         let estimate_ns = to.at_ns.saturating_sub(from.at_ns);
+        let stepped = match (from.clock.nanoseconds, to.clock.nanoseconds) {
+            (Some(before), Some(after)) => MaximumError::known(after.saturating_sub(before)),
+            (None, None) => MaximumError::known(0),
+            _ => MaximumError::UNKNOWN,
+        };
         let error = MaximumError::known(drift_ns(estimate_ns.unsigned_abs()))
+            .plus(stepped)
             .plus(MaximumError::known(from.uncertainty_ns))
             .plus(MaximumError::known(to.uncertainty_ns));
         Self::within(estimate_ns, error)

@@ -95,6 +95,18 @@ fn an_error_that_is_not_known_gives_no_bound_and_causality_none_either() {
 }
 
 #[test]
+fn a_step_of_the_one_clock_widens_the_time_by_it() {
+    let width = |before, after| {
+        Interval::elapsed(stamp(1_000, before, 0), stamp(1_000, after, 0)).width_ns()
+    };
+    assert_eq!(width(None, None), Some(0));
+    assert_eq!(width(Some(50), Some(20)), Some(0));
+    assert_eq!(width(Some(50), Some(1_050)), Some(2_000));
+    assert_eq!(width(None, Some(50)), None);
+    assert_eq!(width(Some(50), None), None);
+}
+
+#[test]
 fn a_clock_that_broke_its_promise_is_found_out() {
     let delay = Interval::between(stamp(1000, Some(10), 0), stamp(900, Some(10), 0));
     assert_eq!(delay.causal(), Err(Contradiction { high_ns: -80 }));

@@ -1,6 +1,9 @@
 //! A station's clock beside real chronyd, in namespaces; none of them sets the machine's clock.
 
-use probe::{clock::{Clock, chrony}, config::ClockConfig};
+use probe::{
+    clock::{Clock, chrony},
+    config::ClockConfig,
+};
 use std::time::Duration;
 use testbed::{Chrony, End, Namespace, link, require_root, wait_until};
 
@@ -61,7 +64,7 @@ fn chrony_s_error_is_promised_and_its_reference_s_loss_noticed() {
 
 /// What chronyd says there.
 fn chronyd_says(namespace: &Namespace) -> probe::record::Clock {
-    namespace.enter(|| chrony::read(0)).unwrap()
+    namespace.enter(|| chrony::read(0)).unwrap().clock
 }
 
 #[test]

@@ -9,7 +9,8 @@
 
 pub mod packet;
 
-use crate::record;
+use super::Reading;
+use crate::{interval::RATE_PPM, record};
 use packet::{AnswerError, Question, Source, Tracking};
 use std::{
     io,
@@ -28,6 +29,9 @@ pub(super) const LOCAL: [u8; 4] = [127, 127, 1, 1];
 
 /// Sources that are looked through for the one that the clock follows.
 const MOST_SOURCES: u32 = 64;
+
+/// Frequency tolerance (RFC 5905, section 7.2, PHI).
+const PHI_PPM: u64 = 15;
 
 /// Without an update for so many times the last interval between two the reference is gone.
 const MISSED_UPDATES: f64 = 8.0;
@@ -57,7 +61,7 @@ impl AskError {
 /// # Errors
 ///
 /// See [`AskError`].
-pub fn read(now_ns: i64) -> Result<record::Clock, AskError> {
+pub fn read(now_ns: i64) -> Result<Reading, AskError> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.connect(ADDRESS)?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -71,7 +75,8 @@ pub fn read(now_ns: i64) -> Result<record::Clock, AskError> {
             break;
         }
     }
-    Ok(state(&tracking, selected, now_ns))
+    let clock = state(&tracking, selected, now_ns);
+    Ok(Reading { clock, rate_ppm: rate_ppm(&tracking) })
 }
 
 fn ask<T>(
@@ -110,6 +115,12 @@ fn state(tracking: &Tracking, selected: Option<Source>, now_ns: i64) -> record::
         since_update_s,
         holdover: since_update_s.is_some_and(|since| silent || since > allowance_s),
     }
+}
+
+/// How fast the error grows until chronyd is asked again: by the tolerance of a disciplined clock and what
+/// chronyd does not know of its frequency.
+fn rate_ppm(tracking: &Tracking) -> u64 {
+    PHI_PPM.saturating_add(tracking.skew_ppm.abs().ceil() as u64).min(RATE_PPM)
 }
 
 /// Nanoseconds, not less than was meant.
@@ -156,6 +167,13 @@ mod tests {
         assert_eq!((clock.stratum, clock.reference.as_deref()), (Some(1), Some("GPS")));
         assert_eq!((clock.frequency_ppb, clock.reach), (Some(-1500), Some(0o377)));
         assert_eq!((clock.since_update_s, clock.holdover), (Some(10.0), false));
+    }
+
+    #[test]
+    fn the_error_grows_by_tolerance_and_skew() {
+        for (skew_ppm, rate) in [(0.01, 16), (-3.2, 19), (1e9, 500), (f64::NAN, 15)] {
+            assert_eq!(rate_ppm(&Tracking { skew_ppm, ..GPS }), rate);
+        }
     }
 
     #[test]

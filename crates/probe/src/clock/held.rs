@@ -1,7 +1,7 @@
 //! A maximum error that was true once, and what it has become since.
 //!
-//! The error grows by 500 parts per million of the time that has passed, suspended or not
-//! (CLOCK_BOOTTIME). The distance of CLOCK_REALTIME from CLOCK_BOOTTIME changes only when somebody steps
+//! The error grows by a part of the time that has passed, suspended or not (CLOCK_BOOTTIME): by 500 parts per
+//! million of what the kernel said, whose own rule that is, by less of what chrony said. The distance of CLOCK_REALTIME from CLOCK_BOOTTIME changes only when somebody steps
 //! the clock (settimeofday, ADJ_SETOFFSET, a leap second): slewing moves both alike. So by as much as
 //! that distance may have changed the error may have grown, too. The two clocks cannot be read at one
 //! moment; one is read before and after the other, and the true distance is between.
@@ -22,29 +22,27 @@ const NARROW_NS: i64 = 1_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     error: MaximumError,
+    rate_ppm: u64,
     then: Clocks,
 }
 
 impl Held {
     /// This was true when the clocks were read, or a little later.
-    pub(super) fn new(error: MaximumError, then: Clocks) -> Self {
-        Self { error, then }
+    pub(super) fn new(error: MaximumError, rate_ppm: u64, then: Clocks) -> Self {
+        Self { error, rate_ppm, then }
     }
 
     /// What has become of it.
-    pub(super) fn now(&self) -> MaximumError {
-        match self.error.nanoseconds {
-            None => MaximumError::UNKNOWN,
-            Some(_) => self.at(&Clocks::read()),
-        }
-    }
-
-    fn at(&self, now: &Clocks) -> MaximumError {
+    pub(super) fn at(&self, now: &Clocks) -> MaximumError {
         let elapsed_ns = now.boot_ns.saturating_sub(self.then.boot_ns).max(0).unsigned_abs();
         if elapsed_ns > STALE_NS {
             return MaximumError::UNKNOWN;
         }
-        self.error.after(elapsed_ns).plus(MaximumError::known(now.step_since(&self.then)))
+        let grown_ns = u128::from(elapsed_ns) * u128::from(self.rate_ppm) / 1_000_000 + 1;
+        let grown_ns = u64::try_from(grown_ns).unwrap_or(u64::MAX);
+        self.error
+            .plus(MaximumError::known(grown_ns))
+            .plus(MaximumError::known(now.step_since(&self.then)))
     }
 }
 
@@ -112,29 +110,32 @@ mod tests {
     }
 
     fn held(error: u64) -> Held {
-        Held { error: MaximumError::known(error), then: clocks(1_000, 500, 520) }
+        Held::new(MaximumError::known(error), 500, clocks(1_000, 500, 520))
     }
 
     #[test]
     fn the_error_grows_with_time() {
         let at = |boot_ns| held(7_000).at(&clocks(boot_ns, 500, 520)).nanoseconds;
         // 20 ns are what the clocks may have been stepped between the readings.
-        assert_eq!(at(1_000), Some(7_020));
-        assert_eq!(at(1_000 + 1_999_000_000), Some(7_020 + 1_000_000));
+        assert_eq!(at(1_000), Some(7_021));
+        assert_eq!(at(1_000 + 2_000_000_000), Some(7_021 + 1_000_000));
         assert_eq!(at(1_000 + STALE_NS as i64 + 1), None, "the reading is stale");
     }
 
     #[test]
     fn a_step_counts_at_once_and_in_both_directions() {
         let at = |low, high| held(7_000).at(&clocks(1_000, low, high)).nanoseconds;
-        assert_eq!(at(10_500, 10_520), Some(7_000 + 10_020));
-        assert_eq!(at(-9_500, -9_480), Some(7_000 + 10_020));
-        assert_eq!(at(510, 515), Some(7_015));
+        assert_eq!(at(10_500, 10_520), Some(7_001 + 10_020));
+        assert_eq!(at(-9_500, -9_480), Some(7_001 + 10_020));
+        assert_eq!(at(510, 515), Some(7_016));
     }
 
     #[test]
     fn nothing_known_stays_so() {
-        assert_eq!(Held::new(MaximumError::UNKNOWN, Clocks::read()).now(), MaximumError::UNKNOWN);
+        assert_eq!(
+            Held::new(MaximumError::UNKNOWN, 0, Clocks::read()).at(&Clocks::read()),
+            MaximumError::UNKNOWN
+        );
     }
 
     #[test]

@@ -5,7 +5,11 @@
 //! so the part of the second that has passed is added here: with it the error is never less than what
 //! 500 parts per million make of the time since the daemon set it.
 
-use crate::{interval::drift_ns, record};
+use super::Reading;
+use crate::{
+    interval::{RATE_PPM, drift_ns},
+    record,
+};
 use datapath::timex::{self, Timex};
 use std::io;
 
@@ -14,8 +18,9 @@ use std::io;
 /// # Errors
 ///
 /// The kernel's.
-pub fn read() -> io::Result<record::Clock> {
-    timex::read().map(state)
+pub fn read() -> io::Result<Reading> {
+    let clock = timex::read().map(state)?;
+    Ok(Reading { clock, rate_ppm: RATE_PPM })
 }
 
 fn state(timex: Timex) -> record::Clock {
