@@ -38,8 +38,12 @@ fn chrony_s_error_is_promised_and_its_reference_s_loss_noticed() {
     let _chrony = Chrony::start(&client, follows).unwrap();
     let limit = Duration::from_secs(1);
     let clock = watch(&client, Some(limit), &[]);
-    wait_until("chrony to follow the server", LIMIT, || clock.state().source == "chrony").unwrap();
-    let state = clock.state();
+    let mut state = clock.state();
+    wait_until("chrony to follow the server", LIMIT, || {
+        state = clock.state();
+        state.source == "chrony" && state.maximum_error_ns.is_some()
+    })
+    .unwrap();
     assert_eq!((state.stratum, state.reference.as_deref()), (Some(4), Some("192.0.2.1")));
     assert!(state.reach.is_some_and(|reach| reach != 0) && !state.holdover, "{state:?}");
     // Both follow the one clock of this machine: what chrony takes for an offset is within its error.
