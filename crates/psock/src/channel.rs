@@ -100,7 +100,7 @@ impl Channel {
 
     /// Makes bytes ready to be sent.
     pub(crate) fn queue(&mut self, bytes: &[u8]) -> Result<(), PathError> {
-        self.records.put(bytes, &mut self.out)
+        self.records.put(bytes, &mut self.incoming, &mut self.out)
     }
 
     /// Says that nothing more comes from here.

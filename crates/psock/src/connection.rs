@@ -213,17 +213,15 @@ impl Worker<'_> {
             }
             inner.core.wake_at()
         };
-        for frame in self.frames.drain(..) {
+        for frame in std::mem::take(&mut self.frames) {
             if self.record.len() + frame.length() > RECORD_BYTES {
-                self.channel.records.put(&self.record, &mut self.channel.out)?;
-                self.record.clear();
+                self.seal()?;
             }
             self.record.extend_from_slice(frame.head());
             self.record.extend_from_slice(frame.payload());
         }
         if !self.record.is_empty() {
-            self.channel.records.put(&self.record, &mut self.channel.out)?;
-            self.record.clear();
+            self.seal()?;
         }
         wrote |= self.flush()?;
         if wrote {
@@ -232,6 +230,13 @@ impl Worker<'_> {
             self.batch = if self.blocked { least } else { (length * 2).clamp(least, most) };
         }
         Ok((wrote, wake_at))
+    }
+
+    /// Makes a record of what was collected.
+    fn seal(&mut self) -> Result<(), PathError> {
+        self.channel.queue(&self.record)?;
+        self.record.clear();
+        Ok(())
     }
 
     /// Writes what is ready for the socket; whether it took something.

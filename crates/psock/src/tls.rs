@@ -68,9 +68,11 @@ macro_rules! take {
             }
             $incoming.consume(discard);
             if let Some(error) = failed {
-                // The alert that tells the peer why.
-                while let Ok(ConnectionState::EncodeTlsData(mut data)) =
-                    $connection.process_tls_records(&mut []).state
+                // The alert that tells the peer why, if there is one. rustls remembers places in the
+                // bytes that it saw, so it must see what is left of them, and it must not be asked more
+                // than once after an error.
+                if let Ok(ConnectionState::EncodeTlsData(mut data)) =
+                    $connection.process_tls_records($incoming.filled()).state
                 {
                     encode(|to| data.encode(to), $out)?;
                 }
@@ -83,17 +85,25 @@ macro_rules! take {
     }};
 }
 
-/// Encrypts `bytes` into `out`, after what the handshake still has to say.
+/// Encrypts `bytes` into `out`, after what the handshake still has to say. All whole records of
+/// `incoming` were taken before.
 macro_rules! put {
-    ($connection:expr, $bytes:expr, $out:expr) => {{
+    ($connection:expr, $bytes:expr, $incoming:expr, $out:expr) => {{
         loop {
-            match $connection.process_tls_records(&mut []).state? {
+            let UnbufferedStatus { discard, state } =
+                $connection.process_tls_records($incoming.filled());
+            let mut done = None;
+            match state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
-                    break encrypt(|to| traffic.encrypt($bytes, to), $bytes.len(), $out);
+                    done = Some(encrypt(|to| traffic.encrypt($bytes, to), $bytes.len(), $out));
                 }
                 ConnectionState::EncodeTlsData(mut data) => encode(|to| data.encode(to), $out)?,
                 ConnectionState::TransmitTlsData(data) => data.done(),
-                _ => break Err(Error::HandshakeNotComplete.into()),
+                _ => done = Some(Err(Error::HandshakeNotComplete.into())),
+            }
+            $incoming.consume(discard);
+            if let Some(done) = done {
+                break done;
             }
         }
     }};
@@ -139,15 +149,21 @@ impl Records {
         }
     }
 
-    /// Puts bytes of the protocol into `out` for the socket.
-    pub(crate) fn put(&mut self, bytes: &[u8], out: &mut Buffer) -> Result<(), PathError> {
+    /// Puts bytes of the protocol into `out` for the socket; `incoming` is what [`Records::take`] has
+    /// left.
+    pub(crate) fn put(
+        &mut self,
+        bytes: &[u8],
+        incoming: &mut Buffer,
+        out: &mut Buffer,
+    ) -> Result<(), PathError> {
         match self {
             Self::Plain => {
                 out.extend(bytes);
                 Ok(())
             }
-            Self::Client(connection) => put!(connection, bytes, out),
-            Self::Server(connection) => put!(connection, bytes, out),
+            Self::Client(connection) => put!(connection, bytes, incoming, out),
+            Self::Server(connection) => put!(connection, bytes, incoming, out),
         }
     }
 

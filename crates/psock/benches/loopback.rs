@@ -1,0 +1,51 @@
+//! How fast a session is over loopback, both ends on this machine: what the protocol costs.
+//!
+//! `cargo bench -p psock --bench loopback` prints a line for each number of connections, encrypted and
+//! plain.
+
+use psock::{Config, PresharedKey, PsockListener, PsockStream, Security};
+use std::{
+    io::{Read, Write},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long each line is measured.
+const TIME: Duration = Duration::from_secs(3);
+
+fn main() {
+    println!("{:>12} {:>11} {:>8}", "", "connections", "Gbit/s");
+    for connections in [1, 2, 4] {
+        let key = PresharedKey::generate().expect("random bytes");
+        for (name, security) in [("TLS 1.3", Security::Key(key)), ("plain", Security::Plain)] {
+            let rate = measure(connections, &Config::new(security));
+            println!("{name:>12} {connections:>11} {:>8.2}", rate * 8.0 / 1e9);
+        }
+    }
+}
+
+/// Bytes a second over so many connections.
+fn measure(connections: u16, config: &Config) -> f64 {
+    let listener = PsockListener::bind(&[([127, 0, 0, 1], 0).into()], config).expect("a listener");
+    let mut config = config.clone();
+    config.connections_per_path = connections;
+    config.paths = listener.local_addresses().into_iter().map(Into::into).collect();
+    let reader = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a session");
+        let mut buffer = vec![0; 1 << 20];
+        let (begin, mut bytes) = (Instant::now(), 0);
+        loop {
+            match stream.read(&mut buffer).expect("the stream") {
+                0 => return bytes as f64 / begin.elapsed().as_secs_f64(),
+                count => bytes += count,
+            }
+        }
+    });
+    let mut stream = PsockStream::connect(&config).expect("a session");
+    let (begin, bytes) = (Instant::now(), vec![7; 1 << 20]);
+    while begin.elapsed() < TIME {
+        stream.write_all(&bytes).expect("the stream");
+    }
+    stream.close().expect("the end");
+    reader.join().expect("the reader")
+}
