@@ -9,6 +9,7 @@ pub mod interval;
 pub mod permission;
 pub mod record;
 pub mod schedule;
+pub mod show;
 pub mod stamp;
 pub mod station;
 pub mod statistics;

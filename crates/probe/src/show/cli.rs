@@ -1,0 +1,199 @@
+//! `nigh probe show`: the command line.
+
+use super::{
+    Look, Mesh, Plot, Table, Way, chart, clocks, delays, matrix, svg_chart, svg_matrix, svg_table,
+    table, throughputs, traces,
+};
+use crate::{
+    archive::{Entry, Query, QueryError, Reader},
+    record::Kind,
+};
+use clap::{Args, ValueEnum};
+use std::{
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+/// Columns where the output is no terminal.
+const COLUMNS: u16 = 80;
+/// Most plots that are drawn.
+const PLOTS: usize = 16;
+/// Most entries that are looked at, the newest.
+const ENTRIES: usize = 500_000;
+
+/// Arguments of `nigh probe show`.
+#[derive(Clone, Debug, Args)]
+pub struct ShowArgs {
+    /// What to show
+    #[arg(value_name = "WHAT", default_value = "mesh")]
+    pub what: What,
+    /// Measured by this station
+    #[arg(long, value_name = "STATION")]
+    pub from: Option<String>,
+    /// Measured was this station or address
+    #[arg(long, value_name = "NAME")]
+    pub to: Option<String>,
+    /// Measured by this test of the schedule
+    #[arg(long, value_name = "TEST")]
+    pub test: Option<String>,
+    /// How far back
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
+    pub since: Duration,
+    /// Which delay
+    #[arg(long, value_name = "WAY", default_value = "forth")]
+    pub way: Way,
+    /// The folder of the archive
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/nigh/probe")]
+    pub archive: PathBuf,
+    /// Write a picture into this file; - is the standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub svg: Option<PathBuf>,
+    /// Print as JSON what the archive has; of the mesh its cells
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Delays over time, with the interval in which the true ones lie
+    Delay,
+    /// Throughput over time
+    Throughput,
+    /// Who measured whom: median delay and loss
+    Mesh,
+    /// How good clocks are
+    Clocks,
+    /// The ways through the network
+    Traces,
+}
+
+/// It cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The picture cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What is shown, before it is text or a picture.
+enum Shown {
+    Plots(Vec<Plot>, (i64, i64)),
+    Mesh(Mesh),
+    Table(Table),
+}
+
+/// Reads the archive and shows what was asked for.
+///
+/// # Errors
+/// See [`ShowError`].
+pub fn run(args: &ShowArgs) -> Result<(), ShowError> {
+    let now_ns = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+    let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+    let entries = Reader::open(&args.archive)?.query(&args.query(now_ns))?;
+    let out = args.svg.clone().filter(|path| path.as_os_str() != "-");
+    let to_terminal = io::stdout().is_terminal();
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let columns = if to_terminal { ratatui::crossterm::terminal::size().ok() } else { None };
+    let look = Look {
+        columns: columns.map_or(COLUMNS, |size| size.0.max(COLUMNS / 2)),
+        colour: to_terminal && !plain,
+    };
+    let text = args.render(&entries, now_ns, look);
+    let error = |source| ShowError::Write {
+        path: out.clone().unwrap_or_else(|| PathBuf::from("the standard output")),
+        source,
+    };
+    match &out {
+        Some(path) => std::fs::write(path, text).map_err(error),
+        None => match io::stdout().lock().write_all(text.as_bytes()) {
+            // Whoever reads has enough, as head(1).
+            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(error(source)),
+            _ => Ok(()),
+        },
+    }
+}
+
+impl ShowArgs {
+    /// What is asked of the archive.
+    fn query(&self, now_ns: i64) -> Query {
+        let since = i64::try_from(self.since.as_nanos()).unwrap_or(i64::MAX);
+        let kind = match self.what {
+            What::Throughput => Some(Kind::Throughput),
+            What::Clocks => Some(Kind::Clock),
+            What::Traces => Some(Kind::Trace),
+            // Those of ICMP echo belong to them.
+            What::Delay | What::Mesh if self.way == Way::RoundTrip => None,
+            What::Delay | What::Mesh => Some(Kind::Delay),
+        };
+        Query {
+            since_ns: Some(now_ns.saturating_sub(since)),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            test: self.test.clone(),
+            kind,
+            limit: Some(ENTRIES),
+            ..Query::default()
+        }
+    }
+
+    /// The entries as text, as SVG or as JSON.
+    pub(super) fn render(&self, entries: &[Entry], now_ns: i64, look: Look) -> String {
+        let shown = self.shown(entries, now_ns);
+        if self.json {
+            let json = match &shown {
+                Shown::Mesh(mesh) => serde_json::to_string_pretty(mesh),
+                _ => serde_json::to_string_pretty(entries),
+            };
+            return json.unwrap_or_default() + "\n";
+        }
+        match (&shown, self.svg.is_some()) {
+            (Shown::Plots(plots, range), true) => svg_chart(plots, Some(*range)),
+            (Shown::Plots(plots, range), false) => {
+                let texts: Vec<_> =
+                    plots.iter().map(|plot| chart(plot, Some(*range), look)).collect();
+                if texts.is_empty() {
+                    "nothing was measured\n".to_owned()
+                } else {
+                    texts.join("\n")
+                }
+            }
+            (Shown::Mesh(mesh), true) => svg_matrix(mesh),
+            (Shown::Mesh(mesh), false) => matrix(mesh, look),
+            (Shown::Table(it), true) => svg_table(it),
+            (Shown::Table(it), false) => table(it, look),
+        }
+    }
+
+    fn shown(&self, entries: &[Entry], now_ns: i64) -> Shown {
+        let plots = |mut plots: Vec<Plot>| {
+            if plots.len() > PLOTS {
+                tracing::warn!(
+                    "{} pairs: the first {PLOTS} are drawn; choose with --from, --to and --test",
+                    plots.len()
+                );
+                plots.truncate(PLOTS);
+            }
+            // All pairs over the same time: from the first to the last of all.
+            let extents = plots.iter().map(Plot::extent);
+            let range = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            Shown::Plots(plots, range.unwrap_or((now_ns.saturating_sub(1), now_ns)))
+        };
+        match self.what {
+            What::Delay => plots(delays(entries, self.way)),
+            What::Throughput => plots(throughputs(entries)),
+            What::Mesh => Shown::Mesh(Mesh::new(entries, self.way)),
+            What::Clocks => Shown::Table(clocks(entries)),
+            What::Traces => Shown::Table(traces(entries)),
+        }
+    }
+}
