@@ -51,10 +51,17 @@ pub struct Clock {
 #[derive(Debug)]
 struct Shared {
     limit: Option<Duration>,
-    /// The last reading and the one before.
-    held: ArcSwap<[Held; 2]>,
+    held: ArcSwap<Readings>,
     state: ArcSwap<record::Clock>,
     servers: ArcSwap<Vec<(IpAddr, Server)>>,
+}
+
+#[derive(Debug)]
+struct Readings {
+    last: Held,
+    before: Held,
+    /// Steps of the clock until the last one.
+    steps: u32,
 }
 
 /// What is read of this station's clock.
@@ -146,7 +153,7 @@ impl Shared {
         let held = Held::new(error, RATE_PPM, Clocks::read());
         Self {
             limit: None,
-            held: ArcSwap::from_pointee([held; 2]),
+            held: ArcSwap::from_pointee(Readings { last: held, before: held, steps: 0 }),
             state: ArcSwap::from_pointee(state),
             servers: ArcSwap::default(),
         }
@@ -157,16 +164,34 @@ impl Shared {
         let clocks = Clocks::read();
         let Reading { mut clock, rate_ppm } = believed();
         history.take(clocks.boot_ns(), &mut clock);
-        let error = MaximumError { nanoseconds: clock.maximum_error_ns };
-        let [before, _] = **self.held.load();
-        self.held.store(Arc::new([Held::new(error, rate_ppm, clocks), before]));
+        let error = MaximumError::of(clock.maximum_error_ns);
+        let held = self.held.load();
+        let readings = Readings {
+            last: Held::new(error, rate_ppm, clocks),
+            before: held.last,
+            steps: held.steps_until(&clocks),
+        };
+        self.held.store(Arc::new(readings));
         self.state.store(Arc::new(clock));
     }
 
     fn now_error(&self) -> MaximumError {
-        let (held, now) = (self.held.load(), Clocks::read());
-        let [last, before] = held.each_ref().map(|held| held.at(&now).nanoseconds);
-        MaximumError { nanoseconds: last.zip(before).map(|(last, before)| last.max(before)) }
+        self.held.load().at(&Clocks::read())
+    }
+}
+
+impl Readings {
+    /// The larger of what has become of both.
+    fn at(&self, now: &Clocks) -> MaximumError {
+        let [last, before] = [self.last, self.before].map(|held| held.at(now).nanoseconds);
+        MaximumError {
+            nanoseconds: last.zip(before).map(|(last, before)| last.max(before)),
+            steps: self.steps_until(now),
+        }
+    }
+
+    fn steps_until(&self, now: &Clocks) -> u32 {
+        self.steps.wrapping_add(u32::from(now.was_stepped_since(self.last.then())))
     }
 }
 

@@ -28,22 +28,31 @@ pub const RATE_PPM: u64 = 500;
 pub struct MaximumError {
     /// `None`: not known, so no bound can be promised.
     pub nanoseconds: Option<u64>,
+    /// How often the clock has been seen stepped, modulo 2^32: two readings with the same number are of a
+    /// clock that only its rate has moved meanwhile.
+    #[serde(default)]
+    pub steps: u32,
 }
 
 impl MaximumError {
     /// Nothing is known of the clock.
-    pub const UNKNOWN: Self = Self { nanoseconds: None };
+    pub const UNKNOWN: Self = Self::of(None);
 
     /// A known error.
     pub const fn known(nanoseconds: u64) -> Self {
-        Self { nanoseconds: Some(nanoseconds) }
+        Self::of(Some(nanoseconds))
     }
 
-    /// Both together; unknown when one is, and when the sum is beyond all that can be written.
+    /// An error that may be known, of a clock that was not stepped.
+    pub const fn of(nanoseconds: Option<u64>) -> Self {
+        Self { nanoseconds, steps: 0 }
+    }
+
+    /// Both together, with the first one's steps; unknown when one is, and when the sum is beyond all that can be written.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = self.nanoseconds.zip(other.nanoseconds).and_then(|(a, b)| a.checked_add(b));
-        Self { nanoseconds: sum }
+        Self { nanoseconds: sum, steps: self.steps }
     }
 
     /// The error after the clock ran on by itself for a time.
@@ -124,18 +133,13 @@ impl Interval {
     }
 
     /// The time from one moment to another by one clock, of which only the rate and the timestamps'
-    /// uncertainties count while nobody steps it. A step adds to the clock's maximum error, so by as much as
-    /// that has grown the clock may have been stepped. One whose error came to be known, or ceased to be, may
-    /// have been set to anything in between; of one whose error is never known it is assumed that nobody does.
+    /// uncertainties count unless it was stepped in between.
     pub fn elapsed(from: Stamp, to: Stamp) -> Self {
+        if from.clock.steps != to.clock.steps {
+            return Self::between(from, to);
+        }
         let estimate_ns = to.at_ns.saturating_sub(from.at_ns);
-        let stepped = match (from.clock.nanoseconds, to.clock.nanoseconds) {
-            (Some(before), Some(after)) => MaximumError::known(after.saturating_sub(before)),
-            (None, None) => MaximumError::known(0),
-            _ => MaximumError::UNKNOWN,
-        };
         let error = MaximumError::known(drift_ns(estimate_ns.unsigned_abs()))
-            .plus(stepped)
             .plus(MaximumError::known(from.uncertainty_ns))
             .plus(MaximumError::known(to.uncertainty_ns));
         Self::within(estimate_ns, error)

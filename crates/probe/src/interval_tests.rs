@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn stamp(at_ns: i64, error: Option<u64>, uncertainty_ns: u64) -> Stamp {
-    Stamp { at_ns, clock: MaximumError { nanoseconds: error }, uncertainty_ns }
+    Stamp { at_ns, clock: MaximumError::of(error), uncertainty_ns }
 }
 
 /// A true moment, the clock's error and how far it is off within it, and the same of the timestamp.
@@ -95,15 +95,15 @@ fn an_error_that_is_not_known_gives_no_bound_and_causality_none_either() {
 }
 
 #[test]
-fn a_step_of_the_one_clock_widens_the_time_by_it() {
-    let width = |before, after| {
-        Interval::elapsed(stamp(1_000, before, 0), stamp(1_000, after, 0)).width_ns()
+fn a_step_of_the_one_clock_leaves_what_its_errors_promise() {
+    let width = |error, steps| {
+        let after = MaximumError { nanoseconds: error, steps };
+        let to = Stamp { at_ns: 1_000, clock: after, uncertainty_ns: 0 };
+        Interval::elapsed(stamp(1_000, Some(50), 0), to).width_ns()
     };
-    assert_eq!(width(None, None), Some(0));
-    assert_eq!(width(Some(50), Some(20)), Some(0));
-    assert_eq!(width(Some(50), Some(1_050)), Some(2_000));
-    assert_eq!(width(None, Some(50)), None);
-    assert_eq!(width(Some(50), None), None);
+    assert_eq!(width(Some(1_050), 0), Some(0));
+    assert_eq!(width(Some(1_050), 1), Some(2_200));
+    assert_eq!(width(None, 1), None);
 }
 
 #[test]

@@ -32,6 +32,11 @@ impl Held {
         Self { error, rate_ppm, then }
     }
 
+    /// When it was true.
+    pub(super) fn then(&self) -> &Clocks {
+        &self.then
+    }
+
     /// What has become of it.
     pub(super) fn at(&self, now: &Clocks) -> MaximumError {
         let elapsed_ns = now.boot_ns.saturating_sub(self.then.boot_ns).max(0).unsigned_abs();
@@ -83,6 +88,11 @@ impl Clocks {
         Self { boot_ns, distance_ns: (low.saturating_sub(boot_ns), high.saturating_sub(boot_ns)) }
     }
 
+    /// Whether the clock was certainly stepped.
+    pub(super) fn was_stepped_since(&self, then: &Self) -> bool {
+        self.distance_ns.1 < then.distance_ns.0 || then.distance_ns.1 < self.distance_ns.0
+    }
+
     fn width_ns(&self) -> i64 {
         self.distance_ns.1.saturating_sub(self.distance_ns.0)
     }
@@ -128,6 +138,8 @@ mod tests {
         assert_eq!(at(10_500, 10_520), Some(7_001 + 10_020));
         assert_eq!(at(-9_500, -9_480), Some(7_001 + 10_020));
         assert_eq!(at(510, 515), Some(7_016));
+        let stepped = |low, high| clocks(1_000, low, high).was_stepped_since(held(1).then());
+        assert!(stepped(521, 530) && stepped(480, 499) && !stepped(520, 530) && !stepped(490, 500));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) struct History {
 impl History {
     /// Takes what was read and adds what only the past tells.
     pub(super) fn take(&mut self, boot_ns: i64, clock: &mut record::Clock) {
-        let error = MaximumError { nanoseconds: clock.maximum_error_ns };
+        let error = MaximumError::of(clock.maximum_error_ns);
         if let Some(since_s) = clock.since_update_s {
             self.updated_ns = Some(boot_ns.saturating_sub((since_s * 1e9) as i64));
         } else if let Some(error_ns) = error.nanoseconds

@@ -441,7 +441,7 @@ impl Waiting {
         let Self { sent, kernel_sent, .. } = *self;
         let Reply { reflected, came, left, reordered, traffic_class, .. } = *reply;
         let left_at = left.unwrap_or(reflected.timestamp);
-        let theirs = MaximumError { nanoseconds: reflected.error.bound_ns() };
+        let theirs = MaximumError::of(reflected.error.bound_ns());
         let moment = |timestamp: Timestamp| {
             let near_ns = came.at_ns as u64;
             stamp(timestamp.to_unix_ns(near_ns), theirs)
