@@ -246,6 +246,9 @@ pub struct Trace {
 pub struct Hop {
     /// Who answered; `None` when nobody did.
     pub address: Option<IpAddr>,
+    /// Who else answered at this distance, where routers spread the packets of one flow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<IpAddr>,
     /// Time until the answers, in nanoseconds.
     pub round_trips_ns: Vec<u64>,
     /// What it answered, where that is not "time exceeded": such as `net unreachable`.

@@ -1,6 +1,11 @@
 //! A lab under test: simulated networks as a test network.
 
-use crate::{Error, Finished, Process, folder, process::run, wait_until};
+use crate::{
+    Error, Finished, Process, folder,
+    namespace::{self, FOLDER},
+    process::run,
+    wait_until,
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -105,6 +110,23 @@ impl Lab {
     /// The namespace of a host.
     pub fn namespace(&self, host: &str) -> String {
         format!("{}{host}", self.prefix)
+    }
+
+    /// Runs a closure in the namespace of a host, on a thread of its own, as
+    /// [`Namespace::enter`](crate::Namespace::enter) does.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such host.
+    pub fn enter<R: Send>(
+        &self,
+        host: &str,
+        closure: impl FnOnce() -> R + Send,
+    ) -> Result<R, Error> {
+        let path = Path::new(FOLDER).join(self.namespace(host));
+        let handle = std::fs::File::open(&path)
+            .map_err(|error| Error::new(format!("opening {}", path.display()), error))?;
+        Ok(namespace::enter(&handle, closure))
     }
 
     /// The folder where its scene is.

@@ -28,7 +28,7 @@ use std::{
 };
 
 /// Where iproute2 keeps its namespaces.
-const FOLDER: &str = "/run/netns";
+pub(crate) const FOLDER: &str = "/run/netns";
 
 /// Settings of a new namespace. No duplicate address detection and no router solicitation, so that
 /// addresses serve at once; no limits on ICMP errors, so that every probe of a traceroute is

@@ -10,7 +10,9 @@ mod apart;
 mod context;
 pub mod icmp;
 pub mod ping;
+pub mod pmtu;
 mod socket;
 pub mod throughput;
+pub mod trace;
 
 pub use context::{Context, Counters, Forbidden, Permission, Refusal};

@@ -88,7 +88,6 @@ pub(crate) struct Report {
     pub(crate) extensions: Option<usize>,
 }
 
-#[allow(dead_code)]
 impl Hearing {
     /// A UDP socket to a port.
     ///

@@ -1,5 +1,6 @@
 //! The measuring tests in namespaces and through the lab.
 
+mod lab;
 mod ping;
 mod throughput;
 
