@@ -21,6 +21,8 @@ pub struct SessionCounters {
     pub bytes_given: u64,
     /// Bytes of the peer's stream that the application's socket has taken.
     pub bytes_delivered: u64,
+    /// Whether the control connection works.
+    pub control: ConnectionState,
     /// Times that the control connection was made again.
     pub control_returns: u64,
 }

@@ -7,6 +7,7 @@
 //! its path can be said again). The application knows of its end's good end from the first step.
 
 use crate::{
+    ConnectionState,
     channel::Channel,
     connection,
     core::{
@@ -137,6 +138,7 @@ impl Manager {
             Event::ControlEnded(number) => {
                 if self.control.as_ref().is_some_and(|control| control.number == number) {
                     self.control = None;
+                    self.session.lock().control = ConnectionState::Dead;
                     match &self.role {
                         Role::Accepting if self.done && self.goodbye => return Some(End::Well),
                         Role::Accepting => {}
@@ -186,6 +188,7 @@ impl Manager {
 
     /// Takes a control connection.
     fn control(&mut self, channel: Channel) {
+        self.session.lock().control = ConnectionState::Open;
         let (say, words) = mpsc::unbounded_channel();
         self.controls += 1;
         let number = self.controls;

@@ -98,6 +98,7 @@ pub(crate) struct Inner {
     outcome: Outcome,
     bytes_given: u64,
     bytes_delivered: u64,
+    pub(crate) control: ConnectionState,
     pub(crate) control_returns: u64,
 }
 
@@ -164,6 +165,7 @@ impl Session {
             outcome: Outcome::Open,
             bytes_given: 0,
             bytes_delivered: 0,
+            control: ConnectionState::Connecting,
             control_returns: 0,
         };
         let session = Arc::new(Self {
@@ -301,6 +303,7 @@ impl Session {
             driver: self.agreement.driver.to_string(),
             bytes_given: inner.bytes_given,
             bytes_delivered: inner.bytes_delivered,
+            control: inner.control,
             control_returns: inner.control_returns,
         };
         Counters { session, connections }

@@ -1,0 +1,284 @@
+//! Paths between namespaces that are cut and return, and peers that vanish: the streams stay exact, or
+//! end with an error.
+
+mod common;
+
+use common::{LIMIT, key, read, read_up_to, to, write};
+use psock::{
+    Config, ConnectionState, Counters, DriverName, PsockListener, PsockStream, SessionError,
+};
+use std::{
+    io::{self, Read},
+    net::{Shutdown, SocketAddr},
+    process::Command,
+    thread,
+    time::Duration,
+};
+use testbed::{End, Namespace, Process, link, wait_until};
+
+/// A number of paths between two namespaces, each through a router of its own.
+struct Net {
+    left: Namespace,
+    right: Namespace,
+    routers: Vec<Namespace>,
+}
+
+impl Net {
+    /// Paths of IPv4, and every third one of IPv6.
+    fn new(paths: usize) -> Self {
+        let (left, right) = (Namespace::new("left").unwrap(), Namespace::new("right").unwrap());
+        let routers: Vec<_> = (0..paths).map(|_| Namespace::new("router").unwrap()).collect();
+        for (path, router) in routers.iter().enumerate() {
+            router.forward().unwrap();
+            for (side, end) in [(1, &left), (2, &right)] {
+                let (own, gateway, far, bits) = match path % 3 {
+                    2 => (
+                        format!("2001:db8:{path}:{side}::2"),
+                        format!("2001:db8:{path}:{side}::1"),
+                        format!("2001:db8:{path}:{}::/64", 3 - side),
+                        64,
+                    ),
+                    _ => (
+                        format!("10.{path}.{side}.2"),
+                        format!("10.{path}.{side}.1"),
+                        format!("10.{path}.{}.0/30", 3 - side),
+                        30,
+                    ),
+                };
+                link(
+                    End::new(end, &format!("eth{path}")).address(&format!("{own}/{bits}")),
+                    End::new(router, &format!("eth{side}")).address(&format!("{gateway}/{bits}")),
+                )
+                .unwrap();
+                end.check(&["ip", "route", "add", &far, "via", &gateway]).unwrap();
+            }
+        }
+        Self { left, right, routers }
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let address = |path: usize| match path % 3 {
+            2 => format!("[2001:db8:{path}:2::2]:7000"),
+            _ => format!("10.{path}.2.2:7000"),
+        };
+        (0..self.routers.len()).map(|path| address(path).parse().unwrap()).collect()
+    }
+
+    /// Lets a router drop what it should forward, without a word; or forward again.
+    fn forwards(&self, path: usize, yes: bool) {
+        let value = if yes { "1" } else { "0" };
+        let settings = [("ipv4.ip_forward", value), ("ipv6.conf.all.forwarding", value)];
+        self.routers[path].sysctl(&settings).unwrap();
+    }
+
+    /// A session from left to right: the connecting end first.
+    fn session(&self, config: &Config) -> (PsockStream, PsockStream) {
+        let addresses = self.addresses();
+        let listener = self.right.enter(|| PsockListener::bind(&addresses, config)).unwrap();
+        let config = to(&addresses, config);
+        let one = self.left.enter(|| PsockStream::connect(&config)).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        (one, other)
+    }
+}
+
+/// Dead paths are found out soon.
+fn impatient() -> Config {
+    Config { path_timeout: Duration::from_millis(500), ..key() }
+}
+
+/// Waits until the counters of a stream are so.
+fn until(what: &str, stream: &PsockStream, condition: impl Fn(&Counters) -> bool) {
+    let result = wait_until(what, LIMIT, || condition(&stream.counters()));
+    result.unwrap_or_else(|_| panic!("not {what}: {:#?}", stream.counters()));
+}
+
+/// Both streams of a session while `happens` does; `length` bytes each way.
+fn both_ways(one: &PsockStream, other: &PsockStream, length: u64, happens: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        for (stream, ours) in [(one, 1), (other, 2)] {
+            scope.spawn(move || {
+                write(stream, ours, length).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+            });
+        }
+        scope.spawn(move || assert_eq!(read(one, 2).unwrap(), length));
+        assert_eq!(read_up_to(other, 1, length / 4).unwrap(), length / 4);
+        happens();
+        assert_eq!(rest(other, 1, length / 4), length);
+    });
+}
+
+/// Reads the rest of a stream whose first bytes were read.
+fn rest(stream: &PsockStream, seed: u64, mut offset: u64) -> u64 {
+    let (mut buffer, mut wanted) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    loop {
+        let count = (&*stream).read(&mut buffer).unwrap();
+        if count == 0 {
+            return offset;
+        }
+        common::fill(seed, offset, &mut wanted[..count]);
+        assert!(buffer[..count] == wanted[..count], "wrong bytes from {offset} on");
+        offset += count as u64;
+    }
+}
+
+#[test]
+fn two_of_four_paths_are_cut_and_return_under_200_megabytes() {
+    if !testbed::require_root() {
+        return;
+    }
+    let net = Net::new(4);
+    let (one, other) = net.session(&impatient());
+    until("on all paths", &one, |c| c.connections.iter().all(|c| c.state == ConnectionState::Open));
+    thread::scope(|scope| {
+        const LENGTH: u64 = 200_000_000;
+        scope.spawn(|| {
+            write(&one, 1, LENGTH).unwrap();
+            one.shutdown(Shutdown::Write).unwrap();
+        });
+        assert_eq!(read_up_to(&other, 1, LENGTH / 4).unwrap(), LENGTH / 4);
+        net.forwards(1, false);
+        net.forwards(2, false);
+        until("cut", &one, |c| [1, 2].iter().all(|&path| c.connections[path].deaths > 0));
+        net.forwards(1, true);
+        net.forwards(2, true);
+        until("back", &one, |c| [1, 2].iter().all(|&path| c.connections[path].returns > 0));
+        let before = one.counters();
+        assert_eq!(rest(&other, 1, LENGTH / 4), LENGTH);
+        let after = one.counters();
+        for path in [1, 2] {
+            let sent = |counters: &Counters| counters.connections[path].bytes_sent;
+            assert!(sent(&after) > sent(&before), "path {path} was not used again: {after:#?}");
+        }
+    });
+    other.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read(&one, 0).unwrap(), 0);
+    one.close().unwrap();
+    other.close().unwrap();
+}
+
+#[test]
+fn a_link_goes_down_at_either_end_and_comes_up_again() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (left, right) = (Namespace::new("left").unwrap(), Namespace::new("right").unwrap());
+    for path in ["1", "2"] {
+        link(
+            End::new(&left, &format!("eth{path}")).address(&format!("10.0.{path}.1/30")),
+            End::new(&right, &format!("eth{path}")).address(&format!("10.0.{path}.2/30")),
+        )
+        .unwrap();
+    }
+    let addresses: Vec<SocketAddr> =
+        ["10.0.1.2:7000", "10.0.2.2:7000"].map(|address| address.parse().unwrap()).to_vec();
+    let listener = right.enter(|| PsockListener::bind(&addresses, &impatient())).unwrap();
+    let mut config = to(&addresses, &impatient());
+    config.paths[0].local = Some("10.0.1.1".parse().unwrap());
+    config.paths[1].local = Some("%eth2".parse().unwrap());
+    let one = left.enter(|| PsockStream::connect(&config)).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    both_ways(&one, &other, 20_000_000, || {
+        // The first path has the control connection too.
+        for (deaths, (namespace, interface)) in
+            [(&left, "eth1"), (&right, "eth2")].iter().enumerate()
+        {
+            let set = |to: &str| {
+                namespace.check(&["ip", "link", "set", "dev", interface, to]).unwrap();
+            };
+            set("down");
+            until("cut", &one, |c| c.connections[deaths].deaths > 0);
+            set("up");
+            until("back", &one, |c| c.connections[deaths].returns > 0);
+        }
+    });
+    one.close().unwrap();
+    other.close().unwrap();
+}
+
+#[test]
+fn a_session_outlives_all_of_its_paths_for_a_while() {
+    if !testbed::require_root() {
+        return;
+    }
+    for driver in DriverName::ALL {
+        let net = Net::new(2);
+        let (one, other) = net.session(&Config { driver, survive: LIMIT, ..impatient() });
+        both_ways(&one, &other, 10_000_000, || {
+            net.forwards(0, false);
+            net.forwards(1, false);
+            until("cut", &one, |c| c.connections.iter().all(|c| c.deaths > 0));
+            until("without control", &one, |c| c.session.control == ConnectionState::Dead);
+            net.forwards(0, true);
+            net.forwards(1, true);
+            until("back", &one, |c| c.session.control_returns > 0);
+        });
+        one.close().unwrap();
+        other.close().unwrap();
+    }
+}
+
+/// The session's error in what reading or writing returned.
+fn session_error(error: &io::Error) -> Option<&SessionError> {
+    error.get_ref().and_then(|error| error.downcast_ref())
+}
+
+/// Reads until the error that must come.
+fn read_to_error(stream: &PsockStream) -> io::Error {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match (&*stream).read(&mut buffer) {
+            Ok(0) => panic!("a broken stream ended well"),
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+#[test]
+fn without_any_path_a_session_ends_with_an_error_at_both_ends() {
+    if !testbed::require_root() {
+        return;
+    }
+    let net = Net::new(2);
+    let survive = Duration::from_secs(1);
+    let (one, other) = net.session(&Config { survive, ..impatient() });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let error = write(&one, 1, u64::MAX).unwrap_err();
+            let expected = SessionError::AllPathsDead(survive);
+            assert_eq!(session_error(&error), Some(&expected));
+            assert_eq!(session_error(&read_to_error(&one)), Some(&expected));
+        });
+        read_up_to(&other, 1, 1_000_000).unwrap();
+        net.forwards(0, false);
+        net.forwards(1, false);
+        let expected = SessionError::AllPathsDead(survive);
+        assert_eq!(session_error(&read_to_error(&other)), Some(&expected));
+    });
+    assert_eq!(one.close(), Err(SessionError::AllPathsDead(survive)));
+}
+
+/// What the test below starts as a process of its own: it writes until it is killed.
+#[test]
+fn a_process_that_writes_until_it_is_killed() {
+    let Ok(address) = std::env::var("PSOCK_TEST_WRITE_TO") else { return };
+    let stream = PsockStream::connect(&to(&[address.parse().unwrap()], &key())).unwrap();
+    write(&stream, 1, u64::MAX).unwrap();
+}
+
+#[test]
+fn a_peer_that_is_killed_leaves_an_error_and_no_short_stream() {
+    let config = Config { survive: Duration::from_secs(1), ..key() };
+    let listener = common::listen(&config);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_process_that_writes_until_it_is_killed"]);
+    command.env("PSOCK_TEST_WRITE_TO", listener.local_addresses()[0].to_string());
+    let mut peer = Process::start(command).unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    assert_eq!(read_up_to(&stream, 1, 1_000_000).unwrap(), 1_000_000);
+    peer.kill();
+    let error = read_to_error(&stream);
+    assert!(matches!(session_error(&error), Some(SessionError::AllPathsDead(_))), "{error}");
+}
