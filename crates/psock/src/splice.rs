@@ -2,7 +2,12 @@
 
 use crate::{Counters, PsockStream, SessionError, runtime, session::Session};
 use socket2::SockRef;
-use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -12,6 +17,24 @@ use tokio::{
 #[derive(Debug)]
 pub struct Splice {
     session: Arc<Session>,
+    ended: Arc<Ended>,
+}
+
+/// Whether the socket is closed.
+#[derive(Debug, Default)]
+struct Ended {
+    closed: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// Says that the socket is closed when it is dropped, however the task ends.
+struct End(Arc<Ended>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        *self.0.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.changed.notify_all();
+    }
 }
 
 impl Splice {
@@ -21,7 +44,12 @@ impl Splice {
     ///
     /// Why the session ended, when not both streams came to their ends.
     pub fn wait(&self) -> Result<(), SessionError> {
-        self.session.status.wait_over()
+        let result = self.session.status.wait_over();
+        let mut closed = self.ended.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*closed {
+            closed = self.ended.changed.wait(closed).unwrap_or_else(PoisonError::into_inner);
+        }
+        result
     }
 
     /// What has been counted so far.
@@ -48,8 +76,11 @@ pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
     let socket = UnixStream::from_std(socket)?;
-    let splice = Splice { session: Arc::clone(&session) };
+    let ended = Arc::<Ended>::default();
+    let splice = Splice { session: Arc::clone(&session), ended: Arc::clone(&ended) };
     runtime.spawn(async move {
+        // Dropped after the socket, which is made later.
+        let _end = End(ended);
         let (mut from_application, mut to_application) = application.into_split();
         let (mut from_socket, mut to_socket) = socket.into_split();
         let out = async {
@@ -69,9 +100,10 @@ pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
         };
         if tokio::try_join!(out, back).is_err() {
             session.abort();
-            let socket: &UnixStream = from_socket.as_ref();
-            // Closing it resets it then; shutting it down would look like a good end.
-            let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+            // A half that is dropped shuts its direction down, which would look like a good end.
+            if let Ok(socket) = from_socket.reunite(to_socket) {
+                let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+            }
         }
     });
     Ok(splice)
