@@ -5,7 +5,7 @@
 
 /// How long a least delay is believed before it must be seen again.
 const BELIEVED_NS: u64 = 5_000_000_000;
-/// The shortest time over which a rate is measured.
+/// The shortest time after which a rate is believed to have fallen.
 const LEAST_WINDOW_NS: u64 = 10_000_000;
 
 /// `bytes` at `rate` bytes a second, in nanoseconds.
@@ -55,6 +55,13 @@ impl LeastDelay {
         self.before_ns.into_iter().chain(self.current_ns).min()
     }
 
+    /// What the kernel has seen, to begin with.
+    pub(super) fn begin(&mut self, delay_ns: u64) {
+        if delay_ns > 0 {
+            self.before_ns = self.before_ns.or(Some(delay_ns));
+        }
+    }
+
     /// Little must be under way now.
     pub(super) fn is_draining(&self) -> bool {
         self.drain != Drain::No
@@ -94,16 +101,22 @@ impl LeastDelay {
     }
 }
 
-/// The rate at which blocks are acknowledged while there are enough of them.
+/// The rate at which blocks are acknowledged while there are enough of them: the best of the last round
+/// trip or so.
+///
+/// A sample is taken for each acknowledged block: the bytes that were acknowledged between its hand-over
+/// and its acknowledgement (as in draft-ietf-ccwg-bbr, section 4.1). If the connection could have sent
+/// more in that time, the sample shows only what the path can do at least.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
     value: Option<u64>,
-    /// Since when, and how many bytes were acknowledged then.
-    window: Option<(u64, u64)>,
+    /// The best full sample since then.
+    best: Option<u64>,
+    since_ns: u64,
     /// More could have been sent since the last hand-over.
     starving: bool,
-    /// More could have been sent in this window.
-    limited: bool,
+    /// When more could have been sent, last.
+    starved_ns: Option<u64>,
 }
 
 impl Rate {
@@ -112,39 +125,32 @@ impl Rate {
     }
 
     /// The connection could take a block and got none.
-    pub(super) fn starve(&mut self) {
+    pub(super) fn starve(&mut self, now_ns: u64) {
         self.starving = true;
-        self.limited = true;
+        self.starved_ns = Some(now_ns);
     }
 
     /// The connection got a block.
-    pub(super) fn feed(&mut self) {
-        self.starving = false;
+    pub(super) fn feed(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.starving) {
+            self.starved_ns = Some(now_ns);
+        }
     }
 
-    /// So many bytes are acknowledged now; whether others are under way.
-    pub(super) fn sample(&mut self, received: u64, busy: bool, delay_ns: u64, now_ns: u64) {
-        if let Some((since_ns, before)) = self.window {
-            let time_ns = now_ns.saturating_sub(since_ns);
-            if time_ns >= delay_ns.max(LEAST_WINDOW_NS) {
-                self.measured(rate_of(received - before, time_ns));
-                self.window = None;
+    /// So many bytes were acknowledged from `from_ns` until now.
+    pub(super) fn sample(&mut self, bytes: u64, from_ns: u64, delay_ns: u64, now_ns: u64) {
+        let rate = rate_of(bytes, now_ns.saturating_sub(from_ns));
+        if self.value.is_none_or(|value| rate > value) {
+            self.value = Some(rate);
+        }
+        if self.starved_ns.is_none_or(|at| at < from_ns) {
+            self.best = self.best.max(Some(rate));
+        }
+        if now_ns >= self.since_ns + delay_ns.max(LEAST_WINDOW_NS) {
+            self.since_ns = now_ns;
+            if let (Some(value), Some(best)) = (&mut self.value, self.best.take()) {
+                *value = (*value).min(*value / 2 + best / 2);
             }
         }
-        if !busy {
-            self.window = None;
-        } else if self.window.is_none() {
-            self.window = Some((now_ns, received));
-            self.limited = self.starving;
-        }
-    }
-
-    /// Up at once; down by half the way, and only if the connection had enough to send.
-    fn measured(&mut self, rate: u64) {
-        self.value = match self.value {
-            Some(value) if rate < value && self.limited => Some(value),
-            Some(value) if rate < value => Some(value / 2 + rate / 2),
-            _ => Some(rate),
-        };
     }
 }

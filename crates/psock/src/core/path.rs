@@ -4,7 +4,7 @@
 //! acknowledged follows from the bytes before it:
 //!
 //! ```text
-//! until acknowledged = max(least delay, bytes under way / rate) + lateness
+//! until acknowledged = max(least delay, bytes under way / rate) + bytes / rate + lateness
 //! until there        = until acknowledged - least delay / 2
 //! ```
 //!
@@ -40,6 +40,9 @@ struct Carried {
     handed_ns: u64,
     /// When it should be acknowledged.
     expected_ns: u64,
+    /// Bytes acknowledged when it was handed over, and since when they were.
+    received: u64,
+    received_ns: u64,
 }
 
 /// One data connection.
@@ -53,6 +56,7 @@ pub(super) struct Path {
     received: u64,
     kernel: Kernel,
     delay: LeastDelay,
+    last_delay_ns: u64,
     rate: Rate,
     /// By how much acknowledgements miss their times, smoothed.
     variation_ns: u64,
@@ -68,6 +72,7 @@ impl Path {
         if self.carried.is_empty() {
             self.progress_ns = now_ns;
         }
+        self.rate.feed(now_ns);
         let expected_ns = now_ns + self.until_acknowledged(bytes as u64, now_ns);
         self.handed += bytes as u64;
         self.carried.push_back(Carried {
@@ -75,13 +80,15 @@ impl Path {
             end: self.handed,
             handed_ns: now_ns,
             expected_ns,
+            received: self.received,
+            received_ns: self.progress_ns,
         });
-        self.rate.feed();
         self.handed
     }
 
     pub(super) fn observe(&mut self, kernel: &Kernel) {
         self.kernel = *kernel;
+        self.delay.begin(kernel.min_rtt_ns);
     }
 
     pub(super) fn kernel(&self) -> &Kernel {
@@ -89,8 +96,8 @@ impl Path {
     }
 
     /// The connection could take a block and gets none.
-    pub(super) fn starve(&mut self) {
-        self.rate.starve();
+    pub(super) fn starve(&mut self, now_ns: u64) {
+        self.rate.starve(now_ns);
     }
 
     /// The peer has so many bytes from this connection. The blocks that it has come out of
@@ -110,9 +117,10 @@ impl Path {
         let delay_ns = now_ns.saturating_sub(last.handed_ns);
         let missed_ns = now_ns.abs_diff(last.expected_ns);
         self.variation_ns = self.variation_ns - self.variation_ns / 8 + missed_ns / 8;
+        self.last_delay_ns = delay_ns;
         self.delay.sample(delay_ns, last.end, now_ns);
-        let busy = arrived < self.carried.len();
-        self.rate.sample(received, busy, self.delay_ns(), now_ns);
+        let (bytes, from_ns) = (received - last.received, last.received_ns);
+        self.rate.sample(bytes, from_ns, self.delay_ns(), now_ns);
         self.progress_ns = now_ns;
         Ok(())
     }
@@ -139,27 +147,38 @@ impl Path {
 
     /// From the hand-over of a block to its acknowledgement, with no queue.
     fn delay_ns(&self) -> u64 {
-        let kernel = [self.kernel.min_rtt_ns, self.kernel.srtt_ns].into_iter().find(|ns| *ns > 0);
-        self.delay.get().or(kernel).unwrap_or(UNKNOWN_DELAY_NS)
+        self.delay.get().unwrap_or(UNKNOWN_DELAY_NS)
     }
 
     /// Bytes a second.
     pub(super) fn rate(&self) -> u64 {
-        let Kernel { delivery_rate, cwnd_bytes, .. } = self.kernel;
-        let window = u64::from(cwnd_bytes).max(INITIAL_WINDOW);
-        let guess = || rate_of(window, self.delay_ns()).max(delivery_rate);
-        self.rate.get().unwrap_or_else(guess).max(1)
+        self.rate.get().unwrap_or_else(|| self.lets().max(self.kernel.delivery_rate)).max(1)
+    }
+
+    /// Bytes a second that TCP would let through now.
+    fn lets(&self) -> u64 {
+        let Kernel { srtt_ns, .. } = self.kernel;
+        rate_of(self.window(), if srtt_ns > 0 { srtt_ns } else { self.delay_ns() })
+    }
+
+    /// The congestion window.
+    fn window(&self) -> u64 {
+        u64::from(self.kernel.cwnd_bytes).max(INITIAL_WINDOW)
     }
 
     /// Bytes that may be under way: twice what fills the path, so that its rate can be seen to grow and a
     /// loss leaves it no hole, but not the seconds of queue that TCP would fill. While the delay is looked
     /// for, half of what fills the path.
     fn room_bytes(&self) -> u64 {
-        let rate = self.rate().max(self.kernel.delivery_rate);
+        if self.rate.get().is_none() {
+            return self.window();
+        }
         if self.delay.is_draining() {
             return bytes_in(self.rate(), self.delay_ns() / 2);
         }
-        bytes_in(rate, 2 * self.delay_ns() + SLACK_NS)
+        let time_ns = 2 * self.delay_ns() + SLACK_NS;
+        let fills = bytes_in(self.rate().max(self.kernel.delivery_rate), time_ns);
+        if self.last_delay_ns <= time_ns { fills.max(2 * self.window()) } else { fills }
     }
 
     /// Whether so many bytes more may be handed over.
@@ -174,8 +193,8 @@ impl Path {
     }
 
     fn until_acknowledged(&self, bytes: u64, now_ns: u64) -> u64 {
-        let queue_ns = time_ns(self.under_way() + bytes, self.rate());
-        self.delay_ns().max(queue_ns) + self.lateness_ns(now_ns)
+        let (rate, lateness_ns) = (self.rate(), self.lateness_ns(now_ns));
+        self.delay_ns().max(time_ns(self.under_way(), rate)) + time_ns(bytes, rate) + lateness_ns
     }
 
     /// In how many nanoseconds a block would be with the peer if it was handed over now.

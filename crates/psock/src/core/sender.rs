@@ -206,6 +206,11 @@ impl Sender {
         self.block_bytes as u64
     }
 
+    /// The peer takes bytes before this.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// The first block that no connection carries, if the peer takes it.
     pub(super) fn head(&self) -> Option<Head> {
         let (head, end) = match self.free.first() {

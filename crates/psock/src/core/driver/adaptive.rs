@@ -80,7 +80,7 @@ impl Driver for Adaptive {
 
 impl Adaptive {
     fn pick(&mut self, asked: ConnectionId, view: &mut View<'_>) -> Option<Pick> {
-        let View { sender, connections, now_ns } = view;
+        let View { sender, connections, now_ns } = &*view;
         let path = &connections.get(&asked)?.path;
         let bytes = sender.block_bytes();
         if path.is_stalled(*now_ns) || !path.has_room(bytes) {
@@ -88,12 +88,14 @@ impl Adaptive {
         }
         let mine_ns = path.until_there(bytes, *now_ns);
         let head = sender.head();
-        let lead = lead_bytes(asked, mine_ns, bytes, connections, *now_ns);
-        let fresh = match head {
-            Some(head) if lead == 0 => Some(head.number),
-            Some(head) => sender.ahead(head.offset + lead),
-            None => None,
-        };
+        let faster = Faster::than(asked, mine_ns, view);
+        let fresh = head.and_then(|head| match faster {
+            Faster { send_bytes: 0, .. } => Some(head.number),
+            // The window would be full before the block is there, and the faster ones would stand still.
+            Faster { send_bytes, .. } if head.offset + send_bytes + bytes > sender.limit() => None,
+            Faster { lead_bytes: 0, .. } => Some(head.number),
+            Faster { lead_bytes, .. } => sender.ahead(head.offset + lead_bytes),
+        });
         let again = sender.waiting().filter(|waiting| {
             // What waits before it comes first.
             head.is_none_or(|head| waiting.offset < head.offset)
@@ -105,11 +107,11 @@ impl Adaptive {
             (None, None) => None,
         };
         if pick.is_none() {
-            let idle = connections.len() < 2 || !has_work(sender);
-            self.poll_ns =
-                if idle { self.poll_ns } else { self.poll_ns.or(Some(*now_ns + POLL_NS)) };
-            if let Some(connection) = connections.get_mut(&asked) {
-                connection.path.starve();
+            if view.connections.len() > 1 && has_work(view.sender) {
+                self.poll_ns = self.poll_ns.or(Some(view.now_ns + POLL_NS));
+            }
+            if let Some(connection) = view.connections.get_mut(&asked) {
+                connection.path.starve(view.now_ns);
             }
         }
         pick
@@ -120,24 +122,30 @@ fn has_work(sender: &Sender) -> bool {
     sender.head().is_some() || sender.waiting().is_some()
 }
 
-/// How far the faster connections bring the stream while `asked` brings one block.
-fn lead_bytes(
-    asked: ConnectionId,
-    mine_ns: u64,
-    bytes: u64,
-    connections: &Connections,
-    now_ns: u64,
-) -> u64 {
-    let others = connections.iter().filter(|(id, _)| **id != asked).map(|(_, c)| &c.path);
-    let lead: u64 = others
-        .filter(|path| !path.is_stalled(now_ns))
-        .map(|path| {
+/// What the faster connections do while `asked` brings one block.
+struct Faster {
+    /// They bring the stream so much further before the block is there.
+    lead_bytes: u64,
+    /// They send so much until then.
+    send_bytes: u64,
+}
+
+impl Faster {
+    fn than(asked: ConnectionId, mine_ns: u64, view: &View<'_>) -> Self {
+        let (bytes, now_ns) = (view.sender.block_bytes(), view.now_ns);
+        let mut faster = Self { lead_bytes: 0, send_bytes: 0 };
+        for (id, connection) in view.connections.iter() {
+            let path = &connection.path;
             let sooner_ns = mine_ns.saturating_sub(path.until_there(bytes, now_ns));
-            bytes_in(path.rate(), sooner_ns)
-        })
-        .fold(0, u64::saturating_add);
-    // A difference of one block is none: estimates are not as good as that.
-    lead.saturating_sub(bytes)
+            if *id != asked && sooner_ns > 0 && !path.is_stalled(now_ns) {
+                faster.lead_bytes += bytes_in(path.rate(), sooner_ns);
+                faster.send_bytes += bytes_in(path.rate(), mine_ns);
+            }
+        }
+        // A difference of one block is none: estimates are not as good as that.
+        faster.lead_bytes = faster.lead_bytes.saturating_sub(bytes);
+        faster
+    }
 }
 
 /// Whether `asked`, which would take `mine_ns`, should send a block that another connection has.
