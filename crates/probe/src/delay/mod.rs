@@ -14,6 +14,7 @@
 //!
 //! Test packets go only to addresses that were permitted, and replies only to senders that were agreed on.
 
+mod driver;
 mod report;
 mod sending;
 mod turn;
@@ -29,7 +30,7 @@ use crate::{
         sender::{Event, Settings},
     },
 };
-use datapath::stamping::StampedSocket;
+use datapath::{stamp::StampProgram, stamping::StampedSocket};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::{
     io,
@@ -53,6 +54,19 @@ pub struct Config {
     pub gather: Duration,
     /// Bytes of each socket's room for packets that gather.
     pub receive_buffer: usize,
+    /// The reflector in the driver, if there is one. It is attached, and told where it serves, by who starts
+    /// this. Agreements that it can keep are given to it, and its clock is kept right: see
+    /// [`Config::driver_keeps`].
+    pub driver: Option<Arc<StampProgram>>,
+}
+
+impl Config {
+    /// Whether the driver's reflector can keep an agreement: one without key and extensions, of a session
+    /// with an SSID (or zero), from any port.
+    pub fn driver_keeps(agreement: &Agreement) -> bool {
+        let Agreement { port, ssid, key, extensions, .. } = agreement;
+        port.is_none() && ssid.is_some() && key.is_none() && !extensions
+    }
 }
 
 impl Default for Config {
@@ -63,6 +77,7 @@ impl Default for Config {
             reflector: Some(any(crate::stamp::PORT)),
             gather: Duration::from_millis(1),
             receive_buffer: 1 << 20,
+            driver: None,
         }
     }
 }
@@ -130,9 +145,13 @@ pub enum News {
     SsidInUse,
 }
 
-/// What the shell counted since it started.
+/// What the shell has, and what it counted since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// Sessions that run, those being settled too.
+    pub sessions: u64,
+    /// Agreements in force, those of the driver too.
+    pub agreements: u64,
     /// Test packets that the kernel took.
     pub sent: u64,
     /// Test packets that the kernel did not take.

@@ -3,7 +3,12 @@
 //! First the kernel's times of sending, for they complete what comes after; then what is to be reflected,
 //! as somebody waits for it; then replies, and last what is due to be sent.
 
-use super::{Command, Config, Counters, News, Session, SessionId, sending::Sent, wheel::Wheel};
+use super::{
+    Command, Config, Counters, News, Session, SessionId,
+    driver::{self, Driver},
+    sending::Sent,
+    wheel::Wheel,
+};
 use crate::{
     interval::MaximumError,
     stamp::{
@@ -83,6 +88,7 @@ pub(super) struct Station<E, T> {
     targets: FxHashMap<SocketAddr, Vec<SessionId>>,
     permitted: FxHashSet<SocketAddr>,
     reflector: Reflector,
+    driver: Option<Driver>,
     sent: Sent<(SessionId, u32)>,
     reflected: Sent<(SessionKey, u32)>,
     incoming: Incoming,
@@ -111,6 +117,7 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
             targets: FxHashMap::default(),
             permitted: FxHashSet::default(),
             reflector: Reflector::default(),
+            driver: config.driver.clone().map(Driver::new),
             sent: Sent::default(),
             reflected: Sent::default(),
             incoming: Incoming::new(MAX_LENGTH),
@@ -122,14 +129,20 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     /// Turn after turn until it is told to stop.
     pub(super) fn run(mut self, orders: &Receiver<Command>) {
         loop {
+            let error = (self.error)();
+            if let Some(driver) = &mut self.driver {
+                driver.keep_clock(error);
+            }
             if !self.obey(orders) {
                 return;
             }
-            let error = (self.error)();
             self.take_times();
             self.reflect(error);
             self.take_replies(error);
             self.send_due(error);
+            self.counters.sessions = self.sessions.len() as u64;
+            let agreements = self.driver.as_ref().map_or(0, Driver::agreements);
+            self.counters.agreements = (agreements + self.reflector.agreements()) as u64;
             *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.counters;
             self.wait();
         }
@@ -141,7 +154,9 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
 
     /// Waits until there is something to do, and then for more of it.
     fn wait(&self) {
-        let until = self.wheel.next_ns().map(|due| due.saturating_sub(self.now_ns()));
+        let due = self.wheel.next_ns().map(|due| due.saturating_sub(self.now_ns()));
+        let clock = self.driver.as_ref().map(|_| driver::CLOCK_NS);
+        let until = due.into_iter().chain(clock).min();
         let gather = self.gather.as_nanos() as u64;
         if until.is_none_or(|until| until > gather) {
             // In whole milliseconds, rounded up: nothing is due before.
@@ -173,8 +188,18 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 }
                 Command::Open(id, session) => self.open(id, *session),
                 Command::Close(id) => self.close(id),
-                Command::Agree(agreement) => self.reflector.agree(*agreement),
-                Command::Disagree(session) => drop(self.reflector.disagree(&session)),
+                Command::Agree(agreement) => {
+                    let driver = self.driver.as_mut();
+                    if !driver.is_some_and(|driver| driver.agree(&agreement)) {
+                        self.reflector.agree(*agreement);
+                    }
+                }
+                Command::Disagree(session) => {
+                    if let Some(driver) = &mut self.driver {
+                        driver.disagree(&session);
+                    }
+                    self.reflector.disagree(&session);
+                }
                 Command::Stop => return false,
             }
         }

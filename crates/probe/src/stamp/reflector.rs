@@ -54,6 +54,18 @@ pub struct SessionKey {
     ssid: Option<u16>,
 }
 
+impl SessionKey {
+    /// The sender's address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The session's SSID, if it is agreed on.
+    pub fn ssid(&self) -> Option<u16> {
+        self.ssid
+    }
+}
+
 impl Agreement {
     /// By what its session is found.
     pub fn session(&self) -> SessionKey {
@@ -115,6 +127,11 @@ impl Reflector {
     /// Ends an agreement; whether there was one.
     pub fn disagree(&mut self, session: &SessionKey) -> bool {
         self.sessions.remove(session).is_some()
+    }
+
+    /// How many agreements are in force.
+    pub fn agreements(&self) -> usize {
+        self.sessions.len()
     }
 
     /// Packets refused, by reason.

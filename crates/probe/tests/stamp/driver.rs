@@ -1,0 +1,67 @@
+//! A sender's shell over a link to a reflector's, which has the driver reflect.
+
+use super::{PATIENCE, agreement, session, start};
+use datapath::stamp::{AttachMode, StampProgram};
+use probe::{
+    delay::Config,
+    stamp::{Key, reflector::Agreement, sender::Settings, tlv::Ask},
+};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+use testbed::{End, Namespace, Receiver, link, wait_until};
+
+#[test]
+fn plain_sessions_are_reflected_in_the_driver_and_others_at_the_socket() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (here, there) = (Namespace::new("here").unwrap(), Namespace::new("there").unwrap());
+    link(
+        End::new(&here, "eth0").address("192.0.2.1/24").address("2001:db8::1/64"),
+        End::new(&there, "eth0").address("192.0.2.2/24").address("2001:db8::2/64"),
+    )
+    .unwrap();
+    let _receiver = Receiver::new(&here, "eth0").unwrap();
+    let program = Arc::new(StampProgram::load(0x0001).unwrap());
+    let index = there.enter(|| nix::net::if_::if_nametoindex("eth0")).unwrap();
+    let _attachment = there.enter(|| program.attach(index, AttachMode::Native)).unwrap();
+    let to = |address: &str| SocketAddr::new(address.parse().unwrap(), 862);
+    let config = Config { driver: Some(Arc::clone(&program)), ..Config::default() };
+    let (ours, told) = here.enter(|| start(&Config { reflector: None, ..Config::default() }));
+    let (theirs, _) = there.enter(|| start(&config));
+    let mut ids = Vec::new();
+    let plans = [("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8::2")];
+    for (from, address) in plans {
+        program.serve(to(address)).unwrap();
+        let from: IpAddr = from.parse().unwrap();
+        ours.permit(to(address));
+        let keyed = agreement(from, 2, Key::new(&[5; 16]));
+        for agreement in [Agreement { extensions: false, ..agreement(from, 1, None) }, keyed] {
+            let key = agreement.key.clone();
+            theirs.agree(agreement);
+            let ssid = if key.is_none() { 1 } else { 2 };
+            let settings = Settings { ssid, key, ssid_needed: true, ..Settings::default() };
+            // The driver stamps when it sends: nothing is to be followed up.
+            let ask = Ask { follow_up: ssid == 2, ..Ask::default() };
+            ids.push((ssid, to(address), Settings { ask, ..settings }));
+        }
+    }
+    wait_until("the agreements", PATIENCE, || theirs.counters().agreements == 4).unwrap();
+    for (ssid, to, settings) in ids {
+        let samples = told.samples(ours.open(session(to, settings)));
+        assert!(!samples.is_empty(), "SSID {ssid} to {to}");
+        for sample in samples {
+            let (forth, back) = (sample.forth.unwrap(), sample.back.unwrap());
+            assert!(sample.kernel_sent && sample.ttl == 255);
+            assert!(forth.estimate_ns > 0 && back.estimate_ns > 0, "{sample:?}");
+            let width = forth.width_ns().unwrap();
+            assert!((4 * super::ERROR_NS..4 * super::ERROR_NS * 11 / 10).contains(&width));
+        }
+    }
+    // The driver has its sessions, the socket the others; no packet is seen by both.
+    let (ledger, counters) = (program.ledger().unwrap(), theirs.counters());
+    assert_eq!((ledger.reflected, ledger.passed_sender), (40, 40), "{ledger:?}");
+    assert_eq!((counters.reflected, counters.reflector_refused.total()), (40, 0));
+}
