@@ -14,7 +14,7 @@ use ring::{
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     client::AlwaysResolvesClientRawPublicKeys,
-    crypto::ring::sign::any_eddsa_type,
+    crypto::{CryptoProvider, ring::sign::any_eddsa_type},
     pki_types::{
         CertificateDer, InvalidDnsNameError, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName,
         pem::PemObject,
@@ -33,6 +33,8 @@ use std::{
 };
 use zeroize::Zeroizing;
 
+#[cfg(test)]
+mod tests;
 mod verify;
 
 /// Bytes of a pre-shared key.
@@ -208,7 +210,13 @@ pub(crate) enum Tls<C> {
 
 /// What a connecting end shows and expects.
 pub(crate) fn connecting(security: &Security) -> Result<Tls<ClientConfig>, SecurityError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    connecting_with(security, Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+fn connecting_with(
+    security: &Security,
+    provider: Arc<CryptoProvider>,
+) -> Result<Tls<ClientConfig>, SecurityError> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[&TLS13])
     };
@@ -236,7 +244,13 @@ pub(crate) fn connecting(security: &Security) -> Result<Tls<ClientConfig>, Secur
 
 /// What an accepting end shows and expects.
 pub(crate) fn accepting(security: &Security) -> Result<Tls<ServerConfig>, SecurityError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    accepting_with(security, Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+fn accepting_with(
+    security: &Security,
+    provider: Arc<CryptoProvider>,
+) -> Result<Tls<ServerConfig>, SecurityError> {
     let builder = || {
         ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[&TLS13])
     };

@@ -242,7 +242,7 @@ fn without_any_path_a_session_ends_with_an_error_at_both_ends() {
         return;
     }
     let net = Net::new(2);
-    let survive = Duration::from_secs(1);
+    let survive = Duration::from_secs(4);
     let (one, other) = net.session(&Config { survive, ..impatient() });
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -270,7 +270,7 @@ fn a_process_that_writes_until_it_is_killed() {
 
 #[test]
 fn a_peer_that_is_killed_leaves_an_error_and_no_short_stream() {
-    let config = Config { survive: Duration::from_secs(1), ..key() };
+    let config = Config { survive: Duration::from_secs(4), ..key() };
     let listener = common::listen(&config);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_process_that_writes_until_it_is_killed"]);
