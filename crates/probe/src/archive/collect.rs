@@ -45,6 +45,22 @@ impl Status {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value as f64).encode(metric)?;
         }
+        let Some(to) = &self.postgresql else { return Ok(()) };
+        for (name, help, value) in [
+            ("nigh_probe_archive_sent", "Records that PostgreSQL took", to.sent),
+            ("nigh_probe_archive_sending_refused", "Records that PostgreSQL refused", to.refused),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        let well = u64::from(to.trouble.is_none());
+        for (name, help, value) in [
+            ("nigh_probe_archive_unsent", "Records that PostgreSQL does not have yet", to.unsent),
+            ("nigh_probe_archive_sending_healthy", "1 when PostgreSQL takes what is sent", well),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value as f64).encode(metric)?;
+        }
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::postgresql::PostgresqlConfig;
 use serde::Deserialize;
 use std::time::Duration;
 use wire::config::{Problem, Report};
@@ -29,11 +30,19 @@ pub struct ArchiveConfig {
     /// How long days are kept; 0 is for ever.
     #[serde(with = "humantime_serde")]
     pub keep_days: Duration,
+    /// The shared archive that gets all records, too. They are kept here until it has them.
+    pub postgresql: Option<PostgresqlConfig>,
 }
 
 impl Default for ArchiveConfig {
     fn default() -> Self {
-        Self { queue: 20_000, keep: 14 * DAY, keep_hours: 180 * DAY, keep_days: Duration::ZERO }
+        Self {
+            queue: 20_000,
+            keep: 14 * DAY,
+            keep_hours: 180 * DAY,
+            keep_days: Duration::ZERO,
+            postgresql: None,
+        }
     }
 }
 
@@ -46,6 +55,9 @@ impl ArchiveConfig {
             report.add("queue", format!("{} is not from 1 to {MAX_QUEUE} records", self.queue));
         }
         self.times(report);
+        if let Some(postgresql) = &self.postgresql {
+            report.take("postgresql", postgresql.problems());
+        }
         problems
     }
 }

@@ -13,12 +13,15 @@
 //!
 //! Records that are old become hours, hours become days (`retain`, `span`), in steps between the batches.
 //!
+//! With `[probe.archive.postgresql]` all records go to a shared archive as well (`postgresql`).
+//!
 //! The tables are described in docs/probe-archive.md, the choice in docs/decisions/156-archive.md.
 
 mod collect;
 mod config;
 mod database;
 mod error;
+mod postgresql;
 mod query;
 mod queue;
 mod retain;
@@ -31,12 +34,14 @@ mod writer;
 
 pub use config::ArchiveConfig;
 pub use error::{OpenError, QueryError};
+pub use postgresql::PostgresqlConfig;
 pub use query::{Entry, Query, Reader};
 pub use schema::{SchemaError, VERSION};
 pub use span::{ClockSummary, Span, Spread, Summary, Way};
-pub use status::Status;
+pub use status::{Sending, Status};
 
 use crate::record::Record;
+use postgresql::Sender;
 use queue::Queue;
 use status::Counters;
 use std::{
@@ -61,6 +66,8 @@ pub struct Archive {
     queue: Arc<Queue>,
     counters: Arc<Counters>,
     writer: Option<JoinHandle<()>>,
+    /// Ends after the writer.
+    _sender: Option<Sender>,
     /// Made at the first query; made again when the database was set aside.
     reader: Mutex<Option<Reader>>,
 }
@@ -87,14 +94,18 @@ impl Archive {
         let counters = Arc::new(Counters::default());
         let database = database::open_or_begin(&path, &counters)?;
         let queue = Arc::new(Queue::new(config.queue, writer::BATCH, writer::GATHER));
-        let writer = Writer::new(path.clone(), config.clone(), database, counters.clone());
+        let sender =
+            config.postgresql.as_ref().map(|to| Sender::start(&path, to, counters.clone()));
+        let sender = sender.transpose().map_err(|source| OpenError::Thread { source })?;
+        let wake = sender.as_ref().map(Sender::waker);
+        let writer = Writer::new(path.clone(), config.clone(), database, counters.clone(), wake);
         let source = queue.clone();
         let writer = std::thread::Builder::new()
             .name("archive".to_owned())
             .spawn(move || writer.run(&source))
             .map_err(|source| OpenError::Thread { source })?;
         let reader = Mutex::new(None);
-        Ok(Self { path, queue, counters, writer: Some(writer), reader })
+        Ok(Self { path, queue, counters, writer: Some(writer), _sender: sender, reader })
     }
 
     /// Keeps a record. Never waits: where the queue is full the record is counted as lost.

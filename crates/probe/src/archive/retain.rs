@@ -45,6 +45,8 @@ struct Limits {
     records: Option<i64>,
     hours: Option<i64>,
     days: Option<i64>,
+    /// Records that are still to be sent stay.
+    unsent_stay: bool,
 }
 
 impl Limits {
@@ -57,6 +59,7 @@ impl Limits {
             records: before(config.keep, HOUR_NS),
             hours: before(config.keep_hours, DAY_NS),
             days: before(config.keep_days, DAY_NS),
+            unsent_stay: config.postgresql.is_some(),
         }
     }
 }
@@ -116,7 +119,7 @@ pub(super) fn step(
 fn fold(transaction: &Transaction<'_>, series: i64, limits: Limits) -> rusqlite::Result<usize> {
     let mut taken = 0;
     if let Some(before) = limits.records {
-        taken = taken.max(fold_records(transaction, series, before)?);
+        taken = taken.max(fold_records(transaction, series, before, limits.unsent_stay)?);
     }
     if let Some(before) = limits.hours {
         taken = taken.max(fold_hours(transaction, series, before)?);
@@ -135,10 +138,13 @@ fn fold_records(
     transaction: &Transaction<'_>,
     series: i64,
     before: i64,
+    unsent_stay: bool,
 ) -> rusqlite::Result<usize> {
+    let sent = "AND id <= (SELECT through FROM mark WHERE name = 'postgresql')";
     let sql = format!(
-        "SELECT id, at_ns, figures FROM record WHERE series = ?1 AND at_ns < ?2 \
-         ORDER BY at_ns LIMIT {ROWS}"
+        "SELECT id, at_ns, figures FROM record WHERE series = ?1 AND at_ns < ?2 {} \
+         ORDER BY at_ns LIMIT {ROWS}",
+        if unsent_stay { sent } else { "" }
     );
     let mut parts = Parts::new();
     let mut ids: Vec<i64> = Vec::new();

@@ -30,6 +30,21 @@ pub struct Status {
     pub trouble: Option<String>,
     /// Damaged databases that were set aside since the start.
     pub set_aside: Vec<PathBuf>,
+    /// The shared archive; none where none is configured.
+    pub postgresql: Option<Sending>,
+}
+
+/// How the shared archive is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sending {
+    /// Records that it took since the start.
+    pub sent: u64,
+    /// Records that it refused: they stay here only.
+    pub refused: u64,
+    /// Records that are still to be sent.
+    pub unsent: u64,
+    /// What is in the way at the moment.
+    pub trouble: Option<String>,
 }
 
 /// What is counted, and what ails the archive.
@@ -40,6 +55,9 @@ pub(super) struct Counters {
     queue_full: AtomicU64,
     refused: AtomicU64,
     not_written: AtomicU64,
+    sent: AtomicU64,
+    sending_refused: AtomicU64,
+    unsent: AtomicU64,
     words: Mutex<Words>,
 }
 
@@ -48,6 +66,10 @@ pub(super) struct Counters {
 struct Words {
     trouble: Option<String>,
     set_aside: Vec<PathBuf>,
+    /// What is in the way to the shared archive.
+    sending_trouble: Option<String>,
+    /// Whether there is one.
+    sending: bool,
 }
 
 impl Counters {
@@ -99,6 +121,43 @@ impl Counters {
         self.words().set_aside.push(path);
     }
 
+    /// There is a shared archive.
+    pub(super) fn sending(&self) {
+        self.words().sending = true;
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+
+    pub(super) fn sent_more(&self, count: usize) {
+        self.sent.fetch_add(count as u64, Relaxed);
+    }
+
+    pub(super) fn sending_refused(&self) {
+        self.sending_refused.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn unsent(&self, count: u64) {
+        self.unsent.store(count, Relaxed);
+    }
+
+    /// Something is in the way to the shared archive; it is logged when it is news.
+    pub(super) fn sending_trouble(&self, what: String) {
+        let mut words = self.words();
+        if words.sending_trouble.is_none() {
+            tracing::error!(error = what, "nothing can be sent to PostgreSQL: records wait here");
+        }
+        words.sending_trouble = Some(what);
+    }
+
+    /// The way to it is free.
+    pub(super) fn sending_well(&self) {
+        if self.words().sending_trouble.take().is_some() {
+            tracing::info!("records are sent to PostgreSQL again");
+        }
+    }
+
     /// How many databases were begun since the start, less one.
     pub(super) fn begun(&self) -> usize {
         self.words().set_aside.len()
@@ -128,6 +187,12 @@ impl Counters {
             lost,
             trouble: words.trouble.clone(),
             set_aside: words.set_aside.clone(),
+            postgresql: words.sending.then(|| Sending {
+                sent: self.sent.load(Relaxed),
+                refused: self.sending_refused.load(Relaxed),
+                unsent: self.unsent.load(Relaxed),
+                trouble: words.sending_trouble.clone(),
+            }),
         }
     }
 }

@@ -13,6 +13,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
+use tokio::sync::Notify;
 
 /// What comes within this time is one transaction: the disk is asked once a second.
 pub(super) const GATHER: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ pub(super) struct Writer {
     /// None while a new one cannot be begun in the place of a damaged one.
     database: Option<Database>,
     counters: Arc<Counters>,
+    /// Told when there are new records.
+    wake: Option<Arc<Notify>>,
     /// Taken from the queue and not yet written.
     batch: Vec<Record>,
     config: ArchiveConfig,
@@ -44,11 +47,13 @@ impl Writer {
         config: ArchiveConfig,
         database: Database,
         counters: Arc<Counters>,
+        wake: Option<Arc<Notify>>,
     ) -> Self {
         Self {
             path,
             database: Some(database),
             counters,
+            wake,
             batch: Vec::new(),
             config,
             pass: Pass::default(),
@@ -101,6 +106,9 @@ impl Writer {
             self.counters.written(self.batch.len());
             self.batch.clear();
             self.counters.well();
+            if let Some(wake) = &self.wake {
+                wake.notify_one();
+            }
             return true;
         };
         match self.meet(&error) {

@@ -1,0 +1,186 @@
+//! The section `[probe.archive.postgresql]`, and where the password comes from.
+
+use serde::Deserialize;
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+use tokio_postgres::config::{Host, SslMode};
+use wire::config::{Problem, Report};
+
+/// The section `[probe.archive.postgresql]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostgresqlConfig {
+    /// Server, database and user as libpq has them, such as `host=db.example.net dbname=nigh user=prague`;
+    /// without a password.
+    pub connection: String,
+    /// A file with nothing but the password. Else `PGPASSFILE` is looked at.
+    pub password_file: Option<PathBuf>,
+    /// Certificates in PEM of who signs the server's certificate. Needed but for Unix sockets.
+    pub authority: Option<PathBuf>,
+}
+
+/// The password cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PasswordError {
+    #[error("cannot read the password from {}: {source}", .path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} can be read by others: chmod 600", .0.display())]
+    Open(PathBuf),
+}
+
+impl PostgresqlConfig {
+    /// Everything that is wrong with the values, each key as in the table; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let report = &mut Report::new(&mut problems, "");
+        match tokio_postgres::Config::from_str(&self.connection) {
+            // The text is not shown: somebody may have put a password into it.
+            Err(_) => report.add(
+                "connection",
+                "is not what libpq takes, such as \"host=db.example.net dbname=nigh user=prague\"",
+            ),
+            Ok(config) if config.get_password().is_some() => {
+                report.add("connection", "has a password in it: put it into password_file");
+            }
+            Ok(config) if config.get_hosts().is_empty() => {
+                report.add("connection", "names no host: a name, an address or a socket's folder");
+            }
+            Ok(config) => {
+                if needs_tls(&config) && self.authority.is_none() {
+                    report.add(
+                        "authority",
+                        "name the file of who signs the server's certificate, or say sslmode=disable",
+                    );
+                }
+            }
+        }
+        problems
+    }
+
+    /// What to connect with; the password is in it.
+    pub(super) fn settings(&self) -> Result<tokio_postgres::Config, Box<dyn std::error::Error>> {
+        let mut config = tokio_postgres::Config::from_str(&self.connection)
+            .map_err(|_| "postgresql.connection is not what libpq takes")?;
+        config.application_name("nigh");
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(std::time::Duration::from_secs(10));
+        }
+        // Never silently without TLS.
+        if needs_tls(&config) {
+            config.ssl_mode(SslMode::Require);
+        }
+        if let Some(password) = self.password(&config)? {
+            config.password(password);
+        }
+        Ok(config)
+    }
+
+    fn password(&self, config: &tokio_postgres::Config) -> Result<Option<String>, PasswordError> {
+        if let Some(path) = &self.password_file {
+            let text = read_secret(path)?;
+            return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
+        }
+        let Some(path) = std::env::var_os("PGPASSFILE") else { return Ok(None) };
+        let text = read_secret(Path::new(&path))?;
+        Ok(from_passfile(&text, config))
+    }
+}
+
+/// Whether a server is asked for over a network, and TLS not switched off.
+pub(super) fn needs_tls(config: &tokio_postgres::Config) -> bool {
+    let network = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
+    network && config.get_ssl_mode() != SslMode::Disable
+}
+
+/// A file that nobody else may read.
+fn read_secret(path: &Path) -> Result<String, PasswordError> {
+    let error = |source| PasswordError::Read { path: path.to_owned(), source };
+    if fs::metadata(path).map_err(error)?.mode() & 0o077 != 0 {
+        return Err(PasswordError::Open(path.to_owned()));
+    }
+    fs::read_to_string(path).map_err(error)
+}
+
+/// The password of the first line that fits: `host:port:database:user:password`, each `*` for all
+/// (PostgreSQL, section "The Password File").
+fn from_passfile(text: &str, config: &tokio_postgres::Config) -> Option<String> {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        // A socket's folder counts as localhost.
+        _ => "localhost".to_owned(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let user = config.get_user().unwrap_or_default().to_owned();
+    let database = config.get_dbname().unwrap_or(&user).to_owned();
+    let wanted = [host, port, database, user];
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let fields = fields(line);
+        let [parts @ .., password] = fields.as_slice() else { return None };
+        let fits = parts.len() == wanted.len()
+            && parts.iter().zip(&wanted).all(|(part, wanted)| part == "*" || part == wanted);
+        fits.then(|| password.clone())
+    })
+}
+
+/// Fields between colons; a backslash takes a colon's or a backslash's meaning away.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        // The password is the rest, with its colons.
+        match c {
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            c => {
+                let c = if c == '\\' { characters.next().unwrap_or('\\') } else { c };
+                if let Some(field) = fields.last_mut() {
+                    field.push(c);
+                }
+            }
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(connection: &str) -> PostgresqlConfig {
+        PostgresqlConfig { connection: connection.to_owned(), password_file: None, authority: None }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_a_password_never_shown() {
+        for (connection, key) in [
+            ("host=/run/postgresql dbname=nigh", None),
+            ("host=db.example.net sslmode=disable", None),
+            ("host=db.example.net", Some("authority")),
+            ("dbname=nigh", Some("connection")),
+            ("host=/run/postgresql password=secret", Some("connection")),
+            ("postgresql://u:secret@db.example.net/nigh", Some("connection")),
+            ("host=/run/postgresql pasword=secret", Some("connection")),
+        ] {
+            let problems = config(connection).problems();
+            assert_eq!(problems.first().map(|it| it.key.as_str()), key, "{connection}");
+            assert!(!format!("{problems:?}").contains("secret"));
+        }
+    }
+
+    #[test]
+    fn the_password_file_of_libpq_is_read_as_libpq_reads_it() {
+        let text = "# a comment:*:*:*:no\nother:*:*:*:no\n\
+                    db.example.net:5433:*:prague:a\\:b:c\\\\\n*:*:nigh:*:rest\n";
+        let password = |connection: &str| {
+            let config = tokio_postgres::Config::from_str(connection).expect("a connection");
+            from_passfile(text, &config)
+        };
+        let found = password("host=db.example.net port=5433 user=prague dbname=x");
+        assert_eq!(found.as_deref(), Some("a:b:c\\"));
+        assert_eq!(password("host=/run/x user=u dbname=nigh").as_deref(), Some("rest"));
+        assert_eq!(password("host=/run/x user=u dbname=x"), None);
+    }
+}
