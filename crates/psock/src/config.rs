@@ -37,6 +37,9 @@ pub enum Security {
 pub struct Config {
     /// The paths of a connecting end; a listener has its addresses instead.
     pub paths: Vec<Path>,
+    /// Whether a connecting end also makes paths to those addresses of the listener that the listener
+    /// announces and `paths` does not have.
+    pub follow_announced: bool,
     /// How every connection is protected.
     pub security: Security,
     /// How blocks are spread over the connections. The connecting end's choice holds for both.
@@ -67,6 +70,7 @@ impl Config {
     pub fn new(security: Security) -> Self {
         Self {
             paths: Vec::new(),
+            follow_announced: false,
             security,
             driver: DriverName::Adaptive,
             connections_per_path: 1,

@@ -39,10 +39,17 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
         return Err(no_path(0, PathError::TimedOut));
     };
     let mut channel = reached.map_err(|source| no_path(path, source))?;
-    let connections = config.paths.len() * usize::from(config.connections_per_path);
+    let connections = match config.follow_announced {
+        // As many as the listener allows: how many addresses it has is not known yet.
+        true => u16::MAX,
+        false => {
+            let connections = config.paths.len() * usize::from(config.connections_per_path);
+            connections.try_into().unwrap_or(u16::MAX)
+        }
+    };
     let open = Open {
         driver: config.driver,
-        connections: connections.try_into().unwrap_or(u16::MAX),
+        connections,
         window: (config.window_bytes as u64).min(MAX_OFFSET),
         survive_ms: config.survive.as_millis().try_into().unwrap_or(u32::MAX),
     };

@@ -14,8 +14,9 @@ use crate::{
 };
 use rustls::{ClientConfig, pki_types::ServerName};
 use std::{
+    net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -33,14 +34,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Dialer {
     pub(crate) config: Config,
-    pub(crate) tls: Tls<ClientConfig>,
+    tls: Tls<ClientConfig>,
+    /// Those of the configuration, then those that the listener announced.
+    paths: Mutex<Vec<Path>>,
     /// Connections asked for so far.
     asked: AtomicU32,
 }
 
 impl Dialer {
     pub(crate) fn new(config: Config, tls: Tls<ClientConfig>) -> Self {
-        Self { config, tls, asked: AtomicU32::new(0) }
+        let paths = Mutex::new(config.paths.clone());
+        Self { config, tls, paths, asked: AtomicU32::new(0) }
+    }
+
+    fn paths(&self) -> MutexGuard<'_, Vec<Path>> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A connection over a path, its TLS handshake done.
@@ -62,9 +70,9 @@ impl Dialer {
         purpose: Purpose,
     ) -> Result<Channel, PathError> {
         let joining = async {
-            let to = self.config.paths.get(usize::from(path));
+            let to = self.paths().get(usize::from(path)).cloned();
             let to = to.ok_or_else(|| PathError::Protocol("no such path".to_owned()))?;
-            let mut channel = self.reach(to).await?;
+            let mut channel = self.reach(&to).await?;
             let claim = Claim {
                 session: session.agreement.session,
                 secret: session.agreement.secret,
@@ -85,11 +93,40 @@ impl Dialer {
             .flat_map(|_| 0..self.config.paths.len())
             .take(session.agreement.connections.into());
         for path in places {
-            let text = self.config.paths.get(path).map(Path::to_string).unwrap_or_default();
-            let path = path as u16;
-            let place = session.place(path, text, true);
-            tasks.spawn(Arc::clone(self).keep(Arc::clone(session), path, place));
+            self.keep_one(session, tasks, path);
         }
+    }
+
+    /// Keeps connections to addresses that the listener announced, as far as they are not known and
+    /// more connections were agreed on.
+    pub(crate) fn announced(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        tasks: &mut JoinSet<()>,
+        addresses: &[SocketAddr],
+    ) {
+        for &address in addresses {
+            let path = {
+                let mut paths = self.paths();
+                let known = paths.iter().any(|path| path.remote == address);
+                let used = paths.len() * usize::from(self.config.connections_per_path);
+                if known || used >= usize::from(session.agreement.connections) {
+                    continue;
+                }
+                paths.push(address.into());
+                paths.len() - 1
+            };
+            for _ in 0..self.config.connections_per_path {
+                self.keep_one(session, tasks, path);
+            }
+        }
+    }
+
+    fn keep_one(self: &Arc<Self>, session: &Arc<Session>, tasks: &mut JoinSet<()>, path: usize) {
+        let text = self.paths().get(path).map(Path::to_string).unwrap_or_default();
+        let path = path as u16;
+        let place = session.place(path, text, true);
+        tasks.spawn(Arc::clone(self).keep(Arc::clone(session), path, place));
     }
 
     /// Keeps one data connection.
@@ -117,7 +154,8 @@ impl Dialer {
 pub(crate) async fn control(dialer: Arc<Dialer>, session: Arc<Session>) {
     let mut wait = WAIT;
     loop {
-        for path in 0..dialer.config.paths.len() {
+        let paths = dialer.paths().len();
+        for path in 0..paths {
             match dialer.join(&session, path as u16, Purpose::Control).await {
                 Ok(channel) => {
                     let (channel, purpose) = (Box::new(channel), Purpose::Control);

@@ -5,7 +5,7 @@
 //!      <---- TLS handshake (none for plain) ---->
 //!                                <--  Challenge: versions, nonce
 //!   Open: driver, connections    -->                       a new session
-//!                                <--  Welcome: session, secret (or Refuse)
+//!                                <--  Welcome: session, secret (or Refuse); Addresses
 //!
 //!   Join: session, proof         -->                       one more connection of it
 //!                                <--  Joined (or Refuse)
@@ -25,7 +25,7 @@ use ring::{
     hmac,
     rand::{SecureRandom, SystemRandom},
 };
-use std::io;
+use std::{io, net::SocketAddr};
 
 /// Random bytes: nonces, secrets, names of sessions.
 pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
@@ -122,10 +122,16 @@ async fn send(channel: &mut Channel, frame: &Frame<'_>) -> Result<(), PathError>
     channel.write(&bytes).await
 }
 
-/// Makes ready what tells the peer of its new session: the session must be known before it is sent.
-pub(crate) fn welcome(channel: &mut Channel, welcome: Welcome) -> Result<(), PathError> {
+/// Makes ready what tells the peer of its new session, and of the listener's addresses: the session must
+/// be known before it is sent.
+pub(crate) fn welcome(
+    channel: &mut Channel,
+    welcome: Welcome,
+    addresses: Vec<SocketAddr>,
+) -> Result<(), PathError> {
     let mut bytes = Vec::new();
     Frame::Welcome(welcome).emit(&mut bytes);
+    Frame::Addresses(addresses).emit(&mut bytes);
     channel.queue(&bytes)
 }
 

@@ -151,6 +151,13 @@ impl Manager {
                     }
                 }
             }
+            Event::Announced(addresses) => {
+                if let Role::Connecting(dialer) = &self.role
+                    && dialer.config.follow_announced
+                {
+                    dialer.announced(&self.session, &mut self.tasks, &addresses);
+                }
+            }
             Event::Goodbye => self.goodbye = true,
             Event::Fail(SessionError::Unknown) if self.done => return Some(End::Well),
             // Everything has come to both ends; only the last words are missing.
@@ -246,7 +253,11 @@ async fn talk(
                     None
                 }
                 Frame::Ping(number) => Some(Frame::Pong(number)),
-                Frame::Pong(_) | Frame::Addresses(_) | Frame::Skipped(_) => None,
+                Frame::Addresses(addresses) => {
+                    session.tell(Event::Announced(addresses));
+                    None
+                }
+                Frame::Pong(_) | Frame::Skipped(_) => None,
                 _ => {
                     let text = "a frame that has no place on the control connection".to_owned();
                     session.tell(Event::Fail(SessionError::Violation(text.clone())));

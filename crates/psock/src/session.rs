@@ -58,6 +58,8 @@ pub(crate) enum Event {
     Joined { channel: Box<Channel>, purpose: Purpose, path: u16 },
     /// The control connection of this number is gone.
     ControlEnded(u32),
+    /// The accepting end has these addresses.
+    Announced(Vec<SocketAddr>),
     /// The peer has everything and knows that we have everything.
     Goodbye,
     /// The session ends with an error, of which the peer is told if it is not from there.

@@ -87,7 +87,8 @@ pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpState> {
     let bytes = |segments: u32| segments.saturating_mul(info.snd_mss);
     Ok(TcpState {
         srtt_ns: u64::from(info.rtt_us) * 1000,
-        min_rtt_ns: u64::from(info.min_rtt_us) * 1000,
+        // All ones before the first sample.
+        min_rtt_ns: if info.min_rtt_us == u32::MAX { 0 } else { u64::from(info.min_rtt_us) * 1000 },
         delivery_rate: info.delivery_rate,
         unsent_bytes: info.notsent_bytes,
         in_flight_bytes: bytes(info.unacked.saturating_sub(info.sacked + info.lost)),
@@ -113,4 +114,31 @@ pub(crate) struct TcpState {
     pub(crate) cwnd_bytes: u32,
     /// Segments sent again so far.
     pub(crate) retransmits: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+    };
+
+    #[test]
+    fn the_kernel_says_how_a_connection_does() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut other, _) = listener.accept().unwrap();
+        one.write_all(&[1; 100_000]).unwrap();
+        other.read_exact(&mut [0; 100_000]).unwrap();
+        let state = tcp_info(&one).unwrap();
+        assert!(state.srtt_ns > 0 && state.min_rtt_ns <= 60_000_000_000, "{state:?}");
+        assert!(state.cwnd_bytes > 0 && state.delivery_rate > 0, "{state:?}");
+    }
+
+    #[test]
+    fn what_is_no_tcp_socket_is_an_error() {
+        let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(tcp_info(&socket).is_err());
+    }
 }

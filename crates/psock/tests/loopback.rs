@@ -168,6 +168,24 @@ fn a_listener_takes_paths_to_all_of_its_addresses_in_both_families() {
 }
 
 #[test]
+fn paths_to_announced_addresses_are_made_when_that_is_wanted() {
+    let addresses: Vec<SocketAddr> =
+        ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0"].map(|a| a.parse().unwrap()).to_vec();
+    let listener = PsockListener::bind(&addresses, &key()).unwrap();
+    let mut config = to(&listener.local_addresses()[..1], &key());
+    config.follow_announced = true;
+    let one = PsockStream::connect(&config).unwrap();
+    wait_until("three paths", LIMIT, || {
+        let counters = one.counters();
+        counters.connections.iter().filter(|c| c.state == ConnectionState::Open).count() == 3
+    })
+    .unwrap();
+    let paths: Vec<_> = one.counters().connections.into_iter().map(|c| c.path).collect();
+    let bound: Vec<_> = listener.local_addresses().iter().map(ToString::to_string).collect();
+    assert_eq!(paths, bound);
+}
+
+#[test]
 fn a_slow_reader_holds_the_writer_back() {
     let config = psock::Config { window_bytes: 1 << 20, send_bytes: 1 << 20, ..key() };
     let (one, other) = pair(&config);

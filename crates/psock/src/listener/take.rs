@@ -59,6 +59,8 @@ struct State {
     /// No new sessions are taken.
     stopping: bool,
     tasks: Vec<AbortHandle>,
+    /// Where the peer may find the listener too: all of its addresses that are some.
+    addresses: Vec<SocketAddr>,
 }
 
 /// A session that can be joined.
@@ -116,6 +118,8 @@ impl Taker {
 
     /// Takes connections of one address from now on.
     pub(super) fn listen(self: &Arc<Self>, socket: TcpListener) {
+        let address = socket.local_addr().ok().filter(|address| !address.ip().is_unspecified());
+        self.state().addresses.extend(address);
         let taker = Arc::clone(self);
         let task = tokio::spawn(async move {
             loop {
@@ -280,7 +284,8 @@ impl Taker {
             window: (self.config.window_bytes as u64).min(MAX_OFFSET),
             survive_ms: self.config.survive.as_millis().try_into().unwrap_or(u32::MAX),
         };
-        handshake::welcome(channel, welcome)?;
+        let addresses = self.state().addresses.clone();
+        handshake::welcome(channel, welcome, addresses)?;
         Ok(Admitted::Opened(agreement, held))
     }
 
