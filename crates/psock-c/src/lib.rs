@@ -1,6 +1,6 @@
 //! psock for C: functions shaped like those of BSD sockets (`include/psock.h` says what each does).
 //!
-//! A call goes through [`call`] or a sibling, which turns what went wrong into -1, errno and a sentence.
+//! A call goes through `call` or a sibling, which turns what went wrong into -1, errno and a sentence.
 //! `unsafe` is where C's pointers become Rust's: strings, buffers and `struct sockaddr`
 //! (docs/decisions/144).
 

@@ -9,9 +9,9 @@
 //! Only what must be is put in the place of the C library's functions, all of it in this file: connect,
 //! listen, accept, accept4, getpeername, getsockname and close. What is none of the configured paths and
 //! ports goes to the C library unchanged, and so does what this library and psock do themselves
-//! ([`inside`]).
+//! (`inside`).
 //!
-//! [`pairs`] is the memory of which socket belongs to which session; it is shared with the children of
+//! `pairs` is the memory of which socket belongs to which session; it is shared with the children of
 //! fork(2), keyed by loopback ports.
 
 #[path = "../../psock-c/src/address.rs"]
