@@ -8,22 +8,22 @@ const BELIEVED_NS: u64 = 5_000_000_000;
 /// The shortest time after which a rate is believed to have fallen.
 const LEAST_WINDOW_NS: u64 = 10_000_000;
 
+/// No estimate is larger, so that sums of some never overflow: two years in nanoseconds.
+const MOST: u128 = 1 << 56;
+
 /// `bytes` at `rate` bytes a second, in nanoseconds.
 pub(super) fn time_ns(bytes: u64, rate: u64) -> u64 {
-    let ns = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-    u64::try_from(ns).unwrap_or(u64::MAX)
+    (u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1))).min(MOST) as u64
 }
 
 /// `bytes` in `ns` nanoseconds, in bytes a second.
 pub(super) fn rate_of(bytes: u64, ns: u64) -> u64 {
-    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(ns.max(1));
-    u64::try_from(rate).unwrap_or(u64::MAX)
+    (u128::from(bytes) * 1_000_000_000 / u128::from(ns.max(1))).min(MOST) as u64
 }
 
 /// `rate` bytes a second for `ns` nanoseconds, in bytes.
 pub(super) fn bytes_in(rate: u64, ns: u64) -> u64 {
-    let bytes = u128::from(rate) * u128::from(ns) / 1_000_000_000;
-    u64::try_from(bytes).unwrap_or(u64::MAX)
+    (u128::from(rate) * u128::from(ns) / 1_000_000_000).min(MOST) as u64
 }
 
 /// The least delay of late.

@@ -183,7 +183,8 @@ impl Path {
 
     /// Whether so many bytes more may be handed over.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
-        self.under_way() <= self.room_bytes() + if self.delay.is_draining() { 0 } else { bytes }
+        let more = if self.delay.is_draining() { 0 } else { bytes };
+        self.under_way() <= self.room_bytes() + more
     }
 
     /// By how much the first block under way missed its time while nothing was acknowledged.
