@@ -1,7 +1,8 @@
 //! The stream of a session, for tokio.
 
 use crate::{
-    Config, ConnectError, Counters, PsockStream, SessionError, connect, runtime, session::Session,
+    Config, ConnectError, Counters, PsockStream, SessionError, connect, runtime,
+    session::{PanicGuard, Session},
 };
 use std::{
     io,
@@ -19,6 +20,7 @@ use tokio::{
 /// One end of a session, as [`PsockStream`] is, for tokio.
 #[derive(Debug)]
 pub struct AsyncPsockStream {
+    _guard: PanicGuard,
     socket: UnixStream,
     session: Arc<Session>,
 }
@@ -40,7 +42,8 @@ impl AsyncPsockStream {
         session: Arc<Session>,
     ) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { socket: UnixStream::from_std(socket)?, session })
+        let socket = UnixStream::from_std(socket)?;
+        Ok(Self { _guard: PanicGuard(Arc::clone(&session)), socket, session })
     }
 
     /// The stream for threads that may wait.
@@ -54,7 +57,8 @@ impl AsyncPsockStream {
         Ok(PsockStream::new(socket, self.session))
     }
 
-    /// Ends the stream and waits until the peer has everything that was written.
+    /// Ends the stream and waits until the peer has everything that was written. What the peer has sent
+    /// and nobody has read is lost, of which the peer is told as of an error.
     ///
     /// # Errors
     ///

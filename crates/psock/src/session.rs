@@ -374,6 +374,19 @@ impl From<Violation> for SessionError {
     }
 }
 
+/// Ends the session when its stream is dropped by a panic: what was written is then not all that was to
+/// be written, and must not look so. To be dropped before the application's socket.
+#[derive(Debug)]
+pub(crate) struct PanicGuard(pub(crate) Arc<Session>);
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abort();
+        }
+    }
+}
+
 /// The text of a path as the accepting end sees it.
 pub(crate) fn path_text(channel: &Channel) -> String {
     let addresses = channel.socket.local_addr().and_then(|local| {

@@ -58,6 +58,9 @@ impl Status {
     /// closed.
     pub(crate) fn end(&self, result: Result<(), SessionError>) {
         self.set(|state| {
+            // A good end is one of both streams, whichever task says so first.
+            state.received |= result.is_ok() && state.end.is_none();
+            state.sent |= result.is_ok() && state.end.is_none();
             state.end.get_or_insert(result);
         });
     }
@@ -142,4 +145,37 @@ impl Status {
 /// Whether it only says that the application may ask again.
 fn waits(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_good_only_when_the_session_says_so() {
+        let status = Status::default();
+        assert!(status.read(Ok(0), false).is_err(), "nothing is known of an end");
+        assert_eq!(status.read(Ok(0), true).unwrap(), 0);
+        assert_eq!(status.read(Ok(7), false).unwrap(), 7);
+        status.received();
+        assert_eq!(status.read(Ok(0), false).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_good_end_is_one_of_both_streams() {
+        let status = Status::default();
+        status.end(Ok(()));
+        assert_eq!(status.read(Ok(0), false).unwrap(), 0);
+        assert_eq!(status.wait_sent(), Ok(()));
+    }
+
+    #[test]
+    fn the_first_end_counts() {
+        let status = Status::default();
+        status.end(Err(SessionError::Unknown));
+        status.end(Ok(()));
+        assert!(status.read(Ok(0), false).is_err());
+        assert_eq!(status.wait_sent(), Err(SessionError::Unknown));
+        assert_eq!(status.wait_over(), Err(SessionError::Unknown));
+    }
 }

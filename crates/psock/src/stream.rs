@@ -2,7 +2,7 @@
 
 use crate::{
     AsyncPsockStream, Config, ConnectError, Counters, SessionError, connect, runtime,
-    session::Session,
+    session::{PanicGuard, Session},
 };
 use std::{
     io::{self, IoSlice, IoSliceMut, Read, Write},
@@ -22,10 +22,12 @@ use std::{
 /// any other way gives its [`SessionError`], also after all bytes that came in order were read.
 ///
 /// Dropping a stream closes it as closing a TCP socket does: what was written is still sent, as long
-/// as the process lives. [`PsockStream::close`] waits until the peer has it; a program that ends
+/// as the process lives. Only when a panic drops it, the session ends with an error, because not all may
+/// have been written that was to be. [`PsockStream::close`] waits until the peer has it; a program that ends
 /// without that may cut its peer off, which the peer sees as an error.
 #[derive(Debug)]
 pub struct PsockStream {
+    _guard: PanicGuard,
     socket: UnixStream,
     session: Arc<Session>,
 }
@@ -52,7 +54,7 @@ impl PsockStream {
     }
 
     pub(crate) fn new(socket: UnixStream, session: Arc<Session>) -> Self {
-        Self { socket, session }
+        Self { _guard: PanicGuard(Arc::clone(&session)), socket, session }
     }
 
     pub(crate) fn into_parts(self) -> (UnixStream, Arc<Session>) {
@@ -72,7 +74,8 @@ impl PsockStream {
         self.socket.shutdown(how)
     }
 
-    /// Ends the stream and waits until the peer has everything that was written.
+    /// Ends the stream and waits until the peer has everything that was written. What the peer has sent
+    /// and nobody has read is lost, of which the peer is told as of an error.
     ///
     /// # Errors
     ///

@@ -114,6 +114,19 @@ fn an_abort_is_an_error_at_both_ends() {
 }
 
 #[test]
+fn a_writer_that_panics_leaves_an_error_and_no_short_stream() {
+    let (one, other) = pair(&key());
+    let writer = thread::spawn(move || {
+        (&one).write_all(b"the beginning of something").unwrap();
+        std::panic::resume_unwind(Box::new("the writer has failed"));
+    });
+    let error = read_to_error(&other);
+    let expected = SessionError::Peer(EndReason::Aborted);
+    assert_eq!(error.get_ref().unwrap().downcast_ref::<SessionError>(), Some(&expected));
+    writer.join().unwrap_err();
+}
+
+#[test]
 fn a_peer_that_closes_without_reading_ends_the_session() {
     let (one, other) = pair(&key());
     (&one).write_all(b"never read").unwrap();
