@@ -33,6 +33,7 @@ use std::{
 };
 use zeroize::Zeroizing;
 
+mod beside;
 #[cfg(test)]
 mod tests;
 mod verify;

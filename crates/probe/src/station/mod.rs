@@ -17,7 +17,13 @@
 pub mod book;
 pub mod desk;
 pub mod message;
+pub mod peer;
+pub mod server;
+pub mod tls;
 
 pub use book::{Book, Lease};
 pub use desk::{Act, Desk, Guest};
 pub use message::{Answer, Reason, Request};
+pub use peer::{Asker, Peer, PeerError};
+pub use server::{Acts, Host};
+pub use tls::Tls;

@@ -1,0 +1,332 @@
+//! The connection to one other station, of which this one asks something.
+//!
+//! It is made when it is wanted, kept alive by a hello now and then, and made again when it breaks, after
+//! a pause that grows. Requests are answered one after the other.
+
+use super::{
+    message::{Answer, ClockSaid, LINE_LIMIT, Reason, Request, VERSION, line},
+    server::{Line, read_line},
+    tls::Tls,
+};
+use crate::config::Service;
+use rustls::pki_types::ServerName;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncWriteExt, BufReader, ReadHalf, WriteHalf},
+    net::{TcpSocket, TcpStream},
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_rustls::client::TlsStream;
+use tracing::{info, warn};
+
+/// How long connecting, with its handshake, and an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nothing is said, before a hello keeps the connection alive.
+const HELLO: Duration = Duration::from_secs(15);
+/// The first and the longest pause before another connection.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// Requests that may wait.
+const QUEUE: usize = 64;
+
+/// A station was asked in vain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// There is no connection.
+    #[error("station {name} is not reached: {why}")]
+    Unreachable {
+        /// Which station.
+        name: String,
+        /// What happened.
+        why: String,
+    },
+    /// It refuses.
+    #[error("station {name} refuses: {text}")]
+    Refused {
+        /// Which station.
+        name: String,
+        /// Why, for programs.
+        reason: Reason,
+        /// Why, a sentence.
+        text: String,
+        /// When it may agree.
+        retry_ms: Option<u64>,
+    },
+    /// It answers something else than was asked.
+    #[error("station {name} answers in a way that this version does not know")]
+    Answer {
+        /// Which station.
+        name: String,
+    },
+}
+
+/// How it is with another station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerState {
+    /// Whether there is a connection, else what is in the way.
+    pub reached: Result<(), String>,
+    /// Since when that is so.
+    pub since: Instant,
+    /// What it offers, by its last welcome.
+    pub offers: Vec<Service>,
+    /// What it says of its clock, by its last welcome.
+    pub clock: ClockSaid,
+}
+
+/// Where a station is, and who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The station that asks: this one.
+    pub own: String,
+    /// The addresses of this station; the one of the right family is connected from.
+    pub from: Vec<IpAddr>,
+    /// The station that is asked.
+    pub name: String,
+    /// Where it takes connections.
+    pub to: SocketAddr,
+}
+
+type Ask = (Request, oneshot::Sender<Result<Answer, PeerError>>);
+
+/// The connection to another station; ends when dropped.
+#[derive(Debug)]
+pub struct Peer {
+    way: Way,
+    asks: mpsc::Sender<Ask>,
+    state: Arc<Mutex<PeerState>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Peer {
+    /// Connects, and goes on doing so.
+    pub fn start(way: Way, tls: Tls) -> Self {
+        let (asks, asked) = mpsc::channel(QUEUE);
+        let state = Arc::new(Mutex::new(PeerState {
+            reached: Err("not yet connected".to_owned()),
+            since: Instant::now(),
+            offers: Vec::new(),
+            clock: ClockSaid::default(),
+        }));
+        let link = Link { way: way.clone(), tls, state: state.clone(), asked };
+        Self { way, asks, state, task: tokio::spawn(link.run()) }
+    }
+
+    /// Where the station is.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// How it is.
+    pub fn state(&self) -> PeerState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something that asks the station, also when this handle is not at hand.
+    pub fn asker(&self) -> Asker {
+        Asker { name: self.way.name.clone(), asks: self.asks.clone() }
+    }
+}
+
+/// Asks one station.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    name: String,
+    asks: mpsc::Sender<Ask>,
+}
+
+impl Asker {
+    /// The station.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks, and waits for the answer. A station that is not connected is connected to first.
+    ///
+    /// # Errors
+    /// When it is not reached or refuses.
+    pub async fn ask(&self, request: Request) -> Result<Answer, PeerError> {
+        let gone = || PeerError::Unreachable {
+            name: self.name.clone(),
+            why: "it has left the mesh".to_owned(),
+        };
+        let (answer, answered) = oneshot::channel();
+        self.asks.send((request, answer)).await.map_err(|_| gone())?;
+        match answered.await.map_err(|_| gone())?? {
+            Answer::Refused { reason, text, retry_ms } => {
+                Err(PeerError::Refused { name: self.name.clone(), reason, text, retry_ms })
+            }
+            answer => Ok(answer),
+        }
+    }
+}
+
+/// The task of a peer.
+struct Link {
+    way: Way,
+    tls: Tls,
+    state: Arc<Mutex<PeerState>>,
+    asked: mpsc::Receiver<Ask>,
+}
+
+/// A connection with its reader and writer.
+struct Connection {
+    input: BufReader<ReadHalf<TlsStream<TcpStream>>>,
+    output: WriteHalf<TlsStream<TcpStream>>,
+    bytes: Vec<u8>,
+}
+
+impl Link {
+    async fn run(mut self) {
+        let mut pause = PAUSE.0;
+        // What was asked while there was no connection.
+        let mut first: Option<Ask> = None;
+        loop {
+            match self.connect().await {
+                Ok(connection) => {
+                    pause = PAUSE.0;
+                    info!(peer = self.way.name, to = %self.way.to, "connected");
+                    let Some(why) = self.talk(connection, first.take()).await else { return };
+                    warn!(peer = self.way.name, why, "the connection broke");
+                    self.lost(why);
+                }
+                Err(why) => {
+                    self.lost(why.clone());
+                    let error =
+                        || PeerError::Unreachable { name: self.way.name.clone(), why: why.clone() };
+                    if let Some((_, answer)) = first.take() {
+                        let _ = answer.send(Err(error()));
+                    }
+                    while let Ok((_, answer)) = self.asked.try_recv() {
+                        let _ = answer.send(Err(error()));
+                    }
+                }
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                ask = self.asked.recv() => match ask {
+                    // Whoever asks does not wait for the pause.
+                    Some(ask) => first = Some(ask),
+                    None => return,
+                },
+            }
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// Says what is so from now on.
+    fn lost(&self, why: String) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.reached.is_ok() {
+            state.since = Instant::now();
+        }
+        state.reached = Err(why);
+    }
+
+    async fn connect(&self) -> Result<Connection, String> {
+        let connect = async {
+            let socket =
+                if self.way.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            let from = self.way.from.iter().find(|ip| ip.is_ipv4() == self.way.to.is_ipv4());
+            if let Some(from) = from {
+                socket.bind(SocketAddr::new(*from, 0))?;
+            }
+            let stream = socket.connect(self.way.to).await?;
+            stream.set_nodelay(true)?;
+            let name = ServerName::try_from(self.way.name.clone()).map_err(io::Error::other)?;
+            self.tls.connector.connect(name, stream).await
+        };
+        let connected = timeout(PATIENCE, connect).await;
+        let stream = match connected {
+            Err(_) => return Err(format!("{} does not answer", self.way.to)),
+            Ok(Err(error)) => return Err(format!("{}: {error}", self.way.to)),
+            Ok(Ok(stream)) => stream,
+        };
+        let (input, output) = tokio::io::split(stream);
+        let mut connection = Connection { input: BufReader::new(input), output, bytes: Vec::new() };
+        self.hello(&mut connection).await?;
+        Ok(connection)
+    }
+
+    async fn hello(&self, connection: &mut Connection) -> Result<(), String> {
+        let Way { own, name, .. } = &self.way;
+        let request = Request::Hello { version: VERSION, name: own.clone(), to: name.clone() };
+        match connection.exchange(&request).await.map_err(|error| error.to_string())? {
+            Answer::Welcome { version: VERSION, name: said, offers, clock } if said == *name => {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                if state.reached.is_err() {
+                    state.since = Instant::now();
+                }
+                (state.reached, state.offers, state.clock) = (Ok(()), offers, clock);
+                Ok(())
+            }
+            Answer::Refused { text, .. } => Err(format!("it refuses: {text}")),
+            _ => Err("it answers in a way that this version does not know".to_owned()),
+        }
+    }
+
+    /// Moves questions and answers until the connection breaks, then why; `None` when nobody can ask any
+    /// more.
+    async fn talk(&mut self, mut connection: Connection, first: Option<Ask>) -> Option<String> {
+        let mut next = first;
+        loop {
+            let ask = match next.take() {
+                Some(ask) => Some(ask),
+                None => match timeout(HELLO, self.asked.recv()).await {
+                    Ok(None) => return None,
+                    Ok(ask) => ask,
+                    Err(_) => None,
+                },
+            };
+            let Some((request, answer)) = ask else {
+                match self.hello(&mut connection).await {
+                    Ok(()) => continue,
+                    Err(why) => return Some(why),
+                }
+            };
+            match connection.exchange(&request).await {
+                Ok(said) => {
+                    let ends = matches!(&said, Answer::Refused { reason, .. } if reason.ends());
+                    let _ = answer.send(Ok(said));
+                    if ends {
+                        return Some("the station ended it".to_owned());
+                    }
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    let name = self.way.name.clone();
+                    let _ = answer.send(Err(PeerError::Unreachable { name, why: why.clone() }));
+                    return Some(why);
+                }
+            }
+        }
+    }
+}
+
+impl Connection {
+    async fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
+        let exchange = async {
+            self.output.write_all(&line(request)).await?;
+            self.output.flush().await?;
+            match read_line(&mut self.input, &mut self.bytes).await? {
+                Line::Whole => Ok(serde_json::from_slice(&self.bytes)?),
+                Line::End => Err(io::ErrorKind::UnexpectedEof.into()),
+                Line::TooLong => {
+                    Err(io::Error::other(format!("an answer of more than {LINE_LIMIT} bytes")))
+                }
+            }
+        };
+        timeout(PATIENCE, exchange).await?
+    }
+}

@@ -1,0 +1,213 @@
+//! Takes connections of other stations and moves lines between them and the desk.
+
+use super::{
+    book::Lease,
+    desk::{Act, Desk, Guest},
+    message::{Answer, Grant, LINE_LIMIT, Reason, line},
+    tls::Tls,
+};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
+};
+use tokio_rustls::server::TlsStream;
+use tracing::{debug, info};
+
+/// How long a handshake may take, and an answer may wait to be read.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a station may be silent; it says hello more often than that.
+pub const SILENCE: Duration = Duration::from_secs(60);
+/// The longest time between two looks at leases that have come to their end.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Does what was agreed.
+pub trait Acts: Send + Sync + 'static {
+    /// Reflects a session's packets, or is the other end of a test, until the lease ends or is ended.
+    fn begin(&self, act: Act) -> impl Future<Output = Result<Option<Grant>, String>> + Send;
+    /// Stops what was begun for these leases.
+    fn end(&self, leases: &[Lease]);
+}
+
+/// A station as others meet it.
+#[derive(Debug)]
+pub struct Host<A> {
+    desk: Mutex<Desk>,
+    tls: RwLock<Option<Tls>>,
+    acts: A,
+    since: Instant,
+}
+
+impl<A: Acts> Host<A> {
+    /// A station that does what it agrees to by `acts`.
+    pub fn new(desk: Desk, tls: Option<Tls>, acts: A) -> Self {
+        let (desk, tls) = (Mutex::new(desk), RwLock::new(tls));
+        Self { desk, tls, acts, since: Instant::now() }
+    }
+
+    /// The desk; not to be held while something is waited for.
+    pub fn desk(&self) -> MutexGuard<'_, Desk> {
+        // A panic ends the process, so a lock is never found poisoned.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What does what was agreed.
+    pub fn acts(&self) -> &A {
+        &self.acts
+    }
+
+    /// Keys and certificates in force.
+    pub fn tls(&self) -> Option<Tls> {
+        self.tls.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Other keys and certificates for connections from now on.
+    pub fn set_tls(&self, tls: Option<Tls>) {
+        *self.tls.write().unwrap_or_else(PoisonError::into_inner) = tls;
+    }
+
+    /// The desk's clock, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Serves others until dropped.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, connections: usize) {
+        let slots = Arc::new(tokio::sync::Semaphore::new(connections));
+        loop {
+            let Ok((stream, address)) = listener.accept().await else {
+                // Out of file descriptors: what ends meanwhile makes room.
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let Ok(slot) = slots.clone().try_acquire_owned() else {
+                self.desk().refuse(Reason::Connections);
+                continue;
+            };
+            let host = self.clone();
+            tokio::spawn(async move {
+                host.receive(stream, address).await;
+                drop(slot);
+            });
+        }
+    }
+
+    /// Ends what has come to its end, until dropped.
+    pub async fn watch(self: Arc<Self>) {
+        loop {
+            let (ended, next_ns) = {
+                let now_ns = self.now_ns();
+                let mut desk = self.desk();
+                let ended = desk.expire(now_ns);
+                (ended, desk.book().next_end_ns().map(|end| end.saturating_sub(now_ns)))
+            };
+            if !ended.is_empty() {
+                self.acts.end(&ended);
+            }
+            sleep(next_ns.map_or(LOOK, |ns| Duration::from_nanos(ns).min(LOOK))).await;
+        }
+    }
+
+    async fn receive(&self, stream: TcpStream, address: SocketAddr) {
+        let Some(tls) = self.tls() else { return };
+        let stream = match timeout(PATIENCE, tls.acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            failed => {
+                let why = failed.map_or("it takes too long".to_owned(), |failed| {
+                    failed.err().map(|error| error.to_string()).unwrap_or_default()
+                });
+                info!(%address, why, "a connection was refused");
+                return self.desk().refuse(Reason::Handshake);
+            }
+        };
+        let proof = tls.proof(stream.get_ref().1);
+        let mut guest = self.desk().guest(address.ip(), proof);
+        // A station that goes away is its own affair.
+        let ended = self.converse(stream, &mut guest).await;
+        debug!(%address, name = guest.name(), ?ended, "a connection has ended");
+        let leases = self.desk().gone(&guest);
+        if !leases.is_empty() {
+            self.acts.end(&leases);
+        }
+    }
+
+    async fn converse(&self, stream: TlsStream<TcpStream>, guest: &mut Guest) -> io::Result<()> {
+        let (input, mut output) = tokio::io::split(stream);
+        let mut input = BufReader::new(input);
+        let mut bytes = Vec::new();
+        loop {
+            let silence = if guest.name().is_some() { SILENCE } else { PATIENCE };
+            let answer = match timeout(silence, read_line(&mut input, &mut bytes)).await {
+                Err(_) => self.refused(Reason::Silent, "nothing came for too long"),
+                Ok(Ok(Line::Whole)) => self.answer(guest, &bytes).await,
+                Ok(Ok(Line::End)) => return Ok(()),
+                Ok(Ok(Line::TooLong)) => self.refused(Reason::TooLong, "the line is too long"),
+                Ok(Err(error)) => return Err(error),
+            };
+            timeout(PATIENCE, output.write_all(&line(&answer))).await??;
+            timeout(PATIENCE, output.flush()).await??;
+            if let Answer::Refused { reason, text, .. } = &answer {
+                info!(peer = guest.name(), reason = reason.word(), text, "refused");
+                if reason.ends() {
+                    let _ = timeout(PATIENCE, output.shutdown()).await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn refused(&self, reason: Reason, text: &str) -> Answer {
+        self.desk().refuse(reason);
+        Answer::Refused { reason, text: text.to_owned(), retry_ms: None }
+    }
+
+    async fn answer(&self, guest: &mut Guest, line: &[u8]) -> Answer {
+        let now_ns = self.now_ns();
+        let (answer, act) = self.desk().answer(guest, line, now_ns);
+        let begun = match act {
+            None => return answer,
+            Some(Act::End(leases)) => {
+                self.acts.end(&leases);
+                return answer;
+            }
+            Some(act) => self.acts.begin(act).await,
+        };
+        let Answer::Agreed { lease, length_ms, .. } = answer else { return answer };
+        match begun {
+            Ok(grant) => Answer::Agreed { lease, length_ms, grant },
+            Err(text) => self.desk().impossible(guest, Lease(lease), text),
+        }
+    }
+}
+
+/// What was read.
+pub(super) enum Line {
+    /// A line, without its end.
+    Whole,
+    /// Nothing more comes.
+    End,
+    /// More bytes than a line has.
+    TooLong,
+}
+
+/// Reads the next line in place of what `bytes` held.
+pub(super) async fn read_line(
+    input: &mut BufReader<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+) -> io::Result<Line> {
+    bytes.clear();
+    let mut limited = input.take(LINE_LIMIT as u64 + 1);
+    limited.read_until(b'\n', bytes).await?;
+    Ok(match bytes.pop() {
+        Some(b'\n') => Line::Whole,
+        Some(_) if bytes.len() >= LINE_LIMIT => Line::TooLong,
+        // A line that was broken off is none.
+        _ => Line::End,
+    })
+}
