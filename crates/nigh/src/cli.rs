@@ -59,6 +59,11 @@ pub enum Command {
         after_help = "Examples:\n  nigh oracle print path 130.149.1.7 8.8.8.8\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle rank --server 192.0.2.53 198.51.100.1 203.0.113.1\n  nigh oracle console"
     )]
     Oracle(OracleArgs),
+    /// Measure delay, loss, throughput and paths, and ask the measuring station
+    #[command(
+        after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run trace 192.0.2.9\n  nigh probe status"
+    )]
+    Probe(ProbeArgs),
     /// Run a simulated internet that carries real packets between real hosts
     #[command(
         after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab exec pc ping -c 3 server\n  nigh lab clean"
@@ -167,6 +172,20 @@ pub struct EchoArgs {
     /// What is asked.
     #[command(subcommand)]
     pub command: echo::cli::Command,
+    /// Which daemon is meant.
+    #[command(flatten)]
+    pub target: Target,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh probe`.
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: probe::cli::Command,
     /// Which daemon is meant.
     #[command(flatten)]
     pub target: Target,

@@ -3,7 +3,7 @@
 use crate::{
     cli::{
         CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, LabArgs, ManArgs,
-        OracleArgs, StatusArgs, Target,
+        OracleArgs, ProbeArgs, StatusArgs, Target,
     },
     client::{self, AskError},
     config::{
@@ -36,6 +36,8 @@ enum CommandError {
     Blast(#[from] echo::blast::BlastError),
     #[error(transparent)]
     RenderOracle(#[from] oracle::cli::RenderError),
+    #[error(transparent)]
+    RenderProbe(#[from] probe::cli::RenderError),
     #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
     #[error(transparent)]
@@ -105,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
         Command::Echo(args) => echo(&args),
         Command::Oracle(args) => oracle(&args),
+        Command::Probe(args) => probe(&args),
         Command::Lab(args) => lab(&args),
         Command::Psock(args) => psock::cli::run(&args.command).map_err(Into::into),
         Command::Blast(args) => blast(&args),
@@ -212,6 +215,15 @@ fn tell(
 fn echo(args: &EchoArgs) -> Result<(), CommandError> {
     let request = Request::Echo { request: args.command.request() };
     let answer = ask(&args.target, &request)?;
+    if args.json { print_json(&answer) } else { print(&args.command.render(&answer)?) }
+}
+
+fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
+    let request = Request::Probe { request: args.command.request() };
+    let progress = args.command.progress();
+    let answer = ask(&args.target, &request);
+    drop(progress);
+    let answer = answer?;
     if args.json { print_json(&answer) } else { print(&args.command.render(&answer)?) }
 }
 

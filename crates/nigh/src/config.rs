@@ -17,6 +17,7 @@ mod shape;
 
 use echo::config::{AnycastConfig, EchoConfig};
 use oracle::config::OracleConfig;
+use probe::config::ProbeConfig;
 use report::{Finding, Report, Severity};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -35,7 +36,7 @@ const DEPTH_LIMIT: usize = 32;
 /// Longest path of a Unix socket, in bytes without the final zero (unix(7), `sun_path`).
 const SOCKET_PATH_LIMIT: usize = 107;
 /// The sections of the file.
-const SECTIONS: [&str; 4] = ["node", "echo", "anycast", "oracle"];
+const SECTIONS: [&str; 5] = ["node", "echo", "anycast", "oracle", "probe"];
 
 /// The section `[node]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -119,19 +120,25 @@ pub struct Sections {
     pub echo: Option<echo::config::Config>,
     /// `[oracle]`.
     pub oracle: Option<oracle::config::Config>,
+    /// `[probe]`.
+    pub probe: Option<probe::config::Config>,
 }
 
 impl Sections {
     /// Everything that is wrong with the values; empty when all is well.
     pub fn problems(&self) -> Vec<Problem> {
         let echo = self.echo.iter().flat_map(echo::config::Config::problems);
-        echo.chain(self.oracle.iter().flat_map(oracle::config::Config::problems)).collect()
+        let oracle = self.oracle.iter().flat_map(oracle::config::Config::problems);
+        let probe = self.probe.iter().flat_map(probe::config::Config::problems);
+        echo.chain(oracle).chain(probe).collect()
     }
 
     /// What is allowed but seldom meant.
     fn warnings(&self) -> Vec<Problem> {
         let echo = self.echo.iter().flat_map(echo::config::Config::warnings);
-        echo.chain(self.oracle.iter().flat_map(oracle::config::Config::warnings)).collect()
+        let oracle = self.oracle.iter().flat_map(oracle::config::Config::warnings);
+        let probe = self.probe.iter().flat_map(probe::config::Config::warnings);
+        echo.chain(oracle).chain(probe).collect()
     }
 }
 
@@ -218,13 +225,14 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     let echo = judge.section::<EchoConfig>("echo");
     let anycast = judge.section::<AnycastConfig>("anycast");
     let oracle = judge.section::<OracleConfig>("oracle");
+    let probe = judge.section::<ProbeConfig>("probe");
     if !judge.found_unknown_section() && echo.is_none() {
         if anycast.is_some() {
             let span = root_span(&root, "anycast", text);
             let message = "[anycast] announces what [echo] answers: add a section `[echo]`";
             judge.say(span, "echo", message.into());
-        } else if oracle.is_none() {
-            let message = "nothing to do: add a section `[echo]` or `[oracle]`";
+        } else if oracle.is_none() && probe.is_none() {
+            let message = "nothing to do: add a section `[echo]`, `[oracle]` or `[probe]`";
             judge.say(text.len()..text.len(), "echo", message.into());
         }
     }
@@ -241,7 +249,12 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
             echo,
             anycast: anycast.flatten(),
         }),
-        oracle: oracle.flatten().map(|oracle| oracle::config::Config { node: name, state, oracle }),
+        oracle: oracle.flatten().map(|oracle| oracle::config::Config {
+            node: name.clone(),
+            state: state.clone(),
+            oracle,
+        }),
+        probe: probe.flatten().map(|probe| probe::config::Config { node: name, state, probe }),
     };
     if sections_are_sound {
         problems.extend(sections.problems());

@@ -58,7 +58,9 @@ fn every_mistake_is_named_with_line_and_column() {
         ("[nod]\nname = \"a\"\n", &["1:2 nod: unknown section `[nod]`: did you mean `[node]`?"]),
         (
             "[lab]\n",
-            &["1:2 lab: unknown section `[lab]`: there are `node`, `echo`, `anycast`, `oracle`"],
+            &[
+                "1:2 lab: unknown section `[lab]`: there are `node`, `echo`, `anycast`, `oracle`, `probe`",
+            ],
         ),
         ("[node]\nname = \"a\"\nname = \"b\"\n", &["3:1 : duplicate key"]),
         ("node = 3\n", &["1:8 node: invalid type: integer `3`, expected a section"]),
@@ -103,7 +105,7 @@ fn a_good_file_has_no_findings_and_its_defaults() {
 
 #[test]
 fn a_file_without_a_feature_is_refused() {
-    let nothing = "echo: nothing to do: add a section `[echo]` or `[oracle]`";
+    let nothing = "echo: nothing to do: add a section `[echo]`, `[oracle]` or `[probe]`";
     assert_eq!(findings("[node]"), [format!("1:7 {nothing}")]);
     assert_eq!(findings("[node]\nname=\"\"\n").last(), Some(&format!("2:8 {nothing}")));
     let anycast = "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n";

@@ -1,7 +1,8 @@
 //! The control socket: a Unix stream socket, mode 0600, one JSON object a line each way.
 //!
 //! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`,
-//! `{"do":"echo","request":{...}}`, `{"do":"oracle","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
+//! `{"do":"echo","request":{...}}`, `{"do":"oracle","request":{...}}`,
+//! `{"do":"probe","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
 //!
 //! The socket is never open to others, not even for a moment: it is bound under a umask of 0177. A
 //! socket left behind by a dead daemon is replaced; a living daemon's is not touched.
@@ -58,6 +59,11 @@ pub enum Request {
     Oracle {
         /// What is asked.
         request: oracle::control::Request,
+    },
+    /// A request to the measuring station.
+    Probe {
+        /// What is asked.
+        request: probe::control::Request,
     },
 }
 
@@ -216,6 +222,9 @@ async fn reply(request: Request, node: &Node) -> Answer {
         }
         Request::Oracle { request } => {
             node.features().oracle(request).await.map_err(|error| error.to_string())
+        }
+        Request::Probe { request } => {
+            node.features().probe(request).await.map_err(|error| error.to_string())
         }
     };
     match result {

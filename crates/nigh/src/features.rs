@@ -19,6 +19,9 @@ pub enum StartError {
     /// The oracle.
     #[error(transparent)]
     Oracle(#[from] oracle::service::StartError),
+    /// The measuring station.
+    #[error(transparent)]
+    Probe(#[from] probe::service::StartError),
 }
 
 /// A changed configuration could not be put in force; nothing was changed.
@@ -39,6 +42,9 @@ pub enum ReloadError {
     /// The oracle refuses it.
     #[error(transparent)]
     Oracle(#[from] oracle::service::ReloadError),
+    /// The measuring station refuses it.
+    #[error(transparent)]
+    Probe(#[from] probe::service::ReloadError),
 }
 
 /// A request was not answered.
@@ -53,6 +59,9 @@ pub enum ControlError {
     /// The oracle refuses it.
     #[error(transparent)]
     Oracle(#[from] oracle::service::ControlError),
+    /// The measuring station refuses it.
+    #[error(transparent)]
+    Probe(#[from] probe::service::ControlError),
 }
 
 /// Features that hold what needs a right, and not yet a thread: a thread that is started before rights
@@ -60,6 +69,7 @@ pub enum ControlError {
 pub struct Opened {
     echo: Option<(echo::service::Service, Mode)>,
     oracle: Option<oracle::service::Opened>,
+    probe: Option<probe::service::Opened>,
 }
 
 impl Opened {
@@ -70,6 +80,7 @@ impl Opened {
     /// What is named cannot be had; what was done until then is undone.
     pub async fn open(sections: Sections, drained: bool) -> Result<Self, StartError> {
         let oracle = sections.oracle.map(oracle::service::Opened::open).transpose()?;
+        let probe = sections.probe.map(probe::service::Opened::open).transpose()?;
         let echo = match sections.echo {
             None => None,
             Some(config) => {
@@ -77,7 +88,7 @@ impl Opened {
                 Some((echo::service::Service::start(config, drained).await?, mode))
             }
         };
-        Ok(Self { echo, oracle })
+        Ok(Self { echo, oracle, probe })
     }
 
     /// Starts what was opened; after rights were given up.
@@ -99,7 +110,14 @@ impl Opened {
                 }
             },
         };
-        Ok(Features { echo, oracle, mode: Mutex::new(mode) })
+        let features = Features { echo, oracle, probe: None, mode: Mutex::new(mode) };
+        match self.probe.map(probe::service::Opened::start).transpose() {
+            Ok(probe) => Ok(Features { probe, ..features }),
+            Err(error) => {
+                features.stop().await;
+                Err(error.into())
+            }
+        }
     }
 
     /// Takes back what was opened.
@@ -115,6 +133,7 @@ impl Opened {
 pub struct Features {
     echo: Option<echo::service::Service>,
     oracle: Option<oracle::service::Service>,
+    probe: Option<probe::service::Service>,
     /// `echo.mode` in force; held while a reload runs, so that two do not mix.
     mode: Mutex<Option<Mode>>,
 }
@@ -123,7 +142,9 @@ impl Features {
     /// Why the node is not healthy, a sentence each; empty when it is.
     pub fn ailments(&self) -> Vec<String> {
         let echo = self.echo.iter().flat_map(echo::service::Service::ailments);
-        echo.chain(self.oracle.iter().flat_map(oracle::service::Service::ailments)).collect()
+        let oracle = self.oracle.iter().flat_map(oracle::service::Service::ailments);
+        let probe = self.probe.iter().flat_map(probe::service::Service::ailments);
+        echo.chain(oracle).chain(probe).collect()
     }
 
     /// Adds each feature's state under its noun.
@@ -134,13 +155,17 @@ impl Features {
         if let Some(oracle) = &self.oracle {
             state.insert("oracle".into(), oracle.status());
         }
+        if let Some(probe) = &self.probe {
+            state.insert("probe".into(), probe.status());
+        }
     }
 
     /// The same for people.
     pub fn render(&self) -> String {
         let echo = self.echo.iter().map(echo::service::Service::render);
         let oracle = self.oracle.iter().map(oracle::service::Service::render);
-        echo.chain(oracle).collect::<Vec<_>>().join("\n")
+        let probe = self.probe.iter().map(probe::service::Service::render);
+        echo.chain(oracle).chain(probe).collect::<Vec<_>>().join("\n")
     }
 
     /// Adds all metrics.
@@ -150,7 +175,8 @@ impl Features {
     /// The encoder's.
     pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.echo.iter().try_for_each(|echo| echo.collect(encoder))?;
-        self.oracle.iter().try_for_each(|oracle| oracle.collect(encoder))
+        self.oracle.iter().try_for_each(|oracle| oracle.collect(encoder))?;
+        self.probe.iter().try_for_each(|probe| probe.collect(encoder))
     }
 
     /// Asks the responder.
@@ -175,6 +201,25 @@ impl Features {
         Ok(oracle.control(request).await?)
     }
 
+    /// Asks the measuring station.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn probe(&self, request: probe::control::Request) -> Result<Value, ControlError> {
+        let probe = self.probe.as_ref().ok_or(ControlError::Absent("probe"))?;
+        Ok(probe.control(request).await?)
+    }
+
+    /// Runs a test for who asks by HTTP; `None` without the section `[probe]`.
+    pub async fn probe_request(
+        &self,
+        token: Option<&str>,
+        body: &[u8],
+    ) -> Option<Result<Value, probe::service::RequestError>> {
+        Some(self.probe.as_ref()?.request(token, body).await)
+    }
+
     /// Puts changed sections in force, all of them or none; what did not change keeps its counters
     /// and sessions.
     ///
@@ -186,6 +231,7 @@ impl Features {
         for (name, wanted, there) in [
             ("echo", sections.echo.is_some(), self.echo.is_some()),
             ("oracle", sections.oracle.is_some(), self.oracle.is_some()),
+            ("probe", sections.probe.is_some(), self.probe.is_some()),
         ] {
             if wanted != there {
                 return Err(ReloadError::Section(name));
@@ -195,7 +241,11 @@ impl Features {
         if *mode == Some(Mode::Kernel) && wanted != Some(Mode::Kernel) {
             return Err(ReloadError::Mode);
         }
-        // What can fail of the oracle is done beside what is in force, and put in force last.
+        // What can fail of probe and oracle is done beside what is in force, and put in force last.
+        let measuring = match (&self.probe, sections.probe) {
+            (Some(probe), Some(config)) => Some((probe, probe.prepare(config)?)),
+            _ => None,
+        };
         let prepared = match (&self.oracle, sections.oracle) {
             (Some(oracle), Some(config)) => Some((oracle, oracle.prepare(config).await?)),
             _ => None,
@@ -211,6 +261,9 @@ impl Features {
         }
         if let Some((oracle, prepared)) = prepared {
             oracle.put_in_force(prepared).await?;
+        }
+        if let Some((probe, prepared)) = measuring {
+            probe.put_in_force(prepared);
         }
         Ok(())
     }
@@ -231,6 +284,9 @@ impl Features {
 
     /// Stops everything.
     pub async fn stop(&self) {
+        if let Some(probe) = &self.probe {
+            probe.stop().await;
+        }
         if let Some(oracle) = &self.oracle {
             oracle.stop().await;
         }

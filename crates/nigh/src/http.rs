@@ -1,4 +1,4 @@
-//! The HTTP server: read-only, HTTP/1.1, bounded in connections, header size and time.
+//! The HTTP server: HTTP/1.1, read-only but for tests that a token asks for, bounded in connections, header size and time.
 //!
 //! What it serves is in [`node`] for the daemon and in [`lab`] for `nigh lab run --http`. There is no
 //! TLS and no login: bind it to an address that only operators reach.

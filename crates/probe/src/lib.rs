@@ -2,15 +2,19 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod control;
 pub mod delay;
 pub mod interval;
 pub mod permission;
 pub mod record;
 pub mod schedule;
+pub mod service;
 pub mod show;
 pub mod stamp;
 pub mod station;
 pub mod statistics;
+pub mod status;
 pub mod tools;

@@ -8,22 +8,27 @@
 //! | `/api/v1/status` | what `nigh status --json` prints |
 //! | `/api/v1/echo/ledger` | the responder's ledger |
 //! | `/api/v1/echo/top` | the busiest source prefixes |
+//! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
 
 use super::{Turns, fresh, in_turn};
 use crate::{metrics, node::Node};
 use axum::{
     Json, Router,
-    extract::State,
-    http::{StatusCode, header},
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use echo::control::Request;
 use std::sync::Arc;
 
 /// Rows of `/api/v1/echo/top`.
 const TOP_ROWS: usize = 10;
+
+/// The longest body of a request for a test, in bytes.
+const ORDER_LIMIT: usize = 16 << 10;
 
 /// Everything that the daemon serves.
 pub fn router(node: Arc<Node>) -> Router {
@@ -46,6 +51,7 @@ pub fn router(node: Arc<Node>) -> Router {
             get(|| file("text/javascript", include_str!("../../../../web/status.js"))),
         )
         .route("/healthz", get(healthz))
+        .route("/api/v1/probe/run", post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT)))
         .merge(counted)
         .with_state(node)
 }
@@ -91,6 +97,36 @@ async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
         Err(error) => {
             let body = Json(serde_json::json!({ "error": error.to_string() }));
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    })
+}
+
+/// Runs a test for who bears the station's token.
+async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> Response {
+    use probe::service::RequestError;
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("Bearer "));
+    let result = match node.features().probe_request(token, &body).await {
+        None => Err(RequestError::Off),
+        Some(result) => result,
+    };
+    fresh(match result {
+        Ok(record) => Json(record).into_response(),
+        Err(error) => {
+            let status = match &error {
+                RequestError::Off => StatusCode::NOT_FOUND,
+                RequestError::Token => StatusCode::UNAUTHORIZED,
+                RequestError::Malformed(_) => StatusCode::BAD_REQUEST,
+                RequestError::NotPermitted(_) => StatusCode::FORBIDDEN,
+                RequestError::Control(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            let body = Json(serde_json::json!({ "error": error.to_string() }));
+            let mut response = (status, body).into_response();
+            if status == StatusCode::UNAUTHORIZED {
+                let challenge = HeaderValue::from_static("Bearer realm=\"nigh probe\"");
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
+            response
         }
     })
 }

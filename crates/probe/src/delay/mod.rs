@@ -195,6 +195,68 @@ pub struct Delays {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Open sockets without a thread yet: a thread that starts before rights are given up keeps them.
+#[derive(Debug)]
+pub struct Opened {
+    config: Config,
+    sender: StampedSocket,
+    reflector: Option<StampedSocket>,
+}
+
+impl Opened {
+    /// Opens the sockets in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When a socket cannot be had.
+    pub fn open(config: &Config) -> Result<Self, StartError> {
+        let bind = |address: SocketAddr| {
+            let open = || {
+                let socket = StampedSocket::bind(address)?;
+                socket.set_receive_buffer(config.receive_buffer)?;
+                Ok(socket)
+            };
+            open().map_err(|source| StartError::Bind { address, source })
+        };
+        let sender = bind(config.sender)?;
+        let reflector = config.reflector.map(bind).transpose()?;
+        Ok(Self { config: config.clone(), sender, reflector })
+    }
+
+    /// Starts the thread; see [`Delays::start`].
+    ///
+    /// # Errors
+    /// When the thread cannot be had.
+    pub fn start(
+        self,
+        error: impl Fn() -> MaximumError + Send + 'static,
+        tell: impl FnMut(SessionId, News) + Send + 'static,
+    ) -> Result<Delays, StartError> {
+        let Self { config, sender, reflector } = self;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = EventFd::from_value_and_flags(0, flags)
+            .map_err(|error| StartError::Thread(error.into()))?;
+        let (wake, counters) = (Arc::new(wake), Arc::new(Mutex::new(Counters::default())));
+        let (commands, orders) = mpsc::channel();
+        let addresses =
+            (sender.local_address(), reflector.as_ref().map(StampedSocket::local_address));
+        let sockets = turn::Sockets { sender, reflector, wake: Arc::clone(&wake) };
+        let station = turn::Station::new(&config, sockets, Arc::clone(&counters), error, tell);
+        let thread = thread::Builder::new()
+            .name("delay".to_owned())
+            .spawn(move || station.run(&orders))
+            .map_err(StartError::Thread)?;
+        Ok(Delays {
+            commands,
+            wake,
+            counters,
+            next: Mutex::new(0),
+            sender: addresses.0,
+            reflector: addresses.1,
+            thread: Some(thread),
+        })
+    }
+}
+
 impl Delays {
     /// Opens the sockets in the calling thread's network namespace and starts the thread. `error` says how
     /// far this machine's clock may be off now; `tell` takes what happens, on the thread, so it must not
@@ -207,38 +269,7 @@ impl Delays {
         error: impl Fn() -> MaximumError + Send + 'static,
         tell: impl FnMut(SessionId, News) + Send + 'static,
     ) -> Result<Self, StartError> {
-        let bind = |address: SocketAddr| {
-            let open = || {
-                let socket = StampedSocket::bind(address)?;
-                socket.set_receive_buffer(config.receive_buffer)?;
-                Ok(socket)
-            };
-            open().map_err(|source| StartError::Bind { address, source })
-        };
-        let sender = bind(config.sender)?;
-        let reflector = config.reflector.map(bind).transpose()?;
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wake = EventFd::from_value_and_flags(0, flags)
-            .map_err(|error| StartError::Thread(error.into()))?;
-        let (wake, counters) = (Arc::new(wake), Arc::new(Mutex::new(Counters::default())));
-        let (commands, orders) = mpsc::channel();
-        let addresses =
-            (sender.local_address(), reflector.as_ref().map(StampedSocket::local_address));
-        let sockets = turn::Sockets { sender, reflector, wake: Arc::clone(&wake) };
-        let station = turn::Station::new(config, sockets, Arc::clone(&counters), error, tell);
-        let thread = thread::Builder::new()
-            .name("delay".to_owned())
-            .spawn(move || station.run(&orders))
-            .map_err(StartError::Thread)?;
-        Ok(Self {
-            commands,
-            wake,
-            counters,
-            next: Mutex::new(0),
-            sender: addresses.0,
-            reflector: addresses.1,
-            thread: Some(thread),
-        })
+        Opened::open(config)?.start(error, tell)
     }
 
     /// Where test packets are sent from.

@@ -34,6 +34,8 @@ pub enum Step {
     Run {
         /// When, in nanoseconds since 1970.
         begin_ns: u64,
+        /// When at the latest, so that the spread holds.
+        latest_ns: u64,
         /// Which one, an index.
         job: usize,
     },
@@ -163,13 +165,14 @@ impl Plan {
         while let Some(due_ns) = self.due_ns(job, round) {
             if let Some(begin_ns) = self.room(job, round, due_ns) {
                 let end = begin_ns + self.jobs[job].length_ns;
+                let latest_ns = due_ns + self.jobs[job].spread_ns;
                 let jobs = self.jobs.clone();
                 if jobs[job].class != Class::Background {
                     for used in &jobs[job].uses {
                         self.placed[*used as usize].insert((begin_ns, end, job));
                     }
                 }
-                self.waiting.push(Reverse((begin_ns, Step::Run { begin_ns, job })));
+                self.waiting.push(Reverse((begin_ns, Step::Run { begin_ns, latest_ns, job })));
                 if let Some(next_ns) = self.due_ns(job, round + 1) {
                     self.due.push(Reverse((next_ns, job, round + 1)));
                 }

@@ -36,7 +36,7 @@ fn until(plan: Plan, end_ns: u64) -> Vec<Step> {
 
 fn runs(steps: &[Step]) -> Vec<(u64, usize)> {
     let run = |step: &Step| match step {
-        Step::Run { begin_ns, job } => Some((*begin_ns, *job)),
+        Step::Run { begin_ns, job, .. } => Some((*begin_ns, *job)),
         Step::Skip { .. } => None,
     };
     steps.iter().filter_map(run).collect()

@@ -1,0 +1,352 @@
+//! The sub-commands of `nigh probe`: each is one request over the control socket and one answer.
+
+use crate::{
+    config::{Family, Means, What},
+    control::{Order, Request},
+    record::{Bounded, Figures, Record, Series},
+    status::{self, Status, duration},
+};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::{
+    fmt::Write,
+    io::{IsTerminal, stderr},
+    time::Duration,
+};
+
+/// `nigh probe ...`
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Measure something now, and say what came of it
+    ///
+    /// The test keeps to the same limits as those of the schedule and waits until it disturbs none of
+    /// them; what came of it is also in the archive, as test `request`.
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run throughput brno --length 20s --json"
+    )]
+    Run {
+        /// What is measured.
+        #[command(subcommand)]
+        test: Test,
+    },
+    /// Show the station: its clock, the other stations, what became of tests
+    #[command(after_help = "Example:\n  nigh probe status --json | jq .probe.peers")]
+    Status,
+}
+
+/// `nigh probe run ...`
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Test {
+    /// One-way delay, loss, reordering and duplication: to a station, or a reflector of STAMP
+    #[command(
+        after_help = "Examples:\n  nigh probe run owd brno --length 5s --rate 100\n  nigh probe run owd 192.0.2.7:862"
+    )]
+    Owd {
+        /// A station, or an address of the allow list with or without a port
+        to: String,
+        /// How long packets are sent [default: 10s]
+        #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        length: Option<Duration>,
+        /// Packets a second [default: 10]
+        #[arg(short, long, value_name = "PACKETS")]
+        rate: Option<u32>,
+        /// Which addresses are used.
+        #[command(flatten)]
+        family: FamilyArg,
+    },
+    /// Round trips of ICMP echo
+    #[command(after_help = "Example:\n  nigh probe run ping brno --length 5s")]
+    Ping {
+        /// A station, or an address of the allow list
+        to: String,
+        /// How long requests are sent [default: 2s]
+        #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        length: Option<Duration>,
+        /// Requests a second [default: 5]
+        #[arg(short, long, value_name = "PACKETS")]
+        rate: Option<u32>,
+        /// Which addresses are used.
+        #[command(flatten)]
+        family: FamilyArg,
+    },
+    /// The routers on the way, and the path's MTU
+    #[command(after_help = "Example:\n  nigh probe run trace brno --family ipv6")]
+    Trace {
+        /// A station, or an address of the allow list
+        to: String,
+        /// Which addresses are used.
+        #[command(flatten)]
+        family: FamilyArg,
+    },
+    /// Bytes a second to a station
+    #[command(
+        after_help = "Examples:\n  nigh probe run throughput brno --length 20s\n  nigh probe run throughput brno --means udp --bandwidth 100"
+    )]
+    Throughput {
+        /// A station
+        to: String,
+        /// How long data is sent [default: 10s]
+        #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        length: Option<Duration>,
+        /// With what
+        #[arg(short, long, value_enum, default_value = "tcp")]
+        means: Means,
+        /// Mbit/s, over UDP
+        #[arg(short, long, value_name = "MBIT/S")]
+        bandwidth: Option<u32>,
+        /// Which addresses are used.
+        #[command(flatten)]
+        family: FamilyArg,
+    },
+    /// The time that a page takes
+    #[command(after_help = "Example:\n  nigh probe run http https://www.example.com/")]
+    Http {
+        /// The page; its server's address must be on the allow list
+        #[arg(value_name = "URL")]
+        page: String,
+    },
+    /// The time that a name server takes
+    #[command(after_help = "Example:\n  nigh probe run dns www.example.com@192.0.2.53")]
+    Dns {
+        /// The name, and the server that is asked for its addresses
+        #[arg(value_name = "NAME@SERVER")]
+        question: String,
+    },
+    /// The state of an NTP server's clock
+    #[command(after_help = "Example:\n  nigh probe run clock 192.0.2.123")]
+    Clock {
+        /// The server: one that is watched, or on the allow list
+        #[arg(value_name = "ADDRESS")]
+        server: String,
+    },
+}
+
+/// Which addresses are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct FamilyArg {
+    /// Which addresses of the station are used [default: those of its first one]
+    #[arg(long, value_enum)]
+    family: Option<Family>,
+}
+
+impl Test {
+    /// What is asked for.
+    pub fn order(&self) -> Order {
+        let plain = |what, to: &String| Order {
+            what,
+            to: to.clone(),
+            length: None,
+            rate: None,
+            bandwidth: None,
+            means: Means::Tcp,
+            family: None,
+        };
+        match self {
+            Self::Owd { to, length, rate, family } => Order {
+                length: *length,
+                rate: *rate,
+                family: family.family,
+                ..plain(What::Owd, to)
+            },
+            Self::Ping { to, length, rate, family } => Order {
+                length: *length,
+                rate: *rate,
+                family: family.family,
+                ..plain(What::Ping, to)
+            },
+            Self::Trace { to, family } => Order { family: family.family, ..plain(What::Trace, to) },
+            Self::Throughput { to, length, means, bandwidth, family } => Order {
+                length: *length,
+                means: *means,
+                bandwidth: *bandwidth,
+                family: family.family,
+                ..plain(What::Throughput, to)
+            },
+            Self::Http { page } => plain(What::Http, page),
+            Self::Dns { question } => plain(What::Dns, question),
+            Self::Clock { server } => plain(What::Clock, server),
+        }
+    }
+}
+
+impl Command {
+    /// What is asked of the daemon.
+    pub fn request(&self) -> Request {
+        match self {
+            Self::Run { test } => Request::Run(test.order()),
+            Self::Status => Request::Status,
+        }
+    }
+
+    /// Shows on a terminal how far the test is, until what this gives is dropped.
+    pub fn progress(&self) -> Progress {
+        let Self::Run { test } = self else { return Progress(None) };
+        if !stderr().is_terminal() {
+            return Progress(None);
+        }
+        let order = test.order();
+        let bar = ProgressBar::new_spinner();
+        let takes = humantime::format_duration(order.takes());
+        // The template is a constant that parses.
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed_precise}") {
+            bar.set_style(style);
+        }
+        bar.set_message(format!("{} to {}, about {takes}:", order.what, order.to));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Progress(Some(bar))
+    }
+
+    /// The answer as text for people.
+    ///
+    /// # Errors
+    /// The answer is not what this version expects.
+    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
+        match self {
+            Self::Run { .. } => {
+                let record: Record = serde_json::from_value(answer.clone())?;
+                Ok(render(&record))
+            }
+            Self::Status => {
+                let status: Status = serde_json::from_value(answer.clone())?;
+                Ok(status::render(&status))
+            }
+        }
+    }
+}
+
+/// A line on the terminal; taken away when dropped.
+#[derive(Debug)]
+pub struct Progress(Option<ProgressBar>);
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// An answer is not what this version expects.
+#[derive(Debug, thiserror::Error)]
+#[error("the daemon answered in a way this version does not know: {0}")]
+pub struct RenderError(#[from] serde_json::Error);
+
+/// A record as text for people.
+pub fn render(record: &Record) -> String {
+    let mut text = format!("{} to {}: ", record.from, record.to);
+    // Writing to a string cannot fail.
+    let _ = match &record.figures {
+        Figures::Failed { reason } => writeln!(text, "nothing was measured: {reason}"),
+        Figures::Delay(delay) => {
+            let _ = writeln!(text, "delay");
+            for (name, series) in [("forth", &delay.forth), ("back", &delay.back)] {
+                if let Some(one) = series {
+                    let _ = write!(text, "{}", series_text(name, one));
+                }
+            }
+            write!(text, "{}", series_text("round trip", &delay.round_trip))
+        }
+        Figures::Ping(series) => write!(text, "ping\n{}", series_text("round trip", series)),
+        Figures::Throughput(throughput) => {
+            let mbit = throughput.bytes_per_second * 8.0 / 1e6;
+            let _ = write!(text, "{mbit:.1} Mbit/s over {}", throughput.means);
+            match throughput.lost {
+                Some((lost, sent)) => writeln!(text, ", {lost} of {sent} datagrams lost"),
+                None => writeln!(text),
+            }
+        }
+        Figures::Trace(trace) => {
+            let reached = if trace.reached { "reached" } else { "not reached" };
+            let _ = writeln!(text, "{reached} after {} hops", trace.hops.len());
+            for (number, hop) in trace.hops.iter().enumerate() {
+                let who = hop.address.map_or("*".to_owned(), |address| address.to_string());
+                let times: Vec<String> =
+                    hop.round_trips_ns.iter().map(|ns| duration(*ns)).collect();
+                let said = hop.said.as_deref().unwrap_or_default();
+                let _ = writeln!(text, "  {:>2}  {who}  {}  {said}", number + 1, times.join("  "));
+            }
+            match trace.mtu_bytes {
+                Some(mtu) => writeln!(text, "  path MTU {mtu} bytes"),
+                None => Ok(()),
+            }
+        }
+        Figures::Http(http) => writeln!(
+            text,
+            "status {}, {} bytes: connected in {}, first byte in {}, whole in {}",
+            http.status,
+            http.bytes,
+            duration(http.connect_ns),
+            duration(http.first_byte_ns),
+            duration(http.whole_ns),
+        ),
+        Figures::Dns(dns) => {
+            writeln!(text, "{}, {} answers in {}", dns.code, dns.answers, duration(dns.took_ns))
+        }
+        Figures::Clock(clock) => {
+            let offset = clock.offset_ns.map_or("unknown".to_owned(), signed);
+            let error = clock.maximum_error_ns.map_or("unknown".to_owned(), duration);
+            writeln!(text, "offset {offset}, maximum error {error} ({})", clock.source)
+        }
+    };
+    text
+}
+
+fn series_text(name: &str, series: &Series) -> String {
+    let mut text = format!(
+        "  {name}: {} sent, {} lost, {} duplicated, {} reordered\n",
+        series.sent, series.lost, series.duplicated, series.reordered
+    );
+    for (name, value) in [
+        ("min", &series.minimum),
+        ("median", &series.median),
+        ("p95", &series.p95),
+        ("p99", &series.p99),
+        ("max", &series.maximum),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "    {name:<7} {}", bounded(value));
+        }
+    }
+    text
+}
+
+/// An estimate never stands without the interval in which the true value lies.
+fn bounded(value: &Bounded) -> String {
+    let bound = |bound: Option<i64>| bound.map_or("unbounded".to_owned(), signed);
+    let (low, high) = (bound(value.low_ns), bound(value.high_ns));
+    format!("{} (true value from {low} to {high})", signed(value.estimate_ns))
+}
+
+fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", duration(ns.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_never_stands_alone() {
+        let known =
+            Bounded { estimate_ns: 1_500_000, low_ns: Some(-2000), high_ns: Some(3_000_000) };
+        assert_eq!(bounded(&known), "1.5 ms (true value from -2.0 us to 3.0 ms)");
+        let unknown = Bounded { estimate_ns: -5, low_ns: None, high_ns: None };
+        assert_eq!(bounded(&unknown), "-5 ns (true value from unbounded to unbounded)");
+    }
+
+    #[test]
+    fn what_failed_says_why() {
+        let record = Record {
+            at_ns: 0,
+            lasted_ns: 0,
+            from: "a".into(),
+            to: "b".into(),
+            test: "request".into(),
+            figures: Figures::Failed { reason: "b refuses".into() },
+        };
+        assert_eq!(render(&record), "a to b: nothing was measured: b refuses\n");
+    }
+}

@@ -1,0 +1,86 @@
+//! What can be asked of the running stations' service over the daemon's control socket.
+
+use crate::config::{Family, Means, What};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// One request, as a JSON object on the control socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// The state of everything.
+    Status,
+    /// Runs a test now; answered with the record when it is done.
+    Run(Order),
+}
+
+/// A test that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// What is measured.
+    pub what: What,
+    /// Where to: a station, an address, a page, or `NAME@SERVER`.
+    pub to: String,
+    /// How long it sends.
+    #[serde(default, with = "humantime_serde", skip_serializing_if = "Option::is_none")]
+    pub length: Option<Duration>,
+    /// Packets a second (`owd`, `ping`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Mbit/s (`throughput` over UDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<u32>,
+    /// With what throughput is measured.
+    #[serde(default)]
+    pub means: Means,
+    /// Which addresses of a station are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+}
+
+impl Order {
+    /// How long the test itself takes, about.
+    pub fn takes(&self) -> Duration {
+        match self.what {
+            What::Owd => self.length.unwrap_or(DELAY),
+            What::Throughput => self.length.unwrap_or(THROUGHPUT),
+            What::Ping => self.length.unwrap_or(PING),
+            What::Trace | What::Http | What::Dns | What::Clock => crate::config::UNMEASURED,
+        }
+    }
+}
+
+/// How long delay is measured where nothing is said.
+pub const DELAY: Duration = Duration::from_secs(10);
+/// How long throughput is measured where nothing is said.
+pub const THROUGHPUT: Duration = Duration::from_secs(10);
+/// How long is pinged where nothing is said.
+pub const PING: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_read_back_as_written() {
+        let order = Order {
+            what: What::Owd,
+            to: "brno".into(),
+            length: Some(Duration::from_secs(5)),
+            rate: None,
+            bandwidth: None,
+            means: Means::Tcp,
+            family: Some(Family::V6),
+        };
+        let text =
+            r#"{"ask":"run","what":"owd","to":"brno","length":"5s","means":"tcp","family":"ipv6"}"#;
+        let request = Request::Run(order);
+        assert_eq!(serde_json::to_string(&request).expect("it serializes"), text);
+        assert_eq!(serde_json::from_str::<Request>(text).expect("it parses"), request);
+        let short = r#"{"ask":"run","what":"ping","to":"192.0.2.1"}"#;
+        assert!(serde_json::from_str::<Request>(short).is_ok());
+        let more = r#"{"ask":"run","what":"ping","to":"192.0.2.1","speed":1}"#;
+        assert!(serde_json::from_str::<Request>(more).is_err());
+    }
+}

@@ -1,0 +1,315 @@
+//! The running station: schedules and runs tests, agrees with others, keeps what comes of it.
+//!
+//! ```text
+//!   timetable ──┐                       ┌──> peers: agree with the other end
+//!   control  ───┼──> run: permission ───┼──> test ──> record ──> archive
+//!   HTTP     ───┘    and own lease      └──> end what was agreed
+//!   other stations ──> host: desk ──> acts: reflect, serve
+//! ```
+//!
+//! [`Service`] is a handle. Everything behind it runs on a runtime of its own, apart from the daemon's one
+//! thread, so that a test that is heavy never keeps an operator waiting.
+//!
+//! The start has two steps, because rights belong to threads and are given up in between:
+//! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
+
+mod acts;
+mod collect;
+mod delays;
+mod error;
+mod peers;
+mod run;
+mod shared;
+mod timetable;
+mod token;
+
+pub use error::{ControlError, ReloadError, RequestError, StartError};
+pub use token::TokenError;
+
+use crate::{
+    archive::Archive,
+    clock::Clock,
+    config::Config,
+    control::{Order, Request},
+    delay,
+    station::{Desk, Host, Tls},
+    status,
+};
+use acts::Deeds;
+use delays::Told;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::Value;
+use shared::Shared;
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr, TcpListener},
+    sync::{Arc, Mutex, PoisonError},
+};
+use token::Token;
+use tokio::runtime::Runtime;
+use tracing::info;
+
+/// Threads that the tests run on.
+const THREADS: usize = 2;
+/// The archive's folder in the state directory.
+const ARCHIVE: &str = "probe";
+
+/// A station that holds what needs a right, and has no thread yet.
+#[derive(Debug)]
+pub struct Opened {
+    config: Config,
+    tls: Option<Tls>,
+    listener: Option<TcpListener>,
+    delays: Option<delay::Opened>,
+    token: Option<Token>,
+}
+
+impl Opened {
+    /// Reads keys and certificates and opens what the configuration names.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn open(config: Config) -> Result<Self, StartError> {
+        let tls = read_tls(&config)?;
+        let token = read_token(&config)?;
+        let listener = match config.own().and_then(|own| own.control()) {
+            Some(address) if tls.is_some() => {
+                let listen = || {
+                    let listener = TcpListener::bind(address)?;
+                    listener.set_nonblocking(true)?;
+                    Ok(listener)
+                };
+                Some(listen().map_err(|source| StartError::Listen { address, source })?)
+            }
+            _ => None,
+        };
+        let delays = config.own().map(|own| {
+            // Of a station with one address packets come from that one.
+            let unspecified = IpAddr::from(std::net::Ipv6Addr::UNSPECIFIED);
+            let address = match own.addresses.as_slice() {
+                [address] => *address,
+                _ => unspecified,
+            };
+            let port = config.probe.reflector.port;
+            delay::Opened::open(&delay::Config {
+                sender: SocketAddr::new(address, 0),
+                reflector: tls.is_some().then_some(SocketAddr::new(address, port)),
+                ..delay::Config::default()
+            })
+        });
+        let delays = delays.transpose()?;
+        Ok(Self { config, tls, listener, delays, token })
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(self) -> Result<Service, StartError> {
+        let Self { config, tls, listener, delays, token } = self;
+        let clock = Arc::new(Clock::start()?);
+        let archive = Archive::open(&config.state.join(ARCHIVE), &config.probe.archive)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("probe")
+            .enable_all()
+            .build()
+            .map_err(StartError::Runtime)?;
+        let connections = config.probe.limit.connections;
+        let config = Arc::new(config);
+        let told = Arc::<Told>::default();
+        let start = |opened: delay::Opened| {
+            let (clock, told) = (clock.clone(), told.clone());
+            opened.start(move || clock.now_error(), move |id, news| told.tell(id, news))
+        };
+        let delays = delays.map(start).transpose()?.map(Arc::new);
+        let counters = Arc::<crate::tools::Counters>::default();
+        let deeds = Deeds::new(config.clone(), delays.clone(), counters.clone());
+        let host = Arc::new(Host::new(Desk::new(config.clone()), tls, deeds));
+        let shared =
+            Arc::new(Shared::new(config, host, (archive, counters), clock, (delays, told)));
+        shared.set_token(token);
+        {
+            let _entered = runtime.enter();
+            if let Some(listener) = listener {
+                let listener =
+                    tokio::net::TcpListener::from_std(listener).map_err(StartError::Runtime)?;
+                if let Ok(address) = listener.local_addr() {
+                    info!(%address, station = shared.config().name(), "takes other stations");
+                }
+                runtime.spawn(shared.host.clone().serve(listener, connections));
+            }
+            runtime.spawn(shared.host.clone().watch());
+            runtime.spawn(timetable::run(shared.clone()));
+            shared.peers.configure(&shared.config(), shared.host.tls().as_ref());
+            shared.continuous.configure(&shared, &shared.config());
+        }
+        Ok(Service { shared, runtime: Arc::new(Mutex::new(Some(runtime))) })
+    }
+}
+
+/// A configuration that was found good and whose files were read, and that is not in force yet.
+#[derive(Debug)]
+pub struct Prepared {
+    config: Config,
+    tls: Option<Tls>,
+    token: Option<Token>,
+}
+
+/// A running station; clones are handles on the same one.
+#[derive(Clone, Debug)]
+pub struct Service {
+    shared: Arc<Shared>,
+    runtime: Arc<Mutex<Option<Runtime>>>,
+}
+
+impl Service {
+    /// Does all that can fail of a reload, beside what is in force.
+    ///
+    /// # Errors
+    /// See [`ReloadError`]; nothing was changed.
+    pub fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
+        let old = self.shared.config();
+        let own = |config: &Config| config.own().map(|own| (own.control(), own.addresses.clone()));
+        for (differs, key) in [
+            (config.name() != old.name(), "name"),
+            (own(&config) != own(&old), "station"),
+            (config.probe.security.is_some() != old.probe.security.is_some(), "security"),
+            (config.probe.reflector != old.probe.reflector, "reflector"),
+            (config.probe.archive != old.probe.archive, "archive"),
+            (config.probe.limit.connections != old.probe.limit.connections, "limit.connections"),
+        ] {
+            if differs {
+                return Err(ReloadError::Restart(key));
+            }
+        }
+        let tls = read_tls(&config).map_err(ReloadError::Security)?;
+        let token = read_token(&config)?;
+        Ok(Prepared { config, tls, token })
+    }
+
+    /// Puts in force what was prepared. Counters, the archive, connections and what was agreed stay, where
+    /// the stations that they belong to do.
+    pub fn put_in_force(&self, prepared: Prepared) {
+        let Prepared { config, tls, token } = prepared;
+        self.shared.set_token(token);
+        let config = Arc::new(config);
+        self.shared.host.set_tls(tls.clone());
+        self.shared.host.desk().configure(config.clone());
+        self.shared.host.acts().configure(config.clone());
+        self.shared.set_config(config.clone());
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = &*runtime {
+            let _entered = runtime.enter();
+            self.shared.peers.configure(&config, tls.as_ref());
+            self.shared.continuous.configure(&self.shared, &config);
+        }
+        self.shared.changed.notify_waiters();
+    }
+
+    /// The state as JSON: what stands under `probe` in `nigh status --json` and `/api/v1/status`.
+    pub fn status(&self) -> Value {
+        serde_json::to_value(self.shared.status()).unwrap_or_default()
+    }
+
+    /// The same state as text for people, for `nigh status`.
+    pub fn render(&self) -> String {
+        status::render(&self.shared.status())
+    }
+
+    /// Why the station is not healthy, a sentence each; empty when it is. For `/healthz`.
+    pub fn ailments(&self) -> Vec<String> {
+        self.shared.ailments()
+    }
+
+    /// What was measured.
+    pub fn archive(&self) -> &Archive {
+        &self.shared.archive
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Config> {
+        self.shared.config()
+    }
+
+    /// Answers one request of the control socket.
+    ///
+    /// # Errors
+    /// See [`ControlError`].
+    pub async fn control(&self, request: Request) -> Result<Value, ControlError> {
+        match request {
+            Request::Status => Ok(self.status()),
+            Request::Run(order) => self.order(order).await,
+        }
+    }
+
+    async fn order(&self, order: Order) -> Result<Value, ControlError> {
+        let shared = self.shared.clone();
+        let handle = {
+            let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+            let runtime = runtime.as_ref().ok_or(ControlError::Stopped)?;
+            runtime.spawn(async move { run::order(&shared, order).await })
+        };
+        let record = handle.await.map_err(|_| ControlError::Stopped)??;
+        Ok(serde_json::to_value(record).unwrap_or_default())
+    }
+
+    /// Runs a test for who asks by HTTP and bears this token; answered with the record.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn request(&self, token: Option<&str>, body: &[u8]) -> Result<Value, RequestError> {
+        let config = self.shared.config();
+        let refuse = |error: RequestError| {
+            self.shared.counters.refuse_request(error.word());
+            Err(error)
+        };
+        let (Some(request), Some(own)) = (&config.probe.request, self.shared.token()) else {
+            return refuse(RequestError::Off);
+        };
+        if !token.is_some_and(|shown| own.is(shown)) {
+            return refuse(RequestError::Token);
+        }
+        let order: Order = match serde_json::from_slice(body) {
+            Ok(order) => order,
+            Err(error) => return refuse(RequestError::Malformed(error.to_string())),
+        };
+        if !request.may.is_empty() && !request.may.contains(&order.what) {
+            return refuse(RequestError::NotPermitted(order.what));
+        }
+        match self.order(order).await {
+            Ok(record) => Ok(record),
+            Err(error) => refuse(error.into()),
+        }
+    }
+
+    /// Adds the metrics, prefix `nigh_probe_`.
+    ///
+    /// # Errors
+    /// The encoder's.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        collect::collect(&self.shared, encoder)
+    }
+
+    /// Ends everything; what was measured is in the archive when this returns.
+    pub async fn stop(&self) {
+        self.shared.peers.clear();
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let shared = self.shared.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Some(runtime) = runtime {
+                runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+            }
+            shared.archive.flush();
+        })
+        .await;
+    }
+}
+
+fn read_token(config: &Config) -> Result<Option<Token>, TokenError> {
+    config.probe.request.as_ref().map(|request| Token::read(&request.token)).transpose()
+}
+
+fn read_tls(config: &Config) -> Result<Option<Tls>, psock::SecurityError> {
+    config.probe.security.as_ref().map(Tls::read).transpose()
+}

@@ -1,0 +1,180 @@
+//! What this station does for others: it reflects their packets and is the other end of their tests.
+
+use crate::{
+    config::{Config, Means},
+    delay::Delays,
+    stamp::{
+        Key,
+        reflector::{Agreement, Rate, SessionKey},
+    },
+    station::{
+        Acts,
+        book::Lease,
+        desk::Act,
+        message::{DelayAsk, Grant, ThroughputAsk},
+    },
+    tools::{self, Context, throughput},
+};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+
+/// Bytes of the key of a session.
+const KEY: usize = 32;
+
+/// What is done for others.
+#[derive(Debug)]
+pub(crate) struct Deeds {
+    delays: Option<Arc<Delays>>,
+    config: RwLock<Arc<Config>>,
+    /// What tests refuse.
+    counters: Arc<tools::Counters>,
+    leases: Mutex<HashMap<Lease, Deed>>,
+}
+
+/// What is done for one lease.
+#[derive(Debug)]
+enum Deed {
+    Reflects(SessionKey),
+    Serves(AbortHandle),
+}
+
+impl Deeds {
+    /// What the station of this configuration does.
+    pub(super) fn new(
+        config: Arc<Config>,
+        delays: Option<Arc<Delays>>,
+        counters: Arc<tools::Counters>,
+    ) -> Self {
+        Self { delays, config: RwLock::new(config), counters, leases: Mutex::default() }
+    }
+
+    /// Another configuration from now on.
+    pub(super) fn configure(&self, config: Arc<Config>) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    fn config(&self) -> Arc<Config> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// This station's address of a family.
+    fn own(&self, ipv6: bool) -> Result<IpAddr, String> {
+        let config = self.config();
+        let mut addresses = config.own().into_iter().flat_map(|own| &own.addresses);
+        let own = addresses.find(|own| own.is_ipv6() == ipv6);
+        own.copied().ok_or_else(|| "this station has no address of that family".to_owned())
+    }
+
+    fn leases(&self) -> MutexGuard<'_, HashMap<Lease, Deed>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reflect(&self, lease: Lease, session: &DelayAsk) -> Result<Grant, String> {
+        let none = || "no reflector runs here".to_owned();
+        let delays = self.delays.as_ref().ok_or_else(none)?;
+        let port = delays.reflector_address().ok_or_else(none)?.port();
+        let address = session.from.ip();
+        let own = self.own(address.is_ipv6())?;
+        let secret: Option<[u8; KEY]> = session.authenticated.then(rand::random);
+        let agreement = Agreement {
+            address,
+            port: Some(session.from.port()),
+            ssid: Some(session.ssid),
+            key: secret.as_ref().and_then(|secret| Key::new(secret)),
+            extensions: true,
+            // Packets gather at a sender that was held up for a moment.
+            rate: Rate { per_second: session.rate.saturating_mul(2), burst: session.rate.max(16) },
+        };
+        self.leases().insert(lease, Deed::Reflects(agreement.session()));
+        delays.agree(agreement);
+        let key = secret.map(|secret| secret.iter().map(|byte| format!("{byte:02x}")).collect());
+        Ok(Grant::Delay { to: SocketAddr::new(own, port), key })
+    }
+}
+
+impl Deeds {
+    async fn serve(
+        &self,
+        lease: Lease,
+        peer: String,
+        test: &ThroughputAsk,
+    ) -> Result<Grant, String> {
+        let own = self.own(test.ipv6)?;
+        let config = self.config();
+        let station = config.probe.station(&peer).ok_or("it has left the mesh")?;
+        let from = station.addresses.iter().find(|from| from.is_ipv6() == test.ipv6);
+        let from = *from.ok_or("it has no address of that family")?;
+        let settings = throughput_settings(test)?;
+        let token = throughput::Token::random();
+        let agreed = throughput::Agreed { token, settings, from };
+        let server = throughput::Server::bind(own, agreed).await.map_err(|e| e.to_string())?;
+        let to = server.address();
+        // Who asks to be sent to has agreed.
+        let mut context = Context::new(Arc::new(move |to: IpAddr| to == from));
+        context.counters = self.counters.clone();
+        let task = tokio::spawn(async move {
+            match server.serve(&context).await {
+                Ok(figures) => info!(peer, bytes = figures.bytes, "was the end of a test"),
+                Err(error) => warn!(peer, %error, "was the end of a test that failed"),
+            }
+        });
+        self.leases().insert(lease, Deed::Serves(task.abort_handle()));
+        let token = serde_json::to_value(token).ok().and_then(|v| Some(v.as_str()?.to_owned()));
+        Ok(Grant::Throughput { to, token })
+    }
+}
+
+/// What both ends of a test understand by what was agreed.
+pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Settings, String> {
+    let means = match test.means {
+        Means::Tcp => throughput::Means::Tcp,
+        Means::Psock => throughput::Means::Psock,
+        Means::Udp => throughput::Means::Udp,
+        Means::Iperf3 => return Err("iperf3 is not offered here".to_owned()),
+    };
+    Ok(throughput::Settings {
+        means,
+        length: Duration::from_millis(test.length_ms),
+        rate: test.bandwidth.map(|mbit| u64::from(mbit) * 1_000_000),
+        ..throughput::Settings::default()
+    })
+}
+
+impl Acts for Deeds {
+    async fn begin(&self, act: Act) -> Result<Option<Grant>, String> {
+        match act {
+            Act::Reflect { lease, session, .. } => self.reflect(lease, &session).map(Some),
+            Act::Serve { lease, peer, test } => self.serve(lease, peer, &test).await.map(Some),
+            Act::End(leases) => {
+                self.end(&leases);
+                Ok(None)
+            }
+        }
+    }
+
+    fn end(&self, leases: &[Lease]) {
+        for lease in leases {
+            match (self.leases().remove(lease), &self.delays) {
+                (Some(Deed::Reflects(session)), Some(delays)) => delays.disagree(session),
+                (Some(Deed::Serves(task)), _) => task.abort(),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The bytes of a key written as hexadecimal digits.
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.len() == 2 * KEY && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let pairs = text.as_bytes().chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    if digits { pairs.collect() } else { None }
+}

@@ -1,0 +1,349 @@
+//! Delay sessions of this station: those that are asked for, and those that never end.
+
+use super::{
+    acts::unhex,
+    error::RunError,
+    run::{self, Job, Theirs},
+    shared::{Shared, elapsed_ns, unix_ns},
+};
+use crate::{
+    config::{Config, Target, TestConfig, What},
+    delay::{Delays, News, Report, Session, SessionId},
+    record::{Delay, Figures, Record},
+    schedule::scatter,
+    stamp::{
+        Key,
+        sender::{Peer, Settings},
+    },
+    station::{
+        PeerError, Request,
+        message::{DelayAsk, Grant},
+    },
+};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::Notify,
+    task::JoinHandle,
+    time::{MissedTickBehavior, sleep, sleep_until, timeout},
+};
+use tracing::{info, warn};
+
+/// Packets a second where nothing is said.
+const RATE: u32 = 10;
+/// For how long a session that never ends is agreed each time, and how often that is renewed.
+const LEASE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(10));
+/// What a session takes beside its length: its last packets' time limit, and telling.
+const SETTLE: Duration = Duration::from_secs(5);
+/// The pause before a session is asked for again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What is known of the sessions that run.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    sessions: Mutex<HashMap<SessionId, State>>,
+    /// Addresses that sessions may send to, each as often as one needs it.
+    permits: Mutex<HashMap<SocketAddr, usize>>,
+    ssid: AtomicU16,
+}
+
+#[derive(Debug)]
+struct State {
+    report: Report,
+    /// Packets that were not sent at their time, or not taken by the kernel.
+    unsent: u64,
+    ended: Option<News>,
+    wake: Arc<Notify>,
+}
+
+impl Told {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, State>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what the shell tells.
+    pub(super) fn tell(&self, id: SessionId, news: News) {
+        let mut sessions = self.sessions();
+        let Some(state) = sessions.get_mut(&id) else { return };
+        match news {
+            News::Packet(event) => state.report.add(&event),
+            News::Missed(count) => state.unsent += count,
+            News::NotSent => state.unsent += 1,
+            News::Ended | News::NotPermitted | News::SsidInUse => {
+                state.ended = Some(news);
+                state.wake.notify_one();
+            }
+        }
+    }
+
+    /// A session number that is not zero, another each time.
+    fn ssid(&self) -> u16 {
+        loop {
+            let ssid = self.ssid.fetch_add(1, Ordering::Relaxed);
+            if ssid != 0 {
+                return ssid;
+            }
+        }
+    }
+}
+
+/// A session under way; closed when dropped.
+struct Open {
+    shared: Arc<Shared>,
+    delays: Arc<Delays>,
+    id: SessionId,
+    to: SocketAddr,
+    wake: Arc<Notify>,
+}
+
+impl Open {
+    fn new(shared: &Arc<Shared>, delays: &Arc<Delays>, session: Session) -> Self {
+        let (to, wake) = (session.to, Arc::new(Notify::new()));
+        let mut permits = shared.told.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        *permits.entry(to).or_default() += 1;
+        delays.permit(to);
+        drop(permits);
+        let report = Report::new(session.settings.peer);
+        let state = State { report, unsent: 0, ended: None, wake: wake.clone() };
+        // Held, so that nothing is told of a session that is not yet known.
+        let mut sessions = shared.told.sessions();
+        let id = delays.open(session);
+        sessions.insert(id, state);
+        drop(sessions);
+        Self { shared: shared.clone(), delays: delays.clone(), id, to, wake }
+    }
+
+    /// Waits until all is told.
+    async fn ended(&self) {
+        loop {
+            let over = self.shared.told.sessions().get(&self.id).is_none_or(|s| s.ended.is_some());
+            if over {
+                return;
+            }
+            self.wake.notified().await;
+        }
+    }
+
+    /// What became of packets since this was called last; and why nothing was begun, if so.
+    fn take(&self) -> Result<Delay, RunError> {
+        let mut sessions = self.shared.told.sessions();
+        let Some(state) = sessions.get_mut(&self.id) else {
+            return Err(RunError::Test("the session is gone".to_owned()));
+        };
+        match state.ended {
+            Some(News::NotPermitted) => Err(RunError::Test("the address is not permitted".into())),
+            Some(News::SsidInUse) => Err(RunError::Test("the session's number is in use".into())),
+            _ => Ok(state.report.take()),
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.delays.close(self.id);
+        let mut permits = self.shared.told.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = permits.get_mut(&self.to) {
+            *count -= 1;
+            if *count == 0 {
+                permits.remove(&self.to);
+                self.delays.forbid(self.to);
+            }
+        }
+        drop(permits);
+        self.shared.told.sessions().remove(&self.id);
+    }
+}
+
+/// Measures delay for as long as the job says.
+pub(super) async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
+    let delays = delays(shared)?;
+    let (rate, length) = (job.rate.unwrap_or(RATE), job.length());
+    let count = (length.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
+    let ask = Ask { rate, length: length + SETTLE, count: Some(count) };
+    let (session, _theirs) = agree(shared, &delays, job, ask).await?;
+    let open = Open::new(shared, &delays, session);
+    if timeout(length + SETTLE, open.ended()).await.is_err() {
+        warn!(to = %open.to, "a delay session has not come to its end");
+    }
+    open.take().map(Figures::Delay)
+}
+
+fn delays(shared: &Shared) -> Result<Arc<Delays>, RunError> {
+    let none = || RunError::Test("this station sends no STAMP packets".to_owned());
+    shared.delays.clone().ok_or_else(none)
+}
+
+/// What is wanted of a session.
+struct Ask {
+    rate: u32,
+    length: Duration,
+    count: Option<u32>,
+}
+
+/// Agrees with who is at the other end, unless that is a reflector of the allow list.
+async fn agree(
+    shared: &Arc<Shared>,
+    delays: &Delays,
+    job: &Job,
+    ask: Ask,
+) -> Result<(Session, Option<Theirs>), RunError> {
+    let interval = Duration::from_secs(1) / ask.rate.max(1);
+    let share = scatter(u64::from(shared.told.ssid.load(Ordering::Relaxed))) % 1000;
+    let phase = interval * share as u32 / 1000;
+    let session = |to, settings| Session { to, interval, phase, count: ask.count, settings };
+    match &job.to {
+        Target::Reflector(to) => {
+            if !shared.config().probe.allows(to.ip()) {
+                return Err(RunError::Test(format!("{} is not on the allow list", to.ip())));
+            }
+            let settings = Settings { peer: Peer::TwampLight, ..Settings::default() };
+            Ok((session(*to, settings), None))
+        }
+        Target::Station(name) => {
+            let (from, to) = job.addresses(&shared.config(), name)?;
+            let ssid = shared.told.ssid();
+            let request = Request::Delay {
+                session: DelayAsk {
+                    from: SocketAddr::new(from, delays.sender_address().port()),
+                    ssid,
+                    rate: ask.rate,
+                    length_ms: ask.length.as_millis() as u64,
+                    authenticated: true,
+                },
+                slot: job.slot().clone(),
+            };
+            let (theirs, grant) = run::agree(shared, name, to, request).await?;
+            let unknown = || PeerError::Answer { name: name.clone() };
+            let Some(Grant::Delay { to: reflector, key: Some(key) }) = grant else {
+                return Err(unknown().into());
+            };
+            // It speaks for itself and for nobody else.
+            if reflector.ip() != to {
+                return Err(unknown().into());
+            }
+            let secret = unhex(&key).ok_or_else(unknown)?;
+            let key = Key::new(&secret).ok_or_else(unknown)?;
+            let settings =
+                Settings { ssid, ssid_needed: true, key: Some(key), ..Settings::default() };
+            Ok((session(reflector, settings), Some(theirs)))
+        }
+        other => Err(RunError::Test(format!("{other} has no delay"))),
+    }
+}
+
+/// The sessions that never end.
+#[derive(Debug, Default)]
+pub(super) struct Continuous(Mutex<Vec<(TestConfig, String, JoinHandle<()>)>>);
+
+impl Continuous {
+    /// Begins and ends sessions so that there are those of the configuration. Within the runtime.
+    pub(super) fn configure(&self, shared: &Arc<Shared>, config: &Config) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = config.name();
+        let mut wanted: Vec<(&TestConfig, &str)> = Vec::new();
+        for test in config.probe.tests.iter().filter(|test| test.continuous()) {
+            let pairs = test.pairs().into_iter().filter(|(from, _)| *from == own);
+            wanted.extend(pairs.map(|(_, to)| (test, to)));
+        }
+        running.retain(|(test, to, task)| {
+            let stays = wanted.contains(&(test, to.as_str()));
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for (test, to) in wanted {
+            if running.iter().any(|(other, there, _)| other == test && there == to) {
+                continue;
+            }
+            let task = tokio::spawn(go_on(shared.clone(), test.clone(), to.to_owned()));
+            running.push((test.clone(), to.to_owned(), task));
+        }
+    }
+}
+
+/// Measures all the time, whatever happens to the other station.
+async fn go_on(shared: Arc<Shared>, test: TestConfig, to: String) {
+    loop {
+        let (at_ns, begun) = (unix_ns(), Instant::now());
+        let Ok(job) = Job::of(&shared.config(), &test, &to) else { return };
+        let Err(error) = session(&shared, &test, &job).await else { return };
+        info!(test = test.name, to, %error, "nothing is measured");
+        shared.counters.failed(&test.name, What::Owd);
+        keep(&shared, &test, &to, at_ns, begun, Figures::Failed { reason: error.to_string() });
+        // What is asked for in vain is asked for again, once each interval at the least.
+        let pause = PAUSE.max(test.interval.saturating_sub(begun.elapsed()));
+        wait(&shared, &to, pause).await;
+    }
+}
+
+/// Waits, but not longer than until a station that was not reached is.
+async fn wait(shared: &Shared, to: &str, pause: Duration) {
+    let end = Instant::now() + pause;
+    let reached = || shared.peers.reached(to);
+    let before = reached();
+    while Instant::now() < end {
+        sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
+        if !before && reached() {
+            return;
+        }
+    }
+}
+
+/// One session, until it cannot go on.
+async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(), RunError> {
+    let delays = delays(shared)?;
+    let ask = Ask { rate: test.rate.unwrap_or(RATE), length: LEASE.0, count: None };
+    let (session, theirs) = agree(shared, &delays, job, ask).await?;
+    let open = Open::new(shared, &delays, session);
+    let (mut at_ns, mut begun) = (unix_ns(), Instant::now());
+    let mut each = tokio::time::interval_at((begun + test.interval).into(), test.interval);
+    each.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut renew_at = begun + LEASE.1;
+    loop {
+        tokio::select! {
+            _ = each.tick() => {
+                let delay = open.take()?;
+                shared.counters.done(&test.name, What::Owd);
+                let to = job.to.to_string();
+                keep(shared, test, &to, at_ns, begun, Figures::Delay(delay));
+                (at_ns, begun) = (unix_ns(), Instant::now());
+            }
+            () = sleep_until(renew_at.into()), if theirs.is_some() => {
+                renew_at = Instant::now() + LEASE.1;
+                if let Some(theirs) = &theirs {
+                    theirs.renew(LEASE.0).await?;
+                }
+            }
+            () = open.ended() => {
+                open.take()?;
+                return Err(RunError::Test("the session has ended".to_owned()));
+            }
+        }
+    }
+}
+
+fn keep(
+    shared: &Shared,
+    test: &TestConfig,
+    to: &str,
+    at_ns: i64,
+    begun: Instant,
+    figures: Figures,
+) {
+    shared.archive.put(&Record {
+        at_ns,
+        lasted_ns: elapsed_ns(begun),
+        from: shared.config().name().to_owned(),
+        to: to.to_owned(),
+        test: test.name.clone(),
+        figures,
+    });
+}

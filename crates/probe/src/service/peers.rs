@@ -1,0 +1,99 @@
+//! The connections to stations of which this one asks something: those to which it measures by its
+//! schedule, and others when they are asked for.
+
+use super::error::RunError;
+use crate::{
+    config::Config,
+    station::{
+        Asker, Peer, PeerError, Tls,
+        peer::{PeerState, Way},
+    },
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// The connections.
+#[derive(Debug, Default)]
+pub(super) struct Peers(Mutex<BTreeMap<String, Peer>>);
+
+impl Peers {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Peer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects to the stations that the schedule wants, and gives up those that have left the mesh or
+    /// moved. Within the runtime.
+    pub(super) fn configure(&self, config: &Config, tls: Option<&Tls>) {
+        let Some(tls) = tls else { return self.clear() };
+        let own = config.name();
+        let wanted: BTreeSet<&str> = config
+            .probe
+            .tests
+            .iter()
+            .flat_map(|test| test.pairs())
+            .filter(|(from, to)| *from == own && config.probe.station(to).is_some())
+            .map(|(_, to)| to)
+            .collect();
+        let mut peers = self.lock();
+        // Keys may be others now: who is connected stays so, who is not tries with the new ones.
+        peers.retain(|name, peer| {
+            way(config, name).as_ref() == Some(peer.way()) && peer.state().reached.is_ok()
+        });
+        for name in wanted {
+            if !peers.contains_key(name)
+                && let Some(way) = way(config, name)
+            {
+                peers.insert(name.to_owned(), Peer::start(way, tls.clone()));
+            }
+        }
+    }
+
+    /// Ends all connections.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Asks a station of the mesh. Within the runtime.
+    pub(super) fn asker(
+        &self,
+        config: &Config,
+        tls: Option<&Tls>,
+        name: &str,
+    ) -> Result<Asker, RunError> {
+        let unreachable =
+            |why: &str| PeerError::Unreachable { name: name.to_owned(), why: why.to_owned() };
+        let mut peers = self.lock();
+        if let Some(peer) = peers.get(name) {
+            return Ok(peer.asker());
+        }
+        let tls = tls.ok_or_else(|| unreachable("this station has no [probe.security]"))?;
+        let way = way(config, name).ok_or_else(|| unreachable("it is not in the mesh"))?;
+        let peer = Peer::start(way, tls.clone());
+        let asker = peer.asker();
+        peers.insert(name.to_owned(), peer);
+        Ok(asker)
+    }
+
+    /// Whether there is a connection to a station.
+    pub(super) fn reached(&self, name: &str) -> bool {
+        self.lock().get(name).is_some_and(|peer| peer.state().reached.is_ok())
+    }
+
+    /// How it is with each.
+    pub(super) fn states(&self) -> Vec<(String, PeerState)> {
+        self.lock().iter().map(|(name, peer)| (name.clone(), peer.state())).collect()
+    }
+}
+
+/// Where a station is.
+fn way(config: &Config, name: &str) -> Option<Way> {
+    let station = config.probe.station(name)?;
+    Some(Way {
+        own: config.name().to_owned(),
+        from: config.own()?.addresses.clone(),
+        name: name.to_owned(),
+        to: station.control()?,
+    })
+}

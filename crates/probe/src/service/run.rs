@@ -1,0 +1,358 @@
+//! One run of one test: permission, agreement with the other end, the test itself, the record.
+
+use super::{
+    acts::throughput_settings,
+    delays,
+    error::{ControlError, RunError},
+    shared::{Agreement, Shared, elapsed_ns, unix_ns},
+};
+use crate::{
+    config::{Config, Family, Means, Target, TargetError, TestConfig, What},
+    control::{self, Order},
+    record::{Figures, Record},
+    schedule::{Class, jobs},
+    station::{
+        Answer, Asker, Lease, PeerError, Reason, Request,
+        message::{Grant, Slot, ThroughputAsk},
+    },
+    status::Running,
+    tools::{ping, throughput},
+};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info};
+
+/// The name of the test in records of what was asked for.
+pub(super) const ON_REQUEST: &str = "request";
+/// How long what is asked for waits until nothing is in its way.
+const REQUEST_WAIT: Duration = Duration::from_secs(60);
+/// The least and the longest pause before a station is asked again that was busy.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// What a test may take beyond its length.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// A run that is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) test: String,
+    pub(super) what: What,
+    pub(super) to: Target,
+    pub(super) length: Option<Duration>,
+    pub(super) rate: Option<u32>,
+    pub(super) bandwidth: Option<u32>,
+    pub(super) means: Means,
+    pub(super) family: Option<Family>,
+    takes: Duration,
+    slot: Slot,
+}
+
+impl Job {
+    /// A run of a test of the configuration.
+    pub(super) fn of(config: &Config, test: &TestConfig, to: &str) -> Result<Self, TargetError> {
+        Ok(Self {
+            test: test.name.clone(),
+            what: test.what,
+            to: Target::parse(to, test.what, &config.probe)?,
+            length: test.length,
+            rate: test.rate,
+            bandwidth: test.bandwidth,
+            means: test.means,
+            family: test.family,
+            takes: test.takes(),
+            slot: slot(config, &test.name, jobs::class(test), to),
+        })
+    }
+
+    /// What is asked for.
+    fn ordered(config: &Config, order: Order) -> Result<Self, ControlError> {
+        let limit = &config.probe.limit;
+        let to = Target::parse(&order.to, order.what, &config.probe)?;
+        let value = |text: String| Err(ControlError::Value(text));
+        let takes = order.takes();
+        let longest = match order.what {
+            What::Throughput => limit.length,
+            _ => crate::permission::LONGEST_LEASE,
+        };
+        if takes > longest || takes < Duration::from_millis(100) {
+            let longest = humantime::format_duration(longest);
+            return value(format!("the length must be 100ms to {longest}"));
+        }
+        if order.rate.is_some_and(|rate| !(1..=limit.rate).contains(&rate)) {
+            return value(format!("the rate must be 1 to {}; see probe.limit.rate", limit.rate));
+        }
+        let bandwidth = order.bandwidth;
+        if bandwidth.is_some_and(|bandwidth| !(1..=limit.bandwidth).contains(&bandwidth)) {
+            let most = limit.bandwidth;
+            return value(format!("the bandwidth must be 1 to {most}; see probe.limit.bandwidth"));
+        }
+        if order.means == Means::Udp && bandwidth.is_none() && order.what == What::Throughput {
+            return value("UDP does not slow down by itself: say how many Mbit/s".to_owned());
+        }
+        let class = jobs::kind(order.what, false);
+        Ok(Self {
+            test: ON_REQUEST.to_owned(),
+            what: order.what,
+            slot: slot(config, ON_REQUEST, class, &order.to),
+            to,
+            length: order.length,
+            rate: order.rate,
+            bandwidth,
+            means: order.means,
+            family: order.family,
+            takes,
+        })
+    }
+
+    /// What it shares with others.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// How long data or packets are sent.
+    pub(super) fn length(&self) -> Duration {
+        self.length.unwrap_or(match self.what {
+            What::Throughput => control::THROUGHPUT,
+            What::Ping => control::PING,
+            _ => control::DELAY,
+        })
+    }
+
+    /// The address of a station to which is measured, and of this one from which.
+    pub(super) fn addresses(
+        &self,
+        config: &Config,
+        name: &str,
+    ) -> Result<(IpAddr, IpAddr), RunError> {
+        let none = || RunError::Family(name.to_owned());
+        let (own, station) = (config.own().ok_or_else(none)?, config.probe.station(name));
+        let station = station.ok_or_else(none)?;
+        let common = station.addresses.iter().find_map(|to| {
+            let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
+            let wanted = self.family.is_none_or(|wanted| wanted == family);
+            Some((own.address(Some(family))?, *to)).filter(|_| wanted)
+        });
+        common.ok_or_else(none)
+    }
+}
+
+fn slot(config: &Config, test: &str, class: Class, to: &str) -> Slot {
+    let uses = jobs::uses(&config.probe, config.name(), to).into_iter().collect();
+    Slot { test: test.to_owned(), class, uses }
+}
+
+/// Why a run has not begun.
+enum NotBegun {
+    Busy(Duration),
+    TooMany,
+}
+
+/// Does a run of the timetable; it may wait as long as the spread permits.
+pub(super) async fn scheduled(shared: Arc<Shared>, job: Job, wait: Duration) {
+    let (test, what) = (job.test.clone(), job.what);
+    if run(&shared, job, wait).await.is_err() {
+        debug!(test, "left out: another test is in the way");
+        shared.counters.left_out(&test, what);
+    }
+}
+
+/// Does what is asked for.
+pub(super) async fn order(shared: &Arc<Shared>, order: Order) -> Result<Record, ControlError> {
+    let job = Job::ordered(&shared.config(), order)?;
+    run(shared, job, REQUEST_WAIT).await.map_err(|not| match not {
+        NotBegun::Busy(left) => ControlError::Busy(left),
+        NotBegun::TooMany => ControlError::TooMany,
+    })
+}
+
+/// Runs a test, when nothing is in its way, and keeps the record.
+async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, NotBegun> {
+    let latest = Instant::now() + wait;
+    let room = shared.room();
+    let Ok(Ok(_room)) = timeout(wait.max(PAUSE.0), room.acquire_owned()).await else {
+        return Err(NotBegun::TooMany);
+    };
+    loop {
+        let slot = own(shared, &job, latest).await?;
+        let _running =
+            shared.runs(Running { test: job.test.clone(), what: job.what, to: job.to.to_string() });
+        let (at_ns, begun) = (unix_ns(), Instant::now());
+        let measured = match timeout(job.takes + GRACE, measure(shared, &job)).await {
+            Ok(measured) => measured,
+            Err(_) => Err(RunError::Test("it has not come to an end".to_owned())),
+        };
+        drop(slot);
+        let figures = match measured {
+            Ok(figures) => figures,
+            Err(RunError::Peer(PeerError::Refused { reason: Reason::Busy, retry_ms, .. })) => {
+                pause(retry_ms, latest).await?;
+                continue;
+            }
+            Err(error) => {
+                info!(test = job.test, to = %job.to, %error, "nothing was measured");
+                Figures::Failed { reason: error.to_string() }
+            }
+        };
+        match &figures {
+            Figures::Failed { .. } => shared.counters.failed(&job.test, job.what),
+            _ => shared.counters.done(&job.test, job.what),
+        }
+        let record = Record {
+            at_ns,
+            lasted_ns: elapsed_ns(begun),
+            from: shared.config().name().to_owned(),
+            to: job.to.to_string(),
+            test: job.test.clone(),
+            figures,
+        };
+        shared.archive.put(&record);
+        return Ok(record);
+    }
+}
+
+/// Waits for as long as something is in the way.
+async fn pause(retry_ms: Option<u64>, latest: Instant) -> Result<(), NotBegun> {
+    let pause = retry_ms.map_or(PAUSE.1, Duration::from_millis).clamp(PAUSE.0, PAUSE.1);
+    if Instant::now() + pause > latest {
+        return Err(NotBegun::Busy(retry_ms.map_or(pause, Duration::from_millis)));
+    }
+    sleep(pause).await;
+    Ok(())
+}
+
+/// A lease of this station for a test of its own; ends when dropped.
+struct Own {
+    shared: Arc<Shared>,
+    lease: Lease,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.shared.host.desk().end_own(self.lease);
+    }
+}
+
+/// Takes this station's own slot.
+async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, NotBegun> {
+    loop {
+        let now_ns = shared.host.now_ns();
+        let until_ns = now_ns.saturating_add((job.takes + GRACE).as_nanos() as u64);
+        let given = shared.host.desk().own(job.slot.clone(), until_ns, now_ns);
+        match given {
+            Ok(lease) => return Ok(Own { shared: shared.clone(), lease }),
+            Err(busy) => {
+                let retry_ms = busy.until_ns.saturating_sub(now_ns).div_ceil(1_000_000);
+                pause(Some(retry_ms), latest).await?;
+            }
+        }
+    }
+}
+
+/// A lease of another station; it is told when this is dropped, or by itself when its time is over.
+pub(super) struct Theirs {
+    asker: Asker,
+    lease: u64,
+    _agreement: Agreement,
+}
+
+impl Theirs {
+    /// Goes on for so long from now.
+    pub(super) async fn renew(&self, length: Duration) -> Result<(), PeerError> {
+        let length_ms = length.as_millis() as u64;
+        self.asker.ask(Request::Renew { lease: self.lease, length_ms }).await.map(drop)
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let (asker, lease) = (self.asker.clone(), self.lease);
+        tokio::spawn(async move {
+            let _ = asker.ask(Request::End { lease }).await;
+        });
+    }
+}
+
+/// Asks another station to agree.
+pub(super) async fn agree(
+    shared: &Arc<Shared>,
+    name: &str,
+    address: IpAddr,
+    request: Request,
+) -> Result<(Theirs, Option<Grant>), RunError> {
+    let (config, tls) = (shared.config(), shared.host.tls());
+    let asker = shared.peers.asker(&config, tls.as_ref(), name)?;
+    match asker.ask(request).await? {
+        Answer::Agreed { lease, grant, .. } => {
+            let _agreement = shared.agreed(address);
+            Ok((Theirs { asker, lease, _agreement }, grant))
+        }
+        _ => Err(PeerError::Answer { name: name.to_owned() }.into()),
+    }
+}
+
+/// Does the test itself.
+async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
+    if job.what == What::Owd {
+        return delays::measure(shared, job).await;
+    }
+    if job.what == What::Throughput {
+        return throughput(shared, job).await;
+    }
+    let config = shared.config();
+    // Whoever is at the other end has agreed before the first packet.
+    let (to, _theirs) = match (&job.to, job.what) {
+        (Target::Station(name), What::Ping | What::Trace) => {
+            let (_, to) = job.addresses(&config, name)?;
+            let length_ms = (job.takes + GRACE).as_millis() as u64;
+            let request = Request::Slot { slot: job.slot.clone(), length_ms };
+            let (theirs, _) = agree(shared, name, to, request).await?;
+            (Some(to), Some(theirs))
+        }
+        (Target::Address(to), _) => (Some(*to), None),
+        _ => (None, None),
+    };
+    match (job.what, to) {
+        (What::Ping, Some(to)) => {
+            let length = job.length();
+            let interval = job
+                .rate
+                .map_or(Duration::from_millis(200), |rate| Duration::from_secs(1) / rate.max(1));
+            let count = (length.as_nanos() / interval.as_nanos().max(1)).clamp(1, 65_535) as u32;
+            let settings = ping::Settings { count, interval, ..ping::Settings::default() };
+            let series = ping::run(to, &settings, &shared.context).await;
+            series.map(Figures::Ping).map_err(|error| RunError::Test(error.to_string()))
+        }
+        _ => Err(RunError::Test(format!("{} cannot be measured yet", job.what))),
+    }
+}
+
+/// Sends as much as goes through to another station.
+async fn throughput(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
+    let Target::Station(name) = &job.to else {
+        return Err(RunError::Test(format!("{} is no station", job.to)));
+    };
+    let (_, to) = job.addresses(&shared.config(), name)?;
+    let test = ThroughputAsk {
+        means: job.means,
+        length_ms: job.length().as_millis() as u64,
+        bandwidth: job.bandwidth,
+        ipv6: to.is_ipv6(),
+    };
+    let settings = throughput_settings(&test).map_err(RunError::Test)?;
+    let request = Request::Throughput { test, slot: job.slot.clone() };
+    let (_theirs, grant) = agree(shared, name, to, request).await?;
+    let unknown = || PeerError::Answer { name: name.clone() };
+    let Some(Grant::Throughput { to: server, token: Some(token) }) = grant else {
+        return Err(unknown().into());
+    };
+    // It speaks for itself and for nobody else.
+    if server.ip() != to {
+        return Err(unknown().into());
+    }
+    let token = token.parse().map_err(|_| unknown())?;
+    let figures = throughput::run(server, &token, &settings, &shared.context).await;
+    figures.map(Figures::Throughput).map_err(|error| RunError::Test(error.to_string()))
+}

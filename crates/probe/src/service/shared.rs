@@ -1,0 +1,323 @@
+//! What all parts of the running station share.
+
+use super::{
+    acts::Deeds,
+    delays::{Continuous, Told},
+    peers::Peers,
+    token::Token,
+};
+use crate::{
+    archive::Archive,
+    clock::Clock,
+    config::{Config, What},
+    delay::Delays,
+    station::Host,
+    status::{DelayStatus, PeerStatus, RunStatus, Running, StationStatus, Status},
+    tools::{self, Context, Permission},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::{Duration, Instant, SystemTime},
+};
+use tokio::sync::{Notify, Semaphore};
+
+/// How long a station may be out of reach before that ails the node.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What became of runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Something was measured.
+    pub(crate) done: u64,
+    /// Nothing could be measured; the record says why.
+    pub(crate) failed: u64,
+    /// There was no room for it at its time.
+    pub(crate) left_out: u64,
+}
+
+/// What is counted of tests.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    runs: Mutex<BTreeMap<(String, What), Runs>>,
+    /// Requests by HTTP that were refused, by reason.
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Counters {
+    fn count(&self, test: &str, what: What, count: impl Fn(&mut Runs)) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        count(runs.entry((test.to_owned(), what)).or_default());
+    }
+
+    pub(super) fn done(&self, test: &str, what: What) {
+        self.count(test, what, |runs| runs.done += 1);
+    }
+
+    pub(super) fn failed(&self, test: &str, what: What) {
+        self.count(test, what, |runs| runs.failed += 1);
+    }
+
+    pub(super) fn left_out(&self, test: &str, what: What) {
+        self.count(test, what, |runs| runs.left_out += 1);
+    }
+
+    pub(super) fn refuse_request(&self, word: &'static str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(word).or_default() += 1;
+    }
+
+    fn refused_requests(&self) -> BTreeMap<String, u64> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect()
+    }
+
+    pub(super) fn runs(&self) -> BTreeMap<(String, What), Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Addresses that have agreed to be sent to, each as often as it did.
+#[derive(Debug, Default)]
+struct Agreed(Mutex<HashMap<IpAddr, usize>>);
+
+impl Agreed {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where tests of this station may send to: addresses that agreed, and those on the allow list.
+#[derive(Debug)]
+struct Allowed {
+    agreed: Arc<Agreed>,
+    config: Arc<RwLock<Arc<Config>>>,
+}
+
+impl Permission for Allowed {
+    fn allows(&self, to: IpAddr) -> bool {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        config.probe.allows(to)
+            || config.probe.clock.servers.contains(&to)
+            || self.agreed.lock().contains_key(&to)
+    }
+}
+
+/// An address has agreed until this is dropped.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    agreed: Arc<Agreed>,
+    address: IpAddr,
+}
+
+impl Drop for Agreement {
+    fn drop(&mut self) {
+        let mut agreed = self.agreed.lock();
+        if let Some(count) = agreed.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                agreed.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// What all parts share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    config: Arc<RwLock<Arc<Config>>>,
+    pub(super) host: Arc<Host<Deeds>>,
+    pub(super) peers: Peers,
+    pub(super) archive: Archive,
+    pub(super) clock: Arc<Clock>,
+    /// Where delay sessions run; nowhere without an entry for this station.
+    pub(super) delays: Option<Arc<Delays>>,
+    pub(super) told: Arc<Told>,
+    pub(super) continuous: Continuous,
+    pub(super) counters: Counters,
+    pub(super) context: Context,
+    agreed: Arc<Agreed>,
+    /// Woken when the configuration has changed.
+    pub(super) changed: Notify,
+    /// Room for tests at once; made anew with the limit.
+    room: Mutex<(usize, Arc<Semaphore>)>,
+    running: Mutex<BTreeMap<u64, Running>>,
+    token: RwLock<Option<Token>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        config: Arc<Config>,
+        host: Arc<Host<Deeds>>,
+        (archive, counters): (Archive, Arc<tools::Counters>),
+        clock: Arc<Clock>,
+        (delays, told): (Option<Arc<Delays>>, Arc<Told>),
+    ) -> Self {
+        let tests = config.probe.limit.tests;
+        let config = Arc::new(RwLock::new(config));
+        let agreed = Arc::<Agreed>::default();
+        let allowed = Allowed { agreed: agreed.clone(), config: config.clone() };
+        let mut context = Context::new(Arc::new(allowed));
+        context.counters = counters;
+        Self {
+            config,
+            host,
+            peers: Peers::default(),
+            archive,
+            clock,
+            delays,
+            told,
+            continuous: Continuous::default(),
+            counters: Counters::default(),
+            context,
+            agreed,
+            changed: Notify::new(),
+            room: Mutex::new((tests, Arc::new(Semaphore::new(tests)))),
+            running: Mutex::default(),
+            token: RwLock::default(),
+        }
+    }
+
+    /// The configuration in force.
+    pub(super) fn config(&self) -> Arc<Config> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_config(&self, config: Arc<Config>) {
+        let tests = config.probe.limit.tests;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        if room.0 != tests {
+            *room = (tests, Arc::new(Semaphore::new(tests)));
+        }
+    }
+
+    /// The token of requests by HTTP.
+    pub(super) fn token(&self) -> Option<Token> {
+        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_token(&self, token: Option<Token>) {
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// Room for one more test.
+    pub(super) fn room(&self) -> Arc<Semaphore> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// An address has agreed to be sent to.
+    pub(super) fn agreed(&self, address: IpAddr) -> Agreement {
+        let address = address.to_canonical();
+        *self.agreed.lock().entry(address).or_default() += 1;
+        Agreement { agreed: self.agreed.clone(), address }
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<u64, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A test runs until what this gives is dropped.
+    pub(super) fn runs(self: &Arc<Self>, running: Running) -> RunningGuard {
+        let mut all = self.running();
+        let number = all.last_key_value().map_or(0, |(number, _)| number + 1);
+        all.insert(number, running);
+        RunningGuard { shared: self.clone(), number }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let config = self.config();
+        let ailments = self.ailments();
+        let desk = self.host.desk();
+        let counts = desk.counts().clone();
+        let leases = desk.book().entries().filter(|(_, entry)| entry.holder.is_some()).count();
+        drop(desk);
+        let peers = self.peers.states().into_iter().map(|(name, state)| PeerStatus {
+            name,
+            reached: state.reached.is_ok(),
+            why: state.reached.err(),
+            since_seconds: state.since.elapsed().as_secs_f64(),
+            clock_error_ns: state.clock.maximum_error_ns,
+        });
+        let tests = self.counters.runs().into_iter().map(|((test, what), runs)| RunStatus {
+            test,
+            what,
+            done: runs.done,
+            failed: runs.failed,
+            left_out: runs.left_out,
+        });
+        Status {
+            healthy: ailments.is_empty(),
+            ailments,
+            name: config.name().to_owned(),
+            clock: (*self.clock.state()).clone(),
+            clock_error_ns: self.clock.now_error().nanoseconds,
+            peers: peers.collect(),
+            tests: tests.collect(),
+            running: self.running().values().cloned().collect(),
+            station: StationStatus {
+                requests: counts.requests,
+                leases,
+                agreed: counts.agreed.iter().map(|(what, n)| (what.word().into(), *n)).collect(),
+                refused: counts.refused.iter().map(|(why, n)| (why.word().into(), *n)).collect(),
+            },
+            delays: self.delays.as_ref().map(|delays| DelayStatus::of(&delays.counters())),
+            requests_refused: self.counters.refused_requests(),
+            archive: self.archive.status(),
+        }
+    }
+
+    pub(crate) fn ailments(&self) -> Vec<String> {
+        let config = self.config();
+        let mut ailments = Vec::new();
+        if let Some(limit) = config.probe.clock.limit {
+            let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+            let limit = humantime::format_duration(limit);
+            match self.clock.now_error().nanoseconds {
+                None => ailments.push(format!(
+                    "probe: the clock's error is not known, and {limit} are promised"
+                )),
+                Some(ns) if ns > limit_ns => {
+                    let error = humantime::format_duration(Duration::from_micros(ns / 1000));
+                    ailments.push(format!(
+                        "probe: the clock may be off by {error}, more than the {limit} promised"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        for (name, state) in self.peers.states() {
+            if let Err(why) = state.reached
+                && state.since.elapsed() > PATIENCE
+            {
+                ailments.push(format!("probe: station {name} is not reached: {why}"));
+            }
+        }
+        ailments
+    }
+}
+
+/// Takes a test from the list of those that run.
+#[derive(Debug)]
+pub(super) struct RunningGuard {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for RunningGuard {
+    fn drop(&mut self) {
+        self.shared.running().remove(&self.number);
+    }
+}
+
+/// Nanoseconds since 1970 by this station's clock.
+pub(super) fn unix_ns() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// How long ago that was, in nanoseconds.
+pub(super) fn elapsed_ns(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,121 @@
+//! Runs the tests of the timetable at their times, and tells the desk what is planned.
+
+use super::{
+    run::{self, Job},
+    shared::{Shared, unix_ns},
+};
+use crate::{
+    config::Config,
+    schedule::{
+        Plan, Step,
+        jobs::{self, Planned},
+        plan::Ahead,
+    },
+    station::{book, message::Slot},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+use tracing::debug;
+
+/// How far ahead is looked, beyond the longest test.
+const AHEAD: Duration = Duration::from_secs(60);
+/// The longest time between two looks at the timetable.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The timetable of one configuration.
+struct Timetable {
+    config: Arc<Config>,
+    jobs: Vec<Planned>,
+    ahead: Ahead,
+}
+
+impl Timetable {
+    fn new(config: Arc<Config>) -> Self {
+        let jobs = jobs::jobs(&config.probe);
+        let plan = Plan::new(jobs.iter().map(|planned| planned.job.clone()).collect(), now());
+        Self { config, jobs, ahead: Ahead::new(plan) }
+    }
+
+    /// Looks ahead and tells the desk which slots are given.
+    fn look(&mut self, shared: &Shared) {
+        let (own, jobs) = (self.config.name(), &self.jobs);
+        let ahead = AHEAD + self.config.probe.limit.length;
+        let until_ns = now().saturating_add(ahead.as_nanos() as u64);
+        self.ahead.look(until_ns, |job| jobs[job].from == own || jobs[job].to == own);
+        let (now_ns, desk_ns) = (now(), shared.host.now_ns());
+        let planned = self.ahead.steps().filter_map(|step| {
+            let Step::Run { begin_ns, job, .. } = step else { return None };
+            let planned = &jobs[*job];
+            let begin_ns = desk_ns + begin_ns.saturating_sub(now_ns);
+            Some(book::Planned {
+                holder: (planned.from != own).then(|| planned.from.clone()),
+                slot: slot(&self.config, planned),
+                begin_ns,
+                until_ns: begin_ns + planned.job.length_ns,
+            })
+        });
+        let planned = planned.collect();
+        shared.host.desk().book_mut().plan(planned);
+    }
+
+    /// Begins what is due. Runs of other stations are only watched.
+    fn begin(&mut self, shared: &Arc<Shared>) {
+        let own = self.config.name();
+        while let Some(step) = self.ahead.take(now()) {
+            let planned = &self.jobs[step.job()];
+            let Some(test) = self.config.probe.tests.get(planned.test) else { continue };
+            if planned.from != own {
+                continue;
+            }
+            match step {
+                Step::Skip { .. } => {
+                    debug!(test = test.name, to = planned.to, "left out: no room for it");
+                    shared.counters.left_out(&test.name, test.what);
+                }
+                Step::Run { latest_ns, .. } => {
+                    let wait = Duration::from_nanos(latest_ns.saturating_sub(now()));
+                    let Ok(job) = Job::of(&self.config, test, &planned.to) else { continue };
+                    tokio::spawn(run::scheduled(shared.clone(), job, wait));
+                }
+            }
+        }
+    }
+
+    /// How long nothing is due.
+    fn pause(&self) -> Duration {
+        let next_ns = self.ahead.steps().next().map(Step::at_ns);
+        next_ns.map_or(LOOK, |at_ns| Duration::from_nanos(at_ns.saturating_sub(now())).min(LOOK))
+    }
+}
+
+/// What a run of the timetable shares, as it asks for it.
+fn slot(config: &Config, planned: &Planned) -> Slot {
+    let test = config.probe.tests.get(planned.test).map(|test| test.name.clone());
+    Slot {
+        test: test.unwrap_or_default(),
+        class: planned.job.class,
+        uses: jobs::uses(&config.probe, &planned.from, &planned.to).into_iter().collect(),
+    }
+}
+
+/// Runs the timetable, until the runtime ends.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        let changed = shared.changed.notified();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        let mut timetable = Timetable::new(shared.config());
+        loop {
+            timetable.look(&shared);
+            timetable.begin(&shared);
+            tokio::select! {
+                () = sleep(timetable.pause()) => {}
+                () = &mut changed => break,
+            }
+        }
+    }
+}
+
+fn now() -> u64 {
+    u64::try_from(unix_ns()).unwrap_or(0)
+}

@@ -1,0 +1,185 @@
+//! The state of the running station, for programs and for people.
+
+use crate::{archive, config::What, delay, record, stamp::Refusals};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
+
+/// What stands under `probe` in `nigh status --json` and `/api/v1/status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Whether nothing ails the station.
+    pub healthy: bool,
+    /// What does, a sentence each.
+    pub ailments: Vec<String>,
+    /// The station's name.
+    pub name: String,
+    /// What the kernel says of the clock.
+    pub clock: record::Clock,
+    /// The most that the clock is off, in nanoseconds; none when that is not known.
+    pub clock_error_ns: Option<u64>,
+    /// Stations of which this one asks something.
+    pub peers: Vec<PeerStatus>,
+    /// What became of runs, for each test.
+    pub tests: Vec<RunStatus>,
+    /// Tests that run now.
+    pub running: Vec<Running>,
+    /// What others asked of this station.
+    pub station: StationStatus,
+    /// What was counted of STAMP packets.
+    pub delays: Option<DelayStatus>,
+    /// Requests by HTTP that were refused, by reason.
+    pub requests_refused: BTreeMap<String, u64>,
+    /// What becomes of records.
+    pub archive: archive::Status,
+}
+
+/// Another station.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeerStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether there is a connection.
+    pub reached: bool,
+    /// What is in the way, when there is none.
+    pub why: Option<String>,
+    /// For how long that is so.
+    pub since_seconds: f64,
+    /// The most that its clock is off, as it says.
+    pub clock_error_ns: Option<u64>,
+}
+
+/// What became of a test's runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStatus {
+    /// The test.
+    pub test: String,
+    /// What is measured.
+    pub what: What,
+    /// Runs that measured something.
+    pub done: u64,
+    /// Runs that could not.
+    pub failed: u64,
+    /// Runs for which there was no room at their time.
+    pub left_out: u64,
+}
+
+/// A test that runs now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    /// The test.
+    pub test: String,
+    /// What is measured.
+    pub what: What,
+    /// Where to.
+    pub to: String,
+}
+
+/// What others asked of this station.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StationStatus {
+    /// Lines that were answered or refused.
+    pub requests: u64,
+    /// What is agreed now.
+    pub leases: usize,
+    /// What was agreed, by what it was.
+    pub agreed: BTreeMap<String, u64>,
+    /// What was refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// What was counted of STAMP packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelayStatus {
+    /// Test packets that were sent.
+    pub sent: u64,
+    /// Test packets that the kernel did not take.
+    pub not_sent: u64,
+    /// Test packets whose time passed before they could be sent.
+    pub missed: u64,
+    /// Packets that came back, or came to no session.
+    pub received: u64,
+    /// Packets of others that were reflected.
+    pub reflected: u64,
+    /// What the sender's side refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// What the reflector refused, by reason.
+    pub reflector_refused: BTreeMap<String, u64>,
+}
+
+impl DelayStatus {
+    /// What the shell has counted.
+    pub fn of(counters: &delay::Counters) -> Self {
+        let reasons = |refusals: &Refusals| {
+            let counted = refusals.iter().filter(|(_, count)| *count > 0);
+            counted.map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+        };
+        Self {
+            sent: counters.sent,
+            not_sent: counters.not_sent,
+            missed: counters.missed,
+            received: counters.received,
+            reflected: counters.reflected,
+            refused: reasons(&counters.refused),
+            reflector_refused: reasons(&counters.reflector_refused),
+        }
+    }
+}
+
+/// The state as text for people.
+pub fn render(status: &Status) -> String {
+    let mut text = String::new();
+    let health = if status.healthy { "healthy" } else { "not healthy" };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "probe: {health}; station {}", status.name);
+    for ailment in &status.ailments {
+        let _ = writeln!(text, "  {ailment}");
+    }
+    let error = match status.clock_error_ns {
+        Some(ns) => format!("within {}", duration(ns)),
+        None => "its error is not known".to_owned(),
+    };
+    let _ = writeln!(text, "  clock: {error} ({})", status.clock.source);
+    for peer in &status.peers {
+        let since = humantime::format_duration(Duration::from_secs(peer.since_seconds as u64));
+        let state = match &peer.why {
+            None => format!("reached for {since}"),
+            Some(why) => format!("not reached for {since}: {why}"),
+        };
+        let _ = writeln!(text, "  station {}: {state}", peer.name);
+    }
+    for test in &status.tests {
+        let RunStatus { test, what, done, failed, left_out } = test;
+        let _ = writeln!(
+            text,
+            "  test {test} ({what}): {done} done, {failed} failed, {left_out} left out"
+        );
+    }
+    for running in &status.running {
+        let _ = writeln!(text, "  runs now: {} {} to {}", running.test, running.what, running.to);
+    }
+    if let Some(delays) = &status.delays {
+        let _ = writeln!(
+            text,
+            "  STAMP: {} sent, {} missed their time, {} received, {} reflected",
+            delays.sent, delays.missed, delays.received, delays.reflected
+        );
+    }
+    let station = &status.station;
+    let refused: u64 = station.refused.values().sum();
+    let _ = writeln!(
+        text,
+        "  others: {} requests, {} agreements now, {refused} refusals",
+        station.requests, station.leases
+    );
+    text
+}
+
+/// Nanoseconds as people read them.
+pub(crate) fn duration(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
