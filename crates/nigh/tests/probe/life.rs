@@ -1,0 +1,122 @@
+//! A mesh as it runs: by its schedule, over deaths and reloads.
+
+use crate::stage::{BINARY, LIMIT, NAMES, Proof, Stage, done};
+use serde_json::json;
+use testbed::{require_root, wait_until};
+
+const MESH: &str = r#"
+[[probe.test]]
+name = "always"
+what = "owd"
+mesh = ["alfa", "bravo", "carol"]
+interval = "1s"
+rate = 20
+"#;
+
+#[test]
+fn a_mesh_of_three_measures_all_the_time_and_outlives_a_station() {
+    if !require_root() {
+        return;
+    }
+    let mut stage = Stage::start(3, Proof::SharedKey, MESH);
+    for number in 0..3 {
+        stage.wait("records of both others", number, |status| done(status, "always") >= 4);
+        let status = stage.status(number);
+        let reached = status["peers"].as_array().unwrap();
+        assert!(reached.len() == 2 && reached.iter().all(|peer| peer["reached"] == true));
+        assert_eq!(status["station"]["leases"], 2, "{status:#}");
+    }
+    stage.stations[2].process().kill();
+    stage.wait("the loss of carol", 0, |status| {
+        let peers = status["peers"].as_array().unwrap();
+        peers.iter().any(|peer| peer["name"] == "carol" && peer["reached"] == false)
+    });
+    // What was agreed with it has ended, what was agreed with the other has not.
+    stage.wait("the end of carol's session", 0, |status| status["station"]["leases"] == 1);
+    let before = done(&stage.status(0), "always");
+    stage.wait("records of bravo", 0, |status| done(status, "always") >= before + 2);
+    let sections = stage.sections(2, MESH);
+    let Stage { stations, places, .. } = &mut stage;
+    stations[2].restart(&places[2], BINARY.as_ref(), NAMES[2], &sections).unwrap();
+    stage.wait("carol's records", 2, |status| done(status, "always") >= 2);
+    stage.wait("carol again", 0, |status| {
+        let peers = status["peers"].as_array().unwrap();
+        status["station"]["leases"] == 2 && peers.iter().all(|peer| peer["reached"] == true)
+    });
+}
+
+#[test]
+fn a_reload_keeps_counters_and_sessions() {
+    if !require_root() {
+        return;
+    }
+    let stage = Stage::start(2, Proof::SharedKey, &MESH.replace(", \"carol\"", ""));
+    stage.wait("records", 0, |status| done(status, "always") >= 2);
+    let before = stage.status(0);
+    let more = "allow = [\"10.77.0.9/32\"]\n".to_owned() + &MESH.replace(", \"carol\"", "");
+    stage.stations[0].configure(NAMES[0], &stage.sections(0, &more)).unwrap();
+    stage.stations[0].control(&json!({"do": "reload"})).unwrap();
+    let after = stage.status(0);
+    assert!(done(&after, "always") >= done(&before, "always"));
+    let agreed = |status: &serde_json::Value| status["station"]["agreed"]["delay"].as_u64();
+    assert_eq!(agreed(&after), agreed(&before), "the other's session goes on");
+    let peers = stage.status(1);
+    assert_eq!(agreed(&peers), Some(1), "and so does this one's: {peers:#}");
+    // Now the address may be sent to; nobody is there.
+    let record = stage.order(0, json!({"what": "ping", "to": "10.77.0.9", "length": "200ms"}));
+    assert_eq!(record.unwrap()["figures"]["kind"], "ping");
+    // What is only opened at the start is said so, and nothing is changed.
+    let moved = more.clone() + "[probe.reflector]\nport = 8862\n";
+    stage.stations[0].configure(NAMES[0], &stage.sections(0, &moved)).unwrap();
+    let error = stage.stations[0].control(&json!({"do": "reload"})).unwrap_err().to_string();
+    assert!(error.contains("nothing was changed") && error.contains("probe.reflector"), "{error}");
+}
+
+#[test]
+fn a_timetable_is_kept_and_disturbing_tests_are_apart() {
+    if !require_root() {
+        return;
+    }
+    let more = r#"
+[[probe.test]]
+name = "bulk"
+what = "throughput"
+mesh = ["alfa", "bravo", "carol"]
+interval = "6s"
+length = "300ms"
+spread = "5s"
+[[probe.test]]
+name = "look"
+what = "ping"
+mesh = ["alfa", "bravo", "carol"]
+interval = "6s"
+length = "200ms"
+spread = "5s"
+"#;
+    let stage = Stage::start(3, Proof::SharedKey, more);
+    for number in 0..3 {
+        stage.wait("runs of both tests", number, |status| {
+            done(status, "bulk") >= 2 && done(status, "look") >= 2
+        });
+    }
+}
+
+#[test]
+fn what_ails_a_station_is_said() {
+    if !require_root() {
+        return;
+    }
+    // No clock is that good, and bravo is not there.
+    let more = MESH.replace(", \"carol\"", "") + "[probe.clock]\nlimit = \"1ns\"\n";
+    let mut stage = Stage::start(2, Proof::SharedKey, &more);
+    stage.stations[1].process().kill();
+    let (code, body) = stage.stations[0].http(&stage.places[0], "/healthz").unwrap();
+    assert!(code == 503 && body.contains("probe: the clock"), "{body}");
+    let text = stage.probe(0, &["status"]).stdout;
+    assert!(text.contains("probe: not healthy; station alfa"), "{text}");
+    let said = || {
+        let (_, body) = stage.stations[0].http(&stage.places[0], "/healthz").unwrap();
+        body.contains("station bravo is not reached")
+    };
+    wait_until("the ailment", LIMIT, said).unwrap();
+}

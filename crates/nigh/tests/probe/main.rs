@@ -1,0 +1,6 @@
+//! Measuring stations as an operator runs them, in namespaces: they agree, measure, refuse, go and come
+//! back.
+
+mod agreement;
+mod life;
+mod stage;
