@@ -138,6 +138,14 @@ impl Clock {
         servers.iter().map(|(address, server)| (*address, server.state())).collect()
     }
 
+    /// Asks an NTP server once; waits up to a second for its answer.
+    pub fn ask(address: IpAddr) -> record::Clock {
+        let mut servers = [(address, Server::default())];
+        ntp::ask_all(&mut servers);
+        let [(_, server)] = servers;
+        server.state()
+    }
+
     /// Why what is configured cannot be promised, a sentence each.
     pub fn ailments(&self) -> Vec<String> {
         let servers = self.shared.servers.load();

@@ -14,6 +14,7 @@
 //! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
 
 mod acts;
+mod clocks;
 mod collect;
 mod delays;
 mod error;
@@ -107,7 +108,7 @@ impl Opened {
     /// See [`StartError`].
     pub fn start(self) -> Result<Service, StartError> {
         let Self { config, tls, listener, delays, token } = self;
-        let clock = Arc::new(Clock::start()?);
+        let clock = Arc::new(Clock::start(&config.probe.clock)?);
         let archive = Archive::open(&config.state.join(ARCHIVE), &config.probe.archive)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -141,6 +142,7 @@ impl Opened {
             }
             runtime.spawn(shared.host.clone().watch());
             runtime.spawn(timetable::run(shared.clone()));
+            runtime.spawn(clocks::run(shared.clone()));
             shared.peers.configure(&shared.config(), shared.host.tls().as_ref());
             shared.continuous.configure(&shared, &shared.config());
         }
@@ -177,6 +179,7 @@ impl Service {
             (config.probe.security.is_some() != old.probe.security.is_some(), "security"),
             (config.probe.reflector != old.probe.reflector, "reflector"),
             (config.probe.archive != old.probe.archive, "archive"),
+            (config.probe.clock != old.probe.clock, "clock"),
             (config.probe.limit.connections != old.probe.limit.connections, "limit.connections"),
         ] {
             if differs {

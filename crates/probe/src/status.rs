@@ -2,7 +2,7 @@
 
 use crate::{archive, config::What, delay, record, stamp::Refusals};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt::Write, time::Duration};
+use std::{collections::BTreeMap, fmt::Write, net::IpAddr, time::Duration};
 
 /// What stands under `probe` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct Status {
     pub clock: record::Clock,
     /// The most that the clock is off, in nanoseconds; none when that is not known.
     pub clock_error_ns: Option<u64>,
+    /// The clocks of the NTP servers that are watched.
+    pub clocks: BTreeMap<IpAddr, record::Clock>,
     /// Stations of which this one asks something.
     pub peers: Vec<PeerStatus>,
     /// What became of runs, for each test.

@@ -7,6 +7,7 @@ use super::{
     shared::{Agreement, Shared, elapsed_ns, unix_ns},
 };
 use crate::{
+    clock::Clock,
     config::{Config, Family, Means, Target, TargetError, TestConfig, What},
     control::{self, Order},
     record::{Figures, Record},
@@ -325,7 +326,12 @@ async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
             let series = ping::run(to, &settings, &shared.context).await;
             series.map(Figures::Ping).map_err(|error| RunError::Test(error.to_string()))
         }
-        _ => Err(RunError::Test(format!("{} cannot be measured yet", job.what))),
+        (What::Clock, Some(to)) => {
+            shared.context.check(to).map_err(|error| RunError::Test(error.to_string()))?;
+            let asked = tokio::task::spawn_blocking(move || Clock::ask(to)).await;
+            asked.map(Figures::Clock).map_err(|error| RunError::Test(error.to_string()))
+        }
+        _ => Err(RunError::Test(format!("{} is not measured to {}", job.what, job.to))),
     }
 }
 

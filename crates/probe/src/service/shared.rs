@@ -251,8 +251,9 @@ impl Shared {
             healthy: ailments.is_empty(),
             ailments,
             name: config.name().to_owned(),
-            clock: (*self.clock.state()).clone(),
+            clock: self.clock.state(),
             clock_error_ns: self.clock.now_error().nanoseconds,
+            clocks: self.clock.servers().into_iter().collect(),
             peers: peers.collect(),
             tests: tests.collect(),
             running: self.running().values().cloned().collect(),
@@ -269,24 +270,8 @@ impl Shared {
     }
 
     pub(crate) fn ailments(&self) -> Vec<String> {
-        let config = self.config();
-        let mut ailments = Vec::new();
-        if let Some(limit) = config.probe.clock.limit {
-            let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-            let limit = humantime::format_duration(limit);
-            match self.clock.now_error().nanoseconds {
-                None => ailments.push(format!(
-                    "probe: the clock's error is not known, and {limit} are promised"
-                )),
-                Some(ns) if ns > limit_ns => {
-                    let error = humantime::format_duration(Duration::from_micros(ns / 1000));
-                    ailments.push(format!(
-                        "probe: the clock may be off by {error}, more than the {limit} promised"
-                    ));
-                }
-                Some(_) => {}
-            }
-        }
+        let said = self.clock.ailments().into_iter();
+        let mut ailments: Vec<String> = said.map(|said| format!("probe: {said}")).collect();
         for (name, state) in self.peers.states() {
             if let Err(why) = state.reached
                 && state.since.elapsed() > PATIENCE
