@@ -37,6 +37,8 @@ enum CommandError {
     #[error(transparent)]
     RenderOracle(#[from] oracle::cli::RenderError),
     #[error(transparent)]
+    Show(#[from] probe::show::cli::ShowError),
+    #[error(transparent)]
     RenderProbe(#[from] probe::cli::RenderError),
     #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
@@ -219,12 +221,27 @@ fn echo(args: &EchoArgs) -> Result<(), CommandError> {
 }
 
 fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
-    let request = Request::Probe { request: args.command.request() };
-    let progress = args.command.progress();
-    let answer = ask(&args.target, &request);
-    drop(progress);
-    let answer = answer?;
-    if args.json { print_json(&answer) } else { print(&args.command.render(&answer)?) }
+    use probe::cli::Command;
+    match &args.command {
+        Command::Show(show) => {
+            let mut show = show.clone();
+            // The file says where the archive is.
+            if let Some(file) = &args.target.config {
+                let state = config::load(file).map_err(explain)?.node.state;
+                show.archive = state.join(probe::service::ARCHIVE);
+            }
+            show.json |= args.json;
+            Ok(probe::show::cli::run(&show)?)
+        }
+        Command::Operation(operation) => {
+            let request = Request::Probe { request: operation.request() };
+            let progress = operation.progress();
+            let answer = ask(&args.target, &request);
+            drop(progress);
+            let answer = answer?;
+            if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+        }
+    }
 }
 
 fn oracle(args: &OracleArgs) -> Result<(), CommandError> {

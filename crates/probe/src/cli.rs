@@ -1,9 +1,10 @@
-//! The sub-commands of `nigh probe`: each is one request over the control socket and one answer.
+//! The sub-commands of `nigh probe`: requests over the control socket, and what reads the archive.
 
 use crate::{
     config::{Family, Means, What},
     control::{Order, Request},
     record::{Bounded, Figures, Record, Series},
+    show::cli::ShowArgs,
     status::{self, Status, duration},
 };
 use clap::{Args, Subcommand};
@@ -16,8 +17,23 @@ use std::{
 };
 
 /// `nigh probe ...`
-#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    /// Something is asked of the daemon over its control socket.
+    #[command(flatten)]
+    Operation(Operation),
+    /// Show what was measured: delay and throughput over time, the mesh, clocks, traces
+    ///
+    /// Reads the archive itself, so it works without a daemon too.
+    #[command(
+        after_help = "Examples:\n  nigh probe show mesh\n  nigh probe show delay --from prague --to brno --since 6h\n  nigh probe show delay --svg delay.svg"
+    )]
+    Show(ShowArgs),
+}
+
+/// What is asked of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Operation {
     /// Measure something now, and say what came of it
     ///
     /// The test keeps to the same limits as those of the schedule and waits until it disturbs none of
@@ -171,7 +187,7 @@ impl Test {
     }
 }
 
-impl Command {
+impl Operation {
     /// What is asked of the daemon.
     pub fn request(&self) -> Request {
         match self {

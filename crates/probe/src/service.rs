@@ -53,7 +53,7 @@ use tracing::info;
 /// Threads that the tests run on.
 const THREADS: usize = 2;
 /// The archive's folder in the state directory.
-const ARCHIVE: &str = "probe";
+pub const ARCHIVE: &str = "probe";
 
 /// A station that holds what needs a right, and has no thread yet.
 #[derive(Debug)]
