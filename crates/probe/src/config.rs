@@ -12,7 +12,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use check::{MAX_RATE, UNMEASURED};
+pub use check::{MAX_RATE, OVERHEAD, UNMEASURED};
 pub use target::{Target, TargetError};
 
 use crate::archive::ArchiveConfig;

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The longest time for which a delay session is agreed; then it is renewed.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 /// What a throughput test may take beside its length, to begin and to end.
-pub const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = crate::config::OVERHEAD;
 /// Longest name of a test.
 const MAX_TEST: usize = 63;
 

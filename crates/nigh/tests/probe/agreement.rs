@@ -65,8 +65,11 @@ fn throughput_and_ping_are_measured_between_stations() {
     let record = stage.order(0, json!({"what": "ping", "to": "bravo"})).unwrap();
     assert_eq!(record["figures"]["kind"], "ping", "{record:#}");
     assert_eq!(record["figures"]["lost"], 0, "{record:#}");
+    let record = stage.order(0, json!({"what": "trace", "to": "bravo", "family": "ipv6"})).unwrap();
+    assert_eq!(record["figures"]["reached"], true, "{record:#}");
+    assert_eq!(record["figures"]["hops"].as_array().unwrap().len(), 1, "{record:#}");
     let status = stage.status(0);
-    assert_eq!(done(&status, "request"), 4, "{status:#}");
+    assert_eq!(done(&status, "request"), 5, "{status:#}");
 }
 
 #[test]

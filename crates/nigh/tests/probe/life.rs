@@ -81,22 +81,22 @@ fn a_timetable_is_kept_and_disturbing_tests_are_apart() {
 [[probe.test]]
 name = "bulk"
 what = "throughput"
-mesh = ["alfa", "bravo", "carol"]
-interval = "6s"
+mesh = ["alfa", "bravo"]
+interval = "30s"
 length = "300ms"
-spread = "5s"
+spread = "22s"
 [[probe.test]]
 name = "look"
 what = "ping"
-mesh = ["alfa", "bravo", "carol"]
-interval = "6s"
+mesh = ["alfa", "bravo"]
+interval = "30s"
 length = "200ms"
-spread = "5s"
+spread = "22s"
 "#;
-    let stage = Stage::start(3, Proof::SharedKey, more);
-    for number in 0..3 {
+    let stage = Stage::start(2, Proof::SharedKey, more);
+    for number in 0..2 {
         stage.wait("runs of both tests", number, |status| {
-            done(status, "bulk") >= 2 && done(status, "look") >= 2
+            done(status, "bulk") >= 1 && done(status, "look") >= 1
         });
     }
 }

@@ -2,5 +2,6 @@
 //! back.
 
 mod agreement;
+mod http;
 mod life;
 mod stage;

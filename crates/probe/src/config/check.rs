@@ -4,6 +4,7 @@ use super::{
     Config, LimitConfig, Means, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig,
     What,
 };
+use crate::control;
 use std::{collections::HashSet, net::IpAddr, path::Path, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
@@ -23,6 +24,8 @@ const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 pub const MAX_RATE: u32 = 100_000;
 /// Most Mbit/s of one test.
 const MAX_BANDWIDTH: u32 = 400_000;
+/// What a run takes beside its length at the most: to agree, to meet, for the last packets' time limit.
+pub const OVERHEAD: Duration = Duration::from_secs(5);
 /// How long a run takes that has no length of its own, at the most.
 pub const UNMEASURED: Duration = Duration::from_secs(30);
 
@@ -286,15 +289,12 @@ impl TestConfig {
     pub fn takes(&self) -> Duration {
         match (self.what, self.length) {
             (What::Owd, None) => self.interval,
-            (What::Owd, Some(length)) => length,
-            (What::Throughput, length) => length.unwrap_or(Self::THROUGHPUT),
-            (What::Ping, Some(length)) => length,
+            (What::Owd, Some(length)) => length + OVERHEAD,
+            (What::Throughput, length) => length.unwrap_or(control::THROUGHPUT) + OVERHEAD,
+            (What::Ping, length) => length.unwrap_or(control::PING) + OVERHEAD,
             _ => UNMEASURED,
         }
     }
-
-    /// How long a throughput test lasts that has no length.
-    pub const THROUGHPUT: Duration = Duration::from_secs(10);
 
     fn times(&self, report: &mut Report<'_>) {
         interval("interval", self.interval, report);
@@ -359,7 +359,7 @@ impl TestConfig {
         if !throughput && self.means != Means::Tcp {
             report.add("means", format!("{} has no means; remove it", self.what));
         }
-        if throughput && self.takes() > limit.length {
+        if throughput && self.length.unwrap_or(control::THROUGHPUT) > limit.length {
             report.add("length", "is longer than probe.limit.length");
         }
     }

@@ -7,7 +7,7 @@ use super::{
     shared::{Shared, elapsed_ns, unix_ns},
 };
 use crate::{
-    config::{Config, Target, TestConfig, What},
+    config::{Config, OVERHEAD, Target, TestConfig, What},
     delay::{Delays, News, Report, Session, SessionId},
     record::{Delay, Figures, Record},
     schedule::scatter,
@@ -40,8 +40,6 @@ use tracing::{info, warn};
 const RATE: u32 = 10;
 /// For how long a session that never ends is agreed each time, and how often that is renewed.
 const LEASE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(10));
-/// What a session takes beside its length: its last packets' time limit, and telling.
-const SETTLE: Duration = Duration::from_secs(5);
 /// The pause before a session is asked for again.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -166,10 +164,10 @@ pub(super) async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, 
     let delays = delays(shared)?;
     let (rate, length) = (job.rate.unwrap_or(RATE), job.length());
     let count = (length.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
-    let ask = Ask { rate, length: length + SETTLE, count: Some(count) };
+    let ask = Ask { rate, length: length + OVERHEAD, count: Some(count) };
     let (session, _theirs) = agree(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
-    if timeout(length + SETTLE, open.ended()).await.is_err() {
+    if timeout(length + OVERHEAD, open.ended()).await.is_err() {
         warn!(to = %open.to, "a delay session has not come to its end");
     }
     open.take().map(Figures::Delay)

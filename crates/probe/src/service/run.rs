@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    config::{Config, Family, Means, Target, TargetError, TestConfig, What},
+    config::{Config, Family, Means, OVERHEAD, Target, TargetError, TestConfig, What},
     control::{self, Order},
     record::{Figures, Record},
     schedule::{Class, jobs},
@@ -17,7 +17,7 @@ use crate::{
         message::{Grant, Slot, ThroughputAsk},
     },
     status::Running,
-    tools::{ping, throughput},
+    tools::{ping, throughput, trace},
 };
 use std::{
     net::IpAddr,
@@ -33,8 +33,8 @@ pub(super) const ON_REQUEST: &str = "request";
 const REQUEST_WAIT: Duration = Duration::from_secs(60);
 /// The least and the longest pause before a station is asked again that was busy.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// What a test may take beyond its length.
-const GRACE: Duration = Duration::from_secs(60);
+/// After so long beyond what it may take, a test is given up.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// A run that is to be done.
 #[derive(Clone, Debug)]
@@ -74,6 +74,10 @@ impl Job {
         let to = Target::parse(&order.to, order.what, &config.probe)?;
         let value = |text: String| Err(ControlError::Value(text));
         let takes = order.takes();
+        let lasts = match order.what {
+            What::Owd | What::Ping | What::Throughput => takes + OVERHEAD,
+            _ => takes,
+        };
         let longest = match order.what {
             What::Throughput => limit.length,
             _ => crate::permission::LONGEST_LEASE,
@@ -104,7 +108,7 @@ impl Job {
             bandwidth,
             means: order.means,
             family: order.family,
-            takes,
+            takes: lasts,
         })
     }
 
@@ -240,7 +244,7 @@ impl Drop for Own {
 async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, NotBegun> {
     loop {
         let now_ns = shared.host.now_ns();
-        let until_ns = now_ns.saturating_add((job.takes + GRACE).as_nanos() as u64);
+        let until_ns = now_ns.saturating_add(job.takes.as_nanos() as u64);
         let given = shared.host.desk().own(job.slot.clone(), until_ns, now_ns);
         match given {
             Ok(lease) => return Ok(Own { shared: shared.clone(), lease }),
@@ -307,7 +311,7 @@ async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
     let (to, _theirs) = match (&job.to, job.what) {
         (Target::Station(name), What::Ping | What::Trace) => {
             let (_, to) = job.addresses(&config, name)?;
-            let length_ms = (job.takes + GRACE).as_millis() as u64;
+            let length_ms = job.takes.as_millis() as u64;
             let request = Request::Slot { slot: job.slot.clone(), length_ms };
             let (theirs, _) = agree(shared, name, to, request).await?;
             (Some(to), Some(theirs))
@@ -325,6 +329,11 @@ async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
             let settings = ping::Settings { count, interval, ..ping::Settings::default() };
             let series = ping::run(to, &settings, &shared.context).await;
             series.map(Figures::Ping).map_err(|error| RunError::Test(error.to_string()))
+        }
+        (What::Trace, Some(to)) => {
+            let settings = trace::Settings { mtu: true, ..trace::Settings::default() };
+            let traced = trace::run(to, &settings, &shared.context).await;
+            traced.map(Figures::Trace).map_err(|error| RunError::Test(error.to_string()))
         }
         (What::Clock, Some(to)) => {
             shared.context.check(to).map_err(|error| RunError::Test(error.to_string()))?;

@@ -5,6 +5,10 @@
 use super::message::Slot;
 use std::collections::BTreeMap;
 
+/// By how much a lease may reach into a slot of the timetable: runs follow each other without a gap there,
+/// and none begins to the nanosecond. A run that ends in time leaves more than that.
+const SLACK_NS: u64 = 2_000_000_000;
+
 /// The number of a lease, never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lease(pub u64);
@@ -84,7 +88,8 @@ impl Book {
         let held = leases.filter(|other| disturb(&entry.slot, &other.slot)).map(|o| o.until_ns);
         let planned = self.planned.iter().filter(|other| {
             let own = other.holder == entry.holder && other.slot == entry.slot;
-            let meets = other.begin_ns < entry.until_ns && other.until_ns > now_ns;
+            let meets =
+                other.begin_ns + SLACK_NS < entry.until_ns && other.until_ns > now_ns + SLACK_NS;
             !own && meets && disturb(&entry.slot, &other.slot)
         });
         match held.chain(planned.map(|other| other.until_ns)).max() {
@@ -167,6 +172,8 @@ mod tests {
     use super::*;
     use crate::schedule::{Class, jobs::Used};
 
+    const SECOND: u64 = 1_000_000_000;
+
     fn slot(class: Class, stations: &[&str]) -> Slot {
         let uses = stations.iter().map(|name| Used::Station((*name).to_owned())).collect();
         Slot { test: "t".into(), class, uses }
@@ -210,15 +217,16 @@ mod tests {
         let planned = Planned {
             holder: Some("a".into()),
             slot: slot(Class::Exclusive, &["a", "b"]),
-            begin_ns: 50,
-            until_ns: 80,
+            begin_ns: 50 * SECOND,
+            until_ns: 80 * SECOND,
         };
         book.plan(vec![planned]);
-        assert!(book.give(entry(None, Class::Normal, &["b"], 50), 0).is_ok(), "it ends before");
-        let meets = entry(None, Class::Normal, &["b"], 51);
-        assert_eq!(book.give(meets.clone(), 0), Err(Busy { until_ns: 80 }));
-        assert!(book.give(entry(Some("a"), Class::Exclusive, &["a", "b"], 80), 50).is_ok());
-        book.plan(Vec::new());
-        assert!(book.give(meets, 80).is_ok());
+        let until = |seconds| entry(None, Class::Normal, &["b"], seconds * SECOND);
+        assert!(book.give(until(52), 0).is_ok(), "it ends before, or as good as");
+        assert_eq!(book.give(until(53), 0), Err(Busy { until_ns: 80 * SECOND }));
+        book.expire(52 * SECOND);
+        let planned = entry(Some("a"), Class::Exclusive, &["a", "b"], 80 * SECOND);
+        assert!(book.give(planned, 52 * SECOND).is_ok());
+        assert!(book.give(until(90), 80 * SECOND).is_ok());
     }
 }

@@ -190,7 +190,7 @@ fn what_disturbs_waits_whatever_the_other_side_calls_it() {
     let mut talk = Talk::with("192.0.2.2", "there");
     let bulk = talk.lease(BULK);
     let (answer, act) = talk.say(&delay("192.0.2.2:5000", "normal"));
-    let Answer::Refused { reason: Reason::Busy, retry_ms: Some(20_000), .. } = answer else {
+    let Answer::Refused { reason: Reason::Busy, retry_ms: Some(15_000), .. } = answer else {
         panic!("{answer:?}")
     };
     assert_eq!(act, None);
@@ -204,7 +204,7 @@ fn what_disturbs_waits_whatever_the_other_side_calls_it() {
     let slot = Slot { test: "own".into(), class: Class::Normal, uses: BTreeSet::new() };
     assert!(talk.desk.own(slot.clone(), 5, 0).is_ok(), "it shares nothing");
     let shares = Slot { uses: BTreeSet::from([Used::Station("here".into())]), ..slot };
-    assert_eq!(talk.desk.own(shares.clone(), 5, 0), Err(Busy { until_ns: 20 * SECOND }));
+    assert_eq!(talk.desk.own(shares.clone(), 5, 0), Err(Busy { until_ns: 15 * SECOND }));
     talk.say(&format!(r#"{{"do":"end","lease":{bulk}}}"#));
     let own = talk.desk.own(shares, 5, 0).expect("free");
     assert_eq!(talk.reason(BULK), Some(Reason::Busy));

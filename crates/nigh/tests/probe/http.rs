@@ -1,0 +1,65 @@
+//! Tests on request by HTTP: off by default, for who bears the token, within limits.
+
+use crate::stage::{Proof, Stage, private};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+use testbed::{Namespace, require_root};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Sends a request for a test from the station's own namespace; the status code and the body.
+fn post(place: &Namespace, token: Option<&str>, body: &str) -> (u16, String) {
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let request = format!(
+        "POST /api/v1/probe/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{body}",
+        authorization.unwrap_or_default(),
+        body.len()
+    );
+    let answer = place.enter(|| {
+        let mut stream = TcpStream::connect(("127.0.0.1", 9160)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn requests_by_http_need_a_token() {
+    if !require_root() {
+        return;
+    }
+    let ping = r#"{"what":"ping","to":"bravo","length":"400ms"}"#;
+    let stage = Stage::start(2, Proof::SharedKey, "");
+    assert_eq!(post(&stage.places[0], Some(TOKEN), ping).0, 404, "off by default");
+    private(&stage.file("token"), TOKEN);
+    let file = stage.file("token");
+    let more = format!(
+        "request = {{ token = \"{}\", may = [\"ping\", \"trace\"] }}",
+        file.to_str().unwrap()
+    );
+    stage.stations[0].configure("alfa", &stage.sections(0, &more)).unwrap();
+    stage.stations[0].control(&serde_json::json!({"do": "reload"})).unwrap();
+    let place = &stage.places[0];
+    assert_eq!(post(place, None, ping).0, 401);
+    assert_eq!(post(place, Some("0123456789abcdef0123456789abcdee"), ping).0, 401);
+    assert_eq!(post(place, Some(TOKEN), "{").0, 400);
+    assert_eq!(post(place, Some(TOKEN), r#"{"what":"owd","to":"bravo"}"#).0, 403);
+    let (code, body) = post(place, Some(TOKEN), r#"{"what":"ping","to":"10.77.0.9"}"#);
+    assert!(code == 422 && body.contains("not on the allow list"), "{code} {body}");
+    let (code, body) = post(place, Some(TOKEN), ping);
+    let record: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((code, &record["figures"]["kind"]), (200, &"ping".into()), "{body}");
+    let refused = &stage.status(0)["requests_refused"];
+    assert_eq!(refused["token"], 2, "{refused}");
+    // A file that others can read is refused, and the token in force stays.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&file, open).unwrap();
+    let error = stage.stations[0].control(&serde_json::json!({"do": "reload"})).unwrap_err();
+    assert!(error.to_string().contains("probe.request.token"), "{error}");
+    assert_eq!(post(place, Some(TOKEN), ping).0, 200);
+}
