@@ -68,6 +68,9 @@ pub enum Test {
         /// Packets a second [default: 10]
         #[arg(short, long, value_name = "PACKETS")]
         rate: Option<u32>,
+        /// Without authentication, so that the other station's driver can reflect
+        #[arg(long)]
+        plain: bool,
         /// Which addresses are used.
         #[command(flatten)]
         family: FamilyArg,
@@ -157,12 +160,14 @@ impl Test {
             rate: None,
             bandwidth: None,
             means: Means::Tcp,
+            plain: false,
             family: None,
         };
         match self {
-            Self::Owd { to, length, rate, family } => Order {
+            Self::Owd { to, length, rate, plain: unauthenticated, family } => Order {
                 length: *length,
                 rate: *rate,
+                plain: *unauthenticated,
                 family: family.family,
                 ..plain(What::Owd, to)
             },

@@ -244,6 +244,9 @@ pub struct TestConfig {
     /// With what throughput is measured.
     #[serde(default)]
     pub means: Means,
+    /// Whether `owd` goes without authentication, which the other station's driver can then reflect.
+    #[serde(default)]
+    pub plain: bool,
     /// Which addresses of stations are used; that of the first one when not given.
     pub family: Option<Family>,
 }

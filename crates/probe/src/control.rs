@@ -34,6 +34,9 @@ pub struct Order {
     /// With what throughput is measured.
     #[serde(default)]
     pub means: Means,
+    /// Whether `owd` goes without authentication.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plain: bool,
     /// Which addresses of a station are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
@@ -71,6 +74,7 @@ mod tests {
             rate: None,
             bandwidth: None,
             means: Means::Tcp,
+            plain: false,
             family: Some(Family::V6),
         };
         let text =

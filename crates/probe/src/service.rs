@@ -17,6 +17,7 @@ mod acts;
 mod clocks;
 mod collect;
 mod delays;
+mod driver;
 mod error;
 mod peers;
 mod run;
@@ -38,6 +39,7 @@ use crate::{
 };
 use acts::Deeds;
 use delays::Told;
+use driver::Driver;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
 use shared::Shared;
@@ -62,6 +64,7 @@ pub struct Opened {
     tls: Option<Tls>,
     listener: Option<TcpListener>,
     delays: Option<delay::Opened>,
+    driver: Option<Driver>,
     token: Option<Token>,
 }
 
@@ -84,6 +87,7 @@ impl Opened {
             }
             _ => None,
         };
+        let driver = driver::open(&config)?;
         let delays = config.own().map(|own| {
             // Of a station with one address packets come from that one.
             let unspecified = IpAddr::from(std::net::Ipv6Addr::UNSPECIFIED);
@@ -95,11 +99,12 @@ impl Opened {
             delay::Opened::open(&delay::Config {
                 sender: SocketAddr::new(address, 0),
                 reflector: tls.is_some().then_some(SocketAddr::new(address, port)),
+                driver: driver.as_ref().map(Driver::program),
                 ..delay::Config::default()
             })
         });
         let delays = delays.transpose()?;
-        Ok(Self { config, tls, listener, delays, token })
+        Ok(Self { config, tls, listener, delays, driver, token })
     }
 
     /// Starts the threads.
@@ -107,7 +112,7 @@ impl Opened {
     /// # Errors
     /// See [`StartError`].
     pub fn start(self) -> Result<Service, StartError> {
-        let Self { config, tls, listener, delays, token } = self;
+        let Self { config, tls, listener, delays, driver, token } = self;
         let clock = Arc::new(Clock::start(&config.probe.clock)?);
         let archive = Archive::open(&config.state.join(ARCHIVE), &config.probe.archive)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -146,7 +151,8 @@ impl Opened {
             shared.peers.configure(&shared.config(), shared.host.tls().as_ref());
             shared.continuous.configure(&shared, &shared.config());
         }
-        Ok(Service { shared, runtime: Arc::new(Mutex::new(Some(runtime))) })
+        let running = Running { runtime, _driver: driver };
+        Ok(Service { shared, running: Arc::new(Mutex::new(Some(running))) })
     }
 }
 
@@ -162,7 +168,15 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub struct Service {
     shared: Arc<Shared>,
-    runtime: Arc<Mutex<Option<Runtime>>>,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+/// What ends with the service.
+#[derive(Debug)]
+struct Running {
+    runtime: Runtime,
+    /// Held so that it stays attached.
+    _driver: Option<Driver>,
 }
 
 impl Service {
@@ -201,9 +215,9 @@ impl Service {
         self.shared.host.desk().configure(config.clone());
         self.shared.host.acts().configure(config.clone());
         self.shared.set_config(config.clone());
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = &*runtime {
-            let _entered = runtime.enter();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &*running {
+            let _entered = running.runtime.enter();
             self.shared.peers.configure(&config, tls.as_ref());
             self.shared.continuous.configure(&self.shared, &config);
         }
@@ -249,9 +263,9 @@ impl Service {
     async fn order(&self, order: Order) -> Result<Value, ControlError> {
         let shared = self.shared.clone();
         let handle = {
-            let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-            let runtime = runtime.as_ref().ok_or(ControlError::Stopped)?;
-            runtime.spawn(async move { run::order(&shared, order).await })
+            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = running.as_ref().ok_or(ControlError::Stopped)?;
+            running.runtime.spawn(async move { run::order(&shared, order).await })
         };
         let record = handle.await.map_err(|_| ControlError::Stopped)??;
         Ok(serde_json::to_value(record).unwrap_or_default())
@@ -297,11 +311,11 @@ impl Service {
     /// Ends everything; what was measured is in the archive when this returns.
     pub async fn stop(&self) {
         self.shared.peers.clear();
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = self.shared.clone();
         let _ = tokio::task::spawn_blocking(move || {
-            if let Some(runtime) = runtime {
-                runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+            if let Some(running) = running {
+                running.runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             }
             shared.archive.flush();
         })

@@ -342,6 +342,9 @@ impl TestConfig {
             }
             _ => {}
         }
+        if self.plain && self.what != What::Owd {
+            report.add("plain", format!("{} has no authentication; remove it", self.what));
+        }
         let throughput = self.what == What::Throughput;
         let udp = throughput && self.means == Means::Udp;
         match self.bandwidth {

@@ -31,6 +31,8 @@ const KEY: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Deeds {
     delays: Option<Arc<Delays>>,
+    /// Whether there is a reflector in the driver.
+    driver: bool,
     config: RwLock<Arc<Config>>,
     /// What tests refuse.
     counters: Arc<tools::Counters>,
@@ -51,7 +53,8 @@ impl Deeds {
         delays: Option<Arc<Delays>>,
         counters: Arc<tools::Counters>,
     ) -> Self {
-        Self { delays, config: RwLock::new(config), counters, leases: Mutex::default() }
+        let driver = !config.probe.reflector.interfaces.is_empty();
+        Self { delays, driver, config: RwLock::new(config), counters, leases: Mutex::default() }
     }
 
     /// Another configuration from now on.
@@ -82,12 +85,14 @@ impl Deeds {
         let address = session.from.ip();
         let own = self.own(address.is_ipv6())?;
         let secret: Option<[u8; KEY]> = session.authenticated.then(rand::random);
+        let in_driver = self.driver && !session.authenticated;
         let agreement = Agreement {
             address,
-            port: Some(session.from.port()),
+            // A driver knows senders by address and number.
+            port: (!in_driver).then_some(session.from.port()),
             ssid: Some(session.ssid),
             key: secret.as_ref().and_then(|secret| Key::new(secret)),
-            extensions: true,
+            extensions: !in_driver,
             // Packets gather at a sender that was held up for a moment.
             rate: Rate { per_second: session.rate.saturating_mul(2), burst: session.rate.max(16) },
         };

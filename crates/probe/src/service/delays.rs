@@ -14,6 +14,7 @@ use crate::{
     stamp::{
         Key,
         sender::{Peer, Settings},
+        tlv,
     },
     station::{
         PeerError, Request,
@@ -213,23 +214,29 @@ async fn agree(
                     ssid,
                     rate: ask.rate,
                     length_ms: ask.length.as_millis() as u64,
-                    authenticated: true,
+                    authenticated: !job.plain,
                 },
                 slot: job.slot().clone(),
             };
             let (theirs, grant) = run::agree(shared, name, to, request).await?;
             let unknown = || PeerError::Answer { name: name.clone() };
-            let Some(Grant::Delay { to: reflector, key: Some(key) }) = grant else {
+            let Some(Grant::Delay { to: reflector, key }) = grant else {
                 return Err(unknown().into());
             };
+            let settings = Settings { ssid, ssid_needed: true, ..Settings::default() };
             // It speaks for itself and for nobody else.
             if reflector.ip() != to {
                 return Err(unknown().into());
             }
-            let secret = unhex(&key).ok_or_else(unknown)?;
-            let key = Key::new(&secret).ok_or_else(unknown)?;
-            let settings =
-                Settings { ssid, ssid_needed: true, key: Some(key), ..Settings::default() };
+            let settings = match key {
+                // A driver answers the base packet alone.
+                None if job.plain => Settings { ask: tlv::Ask::default(), ..settings },
+                None => return Err(unknown().into()),
+                Some(key) => {
+                    let secret = unhex(&key).ok_or_else(unknown)?;
+                    Settings { key: Some(Key::new(&secret).ok_or_else(unknown)?), ..settings }
+                }
+            };
             Ok((session(reflector, settings), Some(theirs)))
         }
         other => Err(RunError::Test(format!("{other} has no delay"))),

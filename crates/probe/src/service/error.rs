@@ -32,6 +32,9 @@ pub enum StartError {
     /// The token of requests by HTTP cannot be used.
     #[error("probe.request.token: {0}")]
     Token(#[from] TokenError),
+    /// The reflector cannot be put into the driver.
+    #[error(transparent)]
+    Driver(#[from] super::driver::DriverError),
     /// No sockets or thread for delay sessions.
     #[error("probe.reflector: {0}")]
     Delay(#[from] delay::StartError),

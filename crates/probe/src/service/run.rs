@@ -46,6 +46,7 @@ pub(super) struct Job {
     pub(super) rate: Option<u32>,
     pub(super) bandwidth: Option<u32>,
     pub(super) means: Means,
+    pub(super) plain: bool,
     pub(super) family: Option<Family>,
     takes: Duration,
     slot: Slot,
@@ -62,6 +63,7 @@ impl Job {
             rate: test.rate,
             bandwidth: test.bandwidth,
             means: test.means,
+            plain: test.plain,
             family: test.family,
             takes: test.takes(),
             slot: slot(config, &test.name, jobs::class(test), to),
@@ -107,6 +109,7 @@ impl Job {
             rate: order.rate,
             bandwidth,
             means: order.means,
+            plain: order.plain,
             family: order.family,
             takes: lasts,
         })

@@ -1,6 +1,6 @@
 //! Who is who: TLS 1.3, both sides proven, by certificates or by a key that all stations share.
 //!
-//! The keys and certificates are used as psock uses them (docs/decisions/143-raw-keys.md). A certificate
+//! The keys and certificates are used as psock uses them (docs/decisions/143-pre-shared-keys.md). A certificate
 //! proves a station's name: it must hold it as a DNS name. A shared key proves that the other side is of
 //! the mesh; which station it is follows from its address.
 
