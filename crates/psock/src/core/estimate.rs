@@ -5,6 +5,10 @@
 
 /// How long a least delay is believed before it must be seen again.
 const BELIEVED_NS: u64 = 5_000_000_000;
+/// For how long all blocks take too long before our own queue is emptied to see why.
+const LONGER_NS: u64 = 200_000_000;
+/// The shortest time between two such looks.
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 /// The shortest time after which a rate is believed to have fallen.
 const LEAST_WINDOW_NS: u64 = 10_000_000;
 
@@ -30,12 +34,18 @@ pub(super) fn bytes_in(rate: u64, ns: u64) -> u64 {
 ///
 /// A path that is kept busy never shows its delay without our own queue. If the least delay of some
 /// seconds is larger than the one before, either the path became longer or the queue is ours; so the queue
-/// is emptied for a moment, and the delay seen then is believed.
+/// is emptied for a moment, and the delay seen then is believed. That is done soon if all blocks take
+/// longer than our own queue can explain: the path became longer, or others fill its queue, and what
+/// seems to fill the path would be too little, and less and less of it.
 #[derive(Debug, Default)]
 pub(super) struct LeastDelay {
     before_ns: Option<u64>,
     current_ns: Option<u64>,
     since_ns: u64,
+    /// Since when all blocks took longer than our own queue can explain.
+    longer_since_ns: Option<u64>,
+    /// When that may lead to a look again.
+    looks_from_ns: u64,
     drain: Drain,
 }
 
@@ -74,23 +84,33 @@ impl LeastDelay {
         }
     }
 
-    /// A block up to `end` was acknowledged after `delay_ns`.
-    pub(super) fn sample(&mut self, delay_ns: u64, end: u64, now_ns: u64) {
+    /// A block up to `end` was acknowledged after `delay_ns`, of which our own queue explains
+    /// `explained_ns` at most.
+    pub(super) fn sample(&mut self, delay_ns: u64, explained_ns: u64, end: u64, now_ns: u64) {
         self.current_ns = Some(self.current_ns.map_or(delay_ns, |least| least.min(delay_ns)));
-        if let Drain::Measuring(mark) = self.drain
-            && end > mark
+        match self.drain {
+            Drain::No => {}
+            Drain::Measuring(mark) if end > mark => {
+                self.drain = Drain::No;
+                self.looks_from_ns = now_ns + LOOK_AGAIN_NS;
+                self.turn(Some(delay_ns), now_ns);
+            }
+            Drain::Emptying | Drain::Measuring(_) => return,
+        }
+        let is_longer = delay_ns > explained_ns;
+        self.longer_since_ns = self.longer_since_ns.or(Some(now_ns)).filter(|_| is_longer);
+        let long_ns = LONGER_NS.max(2 * delay_ns);
+        if self.longer_since_ns.is_some_and(|since| now_ns >= since + long_ns)
+            && now_ns >= self.looks_from_ns
         {
-            self.drain = Drain::No;
-            self.turn(Some(delay_ns), now_ns);
-        }
-        if now_ns.saturating_sub(self.since_ns) < BELIEVED_NS || self.is_draining() {
-            return;
-        }
-        let rises = |before| self.current_ns.is_some_and(|now| now > before + before / 4);
-        if self.before_ns.is_some_and(rises) {
             self.drain = Drain::Emptying;
-        } else {
-            self.turn(self.current_ns, now_ns);
+        } else if now_ns >= self.since_ns + BELIEVED_NS {
+            let rises = |before| self.current_ns.is_some_and(|now| now > before + before / 4);
+            if self.before_ns.is_some_and(rises) {
+                self.drain = Drain::Emptying;
+            } else {
+                self.turn(self.current_ns, now_ns);
+            }
         }
     }
 
@@ -98,6 +118,7 @@ impl LeastDelay {
         self.before_ns = before_ns;
         self.current_ns = None;
         self.since_ns = now_ns;
+        self.longer_since_ns = None;
     }
 }
 

@@ -35,6 +35,7 @@ const INITIAL_WINDOW: u64 = 14_600;
 /// A block that was handed to the connection.
 struct Carried {
     number: Number,
+    bytes: u64,
     /// Bytes handed to the connection up to the end of this block.
     end: u64,
     handed_ns: u64,
@@ -77,6 +78,7 @@ impl Path {
         self.handed += bytes as u64;
         self.carried.push_back(Carried {
             number,
+            bytes: bytes as u64,
             end: self.handed,
             handed_ns: now_ns,
             expected_ns,
@@ -118,7 +120,10 @@ impl Path {
         let missed_ns = now_ns.abs_diff(last.expected_ns);
         self.variation_ns = self.variation_ns - self.variation_ns / 8 + missed_ns / 8;
         self.last_delay_ns = delay_ns;
-        self.delay.sample(delay_ns, last.end, now_ns);
+        // What fills the room and the block that went in last, and half of it for what varies.
+        let block_ns = time_ns(last.bytes, self.rate());
+        let explained_ns = (self.room_ns() + 2 * block_ns) * 3 / 2;
+        self.delay.sample(delay_ns, explained_ns, last.end, now_ns);
         let (bytes, from_ns) = (received - last.received, last.received_ns);
         self.rate.sample(bytes, from_ns, self.delay_ns(), now_ns);
         self.progress_ns = now_ns;
@@ -176,9 +181,13 @@ impl Path {
         if self.delay.is_draining() {
             return bytes_in(self.rate(), self.delay_ns() / 2);
         }
-        let time_ns = 2 * self.delay_ns() + SLACK_NS;
-        let fills = bytes_in(self.rate().max(self.kernel.delivery_rate), time_ns);
-        if self.last_delay_ns <= time_ns { fills.max(2 * self.window()) } else { fills }
+        let fills = bytes_in(self.rate().max(self.kernel.delivery_rate), self.room_ns());
+        if self.last_delay_ns <= self.room_ns() { fills.max(2 * self.window()) } else { fills }
+    }
+
+    /// The longest that our own queue, and the path, may take.
+    fn room_ns(&self) -> u64 {
+        2 * self.delay_ns() + SLACK_NS
     }
 
     /// Whether so many bytes more may be handed over.

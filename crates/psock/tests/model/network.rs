@@ -76,6 +76,10 @@ impl Link {
         self.settings.rate = rate;
     }
 
+    pub(crate) fn set_delay(&mut self, delay_ns: u64) {
+        self.settings.delay_ns = delay_ns;
+    }
+
     pub(crate) fn is_up(&self) -> bool {
         self.up
     }

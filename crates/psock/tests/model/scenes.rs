@@ -110,3 +110,16 @@ fn loss_on_equal_paths_does_not_make_them_worse_than_their_sum() {
     println!("{single:?} Mbit/s alone, {adaptive} together");
     assert!(adaptive * 10 >= single[0] * 2 * 9);
 }
+
+#[test]
+fn a_path_that_becomes_longer_keeps_its_rate() {
+    let paths = [path(100, 5, 50)];
+    let speeds = [DriverName::PollAll, DriverName::Adaptive].map(|driver| {
+        let mut plan = bulk(driver, &paths, 50_000_000);
+        plan.changes = vec![(SECOND, 0, Change::Delay(60 * MS))];
+        speed(&plan)
+    });
+    println!("{speeds:?} Mbit/s with poll-all and adaptive");
+    let [poll_all, adaptive] = speeds;
+    assert!(adaptive * 100 >= poll_all * 90);
+}

@@ -44,6 +44,7 @@ pub(crate) enum Change {
     Down,
     Up,
     Rate(u64),
+    Delay(u64),
 }
 
 /// A run.
@@ -338,6 +339,9 @@ impl Run<'_> {
                     let handshake_ns = 2 * self.links[path][0].delay_ns();
                     self.at(self.now + handshake_ns, Event::Open { path });
                 }
+            }
+            Change::Delay(delay_ns) => {
+                self.links[path].iter_mut().for_each(|link| link.set_delay(delay_ns));
             }
             Change::Rate(rate) => {
                 self.links[path].iter_mut().for_each(|link| link.set_rate(rate));
