@@ -9,6 +9,7 @@
 mod apart;
 mod context;
 pub mod icmp;
+pub mod iperf3;
 pub mod ping;
 pub mod pmtu;
 mod socket;

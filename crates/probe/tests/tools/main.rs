@@ -1,5 +1,6 @@
 //! The measuring tests in namespaces and through the lab.
 
+mod iperf3;
 mod lab;
 mod ping;
 mod throughput;
