@@ -8,6 +8,8 @@
 
 mod apart;
 mod context;
+pub mod dns;
+pub mod http;
 pub mod icmp;
 pub mod iperf3;
 pub mod ping;

@@ -1,7 +1,10 @@
 //! The measuring tests in namespaces and through the lab.
 
+mod dns;
+mod http;
 mod iperf3;
 mod lab;
+mod narrow;
 mod ping;
 mod throughput;
 
