@@ -66,7 +66,7 @@ impl AsyncPsockStream {
     pub async fn close(mut self) -> Result<(), SessionError> {
         // It fails only when the session has ended, which is what is waited for.
         let _ = self.socket.shutdown().await;
-        self.session.status.until_sent().await
+        self.session.status.until_closed().await
     }
 
     /// Ends the session now; both ends see an error.

@@ -61,7 +61,8 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// For how long a path may be silent, while it owes an answer, before it counts as dead.
     pub path_timeout: Duration,
-    /// What a listener allows to strangers.
+    /// What a listener allows to strangers; of a connecting end that follows announced addresses, how many
+    /// connections it makes.
     pub limits: Limits,
 }
 

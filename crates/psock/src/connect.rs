@@ -40,8 +40,8 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
     };
     let mut channel = reached.map_err(|source| no_path(path, source))?;
     let connections = match config.follow_announced {
-        // As many as the listener allows: how many addresses it has is not known yet.
-        true => u16::MAX,
+        // How many addresses the listener has is not known yet.
+        true => config.limits.connections.try_into().unwrap_or(u16::MAX),
         false => {
             let connections = config.paths.len() * usize::from(config.connections_per_path);
             connections.try_into().unwrap_or(u16::MAX)

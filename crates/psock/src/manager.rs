@@ -51,6 +51,8 @@ pub(crate) struct Manager {
     dead_since: Option<Instant>,
     /// Everything is acknowledged both ways.
     done: bool,
+    /// Until when who closes the stream waits for the peer's Goodbye.
+    part_at: Option<Instant>,
     /// The peer has said Goodbye.
     goodbye: bool,
 }
@@ -80,6 +82,7 @@ impl Manager {
             controls: 0,
             dead_since: Some(Instant::now()),
             done: false,
+            part_at: None,
             goodbye: false,
         }
     }
@@ -99,7 +102,12 @@ impl Manager {
                     Some(event) => self.event(event),
                     None => Some(End::Well),
                 },
-                () = sleep(wait.unwrap_or_default()), if wait.is_some() => Some(self.starved()),
+                () = sleep(wait.unwrap_or_default()), if wait.is_some() => self.starved(),
+                () = sleep_until(self.part_at), if self.part_at.is_some() => {
+                    self.part_at = None;
+                    self.session.status.parted();
+                    None
+                }
             };
             if let Some(end) = ended {
                 break end;
@@ -111,11 +119,17 @@ impl Manager {
     }
 
     /// No data connection has worked for too long.
-    fn starved(&self) -> End {
-        match self.done {
-            true => End::Well,
-            false => End::Badly(SessionError::AllPathsDead(self.session.agreement.survive)),
+    fn starved(&mut self) -> Option<End> {
+        if self.done {
+            return Some(End::Well);
         }
+        let inner = self.session.lock();
+        if inner.core.is_received() && !inner.core.is_taken() {
+            // All has come; the application may take its time to read it.
+            self.dead_since = Some(Instant::now());
+            return None;
+        }
+        Some(End::Badly(SessionError::AllPathsDead(self.session.agreement.survive)))
     }
 
     fn event(&mut self, event: Event) -> Option<End> {
@@ -178,6 +192,7 @@ impl Manager {
         }
         if !self.done && self.session.lock().outcome() == Outcome::FinishedBoth {
             self.done = true;
+            self.part_at = Some(Instant::now() + LAST_WORDS);
             self.session.status.end(Ok(()));
             self.say(&Frame::Goodbye);
         }
@@ -229,6 +244,14 @@ impl Manager {
                 task.abort();
             }
         }
+        self.session.status.parted();
+    }
+}
+
+/// Waits until a time, if there is one.
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at.into()).await;
     }
 }
 

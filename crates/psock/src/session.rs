@@ -233,8 +233,11 @@ impl Session {
         if !fresh {
             let dead =
                 |place: &Place| of_path(place) && place.counters.state == ConnectionState::Dead;
-            if let Some(place) = inner.places.iter().position(dead) {
-                return place;
+            if let Some(at) = inner.places.iter().position(dead) {
+                if let Some(place) = inner.places.get_mut(at) {
+                    place.counters.path = text;
+                }
+                return at;
             }
         }
         let number = inner.places.iter().filter(|place| of_path(place)).count() as u16;

@@ -31,6 +31,8 @@ struct State {
     sent: bool,
     /// The session is over: both, or an error.
     end: Option<Result<(), SessionError>>,
+    /// The peer knows all that it must know of a good end, or will not be told any more.
+    parted: bool,
 }
 
 impl Status {
@@ -65,6 +67,11 @@ impl Status {
         });
     }
 
+    /// The process may end without that the peer misses something.
+    pub(crate) fn parted(&self) {
+        self.set(|state| state.parted = true);
+    }
+
     /// The application ends reading: it then reads an end that says nothing of the stream.
     pub(crate) fn end_reading(&self) {
         self.reading_ended.store(true, Ordering::Relaxed);
@@ -75,18 +82,23 @@ impl Status {
         self.state().end.clone().and_then(Result::err)
     }
 
-    fn sent_or_over(state: &State) -> Option<Result<(), SessionError>> {
-        if state.sent { Some(Ok(())) } else { state.end.clone() }
+    /// What closing waits for: the peer has our whole stream; and when we have the peer's too, it knows
+    /// that, so that it need not wait for a process that has ended.
+    fn closed(state: &State) -> Option<Result<(), SessionError>> {
+        match &state.end {
+            _ if state.sent => (state.parted || !state.received).then_some(Ok(())),
+            end => end.clone(),
+        }
     }
 
-    /// Waits until the peer has our whole stream.
-    pub(crate) fn wait_sent(&self) -> Result<(), SessionError> {
-        self.wait(Self::sent_or_over)
+    /// Waits until the stream may be closed.
+    pub(crate) fn wait_closed(&self) -> Result<(), SessionError> {
+        self.wait(Self::closed)
     }
 
     /// Waits until the session is over.
     pub(crate) fn wait_over(&self) -> Result<(), SessionError> {
-        self.wait(|state| state.end.clone())
+        self.wait(|state| state.end.clone().filter(|end| end.is_err() || state.parted))
     }
 
     fn wait<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
@@ -99,9 +111,9 @@ impl Status {
         }
     }
 
-    /// Waits until the peer has our whole stream.
-    pub(crate) async fn until_sent(&self) -> Result<(), SessionError> {
-        self.until(Self::sent_or_over).await
+    /// Waits until the stream may be closed.
+    pub(crate) async fn until_closed(&self) -> Result<(), SessionError> {
+        self.until(Self::closed).await
     }
 
     async fn until<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
@@ -166,7 +178,16 @@ mod tests {
         let status = Status::default();
         status.end(Ok(()));
         assert_eq!(status.read(Ok(0), false).unwrap(), 0);
-        assert_eq!(status.wait_sent(), Ok(()));
+        status.parted();
+        assert_eq!(status.wait_closed(), Ok(()));
+        assert_eq!(status.wait_over(), Ok(()));
+    }
+
+    #[test]
+    fn closing_does_not_wait_for_a_peer_that_goes_on_writing() {
+        let status = Status::default();
+        status.sent();
+        assert_eq!(status.wait_closed(), Ok(()));
     }
 
     #[test]
@@ -175,7 +196,7 @@ mod tests {
         status.end(Err(SessionError::Unknown));
         status.end(Ok(()));
         assert!(status.read(Ok(0), false).is_err());
-        assert_eq!(status.wait_sent(), Err(SessionError::Unknown));
+        assert_eq!(status.wait_closed(), Err(SessionError::Unknown));
         assert_eq!(status.wait_over(), Err(SessionError::Unknown));
     }
 }

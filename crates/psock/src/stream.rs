@@ -83,7 +83,7 @@ impl PsockStream {
     pub fn close(self) -> Result<(), SessionError> {
         // It fails only when the session has ended, which is what is waited for.
         let _ = self.socket.shutdown(Shutdown::Write);
-        self.session.status.wait_sent()
+        self.session.status.wait_closed()
     }
 
     /// Ends the session now; both ends see an error.

@@ -123,39 +123,52 @@ fn rest(stream: &PsockStream, seed: u64, mut offset: u64) -> u64 {
     }
 }
 
-#[test]
-fn two_of_four_paths_are_cut_and_return_under_200_megabytes() {
-    if !testbed::require_root() {
-        return;
-    }
+/// Two of four paths are cut and return under a stream of so many bytes; how many bytes were sent on the
+/// two of them after they had returned.
+fn cut_two_of_four(driver: DriverName, length: u64) -> [u64; 2] {
     let net = Net::new(4);
-    let (one, other) = net.session(&impatient());
+    let (one, other) = net.session(&Config { driver, ..impatient() });
     until("on all paths", &one, |c| c.connections.iter().all(|c| c.state == ConnectionState::Open));
-    thread::scope(|scope| {
-        const LENGTH: u64 = 200_000_000;
+    let sent = |path: usize| one.counters().connections[path].bytes_sent;
+    let again = thread::scope(|scope| {
         scope.spawn(|| {
-            write(&one, 1, LENGTH).unwrap();
+            write(&one, 1, length).unwrap();
             one.shutdown(Shutdown::Write).unwrap();
         });
-        assert_eq!(read_up_to(&other, 1, LENGTH / 4).unwrap(), LENGTH / 4);
+        assert_eq!(read_up_to(&other, 1, length / 4).unwrap(), length / 4);
         net.forwards(1, false);
         net.forwards(2, false);
         until("cut", &one, |c| [1, 2].iter().all(|&path| c.connections[path].deaths > 0));
         net.forwards(1, true);
         net.forwards(2, true);
         until("back", &one, |c| [1, 2].iter().all(|&path| c.connections[path].returns > 0));
-        let before = one.counters();
-        assert_eq!(rest(&other, 1, LENGTH / 4), LENGTH);
-        let after = one.counters();
-        for path in [1, 2] {
-            let sent = |counters: &Counters| counters.connections[path].bytes_sent;
-            assert!(sent(&after) > sent(&before), "path {path} was not used again: {after:#?}");
-        }
+        let before = [sent(1), sent(2)];
+        assert_eq!(rest(&other, 1, length / 4), length);
+        [sent(1) - before[0], sent(2) - before[1]]
     });
     other.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read(&one, 0).unwrap(), 0);
     one.close().unwrap();
     other.close().unwrap();
+    again
+}
+
+#[test]
+fn two_of_four_paths_are_cut_and_return_under_200_megabytes() {
+    if !testbed::require_root() {
+        return;
+    }
+    cut_two_of_four(DriverName::Adaptive, 200_000_000);
+}
+
+#[test]
+fn paths_that_return_are_used_again() {
+    if !testbed::require_root() {
+        return;
+    }
+    // Here no path is better than another, so only this driver needs each of them.
+    let again = cut_two_of_four(DriverName::RoundRobin, 150_000_000);
+    assert!(again.iter().all(|&bytes| bytes > 0), "{again:?}");
 }
 
 #[test]
@@ -266,6 +279,33 @@ fn a_process_that_writes_until_it_is_killed() {
     let Ok(address) = std::env::var("PSOCK_TEST_WRITE_TO") else { return };
     let stream = PsockStream::connect(&to(&[address.parse().unwrap()], &key())).unwrap();
     write(&stream, 1, u64::MAX).unwrap();
+}
+
+/// What the test below starts as a process of its own: it sends a stream, closes it, and ends.
+#[test]
+fn a_process_that_sends_and_ends() {
+    let Ok(address) = std::env::var("PSOCK_TEST_SEND_TO") else { return };
+    let stream = PsockStream::connect(&to(&[address.parse().unwrap()], &key())).unwrap();
+    write(&stream, 1, 100_000).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read(&stream, 2).unwrap(), 0);
+    stream.close().unwrap();
+    std::process::exit(0);
+}
+
+#[test]
+fn a_process_may_end_when_it_has_closed_its_stream() {
+    let listener = common::listen(&key());
+    for _ in 0..20 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "a_process_that_sends_and_ends"]);
+        command.env("PSOCK_TEST_SEND_TO", listener.local_addresses()[0].to_string());
+        let peer = Process::start(command).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        assert_eq!(read(&stream, 1).unwrap(), 100_000);
+        stream.close().unwrap();
+        assert!(peer.finish(LIMIT).unwrap().success());
+    }
 }
 
 #[test]

@@ -389,6 +389,12 @@ impl Core {
         self.sender.is_done()
     }
 
+    /// Whether the peer's whole stream has come, taken by the application or not.
+    #[must_use]
+    pub fn is_received(&self) -> bool {
+        self.receiver.is_ended()
+    }
+
     /// Whether the application has taken the peer's stream to its end.
     #[must_use]
     pub fn is_taken(&self) -> bool {
