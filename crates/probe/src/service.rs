@@ -132,8 +132,10 @@ impl Opened {
         let counters = Arc::<crate::tools::Counters>::default();
         let deeds = Deeds::new(config.clone(), delays.clone(), counters.clone());
         let host = Arc::new(Host::new(Desk::new(config.clone()), tls, deeds));
-        let shared =
-            Arc::new(Shared::new(config, host, (archive, counters), clock, (delays, told)));
+        let program = driver.as_ref().map(Driver::program);
+        let kept = (archive, counters);
+        let shared = Shared::new(config, host, kept, clock, (delays, told), program);
+        let shared = Arc::new(shared);
         shared.set_token(token);
         {
             let _entered = runtime.enter();

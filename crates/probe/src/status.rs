@@ -29,6 +29,8 @@ pub struct Status {
     pub station: StationStatus,
     /// What was counted of STAMP packets.
     pub delays: Option<DelayStatus>,
+    /// What the reflector in the driver did with packets, if there is one.
+    pub driver: Option<BTreeMap<String, u64>>,
     /// Requests by HTTP that were refused, by reason.
     pub requests_refused: BTreeMap<String, u64>,
     /// What becomes of records.

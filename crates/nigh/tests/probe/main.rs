@@ -2,6 +2,7 @@
 //! back.
 
 mod agreement;
+mod distant;
 mod http;
 mod life;
 mod stage;

@@ -32,7 +32,8 @@ pub(crate) struct Stage {
     pub(crate) places: Vec<Namespace>,
     pub(crate) stations: Vec<Nigh>,
     proof: Proof,
-    _switch: Namespace,
+    apart: bool,
+    pub(crate) switch: Namespace,
 }
 
 impl Stage {
@@ -40,6 +41,14 @@ impl Stage {
     pub(crate) fn start(count: usize, proof: Proof, more: &str) -> Self {
         let stage = Self::empty(count, proof);
         stage.begin(more)
+    }
+
+    /// Two stations that something else is to join: 10.77.1.1 and 10.77.2.1.
+    pub(crate) fn apart(proof: Proof) -> Self {
+        let mut stage = Self::empty(0, proof);
+        stage.places = NAMES[..2].iter().map(|name| Namespace::new(name).unwrap()).collect();
+        stage.apart = true;
+        stage
     }
 
     /// The namespaces and files only.
@@ -52,7 +61,7 @@ impl Stage {
             places.push(join(&switch, name, number));
         }
         let files = tempfile::tempdir().unwrap();
-        let stage = Self { files, places, stations: Vec::new(), proof, _switch: switch };
+        let stage = Self { files, places, stations: Vec::new(), proof, apart: false, switch };
         let authority = Authority::new("mesh");
         std::fs::write(stage.file("mesh.pem"), authority.pem()).unwrap();
         for name in NAMES {
@@ -74,7 +83,7 @@ impl Stage {
 
     /// Another host behind the switch.
     pub(crate) fn stranger(&self) -> Namespace {
-        join(&self._switch, "stranger", 9)
+        join(&self.switch, "stranger", 9)
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -94,6 +103,12 @@ impl Stage {
         };
         let mut text = format!("[probe]\n{more}\n[probe.security]\n{security}\n");
         for (number, name) in (1..=self.places.len()).zip(NAMES) {
+            if self.apart {
+                text += &format!(
+                    "[[probe.station]]\nname = \"{name}\"\naddresses = [\"10.77.{number}.1\"]\n"
+                );
+                continue;
+            }
             text += &format!(
                 "[[probe.station]]\nname = \"{name}\"\naddresses = [\"10.77.0.{number}\", \"fd77::{number}\"]\n"
             );
@@ -142,7 +157,8 @@ fn join(switch: &Namespace, name: &str, number: usize) -> Namespace {
     let place = Namespace::new(name).unwrap();
     let port = format!("port{number}");
     let (v4, v6) = (format!("10.77.0.{number}/24"), format!("fd77::{number}/64"));
-    link(End::new(&place, "eth0").address(&v4).address(&v6), End::new(switch, &port)).unwrap();
+    link(End::new(&place, "eth0").address(&v4).address(&v6).no_offloads(), End::new(switch, &port))
+        .unwrap();
     switch.check(&["ip", "link", "set", &port, "master", "br0"]).unwrap();
     place
 }

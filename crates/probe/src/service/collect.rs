@@ -60,6 +60,12 @@ pub(super) fn collect(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> f
             "reason",
         ),
         (
+            "nigh_probe_driver",
+            "Packets for the reflector in the driver, by what it did",
+            status.driver.as_ref().unwrap_or(&empty),
+            "verdict",
+        ),
+        (
             "nigh_probe_http_refused",
             "Requests for tests by HTTP that were refused, by reason",
             &status.requests_refused,

@@ -15,6 +15,7 @@ use crate::{
     status::{DelayStatus, PeerStatus, RunStatus, Running, StationStatus, Status},
     tools::{self, Context, Permission},
 };
+use datapath::stamp::StampProgram;
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
@@ -134,6 +135,8 @@ pub(crate) struct Shared {
     /// Where delay sessions run; nowhere without an entry for this station.
     pub(super) delays: Option<Arc<Delays>>,
     pub(super) told: Arc<Told>,
+    /// The reflector in the driver, if there is one.
+    driver: Option<Arc<StampProgram>>,
     pub(super) continuous: Continuous,
     pub(super) counters: Counters,
     pub(super) context: Context,
@@ -153,6 +156,7 @@ impl Shared {
         (archive, counters): (Archive, Arc<tools::Counters>),
         clock: Arc<Clock>,
         (delays, told): (Option<Arc<Delays>>, Arc<Told>),
+        driver: Option<Arc<StampProgram>>,
     ) -> Self {
         let tests = config.probe.limit.tests;
         let config = Arc::new(RwLock::new(config));
@@ -168,6 +172,7 @@ impl Shared {
             clock,
             delays,
             told,
+            driver,
             continuous: Continuous::default(),
             counters: Counters::default(),
             context,
@@ -264,6 +269,7 @@ impl Shared {
                 refused: counts.refused.iter().map(|(why, n)| (why.word().into(), *n)).collect(),
             },
             delays: self.delays.as_ref().map(|delays| DelayStatus::of(&delays.counters())),
+            driver: self.driver.as_ref().and_then(|driver| ledger(driver)),
             requests_refused: self.counters.refused_requests(),
             archive: self.archive.status(),
         }
@@ -281,6 +287,21 @@ impl Shared {
         }
         ailments
     }
+}
+
+/// What the driver has done with packets for the reflector.
+fn ledger(driver: &StampProgram) -> Option<BTreeMap<String, u64>> {
+    let ledger = driver.ledger().ok()?;
+    let rows = [
+        ("reflected", ledger.reflected),
+        ("not-agreed", ledger.passed_sender),
+        ("form", ledger.passed_form),
+        ("too-short", ledger.too_short),
+        ("bad-checksum", ledger.bad_checksum),
+        ("corrupt", ledger.corrupt),
+        ("over-rate", ledger.over_rate),
+    ];
+    Some(rows.into_iter().map(|(word, count)| (word.to_owned(), count)).collect())
 }
 
 /// Takes a test from the list of those that run.

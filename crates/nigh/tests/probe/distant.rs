@@ -1,0 +1,82 @@
+//! Stations that are far from each other through a lab, and one that reflects in the driver.
+
+use crate::stage::{BINARY, NAMES, Proof, Stage};
+use serde_json::{Value, json};
+use std::path::Path;
+use testbed::{Lab, Receiver, require_root};
+
+/// Half of the lab's link, in nanoseconds: forth, and back.
+const FORTH_NS: i64 = 20_000_000;
+const BACK_NS: i64 = 5_000_000;
+
+fn minimum(record: &Value, way: &str) -> i64 {
+    record["figures"][way]["minimum"]["estimate_ns"].as_i64().unwrap()
+}
+
+/// A way that is longer forth than back: a round trip alone would not know.
+#[test]
+fn each_way_has_its_own_delay() {
+    if !require_root() {
+        return;
+    }
+    let stage = Stage::apart(Proof::Certificates);
+    let [alfa, bravo] = [0, 1].map(|number: usize| stage.places[number].name());
+    let scene = format!(
+        r#"
+        [lab]
+        seed = 7
+        [[node]]
+        name = "near"
+        [[node]]
+        name = "far"
+        [[link]]
+        between = ["near", "far"]
+        delay = "5ms"
+        [[host]]
+        name = "alfa"
+        attach = "near"
+        address = "10.77.1.1/24"
+        namespace = "{alfa}"
+        default_route = true
+        [[host]]
+        name = "bravo"
+        attach = "far"
+        address = "10.77.2.1/24"
+        namespace = "{bravo}"
+        default_route = true
+        "#
+    );
+    let lab = Lab::start(Path::new(BINARY), &scene).unwrap();
+    lab.ask(&["link", "near>far", "set", "delay=20ms"]).unwrap();
+    let stage = stage.begin("");
+    let order = json!({"what": "owd", "to": "bravo", "length": "1s", "rate": 50});
+    let record = stage.order(0, order).unwrap();
+    assert_eq!(record["figures"]["kind"], "delay", "{record:#}");
+    assert!(minimum(&record, "forth") >= FORTH_NS, "{record:#}");
+    assert!(minimum(&record, "back") >= BACK_NS, "{record:#}");
+    assert!(minimum(&record, "round_trip") >= FORTH_NS + BACK_NS, "{record:#}");
+    let trace = stage.order(0, json!({"what": "trace", "to": "bravo"})).unwrap();
+    assert_eq!(trace["figures"]["reached"], true, "{trace:#}");
+    assert_eq!(trace["figures"]["hops"].as_array().unwrap().len(), 3, "{trace:#}");
+}
+
+#[test]
+fn plain_packets_are_reflected_in_the_driver() {
+    if !require_root() {
+        return;
+    }
+    let stage = Stage::start(2, Proof::SharedKey, "");
+    // What is sent from a driver reaches a veth whose own side has a program.
+    let _receiver = Receiver::new(&stage.switch, "port2").unwrap();
+    let mut stage = stage;
+    let sections = stage.sections(1, "reflector = { interfaces = [\"eth0\"] }");
+    let Stage { stations, places, .. } = &mut stage;
+    stations[1].restart(&places[1], Path::new(BINARY), NAMES[1], &sections).unwrap();
+    let order = json!({"what": "owd", "to": "bravo", "length": "1s", "rate": 20, "plain": true});
+    let record = stage.order(0, order).unwrap();
+    assert_eq!(record["figures"]["round_trip"]["sent"], 20, "{record:#}");
+    assert_eq!(record["figures"]["round_trip"]["lost"], 0, "{record:#}");
+    let status = stage.status(1);
+    assert_eq!(status["driver"]["reflected"], 20, "{status:#}");
+    assert_eq!(status["delays"]["reflected"], 0, "{status:#}");
+}
