@@ -2,6 +2,7 @@
 
 mod driver;
 mod scapy;
+mod suite;
 
 use probe::{
     delay::{Config, Delays, News, Session, SessionId},
