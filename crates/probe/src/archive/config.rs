@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::postgresql::PostgresqlConfig;
+use super::{parquet::ParquetConfig, postgresql::PostgresqlConfig};
 use serde::Deserialize;
 use std::time::Duration;
 use wire::config::{Problem, Report};
@@ -32,6 +32,8 @@ pub struct ArchiveConfig {
     pub keep_days: Duration,
     /// The shared archive that gets all records, too. They are kept here until it has them.
     pub postgresql: Option<PostgresqlConfig>,
+    /// Files for each day that is over. Records are kept here until they are in them.
+    pub parquet: Option<ParquetConfig>,
 }
 
 impl Default for ArchiveConfig {
@@ -42,6 +44,7 @@ impl Default for ArchiveConfig {
             keep_hours: 180 * DAY,
             keep_days: Duration::ZERO,
             postgresql: None,
+            parquet: None,
         }
     }
 }
@@ -57,6 +60,9 @@ impl ArchiveConfig {
         self.times(report);
         if let Some(postgresql) = &self.postgresql {
             report.take("postgresql", postgresql.problems());
+        }
+        if let Some(parquet) = &self.parquet {
+            report.take("parquet", parquet.problems());
         }
         problems
     }

@@ -13,7 +13,8 @@
 //!
 //! Records that are old become hours, hours become days (`retain`, `span`), in steps between the batches.
 //!
-//! With `[probe.archive.postgresql]` all records go to a shared archive as well (`postgresql`).
+//! With `[probe.archive.postgresql]` all records go to a shared archive as well (`postgresql`),
+//! with `[probe.archive.parquet]` into files by day (`parquet`).
 //!
 //! The tables are described in docs/probe-archive.md, the choice in docs/decisions/156-archive.md.
 
@@ -21,6 +22,7 @@ mod collect;
 mod config;
 mod database;
 mod error;
+mod parquet;
 mod postgresql;
 mod query;
 mod queue;
@@ -34,13 +36,15 @@ mod writer;
 
 pub use config::ArchiveConfig;
 pub use error::{OpenError, QueryError};
+pub use parquet::ParquetConfig;
 pub use postgresql::PostgresqlConfig;
 pub use query::{Entry, Query, Reader};
 pub use schema::{SchemaError, VERSION};
 pub use span::{ClockSummary, Span, Spread, Summary, Way};
-pub use status::{Sending, Status};
+pub use status::{Exporting, Sending, Status};
 
 use crate::record::Record;
+use parquet::Exporter;
 use postgresql::Sender;
 use queue::Queue;
 use status::Counters;
@@ -66,8 +70,9 @@ pub struct Archive {
     queue: Arc<Queue>,
     counters: Arc<Counters>,
     writer: Option<JoinHandle<()>>,
-    /// Ends after the writer.
+    /// They end after the writer.
     _sender: Option<Sender>,
+    _exporter: Option<Exporter>,
     /// Made at the first query; made again when the database was set aside.
     reader: Mutex<Option<Reader>>,
 }
@@ -97,6 +102,9 @@ impl Archive {
         let sender =
             config.postgresql.as_ref().map(|to| Sender::start(&path, to, counters.clone()));
         let sender = sender.transpose().map_err(|source| OpenError::Thread { source })?;
+        let exporter =
+            config.parquet.as_ref().map(|to| Exporter::start(&path, to, counters.clone()));
+        let exporter = exporter.transpose().map_err(|source| OpenError::Thread { source })?;
         let wake = sender.as_ref().map(Sender::waker);
         let writer = Writer::new(path.clone(), config.clone(), database, counters.clone(), wake);
         let source = queue.clone();
@@ -105,7 +113,15 @@ impl Archive {
             .spawn(move || writer.run(&source))
             .map_err(|source| OpenError::Thread { source })?;
         let reader = Mutex::new(None);
-        Ok(Self { path, queue, counters, writer: Some(writer), _sender: sender, reader })
+        Ok(Self {
+            path,
+            queue,
+            counters,
+            writer: Some(writer),
+            _sender: sender,
+            _exporter: exporter,
+            reader,
+        })
     }
 
     /// Keeps a record. Never waits: where the queue is full the record is counted as lost.

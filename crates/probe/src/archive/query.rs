@@ -206,7 +206,7 @@ impl Query {
 }
 
 /// A row's record.
-fn record(row: &Row<'_>) -> Result<Record, Box<dyn std::error::Error>> {
+pub(super) fn record(row: &Row<'_>) -> Result<Record, Box<dyn std::error::Error>> {
     let lasted: i64 = row.get(1)?;
     Ok(Record {
         at_ns: row.get(0)?,

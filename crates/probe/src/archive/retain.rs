@@ -47,6 +47,8 @@ struct Limits {
     days: Option<i64>,
     /// Records that are still to be sent stay.
     unsent_stay: bool,
+    /// Records that are not yet in files stay.
+    unexported_stay: bool,
 }
 
 impl Limits {
@@ -60,6 +62,7 @@ impl Limits {
             hours: before(config.keep_hours, DAY_NS),
             days: before(config.keep_days, DAY_NS),
             unsent_stay: config.postgresql.is_some(),
+            unexported_stay: config.parquet.is_some(),
         }
     }
 }
@@ -119,7 +122,7 @@ pub(super) fn step(
 fn fold(transaction: &Transaction<'_>, series: i64, limits: Limits) -> rusqlite::Result<usize> {
     let mut taken = 0;
     if let Some(before) = limits.records {
-        taken = taken.max(fold_records(transaction, series, before, limits.unsent_stay)?);
+        taken = taken.max(fold_records(transaction, series, before, limits)?);
     }
     if let Some(before) = limits.hours {
         taken = taken.max(fold_hours(transaction, series, before)?);
@@ -138,13 +141,15 @@ fn fold_records(
     transaction: &Transaction<'_>,
     series: i64,
     before: i64,
-    unsent_stay: bool,
+    limits: Limits,
 ) -> rusqlite::Result<usize> {
+    let exported = "AND id <= (SELECT through FROM exported WHERE day = at_ns / 86400000000000)";
     let sent = "AND id <= (SELECT through FROM mark WHERE name = 'postgresql')";
     let sql = format!(
-        "SELECT id, at_ns, figures FROM record WHERE series = ?1 AND at_ns < ?2 {} \
+        "SELECT id, at_ns, figures FROM record WHERE series = ?1 AND at_ns < ?2 {} {} \
          ORDER BY at_ns LIMIT {ROWS}",
-        if unsent_stay { sent } else { "" }
+        if limits.unsent_stay { sent } else { "" },
+        if limits.unexported_stay { exported } else { "" },
     );
     let mut parts = Parts::new();
     let mut ids: Vec<i64> = Vec::new();

@@ -32,6 +32,19 @@ pub struct Status {
     pub set_aside: Vec<PathBuf>,
     /// The shared archive; none where none is configured.
     pub postgresql: Option<Sending>,
+    /// Files by day; none where none are configured.
+    pub parquet: Option<Exporting>,
+}
+
+/// How files by day are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exporting {
+    /// Files that were written since the start.
+    pub files: u64,
+    /// Records in them.
+    pub records: u64,
+    /// What is in the way at the moment.
+    pub trouble: Option<String>,
 }
 
 /// How the shared archive is served.
@@ -58,6 +71,8 @@ pub(super) struct Counters {
     sent: AtomicU64,
     sending_refused: AtomicU64,
     unsent: AtomicU64,
+    files: AtomicU64,
+    exported: AtomicU64,
     words: Mutex<Words>,
 }
 
@@ -70,6 +85,9 @@ struct Words {
     sending_trouble: Option<String>,
     /// Whether there is one.
     sending: bool,
+    /// The same of files by day.
+    exporting_trouble: Option<String>,
+    exporting: bool,
 }
 
 impl Counters {
@@ -158,6 +176,33 @@ impl Counters {
         }
     }
 
+    /// There are files by day.
+    pub(super) fn exporting(&self) {
+        self.words().exporting = true;
+    }
+
+    /// A file was written.
+    pub(super) fn exported(&self, records: usize) {
+        self.files.fetch_add(1, Relaxed);
+        self.exported.fetch_add(records as u64, Relaxed);
+    }
+
+    /// No file can be written; it is logged when it is news.
+    pub(super) fn exporting_trouble(&self, what: String) {
+        let mut words = self.words();
+        if words.exporting_trouble.is_none() {
+            tracing::error!(error = what, "the archive cannot write files by day: records wait");
+        }
+        words.exporting_trouble = Some(what);
+    }
+
+    /// They can be written.
+    pub(super) fn exporting_well(&self) {
+        if self.words().exporting_trouble.take().is_some() {
+            tracing::info!("the archive writes files by day again");
+        }
+    }
+
     /// How many databases were begun since the start, less one.
     pub(super) fn begun(&self) -> usize {
         self.words().set_aside.len()
@@ -192,6 +237,11 @@ impl Counters {
                 refused: self.sending_refused.load(Relaxed),
                 unsent: self.unsent.load(Relaxed),
                 trouble: words.sending_trouble.clone(),
+            }),
+            parquet: words.exporting.then(|| Exporting {
+                files: self.files.load(Relaxed),
+                records: self.exported.load(Relaxed),
+                trouble: words.exporting_trouble.clone(),
             }),
         }
     }
