@@ -1,6 +1,6 @@
 //! The archive's metrics in Prometheus' form, names `nigh_probe_archive_*`.
 
-use super::status::Status;
+use super::status::{Exporting, Sending, Status};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
@@ -45,22 +45,45 @@ impl Status {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value as f64).encode(metric)?;
         }
-        let Some(to) = &self.postgresql else { return Ok(()) };
-        for (name, help, value) in [
-            ("nigh_probe_archive_sent", "Records that PostgreSQL took", to.sent),
-            ("nigh_probe_archive_sending_refused", "Records that PostgreSQL refused", to.refused),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
+        if let Some(to) = &self.postgresql {
+            sending(to, encoder)?;
         }
-        let well = u64::from(to.trouble.is_none());
-        for (name, help, value) in [
-            ("nigh_probe_archive_unsent", "Records that PostgreSQL does not have yet", to.unsent),
-            ("nigh_probe_archive_sending_healthy", "1 when PostgreSQL takes what is sent", well),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value as f64).encode(metric)?;
+        if let Some(to) = &self.parquet {
+            exporting(to, encoder)?;
         }
         Ok(())
     }
+}
+
+fn sending(to: &Sending, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    for (name, help, value) in [
+        ("nigh_probe_archive_sent", "Records that PostgreSQL took", to.sent),
+        ("nigh_probe_archive_sending_refused", "Records that PostgreSQL refused", to.refused),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)?;
+    }
+    let well = u64::from(to.trouble.is_none());
+    for (name, help, value) in [
+        ("nigh_probe_archive_unsent", "Records that PostgreSQL does not have yet", to.unsent),
+        ("nigh_probe_archive_sending_healthy", "1 when PostgreSQL takes what is sent", well),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value as f64).encode(metric)?;
+    }
+    Ok(())
+}
+
+fn exporting(to: &Exporting, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    for (name, help, value) in [
+        ("nigh_probe_archive_files", "Parquet files written", to.files),
+        ("nigh_probe_archive_exported", "Records written into Parquet files", to.records),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)?;
+    }
+    let (name, help) =
+        ("nigh_probe_archive_exporting_healthy", "1 when Parquet files can be written");
+    let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::new(u64::from(to.trouble.is_none()) as f64).encode(metric)
 }

@@ -7,6 +7,7 @@ use nix::{
     sched::{CloneFlags, unshare},
 };
 use prometheus_client::{encoding::DescriptorEncoder, registry::Registry};
+use rand::{RngExt, SeedableRng};
 use std::{fs, io::Write};
 use tempfile::TempDir;
 
@@ -302,7 +303,12 @@ fn metrics_say_what_the_status_says() {
     archive.put(&delay(0, "a", "b"));
     assert!(archive.flush());
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Of(archive.status())));
+    let status = Status {
+        postgresql: Some(Sending { unsent: 3, ..Sending::default() }),
+        parquet: Some(Exporting { files: 2, ..Exporting::default() }),
+        ..archive.status()
+    };
+    registry.register_collector(Box::new(Of(status)));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).expect("metrics");
     for line in [
@@ -311,7 +317,42 @@ fn metrics_say_what_the_status_says() {
         "nigh_probe_archive_lost_total{reason=\"queue-full\"} 0\n",
         "nigh_probe_archive_set_aside_total 0\n",
         "nigh_probe_archive_healthy 1.0\n",
+        "nigh_probe_archive_unsent 3.0\n",
+        "nigh_probe_archive_files_total 2\n",
     ] {
         assert!(text.contains(line), "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn whatever_bytes_are_wrong_the_archive_opens_or_says_why_not() {
+    let whole = TempDir::new().expect("a folder");
+    let archive = open(&whole);
+    for second in 0..300 {
+        archive.put(&delay(second, "a", "b"));
+    }
+    drop(archive);
+    let bytes = fs::read(whole.path().join(FILE)).expect("the database");
+    let mut random = rand::rngs::SmallRng::seed_from_u64(156);
+    for _ in 0..40 {
+        let mut bytes = bytes.clone();
+        for _ in 0..random.random_range(1..200) {
+            // Most of them in the head and the tables' roots.
+            let most = if random.random_bool(0.5) { 4096 * 12 } else { bytes.len() };
+            let at = random.random_range(0..most.min(bytes.len()));
+            bytes[at] = random.random();
+        }
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join(FILE), &bytes).expect("written");
+        let Ok(archive) = Archive::open(folder.path(), &config()) else { continue };
+        // What can be read is read; what cannot is an error or left out.
+        let _ = archive.query(&Query::default());
+        archive.put(&delay(0, "a", "b"));
+        archive.flush();
+        let settled = testbed::wait_until("it is written", Duration::from_secs(60), || {
+            let status = archive.status();
+            status.written + status.lost["refused"] == 1
+        });
+        settled.unwrap_or_else(|error| panic!("{error}: {:?}", archive.status()));
     }
 }
