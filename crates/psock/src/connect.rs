@@ -84,7 +84,8 @@ async fn first(dialer: &Arc<Dialer>) -> (usize, Result<Channel, PathError>) {
         let more = match paths.next() {
             Some((number, path)) => {
                 let dialer = Arc::clone(dialer);
-                attempts.spawn(async move { (number, dialer.reach(&path).await) });
+                let limit = dialer.config.connect_timeout;
+                attempts.spawn(async move { (number, dialer.reach(&path, limit).await) });
                 true
             }
             None => false,

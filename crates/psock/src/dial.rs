@@ -51,11 +51,10 @@ impl Dialer {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection over a path, its TLS handshake done.
-    pub(crate) async fn reach(&self, path: &Path) -> Result<Channel, PathError> {
+    /// A connection over a path, its TLS handshake done; TCP has so long to connect.
+    pub(crate) async fn reach(&self, path: &Path, limit: Duration) -> Result<Channel, PathError> {
         let connect = socket::connect(path, &self.config);
-        let socket =
-            timeout(self.config.path_timeout, connect).await.map_err(|_| PathError::TimedOut)??;
+        let socket = timeout(limit, connect).await.map_err(|_| PathError::TimedOut)??;
         let name = ServerName::IpAddress(path.remote.ip().into());
         let mut channel = Channel::new(socket, Records::connecting(&self.tls, name)?);
         channel.handshake().await?;
@@ -72,7 +71,7 @@ impl Dialer {
         let joining = async {
             let to = self.paths().get(usize::from(path)).cloned();
             let to = to.ok_or_else(|| PathError::Protocol("no such path".to_owned()))?;
-            let mut channel = self.reach(&to).await?;
+            let mut channel = self.reach(&to, self.config.path_timeout).await?;
             let claim = Claim {
                 session: session.agreement.session,
                 secret: session.agreement.secret,

@@ -84,7 +84,7 @@ impl Net {
 
 /// Dead paths are found out soon.
 fn impatient() -> Config {
-    Config { path_timeout: Duration::from_millis(500), ..key() }
+    Config { path_timeout: Duration::from_millis(500), connect_timeout: LIMIT, ..key() }
 }
 
 /// Waits until the counters of a stream are so.
@@ -255,7 +255,7 @@ fn without_any_path_a_session_ends_with_an_error_at_both_ends() {
         return;
     }
     let net = Net::new(2);
-    let survive = Duration::from_secs(4);
+    let survive = Duration::from_secs(10);
     let (one, other) = net.session(&Config { survive, ..impatient() });
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -310,7 +310,7 @@ fn a_process_may_end_when_it_has_closed_its_stream() {
 
 #[test]
 fn a_peer_that_is_killed_leaves_an_error_and_no_short_stream() {
-    let config = Config { survive: Duration::from_secs(4), ..key() };
+    let config = Config { survive: Duration::from_secs(10), ..key() };
     let listener = common::listen(&config);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_process_that_writes_until_it_is_killed"]);
