@@ -50,7 +50,8 @@ fn throughput_and_ping_are_measured_between_stations() {
         return;
     }
     let stage = Stage::start(2, Proof::Certificates, "");
-    for (means, bandwidth) in [("tcp", None), ("udp", Some(20)), ("psock", None)] {
+    for (means, bandwidth) in [("tcp", None), ("udp", Some(20)), ("psock", None), ("iperf3", None)]
+    {
         let mut order = json!({"what": "throughput", "to": "bravo", "length": "500ms",
                                "means": means});
         if let Some(bandwidth) = bandwidth {
@@ -69,7 +70,7 @@ fn throughput_and_ping_are_measured_between_stations() {
     assert_eq!(record["figures"]["reached"], true, "{record:#}");
     assert_eq!(record["figures"]["hops"].as_array().unwrap().len(), 1, "{record:#}");
     let status = stage.status(0);
-    assert_eq!(done(&status, "request"), 5, "{status:#}");
+    assert_eq!(done(&status, "request"), 6, "{status:#}");
 }
 
 #[test]

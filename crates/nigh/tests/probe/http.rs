@@ -29,6 +29,29 @@ fn post(place: &Namespace, token: Option<&str>, body: &str) -> (u16, String) {
 }
 
 #[test]
+fn a_page_and_a_name_server_are_asked_where_that_is_allowed() {
+    if !require_root() {
+        return;
+    }
+    let stage = Stage::start(1, Proof::SharedKey, "allow = [\"127.0.0.1/32\"]");
+    let page = serde_json::json!({"what": "http", "to": "http://127.0.0.1:9160/healthz"});
+    let record = stage.order(0, page).unwrap();
+    assert_eq!(record["figures"]["status"], 200, "{record:#}");
+    assert_eq!(record["figures"]["bytes"], 3, "{record:#}");
+    let elsewhere = serde_json::json!({"what": "http", "to": "http://10.77.0.9/"});
+    let record = stage.order(0, elsewhere).unwrap();
+    let reason = record["figures"]["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("allow list"), "{record:#}");
+    // Nobody answers there.
+    let question = serde_json::json!({"what": "dns", "to": "www.example.com@127.0.0.1"});
+    let record = stage.order(0, question).unwrap();
+    assert_eq!(record["figures"]["kind"], "failed", "{record:#}");
+    let elsewhere = serde_json::json!({"what": "dns", "to": "www.example.com@10.77.0.9"});
+    let refused = stage.order(0, elsewhere).unwrap_err().to_string();
+    assert!(refused.contains("not on the allow list"), "{refused}");
+}
+
+#[test]
 fn requests_by_http_need_a_token() {
     if !require_root() {
         return;

@@ -347,8 +347,9 @@ impl TestConfig {
         }
         let throughput = self.what == What::Throughput;
         let udp = throughput && self.means == Means::Udp;
+        let iperf3 = throughput && self.means == Means::Iperf3;
         match self.bandwidth {
-            Some(_) if !udp => {
+            Some(_) if !udp && !iperf3 => {
                 report.add("bandwidth", "only throughput over UDP has a bandwidth; remove it");
             }
             None if udp => report.add("bandwidth", "give the Mbit/s that are sent"),

@@ -13,7 +13,7 @@ use crate::{
         desk::Act,
         message::{DelayAsk, Grant, ThroughputAsk},
     },
-    tools::{self, Context, throughput},
+    tools::{self, Context, iperf3, throughput},
 };
 use std::{
     collections::HashMap,
@@ -115,6 +115,9 @@ impl Deeds {
         let station = config.probe.station(&peer).ok_or("it has left the mesh")?;
         let from = station.addresses.iter().find(|from| from.is_ipv6() == test.ipv6);
         let from = *from.ok_or("it has no address of that family")?;
+        if test.means == Means::Iperf3 {
+            return self.serve_iperf3(lease, peer, test, own);
+        }
         let settings = throughput_settings(test)?;
         let token = throughput::Token::random();
         let agreed = throughput::Agreed { token, settings, from };
@@ -135,13 +138,48 @@ impl Deeds {
     }
 }
 
+impl Deeds {
+    fn serve_iperf3(
+        &self,
+        lease: Lease,
+        peer: String,
+        test: &ThroughputAsk,
+        own: IpAddr,
+    ) -> Result<Grant, String> {
+        let server =
+            iperf3::Server::start(own, &iperf3_settings(test)).map_err(|e| e.to_string())?;
+        let to = server.address();
+        let mut context = Context::new(Arc::new(|_: IpAddr| false));
+        context.counters = self.counters.clone();
+        // What runs is killed with the task.
+        let task = tokio::spawn(async move {
+            match server.serve(&context).await {
+                Ok(figures) => info!(peer, bytes = figures.bytes, "was the end of a test"),
+                Err(error) => warn!(peer, %error, "was the end of a test that failed"),
+            }
+        });
+        self.leases().insert(lease, Deed::Serves(task.abort_handle()));
+        Ok(Grant::Throughput { to, token: None })
+    }
+}
+
+/// The same for iperf3, which knows whole seconds only.
+pub(super) fn iperf3_settings(test: &ThroughputAsk) -> iperf3::Settings {
+    iperf3::Settings {
+        udp: test.bandwidth.is_some(),
+        length: Duration::from_secs(test.length_ms.div_ceil(1000)),
+        rate: test.bandwidth.map(|mbit| u64::from(mbit) * 1_000_000),
+        ..iperf3::Settings::default()
+    }
+}
+
 /// What both ends of a test understand by what was agreed.
 pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Settings, String> {
     let means = match test.means {
         Means::Tcp => throughput::Means::Tcp,
         Means::Psock => throughput::Means::Psock,
         Means::Udp => throughput::Means::Udp,
-        Means::Iperf3 => return Err("iperf3 is not offered here".to_owned()),
+        Means::Iperf3 => return Err("iperf3 has settings of its own".to_owned()),
     };
     Ok(throughput::Settings {
         means,

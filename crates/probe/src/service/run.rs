@@ -1,7 +1,7 @@
 //! One run of one test: permission, agreement with the other end, the test itself, the record.
 
 use super::{
-    acts::throughput_settings,
+    acts::{iperf3_settings, throughput_settings},
     delays,
     error::{ControlError, RunError},
     shared::{Agreement, Shared, elapsed_ns, unix_ns},
@@ -17,10 +17,10 @@ use crate::{
         message::{Grant, Slot, ThroughputAsk},
     },
     status::Running,
-    tools::{ping, throughput, trace},
+    tools::{dns, http, iperf3, ping, throughput, trace},
 };
 use std::{
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -33,6 +33,8 @@ pub(super) const ON_REQUEST: &str = "request";
 const REQUEST_WAIT: Duration = Duration::from_secs(60);
 /// The least and the longest pause before a station is asked again that was busy.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// Where name servers answer (RFC 1035, section 4.2).
+const DNS_PORT: u16 = 53;
 /// After so long beyond what it may take, a test is given up.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -322,6 +324,20 @@ async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
         (Target::Address(to), _) => (Some(*to), None),
         _ => (None, None),
     };
+    match &job.to {
+        Target::Page(page) => {
+            let page = page.parse().map_err(|_| RunError::Test(format!("{page} is no page")))?;
+            let fetched = http::run(&page, &http::Settings::default(), &shared.context).await;
+            return fetched.map(Figures::Http).map_err(|error| RunError::Test(error.to_string()));
+        }
+        Target::Question { name, server } => {
+            let name = name.parse().map_err(|_| RunError::Test(format!("{name} is no name")))?;
+            let (server, settings) = (SocketAddr::new(*server, DNS_PORT), dns::Settings::new(name));
+            let answered = dns::run(server, &settings, &shared.context).await;
+            return answered.map(Figures::Dns).map_err(|error| RunError::Test(error.to_string()));
+        }
+        Target::Station(_) | Target::Address(_) | Target::Reflector(_) => {}
+    }
     match (job.what, to) {
         (What::Ping, Some(to)) => {
             let length = job.length();
@@ -359,18 +375,32 @@ async fn throughput(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError
         bandwidth: job.bandwidth,
         ipv6: to.is_ipv6(),
     };
-    let settings = throughput_settings(&test).map_err(RunError::Test)?;
+    let with_iperf3 = (test.means == Means::Iperf3).then(|| iperf3_settings(&test));
+    let settings = match with_iperf3 {
+        None => Some(throughput_settings(&test).map_err(RunError::Test)?),
+        Some(_) => None,
+    };
     let request = Request::Throughput { test, slot: job.slot.clone() };
     let (_theirs, grant) = agree(shared, name, to, request).await?;
     let unknown = || PeerError::Answer { name: name.clone() };
-    let Some(Grant::Throughput { to: server, token: Some(token) }) = grant else {
+    let Some(Grant::Throughput { to: server, token }) = grant else {
         return Err(unknown().into());
     };
     // It speaks for itself and for nobody else.
     if server.ip() != to {
         return Err(unknown().into());
     }
-    let token = token.parse().map_err(|_| unknown())?;
-    let figures = throughput::run(server, &token, &settings, &shared.context).await;
-    figures.map(Figures::Throughput).map_err(|error| RunError::Test(error.to_string()))
+    let context = &shared.context;
+    let figures = match (with_iperf3, settings, token) {
+        (Some(settings), ..) => {
+            iperf3::run(server, &settings, context).await.map_err(|error| error.to_string())
+        }
+        (None, Some(settings), Some(token)) => {
+            let token = token.parse().map_err(|_| unknown())?;
+            let run = throughput::run(server, &token, &settings, context);
+            run.await.map_err(|error| error.to_string())
+        }
+        _ => return Err(unknown().into()),
+    };
+    figures.map(Figures::Throughput).map_err(RunError::Test)
 }
