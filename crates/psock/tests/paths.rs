@@ -71,13 +71,14 @@ impl Net {
         self.routers[path].sysctl(&settings).unwrap();
     }
 
-    /// A session from left to right: the connecting end first.
+    /// A session from left to right over all paths: the connecting end first.
     fn session(&self, config: &Config) -> (PsockStream, PsockStream) {
         let addresses = self.addresses();
         let listener = self.right.enter(|| PsockListener::bind(&addresses, config)).unwrap();
         let config = to(&addresses, config);
         let one = self.left.enter(|| PsockStream::connect(&config)).unwrap();
         let (other, _) = listener.accept().unwrap();
+        on_all_paths(&one);
         (one, other)
     }
 }
@@ -91,6 +92,13 @@ fn impatient() -> Config {
 fn until(what: &str, stream: &PsockStream, condition: impl Fn(&Counters) -> bool) {
     let result = wait_until(what, LIMIT, || condition(&stream.counters()));
     result.unwrap_or_else(|_| panic!("not {what}: {:#?}", stream.counters()));
+}
+
+/// A path that was never joined cannot die.
+fn on_all_paths(stream: &PsockStream) {
+    until("on all paths", stream, |counters| {
+        counters.connections.iter().all(|connection| connection.state == ConnectionState::Open)
+    });
 }
 
 /// Both streams of a session while `happens` does; `length` bytes each way.
@@ -128,7 +136,6 @@ fn rest(stream: &PsockStream, seed: u64, mut offset: u64) -> u64 {
 fn cut_two_of_four(driver: DriverName, length: u64) -> [u64; 2] {
     let net = Net::new(4);
     let (one, other) = net.session(&Config { driver, ..impatient() });
-    until("on all paths", &one, |c| c.connections.iter().all(|c| c.state == ConnectionState::Open));
     let sent = |path: usize| one.counters().connections[path].bytes_sent;
     let again = thread::scope(|scope| {
         scope.spawn(|| {
@@ -192,6 +199,7 @@ fn a_link_goes_down_at_either_end_and_comes_up_again() {
     config.paths[1].local = Some("%eth2".parse().unwrap());
     let one = left.enter(|| PsockStream::connect(&config)).unwrap();
     let (other, _) = listener.accept().unwrap();
+    on_all_paths(&one);
     both_ways(&one, &other, 20_000_000, || {
         // The first path has the control connection too.
         for (deaths, (namespace, interface)) in
