@@ -2,11 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::{
+    fs::File,
+    net::TcpListener,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 use tempfile::TempDir;
+use testbed::{Process, wait_until};
 
 /// Long enough for valgrind on a machine that does other things as well.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -88,6 +91,17 @@ impl Installed {
     }
 }
 
+/// A port that is free on two addresses.
+fn port() -> u16 {
+    loop {
+        let one = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = one.local_addr().unwrap().port();
+        if TcpListener::bind(("127.0.0.2", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 fn all_calls(under: &[&str], plain: bool) {
     let installed = Installed::new();
     let program = installed.compile("tests/calls.c");
@@ -101,6 +115,41 @@ fn all_calls(under: &[&str], plain: bool) {
     assert_eq!(finished.stdout, "all calls did what psock.h says\n", "{}", finished.stderr);
 }
 
+/// The example sends so many bytes over two paths to itself.
+fn a_file(bytes: usize) {
+    let installed = Installed::new();
+    let program = installed.compile("examples/file.c");
+    let (original, copy) = (installed.path("original"), installed.path("copy"));
+    let content = (0..bytes).map(|n| (n * n % 251) as u8).collect::<Vec<_>>();
+    std::fs::write(&original, &content).unwrap();
+    let port = port().to_string();
+    let mut receive = installed.command(&[], Path::new("sh"));
+    // The testbed reads what a program writes, so the shell sends it elsewhere.
+    let script = format!(
+        "exec {} receive {} 127.0.0.1 127.0.0.2 {port} > {}",
+        program.display(),
+        installed.key().display(),
+        copy.display()
+    );
+    receive.args(["-c", &script]);
+    let receiver = Process::start(receive).unwrap();
+    wait_until("the receiver", PATIENCE, || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let wanted = format!("0200007F:{:04X} 00000000:0000 0A", port.parse::<u16>().unwrap());
+        table.contains(&wanted)
+    })
+    .unwrap();
+    let mut send = installed.command(&[], &program);
+    send.arg("send").arg(installed.key());
+    send.args([format!("127.0.0.1:{port}"), format!("127.0.0.2:{port}")]);
+    let send = send.stdin(File::open(&original).unwrap()).stderr(Stdio::piped()).output().unwrap();
+    assert!(send.status.success(), "{}", String::from_utf8_lossy(&send.stderr));
+    let received = receiver.finish(PATIENCE).unwrap();
+    assert!(received.success(), "{}", received.stderr);
+    assert!(received.stderr.contains("a session from 127.0.0.1"), "{}", received.stderr);
+    assert!(std::fs::read(&copy).unwrap() == content, "not the same bytes");
+}
+
 #[test]
 fn every_call_does_what_the_header_says() {
     all_calls(&[], false);
@@ -110,4 +159,9 @@ fn every_call_does_what_the_header_says() {
 fn every_call_is_clean_under_valgrind() {
     all_calls(&VALGRIND, true);
     all_calls(&ENCRYPTED, false);
+}
+
+#[test]
+fn the_example_carries_a_file_over_two_paths() {
+    a_file(40_000_000);
 }
