@@ -29,13 +29,11 @@ pub(crate) struct Inside(PhantomData<*const ()>);
 
 /// Enters this library; `None` where the caller is inside already.
 pub(crate) fn enter() -> Option<Inside> {
-    let place = match PLACE.get() {
-        Place::Unknown if is_ours() => Place::Inside,
-        Place::Unknown => Place::Outside,
-        known => known,
-    };
-    PLACE.set(Place::Inside);
-    (place == Place::Outside).then_some(Inside(PhantomData))
+    // First of all: what finds out where this thread belongs may call functions that are replaced.
+    let before = PLACE.replace(Place::Inside);
+    let outside = before == Place::Outside || before == Place::Unknown && !is_ours();
+    // Made only then: dropping one leaves this library.
+    outside.then(|| Inside(PhantomData))
 }
 
 impl Drop for Inside {
@@ -47,6 +45,5 @@ impl Drop for Inside {
 /// Whether this is a thread of psock, by its name; a program's first thread never is.
 fn is_ours() -> bool {
     nix::unistd::gettid() != nix::unistd::getpid()
-        && std::fs::read_to_string("/proc/thread-self/comm")
-            .is_ok_and(|name| name.trim_end() == THREAD)
+        && nix::sys::prctl::get_name().is_ok_and(|name| name.to_bytes() == THREAD.as_bytes())
 }

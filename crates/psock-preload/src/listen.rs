@@ -28,7 +28,13 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
+
+/// How long addresses may take to be given back, and between two looks at whether they are.
+const GIVEN_BACK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A listening socket of the program.
 struct Listening {
@@ -73,7 +79,7 @@ pub(crate) fn listen(fd: c_int, backlog: c_int) -> io::Result<Call> {
         addresses.push(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())));
     }
     let inner = replace(fd, backlog)?;
-    let listener = PsockListener::bind(&addresses, &config)?;
+    let listener = bind(&addresses, &config)?;
     listener.set_nonblocking(true);
     let end = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
     let pair = Pair { kind: Kind::Listening, other: 0, peer: address, local: address };
@@ -86,6 +92,21 @@ pub(crate) fn listen(fd: c_int, backlog: c_int) -> io::Result<Call> {
     all().push(Listening { process: std::process::id(), fd, end });
     COUNT.fetch_add(1, Ordering::Relaxed);
     Ok(Call::Done(0))
+}
+
+/// Takes the addresses. A program that closes its socket and listens anew may find the ones before not given back yet.
+fn bind(addresses: &[SocketAddr], config: &Config) -> io::Result<PsockListener> {
+    let begin = Instant::now();
+    loop {
+        match PsockListener::bind(addresses, config).map_err(io::Error::from) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && begin.elapsed() < GIVEN_BACK =>
+            {
+                thread::sleep(LOOK);
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Puts a socket that listens on loopback in the place of the program's; returns its address.
