@@ -47,7 +47,11 @@ static int send_stdin(int fd, char **paths, int count)
 		perror("file: reading");
 		return 1;
 	}
-	/* Until the receiver has everything. */
+	/* The receiver ends its stream when it has written everything: after that nobody needs us. */
+	if (psock_shutdown(fd, SHUT_WR) < 0)
+		return failed("ending");
+	if (psock_recv(fd, bytes, 1, 0) != 0)
+		return failed("waiting for the receiver");
 	return psock_close(fd) < 0 ? failed("closing") : 0;
 }
 

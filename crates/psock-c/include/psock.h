@@ -87,7 +87,8 @@ int psock_shutdown(int fd, int how);
 /*
  * Ends the session and closes the descriptor. On a blocking descriptor it waits until the peer has everything, and
  * fails if the session ends before; on a non-blocking one the library goes on sending while the process lives. The
- * descriptor is closed in either case.
+ * descriptor is closed in either case. A program that ends then should have read to the peer's end before, or the
+ * peer finds nobody who confirms its own.
  */
 int psock_close(int fd);
 
