@@ -4,12 +4,14 @@
 //! All methods take `&self`; one program may be shared by threads. What is done after loading needs no
 //! capability but NET_ADMIN for attaching, and BPF for agreements.
 
+mod generator;
 mod skeleton;
 
 pub use crate::attach::{AttachError, AttachMode, Attachment};
 pub use crate::limit::{Limit, LimitError};
 pub use crate::load::LoadError;
 pub use crate::run::{RunError, Verdict};
+pub use generator::Generator;
 
 use crate::limit::{UNITS_PER_NS, rate};
 use crate::load::{Object, log_to_tracing, tick_ns, undisturbed, wait_for_readers};
