@@ -23,8 +23,7 @@ fn byte(offset: u64) -> u8 {
 fuzz_target!(|data: &[u8]| {
     let [driver, data @ ..] = data else { return };
     let driver = DriverName::ALL[usize::from(*driver) % 3];
-    let settings =
-        Settings { driver, block_bytes: 300, reorder_bytes: WINDOW, send_bytes: SEND };
+    let settings = Settings { driver, block_bytes: 300, reorder_bytes: WINDOW, send_bytes: SEND };
     let mut core = Core::new(settings, 2_048);
     let (mut data, mut now, mut delivered, mut pushed) = (data, 0u64, 0u64, 0u64);
     let mut peer_limit = 2_048;

@@ -1,13 +1,13 @@
 //! How good this station's clock is, at any moment, and those of the NTP servers that are watched.
 //!
-//! [`Clock`] has a thread that reads what is known of the clock every second and keeps it in [`held`], from
+//! [`Clock`] has a thread that reads what is known of the clock every second and keeps it in `held`, from
 //! where [`Clock::now_error`] takes it without a lock: it is asked for every packet. Between two readings
 //! the error grows, and a step of the clock, whoever made it, is added to the error at once. A reading with a
 //! smaller error counts only from the next one on, for there are timestamps that were taken before it and
 //! are only now put together with an error. [`chrony`] is believed where it runs and has set the clock, else the [`kernel`]; which
 //! has the smaller error does not matter, see docs/decisions/155-whose-error-is-believed.md.
 //!
-//! Another thread asks NTP servers ([`ntp`]). [`alarm`] says why a bound cannot be promised.
+//! Another thread asks NTP servers ([`ntp`]). `alarm` says why a bound cannot be promised.
 
 pub mod chrony;
 pub mod kernel;

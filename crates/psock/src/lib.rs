@@ -33,7 +33,7 @@
 //! # }
 //! ```
 //!
-//! For tokio there are [`AsyncPsockStream`] and [`AsyncPsockListener`]; [`splice`] joins a session with
+//! For tokio there are [`AsyncPsockStream`] and [`AsyncPsockListener`]; [`splice()`] joins a session with
 //! any other stream socket of the process. The protocol's tasks have threads of their own (named `psock`),
 //! apart from those of the application, and meet it at a socket pair.
 //!

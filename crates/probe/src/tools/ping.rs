@@ -1,7 +1,7 @@
 //! Round trips of ICMP echo: RFC 792, RFC 4443 section 4.
 //!
 //! Requests leave in even intervals, each with a number; a reply must bring back what its request
-//! carried. The kernel stamps replies when they come in (see [`socket`](super::socket) for the interval
+//! carried. The kernel stamps replies when they come in (see `socket` for the interval
 //! in which the true round trip lies). Works without rights where ping sockets are allowed.
 
 use super::{

@@ -6,7 +6,7 @@
 //! make up for the number that changes. What tells the packets apart is a number in the payload that
 //! errors quote, or ICMP's own. Which packet leaves when is in `tracer`.
 //!
-//! Nothing here takes rights: see [`socket`](super::socket) and docs/decisions/158-errors-from-the-queue.md.
+//! Nothing here takes rights: see `socket` and docs/decisions/158-errors-from-the-queue.md.
 
 mod tracer;
 
