@@ -10,7 +10,8 @@ use caps::{CapSet, Capability, CapsHashSet};
 use tracing::debug;
 
 /// What the start needs: BPF, PERFMON and NET_ADMIN to load the program, NET_RAW for the packet
-/// sockets of health probes, NET_BIND_SERVICE for `node.http` on a port below 1024.
+/// sockets of health probes, NET_BIND_SERVICE for `node.http` and a station's reflector on ports below
+/// 1024.
 pub const START: [Capability; 5] = [
     Capability::CAP_BPF,
     Capability::CAP_PERFMON,

@@ -86,7 +86,7 @@ pub struct StationConfig {
     /// Where its control connections are taken; port 8620 of the first address when not given.
     pub control: Option<SocketAddr>,
     /// What it may ask of this station.
-    #[serde(default = "everything")]
+    #[serde(default = "what_is_bounded")]
     pub may: Vec<Service>,
 }
 
@@ -98,15 +98,14 @@ pub enum Service {
     Delay,
     /// To be the other end of its throughput tests.
     Throughput,
+    /// To run the program iperf3 as a server for its tests. That takes whoever connects first, and its
+    /// rate, length and direction from there, so it is off where it is not named.
+    Iperf3,
 }
 
-impl Service {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Delay, Self::Throughput];
-}
-
-fn everything() -> Vec<Service> {
-    Service::ALL.to_vec()
+/// What is held to what was agreed.
+fn what_is_bounded() -> Vec<Service> {
+    vec![Service::Delay, Service::Throughput]
 }
 
 /// What is measured.

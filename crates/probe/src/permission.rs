@@ -3,7 +3,7 @@
 //! The rules as pure functions; they are applied to stations that are known for what they say they are.
 
 use crate::{
-    config::{LimitConfig, Service, StationConfig},
+    config::{LimitConfig, Means, Service, StationConfig},
     station::{
         Reason,
         message::{DelayAsk, MAX_USES, Slot, ThroughputAsk},
@@ -57,7 +57,11 @@ pub fn throughput(
     limit: &LimitConfig,
     ask: &ThroughputAsk,
 ) -> Result<(), Refusal> {
-    service(asks, Service::Throughput)?;
+    let means = match ask.means {
+        Means::Iperf3 => Service::Iperf3,
+        _ => Service::Throughput,
+    };
+    service(asks, means)?;
     length(ask.length_ms, limit.length)?;
     match ask.bandwidth {
         Some(bandwidth) if !(1..=limit.bandwidth).contains(&bandwidth) => {
@@ -104,6 +108,7 @@ fn service(asks: &StationConfig, service: Service) -> Result<(), Refusal> {
     let what = match service {
         Service::Delay => "delay",
         Service::Throughput => "throughput",
+        Service::Iperf3 => "iperf3",
     };
     Err((Reason::NotPermitted, format!("{} may not ask for {what} here", asks.name)))
 }
@@ -171,6 +176,12 @@ mod tests {
         assert_eq!(asked("192.0.2.1:9", 10, 1000, 8), Some(Reason::TooMany));
         let bulk = ThroughputAsk { means: Means::Tcp, length_ms: 1, bandwidth: None, ipv6: false };
         let refused = throughput(&station, &limit, &bulk);
+        assert_eq!(refused.err().map(|(reason, _)| reason), Some(Reason::NotPermitted));
+        // A server that others steer must be permitted by its name.
+        let station = StationConfig { may: vec![Service::Throughput], ..station };
+        assert_eq!(throughput(&station, &limit, &bulk), Ok(()));
+        let steered = ThroughputAsk { means: Means::Iperf3, ..bulk };
+        let refused = throughput(&station, &limit, &steered);
         assert_eq!(refused.err().map(|(reason, _)| reason), Some(Reason::NotPermitted));
     }
 

@@ -124,8 +124,9 @@ impl Manager {
             return Some(End::Well);
         }
         let inner = self.session.lock();
-        if inner.core.is_received() && !inner.core.is_taken() {
-            // All has come; the application may take its time to read it.
+        let answered = inner.core.unacknowledged_bytes() == 0;
+        if inner.core.is_received() && !inner.core.is_taken() && answered {
+            // All has come, and all of ours has gone; the application may take its time to read.
             self.dead_since = Some(Instant::now());
             return None;
         }

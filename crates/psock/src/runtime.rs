@@ -5,6 +5,7 @@
 //! they make are there too. After fork(2) the child has no threads but its own, so it gets runtimes of
 //! its own.
 
+use nix::sys::signal::SigSet;
 use std::{
     collections::HashMap,
     fs, io,
@@ -27,7 +28,14 @@ pub(crate) fn handle() -> io::Result<Handle> {
     if let Some(runtime) = runtimes.get(&owner) {
         return Ok(runtime.handle().clone());
     }
-    let runtime = Builder::new_multi_thread().thread_name("psock").enable_all().build()?;
+    let runtime = Builder::new_multi_thread()
+        .thread_name("psock")
+        // The application's signals are for its own threads.
+        .on_thread_start(|| {
+            let _ = SigSet::all().thread_block();
+        })
+        .enable_all()
+        .build()?;
     // Never taken down: a session may outlive everything of the application that knows of it.
     let runtime: &'static Runtime = Box::leak(Box::new(runtime));
     runtimes.insert(owner, runtime);

@@ -75,6 +75,8 @@ pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
     // Reading and writing are the same for all stream sockets.
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
+    // Until both directions ended well a close is a reset, also when the process is killed.
+    SockRef::from(&socket).set_linger(Some(Duration::ZERO))?;
     let socket = UnixStream::from_std(socket)?;
     let ended = Arc::<Ended>::default();
     let splice = Splice { session: Arc::clone(&session), ended: Arc::clone(&ended) };
@@ -98,12 +100,15 @@ pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
                 to_socket.write_all(buffer.get(..count).unwrap_or_default()).await?;
             }
         };
-        if tokio::try_join!(out, back).is_err() {
+        let well = tokio::try_join!(out, back).is_ok();
+        if !well {
             session.abort();
-            // A half that is dropped shuts its direction down, which would look like a good end.
-            if let Ok(socket) = from_socket.reunite(to_socket) {
-                let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
-            }
+        }
+        // A half that is dropped shuts its direction down, which would look like a good end.
+        if let Ok(socket) = from_socket.reunite(to_socket)
+            && well
+        {
+            let _ = SockRef::from(&socket).set_linger(None);
         }
     });
     Ok(splice)

@@ -375,7 +375,7 @@ fn who_does_not_finish_the_handshake_is_given_up() {
 
 #[test]
 fn handshakes_of_one_source_are_bounded() {
-    let limits = Limits { handshakes_per_source: 3, ..Limits::default() };
+    let limits = Limits { handshakes_per_source: 3, handshake_time: LIMIT, ..Limits::default() };
     let listener = listen(&Config { limits, ..plain() });
     let mut waiting: Vec<Raw> = (0..3).map(|_| Raw::to(&listener)).collect();
     for raw in &mut waiting {

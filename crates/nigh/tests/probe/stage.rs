@@ -110,7 +110,8 @@ impl Stage {
                 continue;
             }
             text += &format!(
-                "[[probe.station]]\nname = \"{name}\"\naddresses = [\"10.77.0.{number}\", \"fd77::{number}\"]\n"
+                "[[probe.station]]\nname = \"{name}\"\naddresses = [\"10.77.0.{number}\", \"fd77::{number}\"]\n\
+                 may = [\"delay\", \"throughput\", \"iperf3\"]\n"
             );
         }
         text

@@ -289,9 +289,11 @@ impl TestConfig {
     pub fn takes(&self) -> Duration {
         match (self.what, self.length) {
             (What::Owd, None) => self.interval,
-            (What::Owd, Some(length)) => length + OVERHEAD,
-            (What::Throughput, length) => length.unwrap_or(control::THROUGHPUT) + OVERHEAD,
-            (What::Ping, length) => length.unwrap_or(control::PING) + OVERHEAD,
+            (What::Owd, Some(length)) => length.saturating_add(OVERHEAD),
+            (What::Throughput, length) => {
+                length.unwrap_or(control::THROUGHPUT).saturating_add(OVERHEAD)
+            }
+            (What::Ping, length) => length.unwrap_or(control::PING).saturating_add(OVERHEAD),
             _ => UNMEASURED,
         }
     }

@@ -150,7 +150,10 @@ fn nothing_is_sent_to_who_has_not_agreed() {
     let id = ours.open(Session { count: None, ..session(to, 1, None) });
     let twin = ours.open(session(to, 1, None));
     wait_until("the first packet", PATIENCE, || silent.recv(&mut [0; 100]).is_ok()).unwrap();
-    assert!(told.lock().unwrap().contains(&(twin, News::SsidInUse)));
+    wait_until("the twin's refusal", PATIENCE, || {
+        told.lock().unwrap().contains(&(twin, News::SsidInUse))
+    })
+    .unwrap();
     ours.forbid(to);
     let news = until_end(&told, id);
     let lost = news.iter().filter(|one| matches!(one, News::Packet(Event::Lost { .. }))).count();

@@ -79,7 +79,7 @@ impl Job {
         let value = |text: String| Err(ControlError::Value(text));
         let takes = order.takes();
         let lasts = match order.what {
-            What::Owd | What::Ping | What::Throughput => takes + OVERHEAD,
+            What::Owd | What::Ping | What::Throughput => takes.saturating_add(OVERHEAD),
             _ => takes,
         };
         let longest = match order.what {

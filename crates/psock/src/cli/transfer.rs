@@ -45,7 +45,10 @@ pub(super) fn send(args: &SendArgs) -> Result<(), CommandError> {
     let broken = |source| CommandError::Stream { bytes: progress.bytes, source };
     stream.shutdown(Shutdown::Write).map_err(broken)?;
     // The other end closes when it has written everything.
-    (&stream).read(&mut [0]).map_err(broken)?;
+    if (&stream).read(&mut [0]).map_err(broken)? != 0 {
+        let source = io::Error::other("the other end sends as well: is it `nigh psock recv`?");
+        return Err(broken(source));
+    }
     let counters = stream.counters();
     let bytes = progress.bytes;
     stream.close().map_err(|source| CommandError::Session { bytes, source })?;
