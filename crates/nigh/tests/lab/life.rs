@@ -199,7 +199,8 @@ fn a_command_takes_the_signals_that_the_lab_waits_for() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let mut command = Command::new(binary());
         command.args(["lab", "run", "--prefix", &prefix("signal")]).arg(&path);
-        command.args(["--", "sh", "-c", "echo; exec sleep 20"]);
+        // Who runs the tests in the background of a shell has had SIGINT ignored, and so all after it.
+        command.args(["--", "env", "--default-signal=INT", "sh", "-c", "echo; exec sleep 20"]);
         let mut lab = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
         lab.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         // The thread that started the command takes signals itself until it ends.
