@@ -1,10 +1,7 @@
 //! Socket options about the path of packets that no safe wrapper has: ip(7), ipv6(7).
 
-use std::{
-    io,
-    net::IpAddr,
-    os::fd::{AsRawFd, BorrowedFd},
-};
+use crate::socket::set;
+use std::{io, net::IpAddr, os::fd::BorrowedFd};
 
 /// `IP_RECVERR_RFC4884` and `IPV6_RECVERR_RFC4884` of linux/in.h and linux/in6.h.
 const RECVERR_RFC4884: (libc::c_int, libc::c_int) = (26, 31);
@@ -35,25 +32,6 @@ pub fn tell_extensions(socket: BorrowedFd<'_>, peer: IpAddr) -> io::Result<()> {
         IpAddr::V4(_) => set(socket, libc::IPPROTO_IP, RECVERR_RFC4884.0, 1),
         IpAddr::V6(_) => set(socket, libc::IPPROTO_IPV6, RECVERR_RFC4884.1, 1),
     }
-}
-
-fn set(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: the kernel reads an int from where `value` is.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use std::{
     io, mem,
     net::{IpAddr, SocketAddr},
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd},
     ptr,
     time::Duration,
 };
@@ -198,8 +198,9 @@ fn prepare(socket: &socket2::Socket) -> io::Result<()> {
         .or_else(|_| socket.set_send_buffer_size(RECEIVE_BUFFER / 8))
 }
 
-fn set(
-    socket: &socket2::Socket,
+/// Sets an option whose value is an int.
+pub(crate) fn set(
+    socket: impl AsFd,
     level: libc::c_int,
     name: libc::c_int,
     value: libc::c_int,
@@ -207,7 +208,7 @@ fn set(
     // SAFETY: the kernel reads an int from where `value` is.
     let result = unsafe {
         libc::setsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             level,
             name,
             (&raw const value).cast(),

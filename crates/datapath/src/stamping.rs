@@ -7,6 +7,7 @@
 //! refuses a datagram it may have counted it or not, so times are not believed until all that may still
 //! come under wrong numbers has come; then both begin at zero again.
 
+use crate::socket::set;
 use nix::libc;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::{
@@ -190,25 +191,6 @@ impl AsFd for StampedSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-fn set(
-    socket: &Socket,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: the kernel reads an int from where `value` is.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// An address as an IPv6 socket wants it.
