@@ -3,12 +3,14 @@
 //! A feature is a crate with a `Config`, a `Service` and a `control::Request`; this is the only place
 //! that knows which features there are beside the command line and the file's sections.
 
+mod live;
+
 use crate::config::Sections;
 use echo::config::Mode;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value};
 use std::fmt;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, task::JoinHandle};
 
 /// A feature did not start.
 #[derive(Debug, thiserror::Error)]
@@ -110,9 +112,13 @@ impl Opened {
                 }
             },
         };
-        let features = Features { echo, oracle, probe: None, mode: Mutex::new(mode) };
+        let mode = Mutex::new(mode);
+        let features = Features { echo, oracle, probe: None, live: None, mode };
         match self.probe.map(probe::service::Opened::start).transpose() {
-            Ok(probe) => Ok(Features { probe, ..features }),
+            Ok(probe) => {
+                let live = probe.as_ref().zip(features.oracle.as_ref()).map(live::join);
+                Ok(Features { probe, live, ..features })
+            }
             Err(error) => {
                 features.stop().await;
                 Err(error.into())
@@ -134,6 +140,8 @@ pub struct Features {
     echo: Option<echo::service::Service>,
     oracle: Option<oracle::service::Service>,
     probe: Option<probe::service::Service>,
+    /// Tells the oracle what the station measures, where there are both.
+    live: Option<JoinHandle<()>>,
     /// `echo.mode` in force; held while a reload runs, so that two do not mix.
     mode: Mutex<Option<Mode>>,
 }
@@ -284,6 +292,9 @@ impl Features {
 
     /// Stops everything.
     pub async fn stop(&self) {
+        if let Some(live) = &self.live {
+            live.abort();
+        }
         if let Some(probe) = &self.probe {
             probe.stop().await;
         }

@@ -253,6 +253,11 @@ impl Service {
         answered.await.ok()
     }
 
+    /// By which another feature tells what it knows of the network.
+    pub fn updates(&self) -> Updates {
+        Updates { asks: self.asks.clone(), shared: self.shared.clone() }
+    }
+
     /// Does all that can fail of a reload, beside what is in force.
     ///
     /// # Errors

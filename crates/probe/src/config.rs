@@ -47,6 +47,8 @@ pub struct ProbeConfig {
     /// Links that several paths share.
     #[serde(rename = "link")]
     pub links: Vec<LinkConfig>,
+    /// Links of the network that this node's oracle knows, and the stations that measure them.
+    pub measured: Vec<MeasuredConfig>,
     /// Addresses outside the mesh to which tests may send.
     pub allow: Vec<IpNet>,
     /// What others may ask of this station.
@@ -260,6 +262,22 @@ pub struct LinkConfig {
     pub between: Vec<String>,
     /// Stations on the other side.
     pub and: Vec<String>,
+}
+
+/// One `[[probe.measured]]`: a link of the oracle's network whose latency and loss are what this station
+/// measures to another one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredConfig {
+    /// The station at the other end.
+    pub station: String,
+    /// The router at this station's end of the link.
+    pub from: IpAddr,
+    /// The router at the other station's end.
+    pub to: IpAddr,
+    /// Whether the way back is told of the link in the other direction.
+    #[serde(default)]
+    pub both: bool,
 }
 
 /// The section `[probe.limit]`: what others may ask of this station, and what it does at once.

@@ -19,6 +19,7 @@ mod collect;
 mod delays;
 mod driver;
 mod error;
+mod links;
 mod peers;
 mod run;
 mod shared;
@@ -49,7 +50,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use token::Token;
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, sync::mpsc::Receiver};
+use topo::MeasuredLink;
 use tracing::info;
 
 /// Threads that the tests run on.
@@ -244,6 +246,12 @@ impl Service {
     /// What was measured.
     pub fn archive(&self) -> &Archive {
         &self.shared.archive
+    }
+
+    /// What is measured of the links in `probe.measured`, as it is measured; only who calls this last is
+    /// told.
+    pub fn links(&self) -> Receiver<MeasuredLink> {
+        self.shared.links.follow()
     }
 
     /// The configuration in force.

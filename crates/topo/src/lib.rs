@@ -9,6 +9,7 @@
 //! - [`graph`], [`tree`]: routers, links and the shortest paths between them.
 //! - [`group`]: prefixes that nothing tells apart. A question about a prefix is one about its group.
 //! - [`lpm`]: from an address to its group.
+//! - [`measured`]: what stations say of a link.
 //! - [`load`], [`dump`]: files about the network, read and written.
 //! - [`generate`]: networks made by rule, the seed's among them.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod graph;
 pub mod group;
 pub mod load;
 pub mod lpm;
+pub mod measured;
 pub mod options;
 pub mod path;
 pub mod tree;
@@ -31,6 +33,7 @@ pub use builder::{Builder, FeedCounts, Topology};
 pub use change::{Change, Refusal};
 pub use graph::{Graph, Link, RouterInfo};
 pub use group::{Exit, Group, Groups};
+pub use measured::{MeasuredLatency, MeasuredLink};
 pub use options::{AsInterest, ExitChoice, Options};
 pub use path::{ExternalPath, LinkKey, LinkProperties, PathProperties};
 pub use tree::Tree;

@@ -5,4 +5,5 @@ mod agreement;
 mod distant;
 mod http;
 mod life;
+mod live;
 mod stage;

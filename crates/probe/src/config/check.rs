@@ -41,7 +41,36 @@ impl Config {
             );
             report.add("station", text);
         }
+        self.measured(&mut report);
         problems
+    }
+
+    fn measured(&self, report: &mut Report<'_>) {
+        let measured = &self.probe.measured;
+        if measured.len() > MAX_TESTS {
+            report.add("measured", format!("more than {MAX_TESTS} links"));
+        }
+        let owd = self.probe.tests.iter().filter(|test| test.what == What::Owd);
+        let pairs: HashSet<_> = owd.flat_map(TestConfig::pairs).collect();
+        let mut ends = HashSet::new();
+        for (i, link) in measured.iter().enumerate() {
+            let mut report = report.within(&format!("measured[{i}]"));
+            if self.probe.station(&link.station).is_none() {
+                let text = format!("there is no [[probe.station]] of the name {:?}", link.station);
+                report.add("station", text);
+            } else if !pairs.contains(&(self.name(), link.station.as_str())) {
+                let (own, other) = (self.name(), &link.station);
+                let text = format!("no [[probe.test]] measures owd from {own} to {other}: add one");
+                report.add("station", text);
+            }
+            let ways = [(link.from, link.to), (link.to, link.from)];
+            if link.from == link.to {
+                report.add("to", "a link joins two different routers");
+            } else if !ways.into_iter().take(1 + usize::from(link.both)).all(|way| ends.insert(way))
+            {
+                report.add("to", "another station measures this link too; remove one");
+            }
+        }
     }
 
     /// What is allowed but seldom meant.

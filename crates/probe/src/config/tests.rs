@@ -186,3 +186,24 @@ fn unknown_keys_are_refused() {
         assert!(toml::from_str::<ProbeConfig>(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_measured_link_is_between_two_routers_and_measured_by_one_test() {
+    let link = |more: &str| {
+        let owd = test("what = \"owd\"\nmesh = [\"prague\", \"brno\"]");
+        let begin = "[[measured]]\nfrom = \"10.0.0.1\"\n";
+        said(&format!(
+            "{owd}{begin}to = \"10.0.0.2\"\nboth = true\nstation = \"brno\"\n{begin}{more}"
+        ))
+    };
+    assert_eq!(link("to = \"10.0.0.3\"\nstation = \"brno\""), [""; 0]);
+    for (more, expected) in [
+        ("to = \"10.0.0.3\"\nstation = \"tabor\"", "probe.measured[1].station: there is no"),
+        ("to = \"10.0.0.3\"\nstation = \"plzen\"", "probe.measured[1].station: no [[probe.test]]"),
+        ("to = \"10.0.0.1\"\nstation = \"brno\"", "probe.measured[1].to: a link joins two"),
+        ("to = \"10.0.0.2\"\nstation = \"brno\"", "probe.measured[1].to: another station"),
+    ] {
+        let said = link(more);
+        assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    }
+}

@@ -343,7 +343,7 @@ fn keep(
     begun: Instant,
     figures: Figures,
 ) {
-    shared.archive.put(&Record {
+    shared.keep(&Record {
         at_ns,
         lasted_ns: elapsed_ns(begun),
         from: shared.config().name().to_owned(),

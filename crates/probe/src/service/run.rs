@@ -218,7 +218,7 @@ async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, N
             test: job.test.clone(),
             figures,
         };
-        shared.archive.put(&record);
+        shared.keep(&record);
         return Ok(record);
     }
 }

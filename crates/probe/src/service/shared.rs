@@ -3,6 +3,7 @@
 use super::{
     acts::Deeds,
     delays::{Continuous, Told},
+    links::Links,
     peers::Peers,
     token::Token,
 };
@@ -11,6 +12,7 @@ use crate::{
     clock::Clock,
     config::{Config, What},
     delay::Delays,
+    record::Record,
     station::Host,
     status::{DelayStatus, PeerStatus, RunStatus, Running, StationStatus, Status},
     tools::{self, Context, Permission},
@@ -139,6 +141,7 @@ pub(crate) struct Shared {
     driver: Option<Arc<StampProgram>>,
     pub(super) continuous: Continuous,
     pub(super) counters: Counters,
+    pub(super) links: Links,
     pub(super) context: Context,
     agreed: Arc<Agreed>,
     /// Woken when the configuration has changed.
@@ -175,6 +178,7 @@ impl Shared {
             driver,
             continuous: Continuous::default(),
             counters: Counters::default(),
+            links: Links::default(),
             context,
             agreed,
             changed: Notify::new(),
@@ -196,6 +200,12 @@ impl Shared {
         if room.0 != tests {
             *room = (tests, Arc::new(Semaphore::new(tests)));
         }
+    }
+
+    /// Takes what was measured.
+    pub(super) fn keep(&self, record: &Record) {
+        self.links.tell(&self.config(), record);
+        self.archive.put(record);
     }
 
     /// The token of requests by HTTP.
