@@ -13,7 +13,8 @@
  *
  * Both timestamps are one reading of the clock: between them there would be less than what one
  * reading takes. The clock is TAI's, which the kernel keeps beside the system's; user space says
- * how far it is ahead.
+ * how far it is ahead, and how far the clock may be off and for how long that holds. After that, and
+ * when somebody has stepped the clock since, replies say that it is not known.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -60,6 +61,7 @@ const volatile enum stamp_limits stamp_btf_limits = STAMP_SERVICES;
 #define NTP_ZERO 2208988800ULL
 #define SECOND 1000000000ULL
 #define TTL 255
+#define UNKNOWN 0xff3f /* the Error Estimate of a clock that nobody knows, in network byte order */
 
 /* Bits of the first eight bytes of an IPv4 header as a little-endian word. */
 #define IPV4_PLAIN_MASK 0xff3f0000000000ffULL /* version, header length; more fragments, offset */
@@ -75,14 +77,23 @@ static __always_inline int stamp_done(__u32 what, int verdict)
 	return verdict;
 }
 
-/* The system's time in NTP's format, in network byte order. */
-static __always_inline __u64 stamp_now(const struct stamp_clock *clock)
+/* The system's time in NTP's format, in network byte order, of a reading of TAI's clock. */
+static __always_inline __u64 stamp_time(const struct stamp_clock *clock, __u64 tai)
 {
-	__u64 ns = bpf_ktime_get_tai_ns() - clock->tai_ahead_ns;
+	__u64 ns = tai - clock->tai_ahead_ns;
 	__u64 seconds = ns / SECOND + NTP_ZERO;
 	__u64 fraction = (((ns % SECOND) << 32) + SECOND / 2) / SECOND;
 
 	return __builtin_bswap64(seconds << 32 | fraction);
+}
+
+/* How far a reading of TAI's clock that was just taken may be off. */
+static __always_inline __be16 stamp_error(const struct stamp_clock *clock, __u64 tai)
+{
+	__u64 boot = bpf_ktime_get_boot_ns();
+	__u64 moved = tai - boot - clock->boot_behind_ns + STAMP_SLACK;
+
+	return boot > clock->until_ns || moved > 2 * STAMP_SLACK ? UNKNOWN : clock->error;
 }
 
 /*
@@ -164,7 +175,7 @@ int stamp(struct xdp_md *ctx)
 	struct stamp_sender sender = {};
 	struct stamp_session *session;
 	__u32 offset, length, check, ports, ttl, header;
-	__u64 head = 0, next = 0, pseudo, sum, rest, now, sent;
+	__u64 head = 0, next = 0, pseudo, sum, rest, now, sent, tai;
 	__be16 type;
 	__s64 number;
 
@@ -252,14 +263,15 @@ int stamp(struct xdp_md *ctx)
 		return stamp_done(STAMP_OVER_RATE, XDP_DROP);
 
 	/* RFC 8972, figure 2, from the copies of the sender's fields to its own. */
-	now = stamp_now(clock);
+	tai = bpf_ktime_get_tai_ns();
+	now = stamp_time(clock, tai);
 	STORE32(udp, UDP_HEADER + 24, LOAD32(udp, UDP_HEADER));
 	STORE64(udp, UDP_HEADER + 28, sent);
 	STORE32(udp, UDP_HEADER + 36, (__u32)LOAD16(udp, UDP_HEADER + 12));
 	STORE32(udp, UDP_HEADER + 40, ttl);
 	STORE32(udp, UDP_HEADER, __builtin_bswap32((__u32)number));
 	STORE64(udp, UDP_HEADER + 4, now);
-	LOAD16(udp, UDP_HEADER + 12) = clock->error;
+	LOAD16(udp, UDP_HEADER + 12) = stamp_error(clock, tai);
 	STORE64(udp, UDP_HEADER + 16, now);
 	STORE32(udp, 0, ports >> 16 | ports << 16);
 	/* A checksum is never sent as zero, which would say that there is none (RFC 768). */

@@ -58,21 +58,29 @@ struct stamp_session {
  * How the clock stands. TAI less what is here, in nanoseconds, is the time of the system's clock
  * since 1970: the program may read only the former. There are two of these; stamp_active says which
  * is in force.
+ *
+ * The error is what the clock will be off until a time of CLOCK_BOOTTIME, unless somebody steps it: then
+ * TAI less that clock, which only slewing moves alike, is no longer what it was.
  */
 struct stamp_clock {
 	__u64 tai_ahead_ns;
-	__be16 error; /* Error Estimate */
+	__u64 boot_behind_ns; /* TAI less CLOCK_BOOTTIME */
+	__u64 until_ns;	      /* by CLOCK_BOOTTIME */
+	__be16 error;	      /* Error Estimate */
 	__u16 unused[3];
 };
 
 enum stamp_limits {
 	STAMP_SERVICES = 256,
 	STAMP_SESSIONS = 16384,
+	/* Nanoseconds by which the clock may seem stepped that was not: both clocks are not read at
+	 * one moment. */
+	STAMP_SLACK = 10000,
 };
 
 _Static_assert(sizeof(struct stamp_service) == 20, "stamp_service");
 _Static_assert(sizeof(struct stamp_sender) == 20, "stamp_sender");
 _Static_assert(sizeof(struct stamp_session) == 48, "stamp_session");
-_Static_assert(sizeof(struct stamp_clock) == 16, "stamp_clock");
+_Static_assert(sizeof(struct stamp_clock) == 32, "stamp_clock");
 
 #endif

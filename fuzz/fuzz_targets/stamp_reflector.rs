@@ -82,7 +82,7 @@ fuzz_target!(|data: &[u8]| {
         }
         let back = Arrival { bytes, at_ns: now_ns + 9000, ..arrival };
         let _ = sender.receive(&back, reading.error, &mut fate);
-        sender.left(u32::from(*length), now_ns, &mut fate);
+        sender.left(u32::from(*length), now_ns, reading.error, &mut fate);
     }
     assert_eq!(reflector.refusals().total(), refused);
     // Each packet has one fate.

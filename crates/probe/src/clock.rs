@@ -1,11 +1,10 @@
 //! How good this station's clock is, at any moment, and those of the NTP servers that are watched.
 //!
-//! [`Clock`] has a thread that reads what is known of the clock every second and keeps it in `held`, from
-//! where [`Clock::now_error`] takes it without a lock: it is asked for every packet. Between two readings
-//! the error grows, and a step of the clock, whoever made it, is added to the error at once. A reading with a
-//! smaller error counts only from the next one on, for there are timestamps that were taken before it and
-//! are only now put together with an error. [`chrony`] is believed where it runs and has set the clock, else the [`kernel`]; which
-//! has the smaller error does not matter, see docs/decisions/155-whose-error-is-believed.md.
+//! [`Clock`] has a thread that reads what is known of the clock every second and keeps it in a [`Watch`], from
+//! where [`Clock::error_of`] takes it without a lock: it is asked for every timestamp, after that was taken.
+//! Between two readings the error grows, and a step of the clock, whoever made it, is added to the error at
+//! once. [`chrony`] is believed where it runs and has set the clock, else the [`kernel`]; which has the smaller
+//! error does not matter, see docs/decisions/155-whose-error-is-believed.md.
 //!
 //! Another thread asks NTP servers ([`ntp`]). `alarm` says why a bound cannot be promised.
 
@@ -14,8 +13,10 @@ pub mod kernel;
 pub mod ntp;
 
 mod alarm;
-mod held;
 mod history;
+mod watch;
+
+pub use watch::{Clocks, Watch};
 
 use crate::{
     config::ClockConfig,
@@ -23,7 +24,6 @@ use crate::{
     record,
 };
 use arc_swap::ArcSwap;
-use held::{Clocks, Held};
 use history::History;
 use ntp::Server;
 use std::{
@@ -51,17 +51,9 @@ pub struct Clock {
 #[derive(Debug)]
 struct Shared {
     limit: Option<Duration>,
-    held: ArcSwap<Readings>,
+    watch: ArcSwap<Watch>,
     state: ArcSwap<record::Clock>,
     servers: ArcSwap<Vec<(IpAddr, Server)>>,
-}
-
-#[derive(Debug)]
-struct Readings {
-    last: Held,
-    before: Held,
-    /// Steps of the clock until the last one.
-    steps: u32,
 }
 
 /// What is read of this station's clock.
@@ -69,6 +61,8 @@ struct Readings {
 pub struct Reading {
     /// Its state.
     pub clock: record::Clock,
+    /// Its maximum error without what is yet to be corrected of it, where that is apart.
+    pub said_ns: Option<u64>,
     /// How fast its maximum error grows from then on, in parts per million.
     pub rate_ppm: u64,
 }
@@ -120,7 +114,13 @@ impl Clock {
 
     /// The most that this station's clock is off at this moment.
     pub fn now_error(&self) -> MaximumError {
-        self.shared.now_error()
+        self.error_of(u64::try_from(ntp::now_ns()).unwrap_or(0))
+    }
+
+    /// The most that this station's clock was off when it gave this timestamp, nanoseconds since 1970, and
+    /// since; of a time to come, from now until then.
+    pub fn error_of(&self, at_ns: u64) -> MaximumError {
+        self.shared.error_of(i64::try_from(at_ns).unwrap_or(i64::MAX))
     }
 
     /// This station's clock, with its maximum error at this moment.
@@ -158,10 +158,13 @@ impl Clock {
 
 impl Shared {
     fn new(error: MaximumError, state: record::Clock) -> Self {
-        let held = Held::new(error, RATE_PPM, Clocks::read());
+        let mut watch = Watch::default();
+        let said_ns = error.nanoseconds;
+        let clock = record::Clock { maximum_error_ns: said_ns, ..state.clone() };
+        watch.take(&Reading { clock, said_ns, rate_ppm: RATE_PPM }, Clocks::read());
         Self {
             limit: None,
-            held: ArcSwap::from_pointee(Readings { last: held, before: held, steps: 0 }),
+            watch: ArcSwap::from_pointee(watch),
             state: ArcSwap::from_pointee(state),
             servers: ArcSwap::default(),
         }
@@ -170,36 +173,16 @@ impl Shared {
     fn read(&self, history: &mut History) {
         // Before what is asked, so that the time that the answer takes counts.
         let clocks = Clocks::read();
-        let Reading { mut clock, rate_ppm } = believed();
-        history.take(clocks.boot_ns(), &mut clock);
-        let error = MaximumError::of(clock.maximum_error_ns);
-        let held = self.held.load();
-        let readings = Readings {
-            last: Held::new(error, rate_ppm, clocks),
-            before: held.last,
-            steps: held.steps_until(&clocks),
-        };
-        self.held.store(Arc::new(readings));
-        self.state.store(Arc::new(clock));
+        let mut reading = believed();
+        history.take(clocks.boot_ns(), reading.said_ns, &mut reading.clock);
+        let mut watch = Watch::clone(&self.watch.load());
+        watch.take(&reading, clocks);
+        self.watch.store(Arc::new(watch));
+        self.state.store(Arc::new(reading.clock));
     }
 
-    fn now_error(&self) -> MaximumError {
-        self.held.load().at(&Clocks::read())
-    }
-}
-
-impl Readings {
-    /// The larger of what has become of both.
-    fn at(&self, now: &Clocks) -> MaximumError {
-        let [last, before] = [self.last, self.before].map(|held| held.at(now).nanoseconds);
-        MaximumError {
-            nanoseconds: last.zip(before).map(|(last, before)| last.max(before)),
-            steps: self.steps_until(now),
-        }
-    }
-
-    fn steps_until(&self, now: &Clocks) -> u32 {
-        self.steps.wrapping_add(u32::from(now.was_stepped_since(self.last.then())))
+    fn error_of(&self, at_ns: i64) -> MaximumError {
+        self.watch.load().error_of(at_ns, &Clocks::read())
     }
 }
 
@@ -214,7 +197,7 @@ fn believed() -> Reading {
     kernel::read().unwrap_or_else(|error| {
         tracing::debug!("the kernel says nothing of its clock: {error}");
         let clock = record::Clock { source: "kernel".into(), ..record::Clock::default() };
-        Reading { clock, rate_ppm: RATE_PPM }
+        Reading { clock, said_ns: None, rate_ppm: RATE_PPM }
     })
 }
 
@@ -263,7 +246,7 @@ mod tests {
         let mut history = History::default();
         shared.read(&mut history);
         shared.read(&mut history);
-        let (state, now) = (shared.state.load(), shared.now_error());
+        let (state, now) = (shared.state.load(), shared.error_of(ntp::now_ns()));
         assert!(["kernel", "chrony"].contains(&state.source.as_str()), "{state:?}");
         assert_eq!(state.maximum_error_ns.is_some(), now.nanoseconds.is_some());
         assert!(now.nanoseconds >= state.maximum_error_ns, "it grows: {state:?}, {now:?}");
@@ -274,7 +257,7 @@ mod tests {
         let clock = Clock::fixed(MaximumError::known(1000));
         let (first, second) = (clock.now_error().nanoseconds, clock.now_error().nanoseconds);
         assert!(first >= Some(1000) && second.is_some(), "{first:?} {second:?}");
-        assert_eq!(Clock::fixed(MaximumError::UNKNOWN).now_error(), MaximumError::UNKNOWN);
+        assert_eq!(Clock::fixed(MaximumError::UNKNOWN).now_error().nanoseconds, None);
         assert!(clock.servers().is_empty() && clock.ailments().is_empty());
     }
 

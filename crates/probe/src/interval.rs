@@ -1,5 +1,8 @@
 //! A duration's estimate together with the interval in which the true value lies.
 //!
+//! The time between two readings of one clock needs less: how far the clock is from its rate, and by how much
+//! it was stepped or slewed in between, which a clock shows that nobody steers.
+//!
 //! A one-way delay is the difference of two readings of two clocks. A clock whose maximum error is *e*
 //! reads at most *e* more or less than true time; a timestamp is taken at most *u* away from the moment
 //! that it is said to mark. So the true delay is not farther from the difference than the sum of both
@@ -28,10 +31,44 @@ pub const RATE_PPM: u64 = 500;
 pub struct MaximumError {
     /// `None`: not known, so no bound can be promised.
     pub nanoseconds: Option<u64>,
-    /// How often the clock has been seen stepped, modulo 2^32: two readings with the same number are of a
-    /// clock that only its rate has moved meanwhile.
+    /// How far the clock then was from one that nobody steers; `None`: of a clock that is not steered.
     #[serde(default)]
-    pub steps: u32,
+    pub steered: Option<Steered>,
+}
+
+/// A clock less one that nobody steps or slews, such as CLOCK_REALTIME less CLOCK_MONOTONIC_RAW: between
+/// these two, for two clocks cannot be read at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Steered {
+    /// At least.
+    pub low_ns: i64,
+    /// At most.
+    pub high_ns: i64,
+}
+
+impl Steered {
+    /// Either of both, or between them.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let (low_ns, high_ns) = (self.low_ns.min(other.low_ns), self.high_ns.max(other.high_ns));
+        Self { low_ns, high_ns }
+    }
+
+    /// Within so much of this.
+    #[must_use]
+    pub fn within(self, slack_ns: u64) -> Self {
+        Self {
+            low_ns: self.low_ns.saturating_sub_unsigned(slack_ns),
+            high_ns: self.high_ns.saturating_add_unsigned(slack_ns),
+        }
+    }
+
+    /// The most by which the clock may have been steered since, in either direction.
+    pub fn moved_since(self, then: Self) -> u64 {
+        let forward = self.high_ns.saturating_sub(then.low_ns);
+        let back = then.high_ns.saturating_sub(self.low_ns);
+        forward.max(back).max(0).unsigned_abs()
+    }
 }
 
 impl MaximumError {
@@ -43,16 +80,16 @@ impl MaximumError {
         Self::of(Some(nanoseconds))
     }
 
-    /// An error that may be known, of a clock that was not stepped.
+    /// An error that may be known, of a clock that is not steered.
     pub const fn of(nanoseconds: Option<u64>) -> Self {
-        Self { nanoseconds, steps: 0 }
+        Self { nanoseconds, steered: None }
     }
 
-    /// Both together, with the first one's steps; unknown when one is, and when the sum is beyond all that can be written.
+    /// Both together, with how the first one was steered; unknown when one is, and when the sum is beyond all that can be written.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = self.nanoseconds.zip(other.nanoseconds).and_then(|(a, b)| a.checked_add(b));
-        Self { nanoseconds: sum, steps: self.steps }
+        Self { nanoseconds: sum, steered: self.steered }
     }
 
     /// The error after the clock ran on by itself for a time.
@@ -132,17 +169,26 @@ impl Interval {
         }
     }
 
-    /// The time from one moment to another by one clock, of which only the rate and the timestamps'
-    /// uncertainties count unless it was stepped in between.
+    /// The time from one moment to another by one clock, of which only the rate, what it was steered in
+    /// between and the timestamps' uncertainties count: or both its errors, where these are less. How the
+    /// clock is steered must be read before the one timestamp and after the other.
     pub fn elapsed(from: Stamp, to: Stamp) -> Self {
-        if from.clock.steps != to.clock.steps {
+        let Some(estimate_ns) = to.at_ns.checked_sub(from.at_ns) else {
             return Self::between(from, to);
-        }
-        let estimate_ns = to.at_ns.saturating_sub(from.at_ns);
-        let error = MaximumError::known(drift_ns(estimate_ns.unsigned_abs()))
-            .plus(MaximumError::known(from.uncertainty_ns))
-            .plus(MaximumError::known(to.uncertainty_ns));
-        Self::within(estimate_ns, error)
+        };
+        let moved_ns = match (from.clock.steered, to.clock.steered) {
+            (Some(then), Some(now)) => Some(now.moved_since(then)),
+            (None, None) => Some(0),
+            _ => None,
+        };
+        let steady = moved_ns.and_then(|moved_ns| {
+            let drift_ns = drift_ns(estimate_ns.unsigned_abs().checked_add(moved_ns)?);
+            let moved_ns = MaximumError::known(moved_ns.checked_add(drift_ns)?);
+            let uncertainty_ns = from.uncertainty_ns.checked_add(to.uncertainty_ns)?;
+            moved_ns.plus(MaximumError::known(uncertainty_ns)).nanoseconds
+        });
+        let absolute = from.error().plus(to.error()).nanoseconds;
+        Self::within(estimate_ns, MaximumError::of(steady.into_iter().chain(absolute).min()))
     }
 
     /// Both, one after the other.

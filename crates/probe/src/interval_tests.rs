@@ -95,15 +95,27 @@ fn an_error_that_is_not_known_gives_no_bound_and_causality_none_either() {
 }
 
 #[test]
-fn a_step_of_the_one_clock_leaves_what_its_errors_promise() {
-    let width = |error, steps| {
-        let after = MaximumError { nanoseconds: error, steps };
-        let to = Stamp { at_ns: 1_000, clock: after, uncertainty_ns: 0 };
-        Interval::elapsed(stamp(1_000, Some(50), 0), to).width_ns()
+fn what_the_one_clock_was_steered_is_in_the_interval_unless_its_errors_promise_more() {
+    let at = |at_ns, error, steered: Option<(i64, i64)>| {
+        let steered = steered.map(|(low_ns, high_ns)| Steered { low_ns, high_ns });
+        Stamp { at_ns, clock: MaximumError { nanoseconds: error, steered }, uncertainty_ns: 0 }
     };
-    assert_eq!(width(Some(1_050), 0), Some(0));
-    assert_eq!(width(Some(1_050), 1), Some(2_200));
-    assert_eq!(width(None, 1), None);
+    let width = |error, steered| {
+        let from = at(1_000, Some(50), Some((500, 520)));
+        Interval::elapsed(from, at(1_000, error, steered)).width_ns()
+    };
+    // Twenty for what is not known of either reading, and one for the rate.
+    assert_eq!(width(Some(1_050), Some((500, 520))), Some(2 * 21));
+    assert_eq!(width(Some(1_050), Some((900, 920))), Some(2 * 421));
+    assert_eq!(width(Some(1_050), Some((100, 120))), Some(2 * 421));
+    // A step by a second: both errors are less.
+    assert_eq!(width(Some(1_050), Some((1_000_000_000, 1_000_000_020))), Some(2_200));
+    assert_eq!(width(None, None), None);
+    assert_eq!(width(Some(7), None), Some(2 * 57));
+    // A slew by a tenth, as chrony does: 100 microseconds of a millisecond.
+    let slewed =
+        Interval::elapsed(at(0, None, Some((0, 0))), at(1_100_000, None, Some((100_000, 100_000))));
+    assert!(slewed.contains(1_000_000), "{slewed:?}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Opened {
         let told = Arc::<Told>::default();
         let start = |opened: delay::Opened| {
             let (clock, told) = (clock.clone(), told.clone());
-            opened.start(move || clock.now_error(), move |id, news| told.tell(id, news))
+            opened.start(move |at_ns| clock.error_of(at_ns), move |id, news| told.tell(id, news))
         };
         let delays = delays.map(start).transpose()?.map(Arc::new);
         let counters = Arc::<crate::tools::Counters>::default();

@@ -34,6 +34,12 @@ const OBJECT: Object = Object { name: "STAMP", kernel: "6.1" };
 /// After so long nobody reads any more what is no longer in force: a packet takes microseconds.
 const READERS: Duration = Duration::from_millis(100);
 
+/// A step of the clock by less than this is not noticed.
+pub const SLACK: Duration = Duration::from_nanos(types::stamp_limits::STAMP_SLACK.0 as u64);
+
+/// Readings of the clocks of which the best counts.
+const TRIES: u32 = 3;
+
 /// Packets since the program was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -76,6 +82,43 @@ pub enum AgreeError {
 #[error("cannot read the STAMP program's counters: {0}")]
 pub struct LedgerError(#[from] libbpf_rs::Error);
 
+/// Readings of the machine's clocks at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// CLOCK_TAI.
+    pub tai: Duration,
+    /// CLOCK_REALTIME.
+    pub system: Duration,
+    /// CLOCK_BOOTTIME.
+    pub boot: Duration,
+}
+
+impl Clocks {
+    /// Now.
+    ///
+    /// # Errors
+    /// When a clock cannot be read.
+    pub fn read() -> io::Result<Self> {
+        let read = |clock| clock_gettime(clock).map(Duration::from);
+        let once = || -> io::Result<_> {
+            let before = read(ClockId::CLOCK_BOOTTIME)?;
+            let tai = read(ClockId::CLOCK_TAI)?;
+            let took = read(ClockId::CLOCK_BOOTTIME)?.saturating_sub(before);
+            let boot = before + took / 2;
+            Ok((took, Self { tai, system: read(ClockId::CLOCK_REALTIME)?, boot }))
+        };
+        // Of several, that which nothing interrupted.
+        let mut best = once()?;
+        for _ in 1..TRIES {
+            let next = once()?;
+            if next.0 < best.0 {
+                best = next;
+            }
+        }
+        Ok(best.1)
+    }
+}
+
 /// The clocks that the program reads, and when another one was last put in force.
 struct Clock {
     data: &'static mut types::bss,
@@ -98,7 +141,7 @@ impl std::fmt::Debug for StampProgram {
 
 impl StampProgram {
     /// Loads the program: it serves nowhere, agrees with nobody, and its clock's error is what
-    /// `error_estimate` says (RFC 4656, section 4.1.2).
+    /// `error_estimate` says (RFC 4656, section 4.1.2) until it is told again.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -117,22 +160,23 @@ impl StampProgram {
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
         let clock = Mutex::new(Clock { data, changed: Instant::now() });
         let program = Self { clock, skeleton, tick_ns };
-        program.set_clock(error_estimate).map_err(LoadError::Tick)?;
+        let clocks = Clocks::read().map_err(LoadError::Tick)?;
+        program.set_clock(&clocks, error_estimate, Duration::MAX);
         Ok(program)
     }
 
-    /// Says how far the clock may be off, and looks how far TAI is ahead of it: to be called whenever the
-    /// former changes, and every second or so for the latter.
-    ///
-    /// # Errors
-    /// When a clock cannot be read.
-    pub fn set_clock(&self, error_estimate: u16) -> io::Result<()> {
-        let tai = Duration::from(clock_gettime(ClockId::CLOCK_TAI)?);
-        let system = Duration::from(clock_gettime(ClockId::CLOCK_REALTIME)?);
+    /// Says how far the clock may be off, for so long from these readings on: to be called again before that
+    /// time is over, after which replies say that it is not known. They say so as well when the clock was
+    /// stepped by more than [`SLACK`], so the error must have room for that much.
+    pub fn set_clock(&self, now: &Clocks, error_estimate: u16, good_for: Duration) {
         // The difference is of whole seconds; the second reading was a little later.
-        let ahead = tai.saturating_sub(system) + Duration::from_millis(500);
+        let ahead = now.tai.saturating_sub(now.system) + Duration::from_millis(500);
+        let good_for = u64::try_from(good_for.as_nanos()).unwrap_or(u64::MAX);
+        let [tai_ns, boot_ns] = [now.tai, now.boot].map(|at| at.as_nanos() as u64);
         let clock = types::stamp_clock {
             tai_ahead_ns: ahead.as_secs() * 1_000_000_000,
+            boot_behind_ns: tai_ns.wrapping_sub(boot_ns),
+            until_ns: boot_ns.saturating_add(good_for),
             error: error_estimate.to_be(),
             ..Default::default()
         };
@@ -144,7 +188,6 @@ impl StampProgram {
         state.data.stamp_clocks[idle as usize & 1] = clock;
         state.active().store(idle, Ordering::Release);
         state.changed = Instant::now();
-        Ok(())
     }
 
     /// Reflects at an address and port from now on.
@@ -269,5 +312,5 @@ const _: () = {
     assert!(size_of::<types::stamp_service>() == 20);
     assert!(size_of::<types::stamp_sender>() == 20);
     assert!(size_of::<types::stamp_session>() == 48);
-    assert!(size_of::<types::stamp_clock>() == 16);
+    assert!(size_of::<types::stamp_clock>() == 32);
 };

@@ -3,9 +3,9 @@
 use super::frame::{Check, Frame, packet};
 use super::model::{self, Outcome};
 use super::{SENDER, SSID};
-use datapath::stamp::{Ledger, Limit, StampProgram, Verdict};
+use datapath::stamp::{Clocks, Ledger, Limit, SLACK, StampProgram, Verdict};
 use std::net::IpAddr;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// NTP's form of the present, rounded.
 fn now() -> u64 {
@@ -181,4 +181,28 @@ fn what_is_no_longer_agreed_is_left_to_the_sockets() {
     assert_eq!(verdict, Verdict::Pass);
     let ledger = program.ledger().unwrap();
     assert_eq!((ledger.passed_sender, ledger.other), (1, 1));
+}
+
+/// A station's clock as it was a moment ago, and what a reply says of it now.
+#[test]
+fn an_error_that_is_out_of_date_or_of_a_clock_that_was_stepped_is_not_known() {
+    const UNKNOWN: u16 = 0x3fff;
+    const LONG: Duration = Duration::from_secs(3600);
+    let Some(program) = super::program() else { return };
+    let said = |clocks: &Clocks, good_for| {
+        program.set_clock(clocks, super::ERROR, good_for);
+        let (verdict, out) = program.run(&Frame::test(0, 0).bytes()).unwrap();
+        assert_eq!(verdict, Verdict::Tx);
+        u16::from_be_bytes(out[54..56].try_into().unwrap())
+    };
+    let now = Clocks::read().unwrap();
+    // What interrupts the program between two clocks makes one reply say less than it could.
+    assert!((0..100).any(|_| said(&now, LONG) == super::ERROR));
+    assert_eq!(said(&now, Duration::ZERO), UNKNOWN);
+    let step = SLACK * 2;
+    for stepped in
+        [Clocks { boot: now.boot + step, ..now }, Clocks { boot: now.boot - step, ..now }]
+    {
+        assert_eq!(said(&stepped, LONG), UNKNOWN);
+    }
 }

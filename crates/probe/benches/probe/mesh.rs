@@ -70,7 +70,7 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
         gather: Duration::from_millis(gather_ms),
         ..Config::default()
     };
-    let delays = Delays::start(&config, || MaximumError::known(1_000_000), tell)?;
+    let delays = Delays::start(&config, |_| MaximumError::known(1_000_000), tell)?;
     let others: Vec<u16> = (0..count).filter(|other| *other != number).collect();
     for other in &others {
         delays.permit(SocketAddr::new(address(*other), PORT));

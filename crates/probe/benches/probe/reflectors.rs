@@ -65,7 +65,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
             gather: Duration::ZERO,
             ..Config::default()
         };
-        let known = || MaximumError::known(1_000_000);
+        let known = |_| MaximumError::known(1_000_000);
         let reflector = there.enter(|| Delays::start(&config, known, |_, _| {}))?;
         reflector.agree(Agreement {
             address: sender,

@@ -76,7 +76,7 @@ pub fn read(now_ns: i64) -> Result<Reading, AskError> {
         }
     }
     let clock = state(&tracking, selected, now_ns);
-    Ok(Reading { clock, rate_ppm: rate_ppm(&tracking) })
+    Ok(Reading { said_ns: clock.maximum_error_ns, clock, rate_ppm: rate_ppm(&tracking) })
 }
 
 fn ask<T>(

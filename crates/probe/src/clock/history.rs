@@ -25,9 +25,10 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Takes what was read and adds what only the past tells.
-    pub(super) fn take(&mut self, boot_ns: i64, clock: &mut record::Clock) {
-        let error = MaximumError::of(clock.maximum_error_ns);
+    /// Takes what was read, `said_ns` being the figure that grows by the rule, and adds what only the past
+    /// tells.
+    pub(super) fn take(&mut self, boot_ns: i64, said_ns: Option<u64>, clock: &mut record::Clock) {
+        let error = MaximumError::of(said_ns);
         if let Some(since_s) = clock.since_update_s {
             self.updated_ns = Some(boot_ns.saturating_sub((since_s * 1e9) as i64));
         } else if let Some(error_ns) = error.nanoseconds
@@ -62,7 +63,7 @@ mod tests {
     }
 
     fn take(history: &mut History, at_s: i64, mut clock: record::Clock) -> (Option<f64>, bool) {
-        history.take(at_s * S, &mut clock);
+        history.take(at_s * S, clock.maximum_error_ns, &mut clock);
         (clock.since_update_s, clock.holdover)
     }
 

@@ -8,12 +8,17 @@ use crate::{
         reflector::{Agreement, SessionKey},
     },
 };
-use datapath::stamp::{Limit, StampProgram};
+use datapath::stamp::{Clocks, Limit, SLACK, StampProgram};
 use rustc_hash::FxHashSet;
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// How often its clock is looked after, in nanoseconds.
-pub(super) const CLOCK_NS: u64 = 1_000_000_000;
+pub(super) const CLOCK_NS: u64 = 250_000_000;
+/// For how long what it is told of the clock holds: for a thread that is held up.
+const HOLDS: Duration = Duration::from_secs(1);
 
 /// The program, and when it was last told about its clock.
 pub(super) struct Driver {
@@ -27,14 +32,24 @@ impl Driver {
         Self { program, told: None, agreements: FxHashSet::default() }
     }
 
-    /// Tells the program about the clock, if it is time to.
-    pub(super) fn keep_clock(&mut self, error: MaximumError) {
+    /// Tells the program about the clock, if it is time to: by how much it will be off at the most while that
+    /// holds. That it was stepped, or that nothing more was told, the program sees by itself.
+    pub(super) fn keep_clock(&mut self, error_of: &impl Fn(u64) -> MaximumError) {
         if self.told.is_some_and(|told| told.elapsed().as_nanos() < u128::from(CLOCK_NS)) {
             return;
         }
         self.told = Some(Instant::now());
-        if let Err(error) = self.program.set_clock(ErrorEstimate::from_ns(error.nanoseconds).0) {
-            tracing::error!("the clock of the STAMP reflector in the driver: {error}");
+        match Clocks::read() {
+            Ok(now) => {
+                let until_ns = (now.system + HOLDS).as_nanos() as u64;
+                let slack = MaximumError::known(SLACK.as_nanos() as u64);
+                let error = error_of(until_ns).plus(slack);
+                let estimate = ErrorEstimate::from_ns(error.nanoseconds);
+                self.program.set_clock(&now, estimate.0, HOLDS);
+            }
+            Err(error) => {
+                tracing::error!("the clock of the STAMP reflector in the driver: {error}")
+            }
         }
     }
 

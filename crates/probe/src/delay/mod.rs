@@ -228,7 +228,7 @@ impl Opened {
     /// When the thread cannot be had.
     pub fn start(
         self,
-        error: impl Fn() -> MaximumError + Send + 'static,
+        error: impl Fn(u64) -> MaximumError + Send + 'static,
         tell: impl FnMut(SessionId, News) + Send + 'static,
     ) -> Result<Delays, StartError> {
         let Self { config, sender, reflector } = self;
@@ -259,14 +259,15 @@ impl Opened {
 
 impl Delays {
     /// Opens the sockets in the calling thread's network namespace and starts the thread. `error` says how
-    /// far this machine's clock may be off now; `tell` takes what happens, on the thread, so it must not
+    /// far this machine's clock was off at a time that it read, and since, or will be until one to come (see
+    /// [`Clock::error_of`](crate::clock::Clock::error_of)); `tell` takes what happens, on the thread, so it must not
     /// wait.
     ///
     /// # Errors
     /// When a socket or the thread cannot be had.
     pub fn start(
         config: &Config,
-        error: impl Fn() -> MaximumError + Send + 'static,
+        error: impl Fn(u64) -> MaximumError + Send + 'static,
         tell: impl FnMut(SessionId, News) + Send + 'static,
     ) -> Result<Self, StartError> {
         Opened::open(config)?.start(error, tell)

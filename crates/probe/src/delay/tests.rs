@@ -1,6 +1,7 @@
 //! Sessions over loopback, with real sockets and the kernel's times.
 
 use super::*;
+use crate::interval::Interval;
 use crate::{
     record::Delay,
     stamp::{
@@ -10,7 +11,10 @@ use crate::{
         tlv::Ask,
     },
 };
-use std::net::Ipv4Addr;
+use std::{
+    net::Ipv4Addr,
+    time::{SystemTime, UNIX_EPOCH},
+};
 use testbed::wait_until;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +31,7 @@ fn start(sender: &str, reflector: Option<&str>) -> (Delays, Told) {
     };
     let list = Arc::clone(&told);
     let tell = move |id, news| list.lock().unwrap().push((id, news));
-    let error = || MaximumError::known(250_000);
+    let error = |_| MaximumError::known(250_000);
     (Delays::start(&config, error, tell).unwrap(), told)
 }
 
@@ -133,6 +137,38 @@ fn most_replies_have_the_time_at_which_they_left() {
     assert_eq!(round_trip.sent, 20);
     assert!(forth.unwrap().median.is_some() && back.unwrap().median.is_some());
     assert_eq!(report.take().forth, None);
+}
+
+/// Clocks that become worse all the time: whatever is said of a timestamp must have been read after it.
+#[test]
+fn errors_are_of_their_timestamps_and_not_of_before() {
+    let now_ns = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let begin_ns = now_ns();
+    let worse = move |_| MaximumError::known(now_ns() - begin_ns);
+    let config = |reflector: Option<&str>| Config {
+        sender: "127.0.0.1:0".parse().unwrap(),
+        reflector: reflector.map(|address| address.parse().unwrap()),
+        ..Config::default()
+    };
+    let told = Told::default();
+    let list = Arc::clone(&told);
+    let tell = move |id, news| list.lock().unwrap().push((id, news));
+    let ours = Delays::start(&config(None), worse, tell).unwrap();
+    let theirs = Delays::start(&config(Some("127.0.0.1:0")), worse, |_, _| {}).unwrap();
+    let to = theirs.reflector_address().unwrap();
+    theirs.agree(agreement(to.ip(), 9, None));
+    ours.permit(to);
+    let samples = samples(&until_end(&told, ours.open(session(to, 9, None))));
+    assert!(!samples.is_empty());
+    for sample in samples {
+        let (forth, back) = (sample.forth.unwrap(), sample.back.unwrap());
+        let half = |way: Interval| way.width_ns().unwrap() / 2;
+        let sent_ns = sample.sent_ns - begin_ns;
+        let arrived_ns = sent_ns.saturating_add_signed(forth.estimate_ns);
+        assert!(half(forth) >= sent_ns + arrived_ns, "{sample:?}");
+        let came_ns = arrived_ns.saturating_add_signed(back.estimate_ns);
+        assert!(half(back) >= arrived_ns + came_ns, "{sample:?}");
+    }
 }
 
 #[test]

@@ -10,11 +10,11 @@ use super::{
     wheel::Wheel,
 };
 use crate::{
-    interval::MaximumError,
+    interval::{MaximumError, drift_ns},
     stamp::{
         Arrival, MAX_LENGTH, Reading, Reflector, Refused, Sender,
         packet::{authenticated_ssid, plain_ssid},
-        reflector::SessionKey,
+        reflector::{Reply, SessionKey},
     },
 };
 use datapath::stamping::{Datagram, Incoming, Outgoing, StampedSocket};
@@ -72,6 +72,27 @@ impl Running {
     }
 }
 
+/// A reply that was made: whose it is, and what it says of its time.
+#[derive(Clone, Copy)]
+struct Reflection {
+    session: SessionKey,
+    sequence: u32,
+    at_ns: u64,
+    error_ns: Option<u64>,
+}
+
+impl Reflection {
+    /// Whether what the reply says of the clock is true as well of the moment at which the kernel sent it.
+    fn covers(&self, at_ns: u64, error: MaximumError) -> bool {
+        let drift_ns = drift_ns(at_ns.saturating_sub(self.at_ns));
+        let stated = MaximumError::of(self.error_ns).plus(MaximumError::known(drift_ns));
+        match (stated.nanoseconds, error.nanoseconds) {
+            (Some(stated_ns), Some(error_ns)) => error_ns <= stated_ns,
+            (stated, _) => stated.is_none(),
+        }
+    }
+}
+
 /// All that the thread has.
 pub(super) struct Station<E, T> {
     sockets: Sockets,
@@ -90,13 +111,13 @@ pub(super) struct Station<E, T> {
     reflector: Reflector,
     driver: Option<Driver>,
     sent: Sent<(SessionId, u32)>,
-    reflected: Sent<(SessionKey, u32)>,
+    reflected: Sent<Reflection>,
     incoming: Incoming,
     outgoing: Outgoing,
     due: Vec<SessionId>,
 }
 
-impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
+impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     pub(super) fn new(
         config: &Config,
         sockets: Sockets,
@@ -129,17 +150,16 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     /// Turn after turn until it is told to stop.
     pub(super) fn run(mut self, orders: &Receiver<Command>) {
         loop {
-            let error = (self.error)();
             if let Some(driver) = &mut self.driver {
-                driver.keep_clock(error);
+                driver.keep_clock(&self.error);
             }
             if !self.obey(orders) {
                 return;
             }
             self.take_times();
-            self.reflect(error);
-            self.take_replies(error);
-            self.send_due(error);
+            self.reflect();
+            self.take_replies();
+            self.send_due();
             self.counters.sessions = self.sessions.len() as u64;
             let agreements = self.driver.as_ref().map_or(0, Driver::agreements);
             self.counters.agreements = (agreements + self.reflector.agreements()) as u64;
@@ -240,18 +260,23 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
 
     /// What the kernel says about when packets were sent.
     fn take_times(&mut self) {
-        let Self { sockets, incoming, sessions, sent, reflected, reflector, tell, .. } = self;
+        let Self { sockets, incoming, sessions, sent, reflected, reflector, tell, error, .. } =
+            self;
         let ours = sockets.sender.sent(incoming, |number, at_ns| {
             if let Some((id, sequence)) = sent.get(number)
                 && let Some(session) = sessions.get_mut(&id)
             {
-                session.sender.left(sequence, at_ns, |event| tell(id, News::Packet(event)));
+                let tell = |event| tell(id, News::Packet(event));
+                session.sender.left(sequence, at_ns, error(at_ns), tell);
             }
         });
         let theirs = sockets.reflector.as_mut().map_or(Ok(()), |socket| {
             socket.sent(incoming, |number, at_ns| {
-                if let Some((session, sequence)) = reflected.get(number) {
-                    reflector.left(&session, sequence, at_ns);
+                // The next reply tells of this moment, but not how good the clock was then.
+                if let Some(reply) = reflected.get(number)
+                    && reply.covers(at_ns, error(at_ns))
+                {
+                    reflector.left(&reply.session, reply.sequence, at_ns);
                 }
             })
         });
@@ -261,7 +286,7 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     }
 
     /// Answers what came to the reflector.
-    fn reflect(&mut self, error: MaximumError) {
+    fn reflect(&mut self) {
         for _ in 0..BATCHES {
             let Some(socket) = &mut self.sockets.reflector else { return };
             let received = socket.receive(&mut self.incoming);
@@ -269,14 +294,21 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
             let mut replies = [None; datapath::stamping::BATCH];
             for datagram in self.incoming.datagrams() {
                 let (arrival, from, to) = (arrival(&datagram), datagram.from, datagram.to);
-                let mut answered = None;
+                let (mut answered, mut reading) = (None, None);
                 let place = self.outgoing.add(|reply| {
-                    let now = || Reading { ns: clock_ns(), error };
+                    // Of both timestamps, and known after them.
+                    let now = || {
+                        let ns = clock_ns();
+                        let now = Reading { ns, error: (self.error)(ns.min(arrival.at_ns)) };
+                        *reading.insert(now)
+                    };
                     answered = self.reflector.answer(&arrival, now, reply).ok();
                     answered.map(|answered| (from, to, answered.traffic_class))
                 });
-                if let (Some(place), Some(answered)) = (place, answered) {
-                    replies[place] = Some((answered.session, answered.sequence));
+                if let (Some(place), Some(answered), Some(reading)) = (place, answered, reading) {
+                    let Reply { session, sequence, .. } = answered;
+                    let (at_ns, error_ns) = (reading.ns, reading.error.nanoseconds);
+                    replies[place] = Some(Reflection { session, sequence, at_ns, error_ns });
                 }
             }
             let (reflected, counters) = (&mut self.reflected, &mut self.counters);
@@ -295,11 +327,11 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     }
 
     /// Gives replies to their sessions.
-    fn take_replies(&mut self, error: MaximumError) {
+    fn take_replies(&mut self) {
         for _ in 0..BATCHES {
             let received = self.sockets.sender.receive(&mut self.incoming);
             let Some(count) = counted(received, &mut self.counters) else { return };
-            let Self { incoming, sessions, targets, tell, counters, .. } = self;
+            let Self { incoming, sessions, targets, tell, counters, error, .. } = self;
             for datagram in incoming.datagrams() {
                 counters.received += 1;
                 let Some(id) = session_of(&datagram, sessions, targets) else {
@@ -308,7 +340,9 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 };
                 let Some(session) = sessions.get_mut(&id) else { continue };
                 let tell = |event| tell(id, News::Packet(event));
-                if let Err(reason) = session.sender.receive(&arrival(&datagram), error, tell) {
+                let arrival = arrival(&datagram);
+                let error = error(arrival.at_ns);
+                if let Err(reason) = session.sender.receive(&arrival, error, tell) {
                     counters.refused.add(reason);
                 }
             }
@@ -319,12 +353,14 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     }
 
     /// Sends what is due, and settles what is overdue.
-    fn send_due(&mut self, error: MaximumError) {
+    fn send_due(&mut self) {
         let now_ns = self.now_ns();
         let mut due = std::mem::take(&mut self.due);
         due.clear();
         self.wheel.take(now_ns, &mut due);
         let mut batch = Vec::with_capacity(datapath::stamping::BATCH);
+        // How the clock was steered before the first timestamp: see `Interval::elapsed`.
+        let steered = due.first().and_then(|_| (self.error)(clock_ns()).steered);
         for id in due.iter().copied() {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             let tell = &mut self.tell;
@@ -339,8 +375,9 @@ impl<E: Fn() -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 let class = session.sender.settings().dscp << 2;
                 let mut sequence = 0;
                 self.outgoing.add(|bytes| {
-                    sequence =
-                        session.sender.next(Reading { ns: clock_ns(), error }, now_ns, bytes);
+                    let ns = clock_ns();
+                    let error = MaximumError { steered, ..(self.error)(ns) };
+                    sequence = session.sender.next(Reading { ns, error }, now_ns, bytes);
                     Some((session.to, None, class))
                 });
                 batch.push((id, sequence));

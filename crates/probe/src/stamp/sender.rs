@@ -211,8 +211,9 @@ impl Sender {
         if padded >= least + 4 { padded } else { least }
     }
 
-    /// Writes the next test packet in place of whatever the buffer held and gives its number.
-    /// `monotonic_ns` is for the time limit only.
+    /// Writes the next test packet in place of whatever the buffer held and gives its number. How our clock
+    /// was steered must have been read before its time, how far it is off after it. `monotonic_ns` is for the
+    /// time limit only.
     pub fn next(&mut self, now: Reading, monotonic_ns: u64, out: &mut Vec<u8>) -> u32 {
         let Settings { ssid, key, ask, dscp, limit, .. } = &self.settings;
         let sequence = self.next;
@@ -233,8 +234,14 @@ impl Sender {
         sequence
     }
 
-    /// Says when the kernel sent a packet, nanoseconds since 1970.
-    pub fn left(&mut self, sequence: u32, at_ns: u64, mut tell: impl FnMut(Event)) {
+    /// Says when the kernel sent a packet, nanoseconds since 1970, and how far our clock was off then.
+    pub fn left(
+        &mut self,
+        sequence: u32,
+        at_ns: u64,
+        error: MaximumError,
+        mut tell: impl FnMut(Event),
+    ) {
         let Some(place) = self.place(sequence) else { return };
         let waiting = &mut self.waiting[place];
         let given_ns = waiting.sent.at_ns as u64;
@@ -242,11 +249,12 @@ impl Sender {
             return;
         }
         waiting.sent.at_ns = at_ns as i64;
+        waiting.sent.clock.nanoseconds = error.nanoseconds;
         waiting.kernel_sent = true;
         self.tell_if_complete(place, &mut tell);
     }
 
-    /// Takes a reflected packet; `error` is that of our clock.
+    /// Takes a reflected packet; `error` is that of our clock at its arrival, read after it.
     ///
     /// # Errors
     /// Why it is refused, which is counted.
@@ -442,14 +450,17 @@ impl Waiting {
         let Reply { reflected, came, left, reordered, traffic_class, .. } = *reply;
         let left_at = left.unwrap_or(reflected.timestamp);
         let theirs = MaximumError::of(reflected.error.bound_ns());
-        let moment = |timestamp: Timestamp| {
+        let moment = |timestamp: Timestamp, clock| {
             let near_ns = came.at_ns as u64;
-            stamp(timestamp.to_unix_ns(near_ns), theirs)
+            stamp(timestamp.to_unix_ns(near_ns), clock)
         };
+        // Their error is that of the time which they wrote; the kernel's was a little later.
+        let later_ns = left_at.since(reflected.timestamp, reflected.error.format());
+        let theirs_left = theirs.after(later_ns.unsigned_abs());
         let one_way = reflected.is_comparable().then(|| {
             [
-                Interval::between(sent, moment(reflected.received)),
-                Interval::between(moment(left_at), came),
+                Interval::between(sent, moment(reflected.received, theirs)),
+                Interval::between(moment(left_at, theirs_left), came),
             ]
         });
         let residence = left_at.since(reflected.received, reflected.error.format());

@@ -52,13 +52,18 @@ fn plain_sessions_are_reflected_in_the_driver_and_others_at_the_socket() {
     for (ssid, to, settings) in ids {
         let samples = told.samples(ours.open(session(to, settings)));
         assert!(!samples.is_empty(), "SSID {ssid} to {to}");
+        let mut bounded = 0;
         for sample in samples {
             let (forth, back) = (sample.forth.unwrap(), sample.back.unwrap());
             assert!(sample.kernel_sent && sample.ttl == 255);
             assert!(forth.estimate_ns > 0 && back.estimate_ns > 0, "{sample:?}");
-            let width = forth.width_ns().unwrap();
-            assert!((4 * super::ERROR_NS..4 * super::ERROR_NS * 11 / 10).contains(&width));
+            // Where the driver was interrupted, or its station held up, it does not know its clock.
+            if let Some(width) = forth.width_ns() {
+                assert!((4 * super::ERROR_NS..4 * super::ERROR_NS * 11 / 10).contains(&width));
+                bounded += 1;
+            }
         }
+        assert!(bounded > 0, "SSID {ssid} to {to}");
     }
     // The driver has its sessions, the socket the others; no packet is seen by both.
     let (ledger, counters) = (program.ledger().unwrap(), theirs.counters());

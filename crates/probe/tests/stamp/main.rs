@@ -54,7 +54,7 @@ fn start(config: &Config) -> (Delays, Told) {
     let told = Told::default();
     let list = told.clone();
     let tell = move |id, news| list.0.lock().unwrap().push((id, news));
-    let error = || MaximumError::known(ERROR_NS);
+    let error = |_| MaximumError::known(ERROR_NS);
     (Delays::start(config, error, tell).unwrap(), told)
 }
 

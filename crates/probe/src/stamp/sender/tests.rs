@@ -49,7 +49,7 @@ impl Ends {
         let now = Reading { ns: self.ours(at), error: self.ours };
         let sequence = self.sender.next(now, at, &mut bytes);
         let left = self.ours(at + 10_000);
-        self.sender.left(sequence, left, |event| self.events.push(event));
+        self.sender.left(sequence, left, self.ours, |event| self.events.push(event));
         bytes
     }
 
@@ -363,9 +363,9 @@ fn a_time_that_cannot_be_the_packets_is_not_taken() {
     let now = Reading { ns: BEGIN, error: ends.ours };
     let sequence = ends.sender.next(now, 0, &mut bytes);
     for at_ns in [BEGIN - 1, BEGIN + STALE_NS] {
-        ends.sender.left(sequence, at_ns, |_| {});
+        ends.sender.left(sequence, at_ns, ends.ours, |_| {});
     }
-    ends.sender.left(sequence + 1, BEGIN + 5, |_| {});
+    ends.sender.left(sequence + 1, BEGIN + 5, ends.ours, |_| {});
     let reply = ends.reflect(&bytes, 3 * MS);
     ends.receive(&reply, 9 * MS).unwrap();
     assert!(ends.events.is_empty());
