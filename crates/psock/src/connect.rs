@@ -14,7 +14,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::{
     task::JoinSet,
-    time::{sleep, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout_at},
 };
 
 /// The next path is tried when those before have not answered for so long.
@@ -28,17 +28,14 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
     }
     let tls = security::connecting(&config.security)?;
     let limit = config.connect_timeout;
-    let deadline = tokio::time::Instant::now() + limit;
-    let no_path = |path: usize, source| ConnectError::NoPath {
+    let deadline = Instant::now() + limit;
+    let no_path = |(path, source): (usize, _)| ConnectError::NoPath {
         limit,
         path: config.paths.get(path).map(ToString::to_string).unwrap_or_default(),
         source,
     };
     let dialer = Arc::new(Dialer::new(config.clone(), tls));
-    let Ok((path, reached)) = timeout_at(deadline, first(&dialer)).await else {
-        return Err(no_path(0, PathError::TimedOut));
-    };
-    let mut channel = reached.map_err(|source| no_path(path, source))?;
+    let (path, mut channel) = first(&dialer, deadline).await.map_err(no_path)?;
     let connections = match config.follow_announced {
         // How many addresses the listener has is not known yet.
         true => config.limits.connections.try_into().unwrap_or(u16::MAX),
@@ -59,8 +56,9 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
         Err(PathError::Refused(reason)) => {
             return Err(ConnectError::Refused { peer: channel.socket.peer_addr()?, reason });
         }
-        Err(source) => return Err(no_path(path, source)),
+        Err(source) => return Err(no_path((path, source))),
     };
+    dialer.knows(path);
     let agreement = Agreement {
         session: welcome.session,
         secret: welcome.secret,
@@ -74,12 +72,15 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
     Ok(PsockStream::new(socket, session))
 }
 
-/// The first path that answers, each tried a little later than the one before; or else the last
-/// error.
-async fn first(dialer: &Arc<Dialer>) -> (usize, Result<Channel, PathError>) {
+/// The first path that answers, each tried a little later than the one before; or else the last that
+/// failed, or the first if all of them are silent.
+async fn first(
+    dialer: &Arc<Dialer>,
+    deadline: Instant,
+) -> Result<(usize, Channel), (usize, PathError)> {
     let mut attempts = JoinSet::new();
     let mut paths = dialer.config.paths.iter().cloned().enumerate();
-    let mut last = (0, Err(PathError::TimedOut));
+    let mut last = (0, PathError::TimedOut);
     loop {
         let more = match paths.next() {
             Some((number, path)) => {
@@ -91,13 +92,14 @@ async fn first(dialer: &Arc<Dialer>) -> (usize, Result<Channel, PathError>) {
             None => false,
         };
         tokio::select! {
-            Some(ended) = attempts.join_next() => match ended {
-                Ok((number, Ok(channel))) => return (number, Ok(channel)),
-                Ok(failed) => last = failed,
-                Err(_) => {}
+            ended = attempts.join_next() => match ended {
+                Some(Ok((number, Ok(channel)))) => return Ok((number, channel)),
+                Some(Ok((number, Err(error)))) => last = (number, error),
+                Some(Err(_)) => {}
+                None => return Err(last),
             },
             () = sleep(NEXT_PATH_AFTER), if more => {}
-            else => return last,
+            () = sleep_until(deadline) => return Err(last),
         }
     }
 }

@@ -4,15 +4,11 @@ use crate::{
     channel::{Channel, closed},
     core::{ConnectionId, Kernel, Next, OutFrame, frame::Frame},
     error::{EndReason, PathError, SessionError},
-    session::{Event, Session, Wake},
+    session::{Entered, Event, Session, Wake},
     sys,
     tls::{Progress, RECORD_BYTES},
 };
-use std::{
-    io,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{io, sync::atomic::Ordering, time::Duration};
 use tokio::{io::Interest, task::coop, time::sleep};
 
 /// Bytes read from a socket at once.
@@ -30,17 +26,11 @@ const BATCH_BYTES: std::ops::RangeInclusive<usize> = 1..=8 * RECORD_BYTES;
 
 /// Carries blocks and acknowledgements until the path dies; `Ok` when the session has no more use for
 /// it.
-pub(crate) async fn run(
-    session: &Arc<Session>,
-    channel: Channel,
-    place: usize,
-) -> Result<(), PathError> {
-    let (id, wake) = session.enter(place);
-    let _leave = Leave { session, id };
+pub(crate) async fn run(channel: Channel, entered: Entered) -> Result<(), PathError> {
     let worker = Worker {
-        session,
-        id,
-        wake,
+        session: &entered.session,
+        id: entered.id,
+        wake: &entered.wake,
         channel,
         frames: Vec::new(),
         record: Vec::with_capacity(RECORD_BYTES),
@@ -52,22 +42,10 @@ pub(crate) async fn run(
     worker.work().await
 }
 
-/// Takes the connection out of the session, however its task ends.
-struct Leave<'a> {
-    session: &'a Arc<Session>,
-    id: ConnectionId,
-}
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.session.leave(self.id);
-    }
-}
-
 struct Worker<'a> {
-    session: &'a Arc<Session>,
+    session: &'a Session,
     id: ConnectionId,
-    wake: Arc<Wake>,
+    wake: &'a Wake,
     channel: Channel,
     frames: Vec<OutFrame>,
     /// What goes into the next record.

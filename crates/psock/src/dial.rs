@@ -36,19 +36,55 @@ pub(crate) struct Dialer {
     pub(crate) config: Config,
     tls: Tls<ClientConfig>,
     /// Those of the configuration, then those that the listener announced.
-    paths: Mutex<Vec<Path>>,
+    routes: Mutex<Vec<Route>>,
     /// Connections asked for so far.
     asked: AtomicU32,
 }
 
+/// A path, and what who is at its end has said of the session.
+#[derive(Debug)]
+struct Route {
+    path: Path,
+    /// Once it was the peer's other end who answered.
+    right: bool,
+    /// The last answer was that there is no such session.
+    unknown: bool,
+}
+
+impl From<Path> for Route {
+    fn from(path: Path) -> Self {
+        Self { path, right: false, unknown: false }
+    }
+}
+
 impl Dialer {
     pub(crate) fn new(config: Config, tls: Tls<ClientConfig>) -> Self {
-        let paths = Mutex::new(config.paths.clone());
-        Self { config, tls, paths, asked: AtomicU32::new(0) }
+        let routes = Mutex::new(config.paths.iter().cloned().map(Route::from).collect());
+        Self { config, tls, routes, asked: AtomicU32::new(0) }
     }
 
-    fn paths(&self) -> MutexGuard<'_, Vec<Path>> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    fn routes(&self) -> MutexGuard<'_, Vec<Route>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who is at the end of a path knows the session.
+    pub(crate) fn knows(&self, path: usize) {
+        if let Some(route) = self.routes().get_mut(path) {
+            (route.right, route.unknown) = (true, false);
+        }
+    }
+
+    /// Who is at the end of a path does not know the session. Somebody else may be there, so this is the
+    /// session's end only when nothing of it lives and either the path was right before or all say so.
+    fn knows_not(&self, session: &Session, path: usize) {
+        let mut routes = self.routes();
+        let Some(route) = routes.get_mut(path) else { return };
+        route.unknown = true;
+        let over = route.right || routes.iter().all(|route| route.unknown);
+        drop(routes);
+        if over && session.live() == 0 {
+            session.tell(Event::Fail(SessionError::Unknown));
+        }
     }
 
     /// A connection over a path, its TLS handshake done; TCP has so long to connect.
@@ -69,7 +105,7 @@ impl Dialer {
         purpose: Purpose,
     ) -> Result<Channel, PathError> {
         let joining = async {
-            let to = self.paths().get(usize::from(path)).cloned();
+            let to = self.routes().get(usize::from(path)).map(|route| route.path.clone());
             let to = to.ok_or_else(|| PathError::Protocol("no such path".to_owned()))?;
             let mut channel = self.reach(&to, self.config.path_timeout).await?;
             let claim = Claim {
@@ -83,7 +119,13 @@ impl Dialer {
             Ok(channel)
         };
         let limit = self.config.connect_timeout;
-        timeout(limit, joining).await.unwrap_or(Err(PathError::TimedOut))
+        let joined = timeout(limit, joining).await.unwrap_or(Err(PathError::TimedOut));
+        match &joined {
+            Ok(_) => self.knows(path.into()),
+            Err(PathError::Refused(Refusal::Session)) => self.knows_not(session, path.into()),
+            Err(_) => {}
+        }
+        joined
     }
 
     /// Keeps the agreed number of data connections: first one on each path, then the second ones.
@@ -106,14 +148,14 @@ impl Dialer {
     ) {
         for &address in addresses {
             let path = {
-                let mut paths = self.paths();
-                let known = paths.iter().any(|path| path.remote == address);
-                let used = paths.len() * usize::from(self.config.connections_per_path);
+                let mut routes = self.routes();
+                let known = routes.iter().any(|route| route.path.remote == address);
+                let used = routes.len() * usize::from(self.config.connections_per_path);
                 if known || used >= usize::from(session.agreement.connections) {
                     continue;
                 }
-                paths.push(address.into());
-                paths.len() - 1
+                routes.push(Path::from(address).into());
+                routes.len() - 1
             };
             for _ in 0..self.config.connections_per_path {
                 self.keep_one(session, tasks, path);
@@ -122,9 +164,9 @@ impl Dialer {
     }
 
     fn keep_one(self: &Arc<Self>, session: &Arc<Session>, tasks: &mut JoinSet<()>, path: usize) {
-        let text = self.paths().get(path).map(Path::to_string).unwrap_or_default();
+        let text = self.routes().get(path).map(|route| route.path.to_string()).unwrap_or_default();
         let path = path as u16;
-        let place = session.place(path, text, true);
+        let place = session.place(path, text);
         tasks.spawn(Arc::clone(self).keep(Arc::clone(session), path, place));
     }
 
@@ -135,11 +177,9 @@ impl Dialer {
             match self.join(&session, path, Purpose::Data).await {
                 Ok(channel) => {
                     wait = WAIT;
-                    let result = connection::run(&session, channel, place).await;
+                    let entered = session.enter(place);
+                    let result = connection::run(channel, entered).await;
                     tracing::debug!("a data connection of path {path} ended: {result:?}");
-                }
-                Err(PathError::Refused(Refusal::Session)) => {
-                    session.tell(Event::Fail(SessionError::Unknown));
                 }
                 Err(error) => tracing::debug!("path {path} cannot be used: {error}"),
             }
@@ -153,16 +193,11 @@ impl Dialer {
 pub(crate) async fn control(dialer: Arc<Dialer>, session: Arc<Session>) {
     let mut wait = WAIT;
     loop {
-        let paths = dialer.paths().len();
+        let paths = dialer.routes().len();
         for path in 0..paths {
             match dialer.join(&session, path as u16, Purpose::Control).await {
                 Ok(channel) => {
-                    let (channel, purpose) = (Box::new(channel), Purpose::Control);
-                    session.tell(Event::Joined { channel, purpose, path: path as u16 });
-                    return;
-                }
-                Err(PathError::Refused(Refusal::Session)) => {
-                    session.tell(Event::Fail(SessionError::Unknown));
+                    session.tell(Event::Control(Box::new(channel)));
                     return;
                 }
                 Err(error) => tracing::debug!("no control connection over path {path}: {error}"),

@@ -67,8 +67,8 @@ pub enum ConnectError {
     /// A file, thread or socket could not be made.
     #[error("preparing: {0}")]
     System(#[from] io::Error),
-    /// No path has answered; this is what the last of them said.
-    #[error("no path has answered within {} s; {path}: {source}", limit.as_secs_f64())]
+    /// No path works; this is what the last of them said.
+    #[error("no path works; {path}: {}", self.last())]
     NoPath {
         /// How long was tried.
         limit: Duration,
@@ -85,6 +85,19 @@ pub enum ConnectError {
         /// Why.
         reason: Refusal,
     },
+}
+
+impl ConnectError {
+    /// What the path that is spoken of has said.
+    fn last(&self) -> String {
+        match self {
+            Self::NoPath { limit, source: PathError::TimedOut, .. } => {
+                format!("no answer within {} s", limit.as_secs_f64())
+            }
+            Self::NoPath { source, .. } => source.to_string(),
+            _ => String::new(),
+        }
+    }
 }
 
 impl From<ConnectError> for io::Error {
@@ -108,7 +121,7 @@ pub enum PathError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The peer could not be authenticated, or does not speak TLS.
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", tls(.0))]
     Tls(#[from] rustls::Error),
     /// It took too long.
     #[error("timed out")]
@@ -122,6 +135,22 @@ pub enum PathError {
     /// The peer refused the connection.
     #[error("refused: {0}")]
     Refused(Refusal),
+}
+
+/// What TLS says, in words for those who have chosen keys.
+fn tls(error: &rustls::Error) -> String {
+    use rustls::{AlertDescription, CertificateError, Error};
+    match error {
+        // Only the check of pre-shared keys says so.
+        Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => {
+            "the other end holds another key".to_owned()
+        }
+        Error::AlertReceived(AlertDescription::AccessDenied) => {
+            "the other end does not take the key of this one".to_owned()
+        }
+        Error::InvalidMessage(_) => format!("the other end does not speak it ({error})"),
+        error => error.to_string(),
+    }
 }
 
 /// Why a listener refuses a connection.

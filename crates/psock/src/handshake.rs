@@ -17,7 +17,8 @@
 use crate::{
     channel::Channel,
     core::frame::{
-        Challenge, Frame, Join, Open, Purpose, Reason, Secret, SessionId, VERSION, Welcome, code,
+        Challenge, Frame, FrameError, FrameFault, Join, Open, Purpose, Reason, Secret, SessionId,
+        VERSION, Welcome, code,
     },
     error::{PathError, Refusal},
 };
@@ -167,12 +168,23 @@ impl Refusal {
         }
     }
 
+    /// What a peer is told whose wish cannot be read; nothing when the connection is broken.
+    pub(crate) fn of(error: &PathError) -> Option<Self> {
+        match error {
+            PathError::Frame(FrameError { fault: FrameFault::Version(_), .. }) => {
+                Some(Self::Version)
+            }
+            PathError::Frame(FrameError { fault: FrameFault::Driver(_), .. }) => Some(Self::Driver),
+            PathError::Frame(_) | PathError::Protocol(_) => Some(Self::Violation),
+            _ => None,
+        }
+    }
+
     fn from_code(code: u16) -> Self {
         match code {
             code::VERSION => Self::Version,
             code::DRIVER => Self::Driver,
-            // Which of the two it is is told to nobody.
-            code::SESSION | code::PROOF => Self::Session,
+            code::SESSION => Self::Session,
             code::LIMIT => Self::Limit,
             code::STOPPING => Self::Stopping,
             code::VIOLATION => Self::Violation,

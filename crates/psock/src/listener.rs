@@ -19,7 +19,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use take::Taker;
+use take::{OnRefused, Taker};
 use tokio::net::TcpListener;
 
 /// Takes sessions on all of its addresses; each session is accepted once, whatever the addresses its
@@ -53,7 +53,8 @@ impl PsockListener {
         let mut sockets = Vec::new();
         for &address in addresses {
             let error = |source| BindError::Address { address, source };
-            let socket = socket::listen(address, config.limits.backlog).map_err(error)?;
+            // A session has several connections, so the kernel's queue is not the sessions'.
+            let socket = socket::listen(address, config.limits.handshakes).map_err(error)?;
             let socket = TcpListener::from_std(socket).map_err(error)?;
             bound.push(socket.local_addr().map_err(error)?);
             sockets.push(socket);
@@ -88,6 +89,12 @@ impl PsockListener {
     /// Whether [`PsockListener::accept`] returns [`AcceptError::WouldBlock`] instead of waiting.
     pub fn set_nonblocking(&self, nonblocking: bool) {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
+    }
+
+    /// Calls `tell` with the source of each connection that is refused and why, on one of the
+    /// protocol's threads; the first call counts.
+    pub fn on_refused(&self, tell: impl Fn(SocketAddr, &str) + Send + Sync + 'static) {
+        let _ = self.taker.on_refused.set(OnRefused(Box::new(tell)));
     }
 
     /// The addresses it listens at, with the ports that the system chose.

@@ -12,11 +12,11 @@ use crate::{
     connection,
     core::{
         Outcome,
-        frame::{Frame, Purpose, Reason, code},
+        frame::{Frame, Reason, code},
     },
     dial::{self, Dialer},
     error::{EndReason, PathError, SessionError},
-    session::{Event, Session, path_text},
+    session::{Event, Said, Session, Word, path_text},
 };
 use std::{
     sync::Arc,
@@ -27,6 +27,9 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
+
+/// Words of the peer that wait at a time.
+const WORDS: usize = 16;
 
 /// How long the last words may take.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -47,8 +50,11 @@ pub(crate) struct Manager {
     pub(crate) tasks: JoinSet<()>,
     control: Option<Control>,
     controls: u32,
+    words: (mpsc::Sender<Word>, mpsc::Receiver<Word>),
     /// Since when no data connection works.
     dead_since: Option<Instant>,
+    /// How long that may be: at first as long as connecting may take.
+    patience: Duration,
     /// Everything is acknowledged both ways.
     done: bool,
     /// Until when who closes the stream waits for the peer's Goodbye.
@@ -74,13 +80,16 @@ enum End {
 
 impl Manager {
     pub(crate) fn new(session: Arc<Session>, role: Role) -> Self {
+        let patience = session.agreement.survive.max(session.config.connect_timeout);
         Self {
             session,
             role,
             tasks: JoinSet::new(),
             control: None,
             controls: 0,
+            words: mpsc::channel(WORDS),
             dead_since: Some(Instant::now()),
+            patience,
             done: false,
             part_at: None,
             goodbye: false,
@@ -94,14 +103,13 @@ impl Manager {
             dialer.keep_all(&self.session, &mut self.tasks);
         }
         let end = loop {
-            let wait = self
-                .dead_since
-                .map(|since| self.session.agreement.survive.saturating_sub(since.elapsed()));
+            let wait = self.dead_since.map(|since| self.patience.saturating_sub(since.elapsed()));
             let ended = tokio::select! {
                 event = inbox.recv() => match event {
                     Some(event) => self.event(event),
                     None => Some(End::Well),
                 },
+                Some(Word(number, said)) = self.words.1.recv() => self.word(number, said),
                 () = sleep(wait.unwrap_or_default()), if wait.is_some() => self.starved(),
                 () = sleep_until(self.part_at), if self.part_at.is_some() => {
                     self.part_at = None;
@@ -130,56 +138,72 @@ impl Manager {
             self.dead_since = Some(Instant::now());
             return None;
         }
-        Some(End::Badly(SessionError::AllPathsDead(self.session.agreement.survive)))
+        Some(End::Badly(SessionError::AllPathsDead(self.patience)))
     }
 
     fn event(&mut self, event: Event) -> Option<End> {
         match event {
-            Event::Joined { channel, purpose: Purpose::Data, path } => {
-                let place = self.session.place(path, path_text(&channel), false);
-                let session = Arc::clone(&self.session);
+            Event::Joined(channel, path, admission) => {
+                let entered = self.session.join(path, path_text(&channel), admission);
                 self.tasks.spawn(async move {
-                    let result = connection::run(&session, *channel, place).await;
+                    let result = connection::run(*channel, entered).await;
                     tracing::debug!("a data connection of path {path} ended: {result:?}");
                 });
             }
-            Event::Joined { channel, purpose: Purpose::Control, .. } => {
+            Event::Control(channel) => {
                 self.session.lock().control_returns += 1;
                 self.control(*channel);
                 if self.done {
                     self.say(&Frame::Goodbye);
                 }
             }
-            Event::ControlEnded(number) => {
-                if self.control.as_ref().is_some_and(|control| control.number == number) {
-                    self.control = None;
-                    self.session.lock().control = ConnectionState::Dead;
-                    match &self.role {
-                        Role::Accepting if self.done && self.goodbye => return Some(End::Well),
-                        Role::Accepting => {}
-                        Role::Connecting(dialer) => {
-                            self.tasks.spawn(dial::control(
-                                Arc::clone(dialer),
-                                Arc::clone(&self.session),
-                            ));
-                        }
-                    }
-                }
-            }
-            Event::Announced(addresses) => {
+            Event::Fail(error) => return self.fail(error),
+            Event::Changed => self.changed(),
+        }
+        self.parted()
+    }
+
+    /// What a control connection brought.
+    fn word(&mut self, number: u32, said: Said) -> Option<End> {
+        match said {
+            Said::Announced(addresses) => {
                 if let Role::Connecting(dialer) = &self.role
                     && dialer.config.follow_announced
                 {
                     dialer.announced(&self.session, &mut self.tasks, &addresses);
                 }
             }
-            Event::Goodbye => self.goodbye = true,
-            Event::Fail(SessionError::Unknown) if self.done => return Some(End::Well),
-            // Everything has come to both ends; only the last words are missing.
-            Event::Fail(_) if self.done => {}
-            Event::Fail(error) => return Some(End::Badly(error)),
-            Event::Changed => self.changed(),
+            Said::Goodbye => self.goodbye = true,
+            Said::Fail(error) => return self.fail(error),
+            Said::Ended if self.control.as_ref().is_some_and(|c| c.number == number) => {
+                self.control = None;
+                self.session.lock().control = ConnectionState::Dead;
+                match &self.role {
+                    Role::Accepting if self.done && self.goodbye => return Some(End::Well),
+                    Role::Accepting => {}
+                    Role::Connecting(dialer) => {
+                        let (dialer, session) = (Arc::clone(dialer), Arc::clone(&self.session));
+                        self.tasks.spawn(dial::control(dialer, session));
+                    }
+                }
+            }
+            // Another has taken its place.
+            Said::Ended => {}
         }
+        self.parted()
+    }
+
+    fn fail(&self, error: SessionError) -> Option<End> {
+        match error {
+            SessionError::Unknown if self.done => Some(End::Well),
+            // Everything has come to both ends; only the last words are missing.
+            _ if self.done => None,
+            error => Some(End::Badly(error)),
+        }
+    }
+
+    /// The connecting end leaves when both have said Goodbye.
+    fn parted(&self) -> Option<End> {
         match &self.role {
             Role::Connecting(_) if self.done && self.goodbye => Some(End::Well),
             _ => None,
@@ -189,7 +213,10 @@ impl Manager {
     fn changed(&mut self) {
         match self.session.live() {
             0 => self.dead_since = self.dead_since.or_else(|| Some(Instant::now())),
-            _ => self.dead_since = None,
+            _ => {
+                self.dead_since = None;
+                self.patience = self.session.agreement.survive;
+            }
         }
         if !self.done && self.session.lock().outcome() == Outcome::FinishedBoth {
             self.done = true;
@@ -215,11 +242,11 @@ impl Manager {
         let (say, words) = mpsc::unbounded_channel();
         self.controls += 1;
         let number = self.controls;
-        let session = Arc::clone(&self.session);
+        let said = self.words.0.clone();
         let task = tokio::spawn(async move {
-            let result = talk(channel, words, &session).await;
+            let result = talk(channel, words, number, &said).await;
             tracing::debug!("the control connection ended: {result:?}");
-            session.tell(Event::ControlEnded(number));
+            let _ = said.send(Word(number, Said::Ended)).await;
         });
         if let Some(old) = self.control.replace(Control { number, say, task }) {
             old.task.abort();
@@ -260,40 +287,34 @@ async fn sleep_until(at: Option<Instant>) {
 async fn talk(
     mut channel: Channel,
     mut words: mpsc::UnboundedReceiver<Vec<u8>>,
-    session: &Session,
+    number: u32,
+    to: &mpsc::Sender<Word>,
 ) -> Result<(), PathError> {
     // The answer to the peer's wish may still be there.
     channel.flush().await?;
     loop {
         while let Some((frame, length)) = Frame::parse(channel.plain.filled())? {
-            let answer = match frame {
-                Frame::Goodbye => {
-                    session.tell(Event::Goodbye);
-                    None
-                }
+            let misplaced = "a frame that has no place on the control connection";
+            let mut answer = Vec::new();
+            let said = match frame {
+                Frame::Goodbye => Some(Said::Goodbye),
                 Frame::Reset(reason) => {
                     let reason = EndReason::from_code(reason.code);
-                    session.tell(Event::Fail(SessionError::Peer(reason)));
-                    None
+                    Some(Said::Fail(SessionError::Peer(reason)))
                 }
-                Frame::Ping(number) => Some(Frame::Pong(number)),
-                Frame::Addresses(addresses) => {
-                    session.tell(Event::Announced(addresses));
+                Frame::Addresses(addresses) => Some(Said::Announced(addresses)),
+                Frame::Ping(number) => {
+                    Frame::Pong(number).emit(&mut answer);
                     None
                 }
                 Frame::Pong(_) | Frame::Skipped(_) => None,
-                _ => {
-                    let text = "a frame that has no place on the control connection".to_owned();
-                    session.tell(Event::Fail(SessionError::Violation(text.clone())));
-                    return Err(PathError::Protocol(text));
-                }
+                _ => Some(Said::Fail(SessionError::Violation(misplaced.to_owned()))),
             };
-            let mut bytes = Vec::new();
-            if let Some(answer) = answer {
-                answer.emit(&mut bytes);
-            }
             channel.plain.consume(length);
-            channel.write(&bytes).await?;
+            if let Some(said) = said {
+                let _ = to.send(Word(number, said)).await;
+            }
+            channel.write(&answer).await?;
         }
         tokio::select! {
             more = channel.read() => if !more? {

@@ -42,7 +42,7 @@ mod verify;
 const KEY_BYTES: usize = 32;
 
 /// A file with a key is no longer than this.
-const KEY_FILE_BYTES: u64 = 4096;
+const KEY_FILE_BYTES: u64 = 64 << 10;
 
 /// What stands before the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
 const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -338,11 +338,18 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SecurityError> {
 fn private_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecurityError> {
     let error = |source| SecurityError::File { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(error)?;
-    let mode = file.metadata().map_err(error)?.mode() & 0o7777;
+    let meta = file.metadata().map_err(error)?;
+    let mode = meta.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(SecurityError::Mode { path: path.to_owned(), mode });
     }
-    let mut bytes = Zeroizing::new(Vec::with_capacity(KEY_FILE_BYTES as usize));
-    file.take(KEY_FILE_BYTES).read_to_end(&mut bytes).map_err(error)?;
+    // Room for all at once: what is moved when a vector grows is not wiped.
+    let room = meta.len().min(KEY_FILE_BYTES) + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(room as usize));
+    file.take(KEY_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(error)?;
+    if bytes.len() as u64 > KEY_FILE_BYTES {
+        let why = format!("it has more than {KEY_FILE_BYTES} bytes, so it is no key");
+        return Err(error(io::Error::new(io::ErrorKind::InvalidData, why)));
+    }
     Ok(bytes)
 }

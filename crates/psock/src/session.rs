@@ -15,7 +15,7 @@ use crate::{
     channel::Channel,
     core::{
         ConnectionId, Core, Outcome, Settings, Violation,
-        frame::{Purpose, Secret, SessionId},
+        frame::{Secret, SessionId},
     },
     counters::{ConnectionCounters, SessionCounters},
     error::{EndReason, SessionError},
@@ -54,18 +54,30 @@ pub(crate) struct Agreement {
 
 /// What happens to a session.
 pub(crate) enum Event {
-    /// A connection has joined (accepting end), or the control connection was made again.
-    Joined { channel: Box<Channel>, purpose: Purpose, path: u16 },
-    /// The control connection of this number is gone.
-    ControlEnded(u32),
-    /// The accepting end has these addresses.
-    Announced(Vec<SocketAddr>),
-    /// The peer has everything and knows that we have everything.
-    Goodbye,
+    /// A data connection of this path has joined (accepting end).
+    Joined(Box<Channel>, u16, Admission),
+    /// The control connection was made again.
+    Control(Box<Channel>),
     /// The session ends with an error, of which the peer is told if it is not from there.
     Fail(SessionError),
     /// Connections came or went, or the core came to an end.
     Changed,
+}
+
+/// What the control connection of this number brings; few of them wait at a time, so that the peer's
+/// words take no memory.
+pub(crate) struct Word(pub(crate) u32, pub(crate) Said);
+
+/// What the peer says on it.
+pub(crate) enum Said {
+    /// The accepting end has these addresses.
+    Announced(Vec<SocketAddr>),
+    /// The peer has everything and knows that we have everything.
+    Goodbye,
+    /// The session ends.
+    Fail(SessionError),
+    /// Nothing more: the connection is gone.
+    Ended,
 }
 
 /// A session.
@@ -88,6 +100,8 @@ pub(crate) struct Session {
 pub(crate) struct Inner {
     pub(crate) core: Core,
     live: Vec<Live>,
+    /// Data connections that were let in and do not work yet.
+    admitted: usize,
     places: Vec<Place>,
     next_id: u32,
     /// The application has given the session up: that its socket ends then is no end of its stream.
@@ -119,6 +133,33 @@ pub(crate) struct Wake {
     pub(crate) idle: AtomicBool,
     /// It is to end.
     pub(crate) close: AtomicBool,
+}
+
+/// One more data connection may join; given back when dropped before it has.
+pub(crate) struct Admission {
+    session: Arc<Session>,
+    used: bool,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if !self.used {
+            self.session.lock().admitted -= 1;
+        }
+    }
+}
+
+/// A data connection that works, for as long as this lives.
+pub(crate) struct Entered {
+    pub(crate) session: Arc<Session>,
+    pub(crate) id: ConnectionId,
+    pub(crate) wake: Arc<Wake>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.session.leave(self.id);
+    }
 }
 
 /// Where a connection is at home: its path, and its number there.
@@ -159,6 +200,7 @@ impl Session {
         let inner = Inner {
             core: Core::new(settings, agreement.peer_window),
             live: Vec::new(),
+            admitted: 0,
             places: Vec::new(),
             next_id: 0,
             aborted: false,
@@ -212,47 +254,64 @@ impl Session {
         self.tell(Event::Fail(SessionError::Here(EndReason::Aborted)));
     }
 
-    /// Whether one more connection of this path may join now. One that is there and must be dead,
+    /// Whether one more data connection of this path may join now. One that is there and must be dead,
     /// because the peer has no more than were agreed on, makes room.
-    pub(crate) fn admits(&self, path: u16) -> bool {
-        let inner = self.lock();
-        if inner.live.len() < usize::from(self.agreement.connections) {
-            return true;
+    pub(crate) fn admit(self: &Arc<Self>, path: u16) -> Option<Admission> {
+        let mut inner = self.lock();
+        let closing = |live: &Live| live.wake.close.load(Ordering::Relaxed);
+        let stay = inner.live.iter().filter(|live| !closing(live)).count();
+        if stay + inner.admitted >= usize::from(self.agreement.connections) {
+            let home = |live: &Live| inner.places.get(live.place).is_some_and(|p| p.path == path);
+            let oldest = inner.live.iter().find(|live| home(live) && !closing(live))?;
+            oldest.wake.close.store(true, Ordering::Relaxed);
+            oldest.wake.notify.notify_one();
         }
-        let home = |live: &&Live| inner.places.get(live.place).is_some_and(|p| p.path == path);
-        let Some(oldest) = inner.live.iter().find(home) else { return false };
-        oldest.wake.close.store(true, Ordering::Relaxed);
-        oldest.wake.notify.notify_one();
-        true
+        inner.admitted += 1;
+        drop(inner);
+        Some(Admission { session: Arc::clone(self), used: false })
     }
 
-    /// Makes a place for a connection, or finds one of the path that nobody has.
-    pub(crate) fn place(&self, path: u16, text: String, fresh: bool) -> usize {
-        let mut inner = self.lock();
-        let of_path = |place: &Place| place.path == path;
-        if !fresh {
-            let dead =
-                |place: &Place| of_path(place) && place.counters.state == ConnectionState::Dead;
-            if let Some(at) = inner.places.iter().position(dead) {
-                if let Some(place) = inner.places.get_mut(at) {
-                    place.counters.path = text;
-                }
-                return at;
-            }
-        }
-        let number = inner.places.iter().filter(|place| of_path(place)).count() as u16;
-        let counters = ConnectionCounters { path: text, number, ..Default::default() };
-        inner.places.push(Place { path, counters });
-        inner.places.len() - 1
+    /// Makes a place for a connection of the connecting end.
+    pub(crate) fn place(&self, path: u16, text: String) -> usize {
+        self.lock().place(path, text)
     }
 
     /// A connection begins to work at its place.
-    pub(crate) fn enter(&self, place: usize) -> (ConnectionId, Arc<Wake>) {
-        let now_ns = self.now_ns();
+    pub(crate) fn enter(self: &Arc<Self>, place: usize) -> Entered {
+        self.enter_at(self.lock(), place)
+    }
+
+    /// A connection that was let in begins to work: at a place of its path that nobody has any more, or
+    /// else a new one.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        path: u16,
+        text: String,
+        mut admission: Admission,
+    ) -> Entered {
         let mut inner = self.lock();
+        inner.admitted -= 1;
+        admission.used = true;
+        let dead = |place: &Place| place.counters.state == ConnectionState::Dead;
+        let of_path = inner.places.iter().position(|place| dead(place) && place.path == path);
+        // The peer chooses the numbers of paths, but not how many are remembered.
+        let most = 2 * usize::from(self.agreement.connections);
+        let any = || inner.places.iter().position(dead).filter(|_| inner.places.len() >= most);
+        let at = of_path.or_else(any);
+        let place = match at.and_then(|at| Some((at, inner.places.get_mut(at)?))) {
+            Some((at, place)) => {
+                (place.path, place.counters.path) = (path, text);
+                at
+            }
+            None => inner.place(path, text),
+        };
+        self.enter_at(inner, place)
+    }
+
+    fn enter_at(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>, place: usize) -> Entered {
         let id = ConnectionId(inner.next_id);
         inner.next_id += 1;
-        inner.core.opened(id, now_ns);
+        inner.core.opened(id, self.now_ns());
         let wake = Arc::<Wake>::default();
         inner.live.push(Live { id, place, wake: Arc::clone(&wake) });
         if let Some(place) = inner.places.get_mut(place) {
@@ -263,15 +322,15 @@ impl Session {
         inner.settle(self);
         drop(inner);
         self.tell(Event::Changed);
-        (id, wake)
+        Entered { session: Arc::clone(self), id, wake }
     }
 
     /// A connection does not work any more.
-    pub(crate) fn leave(&self, id: ConnectionId) {
+    fn leave(&self, id: ConnectionId) {
         let now_ns = self.now_ns();
         let mut inner = self.lock();
         let Some(at) = inner.live.iter().position(|live| live.id == id) else { return };
-        let place = inner.live.swap_remove(at).place;
+        let place = inner.live.remove(at).place;
         let last = inner.core.connection(id);
         inner.core.closed(id, now_ns);
         if let Some(place) = inner.places.get_mut(place) {
@@ -316,6 +375,14 @@ impl Session {
 }
 
 impl Inner {
+    /// Makes a place.
+    fn place(&mut self, path: u16, text: String) -> usize {
+        let number = self.places.iter().filter(|place| place.path == path).count() as u16;
+        let counters = ConnectionCounters { path: text, number, ..Default::default() };
+        self.places.push(Place { path, counters });
+        self.places.len() - 1
+    }
+
     /// Tells those who wait for the core that it may have something for them.
     pub(crate) fn settle(&mut self, session: &Session) {
         for live in &self.live {

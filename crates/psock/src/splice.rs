@@ -65,11 +65,26 @@ impl Splice {
 ///
 /// # Errors
 ///
-/// When the socket is no stream socket.
+/// When the socket is no stream socket; the session ends with an error then.
 pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
+    let (application, session) = stream.into_parts();
+    // Until they are joined an end of the application's socket is no end of its stream.
+    session.lock().aborted = true;
+    let joined = join(application, &session, socket);
+    if joined.is_err() {
+        session.abort();
+    }
+    joined
+}
+
+fn join(
+    application: std::os::unix::net::UnixStream,
+    session: &Arc<Session>,
+    socket: OwnedFd,
+) -> io::Result<Splice> {
     let runtime = runtime::handle()?;
     let _inside = runtime.enter();
-    let (application, session) = stream.into_parts();
+    let session = Arc::clone(session);
     application.set_nonblocking(true)?;
     let application = UnixStream::from_std(application)?;
     // Reading and writing are the same for all stream sockets.
@@ -80,6 +95,7 @@ pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
     let socket = UnixStream::from_std(socket)?;
     let ended = Arc::<Ended>::default();
     let splice = Splice { session: Arc::clone(&session), ended: Arc::clone(&ended) };
+    session.lock().aborted = false;
     runtime.spawn(async move {
         // Dropped after the socket, which is made later.
         let _end = End(ended);

@@ -258,3 +258,13 @@ fn sums_of_the_counters_are_the_streams() {
     let again: u64 = here.connections.iter().map(|c| c.blocks_again).sum();
     assert!(sent >= received && (again > 0 || sent == 2_000_000), "{here:?}");
 }
+
+#[test]
+fn a_session_that_does_not_survive_without_a_path_lives_as_long_as_it_has_one() {
+    let (one, other) = pair(&psock::Config { survive: std::time::Duration::ZERO, ..key() });
+    write(&one, 1, 3_000_000).unwrap();
+    one.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read(&other, 1).unwrap(), 3_000_000);
+    other.close().unwrap();
+    one.close().unwrap();
+}

@@ -68,3 +68,11 @@ fn a_socket_that_is_reset_breaks_the_session() {
     (&other).read(&mut text).unwrap_err();
     here.wait().unwrap_err();
 }
+
+#[test]
+fn what_is_no_socket_breaks_the_session() {
+    let (one, other) = pair(&plain());
+    splice(one, std::fs::File::open("/dev/null").unwrap().into()).unwrap_err();
+    // It must not look like a stream without bytes.
+    (&other).read(&mut [0; 1]).unwrap_err();
+}

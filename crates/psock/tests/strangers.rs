@@ -177,6 +177,7 @@ fn key_files_are_private_and_whole() {
         ("1234", "4 characters"),
         (&"a".repeat(63), "63 characters"),
         (&"g".repeat(64), "character 1 "),
+        (&"a".repeat(70_000), "more than 65536 bytes"),
     ] {
         std::fs::write(&file, text).unwrap();
         let error = PresharedKey::from_file(&file).unwrap_err().to_string();
@@ -256,7 +257,17 @@ impl Raw {
 
 /// A join with its proof.
 fn join(session: SessionId, secret: Secret, nonce: &[u8; 32], connection: u32) -> Join {
-    let (purpose, path) = (Purpose::Data, 0);
+    join_path(session, secret, nonce, connection, 0)
+}
+
+fn join_path(
+    session: SessionId,
+    secret: Secret,
+    nonce: &[u8; 32],
+    connection: u32,
+    path: u16,
+) -> Join {
+    let purpose = Purpose::Data;
     let mut join = Join { session, purpose, connection, path, proof: [0; 32] };
     let key = hmac::Key::new(hmac::HMAC_SHA256, &secret.0);
     let proof = hmac::sign(&key, &join.signed(nonce));
@@ -332,6 +343,100 @@ fn garbage_in_the_handshake_is_refused() {
         counts(&listener, count, |counters| counters.refused_tls);
     }
     works(&listener, &key());
+}
+
+#[test]
+fn who_speaks_otherwise_is_told_why_it_is_refused() {
+    let listener = listen(&plain());
+    let (driver, connections) = (DriverName::PollAll, 2);
+    let mut open = Vec::new();
+    Frame::Open(Open { driver, connections, window: 1 << 20, survive_ms: 60_000 }).emit(&mut open);
+    // Behind header and magic stand the version and the driver.
+    let changed = |at: usize| {
+        let mut bytes = open.clone();
+        bytes[at] = 99;
+        bytes
+    };
+    for (bytes, reason) in [
+        (changed(8), code::VERSION),
+        (changed(9), code::DRIVER),
+        (changed(4), code::VIOLATION),
+        (vec![16, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 7], code::VIOLATION),
+    ] {
+        let mut raw = Raw::to(&listener);
+        raw.nonce();
+        raw.socket.write_all(&bytes).unwrap();
+        assert_eq!(raw.refusal(), Some(reason), "{bytes:?}");
+    }
+    counts(&listener, 4, |counters| counters.refused_protocol);
+}
+
+#[test]
+fn the_numbers_of_paths_are_the_peers_but_not_how_many_are_remembered() {
+    let listener = listen(&plain());
+    let (session, secret) = Raw::to(&listener).open();
+    let (stream, _) = listener.accept().unwrap();
+    for number in 0..50 {
+        let mut raw = Raw::to(&listener);
+        let nonce = raw.nonce();
+        let join = join_path(session, secret, &nonce, number, 1000 + number as u16);
+        raw.say(&Frame::Join(join));
+        assert_eq!(raw.refusal(), None, "{number}");
+        drop(raw);
+        let over = || {
+            let counters = stream.counters();
+            let deaths: u64 = counters.connections.iter().map(|one| one.deaths).sum();
+            deaths == u64::from(number) + 1
+        };
+        wait_until("the connection's end", LIMIT, over).unwrap();
+    }
+    // Two connections were agreed on, and each may have been replaced before its end was known.
+    assert_eq!(stream.counters().connections.len(), 4);
+}
+
+#[test]
+fn connections_that_join_at_once_are_no_more_than_agreed() {
+    let listener = listen(&plain());
+    let (session, secret) = Raw::to(&listener).open();
+    let (stream, _) = listener.accept().unwrap();
+    let mut all: Vec<Raw> = (0..8).map(|_| Raw::to(&listener)).collect();
+    for (number, raw) in (0..).zip(&mut all) {
+        let nonce = raw.nonce();
+        let join = join_path(session, secret, &nonce, number, number as u16);
+        raw.say(&Frame::Join(join));
+    }
+    let refusals = all.iter_mut().filter_map(Raw::refusal).collect::<Vec<_>>();
+    assert_eq!(refusals, [code::LIMIT; 6]);
+    counts(&listener, 2, |counters| counters.joined);
+    let open = |stream: &PsockStream| stream.counters().connections.len();
+    wait_until("both", LIMIT, || open(&stream) == 2).unwrap();
+}
+
+#[test]
+fn a_path_to_somebody_else_is_no_end_of_the_session() {
+    let (right, wrong) = (listen(&key()), listen(&key()));
+    let addresses = [right.local_addresses()[0], wrong.local_addresses()[0]];
+    let one = PsockStream::connect(&to(&addresses, &key())).unwrap();
+    let (other, _) = right.accept().unwrap();
+    let refused = || wrong.counters().refused_session >= 3;
+    wait_until("refusals", LIMIT, refused).unwrap();
+    write(&one, 1, 1_000_000).unwrap();
+    one.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read(&other, 1).unwrap(), 1_000_000);
+    other.close().unwrap();
+    one.close().unwrap();
+}
+
+#[test]
+fn the_path_that_said_why_is_told_and_not_one_that_is_silent() {
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addresses = [silent.local_addr().unwrap(), "127.0.0.1:1".parse().unwrap()];
+    let config = Config { connect_timeout: Duration::from_secs(1), ..key() };
+    let error = PsockStream::connect(&to(&addresses, &config)).unwrap_err().to_string();
+    assert!(error.starts_with("no path works; 127.0.0.1:1: Connection refused"), "{error}");
+    let error = PsockStream::connect(&to(&addresses[..1], &config)).unwrap_err().to_string();
+    assert!(error.ends_with(": no answer within 1 s"), "{error}");
 }
 
 #[test]

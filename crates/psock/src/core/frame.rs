@@ -206,10 +206,9 @@ pub mod code {
     pub const VERSION: u16 = 1;
     /// The driver is not known.
     pub const DRIVER: u16 = 2;
-    /// There is no such session, or it does not live any more.
+    /// There is no such session, it does not live any more, or the proof is wrong: which of them is told
+    /// to nobody.
     pub const SESSION: u16 = 3;
-    /// The proof is wrong.
-    pub const PROOF: u16 = 4;
     /// There are too many sessions or connections.
     pub const LIMIT: u16 = 5;
     /// The end is about to stop.

@@ -128,10 +128,13 @@ impl Sender {
 
     /// Bytes that may be pushed now.
     pub(super) fn room(&self) -> usize {
-        if self.finished || self.blocks.len() >= MAX_BLOCKS {
+        if self.finished {
             return 0;
         }
-        self.send_bytes.saturating_sub(self.held)
+        // As many as become whole blocks, which are small where the peer's window is.
+        let blocks = MAX_BLOCKS.saturating_sub(self.blocks.len());
+        let most = blocks.saturating_mul(self.block_bytes).saturating_sub(self.tail.len());
+        self.send_bytes.saturating_sub(self.held).min(most)
     }
 
     /// Bytes in memory.

@@ -10,7 +10,7 @@ use crate::{
     handshake::{self, Wish},
     manager::Role,
     security::Tls,
-    session::{Agreement, Event, Session},
+    session::{Admission, Agreement, Event, Session},
     socket,
     tls::Records,
 };
@@ -22,10 +22,10 @@ use rustls::ServerConfig;
 use socket2::SockRef;
 use std::{
     collections::{HashMap, VecDeque},
-    io,
+    fmt, io,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 use tokio::{
@@ -38,6 +38,17 @@ use tokio::{
 /// The wait after accepting has failed, mostly for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What is called with the source of a connection and why it was refused.
+pub(super) struct OnRefused(pub(super) Box<Tell>);
+
+type Tell = dyn Fn(SocketAddr, &str) + Send + Sync;
+
+impl fmt::Debug for OnRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnRefused(..)")
+    }
+}
+
 /// What all connections of a listener share.
 #[derive(Debug)]
 pub(super) struct Taker {
@@ -46,6 +57,8 @@ pub(super) struct Taker {
     handshakes: Arc<Places>,
     sessions: Arc<Places>,
     state: Mutex<State>,
+    /// Is told whom the listener refuses, and why.
+    pub(super) on_refused: OnceLock<OnRefused>,
     /// Counts the sessions that wait to be accepted.
     event: EventFd,
     arrived: Notify,
@@ -99,6 +112,7 @@ impl Taker {
             config,
             tls,
             state: Mutex::default(),
+            on_refused: OnceLock::new(),
             event: EventFd::from_flags(flags)?,
             arrived: Notify::new(),
         })
@@ -210,6 +224,9 @@ impl Taker {
                 }
             };
             tracing::debug!("a connection from {peer} was refused: {reason}");
+            if let Some(OnRefused(tell)) = taker.on_refused.get() {
+                tell(peer, &reason);
+            }
         });
     }
 
@@ -229,7 +246,15 @@ impl Taker {
         if let Tls::On { name: Some(name), .. } = &self.tls {
             channel.records.peer_is(name).map_err(PathError::Tls)?;
         }
-        let (wish, nonce) = handshake::greet(&mut channel).await?;
+        let (wish, nonce) = match handshake::greet(&mut channel).await {
+            Ok(greeted) => greeted,
+            Err(error) => {
+                if let Some(refusal) = Refusal::of(&error) {
+                    let _ = handshake::refuse(&mut channel, refusal).await;
+                }
+                return Err(error.into());
+            }
+        };
         let result = match wish {
             Wish::Open(open) => self.open(&mut channel, open, peer),
             Wish::Join(join) => self.join(&mut channel, join, &nonce).await,
@@ -245,9 +270,12 @@ impl Taker {
                 self.begin(channel, agreement, held)?;
                 Ok(|counters| &mut counters.opened)
             }
-            Ok(Admitted::Joined(session, join)) => {
-                let Join { purpose, path, .. } = join;
-                session.tell(Event::Joined { channel: Box::new(channel), purpose, path });
+            Ok(Admitted::Joined(session, data)) => {
+                let channel = Box::new(channel);
+                session.tell(match data {
+                    Some((path, admission)) => Event::Joined(channel, path, admission),
+                    None => Event::Control(channel),
+                });
                 Ok(|counters| &mut counters.joined)
             }
         }
@@ -329,11 +357,15 @@ impl Taker {
         if !handshake::proves(&join, nonce, &secret) {
             return Err(Fate::Refused(Refusal::Session, |c| &mut c.refused_proof));
         }
-        if join.purpose == Purpose::Data && !session.admits(join.path) {
-            return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
-        }
+        let data = match join.purpose {
+            Purpose::Control => None,
+            Purpose::Data => match session.admit(join.path) {
+                Some(admission) => Some((join.path, admission)),
+                None => return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit)),
+            },
+        };
         handshake::joined(channel).await?;
-        Ok(Admitted::Joined(session, join))
+        Ok(Admitted::Joined(session, data))
     }
 
     /// Nothing is left of a session.
@@ -347,7 +379,8 @@ impl Taker {
 /// What a connection became.
 enum Admitted {
     Opened(Agreement, Held),
-    Joined(Arc<Session>, Join),
+    /// One for data has a path, and was let in.
+    Joined(Arc<Session>, Option<(u16, Admission)>),
 }
 
 impl State {

@@ -123,3 +123,21 @@ fn an_application_that_claims_more_than_it_got_does_not_open_the_window() {
     let beyond = core.receive(ConnectionId(0), &block(limit, &[7]), 0);
     assert_eq!(beyond, Err(Violation::BeyondWindow { end: limit + 1, limit }));
 }
+
+#[test]
+fn a_peer_with_a_tiny_window_costs_no_more_memory_than_another() {
+    let mut core = Core::new(
+        Settings {
+            driver: DriverName::Adaptive,
+            block_bytes: RECORD_BLOCK,
+            reorder_bytes: WINDOW,
+            send_bytes: 32 << 20,
+        },
+        2,
+    );
+    // Each byte is a block then, and a block is many bytes of memory.
+    while core.send_room() > 0 {
+        core.push(vec![7; core.send_room().min(16 * RECORD_BLOCK)]);
+    }
+    assert_eq!(core.unacknowledged_bytes(), 32_768);
+}
