@@ -55,9 +55,9 @@ pub struct Config {
     /// Bytes of the stream in one block, at most; without a change a block with its head is one TLS
     /// record.
     pub block_bytes: usize,
-    /// For how long a session lives on without any path.
+    /// For how long a session that has had a path lives on without any; with 0 it ends with its last one.
     pub survive: Duration,
-    /// For how long connecting may take until the first path has answered.
+    /// For how long connecting may take until the first path has answered, and each path that joins.
     pub connect_timeout: Duration,
     /// For how long a path may be silent, while it owes an answer, before it counts as dead.
     pub path_timeout: Duration,
@@ -92,6 +92,9 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if self.paths.len() > usize::from(u16::MAX) {
             return Err("there are too many paths");
+        }
+        if self.connect_timeout.is_zero() || self.path_timeout < Duration::from_millis(1) {
+            return Err("connect_timeout is 0 or path_timeout is less than a millisecond");
         }
         if self.connections_per_path == 0 {
             return Err("connections_per_path is 0");

@@ -13,33 +13,37 @@
 //! | `window` | MiB of reorder memory, 1 to 4096 | 32 |
 //! | `survive` | seconds without any path | 60 |
 //! | `connect-timeout` | seconds until the first path has answered | 10 |
+//! | `path-timeout` | seconds of silence after which a path is dead | 3 |
+//! | `follow-announced` | `yes`: paths also to the addresses that the listener announces | `no` |
 
 use crate::{Config, DriverName, Path, PresharedKey, Security, SecurityError};
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 /// Data connections on each path.
-const CONNECTIONS: RangeInclusive<u16> = 1..=64;
+pub(crate) const CONNECTIONS: RangeInclusive<u16> = 1..=64;
 /// MiB of reorder memory.
-const WINDOW: RangeInclusive<u16> = 1..=4096;
+pub(crate) const WINDOW: RangeInclusive<u16> = 1..=4096;
 /// Longest time that can be set: a year.
 const LONGEST_SECONDS: f64 = 366.0 * 86_400.0;
 
 /// What was set so far.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    paths: Vec<Path>,
-    key: Option<PathBuf>,
-    authority: Option<PathBuf>,
-    certificate: Option<PathBuf>,
-    private_key: Option<PathBuf>,
-    name: Option<String>,
-    plain: bool,
-    driver: Option<DriverName>,
-    connections: Option<u16>,
-    congestion: Option<String>,
-    window: Option<u16>,
-    survive: Option<Duration>,
-    connect_timeout: Option<Duration>,
+    pub(crate) paths: Vec<Path>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) authority: Option<PathBuf>,
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) private_key: Option<PathBuf>,
+    pub(crate) name: Option<String>,
+    pub(crate) plain: bool,
+    pub(crate) driver: Option<DriverName>,
+    pub(crate) connections: Option<u16>,
+    pub(crate) congestion: Option<String>,
+    pub(crate) window: Option<u16>,
+    pub(crate) survive: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) path_timeout: Option<Duration>,
+    pub(crate) follow_announced: bool,
 }
 
 /// An option cannot be used.
@@ -71,7 +75,7 @@ pub enum OptionError {
 
 impl Options {
     /// The names of all options.
-    pub const NAMES: [&str; 13] = [
+    pub const NAMES: [&str; 15] = [
         "path",
         "key",
         "authority",
@@ -85,6 +89,8 @@ impl Options {
         "window",
         "survive",
         "connect-timeout",
+        "path-timeout",
+        "follow-announced",
     ];
 
     /// Sets an option.
@@ -103,13 +109,7 @@ impl Options {
             "certificate" => self.certificate = Some(text.into()),
             "private-key" => self.private_key = Some(text.into()),
             "name" => self.name = Some(text.into()),
-            "plain" => {
-                self.plain = match text {
-                    "yes" => true,
-                    "no" => false,
-                    _ => return Err(wrong("plain", text, "expected yes or no")),
-                }
-            }
+            "plain" => self.plain = yes("plain", text)?,
             "driver" => {
                 let driver = text.parse().map_err(|error| wrong("driver", text, error))?;
                 self.driver = Some(driver);
@@ -119,6 +119,8 @@ impl Options {
             "window" => self.window = Some(number("window", text, &WINDOW)?),
             "survive" => self.survive = Some(seconds("survive", text)?),
             "connect-timeout" => self.connect_timeout = Some(seconds("connect-timeout", text)?),
+            "path-timeout" => self.path_timeout = Some(seconds("path-timeout", text)?),
+            "follow-announced" => self.follow_announced = yes("follow-announced", text)?,
             _ => return Err(OptionError::Unknown(name.to_owned())),
         }
         Ok(())
@@ -167,12 +169,22 @@ impl Options {
         }
         config.survive = self.survive.unwrap_or(config.survive);
         config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
+        config.path_timeout = self.path_timeout.unwrap_or(config.path_timeout);
+        config.follow_announced = self.follow_announced;
         Ok(config)
     }
 }
 
 fn wrong(name: &'static str, text: &str, why: impl ToString) -> OptionError {
     OptionError::Text { name, text: text.to_owned(), why: why.to_string() }
+}
+
+fn yes(name: &'static str, text: &str) -> Result<bool, OptionError> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(wrong(name, text, "expected yes or no")),
+    }
 }
 
 fn number(name: &'static str, text: &str, range: &RangeInclusive<u16>) -> Result<u16, OptionError> {
@@ -204,6 +216,8 @@ mod tests {
             ("window", "8"),
             ("survive", "2.5"),
             ("connect-timeout", "3"),
+            ("path-timeout", "0.5"),
+            ("follow-announced", "yes"),
         ] {
             options.set(name, text).unwrap();
         }
@@ -217,6 +231,8 @@ mod tests {
         assert_eq!((config.window_bytes, config.send_bytes), (8 << 20, 8 << 20));
         assert_eq!(config.survive, Duration::from_millis(2500));
         assert_eq!(config.connect_timeout, Duration::from_secs(3));
+        assert_eq!(config.path_timeout, Duration::from_millis(500));
+        assert!(config.follow_announced);
     }
 
     #[test]
@@ -232,6 +248,8 @@ mod tests {
             ("survive", "nan"),
             ("survive", "-1"),
             ("connect-timeout", "10s"),
+            ("path-timeout", "0"),
+            ("follow-announced", "1"),
             ("colour", "blue"),
         ] {
             assert!(options.set(name, text).is_err(), "{name}={text}");

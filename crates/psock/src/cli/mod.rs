@@ -8,9 +8,13 @@ mod transfer;
 
 pub use options::{EndArgs, SecurityArgs, SessionArgs};
 
-use crate::{AcceptError, BindError, ConnectError, SecurityError, SessionError};
+use crate::{AcceptError, BindError, ConnectError, OptionError, SessionError};
 use clap::{Args, Subcommand};
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    path::PathBuf,
+};
 
 /// What is done.
 #[derive(Clone, Debug, Subcommand)]
@@ -128,9 +132,9 @@ pub struct KeyArgs {
 /// `nigh psock` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// Keys or certificates cannot be used.
+    /// What was chosen cannot be used, such as a file with a key.
     #[error(transparent)]
-    Security(#[from] SecurityError),
+    Options(#[from] OptionError),
     /// No session could be opened.
     #[error("connecting: {0}")]
     Connect(#[from] ConnectError),
@@ -183,6 +187,11 @@ pub enum CommandError {
     /// A key, thread or socket could not be made.
     #[error("preparing: {0}")]
     System(#[from] io::Error),
+}
+
+/// Tells whoever watches.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "nigh: {line}");
 }
 
 /// Does what was asked; the forwarder runs until it is stopped.

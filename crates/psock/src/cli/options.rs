@@ -1,9 +1,12 @@
 //! The options that the sub-commands share, and the session that they choose.
 
-use super::CommandError;
-use crate::{Config, DriverName, Path, PresharedKey, PsockListener, PsockStream, Security};
-use clap::Args;
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use super::{CommandError, say};
+use crate::{
+    Config, DriverName, Options, Path, PsockListener, PsockStream,
+    options::{CONNECTIONS, WINDOW},
+};
+use clap::{Args, builder::RangedI64ValueParser};
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 /// Which end of a session this is, and how it is run.
 #[derive(Clone, Debug, Args)]
@@ -52,44 +55,60 @@ pub struct SecurityArgs {
 #[derive(Clone, Debug, Args)]
 pub struct SessionArgs {
     /// How blocks are spread over the connections: adaptive, poll-all or round-robin; the
-    /// connecting end's choice holds for both
-    #[arg(long, value_name = "DRIVER", default_value = "adaptive")]
-    pub driver: DriverName,
-    /// Data connections on each path
-    #[arg(long, value_name = "COUNT", default_value_t = 1,
-          value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub connections: u16,
+    /// connecting end's choice holds for both [default: adaptive]
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<DriverName>,
+    /// Data connections on each path, 1 to 64 [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = within(&CONNECTIONS))]
+    pub connections: Option<u16>,
     /// Congestion control of this end's connections, such as cubic or bbr [default: the system's]
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// Memory for what has come before its turn, and as much for what is not acknowledged yet
-    #[arg(long, value_name = "MIB", default_value_t = 32,
-          value_parser = clap::value_parser!(u16).range(1..=4096))]
-    pub window: u16,
-    /// How long the session waits for a path to return when all are dead
-    #[arg(long, value_name = "TIME", default_value = "60s",
-          value_parser = humantime::parse_duration)]
-    pub survive: Duration,
-    /// How long to wait for the first path to answer
-    #[arg(long, value_name = "TIME", default_value = "10s",
-          value_parser = humantime::parse_duration)]
-    pub connect_timeout: Duration,
+    /// [default: 32]
+    #[arg(long, value_name = "MIB", value_parser = within(&WINDOW))]
+    pub window: Option<u16>,
+    /// How long the session waits for a path to return when all are dead [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub survive: Option<Duration>,
+    /// How long to wait for the first path to answer [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub connect_timeout: Option<Duration>,
+    /// How long a path may be silent, while it owes an answer, before it counts as dead [default: 3s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub path_timeout: Option<Duration>,
+    /// Make paths also to the addresses that the other end listens at and announces
+    #[arg(long, conflicts_with = "listen")]
+    pub follow_announced: bool,
+}
+
+/// Takes the numbers that the option of the same name takes.
+fn within(range: &RangeInclusive<u16>) -> RangedI64ValueParser<u16> {
+    RangedI64ValueParser::new().range(i64::from(*range.start())..=i64::from(*range.end()))
 }
 
 impl EndArgs {
     /// The configuration that they choose.
     pub(super) fn config(&self) -> Result<Config, CommandError> {
-        let mut config = Config::new(self.security.security()?);
-        let session = &self.session;
-        config.paths = self.path.clone();
-        config.driver = session.driver;
-        config.connections_per_path = session.connections;
-        config.congestion = session.congestion.clone();
-        config.window_bytes = usize::from(session.window) << 20;
-        config.send_bytes = config.window_bytes;
-        config.survive = session.survive;
-        config.connect_timeout = session.connect_timeout;
-        Ok(config)
+        let (security, session) = (self.security.clone(), self.session.clone());
+        let options = Options {
+            paths: self.path.clone(),
+            key: security.key,
+            authority: security.authority,
+            certificate: security.certificate,
+            private_key: security.private_key,
+            name: security.name,
+            plain: security.plain,
+            driver: session.driver,
+            connections: session.connections,
+            congestion: session.congestion,
+            window: session.window,
+            survive: session.survive,
+            connect_timeout: session.connect_timeout,
+            path_timeout: session.path_timeout,
+            follow_announced: session.follow_announced,
+        };
+        Ok(options.config()?)
     }
 
     /// The one session of a transfer: connected, or the first that comes.
@@ -98,25 +117,13 @@ impl EndArgs {
         if self.listen.is_empty() {
             return Ok(PsockStream::connect(&config)?);
         }
-        let listener = PsockListener::bind(&self.listen, &config)?;
-        Ok(listener.accept()?.0)
+        Ok(self.listener(&config)?.accept()?.0)
     }
-}
 
-impl SecurityArgs {
-    fn security(&self) -> Result<Security, CommandError> {
-        if let Some(file) = &self.key {
-            return Ok(Security::Key(PresharedKey::from_file(file)?));
-        }
-        match (&self.authority, &self.certificate, &self.private_key) {
-            (Some(authority), Some(certificate), Some(key)) => Ok(Security::Certificates {
-                authority: authority.clone(),
-                certificate: certificate.clone(),
-                key: key.clone(),
-                name: self.name.clone(),
-            }),
-            // The command line takes nothing else than --plain here.
-            _ => Ok(Security::Plain),
-        }
+    /// Listens, and tells whoever watches of those who are refused.
+    pub(super) fn listener(&self, config: &Config) -> Result<PsockListener, CommandError> {
+        let listener = PsockListener::bind(&self.listen, config)?;
+        listener.on_refused(|from, why| say(&format!("refused {from}: {why}")));
+        Ok(listener)
     }
 }

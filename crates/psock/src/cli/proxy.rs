@@ -3,7 +3,7 @@
 //! A connection that cannot be carried on is reset, never ended, so that no program takes half of an
 //! answer for all of it.
 
-use super::{CommandError, ProxyArgs};
+use super::{CommandError, ProxyArgs, say};
 use crate::{Config, PsockListener, PsockStream, Splice, splice};
 use serde_json::json;
 use socket2::SockRef;
@@ -27,7 +27,7 @@ pub(super) fn run(args: &ProxyArgs) -> Result<(), CommandError> {
     match (args.from, args.to) {
         (Some(from), _) => enter(from, &config, &gate, args.json),
         (None, Some(to)) => {
-            let listener = PsockListener::bind(&args.end.listen, &config)?;
+            let listener = args.end.listener(&config)?;
             leave(&listener, to, &config, &gate, args.json)
         }
         // The command line has one of them.
@@ -55,14 +55,16 @@ fn enter(
                 continue;
             }
         };
+        // Until a session has ended well, the program is to see an error and no end.
+        if let Err(error) = SockRef::from(&socket).set_linger(Some(Duration::ZERO)) {
+            say(&format!("{client}: {error}"));
+            continue;
+        }
         let config = Arc::clone(config);
         start(place, move || {
             let carried = match PsockStream::connect(&config) {
-                Ok(stream) => carry(stream, socket, client, json),
-                Err(error) => {
-                    reset(&socket);
-                    Err(error.to_string())
-                }
+                Ok(stream) => carry(Unjoined(Some(stream)), socket, client, json),
+                Err(error) => Err(error.to_string()),
             };
             carried.unwrap_or_else(|why| say(&format!("{client}: {why}")));
         });
@@ -90,13 +92,11 @@ fn leave(
                 continue;
             }
         };
+        let stream = Unjoined(Some(stream));
         start(place, move || {
             let carried = match TcpStream::connect_timeout(&to, limit) {
                 Ok(socket) => carry(stream, socket, client, json),
-                Err(error) => {
-                    stream.abort();
-                    Err(format!("connecting to {to}: {error}"))
-                }
+                Err(error) => Err(format!("connecting to {to}: {error}")),
             };
             carried.unwrap_or_else(|why| say(&format!("{client}: {why}")));
         });
@@ -105,12 +105,13 @@ fn leave(
 
 /// Carries one connection to its end.
 fn carry(
-    stream: PsockStream,
+    mut stream: Unjoined,
     socket: TcpStream,
     client: SocketAddr,
     json: bool,
 ) -> Result<(), String> {
     socket.set_nodelay(true).map_err(|error| error.to_string())?;
+    let Some(stream) = stream.0.take() else { return Ok(()) };
     let joined: Splice =
         splice(stream, OwnedFd::from(socket)).map_err(|error| error.to_string())?;
     let result = joined.wait();
@@ -123,9 +124,15 @@ fn carry(
     result.map_err(|error| error.to_string())
 }
 
-/// Lets the program at the other end of a connection see an error when this is dropped.
-fn reset(socket: &TcpStream) {
-    let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+/// A session that is not joined with a socket; when nothing becomes of it, the other end sees an error.
+struct Unjoined(Option<PsockStream>);
+
+impl Drop for Unjoined {
+    fn drop(&mut self) {
+        if let Some(stream) = self.0.take() {
+            stream.abort();
+        }
+    }
 }
 
 /// Runs one connection on a thread of its own; without one it ends at once.
@@ -146,10 +153,6 @@ fn after(error: &io::Error) {
         say(&format!("accepting: {error}"));
         thread::sleep(PAUSE);
     }
-}
-
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "nigh: {line}");
 }
 
 /// Counts the connections that there are.
