@@ -49,6 +49,8 @@ int psock_socket(void);
  *	window		MiB of memory for what comes before its turn: 32 without it
  *	survive		seconds that a session waits for a path when all are dead: 60 without it
  *	connect-timeout	seconds until the first path has answered: 10 without it
+ *	path-timeout	seconds of silence, while an answer is owed, after which a path is dead: 3 without it
+ *	follow-announced	yes: paths also to the addresses that the listener announces; no without it
  */
 int psock_setsockopt(int fd, const char *name, const char *value);
 

@@ -1,7 +1,7 @@
 //! How a call fails: a number in errno, and a sentence for people.
 
 use nix::errno::Errno;
-use psock::{AcceptError, BindError, ConnectError, OptionError, SessionError};
+use psock::{AcceptError, BindError, ConnectError, OptionError, SessionError, c::errno};
 use std::{cell::RefCell, ffi::CString, io};
 
 /// Why a call fails.
@@ -45,24 +45,7 @@ impl From<Errno> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        let errno = match (error.raw_os_error(), error.kind()) {
-            (Some(number), _) => Errno::from_raw(number),
-            (None, io::ErrorKind::TimedOut) => Errno::ETIMEDOUT,
-            (None, io::ErrorKind::ConnectionReset) => Errno::ECONNRESET,
-            (None, io::ErrorKind::ConnectionAborted) => Errno::ECONNABORTED,
-            (None, io::ErrorKind::ConnectionRefused) => Errno::ECONNREFUSED,
-            (None, io::ErrorKind::AddrInUse) => Errno::EADDRINUSE,
-            (None, io::ErrorKind::AddrNotAvailable) => Errno::EADDRNOTAVAIL,
-            (None, io::ErrorKind::HostUnreachable) => Errno::EHOSTUNREACH,
-            (None, io::ErrorKind::NetworkUnreachable) => Errno::ENETUNREACH,
-            (None, io::ErrorKind::PermissionDenied) => Errno::EACCES,
-            (None, io::ErrorKind::WouldBlock) => Errno::EAGAIN,
-            (None, io::ErrorKind::BrokenPipe) => Errno::EPIPE,
-            (None, io::ErrorKind::InvalidInput) => Errno::EINVAL,
-            (None, io::ErrorKind::InvalidData) => Errno::EPROTO,
-            _ => Errno::EIO,
-        };
-        Self::new(errno, error)
+        Self::new(errno(&error), error)
     }
 }
 

@@ -4,7 +4,6 @@
 //! `unsafe` is where C's pointers become Rust's: strings, buffers and `struct sockaddr`
 //! (docs/decisions/144).
 
-mod address;
 mod failure;
 mod table;
 
@@ -14,6 +13,7 @@ use nix::{
     errno::Errno,
     sys::socket::{MsgFlags, recv, send},
 };
+use psock::c::address;
 use std::{
     ffi::CStr,
     io::Read,
@@ -125,6 +125,10 @@ pub unsafe extern "C" fn psock_accept(
     length: *mut socklen_t,
 ) -> c_int {
     call(-1, || {
+        // Before a session is taken that nobody would get.
+        if from.is_null() != length.is_null() {
+            return Err(Errno::EFAULT.into());
+        }
         let (fd, peer) = table::accept(fd)?;
         // SAFETY: the caller's promise.
         unsafe { address::write(peer, from, length) }?;

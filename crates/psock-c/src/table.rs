@@ -15,7 +15,7 @@ use nix::{
         socket::{AddressFamily, SockFlag, SockType, getsockopt, setsockopt, socket, sockopt},
     },
 };
-use psock::{Config, Local, Options, Path, PsockListener, PsockStream};
+use psock::{Config, Local, Options, Path, PerProcess, PsockListener, PsockStream};
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -45,19 +45,20 @@ struct Listener {
     ready: Epoll,
 }
 
-static HANDLES: Mutex<Option<HashMap<RawFd, Handle>>> = Mutex::new(None);
+/// A child of fork(2) knows none of its parent's.
+static HANDLES: PerProcess<Mutex<HashMap<RawFd, Handle>>> = PerProcess::new();
 
-fn handles() -> MutexGuard<'static, Option<HashMap<RawFd, Handle>>> {
-    HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
+fn handles() -> MutexGuard<'static, HashMap<RawFd, Handle>> {
+    HANDLES.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn find(fd: RawFd) -> Result<Handle, Failure> {
-    let found = handles().get_or_insert_default().get(&fd).cloned();
+    let found = handles().get(&fd).cloned();
     found.ok_or_else(|| Failure::new(Errno::EBADF, format!("descriptor {fd} is none of psock's")))
 }
 
 fn put(fd: RawFd, handle: Handle) {
-    let before = handles().get_or_insert_default().insert(fd, handle);
+    let before = handles().insert(fd, handle);
     // A session may end here, for which the table is not kept locked.
     drop(before);
 }
@@ -72,7 +73,7 @@ pub(crate) fn open() -> Result<RawFd, Failure> {
 
 /// Changes what is set of a descriptor without session.
 fn change(fd: RawFd, with: impl FnOnce(&mut New) -> Result<(), Failure>) -> Result<(), Failure> {
-    match handles().get_or_insert_default().get_mut(&fd) {
+    match handles().get_mut(&fd) {
         Some(Handle::New(new)) => with(new),
         Some(_) => Err(Failure::new(Errno::EISCONN, "it is connected or listens already")),
         None => Err(Failure::new(Errno::EBADF, format!("descriptor {fd} is none of psock's"))),
@@ -137,10 +138,16 @@ pub(crate) fn accept(fd: RawFd) -> Result<(RawFd, SocketAddr), Failure> {
     let Handle::Listener(listener) = find(fd)? else {
         return Err(Failure::new(Errno::EINVAL, "it does not listen"));
     };
+    // Its number comes first: a session that is taken and has none would be lost.
+    let place = listener.ready.0.as_fd().try_clone_to_owned()?;
     loop {
         match listener.listener.accept() {
             Ok((stream, peer)) => {
-                let fd = stream.as_fd().try_clone_to_owned()?.into_raw_fd();
+                if let Err(failure) = replace(place.as_raw_fd(), stream.as_fd()) {
+                    stream.abort();
+                    return Err(failure);
+                }
+                let fd = place.into_raw_fd();
                 put(fd, Handle::Stream(Arc::new(stream)));
                 return Ok((fd, peer));
             }
@@ -176,7 +183,7 @@ pub(crate) fn local(fd: RawFd) -> Result<SocketAddr, Failure> {
 /// Takes a descriptor out of the table and closes it; its session, if it has one, lives on in what is
 /// returned.
 pub(crate) fn close(fd: RawFd) -> Result<Option<Closed>, Failure> {
-    let handle = handles().get_or_insert_default().remove(&fd);
+    let handle = handles().remove(&fd);
     let handle = handle
         .ok_or_else(|| Failure::new(Errno::EBADF, format!("descriptor {fd} is none of psock's")))?;
     let flags = fcntl(borrow(fd), FcntlArg::F_GETFL)?;

@@ -66,6 +66,8 @@ static int connected(const char *security, const char *value, char path[2][32])
 {
 	int fd = psock_socket();
 	CHECK(psock_setsockopt(fd, security, value) == 0);
+	CHECK(psock_setsockopt(fd, "path-timeout", "30") == 0);
+	CHECK(psock_setsockopt(fd, "follow-announced", "yes") == 0);
 	CHECK(psock_setsockopt(fd, "path", path[0]) == 0);
 	CHECK(psock_setsockopt(fd, "path", path[1]) == 0);
 	CHECK(psock_connect(fd, NULL, 0) == 0);
@@ -109,6 +111,8 @@ static void there_and_back(const char *security, const char *value)
 	CHECK(poll(&file, 1, -1) == 1);
 	struct sockaddr_in peer, name;
 	socklen_t size = sizeof(peer);
+	/* It takes nothing when it cannot say what it took. */
+	FAILS(psock_accept(listening, (struct sockaddr *)&peer, NULL), EFAULT, "");
 	int other = psock_accept(listening, (struct sockaddr *)&peer, &size);
 	CHECK(other >= 0 && size == sizeof(peer));
 	size = sizeof(name);

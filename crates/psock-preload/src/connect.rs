@@ -31,8 +31,15 @@ pub(crate) fn connect(fd: c_int, to: SocketAddr) -> io::Result<Call> {
     let live = Live::new();
     let stream = PsockStream::connect(setup.config()?)?;
     let (peer, local) = (stream.peer(), stream.local());
-    let (socket, port) = meet(fd)?;
-    let other = socket.local_addr()?.port();
+    let met = meet(fd).and_then(|(socket, port)| Ok((socket.local_addr()?.port(), socket, port)));
+    let (other, socket, port) = match met {
+        Ok(met) => met,
+        Err(error) => {
+            // The peer must not take it for a session without bytes.
+            stream.abort();
+            return Err(error);
+        }
+    };
     pairs::put(port, Pair { kind: Kind::Connected, other, peer, local });
     live::carry(live, stream, socket)?;
     Ok(Call::Done(0))

@@ -1,13 +1,10 @@
 //! Whether a call comes from the program or from this library.
 //!
 //! psock makes its connections with the same functions that are replaced here. Its calls must reach the C library:
-//! those on its own threads, which have its name, and those that the program's thread makes while it is in one of
+//! those on its own threads, those on this library's, and those that the program's thread makes while it is in one of
 //! ours.
 
 use std::{cell::Cell, marker::PhantomData};
-
-/// The name of psock's threads, and of those of this library.
-pub(crate) const THREAD: &str = "psock";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
@@ -31,7 +28,8 @@ pub(crate) struct Inside(PhantomData<*const ()>);
 pub(crate) fn enter() -> Option<Inside> {
     // First of all: what finds out where this thread belongs may call functions that are replaced.
     let before = PLACE.replace(Place::Inside);
-    let outside = before == Place::Outside || before == Place::Unknown && !is_ours();
+    let outside =
+        before == Place::Outside || before == Place::Unknown && !psock::is_protocol_thread();
     // Made only then: dropping one leaves this library.
     outside.then(|| Inside(PhantomData))
 }
@@ -42,8 +40,7 @@ impl Drop for Inside {
     }
 }
 
-/// Whether this is a thread of psock, by its name; a program's first thread never is.
-fn is_ours() -> bool {
-    nix::unistd::gettid() != nix::unistd::getpid()
-        && nix::sys::prctl::get_name().is_ok_and(|name| name.to_bytes() == THREAD.as_bytes())
+/// The calling thread is one of this library, for as long as it lives.
+pub(crate) fn stay() {
+    PLACE.set(Place::Inside);
 }

@@ -14,8 +14,6 @@
 //! `pairs` is the memory of which socket belongs to which session; it is shared with the children of
 //! fork(2), keyed by loopback ports.
 
-#[path = "../../psock-c/src/address.rs"]
-mod address;
 mod connect;
 mod inside;
 mod listen;
@@ -26,7 +24,7 @@ mod real;
 mod setup;
 
 use libc::{c_int, sockaddr, socklen_t};
-use nix::errno::Errno;
+use psock::c::{address, errno};
 use std::io;
 
 /// What becomes of a call.
@@ -48,18 +46,6 @@ fn call(decide: impl FnOnce() -> io::Result<Call>, real: impl FnOnce() -> c_int)
             errno(&error).set();
             -1
         }
-    }
-}
-
-/// What a program is told.
-fn errno(error: &io::Error) -> Errno {
-    match (error.raw_os_error(), error.kind()) {
-        (Some(number), _) => Errno::from_raw(number),
-        (None, io::ErrorKind::TimedOut) => Errno::ETIMEDOUT,
-        (None, io::ErrorKind::ConnectionReset) => Errno::ECONNRESET,
-        (None, io::ErrorKind::AddrInUse) => Errno::EADDRINUSE,
-        (None, io::ErrorKind::InvalidInput) => Errno::EINVAL,
-        _ => Errno::ECONNREFUSED,
     }
 }
 

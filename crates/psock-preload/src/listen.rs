@@ -18,7 +18,7 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::eventfd::{EfdFlags, EventFd},
 };
-use psock::{Config, PsockListener, PsockStream};
+use psock::{Config, PerProcess, PsockListener, PsockStream};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::{
     io,
@@ -38,18 +38,17 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// A listening socket of the program.
 struct Listening {
-    process: u32,
     fd: c_int,
     /// Set when sessions are not to be taken any more.
     end: Arc<EventFd>,
 }
 
-static LISTENING: Mutex<Vec<Listening>> = Mutex::new(Vec::new());
+static LISTENING: PerProcess<Mutex<Vec<Listening>>> = PerProcess::new();
 /// How many they are: most programs have none, and close(2) is called often.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn all() -> MutexGuard<'static, Vec<Listening>> {
-    LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
+    LISTENING.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether there is any listening socket.
@@ -78,9 +77,9 @@ pub(crate) fn listen(fd: c_int, backlog: c_int) -> io::Result<Call> {
     {
         addresses.push(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())));
     }
-    let inner = replace(fd, backlog)?;
-    let listener = bind(&addresses, &config)?;
+    let listener = bind_beside(fd, &addresses, &config)?;
     listener.set_nonblocking(true);
+    let inner = replace(fd, backlog)?;
     let end = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
     let pair = Pair { kind: Kind::Listening, other: 0, peer: address, local: address };
     pairs::put(inner.port(), pair);
@@ -89,9 +88,23 @@ pub(crate) fn listen(fd: c_int, backlog: c_int) -> io::Result<Call> {
         take(&listener, inner, &stop);
         pairs::remove(inner.port());
     })?;
-    all().push(Listening { process: std::process::id(), fd, end });
+    all().push(Listening { fd, end });
     COUNT.fetch_add(1, Ordering::Relaxed);
     Ok(Call::Done(0))
+}
+
+/// Takes the addresses that the program's socket still has, which stays as it is when that fails. Both may have them
+/// for as long as one does not listen and both say that they share (socket(7), SO_REUSEADDR).
+fn bind_beside(fd: c_int, addresses: &[SocketAddr], config: &Config) -> io::Result<PsockListener> {
+    let program = names::borrow(fd);
+    let program = SockRef::from(&program);
+    let before = program.reuse_address()?;
+    program.set_reuse_address(true)?;
+    let listener = bind(addresses, config);
+    if listener.is_err() {
+        program.set_reuse_address(before)?;
+    }
+    listener
 }
 
 /// Takes the addresses. A program that closes its socket and listens anew may find the ones before not given back yet.
@@ -154,18 +167,33 @@ fn take(listener: &PsockListener, inner: SocketAddr, end: &EventFd) {
     }
 }
 
-/// Connects a session with the program's listening socket.
+/// Connects a session with the program's listening socket; when that fails, the peer sees an error.
 fn hand_over(stream: PsockStream, peer: SocketAddr, inner: SocketAddr) -> io::Result<()> {
     let live = Live::new();
-    let local = stream.local();
+    match knock(stream.local(), peer, inner) {
+        Ok(socket) => live::carry(live, stream, socket.into()),
+        Err(error) => {
+            stream.abort();
+            Err(error)
+        }
+    }
+}
+
+/// Connects to the program's listening socket from a port that is written down.
+fn knock(local: SocketAddr, peer: SocketAddr, inner: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(inner), Type::STREAM.cloexec(), None)?;
     socket.bind(&SockAddr::from(SocketAddr::new(inner.ip(), 0)))?;
     let own = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
     // Before the program can see the connection.
     pairs::put(own.port(), Pair { kind: Kind::Waiting, other: inner.port(), peer, local });
-    socket.connect(&SockAddr::from(inner))?;
-    socket.set_tcp_nodelay(true)?;
-    live::carry(live, stream, socket.into())
+    let connected =
+        socket.connect(&SockAddr::from(inner)).and_then(|()| socket.set_tcp_nodelay(true));
+    if let Err(error) = connected {
+        // Nobody may come from this port later in the name of this session.
+        pairs::remove(own.port());
+        return Err(error);
+    }
+    Ok(socket)
 }
 
 /// The next connection of a listening socket that is ours, and its peer's address; `None` where the socket is not.
@@ -190,9 +218,8 @@ pub(crate) fn accept(fd: c_int, flags: c_int) -> io::Result<Option<(c_int, Socke
 
 /// The program closes a descriptor: if it was a listening socket of this process, sessions are no longer taken.
 pub(crate) fn closing(fd: c_int) {
-    let process = std::process::id();
     let mut all = all();
-    if let Some(at) = all.iter().position(|one| (one.process, one.fd) == (process, fd)) {
+    if let Some(at) = all.iter().position(|one| one.fd == fd) {
         let closed = all.swap_remove(at);
         COUNT.fetch_sub(1, Ordering::Relaxed);
         let _ = closed.end.write(1);

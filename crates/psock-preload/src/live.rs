@@ -70,7 +70,10 @@ pub(crate) fn carry(live: Live, stream: PsockStream, socket: TcpStream) -> io::R
 pub(crate) fn spawn(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
-    let thread = thread::Builder::new().name(inside::THREAD.to_owned()).spawn(run);
+    let thread = thread::Builder::new().name("psock".to_owned()).spawn(|| {
+        inside::stay();
+        run();
+    });
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
     thread.map(drop)
 }
@@ -83,9 +86,12 @@ extern "C" fn finish() {
         return;
     }
     let Ok(Some(setup)) = setup::get() else { return };
-    // SAFETY: without a stream, all of the program's streams are written out; after this function nothing of them
-    // could reach a socket any more.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
+    // What the program's streams still hold could not reach a socket after this function. Where another thread
+    // waits for stdin, it holds what writing out all streams would wait for.
+    if !is_locked_stdin() {
+        // SAFETY: without a stream, all of the program's streams are written out.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+    }
     let numbers = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for fd in numbers.collect::<Vec<_>>() {
@@ -99,9 +105,35 @@ extern "C" fn finish() {
     }
 }
 
-/// Called when the library is loaded: what the environment says is read before the program can change it.
+unsafe extern "C" {
+    static stdin: *mut libc::FILE;
+    fn ftrylockfile(stream: *mut libc::FILE) -> libc::c_int;
+    fn funlockfile(stream: *mut libc::FILE);
+}
+
+/// Whether another thread is in a call with stdin.
+fn is_locked_stdin() -> bool {
+    // SAFETY: the C library's, set when the program starts.
+    let stream = unsafe { stdin };
+    if stream.is_null() {
+        return false;
+    }
+    // SAFETY: it is a stream; who closed it must not use it any more, nor may fflush(3) then.
+    if unsafe { ftrylockfile(stream) } != 0 {
+        return true;
+    }
+    // SAFETY: it was locked here.
+    unsafe { funlockfile(stream) };
+    false
+}
+
+/// Called when the library is loaded: what the environment says is read before the program can change it, and all
+/// that is made once is made before there are threads.
 extern "C" fn start() {
-    let _ = setup::get();
+    if let Ok(Some(setup)) = setup::get() {
+        let _ = setup.config();
+        let _ = pairs::prepare();
+    }
 }
 
 #[used]

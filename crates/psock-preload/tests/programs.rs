@@ -247,3 +247,58 @@ fn rsync_copies_a_tree_to_and_from_a_daemon_that_forks() {
     }
     assert!(stage.both_links_carried(), "{:?}", stage.counters());
 }
+
+#[test]
+fn a_program_whose_other_thread_waits_for_stdin_can_end() {
+    if !testbed::require_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let (program, pipe) = (stage.text("exit"), stage.text("pipe"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exit.c");
+    let source = source.to_str().unwrap();
+    stage.left.check(&["cc", "-Wall", "-Werror", "-o", &program, source, "-lpthread"]).unwrap();
+    stage.left.check(&["mkfifo", &pipe]).unwrap();
+    let server = "import socket\n\
+                  s = socket.create_server(('10.1.1.2', 9000))\n\
+                  c = s.accept()[0]\n\
+                  print(c.makefile().read(), end='', flush=True)";
+    let server = stage.serve(9000, &["python3", "-c", server]);
+    // Its stdin is open and brings nothing.
+    let script = format!("exec {program} 10.1.1.2 9000 <>{pipe}");
+    let ended = stage.run(9000, &["sh", "-c", &script]);
+    assert!(ended.success(), "{}", ended.stderr);
+    let server = server.finish(PATIENCE).unwrap();
+    assert_eq!(server.stdout, "the end\n", "{}", server.stderr);
+}
+
+#[test]
+fn a_socket_that_cannot_listen_stays_what_it_was() {
+    if !testbed::require_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let program = "import socket\n\
+                   def at():\n  \
+                     s = socket.socket()\n  \
+                     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n  \
+                     s.bind(('10.1.1.2', 9000))\n  \
+                     return s\n\
+                   one, other = at(), at()\n\
+                   one.listen()\n\
+                   try:\n  \
+                     other.listen()\n\
+                   except OSError as error:\n  \
+                     print(error.strerror, other.getsockname())\n\
+                   one.close()\n\
+                   other.listen()\n\
+                   print(other.getsockname())";
+    let settings = ["PSOCK_LISTEN=9000".to_owned(), format!("PSOCK_KEY={}", stage.text("key"))];
+    let mut words = stage.with(&settings);
+    words.extend(["python3", "-c", program].map(str::to_owned));
+    let words = words.iter().map(String::as_str).collect::<Vec<_>>();
+    let said = stage.right.run(&words, PATIENCE).unwrap();
+    let address = "('10.1.1.2', 9000)";
+    let expected = format!("Address already in use {address}\n{address}\n");
+    assert_eq!(said.stdout, expected, "{}", said.stderr);
+}

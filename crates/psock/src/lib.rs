@@ -44,6 +44,8 @@
 
 mod asynchronous;
 mod buffer;
+#[cfg(feature = "c")]
+pub mod c;
 mod channel;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -59,6 +61,7 @@ mod listener;
 mod manager;
 pub mod options;
 mod path;
+mod process;
 mod pump;
 mod runtime;
 mod security;
@@ -82,6 +85,8 @@ pub use error::{
 pub use listener::{AsyncPsockListener, PsockListener};
 pub use options::{OptionError, Options};
 pub use path::{Local, ParsePathError, Path};
+pub use process::PerProcess;
+pub use runtime::is_protocol_thread;
 pub use security::{ParseKeyError, PresharedKey, SecurityError};
 pub use splice::{Splice, splice};
 pub use stream::PsockStream;

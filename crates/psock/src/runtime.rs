@@ -5,39 +5,50 @@
 //! they make are there too. After fork(2) the child has no threads but its own, so it gets runtimes of
 //! its own.
 
+use crate::PerProcess;
 use nix::sys::signal::SigSet;
 use std::{
+    cell::Cell,
     collections::HashMap,
     fs, io,
     os::unix::fs::MetadataExt,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Process and network namespace.
-type Owner = (u32, u64);
+/// By network namespace.
+static RUNTIMES: PerProcess<Mutex<HashMap<u64, &'static Runtime>>> = PerProcess::new();
 
-static RUNTIMES: LazyLock<Mutex<HashMap<Owner, &'static Runtime>>> = LazyLock::new(Mutex::default);
+thread_local! {
+    // Not made lazily and never taken down, so that it can be read at any time in a thread's life.
+    static OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is one of the protocol's. Who stands in front of the system's functions
+/// (LD_PRELOAD) lets its calls pass.
+pub fn is_protocol_thread() -> bool {
+    OURS.get()
+}
 
 /// The runtime for sockets of the calling thread's network namespace.
 pub(crate) fn handle() -> io::Result<Handle> {
     // Without /proc there is one runtime.
     let namespace = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
-    let owner = (std::process::id(), namespace);
-    let mut runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(runtime) = runtimes.get(&owner) {
+    let mut runtimes = RUNTIMES.get().lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = runtimes.get(&namespace) {
         return Ok(runtime.handle().clone());
     }
     let runtime = Builder::new_multi_thread()
         .thread_name("psock")
-        // The application's signals are for its own threads.
         .on_thread_start(|| {
+            OURS.set(true);
+            // The application's signals are for its own threads.
             let _ = SigSet::all().thread_block();
         })
         .enable_all()
         .build()?;
     // Never taken down: a session may outlive everything of the application that knows of it.
     let runtime: &'static Runtime = Box::leak(Box::new(runtime));
-    runtimes.insert(owner, runtime);
+    runtimes.insert(namespace, runtime);
     Ok(runtime.handle().clone())
 }

@@ -1,6 +1,5 @@
 //! Addresses as C has them: `struct sockaddr` with its length beside it.
-//!
-//! Used by the C library and by the shim for unmodified programs, which includes this file.
+#![allow(unsafe_code)]
 
 use libc::{sockaddr, sockaddr_storage, socklen_t};
 use socket2::SockAddr;
@@ -15,10 +14,7 @@ use std::{io, net::SocketAddr};
 /// # Safety
 ///
 /// `address` is null or points to `length` readable bytes.
-pub(crate) unsafe fn read(
-    address: *const sockaddr,
-    length: socklen_t,
-) -> io::Result<Option<SocketAddr>> {
+pub unsafe fn read(address: *const sockaddr, length: socklen_t) -> io::Result<Option<SocketAddr>> {
     let room = size_of::<sockaddr_storage>();
     let bytes = length as usize;
     if address.is_null() {
@@ -58,7 +54,7 @@ pub(crate) unsafe fn read(
 /// # Safety
 ///
 /// `length` is null or points to how many bytes can be written at `address`.
-pub(crate) unsafe fn write(
+pub unsafe fn write(
     from: SocketAddr,
     address: *mut sockaddr,
     length: *mut socklen_t,
