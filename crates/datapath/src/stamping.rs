@@ -55,24 +55,34 @@ impl StampedSocket {
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
-        let on = |level, name| set(&socket, level, name, 1);
         if address.is_ipv6() {
             socket.set_only_v6(!address.ip().is_unspecified())?;
-            on(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)?;
-            on(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT)?;
-            on(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS)?;
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, 255)?;
-        } else {
-            on(libc::IPPROTO_IP, libc::IP_PKTINFO)?;
         }
-        // An IPv6 socket has these for the IPv4 that it serves.
-        on(libc::IPPROTO_IP, libc::IP_RECVTTL)?;
-        on(libc::IPPROTO_IP, libc::IP_RECVTOS)?;
+        // An IPv6 socket has this for the IPv4 that it serves.
         set(&socket, libc::IPPROTO_IP, libc::IP_TTL, 255)?;
         set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, STAMPS | NUMBERS)?;
         socket.bind(&address.into())?;
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(Self { socket, local, next: 0, distrust: None })
+    }
+
+    /// Also tells of datagrams from now on what their IP headers said: [`Datagram::to`],
+    /// [`Datagram::ttl`] and [`Datagram::traffic_class`]. That costs some of the time of receiving.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn tell_headers(&self) -> io::Result<()> {
+        let on = |level, name| set(&self.socket, level, name, 1);
+        if self.local.is_ipv6() {
+            on(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)?;
+            on(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT)?;
+            on(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS)?;
+        } else {
+            on(libc::IPPROTO_IP, libc::IP_PKTINFO)?;
+        }
+        on(libc::IPPROTO_IP, libc::IP_RECVTTL)?;
+        on(libc::IPPROTO_IP, libc::IP_RECVTOS)
     }
 
     /// Asks for room for so many bytes of datagrams that wait to be received, and as many of times; without
@@ -111,21 +121,16 @@ impl StampedSocket {
         // SAFETY: all zeros is a valid mmsghdr: null pointers and lengths of 0.
         let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
         let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
-        let names: [SockAddr; BATCH] = std::array::from_fn(|at| {
-            let to = outgoing.slots[at].to;
-            (if wide { widened(to) } else { to }).into()
-        });
         let slots = outgoing.slots.iter_mut().take(count);
-        for (((slot, header), vector), name) in
-            slots.zip(&mut headers).zip(&mut vectors).zip(&names)
-        {
+        for ((slot, header), vector) in slots.zip(&mut headers).zip(&mut vectors) {
+            slot.name = (if wide { widened(slot.to) } else { slot.to }).into();
             vector.iov_base = slot.bytes.as_mut_ptr().cast();
             vector.iov_len = slot.bytes.len();
             let message = &mut header.msg_hdr;
             message.msg_iov = vector;
             message.msg_iovlen = 1;
-            message.msg_name = name.as_ptr().cast_mut().cast();
-            message.msg_namelen = name.len();
+            message.msg_name = slot.name.as_ptr().cast_mut().cast();
+            message.msg_namelen = slot.name.len();
             message.msg_control = (&raw mut slot.control).cast();
             message.msg_controllen = CONTROL;
             message.msg_controllen = slot.write_control(message, wide);
@@ -169,12 +174,16 @@ impl StampedSocket {
     /// # Errors
     /// When the kernel reports one for the socket.
     pub fn sent(&mut self, stamps: &mut Incoming, mut f: impl FnMut(u32, u64)) -> io::Result<()> {
-        while stamps.fill(&self.socket, libc::MSG_ERRQUEUE)? > 0 {
-            for slot in stamps.slots.iter().take(stamps.count) {
+        loop {
+            let count = stamps.fill(&self.socket, libc::MSG_ERRQUEUE)?;
+            for slot in stamps.slots.iter().take(count) {
                 if let (Some(number), Some(at_ns), None) = (slot.number, slot.at_ns, self.distrust)
                 {
                     f(number, at_ns);
                 }
+            }
+            if count < BATCH {
+                break;
             }
         }
         if self.distrust.is_some_and(|until| until <= Instant::now()) {
@@ -215,6 +224,8 @@ pub struct Outgoing {
 struct OutSlot {
     bytes: Vec<u8>,
     to: SocketAddr,
+    /// Where to, as the system wants it.
+    name: SockAddr,
     from: Option<IpAddr>,
     traffic_class: u8,
     control: Control,
@@ -222,9 +233,11 @@ struct OutSlot {
 
 impl Default for Outgoing {
     fn default() -> Self {
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let slot = || OutSlot {
             bytes: Vec::new(),
-            to: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
+            to: nowhere,
+            name: nowhere.into(),
             from: None,
             traffic_class: 0,
             control: Control([0; CONTROL]),
@@ -305,6 +318,10 @@ impl OutSlot {
             }
             None => {}
         }
+        if self.traffic_class == 0 {
+            // So it is without being told.
+            return length;
+        }
         let class = libc::c_int::from(self.traffic_class).to_ne_bytes();
         if self.to.ip().to_canonical().is_ipv4() {
             add(libc::IPPROTO_IP, libc::IP_TOS, &class);
@@ -344,13 +361,13 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
     /// Its sender.
     pub from: SocketAddr,
-    /// Which of our addresses it came to.
+    /// Which of our addresses it came to; with [`StampedSocket::tell_headers`].
     pub to: Option<IpAddr>,
     /// When the kernel received it, nanoseconds since 1970.
     pub at_ns: Option<u64>,
-    /// Its TTL or hop limit.
+    /// Its TTL or hop limit; 0 without [`StampedSocket::tell_headers`].
     pub ttl: u8,
-    /// The byte of its IP header with DSCP and ECN.
+    /// The byte of its IP header with DSCP and ECN; 0 without [`StampedSocket::tell_headers`].
     pub traffic_class: u8,
 }
 
@@ -552,6 +569,7 @@ mod tests {
     fn exchange(from: &str, to: &str, class: u8) {
         let mut sender = StampedSocket::bind(from.parse().unwrap()).unwrap();
         let receiver = StampedSocket::bind(to.parse().unwrap()).unwrap();
+        receiver.tell_headers().unwrap();
         let local = |socket: &StampedSocket, from: &str| {
             let ip = from.parse::<SocketAddr>().unwrap().ip();
             let ip = if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip };

@@ -11,6 +11,12 @@ mod times;
 use std::error::Error;
 use testbed::Figures;
 
+type Part = fn(&mut Figures) -> Result<(), Box<dyn Error>>;
+
+/// The parts by name.
+const PARTS: [(&str, Part); 3] =
+    [("times", times::measure), ("reflectors", reflectors::measure), ("mesh", mesh::measure)];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().collect();
     if let [_, station, number, count, gather_ms] = &words[..]
@@ -21,9 +27,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !testbed::require_root() {
         return Err("this benchmark makes network namespaces, so it needs root".into());
     }
+    let wanted = std::env::var("PROBE_PARTS").ok();
     let mut figures = Figures::new("probe");
-    times::measure(&mut figures)?;
-    reflectors::measure(&mut figures)?;
-    mesh::measure(&mut figures)?;
+    for (name, part) in PARTS {
+        if wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == name)) {
+            part(&mut figures)?;
+        }
+    }
     Ok(figures.write()?)
 }

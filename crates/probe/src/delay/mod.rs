@@ -219,6 +219,11 @@ impl Opened {
         };
         let sender = bind(config.sender)?;
         let reflector = config.reflector.map(bind).transpose()?;
+        if let Some(socket) = &reflector {
+            socket
+                .tell_headers()
+                .map_err(|source| StartError::Bind { address: socket.local_address(), source })?;
+        }
         Ok(Self { config: config.clone(), sender, reflector })
     }
 
