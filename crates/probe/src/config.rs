@@ -55,6 +55,9 @@ pub struct ProbeConfig {
     pub limit: LimitConfig,
     /// What answers STAMP here.
     pub reflector: ReflectorConfig,
+    /// How long test packets may gather before they are looked at; [`crate::delay::GATHER`] when not given.
+    #[serde(with = "humantime_serde")]
+    pub gather: Option<Duration>,
     /// How good clocks must be, and which are watched.
     pub clock: ClockConfig,
     /// How long what was measured is kept, and where.

@@ -102,6 +102,7 @@ impl Opened {
                 sender: SocketAddr::new(address, 0),
                 reflector: tls.is_some().then_some(SocketAddr::new(address, port)),
                 driver: driver.as_ref().map(Driver::program),
+                gather: config.probe.gather.unwrap_or(delay::GATHER),
                 ..delay::Config::default()
             })
         });
@@ -196,6 +197,7 @@ impl Service {
             (own(&config) != own(&old), "station"),
             (config.probe.security.is_some() != old.probe.security.is_some(), "security"),
             (config.probe.reflector != old.probe.reflector, "reflector"),
+            (config.probe.gather != old.probe.gather, "gather"),
             (config.probe.archive != old.probe.archive, "archive"),
             (config.probe.clock != old.probe.clock, "clock"),
             (config.probe.limit.connections != old.probe.limit.connections, "limit.connections"),

@@ -144,7 +144,7 @@ fn number(name: &str, default: u64) -> Result<u64, Box<dyn Error>> {
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     let count = number("MESH_STATIONS", 100)?;
     let seconds = number("MESH_SECONDS", 10)?;
-    let gather_ms = number("MESH_GATHER_MS", 10)?.to_string();
+    let gather_ms = number("MESH_GATHER_MS", 20)?.to_string();
     let pairs = count * (count - 1);
     println!("\na mesh of {count} stations: {pairs} pairs, ten packets a second each, {seconds} s");
     let mesh = Namespace::new("mesh")?;

@@ -18,6 +18,8 @@ const MAX_PAIRS: usize = 1 << 20;
 const MAX_ALLOW: usize = 4096;
 /// Most NTP servers that are watched.
 const MAX_SERVERS: usize = 64;
+/// The longest that packets may gather.
+const MAX_GATHER: Duration = Duration::from_millis(100);
 /// The longest interval.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 /// Most packets a second of one session.
@@ -109,6 +111,9 @@ impl ProbeConfig {
             within.add("port", "the other stations must know the port: give one, such as 862");
         }
         interfaces(&self.reflector.interfaces, &mut within);
+        if self.gather.is_some_and(|gather| gather > MAX_GATHER) {
+            report.add("gather", format!("more than {} ms", MAX_GATHER.as_millis()));
+        }
         self.clocks(&mut report.within("clock"));
         report.take("archive", self.archive.problems());
         problems

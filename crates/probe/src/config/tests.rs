@@ -36,6 +36,7 @@ fn test(more: &str) -> String {
 fn a_good_section_has_no_problems() {
     let text = r#"
         allow = ["198.51.100.0/24"]
+        gather = "20ms"
         limit = { length = "30s" }
         clock = { limit = "10ms", servers = ["203.0.113.5"] }
         [[test]]
@@ -164,6 +165,12 @@ fn every_mistake_is_named_with_its_key() {
         let first = said.first().map_or("", String::as_str);
         assert!(first.starts_with(expected), "for {text}: {said:?}");
     }
+}
+
+#[test]
+fn packets_may_not_gather_for_long() {
+    let problems = config("gather = \"101ms\"").problems();
+    assert_eq!(problems[0].to_string(), "probe.gather: more than 100 ms");
 }
 
 #[test]

@@ -43,6 +43,9 @@ use std::{
     time::Duration,
 };
 
+/// How long packets gather if nothing else is said.
+pub const GATHER: Duration = Duration::from_millis(1);
+
 /// What the shell needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -75,7 +78,7 @@ impl Default for Config {
         Self {
             sender: any(0),
             reflector: Some(any(crate::stamp::PORT)),
-            gather: Duration::from_millis(1),
+            gather: GATHER,
             receive_buffer: 1 << 20,
             driver: None,
         }
