@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::{
     fs::{self, OpenOptions},
     io::Write,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -45,6 +46,32 @@ fn a_file_crosses_two_paths() {
     let connections = sent["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 2);
     assert!(connections.iter().all(|one| one["bytes_sent"].as_u64() > Some(0)), "{sent:#}");
+}
+
+#[test]
+fn pipes_stay_pipes_and_announced_addresses_become_paths_where_that_is_wanted() {
+    if !testbed::require_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let (key, from, into) = (stage.file("key"), stage.file("from"), stage.file("into"));
+    stage.lab.check("left", &["mkfifo", &from, &into]).unwrap();
+    let end = ["--key", &key, "--json"];
+    let recv = stage.spawn("right", &[&["recv", &into], &end, &LISTEN]);
+    stage.listening("right", 7000);
+    let send = stage.spawn("left", &[&["send", &from, "--follow-announced"], &end, &PATHS[..2]]);
+    let mut pipe = OpenOptions::new().write(true).open(&from).unwrap();
+    let other = ["ss", "-tnH", "state", "established", "dst", "10.1.2.2"];
+    wait_until("a connection to the other address", LIMIT, || {
+        !stage.lab.check("left", &other).unwrap().trim().is_empty()
+    })
+    .unwrap();
+    pipe.write_all(b"over either").unwrap();
+    drop(pipe);
+    assert_eq!(stage.lab.check("left", &["cat", &into]).unwrap(), "over either");
+    assert_eq!(report(send)["connections"].as_array().unwrap().len(), 2);
+    assert_eq!(report(recv)["bytes"], 11);
+    assert!(fs::metadata(&into).unwrap().file_type().is_fifo());
 }
 
 #[test]
@@ -156,7 +183,6 @@ fn a_sender_that_dies_leaves_no_file_that_looks_whole() {
 
 #[test]
 fn keys_are_made_once_and_for_their_owner() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     let key = || {

@@ -27,7 +27,8 @@ pub enum Command {
     Send(SendArgs),
     /// Receive what the other end sends into a file or to stdout
     ///
-    /// A file takes its name only when everything has come; before, it is called FILE.part.
+    /// A file takes its name only when everything has come; before, it is called FILE.part. A pipe or
+    /// device of that name is written to as it is.
     #[command(after_help = RECV_EXAMPLES)]
     Recv(RecvArgs),
     /// Forward TCP connections: each becomes a session over all paths, and TCP again behind them

@@ -76,11 +76,16 @@ fn take(
     stream: &PsockStream,
     progress: &mut Progress,
 ) -> Result<(), CommandError> {
-    let part = partial(&args.file);
     let unwritten = |source| CommandError::Write { file: args.file.clone(), source };
-    let mut into: Box<dyn Write> = match is_standard(&args.file) {
-        true => Box::new(io::stdout().lock()),
-        false => Box::new(File::create(&part).map_err(unwritten)?),
+    let mut part = None;
+    let mut into: Box<dyn Write> = if is_standard(&args.file) {
+        Box::new(io::stdout().lock())
+    } else if fs::metadata(&args.file).is_ok_and(|meta| !meta.is_file()) {
+        // A pipe or device is written to, and never replaced.
+        Box::new(File::options().write(true).open(&args.file).map_err(unwritten)?)
+    } else {
+        let part = part.insert(partial(&args.file));
+        Box::new(File::create(part).map_err(unwritten)?)
     };
     let mut chunk = vec![0; CHUNK];
     while let Some(bytes) = next(&mut &*stream, &mut chunk)
@@ -90,8 +95,8 @@ fn take(
         progress.add(bytes.len(), stream);
     }
     into.flush().map_err(unwritten)?;
-    if !is_standard(&args.file) {
-        fs::rename(&part, &args.file).map_err(unwritten)?;
+    if let Some(part) = part {
+        fs::rename(part, &args.file).map_err(unwritten)?;
     }
     Ok(())
 }
