@@ -11,6 +11,10 @@ const SVG = 'http://www.w3.org/2000/svg'; // a name, nothing is fetched from the
 // What was counted at the last question, and the rates drawn; one for each job.
 const echoRates = { history: [], last: null };
 const oracleRates = { history: [], last: null };
+const probeRates = { history: [], last: null };
+// The archive is asked less often than the state.
+const MESH_PERIOD = 10000; // ms
+let meshAt = -Infinity;
 
 const byId = (id) => document.getElementById(id);
 const number = (value) => Number(value || 0).toLocaleString('en');
@@ -192,6 +196,56 @@ function alto(state) {
   bars('alto-refused', counted(figures.refused), 'dropped', 'nobody was refused');
 }
 
+// Nanoseconds as people read them.
+function span(ns) {
+  if (ns === null || ns === undefined) return 'unbounded';
+  const size = Math.abs(ns);
+  const [unit, name] = [[1e9, 's'], [1e6, 'ms'], [1e3, '\u00b5s']].find(([least]) => size >= least) || [1, 'ns'];
+  return `${(ns / unit).toFixed(unit > 1 ? 1 : 0)} ${name}`;
+}
+
+function grid(id, head, rows, none) {
+  if (!rows.length) return show(id, make('tbody', '', make('tr', '', make('td', 'dim free', none))));
+  const cells = (tag, row) => make('tr', '', ...row.map((cell) => (cell instanceof Node ? cell : make(tag, '', cell))));
+  return show(id, make('thead', '', cells('th', head)), make('tbody', '', ...rows.map((row) => cells('td', row))));
+}
+
+function probe(state, now) {
+  const delays = state.delays || { sent: 0, reflected: 0, missed: 0 };
+  const { archive, station } = state;
+  const rate = perSecond(probeRates, { sent: delays.sent, reflected: delays.reflected }, now, 'sent');
+  show('probe-tiles', tile(Math.round(rate.sent), 'test packets sent a second'), tile(Math.round(rate.reflected), 'reflected for others a second'),
+    tile(delays.missed, 'missed their time'), tile(station.leases, 'agreements with others'), tile(archive.written, 'records written'));
+  const error = state.clock_error_ns === null ? 'its error is not known, so no delay has a bound' : `right within ${span(state.clock_error_ns)}`;
+  byId('probe-clock').textContent = `station ${state.name} \u00b7 clock ${error} (${state.clock.source})`;
+  byId('probe-now').textContent = state.running.length
+    ? `runs now: ${state.running.map((run) => `${run.test} (${run.what}) to ${run.to}`).join(', ')}` : 'no test of the timetable runs now';
+  grid('probe-peers', ['station', 'state', 'for', 'its clock', ''], state.peers.map((peer) => [
+    peer.name,
+    make('td', '', make('span', peer.reached ? 'badge good' : 'badge bad', peer.reached ? 'reached' : 'not reached')),
+    duration(peer.since_seconds),
+    peer.clock_error_ns === null ? 'no bound' : `within ${span(peer.clock_error_ns)}`,
+    make('td', 'free', peer.why || ''),
+  ]), 'no other station is asked for anything');
+  grid('probe-tests', ['test', 'what', 'done', 'failed', 'left out'], state.tests.map((test) => [
+    test.test, test.what, number(test.done), number(test.failed), number(test.left_out),
+  ]), 'nothing was measured yet');
+  bars('probe-agreed', counted(station.agreed), 'answered', 'nothing was asked');
+  bars('probe-refused', counted(station.refused, state.requests_refused, delays.refused, delays.reflector_refused), 'dropped', 'nothing was refused');
+}
+
+// Delays from the archive, every now and then.
+async function mesh(now) {
+  if (now - meshAt < MESH_PERIOD) return;
+  meshAt = now;
+  const answer = await ask('api/v1/probe/show?what=mesh&way=round-trip&since=1h');
+  grid('probe-mesh', ['from', 'to', 'median', 'true median from', 'to', 'lost', 'sent'], answer.mesh.cells.map((cell) => [
+    cell.from, cell.to,
+    ...(cell.median ? [cell.median.estimate_ns, cell.median.low_ns, cell.median.high_ns].map(span) : ['none', '', '']),
+    number(cell.lost), number(cell.sent),
+  ]), 'no delay was measured in the last hour');
+}
+
 function ledger(book) {
   const head = ['address', 'received', 'answered', 'passed', 'dropped', ''];
   const body = [...book.rows, { address: 'other', ...book.other }].map((row) => {
@@ -277,12 +331,16 @@ async function refresh() {
   try {
     const state = await ask('api/v1/status');
     const now = performance.now();
-    for (const job of ['echo', 'oracle']) {
+    for (const job of ['echo', 'oracle', 'probe']) {
       for (const part of document.getElementsByClassName(job)) part.hidden = !state[job];
     }
     header(state.node, state.echo || {});
     if (state.oracle) oracle(state.oracle, now);
     alto(state.oracle && state.oracle.alto);
+    if (state.probe) {
+      probe(state.probe, now);
+      await mesh(now);
+    }
     anycast(state.echo && state.echo.anycast);
     if (state.echo) {
       const echo = state.echo;
@@ -299,7 +357,7 @@ async function refresh() {
     byId('lost').textContent = `The node does not answer (${error.message}); what is shown is old.`;
     byId('lost').hidden = false;
     byId('dot').className = 'dot bad';
-    echoRates.last = oracleRates.last = null;
+    echoRates.last = oracleRates.last = probeRates.last = null;
   }
   // A page that nobody sees asks nothing.
   if (document.hidden) {

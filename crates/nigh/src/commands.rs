@@ -39,6 +39,8 @@ enum CommandError {
     #[error(transparent)]
     Show(#[from] probe::show::cli::ShowError),
     #[error(transparent)]
+    Export(#[from] probe::archive::ExportError),
+    #[error(transparent)]
     RenderProbe(#[from] probe::cli::RenderError),
     #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
@@ -225,13 +227,23 @@ fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
     match &args.command {
         Command::Show(show) => {
             let mut show = show.clone();
-            // The file says where the archive is.
-            if let Some(file) = &args.target.config {
-                let state = config::load(file).map_err(explain)?.node.state;
-                show.archive = state.join(probe::service::ARCHIVE);
+            if let Some(folder) = archive_of(&args.target)? {
+                show.archive = folder;
             }
             show.json |= args.json;
             Ok(probe::show::cli::run(&show)?)
+        }
+        Command::Export(export) => {
+            let mut export = export.clone();
+            if let Some(folder) = archive_of(&args.target)? {
+                export.archive = folder;
+            }
+            let files = probe::archive::export_days(&export)?;
+            if args.json {
+                print_json(&json!(files))
+            } else {
+                print(&probe::archive::render_exported(&files))
+            }
         }
         Command::Operation(operation) => {
             let request = Request::Probe { request: operation.request() };
@@ -242,6 +254,13 @@ fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
             if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
         }
     }
+}
+
+/// Where the archive of a station is, by its configuration file if that is given.
+fn archive_of(target: &Target) -> Result<Option<PathBuf>, CommandError> {
+    let Some(file) = &target.config else { return Ok(None) };
+    let state = config::load(file).map_err(explain)?.node.state;
+    Ok(Some(state.join(probe::service::ARCHIVE)))
 }
 
 fn oracle(args: &OracleArgs) -> Result<(), CommandError> {

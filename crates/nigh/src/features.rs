@@ -228,6 +228,14 @@ impl Features {
         Some(self.probe.as_ref()?.request(token, body).await)
     }
 
+    /// Shows what was measured to who asks by HTTP; `None` without the section `[probe]`.
+    pub async fn probe_show(
+        &self,
+        ask: probe::show::Ask,
+    ) -> Option<Result<String, probe::service::ShowError>> {
+        Some(self.probe.as_ref()?.show(ask).await)
+    }
+
     /// Puts changed sections in force, all of them or none; what did not change keeps its counters
     /// and sessions.
     ///

@@ -1,6 +1,7 @@
 //! The sub-commands of `nigh probe`: requests over the control socket, and what reads the archive.
 
 use crate::{
+    archive::ExportArgs,
     config::{Family, Means, What},
     control::{Order, Request},
     record::{Bounded, Figures, Record, Series},
@@ -29,6 +30,15 @@ pub enum Command {
         after_help = "Examples:\n  nigh probe show mesh\n  nigh probe show delay --from prague --to brno --since 6h\n  nigh probe show delay --svg delay.svg"
     )]
     Show(ShowArgs),
+    /// Write what was measured into Parquet files, one a day and kind
+    ///
+    /// Reads the archive itself, so it works without a daemon too; of today as far as it is. A file that is
+    /// there already is never written again. `[probe.archive.parquet]` lets the daemon write each day by
+    /// itself when it is over.
+    #[command(
+        after_help = "Examples:\n  nigh probe export /srv/measurements\n  nigh probe export /tmp/january --day 2026-01-30 --day 2026-01-31"
+    )]
+    Export(ExportArgs),
 }
 
 /// What is asked of the daemon.

@@ -26,7 +26,7 @@ mod shared;
 mod timetable;
 mod token;
 
-pub use error::{ControlError, ReloadError, RequestError, StartError};
+pub use error::{ControlError, ReloadError, RequestError, ShowError, StartError};
 pub use token::TokenError;
 
 use crate::{
@@ -35,6 +35,7 @@ use crate::{
     config::Config,
     control::{Order, Request},
     delay,
+    show::Ask,
     station::{Desk, Host, Tls},
     status,
 };
@@ -310,6 +311,19 @@ impl Service {
             Ok(record) => Ok(record),
             Err(error) => refuse(error.into()),
         }
+    }
+
+    /// What was measured, as JSON for who asks by HTTP: an [`Answer`](crate::show::Answer).
+    ///
+    /// # Errors
+    /// See [`ShowError`].
+    pub async fn show(&self, ask: Ask) -> Result<String, ShowError> {
+        let shared = self.shared.clone();
+        let answer = move || {
+            let answer = ask.answer(&shared.archive, shared::unix_ns())?;
+            Ok(serde_json::to_string(&answer).unwrap_or_default())
+        };
+        tokio::task::spawn_blocking(answer).await.map_err(|_| ShowError::Stopped)?
     }
 
     /// Adds the metrics, prefix `nigh_probe_`.

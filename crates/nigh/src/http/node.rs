@@ -8,6 +8,7 @@
 //! | `/api/v1/status` | what `nigh status --json` prints |
 //! | `/api/v1/echo/ledger` | the responder's ledger |
 //! | `/api/v1/echo/top` | the busiest source prefixes |
+//! | `/api/v1/probe/show` | what was measured, with the filters of `nigh probe show` as parameters |
 //! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
 
 use super::{Turns, fresh, in_turn};
@@ -15,7 +16,7 @@ use crate::{metrics, node::Node};
 use axum::{
     Json, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, Query, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
@@ -40,6 +41,10 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
         .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
         .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
+    // The archive is read apart from the daemon's thread.
+    let read = Router::new()
+        .route("/api/v1/probe/show", get(show))
+        .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
     Router::new()
         .route(
             "/",
@@ -53,6 +58,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/healthz", get(healthz))
         .route("/api/v1/probe/run", post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT)))
         .merge(counted)
+        .merge(read)
         .with_state(node)
 }
 
@@ -98,6 +104,25 @@ async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
             let body = Json(serde_json::json!({ "error": error.to_string() }));
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
+    })
+}
+
+/// Shows what was measured.
+async fn show(
+    State(node): State<Arc<Node>>,
+    asked: Result<Query<probe::show::Ask>, QueryRejection>,
+) -> Response {
+    let refuse = |status: StatusCode, error: String| {
+        (status, Json(serde_json::json!({ "error": error }))).into_response()
+    };
+    let ask = match asked {
+        Ok(Query(ask)) => ask,
+        Err(error) => return fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
+    };
+    fresh(match node.features().probe_show(ask).await {
+        None => refuse(StatusCode::NOT_FOUND, "this node is no measuring station".to_owned()),
+        Some(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
+        Some(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     })
 }
 

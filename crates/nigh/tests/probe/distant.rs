@@ -3,7 +3,7 @@
 use crate::stage::{BINARY, NAMES, Proof, Stage};
 use serde_json::{Value, json};
 use std::path::Path;
-use testbed::{Lab, Receiver, require_root};
+use testbed::{Receiver, require_root};
 
 /// Half of the lab's link, in nanoseconds: forth, and back.
 const FORTH_NS: i64 = 20_000_000;
@@ -19,35 +19,9 @@ fn each_way_has_its_own_delay() {
     if !require_root() {
         return;
     }
-    let stage = Stage::apart(Proof::Certificates);
-    let [alfa, bravo] = [0, 1].map(|number: usize| stage.places[number].name());
-    let scene = format!(
-        r#"
-        [lab]
-        seed = 7
-        [[node]]
-        name = "near"
-        [[node]]
-        name = "far"
-        [[link]]
-        between = ["near", "far"]
-        delay = "5ms"
-        [[host]]
-        name = "alfa"
-        attach = "near"
-        address = "10.77.1.1/24"
-        namespace = "{alfa}"
-        default_route = true
-        [[host]]
-        name = "bravo"
-        attach = "far"
-        address = "10.77.2.1/24"
-        namespace = "{bravo}"
-        default_route = true
-        "#
-    );
-    let lab = Lab::start(Path::new(BINARY), &scene).unwrap();
-    lab.ask(&["link", "near>far", "set", "delay=20ms"]).unwrap();
+    let stage = Stage::apart(2, Proof::Certificates);
+    let lab = stage.join("[[link]]\nbetween = [\"ALFA\", \"BRAVO\"]\ndelay = \"5ms\"\n");
+    lab.ask(&["link", "ALFA>BRAVO", "set", "delay=20ms"]).unwrap();
     let stage = stage.begin("");
     let order = json!({"what": "owd", "to": "bravo", "length": "1s", "rate": 50});
     let record = stage.order(0, order).unwrap();

@@ -77,27 +77,52 @@ fn a_timetable_is_kept_and_disturbing_tests_are_apart() {
     if !require_root() {
         return;
     }
+    // All of these are due at the same moments, and there is not even room for two of them in seven seconds:
+    // without a timetable and leases they would run at once.
     let more = r#"
 [[probe.test]]
 name = "bulk"
 what = "throughput"
 mesh = ["alfa", "bravo"]
-interval = "30s"
-length = "300ms"
-spread = "22s"
+interval = "7s"
+length = "1s"
+spread = "1s"
 [[probe.test]]
 name = "look"
 what = "ping"
 mesh = ["alfa", "bravo"]
-interval = "30s"
-length = "200ms"
-spread = "22s"
+interval = "7s"
+length = "1s"
+spread = "1s"
 "#;
     let stage = Stage::start(2, Proof::SharedKey, more);
     for number in 0..2 {
         stage.wait("runs of both tests", number, |status| {
-            done(status, "bulk") >= 1 && done(status, "look") >= 1
+            done(status, "bulk") >= 2 && done(status, "look") >= 2
         });
+        let runs = |status: &serde_json::Value| done(status, "bulk") + done(status, "look");
+        let before = runs(&stage.status(number));
+        // What was put before is on disk when more is.
+        stage.wait("them on disk", number, |status| {
+            status["archive"]["written"].as_u64() >= Some(before) && runs(status) > before
+        });
+    }
+    let mut runs = Vec::new();
+    for number in 0..2 {
+        for words in [["throughput", "--test", "bulk"], ["delay", "--way", "round-trip"]] {
+            for record in stage.kept(number, &words).as_array().unwrap() {
+                let (at, lasted) = (record["at_ns"].as_u64(), record["lasted_ns"].as_u64());
+                let (at, bulk) = (at.unwrap(), record["figures"]["kind"] == "throughput");
+                runs.push((at, at + lasted.unwrap(), bulk, record["from"].clone()));
+            }
+        }
+    }
+    assert!(runs.len() >= 8, "{runs:?}");
+    for (number, one) in runs.iter().enumerate() {
+        for other in &runs[number + 1..] {
+            let at_once = one.0 < other.1 && other.0 < one.1;
+            assert!(!at_once || !one.2 && !other.2, "{one:?} and {other:?} run at once");
+        }
     }
 }
 
@@ -119,4 +144,43 @@ fn what_ails_a_station_is_said() {
         body.contains("station bravo is not reached")
     };
     wait_until("the ailment", LIMIT, said).unwrap();
+}
+
+#[test]
+fn few_capabilities_are_kept_by_every_thread_of_a_station() {
+    if !require_root() {
+        return;
+    }
+    let more =
+        "reflector = { interfaces = [\"eth0\"] }\n".to_owned() + &MESH.replace(", \"carol\"", "");
+    let mut stage = Stage::start(2, Proof::SharedKey, &more);
+    // A test on request as well, so that threads that are made when they are wanted are there.
+    stage.order(0, json!({"what": "trace", "to": "bravo"})).unwrap();
+    stage.wait("records", 0, |status| done(status, "always") >= 1);
+    let pid = stage.stations[0].process().pid();
+    let mut names = std::collections::BTreeSet::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        // A thread that nobody wants any more may end meanwhile.
+        let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else {
+            continue;
+        };
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().to_owned()
+        };
+        names.insert(field("Name:"));
+        // CAP_NET_ADMIN and CAP_NET_RAW (linux/capability.h).
+        let kept = (1 << 12) | (1 << 13);
+        for set in ["CapEff:", "CapPrm:"] {
+            let has = u64::from_str_radix(&field(set), 16).unwrap();
+            assert_eq!(has & !kept, 0, "{set} of {}", field("Name:"));
+        }
+        for set in ["CapInh:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(u64::from_str_radix(&field(set), 16), Ok(0), "{set} of {}", field("Name:"));
+        }
+        assert_eq!(field("NoNewPrivs:"), "1");
+    }
+    for name in ["delay", "archive", "probe"] {
+        assert!(names.contains(name), "{name} in {names:?}");
+    }
 }

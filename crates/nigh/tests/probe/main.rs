@@ -6,4 +6,5 @@ mod distant;
 mod http;
 mod life;
 mod live;
+mod shown;
 mod stage;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use testbed::{End, Finished, Namespace, Nigh, link, wait_until};
+use testbed::{End, Finished, Lab, Namespace, Nigh, link, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -43,12 +43,25 @@ impl Stage {
         stage.begin(more)
     }
 
-    /// Two stations that something else is to join: 10.77.1.1 and 10.77.2.1.
-    pub(crate) fn apart(proof: Proof) -> Self {
+    /// So many stations that a lab is to join: 10.77.1.1, 10.77.2.1 and so on.
+    pub(crate) fn apart(count: usize, proof: Proof) -> Self {
         let mut stage = Self::empty(0, proof);
-        stage.places = NAMES[..2].iter().map(|name| Namespace::new(name).unwrap()).collect();
+        stage.places = NAMES[..count].iter().map(|name| Namespace::new(name).unwrap()).collect();
         stage.apart = true;
         stage
+    }
+
+    /// Joins the stations by a lab with a router for each, named as it in capitals, and these links.
+    pub(crate) fn join(&self, links: &str) -> Lab {
+        let mut scene = "[lab]\nseed = 7\n".to_owned();
+        for ((number, name), place) in (1..).zip(NAMES).zip(&self.places) {
+            let (router, namespace) = (name.to_uppercase(), place.name());
+            scene += &format!(
+                "[[node]]\nname = \"{router}\"\n[[host]]\nname = \"{name}\"\nattach = \"{router}\"\n\
+                 address = \"10.77.{number}.1/24\"\nnamespace = \"{namespace}\"\ndefault_route = true\n"
+            );
+        }
+        Lab::start(Path::new(BINARY), &(scene + links)).unwrap()
     }
 
     /// The namespaces and files only.
@@ -111,7 +124,7 @@ impl Stage {
             }
             text += &format!(
                 "[[probe.station]]\nname = \"{name}\"\naddresses = [\"10.77.0.{number}\", \"fd77::{number}\"]\n\
-                 may = [\"delay\", \"throughput\", \"iperf3\"]\n"
+                 may = [\"delay\", \"throughput\", \"iperf3\", \"slot\"]\n"
             );
         }
         text
@@ -137,6 +150,20 @@ impl Stage {
         let socket = socket.to_str().unwrap();
         let line = [&[BINARY, "probe"][..], words, &["--socket", socket]].concat();
         self.places[number].run(&line, LIMIT).unwrap()
+    }
+
+    /// Runs `nigh probe ...` with a station's configuration file, as what reads the archive needs it.
+    pub(crate) fn read(&self, number: usize, words: &[&str]) -> Finished {
+        let file = self.stations[number].configuration();
+        let line = [&[BINARY, "probe"][..], words, &["-c", file.to_str().unwrap()]].concat();
+        self.places[number].run(&line, LIMIT).unwrap()
+    }
+
+    /// What a station's archive has, by `nigh probe show --json`.
+    pub(crate) fn kept(&self, number: usize, words: &[&str]) -> Value {
+        let shown = self.read(number, &[&["show"], words, &["--json"]].concat());
+        assert!(shown.success(), "{}", shown.stderr);
+        serde_json::from_str(&shown.stdout).unwrap()
     }
 
     /// Waits until a station's status is so.

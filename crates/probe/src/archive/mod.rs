@@ -36,7 +36,10 @@ mod writer;
 
 pub use config::ArchiveConfig;
 pub use error::{OpenError, QueryError};
-pub use parquet::ParquetConfig;
+pub use parquet::{
+    Day, DayError, ExportArgs, ExportError, Exported, ParquetConfig, WriteError, export_days,
+    render as render_exported,
+};
 pub use postgresql::PostgresqlConfig;
 pub use query::{Entry, Query, Reader};
 pub use schema::{SchemaError, VERSION};

@@ -25,8 +25,8 @@ pub struct Query {
     pub to: Option<String>,
     /// The test's name.
     pub test: Option<String>,
-    /// The kind.
-    pub kind: Option<Kind>,
+    /// One of these kinds; empty is any.
+    pub kinds: Vec<Kind>,
     /// At most this many, which are the newest.
     pub limit: Option<usize>,
 }
@@ -198,7 +198,8 @@ impl Query {
         add("station = ?", text(&self.from));
         add("target = ?", text(&self.to));
         add("test = ?", text(&self.test));
-        add("kind = ?", self.kind.map(|kind| Box::new(kind.name()) as Box<dyn ToSql>));
+        let kinds = (!self.kinds.is_empty()).then(|| serde_json::to_string(&self.kinds));
+        add("kind IN (SELECT value FROM json_each(?))", text(&kinds.and_then(Result::ok)));
         let terms =
             if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) };
         (terms, values)

@@ -97,7 +97,8 @@ fn what_is_put_comes_back_by_time_station_test_and_kind_also_after_a_restart() {
     assert_eq!(ask(Query { from: Some("brno".to_owned()), ..query.clone() }), all[2..3]);
     assert_eq!(ask(Query { to: Some("prague".to_owned()), ..query.clone() }), all[2..3]);
     assert_eq!(ask(Query { test: Some("request".to_owned()), ..query.clone() }), all[3..]);
-    assert_eq!(ask(Query { kind: Some(Kind::Failed), ..query.clone() }), all[1..2]);
+    assert_eq!(ask(Query { kinds: vec![Kind::Failed], ..query.clone() }), all[1..2]);
+    assert_eq!(ask(Query { kinds: Kind::ALL.to_vec(), ..query.clone() }), all);
     assert_eq!(ask(Query { limit: Some(2), ..query.clone() }), all[2..]);
     assert_eq!(ask(Query { from: Some("vienna".to_owned()), ..query }), []);
     // A reader of its own, as the command line has.

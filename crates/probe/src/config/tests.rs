@@ -38,6 +38,8 @@ fn a_good_section_has_no_problems() {
         allow = ["198.51.100.0/24"]
         gather = "20ms"
         limit = { length = "30s" }
+        archive.postgresql = { connection = "host=db.example.net user=prague", authority = "/etc/db.pem" }
+        archive.parquet = { folder = "/srv/measurements" }
         clock = { limit = "10ms", servers = ["203.0.113.5"] }
         [[test]]
         name = "delay"
@@ -95,6 +97,8 @@ fn a_good_section_has_no_problems() {
     assert!(config.probe.tests[0].continuous() && !config.probe.tests[1].continuous());
     let warned: Vec<_> = config.warnings().into_iter().map(|warning| warning.key).collect();
     assert_eq!(warned, ["probe.security.shared_key"]);
+    let archive = &config.probe.archive;
+    assert!(archive.postgresql.is_some() && archive.parquet.is_some());
 }
 
 #[test]
@@ -135,6 +139,7 @@ fn every_mistake_is_named_with_its_key() {
         ),
         (test(&format!("{mesh}\nrate = 0")), "probe.test[0].rate: must be from 1 to 1000"),
         (test(&format!("{mesh}\nrate = 1001")), "probe.test[0].rate: must be from 1 to 1000"),
+        (test(&format!("{mesh}\nlength = \"4m56s\"")), "probe.test[0].length: must be at most 4m"),
         (test(&format!("{mesh}\nlength = \"4m45s\"")), "probe.test[0].interval: a run takes up to"),
         (test(&format!("{mesh}\nspread = \"5m\"")), "probe.test[0].spread: must be shorter"),
         (test(&format!("{mesh}\nmeans = \"udp\"")), "probe.test[0].means: owd has no means"),

@@ -77,6 +77,17 @@ pub enum ControlError {
     Stopped,
 }
 
+/// What was measured cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Query(#[from] archive::QueryError),
+    /// The daemon stops.
+    #[error("the station was stopped")]
+    Stopped,
+}
+
 /// A request by HTTP was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {

@@ -9,6 +9,7 @@ use crate::{
     record::Kind,
 };
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
@@ -55,13 +56,15 @@ pub struct ShowArgs {
 }
 
 /// What can be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum What {
     /// Delays over time, with the interval in which the true ones lie
     Delay,
     /// Throughput over time
     Throughput,
     /// Who measured whom: median delay and loss
+    #[default]
     Mesh,
     /// How good clocks are
     Clocks,
@@ -125,22 +128,24 @@ pub fn run(args: &ShowArgs) -> Result<(), ShowError> {
 
 impl ShowArgs {
     /// What is asked of the archive.
-    fn query(&self, now_ns: i64) -> Query {
+    pub(super) fn query(&self, now_ns: i64) -> Query {
         let since = i64::try_from(self.since.as_nanos()).unwrap_or(i64::MAX);
-        let kind = match self.what {
-            What::Throughput => Some(Kind::Throughput),
-            What::Clocks => Some(Kind::Clock),
-            What::Traces => Some(Kind::Trace),
+        let kinds = match self.what {
+            What::Throughput => vec![Kind::Throughput],
+            What::Clocks => vec![Kind::Clock],
+            What::Traces => vec![Kind::Trace],
             // Those of ICMP echo belong to them.
-            What::Delay | What::Mesh if self.way == Way::RoundTrip => None,
-            What::Delay | What::Mesh => Some(Kind::Delay),
+            What::Delay | What::Mesh if self.way == Way::RoundTrip => {
+                vec![Kind::Delay, Kind::Ping]
+            }
+            What::Delay | What::Mesh => vec![Kind::Delay],
         };
         Query {
             since_ns: Some(now_ns.saturating_sub(since)),
             from: self.from.clone(),
             to: self.to.clone(),
             test: self.test.clone(),
-            kind,
+            kinds,
             limit: Some(ENTRIES),
             ..Query::default()
         }

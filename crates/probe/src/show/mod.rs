@@ -2,8 +2,10 @@
 //! traces as a list; on the terminal and as SVG.
 //!
 //! `points` makes points in time of the archive's entries, `mesh` a matrix of them and `list` tables.
-//! `terminal` and `svg` draw; neither knows an archive. No part but `cli` reads a clock or a file.
+//! `terminal` and `svg` draw; neither knows an archive. No part but `cli` reads a clock or a file. `answer` is
+//! the same over HTTP.
 
+mod answer;
 mod axis;
 pub mod cli;
 mod columns;
@@ -15,6 +17,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use answer::{Answer, Ask};
 pub use axis::Measure;
 pub use list::{Row, Table, clocks, traces};
 pub use mesh::{Cell, Mesh};

@@ -8,7 +8,8 @@ use crate::{
 use std::collections::BTreeMap;
 
 /// Which delay is meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// From the station to the other.
     #[default]

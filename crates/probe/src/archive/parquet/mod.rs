@@ -6,8 +6,11 @@
 //! another name and renamed when it is whole and on the disk.
 
 mod columns;
+mod request;
 #[cfg(test)]
 mod tests;
+
+pub use request::{Day, DayError, ExportArgs, ExportError, Exported, render, run as export_days};
 
 use super::status::Counters;
 use crate::record::Kind;
@@ -64,12 +67,25 @@ impl ParquetConfig {
 
 /// A day cannot be written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ExportError {
-    #[error("{}: {source}", .path.display())]
-    File { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", .path.display())]
-    Parquet { path: PathBuf, source: ParquetError },
-    #[error(transparent)]
+pub enum WriteError {
+    /// A file or its folder.
+    #[error("cannot write {}: {source}", .path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file's content.
+    #[error("cannot write {}: {source}", .path.display())]
+    Parquet {
+        /// Which file.
+        path: PathBuf,
+        /// What is in the way.
+        source: ParquetError,
+    },
+    /// The archive.
+    #[error("cannot read the archive: {0}")]
     Database(#[from] rusqlite::Error),
 }
 
@@ -124,14 +140,14 @@ fn run(path: &Path, folder: &Path, counters: &Counters, stopped: &Receiver<()>) 
 /// Writes the files of all days that are over and not yet in files.
 ///
 /// # Errors
-/// See [`ExportError`]; days before the one that failed are written.
+/// See [`WriteError`]; days before the one that failed are written.
 pub(super) fn export(
     path: &Path,
     folder: &Path,
     now_ns: i64,
     counters: &Counters,
     stop: impl Fn() -> bool,
-) -> Result<(), ExportError> {
+) -> Result<(), WriteError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
@@ -145,12 +161,15 @@ pub(super) fn export(
     })?;
     let days = days.collect::<Result<Vec<_>, _>>()?;
     for (day, last, through) in days.into_iter().filter(|(_, last, through)| last > through) {
-        let part = Part { day, after: through, through: last };
+        let part = Part { day: Day(day), after: through, through: last };
         for kind in Kind::ALL {
             if stop() {
                 return Ok(());
             }
-            part.write(&connection, folder, kind, counters)?;
+            let count = part.write(&connection, folder, kind)?;
+            if count > 0 {
+                counters.exported(count);
+            }
         }
         let sql = "INSERT OR REPLACE INTO exported (day, through) VALUES (?1, ?2)";
         connection.execute(sql, [day, last])?;
@@ -161,7 +180,7 @@ pub(super) fn export(
 /// Records of a day by their numbers.
 #[derive(Clone, Copy)]
 struct Part {
-    day: i64,
+    day: Day,
     after: i64,
     through: i64,
 }
@@ -169,29 +188,25 @@ struct Part {
 impl Part {
     /// The file's name.
     fn name(&self) -> String {
-        let at = Duration::from_secs(u64::try_from(self.day).unwrap_or(0).saturating_mul(86_400));
-        let text = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + at).to_string();
-        let date = text.get(..10).unwrap_or_default();
         match self.after {
-            0 => format!("{date}.parquet"),
-            after => format!("{date}-{after}.parquet"),
+            0 => format!("{}.parquet", self.day),
+            after => format!("{}-{after}.parquet", self.day),
         }
     }
 
-    /// Writes the records of a kind; no file where there are none.
+    /// Writes the records of a kind, and says how many; no file where there are none.
     fn write(
         &self,
         connection: &Connection,
         folder: &Path,
         kind: Kind,
-        counters: &Counters,
-    ) -> Result<(), ExportError> {
+    ) -> Result<usize, WriteError> {
         let sql = "SELECT at_ns, lasted_ns, station, target, test, figures \
                    FROM record JOIN series ON series.id = record.series \
                    WHERE kind = ?1 AND at_ns >= ?2 AND at_ns < ?3 \
                    AND record.id > ?4 AND record.id <= ?5 ORDER BY at_ns, record.id";
         let mut select = connection.prepare_cached(sql)?;
-        let begin = self.day.saturating_mul(DAY_NS);
+        let begin = self.day.0.saturating_mul(DAY_NS);
         let end = begin.saturating_add(DAY_NS);
         let values = rusqlite::params![kind.name(), begin, end, self.after, self.through];
         let mut rows = select.query(values)?;
@@ -221,9 +236,8 @@ impl Part {
         }
         if let Some(file) = file {
             file.finish()?;
-            counters.exported(count);
         }
-        Ok(())
+        Ok(count)
     }
 }
 
@@ -235,18 +249,18 @@ struct Output {
 }
 
 impl Output {
-    fn new(folder: &Path, kind: Kind, name: &str, group: &Group) -> Result<Self, ExportError> {
+    fn new(folder: &Path, kind: Kind, name: &str, group: &Group) -> Result<Self, WriteError> {
         let folder = folder.join(kind.name());
         let path = folder.join(name);
         let unfinished = folder.join(format!(".{name}.unfinished"));
-        let error = |source| ExportError::File { path: unfinished.clone(), source };
+        let error = |source| WriteError::File { path: unfinished.clone(), source };
         fs::create_dir_all(&folder).map_err(error)?;
         let file = File::create(&unfinished).map_err(error)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("nigh ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
-        let parquet = |source| ExportError::Parquet { path: unfinished.clone(), source };
+        let parquet = |source| WriteError::Parquet { path: unfinished.clone(), source };
         let schema = group.schema(kind).map_err(parquet)?;
         let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties));
         let writer = writer.map_err(parquet)?;
@@ -254,16 +268,16 @@ impl Output {
     }
 
     /// Writes a row group and empties it.
-    fn write(&mut self, group: &mut Group) -> Result<(), ExportError> {
+    fn write(&mut self, group: &mut Group) -> Result<(), WriteError> {
         let path = self.unfinished.clone();
-        group.write(&mut self.writer).map_err(|source| ExportError::Parquet { path, source })
+        group.write(&mut self.writer).map_err(|source| WriteError::Parquet { path, source })
     }
 
     /// Gives the file its name when all of it is on the disk.
-    fn finish(self) -> Result<(), ExportError> {
+    fn finish(self) -> Result<(), WriteError> {
         let Self { path, unfinished, writer } = self;
-        let parquet = |source| ExportError::Parquet { path: unfinished.clone(), source };
-        let error = |source| ExportError::File { path: unfinished.clone(), source };
+        let parquet = |source| WriteError::Parquet { path: unfinished.clone(), source };
+        let error = |source| WriteError::File { path: unfinished.clone(), source };
         let file = writer.into_inner().map_err(parquet)?;
         file.sync_all().map_err(error)?;
         fs::rename(&unfinished, &path).map_err(error)?;

@@ -177,3 +177,41 @@ fn a_folder_that_cannot_be_written_is_said_and_tried_again() {
     run(&folder, now);
     assert_eq!(names(&folder), ["ping/2026-01-01.parquet"]);
 }
+
+/// Asks for days, all where none is named.
+fn request(folder: &TempDir, days: &[&str]) -> Result<Vec<Exported>, ExportError> {
+    export_days(&ExportArgs {
+        folder: folder.path().join("out"),
+        days: days.iter().map(|day| day.parse().expect("a day")).collect(),
+        archive: folder.path().to_owned(),
+    })
+}
+
+#[test]
+fn days_on_request_are_written_whole_and_never_over_others() {
+    let folder = TempDir::new().expect("a folder");
+    assert!(matches!(request(&folder, &[]), Err(ExportError::Query(_))), "no archive yet");
+    let on = |day: i64, figures| record(BEGIN_NS + day * DAY_NS, figures);
+    let ping = || Figures::Ping(series(1));
+    let failed = Figures::Failed { reason: "no route".to_owned() };
+    put(&folder, &[on(0, ping()), on(0, ping()), on(0, failed), on(1, ping()), on(3, ping())]);
+    // What the station exports by itself does not matter.
+    run(&folder, BEGIN_NS + 2 * DAY_NS);
+    fs::remove_dir_all(folder.path().join("out")).expect("files");
+    let files = request(&folder, &["2026-01-01"]).expect("files");
+    let said: Vec<_> =
+        files.iter().map(|file| (file.day.to_string(), file.kind, file.records)).collect();
+    let day = "2026-01-01".to_owned();
+    assert_eq!(said, [(day.clone(), Kind::Ping, 2), (day, Kind::Failed, 1)]);
+    assert_eq!(names(&folder), ["failed/2026-01-01.parquet", "ping/2026-01-01.parquet"]);
+    assert_eq!(rows(&folder, "ping/2026-01-01.parquet").len(), 2);
+    assert!(render(&files).contains("2 records  "), "{}", render(&files));
+    assert!(matches!(request(&folder, &["2026-01-03"]), Err(ExportError::NoRecords(_))));
+    assert!(matches!(request(&folder, &[]), Err(ExportError::There(_))));
+    assert_eq!(names(&folder).len(), 2, "nothing was written");
+    let rest = request(&folder, &["2026-01-02", "2026-01-04"]).expect("files");
+    assert_eq!(rest.len(), 2);
+    for text in ["", "2026-02-30", "2026-1-1", "yesterday", "1969-12-31"] {
+        assert!(text.parse::<Day>().is_err(), "{text}");
+    }
+}
