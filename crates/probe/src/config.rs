@@ -12,7 +12,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use check::{MAX_RATE, OVERHEAD, UNMEASURED};
+pub use check::{LONGEST, MAX_RATE, OVERHEAD, UNMEASURED};
 pub use target::{Target, TargetError};
 
 use crate::archive::ArchiveConfig;
@@ -106,11 +106,13 @@ pub enum Service {
     /// To run the program iperf3 as a server for its tests. That takes whoever connects first, and its
     /// rate, length and direction from there, so it is off where it is not named.
     Iperf3,
+    /// To keep out of the way of its pings and traces, and to be sent them.
+    Slot,
 }
 
 /// What is held to what was agreed.
 fn what_is_bounded() -> Vec<Service> {
-    vec![Service::Delay, Service::Throughput]
+    vec![Service::Delay, Service::Throughput, Service::Slot]
 }
 
 /// What is measured.
@@ -291,7 +293,7 @@ pub struct LimitConfig {
     pub requests: u32,
     /// Control connections at once.
     pub connections: usize,
-    /// Delay sessions at once that one station may agree.
+    /// Delay sessions at once that one station may agree, and as many slots.
     pub sessions: usize,
     /// Packets a second of a delay session or a ping, at the most.
     pub rate: u32,

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// The longest time for which a delay session is agreed; then it is renewed.
+/// The longest time for which a delay session or a slot is agreed; sessions without end are renewed.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 /// What a throughput test may take beside its length, to begin and to end.
 pub const GRACE: Duration = crate::config::OVERHEAD;
@@ -72,12 +72,32 @@ pub fn throughput(
     }
 }
 
-/// Whether a slot for something else may be asked for.
+/// Whether a station may ask for a slot, where it has so many.
 ///
 /// # Errors
 /// What is against it.
-pub fn slot(limit: &LimitConfig, length_ms: u64) -> Result<(), Refusal> {
-    length(length_ms, limit.length.max(LONGEST_LEASE))
+pub fn slot(
+    asks: &StationConfig,
+    limit: &LimitConfig,
+    length_ms: u64,
+    has: usize,
+) -> Result<(), Refusal> {
+    service(asks, Service::Slot)?;
+    length(length_ms, LONGEST_LEASE)?;
+    if has >= limit.sessions {
+        let text = format!("{} has {has} slots, the most at once", asks.name);
+        return Err((Reason::TooMany, text));
+    }
+    Ok(())
+}
+
+/// Whether a station may go on with a delay session.
+///
+/// # Errors
+/// What is against it.
+pub fn renewal(asks: &StationConfig, length_ms: u64) -> Result<(), Refusal> {
+    service(asks, Service::Delay)?;
+    length(length_ms, LONGEST_LEASE)
 }
 
 /// Whether the words of a slot are within bounds.
@@ -109,6 +129,7 @@ fn service(asks: &StationConfig, service: Service) -> Result<(), Refusal> {
         Service::Delay => "delay",
         Service::Throughput => "throughput",
         Service::Iperf3 => "iperf3",
+        Service::Slot => "a slot",
     };
     Err((Reason::NotPermitted, format!("{} may not ask for {what} here", asks.name)))
 }
@@ -183,6 +204,23 @@ mod tests {
         let steered = ThroughputAsk { means: Means::Iperf3, ..bulk };
         let refused = throughput(&station, &limit, &steered);
         assert_eq!(refused.err().map(|(reason, _)| reason), Some(Reason::NotPermitted));
+    }
+
+    #[test]
+    fn slots_are_a_right_and_have_bounds() {
+        let limit = LimitConfig { length: Duration::from_secs(3600), ..LimitConfig::default() };
+        let asked = |station: &StationConfig, length_ms, has| {
+            slot(station, &limit, length_ms, has).err().map(|(reason, _)| reason)
+        };
+        let without = station();
+        assert_eq!(asked(&without, 1000, 0), Some(Reason::NotPermitted));
+        let with = StationConfig { may: vec![Service::Slot], ..without };
+        assert_eq!(asked(&with, 300_000, 7), None);
+        assert_eq!(asked(&with, 300_001, 0), Some(Reason::TooLongTest));
+        assert_eq!(asked(&with, 1000, 8), Some(Reason::TooMany));
+        let renewed = |station| renewal(station, 1000).err().map(|(reason, _)| reason);
+        assert_eq!(renewed(&with), Some(Reason::NotPermitted));
+        assert_eq!(renewed(&station()), None);
     }
 
     #[test]

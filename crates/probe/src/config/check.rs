@@ -4,7 +4,7 @@ use super::{
     Config, LimitConfig, Means, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig,
     What,
 };
-use crate::control;
+use crate::{control, permission};
 use std::{collections::HashSet, net::IpAddr, path::Path, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
@@ -21,14 +21,16 @@ const MAX_SERVERS: usize = 64;
 /// The longest that packets may gather.
 const MAX_GATHER: Duration = Duration::from_millis(100);
 /// The longest interval.
-const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(7 * 86_400);
 /// Most packets a second of one session.
 pub const MAX_RATE: u32 = 100_000;
 /// Most Mbit/s of one test.
 const MAX_BANDWIDTH: u32 = 400_000;
 /// What a run takes beside its length at the most: to agree, to meet, for the last packets' time limit.
 pub const OVERHEAD: Duration = Duration::from_secs(5);
-/// How long a run takes that has no length of its own, at the most.
+/// The longest delay series with a length, or ping: what another station agrees to at once.
+pub const LONGEST: Duration = permission::LONGEST_LEASE.saturating_sub(OVERHEAD);
+/// How long a run takes that has no length of its own, at the most; it is given up then.
 pub const UNMEASURED: Duration = Duration::from_secs(30);
 
 impl Config {
@@ -347,6 +349,10 @@ impl TestConfig {
             Some(length) if length < Duration::from_millis(100) => {
                 report.add("length", "must be at least 100ms");
             }
+            Some(length) if length > LONGEST && self.what != What::Throughput => {
+                let longest = humantime::format_duration(LONGEST);
+                report.add("length", format!("must be at most {longest}"));
+            }
             _ if self.continuous() => {}
             _ if self.takes().saturating_add(spread) > self.interval => report.add(
                 "interval",
@@ -426,7 +432,7 @@ impl LimitConfig {
 }
 
 fn interval(key: &str, value: Duration, report: &mut Report<'_>) {
-    if !(Duration::from_secs(1)..=LONGEST).contains(&value) {
+    if !(Duration::from_secs(1)..=LONGEST_INTERVAL).contains(&value) {
         report.add(key, "must be from 1s to 7d");
     }
 }

@@ -78,26 +78,34 @@ impl Deeds {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reflect(&self, lease: Lease, session: &DelayAsk) -> Result<Grant, String> {
+    fn reflect(&self, lease: Lease, ask: &DelayAsk) -> Result<Grant, String> {
         let none = || "no reflector runs here".to_owned();
         let delays = self.delays.as_ref().ok_or_else(none)?;
         let port = delays.reflector_address().ok_or_else(none)?.port();
-        let address = session.from.ip();
+        let address = ask.from.ip();
         let own = self.own(address.is_ipv6())?;
-        let secret: Option<[u8; KEY]> = session.authenticated.then(rand::random);
-        let in_driver = self.driver && !session.authenticated;
+        let secret: Option<[u8; KEY]> = ask.authenticated.then(rand::random);
+        let in_driver = self.driver && !ask.authenticated;
         let agreement = Agreement {
             address,
             // A driver knows senders by address and number.
-            port: (!in_driver).then_some(session.from.port()),
-            ssid: Some(session.ssid),
+            port: (!in_driver).then_some(ask.from.port()),
+            ssid: Some(ask.ssid),
             key: secret.as_ref().and_then(|secret| Key::new(secret)),
             extensions: !in_driver,
             // Packets gather at a sender that was held up for a moment.
-            rate: Rate { per_second: session.rate.saturating_mul(2), burst: session.rate.max(16) },
+            rate: Rate { per_second: ask.rate.saturating_mul(2), burst: ask.rate.max(16) },
         };
-        self.leases().insert(lease, Deed::Reflects(agreement.session()));
+        let session = agreement.session();
+        // Held, so that what ends is told before what begins in its place.
+        let mut leases = self.leases();
+        let runs = |deed: &Deed| matches!(deed, Deed::Reflects(other) if *other == session);
+        if leases.values().any(runs) {
+            return Err(format!("a session of the number {} runs already", ask.ssid));
+        }
+        leases.insert(lease, Deed::Reflects(session));
         delays.agree(agreement);
+        drop(leases);
         let key = secret.map(|secret| secret.iter().map(|byte| format!("{byte:02x}")).collect());
         Ok(Grant::Delay { to: SocketAddr::new(own, port), key })
     }
@@ -202,8 +210,9 @@ impl Acts for Deeds {
     }
 
     fn end(&self, leases: &[Lease]) {
+        let mut deeds = self.leases();
         for lease in leases {
-            match (self.leases().remove(lease), &self.delays) {
+            match (deeds.remove(lease), &self.delays) {
                 (Some(Deed::Reflects(session)), Some(delays)) => delays.disagree(session),
                 (Some(Deed::Serves(task)), _) => task.abort(),
                 _ => {}

@@ -22,12 +22,9 @@ use crate::{
     },
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU16, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::{
@@ -50,7 +47,41 @@ pub(super) struct Told {
     sessions: Mutex<HashMap<SessionId, State>>,
     /// Addresses that sessions may send to, each as often as one needs it.
     permits: Mutex<HashMap<SocketAddr, usize>>,
-    ssid: AtomicU16,
+    ssids: Arc<Ssids>,
+}
+
+/// The session numbers that are in use (RFC 8972, section 3).
+#[derive(Debug, Default)]
+struct Ssids(Mutex<(u16, HashSet<u16>)>);
+
+impl Ssids {
+    fn lock(&self) -> MutexGuard<'_, (u16, HashSet<u16>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that is not zero and that no session has, another each time; none when all are in use.
+    fn take(self: &Arc<Self>) -> Option<Ssid> {
+        let mut ssids = self.lock();
+        let (last, used) = &mut *ssids;
+        let next = (1..=u16::MAX).map(|ahead| last.wrapping_add(ahead));
+        let number = next.chain([*last]).find(|ssid| *ssid != 0 && !used.contains(ssid))?;
+        *last = number;
+        used.insert(number);
+        Some(Ssid { ssids: self.clone(), number })
+    }
+}
+
+/// A session's number, its own until this is dropped.
+#[derive(Debug)]
+struct Ssid {
+    ssids: Arc<Ssids>,
+    number: u16,
+}
+
+impl Drop for Ssid {
+    fn drop(&mut self) {
+        self.ssids.lock().1.remove(&self.number);
+    }
 }
 
 #[derive(Debug)]
@@ -78,16 +109,6 @@ impl Told {
             News::Ended | News::NotPermitted | News::SsidInUse => {
                 state.ended = Some(news);
                 state.wake.notify_one();
-            }
-        }
-    }
-
-    /// A session number that is not zero, another each time.
-    fn ssid(&self) -> u16 {
-        loop {
-            let ssid = self.ssid.fetch_add(1, Ordering::Relaxed);
-            if ssid != 0 {
-                return ssid;
             }
         }
     }
@@ -166,7 +187,7 @@ pub(super) async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, 
     let (rate, length) = (job.rate.unwrap_or(RATE), job.length());
     let count = (length.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
     let ask = Ask { rate, length: length + OVERHEAD, count: Some(count) };
-    let (session, _theirs) = agree(shared, &delays, job, ask).await?;
+    let (session, _agreed) = agree(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
     if timeout(length + OVERHEAD, open.ended()).await.is_err() {
         warn!(to = %open.to, "a delay session has not come to its end");
@@ -186,15 +207,22 @@ struct Ask {
     count: Option<u32>,
 }
 
+/// What a session has while it runs.
+struct Agreed {
+    /// What the other station was asked for; nothing of a reflector of the allow list.
+    theirs: Option<Theirs>,
+    _ssid: Option<Ssid>,
+}
+
 /// Agrees with who is at the other end, unless that is a reflector of the allow list.
 async fn agree(
     shared: &Arc<Shared>,
     delays: &Delays,
     job: &Job,
     ask: Ask,
-) -> Result<(Session, Option<Theirs>), RunError> {
+) -> Result<(Session, Agreed), RunError> {
     let interval = Duration::from_secs(1) / ask.rate.max(1);
-    let share = scatter(u64::from(shared.told.ssid.load(Ordering::Relaxed))) % 1000;
+    let share = scatter(u64::from(shared.told.ssids.lock().0)) % 1000;
     let phase = interval * share as u32 / 1000;
     let session = |to, settings| Session { to, interval, phase, count: ask.count, settings };
     match &job.to {
@@ -203,11 +231,13 @@ async fn agree(
                 return Err(RunError::Test(format!("{} is not on the allow list", to.ip())));
             }
             let settings = Settings { peer: Peer::TwampLight, ..Settings::default() };
-            Ok((session(*to, settings), None))
+            Ok((session(*to, settings), Agreed { theirs: None, _ssid: None }))
         }
         Target::Station(name) => {
             let (from, to) = job.addresses(&shared.config(), name)?;
-            let ssid = shared.told.ssid();
+            let none = || RunError::Test("all session numbers are in use".to_owned());
+            let own = shared.told.ssids.take().ok_or_else(none)?;
+            let ssid = own.number;
             let request = Request::Delay {
                 session: DelayAsk {
                     from: SocketAddr::new(from, delays.sender_address().port()),
@@ -237,7 +267,8 @@ async fn agree(
                     Settings { key: Some(Key::new(&secret).ok_or_else(unknown)?), ..settings }
                 }
             };
-            Ok((session(reflector, settings), Some(theirs)))
+            let agreed = Agreed { theirs: Some(theirs), _ssid: Some(own) };
+            Ok((session(reflector, settings), agreed))
         }
         other => Err(RunError::Test(format!("{other} has no delay"))),
     }
@@ -306,7 +337,7 @@ async fn wait(shared: &Shared, to: &str, pause: Duration) {
 async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(), RunError> {
     let delays = delays(shared)?;
     let ask = Ask { rate: test.rate.unwrap_or(RATE), length: LEASE.0, count: None };
-    let (session, theirs) = agree(shared, &delays, job, ask).await?;
+    let (session, agreed) = agree(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
     let (mut at_ns, mut begun) = (unix_ns(), Instant::now());
     let mut each = tokio::time::interval_at((begun + test.interval).into(), test.interval);
@@ -321,9 +352,9 @@ async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(
                 keep(shared, test, &to, at_ns, begun, Figures::Delay(delay));
                 (at_ns, begun) = (unix_ns(), Instant::now());
             }
-            () = sleep_until(renew_at.into()), if theirs.is_some() => {
+            () = sleep_until(renew_at.into()), if agreed.theirs.is_some() => {
                 renew_at = Instant::now() + LEASE.1;
-                if let Some(theirs) = &theirs {
+                if let Some(theirs) = &agreed.theirs {
                     theirs.renew(LEASE.0).await?;
                 }
             }
@@ -351,4 +382,25 @@ fn keep(
         test: test.name.clone(),
         figures,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_in_use_is_never_given_again() {
+        let ssids = Arc::<Ssids>::default();
+        let long = ssids.take().expect("a number");
+        assert_eq!(long.number, 1);
+        // Sessions come and go until the numbers begin again.
+        for _ in 0..2 * usize::from(u16::MAX) {
+            let short = ssids.take().expect("a number");
+            assert!(short.number != 0 && short.number != long.number);
+        }
+        let rest: Vec<Ssid> = std::iter::from_fn(|| ssids.take()).collect();
+        assert_eq!(rest.len(), usize::from(u16::MAX) - 1, "all but zero and the first");
+        drop(long);
+        assert_eq!(ssids.take().map(|ssid| ssid.number), Some(1));
+    }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    config::{Config, Family, Means, OVERHEAD, Target, TargetError, TestConfig, What},
+    config::{Config, Family, LONGEST, Means, OVERHEAD, Target, TargetError, TestConfig, What},
     control::{self, Order},
     record::{Figures, Record},
     schedule::{Class, jobs},
@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout, timeout_at};
 use tracing::{debug, info};
 
 /// The name of the test in records of what was asked for.
@@ -84,7 +84,7 @@ impl Job {
         };
         let longest = match order.what {
             What::Throughput => limit.length,
-            _ => crate::permission::LONGEST_LEASE,
+            _ => LONGEST,
         };
         if takes > longest || takes < Duration::from_millis(100) {
             let longest = humantime::format_duration(longest);
@@ -190,11 +190,14 @@ async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, N
         let _running =
             shared.runs(Running { test: job.test.clone(), what: job.what, to: job.to.to_string() });
         let (at_ns, begun) = (unix_ns(), Instant::now());
-        let measured = match timeout(job.takes + GRACE, measure(shared, &job)).await {
+        let mut theirs = None;
+        let measured = match timeout(job.takes + GRACE, measure(shared, &job, &mut theirs)).await {
             Ok(measured) => measured,
             Err(_) => Err(RunError::Test("it has not come to an end".to_owned())),
         };
-        drop(slot);
+        let lasted_ns = elapsed_ns(begun);
+        // Others may begin only now.
+        drop((theirs, slot));
         let figures = match measured {
             Ok(figures) => figures,
             Err(RunError::Peer(PeerError::Refused { reason: Reason::Busy, retry_ms, .. })) => {
@@ -212,7 +215,7 @@ async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, N
         }
         let record = Record {
             at_ns,
-            lasted_ns: elapsed_ns(begun),
+            lasted_ns,
             from: shared.config().name().to_owned(),
             to: job.to.to_string(),
             test: job.test.clone(),
@@ -303,27 +306,44 @@ pub(super) async fn agree(
     }
 }
 
-/// Does the test itself.
-async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
+/// Does the test itself; `theirs` holds what was agreed for it.
+async fn measure(
+    shared: &Arc<Shared>,
+    job: &Job,
+    theirs: &mut Option<Theirs>,
+) -> Result<Figures, RunError> {
     if job.what == What::Owd {
         return delays::measure(shared, job).await;
     }
     if job.what == What::Throughput {
-        return throughput(shared, job).await;
+        return throughput(shared, job, theirs).await;
     }
     let config = shared.config();
+    // What was agreed ends so long after this at the earliest: nothing is sent any more then.
+    let end = tokio::time::Instant::now() + job.takes;
     // Whoever is at the other end has agreed before the first packet.
-    let (to, _theirs) = match (&job.to, job.what) {
+    let to = match (&job.to, job.what) {
         (Target::Station(name), What::Ping | What::Trace) => {
             let (_, to) = job.addresses(&config, name)?;
             let length_ms = job.takes.as_millis() as u64;
             let request = Request::Slot { slot: job.slot.clone(), length_ms };
-            let (theirs, _) = agree(shared, name, to, request).await?;
-            (Some(to), Some(theirs))
+            *theirs = Some(agree(shared, name, to, request).await?.0);
+            Some(to)
         }
-        (Target::Address(to), _) => (Some(*to), None),
-        _ => (None, None),
+        (Target::Address(to), _) => Some(*to),
+        _ => None,
     };
+    match timeout_at(end, single(shared, job, to)).await {
+        Ok(measured) => measured,
+        Err(_) => Err(RunError::Test(format!(
+            "it has not come to an end within {}",
+            humantime::format_duration(job.takes)
+        ))),
+    }
+}
+
+/// Does a test that has no other end: to an address, a page or a name server.
+async fn single(shared: &Arc<Shared>, job: &Job, to: Option<IpAddr>) -> Result<Figures, RunError> {
     match &job.to {
         Target::Page(page) => {
             let page = page.parse().map_err(|_| RunError::Test(format!("{page} is no page")))?;
@@ -364,7 +384,11 @@ async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
 }
 
 /// Sends as much as goes through to another station.
-async fn throughput(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
+async fn throughput(
+    shared: &Arc<Shared>,
+    job: &Job,
+    theirs: &mut Option<Theirs>,
+) -> Result<Figures, RunError> {
     let Target::Station(name) = &job.to else {
         return Err(RunError::Test(format!("{} is no station", job.to)));
     };
@@ -381,7 +405,8 @@ async fn throughput(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError
         Some(_) => None,
     };
     let request = Request::Throughput { test, slot: job.slot.clone() };
-    let (_theirs, grant) = agree(shared, name, to, request).await?;
+    let (agreed, grant) = agree(shared, name, to, request).await?;
+    *theirs = Some(agreed);
     let unknown = || PeerError::Answer { name: name.clone() };
     let Some(Grant::Throughput { to: server, token }) = grant else {
         return Err(unknown().into());

@@ -39,12 +39,12 @@ impl Refused {
     /// The name in JSON and metrics.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::NotAgreed => "not_agreed",
-            Self::TooShort => "too_short",
-            Self::NotAuthentic => "not_authentic",
+            Self::NotAgreed => "not-agreed",
+            Self::TooShort => "too-short",
+            Self::NotAuthentic => "not-authentic",
             Self::Corrupt => "corrupt",
             Self::Replayed => "replayed",
-            Self::OverRate => "over_rate",
+            Self::OverRate => "over-rate",
             Self::Unexpected => "unexpected",
             Self::Altered => "altered",
         }

@@ -7,7 +7,10 @@ use super::{
 use crate::{
     config::{Config, StationConfig},
     permission::{self, Bucket, Refusal},
-    schedule::{Class, jobs::Used},
+    schedule::{
+        Class,
+        jobs::{self, Used},
+    },
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -142,6 +145,11 @@ impl Desk {
         &self.counts
     }
 
+    /// Whether a station of the mesh connects from an address.
+    pub fn expects(&self, address: IpAddr) -> bool {
+        self.config.probe.stations.iter().any(|station| is_from(station, address))
+    }
+
     /// Somebody has connected.
     pub fn guest(&mut self, address: IpAddr, proof: Proof) -> Guest {
         self.connections += 1;
@@ -151,6 +159,11 @@ impl Desk {
     /// Somebody has gone: what is to be stopped.
     pub fn gone(&mut self, guest: &Guest) -> Vec<Lease> {
         self.book.gone(guest.connection)
+    }
+
+    /// Whether a lease of somebody has not ended.
+    pub fn holds(&self, guest: &Guest, lease: Lease) -> bool {
+        self.book.get(lease, guest.connection).is_some()
     }
 
     /// What is to be stopped because its end has come.
@@ -250,18 +263,21 @@ impl Desk {
             Request::Slot { slot, length_ms } => {
                 let station = known(guest, &config)?;
                 permission::words(&slot)?;
-                permission::slot(limit, length_ms)?;
+                let has = self.book.count(&station.name, |entry| entry.what == Agreed::Slot);
+                permission::slot(station, limit, length_ms, has)?;
                 let asked = (Agreed::Slot, length_ms);
                 let (_, answer) = self.agree(guest, station, asked, slot, now_ns)?;
                 Ok((answer, None))
             }
             Request::Renew { lease, length_ms } => {
-                known(guest, &config)?;
-                permission::length(length_ms, permission::LONGEST_LEASE)?;
+                permission::renewal(known(guest, &config)?, length_ms)?;
+                let endless = |entry: &Entry| {
+                    entry.what == Agreed::Delay && entry.slot.class == Class::Background
+                };
+                // What others wait for is not made longer.
                 let entry = self.book.get(Lease(lease), guest.connection);
-                // What was measured against a bound is not made longer.
-                if entry.is_some_and(|entry| entry.what != Agreed::Delay) {
-                    let text = "only delay sessions are renewed".to_owned();
+                if entry.is_some_and(|entry| !endless(entry)) {
+                    let text = "only delay sessions in the background are renewed".to_owned();
                     return Err((Reason::NotPermitted, text).into());
                 }
                 let until_ns = until(now_ns, length_ms);
@@ -316,9 +332,7 @@ impl Desk {
         if !(guest.proof)(&name) {
             return Err((Reason::Stranger, format!("the certificate is not for {name}")));
         }
-        let known = station.addresses.contains(&guest.address)
-            || station.control.is_some_and(|control| control.ip() == guest.address);
-        if !known {
+        if !is_from(station, guest.address) {
             let text = format!("{name} does not connect from {}", guest.address);
             return Err((Reason::Stranger, text));
         }
@@ -339,13 +353,19 @@ impl Desk {
         mut slot: Slot,
         now_ns: u64,
     ) -> Result<(Lease, Answer), Against> {
-        // Whatever the asking station says, both stations have a part in it.
-        for name in [station.name.as_str(), self.config.name()] {
-            slot.uses.insert(Used::Station(name.to_owned()));
-        }
+        // Whatever the asking station says, both stations have a part in it, and what is not between them
+        // has none.
+        let between = jobs::uses(&self.config.probe, &station.name, self.config.name());
+        let named = |used: &Used| matches!(used, Used::Station(_)) || slot.uses.contains(used);
+        slot.uses = between.into_iter().filter(named).collect();
+        // The same holds for what it keeps away.
+        slot.class = match (what, slot.class) {
+            (Agreed::Throughput, _) => Class::Exclusive,
+            (Agreed::Delay, Class::Background) => Class::Background,
+            (Agreed::Delay | Agreed::Slot, _) => Class::Normal,
+        };
         let mut until_ns = until(now_ns, length_ms);
         if what == Agreed::Throughput {
-            slot.class = Class::Exclusive;
             until_ns = until_ns.saturating_add(permission::GRACE.as_nanos() as u64);
         }
         let entry = Entry {
@@ -364,6 +384,12 @@ impl Desk {
         self.refuse(reason);
         Answer::Refused { reason, text, retry_ms }
     }
+}
+
+/// Whether a station connects from an address.
+fn is_from(station: &StationConfig, address: IpAddr) -> bool {
+    station.addresses.contains(&address)
+        || station.control.is_some_and(|control| control.ip() == address)
 }
 
 /// The station that has said hello. It may have left the mesh since then.

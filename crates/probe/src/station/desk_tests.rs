@@ -267,3 +267,42 @@ fn answers_read_back_as_written() {
         assert_eq!(text, format!("\"{}\"", reason.word()));
     }
 }
+
+fn slot(class: &str, uses: &str) -> String {
+    format!(
+        r#"{{"do":"slot","length_ms":300000,"slot":{{"test":"s","class":"{class}","uses":[{uses}]}}}}"#
+    )
+}
+
+#[test]
+fn slots_are_for_who_may_so_many_and_for_what_is_between_both() {
+    let mut third = Talk::with("192.0.2.3", "third");
+    assert_eq!(third.reason(&slot("normal", "")), Some(Reason::NotPermitted), "only delay");
+    let mut talk = Talk::with("192.0.2.2", "there");
+    let other = r#"{"station":"third"},{"link":"all"}"#;
+    for _ in 0..2 {
+        talk.lease(&slot("exclusive", other));
+    }
+    assert_eq!(talk.reason(&slot("normal", "")), Some(Reason::TooMany));
+    // It keeps away no more than a ping does, and nobody from a third station.
+    let ends = ["there", "here"].map(|name| Used::Station(name.into()));
+    for (_, entry) in talk.desk.book().entries() {
+        assert_eq!((entry.slot.class, &entry.slot.uses), (Class::Normal, &ends.clone().into()));
+    }
+    assert_eq!(talk.reason(&delay("192.0.2.2:5000", "normal")), None);
+    assert_eq!(talk.reason(BULK), Some(Reason::Busy));
+}
+
+#[test]
+fn only_what_keeps_nobody_away_is_renewed_and_only_by_who_may() {
+    let mut talk = Talk::with("192.0.2.2", "there");
+    let renew = |lease| format!(r#"{{"do":"renew","lease":{lease},"length_ms":60000}}"#);
+    let normal = talk.lease(&delay("192.0.2.2:5000", "exclusive"));
+    assert_eq!(talk.reason(&renew(normal)), Some(Reason::NotPermitted));
+    let endless = talk.lease(&delay("192.0.2.2:5001", "background"));
+    assert_eq!(talk.reason(&renew(endless)), None);
+    let mut config = Config::clone(&config());
+    config.probe.stations[1].may.clear();
+    talk.desk.configure(Arc::new(config));
+    assert_eq!(talk.reason(&renew(endless)), Some(Reason::NotPermitted));
+}

@@ -18,6 +18,7 @@ pub mod book;
 pub mod desk;
 pub mod message;
 pub mod peer;
+mod places;
 pub mod server;
 pub mod tls;
 

@@ -32,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HELLO: Duration = Duration::from_secs(15);
 /// The first and the longest pause before another connection.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// Characters of a sentence of another station that are shown.
+const SENTENCE: usize = 300;
 /// Requests that may wait.
 const QUEUE: usize = 64;
 
@@ -320,7 +322,13 @@ impl Connection {
             self.output.write_all(&line(request)).await?;
             self.output.flush().await?;
             match read_line(&mut self.input, &mut self.bytes).await? {
-                Line::Whole => Ok(serde_json::from_slice(&self.bytes)?),
+                Line::Whole => {
+                    let mut answer = serde_json::from_slice(&self.bytes)?;
+                    if let Answer::Refused { text, .. } = &mut answer {
+                        *text = printable(text);
+                    }
+                    Ok(answer)
+                }
                 Line::End => Err(io::ErrorKind::UnexpectedEof.into()),
                 Line::TooLong => {
                     Err(io::Error::other(format!("an answer of more than {LINE_LIMIT} bytes")))
@@ -328,5 +336,28 @@ impl Connection {
             }
         };
         timeout(PATIENCE, exchange).await?
+    }
+}
+
+/// A sentence of another station as it can be shown: short, on one line, and nothing that a terminal obeys.
+fn printable(text: &str) -> String {
+    // What changes the direction of what follows, and what is seen as nothing (Unicode, UAX 9 and 14).
+    let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let shown = text.chars().take(SENTENCE);
+    shown.map(|c| if c.is_control() || hidden(c) { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_station_says_is_obeyed_by_no_terminal() {
+        let said = "busy\u{1b}[2J\r\nok \u{9b}1m\u{202e}live \u{e9}";
+        assert_eq!(
+            printable(said),
+            "busy\u{fffd}[2J\u{fffd}\u{fffd}ok \u{fffd}1m\u{fffd}live \u{e9}"
+        );
+        assert_eq!(printable(&"\u{e9}".repeat(10_000)).chars().count(), SENTENCE);
     }
 }

@@ -4,8 +4,10 @@ use super::{
     book::Lease,
     desk::{Act, Desk, Guest},
     message::{Answer, Grant, LINE_LIMIT, Reason, line},
+    places::Places,
     tls::Tls,
 };
+use crate::permission::Bucket;
 use std::{
     io,
     net::SocketAddr,
@@ -24,6 +26,8 @@ use tracing::{debug, info};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a station may be silent; it says hello more often than that.
 pub const SILENCE: Duration = Duration::from_secs(60);
+/// Lines that others cause in the log, a minute.
+const LINES: u32 = 30;
 /// The longest time between two looks at leases that have come to their end.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -42,13 +46,23 @@ pub struct Host<A> {
     tls: RwLock<Option<Tls>>,
     acts: A,
     since: Instant,
+    said: Mutex<Said>,
+}
+
+/// What the log says of others.
+#[derive(Debug)]
+struct Said {
+    bucket: Bucket,
+    /// Lines that were left out since the last one.
+    left_out: u64,
 }
 
 impl<A: Acts> Host<A> {
     /// A station that does what it agrees to by `acts`.
     pub fn new(desk: Desk, tls: Option<Tls>, acts: A) -> Self {
         let (desk, tls) = (Mutex::new(desk), RwLock::new(tls));
-        Self { desk, tls, acts, since: Instant::now() }
+        let said = Mutex::new(Said { bucket: Bucket::new(LINES, 0), left_out: 0 });
+        Self { desk, tls, acts, since: Instant::now(), said }
     }
 
     /// The desk; not to be held while something is waited for.
@@ -79,21 +93,23 @@ impl<A: Acts> Host<A> {
 
     /// Serves others until dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, connections: usize) {
-        let slots = Arc::new(tokio::sync::Semaphore::new(connections));
+        let places = Arc::<Places>::default();
         loop {
             let Ok((stream, address)) = listener.accept().await else {
                 // Out of file descriptors: what ends meanwhile makes room.
                 sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let Ok(slot) = slots.clone().try_acquire_owned() else {
+            let from = address.ip().to_canonical();
+            let expected = self.desk().expects(from);
+            let Some(place) = places.take(from, expected, connections) else {
                 self.desk().refuse(Reason::Connections);
                 continue;
             };
             let host = self.clone();
             tokio::spawn(async move {
                 host.receive(stream, address).await;
-                drop(slot);
+                drop(place);
             });
         }
     }
@@ -122,7 +138,9 @@ impl<A: Acts> Host<A> {
                 let why = failed.map_or("it takes too long".to_owned(), |failed| {
                     failed.err().map(|error| error.to_string()).unwrap_or_default()
                 });
-                info!(%address, why, "a connection was refused");
+                if let Some(left_out) = self.says() {
+                    info!(%address, why, left_out, "a connection was refused");
+                }
                 return self.desk().refuse(Reason::Handshake);
             }
         };
@@ -153,13 +171,26 @@ impl<A: Acts> Host<A> {
             timeout(PATIENCE, output.write_all(&line(&answer))).await??;
             timeout(PATIENCE, output.flush()).await??;
             if let Answer::Refused { reason, text, .. } = &answer {
-                info!(peer = guest.name(), reason = reason.word(), text, "refused");
+                if let Some(left_out) = self.says() {
+                    let peer = guest.name();
+                    info!(peer, reason = reason.word(), text, left_out, "refused");
+                }
                 if reason.ends() {
                     let _ = timeout(PATIENCE, output.shutdown()).await;
                     return Ok(());
                 }
             }
         }
+    }
+
+    /// Whether the log takes one more line that others cause, and how many were left out before it.
+    fn says(&self) -> Option<Option<u64>> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.bucket.take(LINES, self.now_ns()) {
+            said.left_out += 1;
+            return None;
+        }
+        Some(Some(std::mem::take(&mut said.left_out)).filter(|left_out| *left_out > 0))
     }
 
     fn refused(&self, reason: Reason, text: &str) -> Answer {
@@ -179,8 +210,15 @@ impl<A: Acts> Host<A> {
             Some(act) => self.acts.begin(act).await,
         };
         let Answer::Agreed { lease, length_ms, .. } = answer else { return answer };
+        // Its end may have come meanwhile, before there was anything to end.
+        let held = self.desk().holds(guest, Lease(lease));
         match begun {
-            Ok(grant) => Answer::Agreed { lease, length_ms, grant },
+            Ok(grant) if held => Answer::Agreed { lease, length_ms, grant },
+            Ok(_) => {
+                self.acts.end(&[Lease(lease)]);
+                let text = "its time was over before it had begun".to_owned();
+                self.desk().impossible(guest, Lease(lease), text)
+            }
             Err(text) => self.desk().impossible(guest, Lease(lease), text),
         }
     }
@@ -210,4 +248,67 @@ pub(super) async fn read_line(
         // A line that was broken off is none.
         _ => Line::End,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::sync::OnceLock;
+
+    /// Notes what is under way; before it does, all leases end.
+    #[derive(Default)]
+    struct Slow {
+        host: OnceLock<Arc<Host<Slow>>>,
+        under_way: Mutex<Vec<Lease>>,
+    }
+
+    impl Acts for Slow {
+        async fn begin(&self, act: Act) -> Result<Option<Grant>, String> {
+            let Act::Serve { lease, .. } = act else { return Ok(None) };
+            let ended = self.host.get().map(|host| host.desk().expire(u64::MAX));
+            self.end(&ended.unwrap_or_default());
+            self.under_way.lock().expect("no panic").push(lease);
+            Ok(None)
+        }
+
+        fn end(&self, leases: &[Lease]) {
+            self.under_way.lock().expect("no panic").retain(|lease| !leases.contains(lease));
+        }
+    }
+
+    fn host<A: Acts>(acts: A) -> Arc<Host<A>> {
+        let section = r#"
+            station = [
+                { name = "here", addresses = ["192.0.2.1"] },
+                { name = "there", addresses = ["192.0.2.2"] },
+            ]
+        "#;
+        let probe = toml::from_str(section).expect("it parses");
+        let config = Config { node: "here".into(), state: "/s".into(), probe };
+        Arc::new(Host::new(Desk::new(Arc::new(config)), None, acts))
+    }
+
+    #[tokio::test]
+    async fn what_is_begun_after_its_lease_has_ended_is_ended() {
+        let host = host(Slow::default());
+        assert!(host.acts().host.set(host.clone()).is_ok());
+        let mut guest = host.desk().guest([192, 0, 2, 2].into(), Box::new(|_| true));
+        let hello = br#"{"do":"hello","version":1,"name":"there","to":"here"}"#;
+        assert!(matches!(host.answer(&mut guest, hello).await, Answer::Welcome { .. }));
+        let ask = br#"{"do":"throughput","test":{"means":"tcp","length_ms":1,"bandwidth":null,
+            "ipv6":false},"slot":{"test":"b","class":"exclusive","uses":[]}}"#;
+        let answer = host.answer(&mut guest, ask).await;
+        assert!(matches!(answer, Answer::Refused { reason: Reason::Impossible, .. }), "{answer:?}");
+        assert_eq!(*host.acts().under_way.lock().expect("no panic"), []);
+    }
+
+    #[test]
+    fn the_log_takes_so_many_lines_and_says_how_many_it_left_out() {
+        let host = host(Slow::default());
+        let lines = (0..100).filter(|_| host.says().is_some()).count();
+        assert_eq!(lines, LINES as usize);
+        host.said.lock().expect("no panic").bucket = Bucket::new(1, 0);
+        assert_eq!(host.says(), Some(Some(100 - u64::from(LINES))));
+    }
 }
