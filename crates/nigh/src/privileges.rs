@@ -9,9 +9,9 @@
 use caps::{CapSet, Capability, CapsHashSet};
 use tracing::debug;
 
-/// What the start needs: BPF, PERFMON and NET_ADMIN to load the program, NET_RAW for the packet
-/// sockets of health probes, NET_BIND_SERVICE for `node.http` and a station's reflector on ports below
-/// 1024.
+/// What the start needs: BPF, PERFMON and NET_ADMIN to load programs and attach them, NET_RAW for the packet
+/// sockets of health probes, NET_BIND_SERVICE for what listens on ports below 1024: `node.http`, a station's
+/// reflector.
 pub const START: [Capability; 5] = [
     Capability::CAP_BPF,
     Capability::CAP_PERFMON,
@@ -20,8 +20,10 @@ pub const START: [Capability; 5] = [
     Capability::CAP_NET_BIND_SERVICE,
 ];
 
-/// What stays: NET_ADMIN to put service addresses on `lo` and take them away, NET_RAW for the probes
-/// of an interface that comes later. A program that is loaded is attached, set and read without any.
+/// What stays: NET_ADMIN to put service addresses on `lo` and take them away, NET_RAW for the health probes
+/// of an interface that comes later, and for a station's pings where `net.ipv4.ping_group_range` leaves it
+/// out. A program that is loaded is attached, set and read without any. Threads that features start inherit
+/// both, also where only a station runs.
 pub const KEEP: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW];
 
 /// Capabilities could not be given up.

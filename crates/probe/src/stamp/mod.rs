@@ -8,10 +8,11 @@
 //!                T4 kernel's time of receiving       T3 kernel's time of sending
 //! ```
 //!
-//! A test packet carries T1, and how far the sender's clock may be off, as well as it is known before
-//! the packet leaves; the kernel says better a moment later, and the sender has that for itself. The
-//! reflected packet carries T2 and T3. The kernel's T3 comes with the next reflected packet, in a
-//! Follow-Up Telemetry TLV.
+//! A test packet carries the time at which it was made, shortly before T1, and how far the sender's clock
+//! may be off; the kernel tells T1 a moment later, and the sender keeps that for itself. The reflected packet
+//! carries T2 and the time at which it was made, shortly before T3. The kernel's T3 comes with the next
+//! reflected packet, in a Follow-Up Telemetry TLV; without one, as from the driver's reflector, the time in
+//! the packet stands for it.
 //!
 //! [`packet`] is both packets in both modes, [`tlv`] the extensions, [`time`] and [`estimate`] their
 //! fields; [`sender`] and [`reflector`] are the two sides as values: bytes and clock readings in, bytes
