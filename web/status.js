@@ -217,15 +217,16 @@ function probe(state, now) {
   show('probe-tiles', tile(Math.round(rate.sent), 'test packets sent a second'), tile(Math.round(rate.reflected), 'reflected for others a second'),
     tile(delays.missed, 'missed their time'), tile(station.leases, 'agreements with others'), tile(archive.written, 'records written'));
   const error = state.clock_error_ns === null ? 'its error is not known, so no delay has a bound' : `right within ${span(state.clock_error_ns)}`;
-  byId('probe-clock').textContent = `station ${state.name} \u00b7 clock ${error} (${state.clock.source})`;
+  byId('probe-clock').textContent = `station ${state.name} \u00b7 clock: ${error} (${state.clock.source})`;
   byId('probe-now').textContent = state.running.length
     ? `runs now: ${state.running.map((run) => `${run.test} (${run.what}) to ${run.to}`).join(', ')}` : 'no test of the timetable runs now';
-  grid('probe-peers', ['station', 'state', 'for', 'its clock', ''], state.peers.map((peer) => [
+  const whys = state.peers.some((peer) => peer.why);
+  grid('probe-peers', ['station', 'state', 'for', 'its clock', ...(whys ? [''] : [])], state.peers.map((peer) => [
     peer.name,
     make('td', '', make('span', peer.reached ? 'badge good' : 'badge bad', peer.reached ? 'reached' : 'not reached')),
     duration(peer.since_seconds),
     peer.clock_error_ns === null ? 'no bound' : `within ${span(peer.clock_error_ns)}`,
-    make('td', 'free', peer.why || ''),
+    ...(whys ? [make('td', 'free', peer.why || '')] : []),
   ]), 'no other station is asked for anything');
   grid('probe-tests', ['test', 'what', 'done', 'failed', 'left out'], state.tests.map((test) => [
     test.test, test.what, number(test.done), number(test.failed), number(test.left_out),

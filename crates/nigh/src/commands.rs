@@ -251,7 +251,13 @@ fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
             let answer = ask(&args.target, &request);
             drop(progress);
             let answer = answer?;
-            if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+            if args.json {
+                print_json(&answer)?
+            } else {
+                print(&operation.render(&answer)?)?
+            }
+            // The record says why.
+            if probe::cli::failed(&answer) { Err(CommandError::Said) } else { Ok(()) }
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     archive::ExportArgs,
     config::{Family, Means, What},
     control::{Order, Request},
-    record::{Bounded, Figures, Record, Series},
+    record::{Bounded, Figures, Kind, Record, Series},
     show::cli::ShowArgs,
     status::{self, Status, duration},
 };
@@ -259,6 +259,11 @@ impl Drop for Progress {
     }
 }
 
+/// Whether the answer to [`Operation::Run`] is that nothing was measured.
+pub fn failed(answer: &Value) -> bool {
+    answer["figures"]["kind"] == Kind::Failed.name()
+}
+
 /// An answer is not what this version expects.
 #[derive(Debug, thiserror::Error)]
 #[error("the daemon answered in a way this version does not know: {0}")]
@@ -290,7 +295,8 @@ pub fn render(record: &Record) -> String {
         }
         Figures::Trace(trace) => {
             let reached = if trace.reached { "reached" } else { "not reached" };
-            let _ = writeln!(text, "{reached} after {} hops", trace.hops.len());
+            let hops = if trace.hops.len() == 1 { "hop" } else { "hops" };
+            let _ = writeln!(text, "{reached} after {} {hops}", trace.hops.len());
             for (number, hop) in trace.hops.iter().enumerate() {
                 let who = hop.address.map_or("*".to_owned(), |address| address.to_string());
                 let times: Vec<String> =
@@ -345,9 +351,13 @@ fn series_text(name: &str, series: &Series) -> String {
 
 /// An estimate never stands without the interval in which the true value lies.
 fn bounded(value: &Bounded) -> String {
-    let bound = |bound: Option<i64>| bound.map_or("unbounded".to_owned(), signed);
-    let (low, high) = (bound(value.low_ns), bound(value.high_ns));
-    format!("{} (true value from {low} to {high})", signed(value.estimate_ns))
+    let estimate = signed(value.estimate_ns);
+    match (value.low_ns.map(signed), value.high_ns.map(signed)) {
+        (Some(low), Some(high)) => format!("{estimate} (true value from {low} to {high})"),
+        (Some(low), None) => format!("{estimate} (true value at least {low})"),
+        (None, Some(high)) => format!("{estimate} (true value at most {high})"),
+        (None, None) => format!("{estimate} (true value not bounded)"),
+    }
 }
 
 fn signed(ns: i64) -> String {
@@ -365,7 +375,7 @@ mod tests {
             Bounded { estimate_ns: 1_500_000, low_ns: Some(-2000), high_ns: Some(3_000_000) };
         assert_eq!(bounded(&known), "1.5 ms (true value from -2.0 us to 3.0 ms)");
         let unknown = Bounded { estimate_ns: -5, low_ns: None, high_ns: None };
-        assert_eq!(bounded(&unknown), "-5 ns (true value from unbounded to unbounded)");
+        assert_eq!(bounded(&unknown), "-5 ns (true value not bounded)");
     }
 
     #[test]

@@ -46,6 +46,25 @@ fn a_page_and_a_name_server_are_asked_where_that_is_allowed() {
     let question = serde_json::json!({"what": "dns", "to": "www.example.com@127.0.0.1"});
     let record = stage.order(0, question).unwrap();
     assert_eq!(record["figures"]["kind"], "failed", "{record:#}");
+    // The command line says the same, and ends with another exit code.
+    let failed = stage.probe(0, &["run", "dns", "www.example.com@127.0.0.1"]);
+    assert_eq!(failed.status.code(), Some(1), "{}{}", failed.stdout, failed.stderr);
+    assert!(failed.stdout.contains("nothing was measured: "), "{}", failed.stdout);
+    // Nobody tells the time there, and what a test does not have is not taken for nothing.
+    let record = stage.order(0, serde_json::json!({"what": "clock", "to": "127.0.0.1"})).unwrap();
+    assert_eq!(record["figures"]["kind"], "failed", "{record:#}");
+    for (key, value) in [
+        ("length", serde_json::json!("1s")),
+        ("rate", 5.into()),
+        ("bandwidth", 5.into()),
+        ("means", "udp".into()),
+        ("plain", true.into()),
+    ] {
+        let mut order = serde_json::json!({"what": "clock", "to": "127.0.0.1"});
+        order[key] = value;
+        let refused = stage.order(0, order).unwrap_err().to_string();
+        assert!(refused.contains("clock has no "), "{key}: {refused}");
+    }
     let elsewhere = serde_json::json!({"what": "dns", "to": "www.example.com@10.77.0.9"});
     let refused = stage.order(0, elsewhere).unwrap_err().to_string();
     assert!(refused.contains("not on the allow list"), "{refused}");

@@ -67,7 +67,10 @@ pub enum ControlError {
     #[error("{0}")]
     Value(String),
     /// Another test is in the way, and stays there.
-    #[error("a test that would be disturbed runs until in {0:?}: try again then")]
+    #[error(
+        "another test runs or is planned that must not meet this one: try again in {}",
+        humantime::format_duration(std::time::Duration::from_secs(.0.as_secs() + 1))
+    )]
     Busy(std::time::Duration),
     /// As many tests run as may at once.
     #[error("as many tests run as probe.limit.tests permits: try again later")]

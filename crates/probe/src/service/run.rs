@@ -101,6 +101,20 @@ impl Job {
         if order.means == Means::Udp && bandwidth.is_none() && order.what == What::Throughput {
             return value("UDP does not slow down by itself: say how many Mbit/s".to_owned());
         }
+        let throughput = order.what == What::Throughput;
+        let paced = throughput && matches!(order.means, Means::Udp | Means::Iperf3);
+        let packets = matches!(order.what, What::Owd | What::Ping);
+        for (given, fits, key) in [
+            (order.length.is_some(), throughput || packets, "length"),
+            (order.rate.is_some(), packets, "rate in packets a second"),
+            (bandwidth.is_some(), paced, "bandwidth but over UDP or by iperf3"),
+            (order.means != Means::Tcp, throughput, "means"),
+            (order.plain, order.what == What::Owd, "authentication that could be left out"),
+        ] {
+            if given && !fits {
+                return value(format!("{} has no {key}", order.what));
+            }
+        }
         let class = jobs::kind(order.what, false);
         Ok(Self {
             test: ON_REQUEST.to_owned(),
@@ -377,7 +391,12 @@ async fn single(shared: &Arc<Shared>, job: &Job, to: Option<IpAddr>) -> Result<F
         (What::Clock, Some(to)) => {
             shared.context.check(to).map_err(|error| RunError::Test(error.to_string()))?;
             let asked = tokio::task::spawn_blocking(move || Clock::ask(to)).await;
-            asked.map(Figures::Clock).map_err(|error| RunError::Test(error.to_string()))
+            let clock = asked.map_err(|error| RunError::Test(error.to_string()))?;
+            // Its reach register has the one answer that was waited for.
+            if clock.reach == Some(0) {
+                return Err(RunError::Test(format!("{to} does not answer as an NTP server")));
+            }
+            Ok(Figures::Clock(clock))
         }
         _ => Err(RunError::Test(format!("{} is not measured to {}", job.what, job.to))),
     }

@@ -189,8 +189,7 @@ impl ShowArgs {
                 plots.truncate(PLOTS);
             }
             // All pairs over the same time: from the first to the last of all.
-            let extents = plots.iter().map(Plot::extent);
-            let range = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            let range = Plot::common(&plots);
             Shown::Plots(plots, range.unwrap_or((now_ns.saturating_sub(1), now_ns)))
         };
         match self.what {

@@ -76,14 +76,27 @@ impl Plot {
 
     /// The times from the first to the last point, wide enough to be drawn.
     pub(super) fn extent(&self) -> (i64, i64) {
-        let begin = self.points.iter().map(|point| point.at_ns).min().unwrap_or(0);
-        let end = self.points.iter().map(end_ns).max().unwrap_or(0);
+        let (begin, end) = self.covered();
         if self.points.len() < 2 {
             // In the middle of some time around it.
             let room = end.saturating_sub(begin).saturating_mul(100).max(300_000_000_000);
             return (begin.saturating_sub(room), end.saturating_add(room));
         }
+        (begin, end)
+    }
+
+    /// From the first point to the end of the last, a second at the least.
+    fn covered(&self) -> (i64, i64) {
+        let begin = self.points.iter().map(|point| point.at_ns).min().unwrap_or(0);
+        let end = self.points.iter().map(end_ns).max().unwrap_or(0);
         (begin, end.max(begin.saturating_add(1_000_000_000)))
+    }
+
+    /// The time that plots have together; none without plots.
+    pub(super) fn common(plots: &[Self]) -> Option<(i64, i64)> {
+        let alone = plots.iter().map(|plot| plot.points.len()).sum::<usize>() < 2;
+        let extents = plots.iter().map(|plot| if alone { plot.extent() } else { plot.covered() });
+        extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 }
 
