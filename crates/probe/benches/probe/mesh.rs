@@ -92,6 +92,7 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
         .map(|(place, other)| {
             delays.open(Session {
                 to: SocketAddr::new(address(*other), PORT),
+                from: None,
                 interval: INTERVAL,
                 // Evenly over the interval, and no two stations alike.
                 phase: INTERVAL * (place as u32 * 100 + u32::from(number))

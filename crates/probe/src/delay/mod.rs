@@ -34,7 +34,7 @@ use datapath::{stamp::StampProgram, stamping::StampedSocket};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Sender as Queue},
@@ -117,6 +117,8 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct Session {
     /// The reflector; it must be permitted.
     pub to: SocketAddr,
+    /// Which of this machine's addresses packets come from; without, the kernel chooses.
+    pub from: Option<IpAddr>,
     /// From one packet to the next.
     pub interval: Duration,
     /// From now to the first packet: by chance, so that sessions do not fall together (RFC 3432).

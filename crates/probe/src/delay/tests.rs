@@ -43,6 +43,7 @@ fn agreement(address: std::net::IpAddr, ssid: u16, key: Option<Key>) -> Agreemen
 fn session(to: SocketAddr, ssid: u16, key: Option<Key>) -> Session {
     Session {
         to,
+        from: None,
         interval: Duration::from_millis(5),
         phase: Duration::ZERO,
         count: Some(20),
@@ -169,6 +170,37 @@ fn errors_are_of_their_timestamps_and_not_of_before() {
         let came_ns = arrived_ns.saturating_add_signed(back.estimate_ns);
         assert!(half(back) >= arrived_ns + came_ns, "{sample:?}");
     }
+}
+
+#[test]
+fn packets_come_from_the_address_that_was_agreed_on() {
+    let (ours, told) = start("[::]:0", None);
+    let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
+    let to = theirs.reflector_address().unwrap();
+    let from = Ipv4Addr::new(127, 0, 0, 2).into();
+    theirs.agree(agreement(from, 9, None));
+    ours.permit(to);
+    let session = Session { from: Some(from), ..session(to, 9, None) };
+    let news = until_end(&told, ours.open(session));
+    assert!(!samples(&news).is_empty());
+    assert_eq!(theirs.counters().reflector_refused.total(), 0);
+}
+
+#[test]
+fn sessions_to_one_responder_of_twamp_light_run_side_by_side() {
+    let (ours, told) = start("127.0.0.1:0", None);
+    let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
+    let to = theirs.reflector_address().unwrap();
+    theirs.agree(Agreement { ssid: None, extensions: false, ..agreement(to.ip(), 0, None) });
+    ours.permit(to);
+    let settings = || Settings { peer: Peer::TwampLight, ..session(to, 0, None).settings };
+    let open = |_| ours.open(Session { settings: settings(), ..session(to, 0, None) });
+    for id in [0, 1, 2].map(open) {
+        let news = until_end(&told, id);
+        assert_eq!(fates(&news), 20, "{news:?}");
+        assert!(!samples(&news).is_empty(), "{news:?}");
+    }
+    assert_eq!(ours.counters().refused.total(), 0);
 }
 
 #[test]

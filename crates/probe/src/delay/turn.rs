@@ -15,6 +15,7 @@ use crate::{
         Arrival, MAX_LENGTH, Reading, Reflector, Refused, Sender,
         packet::{authenticated_ssid, plain_ssid},
         reflector::{Reply, SessionKey},
+        sender::Peer,
     },
 };
 use datapath::stamping::{Datagram, Incoming, Outgoing, StampedSocket};
@@ -25,7 +26,7 @@ use nix::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::fd::AsFd,
     sync::{Arc, Mutex, PoisonError, mpsc::Receiver},
     thread,
@@ -49,6 +50,7 @@ pub(super) struct Sockets {
 /// A session that runs.
 struct Running {
     to: SocketAddr,
+    from: Option<IpAddr>,
     interval_ns: u64,
     /// When the next packet is due, by the thread's clock.
     due_ns: u64,
@@ -227,14 +229,16 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     }
 
     fn open(&mut self, id: SessionId, session: Session) {
-        let Session { to, interval, phase, count, settings } = session;
+        let Session { to, from, interval, phase, count, settings } = session;
         if !self.permitted.contains(&to) {
             (self.tell)(id, News::NotPermitted);
             return;
         }
         let others = self.targets.entry(to).or_default();
         let ssid = |id: &SessionId| self.sessions.get(id).map(|one| one.sender.settings().ssid);
-        if others.iter().any(|other| ssid(other) == Some(settings.ssid)) {
+        // Of TWAMP Light nothing has a number; there the packets themselves tell.
+        let numbered = settings.peer != Peer::TwampLight;
+        if numbered && others.iter().any(|other| ssid(other) == Some(settings.ssid)) {
             (self.tell)(id, News::SsidInUse);
             return;
         }
@@ -243,7 +247,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         let interval_ns = (interval.as_nanos() as u64).max(1);
         let sender = Sender::new(settings);
         let closing = count == Some(0);
-        let running = Running { to, interval_ns, due_ns, left: count, sender, closing };
+        let running = Running { to, from, interval_ns, due_ns, left: count, sender, closing };
         self.sessions.insert(id, running);
         self.wheel.add(due_ns, id);
     }
@@ -378,7 +382,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                     let ns = clock_ns();
                     let error = MaximumError { steered, ..(self.error)(ns) };
                     sequence = session.sender.next(Reading { ns, error }, now_ns, bytes);
-                    Some((session.to, None, class))
+                    Some((session.to, session.from, class))
                 });
                 batch.push((id, sequence));
                 session.left = session.left.map(|left| left - 1);
@@ -432,7 +436,8 @@ fn counted(received: io::Result<usize>, counters: &mut Counters) -> Option<usize
 }
 
 /// Of the sessions to the address that a reply comes from, the one with its SSID; else, as a reflector may
-/// know nothing of SSIDs, the only one.
+/// know nothing of SSIDs, the only one. Sessions to a responder of TWAMP Light are told apart by what they wait
+/// for, so there a late reply is only known where there is one session.
 fn session_of(
     datagram: &Datagram<'_>,
     sessions: &FxHashMap<SessionId, Running>,
@@ -444,7 +449,8 @@ fn session_of(
         sessions.get(*id).is_some_and(|session| {
             let settings = session.sender.settings();
             let ssid = if settings.key.is_some() { authenticated } else { plain };
-            ssid == Some(settings.ssid)
+            let awaited = || session.sender.awaits(datagram.bytes);
+            ssid == Some(settings.ssid) && (settings.peer != Peer::TwampLight || awaited())
         })
     };
     match (all.iter().find(mine), all.as_slice()) {

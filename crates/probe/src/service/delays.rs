@@ -224,14 +224,15 @@ async fn agree(
     let interval = Duration::from_secs(1) / ask.rate.max(1);
     let share = scatter(u64::from(shared.told.ssids.lock().0)) % 1000;
     let phase = interval * share as u32 / 1000;
-    let session = |to, settings| Session { to, interval, phase, count: ask.count, settings };
+    let session =
+        |to, from, settings| Session { to, from, interval, phase, count: ask.count, settings };
     match &job.to {
         Target::Reflector(to) => {
             if !shared.config().probe.allows(to.ip()) {
                 return Err(RunError::Test(format!("{} is not on the allow list", to.ip())));
             }
             let settings = Settings { peer: Peer::TwampLight, ..Settings::default() };
-            Ok((session(*to, settings), Agreed { theirs: None, _ssid: None }))
+            Ok((session(*to, None, settings), Agreed { theirs: None, _ssid: None }))
         }
         Target::Station(name) => {
             let (from, to) = job.addresses(&shared.config(), name)?;
@@ -268,7 +269,7 @@ async fn agree(
                 }
             };
             let agreed = Agreed { theirs: Some(theirs), _ssid: Some(own) };
-            Ok((session(reflector, settings), agreed))
+            Ok((session(reflector, Some(from), settings), agreed))
         }
         other => Err(RunError::Test(format!("{other} has no delay"))),
     }

@@ -20,10 +20,17 @@ use super::{
     tlv::{self, Ask, Said},
 };
 use crate::interval::{Interval, MaximumError, Stamp};
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
 /// A kernel's time that is so long after the packet was handed to it is none of that packet.
 const STALE_NS: u64 = 10_000_000_000;
+
+/// Packets next to one that are looked through for what overtook it, or for the one that a reply tells more
+/// of: what is farther away is not known, however many are under way.
+const NEIGHBOURS: usize = 256;
 
 /// What reflects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,6 +178,10 @@ pub struct Sender {
     /// Packets from number `next` less their count up to before `next`.
     waiting: VecDeque<Waiting>,
     next: u32,
+    /// Packets that have left the list.
+    settled: u64,
+    /// Those of the list that have a reply, counted from the session's first packet.
+    answered: BTreeSet<u64>,
     /// The last packet that left the list with a reply: its number and the reflector's.
     last: Option<(u32, u32)>,
     /// Bit n: whether the n-th last packet that left the list had a reply, or has had one since.
@@ -184,7 +195,17 @@ impl Sender {
     /// A session that begins.
     pub fn new(settings: Settings) -> Self {
         let (waiting, refusals) = (VecDeque::new(), Refusals::default());
-        Self { settings, waiting, next: 0, last: None, came: 0, expected: None, refusals }
+        Self {
+            settings,
+            waiting,
+            next: 0,
+            settled: 0,
+            answered: BTreeSet::new(),
+            last: None,
+            came: 0,
+            expected: None,
+            refusals,
+        }
     }
 
     /// What the session is.
@@ -311,8 +332,9 @@ impl Sender {
             traffic_class: said.traffic_class,
             told: false,
         });
+        self.answered.insert(self.settled + place as u64);
         if let Some((sequence, left)) = said.left {
-            self.follow_up(sequence, left, tell);
+            self.follow_up(place, sequence, left, tell);
         }
         self.tell_if_complete(place, tell);
         Ok(())
@@ -325,6 +347,8 @@ impl Sender {
             let way = self.way_of_loss(sequence);
             let Some(first) = self.waiting.pop_front() else { return };
             self.came = self.came << 1 | u128::from(first.reply.is_some());
+            self.answered.remove(&self.settled);
+            self.settled += 1;
             match &first.reply {
                 Some(reply) => {
                     self.last = Some((sequence, reply.reflected.sequence));
@@ -369,8 +393,23 @@ impl Sender {
         (back > 0).then(|| self.waiting.len().checked_sub(back)).flatten()
     }
 
-    /// The kernel's time of an earlier reply, if that is still in the list.
-    fn follow_up(&mut self, sequence: u32, left: Timestamp, tell: &mut impl FnMut(Event)) {
+    /// Whether this is a reply to a packet that is waited for: it has that one's number and time.
+    pub fn awaits(&self, bytes: &[u8]) -> bool {
+        Reflected::parse(bytes, self.settings.key.as_ref()).is_ok_and(|reflected| {
+            let place = self.place(reflected.sender_sequence);
+            place.is_some_and(|place| self.waiting[place].written == reflected.sender_timestamp)
+        })
+    }
+
+    /// The kernel's time of a reply that was sent before the one to the packet at a place, if that is still in
+    /// the list.
+    fn follow_up(
+        &mut self,
+        place: usize,
+        sequence: u32,
+        left: Timestamp,
+        tell: &mut impl FnMut(Event),
+    ) {
         let matching = |waiting: &Waiting| {
             waiting.reply.is_some_and(|reply| {
                 let late = left.since(reply.reflected.timestamp, reply.reflected.error.format());
@@ -380,7 +419,10 @@ impl Sender {
                     && (0..STALE_NS as i64).contains(&late)
             })
         };
-        let Some(place) = self.waiting.iter().rposition(matching) else { return };
+        let first = place.saturating_sub(NEIGHBOURS);
+        let last = (place + NEIGHBOURS).min(self.waiting.len());
+        let Some(found) = self.waiting.range(first..last).rposition(matching) else { return };
+        let place = first + found;
         if let Some(reply) = &mut self.waiting[place].reply {
             reply.left = Some(left);
         }
@@ -404,15 +446,16 @@ impl Sender {
     fn order(&mut self, place: usize, reflected: &Reflected) -> [bool; 3] {
         let Reflected { sequence: ours, sender_sequence, .. } = *reflected;
         let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
-        let forth = self
-            .waiting
-            .range(place + 1..)
-            .any(|later| later.reply.is_some_and(|reply| before(reply.reflected.sequence, ours)));
         let Some((sent, theirs)) = self.expected else {
             self.expected = Some((sender_sequence.wrapping_add(1), ours.wrapping_add(1)));
-            return [forth, false, false];
+            return [false; 3];
         };
         let (both, back) = (before(sender_sequence, sent), before(ours, theirs));
+        // Only behind one that was sent later there can be one that was reflected earlier.
+        let forth = both
+            && self.waiting.range(place + 1..).take(NEIGHBOURS).any(|later| {
+                later.reply.is_some_and(|reply| before(reply.reflected.sequence, ours))
+            });
         self.expected = Some((
             if both { sent } else { sender_sequence.wrapping_add(1) },
             if back { theirs } else { ours.wrapping_add(1) },
@@ -425,11 +468,9 @@ impl Sender {
         if self.settings.peer != Peer::Stateful || self.waiting.front()?.reply.is_some() {
             return None;
         }
-        let (ahead, next) = self
-            .waiting
-            .iter()
-            .enumerate()
-            .find_map(|(ahead, later)| Some((ahead as u32, later.reply?)))?;
+        let ahead = self.answered.first()? - self.settled;
+        let next = self.waiting.get(usize::try_from(ahead).ok()?)?.reply?;
+        let ahead = ahead as u32;
         // Before the first reply both counts begin at zero, if the reflector's does.
         let (last, last_theirs) = self.last.unwrap_or((u32::MAX, u32::MAX));
         let done = sequence.wrapping_sub(last).wrapping_sub(1);

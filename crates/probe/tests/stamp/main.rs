@@ -67,6 +67,7 @@ fn agreement(address: IpAddr, ssid: u16, key: Option<Key>) -> Agreement {
 fn session(to: SocketAddr, settings: Settings) -> Session {
     Session {
         to,
+        from: None,
         interval: Duration::from_millis(10),
         phase: Duration::ZERO,
         count: Some(20),

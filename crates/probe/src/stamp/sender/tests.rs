@@ -187,6 +187,25 @@ fn losses_are_told_of_by_their_way() {
     assert_eq!(ends.sender.settle_at_ns(), None);
 }
 
+/// Whoever looks through all packets under way for each of them does not come to an end here.
+#[test]
+fn an_outage_of_many_packets_is_told_of_in_the_time_that_they_take() {
+    const MANY: u64 = 300_000;
+    let mut ends = Ends::new(plain());
+    ends.round(0);
+    let mut bytes = Vec::new();
+    for number in 0..MANY {
+        let now = Reading { ns: ends.ours(MS + number), error: ends.ours };
+        ends.sender.next(now, MS + number, &mut bytes);
+    }
+    // Only the last one is answered, and then all are lost on the way forth.
+    ends.round(2 * MS);
+    let events = ends.settle(5_000 * MS);
+    let lost = |event: &&Event| matches!(event, Event::Lost { way: Some(Way::Forth), .. });
+    assert_eq!(events.iter().filter(lost).count() as u64, MANY);
+    assert_eq!(events.len() as u64, MANY + 2);
+}
+
 #[test]
 fn losses_before_the_first_reply_and_with_a_stateless_reflector() {
     let mut ends = Ends::new(plain());
