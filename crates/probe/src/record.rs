@@ -161,6 +161,10 @@ pub struct Series {
     pub duplicated: u64,
     /// Packets that arrived after one that was sent later (RFC 4737, section 3).
     pub reordered: u64,
+    /// Packets that arrived earlier than both clocks' errors allow: one of the clocks is worse than it says.
+    /// Nothing is promised of their delays.
+    #[serde(default)]
+    pub contradicted: u64,
     /// Smallest delay; `None` when no packet arrived, here and below.
     pub minimum: Option<Bounded>,
     /// Half of the packets took at most this.

@@ -342,6 +342,7 @@ fn join_series<'a>(parts: impl Iterator<Item = &'a Series>) -> Option<Series> {
         late: sum(parts.iter().map(|part| part.late)),
         duplicated: sum(parts.iter().map(|part| part.duplicated)),
         reordered: sum(parts.iter().map(|part| part.reordered)),
+        contradicted: sum(parts.iter().map(|part| part.contradicted)),
         minimum: smallest(&of(|part| part.minimum)),
         median: percentile(of(|part| part.median)),
         p95: percentile(of(|part| part.p95)),

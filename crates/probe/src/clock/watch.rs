@@ -106,6 +106,7 @@ impl Held {
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
     boot_ns: i64,
+    raw_ns: i64,
     /// CLOCK_REALTIME less CLOCK_BOOTTIME: between these two.
     distance_ns: (i64, i64),
     /// CLOCK_REALTIME less CLOCK_MONOTONIC_RAW.
@@ -134,7 +135,17 @@ impl Clocks {
         let (low, high) = (before_ns.min(after_ns), before_ns.max(after_ns));
         let [distance_ns, (low_ns, high_ns)] =
             [boot_ns, raw_ns].map(|ns| (low.saturating_sub(ns), high.saturating_sub(ns)));
-        Self { boot_ns, distance_ns, steered: Steered { low_ns, high_ns } }
+        Self { boot_ns, raw_ns, distance_ns, steered: Steered { low_ns, high_ns } }
+    }
+
+    /// CLOCK_MONOTONIC_RAW, which nobody steers.
+    pub fn raw_ns(&self) -> i64 {
+        self.raw_ns
+    }
+
+    /// How far the clock is from that one.
+    pub fn steered(&self) -> Steered {
+        self.steered
     }
 
     /// CLOCK_BOOTTIME.

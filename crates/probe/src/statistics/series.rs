@@ -16,7 +16,6 @@ const NEIGHBOURS: usize = 64;
 pub struct Collector {
     counts: Series,
     arrived: u64,
-    contradicted: u64,
     estimates: Sketch,
     /// Bounds that are known.
     lows: Sketch,
@@ -33,7 +32,7 @@ impl Collector {
     /// A packet arrived in time, for the first time.
     pub fn arrived(&mut self, sequence: u32, delay: Interval, reordered: bool) {
         let delay = delay.causal().unwrap_or_else(|_| {
-            self.contradicted += 1;
+            self.counts.contradicted += 1;
             Interval::unbounded(delay.estimate_ns)
         });
         self.arrived += 1;
@@ -65,11 +64,6 @@ impl Collector {
         self.counts.duplicated += 1;
     }
 
-    /// Packets whose delay was below nought by more than both clocks' errors allow, since this was taken.
-    pub fn contradicted(&self) -> u64 {
-        self.contradicted
-    }
-
     /// What became of the packets whose fate was told since this was called last.
     pub fn take(&mut self) -> Series {
         let share = |collector: &mut Self, percent| {
@@ -94,7 +88,7 @@ impl Collector {
         for sketch in [&mut self.estimates, &mut self.lows, &mut self.highs] {
             sketch.clear();
         }
-        (self.arrived, self.contradicted, self.least, self.most) = (0, 0, None, None);
+        (self.arrived, self.least, self.most) = (0, None, None);
         (self.steps, self.steps_sum_ns) = (0, 0);
         series
     }

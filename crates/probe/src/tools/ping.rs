@@ -10,7 +10,10 @@ use super::{
     icmp,
     socket::{Arrival, Hearing, Sent},
 };
-use crate::record::{Bounded, Series};
+use crate::{
+    interval::{Interval, minimum, percentile},
+    record::{Bounded, Series},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     io,
@@ -163,10 +166,10 @@ impl Test {
     fn run(mut self, stop: &Stop) -> Result<Series, Error> {
         let begin = Instant::now();
         let identifier = self.socket.identifier().unwrap_or(0);
-        let (mut next, mut failed) = (0, None);
+        let (mut next, mut failed, mut due) = (0, None, begin);
         while next < self.settings.count && !stop.is_set() {
-            let due = begin + self.settings.interval * next;
             self.listen(due, stop)?;
+            due = following(due, self.settings.interval, Instant::now());
             let family = self.socket.family();
             let request = icmp::request(family, identifier, next as u16, &self.payload);
             match self.socket.send(&request) {
@@ -239,6 +242,16 @@ impl Test {
     }
 }
 
+fn interval(Bounded { estimate_ns, low_ns, high_ns }: Bounded) -> Interval {
+    Interval { estimate_ns, low_ns, high_ns }
+}
+
+/// When the next request is due after one that was: what a pause has left out is not made up for at once.
+fn following(due: Instant, interval: Duration, now: Instant) -> Instant {
+    let next = due + interval;
+    if next <= now { now + interval } else { next }
+}
+
 /// What has come back.
 #[derive(Clone, Debug, Default)]
 struct Trips {
@@ -281,15 +294,10 @@ impl Trips {
     }
 
     fn series(&self, sent: u64) -> Series {
-        let mut sorted: Vec<Bounded> = self.trips.iter().flatten().copied().collect();
-        sorted.sort_unstable_by_key(|trip| trip.estimate_ns);
-        // The least value that so many of a hundred are not above.
-        let rank = |percent: usize| {
-            let place = (sorted.len() * percent).div_ceil(100).max(1) - 1;
-            sorted.get(place).copied()
-        };
+        let trips: Vec<Interval> = self.trips.iter().flatten().copied().map(interval).collect();
+        let rank = |percent| percentile(&trips, percent, 100).map(Bounded::from);
         // Loss and what follows aside, PDV is the distance to the least (RFC 5481, section 4.2).
-        let (least, p99) = (rank(0), rank(99));
+        let (least, p99) = (minimum(&trips).map(Bounded::from), rank(99));
         let pdv = least.zip(p99).map(|(least, p99)| p99.estimate_ns.abs_diff(least.estimate_ns));
         Series {
             sent,
@@ -297,6 +305,7 @@ impl Trips {
             late: 0,
             duplicated: self.duplicated,
             reordered: self.reordered,
+            contradicted: 0,
             minimum: least,
             median: rank(50),
             p95: rank(95),
@@ -344,6 +353,34 @@ mod tests {
         assert_eq!(series.pdv_p99_ns, Some(20));
         // 10 to 25 and 25 to 30.
         assert_eq!(series.ipdv_mean_ns, Some(10));
+    }
+
+    /// The smallest upper bound need not be that of the smallest estimate.
+    #[test]
+    fn bounds_of_ranks_are_ranks_of_bounds() {
+        let mut trips = Trips::new(3);
+        for (sequence, [low, ns, high]) in
+            [[0, 10, 100], [15, 20, 25], [5, 30, 31]].into_iter().enumerate()
+        {
+            let trip = Bounded { estimate_ns: ns, low_ns: Some(low), high_ns: Some(high) };
+            trips.arrived(sequence, trip);
+        }
+        let series = trips.series(3);
+        let of = |bounded: Option<Bounded>| {
+            bounded.map(|one| [one.low_ns.unwrap(), one.estimate_ns, one.high_ns.unwrap()])
+        };
+        assert_eq!(of(series.minimum), Some([0, 10, 25]));
+        assert_eq!(of(series.median), Some([5, 20, 31]));
+        assert_eq!(of(series.maximum), Some([15, 30, 100]));
+    }
+
+    #[test]
+    fn a_pause_is_not_made_up_for() {
+        let (begin, interval) = (Instant::now(), Duration::from_millis(10));
+        let at = |ms| begin + Duration::from_millis(ms);
+        assert_eq!(following(at(10), interval, at(10)), at(20));
+        assert_eq!(following(at(10), interval, at(19)), at(20));
+        assert_eq!(following(at(10), interval, at(500)), at(510));
     }
 
     #[test]

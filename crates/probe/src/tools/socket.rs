@@ -7,7 +7,7 @@
 //! `net.ipv4.ping_group_range` leaves this process out and it has CAP_NET_RAW.
 
 use super::icmp::Family;
-use crate::record::Bounded;
+use crate::{clock::Clocks, interval::drift_ns, record::Bounded};
 use datapath::path_option;
 use nix::{
     errno::Errno,
@@ -23,16 +23,13 @@ use std::{
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::{AsFd, AsRawFd},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// Room for control data: a timestamp and an error with its sender, twice what they need.
 const CONTROL: usize = 512;
 /// Longest packet that is read whole.
 pub(crate) const LONGEST: usize = 65_536;
-/// A clock runs at most this much too fast or too slow while the kernel steers it (adjtimex(2):
-/// 500 parts per million), and an oscillator by itself less.
-const DRIFT_PPM: u64 = 500;
 
 /// A connected socket of one family that never blocks.
 #[derive(Debug)]
@@ -49,13 +46,13 @@ pub(crate) struct Hearing {
 /// When a packet was sent, as far as this process knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    before: Instant,
+    before: Clocks,
     before_ns: u64,
     after_ns: u64,
 }
 
 /// Something that came.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message<'a> {
     /// The payload; of an error what it quotes, and its extensions.
     pub(crate) bytes: &'a [u8],
@@ -66,9 +63,9 @@ pub(crate) struct Message<'a> {
 }
 
 /// When something came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    seen: Instant,
+    seen: Clocks,
     /// The kernel's stamp, nanoseconds since 1970.
     stamp_ns: Option<u64>,
 }
@@ -157,7 +154,7 @@ impl Hearing {
     /// Sends a packet.
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<Sent> {
         let once = || {
-            let (before, before_ns) = (Instant::now(), now_ns());
+            let (before, before_ns) = (Clocks::read(), now_ns());
             self.socket.send(bytes)?;
             Ok(Sent { before, before_ns, after_ns: now_ns() })
         };
@@ -195,7 +192,7 @@ impl Hearing {
                 Err(error) if error == Errno::EAGAIN || is_report(error) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let mut at = Arrival { seen: Instant::now(), stamp_ns: None };
+            let mut at = Arrival { seen: Clocks::read(), stamp_ns: None };
             let mut error = None;
             for control in received.cmsgs()? {
                 match control {
@@ -238,27 +235,33 @@ impl Report {
 impl Sent {
     /// The round trip to an arrival.
     ///
-    /// The packet left between the moments before and after the call that sent it. The kernel's stamp
-    /// of the arrival is by the same clock; when that was set in between, which the steady clock shows,
-    /// the time until this process saw the packet stands for it, and only that it is not longer is known.
+    /// The packet left between the moments before and after the call that sent it. The kernel's stamp of the
+    /// arrival is by the same clock; by as much as that was stepped or slewed in between, which a clock shows
+    /// that nobody steers, the interval is wider. It never reaches beyond the time until this process saw the
+    /// packet, by that other clock, which stands for the stamp where that is none or cannot be right.
     pub(crate) fn round_trip(&self, arrival: &Arrival) -> Bounded {
-        let steady = arrival.seen.duration_since(self.before).as_nanos() as u64;
-        bounded(steady, self.before_ns, self.after_ns, arrival.stamp_ns)
+        let steady = arrival.seen.raw_ns().saturating_sub(self.before.raw_ns());
+        let moved = arrival.seen.steered().moved_since(self.before.steered());
+        let steady = steady.max(0).unsigned_abs();
+        bounded(steady, moved, self.before_ns, self.after_ns, arrival.stamp_ns)
     }
 }
 
-fn bounded(steady: u64, before: u64, after: u64, stamp: Option<u64>) -> Bounded {
-    let drift = |ns: u64| ns / 1_000_000 * DRIFT_PPM + 1;
+fn bounded(steady: u64, moved: u64, before: u64, after: u64, stamp: Option<u64>) -> Bounded {
+    let most = steady.saturating_add(drift_ns(steady));
     let of = |low: u64, estimate: u64, high: u64| Bounded {
         estimate_ns: estimate as i64,
-        low_ns: Some(low.saturating_sub(drift(low)) as i64),
-        high_ns: Some((high + drift(high)) as i64),
+        low_ns: Some(low as i64),
+        high_ns: Some(high as i64),
     };
     match stamp.and_then(|stamp| Some((stamp, stamp.checked_sub(before)?))) {
-        Some((stamp, high)) if high <= steady + drift(steady) => {
-            of(stamp.saturating_sub(after), high, high)
+        Some((stamp, trip)) if trip <= most => {
+            let least = stamp.saturating_sub(after);
+            let low = least.saturating_sub(drift_ns(least).saturating_add(moved));
+            let high = trip.saturating_add(drift_ns(trip)).saturating_add(moved);
+            of(low.min(trip), trip, high.min(most))
         }
-        _ => of(0, steady, steady),
+        _ => of(0, steady, most),
     }
 }
 
@@ -319,16 +322,31 @@ mod tests {
     fn a_clock_that_was_set_gives_the_steady_time_and_an_interval_from_nothing_to_it() {
         let second = 1_000_000_000;
         // Sent at 100 s, gone at 100.1 s, there at 101 s.
-        let trip = bounded(second, 100 * second, 100 * second + second / 10, Some(101 * second));
+        let trip = bounded(second, 0, 100 * second, 100 * second + second / 10, Some(101 * second));
         assert_eq!(trip.estimate_ns, second as i64);
         let (low, high) = (trip.low_ns.unwrap(), trip.high_ns.unwrap());
         assert!((899_000_000..=900_000_000).contains(&low), "{low}");
         assert!((1_000_000_000..=1_001_000_000).contains(&high), "{high}");
         // Set forward by an hour, back by an hour, no stamp.
         for stamp in [Some(3700 * second), Some(second), None] {
-            let trip = bounded(second, 100 * second, 100 * second, stamp);
+            let moved = 3600 * second;
+            let trip = bounded(second, moved, 100 * second, 100 * second, stamp);
             assert_eq!((trip.estimate_ns, trip.low_ns), (second as i64, Some(0)));
             assert!(trip.high_ns >= Some(second as i64));
         }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_by_less_than_the_trip_took_is_noticed_and_its_pace_is_in_each() {
+        let (second, half) = (1_000_000_000, 500_000_000);
+        let sent = 100 * second;
+        // Back by half a second, and forward by it.
+        let back = bounded(second, half, sent, sent, Some(sent + half));
+        assert!(back.high_ns >= Some(second as i64), "{back:?}");
+        let forward = bounded(second, half, sent, sent, Some(sent + second));
+        assert!(forward.low_ns <= Some(half as i64), "{forward:?}");
+        // Less than a millisecond has its part of the pace as well.
+        let short = bounded(second, 0, sent, sent, Some(sent + 999_999));
+        assert!(short.high_ns >= Some(1_000_499) && short.low_ns <= Some(999_500), "{short:?}");
     }
 }

@@ -255,12 +255,13 @@ fn visit(record: &Record, put: &mut dyn FnMut(&str, &str, Value)) {
 /// The columns of a series; all empty where there is none.
 fn series(prefix: &str, series: Option<&Series>, put: &mut dyn FnMut(&str, &str, Value)) {
     type Count = fn(&Series) -> u64;
-    let counts: [(&str, Count); 5] = [
+    let counts: [(&str, Count); 6] = [
         ("sent", |series| series.sent),
         ("lost", |series| series.lost),
         ("late", |series| series.late),
         ("duplicated", |series| series.duplicated),
         ("reordered", |series| series.reordered),
+        ("contradicted", |series| series.contradicted),
     ];
     for (name, value) in counts {
         put(prefix, name, maybe(series.map(value)));

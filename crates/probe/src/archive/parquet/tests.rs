@@ -105,7 +105,7 @@ fn a_day_that_is_over_has_a_file_for_each_kind_with_all_columns() {
         rows.into_iter().next().expect("a row")
     };
     let delay = row(Kind::Delay);
-    assert_eq!(delay.len(), 6 + 3 * 22);
+    assert_eq!(delay.len(), 6 + 3 * 23);
     let is = |row: &Row, name: &str, value: &str| {
         assert_eq!(field(row, name).to_string(), value, "{name}");
     };

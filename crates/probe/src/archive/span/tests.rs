@@ -35,6 +35,7 @@ fn series(packets: &[Packet], off: i64, lost: u64) -> Series {
         late: 0,
         duplicated: 1,
         reordered: 2,
+        contradicted: 3,
         minimum: bounded(rank(&delays, 0.0)),
         median: bounded(rank(&delays, 0.5)),
         p95: bounded(rank(&delays, 0.95)),
