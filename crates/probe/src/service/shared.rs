@@ -105,6 +105,11 @@ impl Permission for Allowed {
             || config.probe.clock.servers.contains(&to)
             || self.agreed.lock().contains_key(&to)
     }
+
+    fn lists(&self, to: IpAddr) -> bool {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        config.probe.allows(to)
+    }
 }
 
 /// An address has agreed until this is dropped.

@@ -13,6 +13,12 @@ use std::{
 pub trait Permission: Send + Sync {
     /// Whether this address agreed to it, or is on the allow list.
     fn allows(&self, to: IpAddr) -> bool;
+
+    /// Whether this address is on the allow list: for what other stations have not agreed to by agreeing to a
+    /// test.
+    fn lists(&self, to: IpAddr) -> bool {
+        self.allows(to)
+    }
 }
 
 impl<F: Fn(IpAddr) -> bool + Send + Sync> Permission for F {
@@ -57,6 +63,15 @@ impl Context {
         // An IPv4 address in an IPv6 socket's clothes is the IPv4 address.
         let to = to.to_canonical();
         if self.permission.allows(to) { Ok(()) } else { Err(Forbidden(to)) }
+    }
+
+    /// Asks where only the allow list counts.
+    ///
+    /// # Errors
+    /// When the address is not on it.
+    pub fn check_listed(&self, to: IpAddr) -> Result<(), Forbidden> {
+        let to = to.to_canonical();
+        if self.permission.lists(to) { Ok(()) } else { Err(Forbidden(to)) }
     }
 }
 

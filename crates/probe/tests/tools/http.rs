@@ -2,7 +2,7 @@
 
 use super::{anywhere, wait};
 use probe::tools::{
-    Context, Refusal,
+    Context, Permission, Refusal,
     http::{Error, Settings, run},
 };
 use std::{
@@ -26,6 +26,19 @@ if len(sys.argv) > 2:
 print(server.server_port, flush=True)
 server.serve_forever()
 ";
+
+/// All addresses have agreed to some test, and none is on the allow list.
+struct Agreed;
+
+impl Permission for Agreed {
+    fn allows(&self, _: IpAddr) -> bool {
+        true
+    }
+
+    fn lists(&self, _: IpAddr) -> bool {
+        false
+    }
+}
 
 fn serve(words: &[&str]) -> (Process, u16) {
     let mut command = Command::new("python3");
@@ -56,6 +69,12 @@ fn a_page_is_fetched_step_by_step() {
     let error = wait(run(&page("page"), &short, &context)).unwrap_err();
     assert!(matches!(error, Error::TooLong { .. }), "{error}");
     assert_eq!(context.counters.refused(Refusal::Http), 1);
+    // A redirection is an answer, and nobody goes where it leads.
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    let http = wait(run(&page("folder"), &Settings::default(), &context)).unwrap();
+    assert_eq!(http.status, 301);
+    let error = wait(run(&page("page"), &Settings::default(), &Context::new(Arc::new(Agreed))));
+    assert!(matches!(error, Err(Error::Forbidden(_))), "{error:?}");
     let nowhere = Context::new(Arc::new(|_: IpAddr| false));
     let error = wait(run(&page("page"), &Settings::default(), &nowhere)).unwrap_err();
     assert!(matches!(error, Error::Forbidden(_)), "{error}");
