@@ -230,3 +230,37 @@ pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     });
     if digits { pairs.collect() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{delay, interval::MaximumError};
+
+    #[test]
+    fn a_session_that_runs_is_not_taken_by_another_lease() {
+        let section = r#"station = [{ name = "here", addresses = ["127.0.0.1"] }]"#;
+        let probe = toml::from_str(section).expect("it parses");
+        let config = Config { node: "here".into(), state: "/s".into(), probe };
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let sockets =
+            delay::Config { sender: loopback, reflector: Some(loopback), ..Default::default() };
+        let unknown = |_: u64| MaximumError::UNKNOWN;
+        let delays = Delays::start(&sockets, unknown, |_, _| {}).expect("sockets on loopback");
+        let deeds = Deeds::new(Arc::new(config), Some(Arc::new(delays)), Arc::default());
+        let ask = DelayAsk {
+            from: SocketAddr::from(([127, 0, 0, 2], 5000)),
+            ssid: 7,
+            rate: 10,
+            length_ms: 1000,
+            authenticated: true,
+        };
+        assert!(deeds.reflect(Lease(1), &ask).is_ok());
+        let again = deeds.reflect(Lease(2), &ask).expect_err("it runs already");
+        assert!(again.contains("number 7"), "{again}");
+        deeds.end(&[Lease(2)]);
+        assert!(deeds.leases().contains_key(&Lease(1)), "the first goes on");
+        assert!(deeds.reflect(Lease(3), &DelayAsk { ssid: 8, ..ask.clone() }).is_ok());
+        deeds.end(&[Lease(1)]);
+        assert!(deeds.reflect(Lease(4), &ask).is_ok(), "its number is free again");
+    }
+}
