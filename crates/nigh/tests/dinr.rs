@@ -6,7 +6,7 @@ use serde_json::json;
 use std::{path::Path, time::Duration};
 use testbed::{
     Pings,
-    dinr::{self, Internet, Site},
+    dinr::{self, Enterprise, Internet, Mesh, Site, station_address},
     pings::lost,
     require_root, wait_until,
 };
@@ -89,6 +89,71 @@ fn routers_of_ten_ases_talk_over_wires_of_the_lab() {
     let output = internet.host(21).check(&["ping", "-n", "-c", "1", dinr::CENTRAL4]).unwrap();
     let time = output.split_once("time=").unwrap().1.split(' ').next().unwrap();
     assert!(time.parse::<f64>().unwrap() >= 200.0, "{output}");
+}
+
+/// Waits until each enterprise's oracle has this site's station first.
+fn wait_for_first(what: &str, enterprises: &mut [Enterprise<'_>; 2], wanted: [u32; 2]) {
+    let [a, b] = dinr::SITES.map(station_address);
+    let ranked = |enterprise: &Enterprise<'_>| enterprise.rank(&[&b, &a]);
+    let so = || {
+        let mut both = enterprises.iter().zip(wanted.map(station_address));
+        both.all(|(one, first)| ranked(one).is_ok_and(|order| order[0] == first))
+    };
+    if wait_until(what, LIMIT, so).is_err() {
+        let orders = enterprises.each_ref().map(ranked);
+        panic!("{what}: {orders:?}\n{}", enterprises[0].nigh().wrote());
+    }
+}
+
+/// Each enterprise's oracle ranks by what its station measures: the near site first, until the link to it
+/// has become slow, and again when it is quick.
+#[test]
+fn enterprises_rank_sites_by_what_stations_measure() {
+    if !require_root() {
+        return;
+    }
+    let binary = Path::new(BINARY);
+    let internet = Internet::through_lab(binary, 10).unwrap();
+    internet.converge(LIMIT).unwrap();
+    let mesh = Mesh::new().unwrap();
+    let _sites = dinr::SITES
+        .map(|asn| Site::start_with(&internet, asn, binary, &mesh.sections(asn)).unwrap());
+    let mut enterprises =
+        [20, 21].map(|asn| Enterprise::start(&internet, asn, &mesh, binary).unwrap());
+    let enterprises = &mut enterprises;
+    wait_for_first("the near site at each", enterprises, [12, 13]);
+    // Two wires each way.
+    let mut seen = None;
+    wait_until("a record of what was measured", LIMIT, || {
+        seen = enterprises[0].round_trip("dinr-a").unwrap();
+        seen.is_some_and(|seen| seen.median.is_some())
+    })
+    .unwrap();
+    assert!(seen.unwrap().median.unwrap() >= 40.0 && seen.unwrap().error.is_finite(), "{seen:?}");
+    let lab = internet.lab().unwrap();
+    lab.ask(&["link", "isp-a>dinr-a", "set", "delay=400ms"]).unwrap();
+    wait_for_first("the other site, for the near one is far", enterprises, [13, 13]);
+    lab.ask(&["link", "isp-a>dinr-a", "set", "delay=10ms"]).unwrap();
+    wait_for_first("the near site again", enterprises, [12, 13]);
+}
+
+/// Beside the internet a line joins an enterprise and a site, which only certain addresses take.
+#[test]
+fn two_addresses_of_a_site_are_reached_over_two_paths() {
+    if !require_root() {
+        return;
+    }
+    let internet = Internet::through_lab(Path::new(BINARY), 10).unwrap();
+    internet.converge(LIMIT).unwrap();
+    let [pc, site] = dinr::ON_THE_LINE;
+    let hops = |from: &str, to: &str| {
+        let words = ["ping", "-n", "-c", "1", "-I", from, to];
+        let answer = internet.host(20).check(&words).unwrap();
+        let (_, after) = answer.split_once("ttl=").unwrap();
+        64 - after.split(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(hops(&station_address(20), &station_address(12)), 3);
+    assert_eq!(hops(pc, site), 2);
 }
 
 #[test]

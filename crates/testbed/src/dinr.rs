@@ -11,10 +11,14 @@
 //! with the paper's addresses. Hosts are namespaces of their own: a PC at each enterprise, a central
 //! service, and the service host behind each DINR router, where `nigh run` (or, in tests of the
 //! testbed, a stand-in) answers for 50.50.50.50 and announces 50.0.0.0/8 to its router over iBGP.
-//! docs/decisions/040-dinr-demo.md says why there.
+//! docs/decisions/040-dinr-demo.md says why there. What must tell the sites apart, as stations do, uses a
+//! network of each site's own, 12.0.0.0/8 or 13.0.0.0/8.
 //!
 //! IPv6 runs in parallel in the documentation space: AS *n* has 2001:db8:*n*::/48 (its number read as
 //! hexadecimal digits), the link 172.16.0.28/30 is 2001:db8:ffff:28::/64 with the same last numbers.
+//! Through a lab, Enterprise_A and DINR_A have a line of their own besides, of which no router tells: the
+//! second path of those who can use two ([`ON_THE_LINE`]).
+//!
 //! Every router honours GRACEFUL_SHUTDOWN (RFC 8326 section 4.3). The links between ASes are veth pairs
 //! without delay ([`Internet::build`]) or wires of a lab ([`Internet::through_lab`]).
 
@@ -23,10 +27,12 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 
 mod oracle;
 mod site;
+mod stations;
 mod table;
 
 pub use oracle::Oracle;
 pub use site::{Ledger, Site};
+pub use stations::{Enterprise, Mesh, RoundTrip, station_address};
 pub use table::Route;
 
 /// The service's IPv4 address, the same at both sites.
@@ -78,6 +84,12 @@ const LINKS: [(u8, u32, u32); 9] = [
     (28, 4, 12),
     (32, 5, 13),
 ];
+
+/// A line that Enterprise_A and DINR_A have beside the internet, as `LINKS`; no router tells of it. Only a
+/// lab has it.
+const LINE: (u8, u32, u32) = (36, 20, 12);
+/// The addresses of ENT_A-testPC and of DINR_A's service host that are reached over it.
+pub const ON_THE_LINE: [&str; 2] = ["20.0.0.11", "12.0.0.11"];
 
 /// Hosts with a default route through their AS's router: AS number and label.
 const HOSTS: [(u32, &str); 3] = [(20, "ent-a-pc"), (21, "ent-b-pc"), (11, "central-host")];
@@ -177,7 +189,7 @@ impl Internet {
         let (mut lab, mut home) = (None, None);
         if let Some((binary, milliseconds)) = through {
             let mut scene = String::new();
-            for (net, low, high) in LINKS {
+            for (net, low, high) in LINKS.into_iter().chain([LINE]) {
                 wire(&mut scene, net, find(low)?, find(high)?, milliseconds);
             }
             let namespace = Namespace::new("lab")?;
@@ -204,6 +216,25 @@ impl Internet {
             let router = find(asn)?.1;
             services.push((asn, service_host(asn, label, router)?));
             receivers.push(Receiver::new(router, "service")?);
+        }
+        if lab.is_some() {
+            let (net, near, far) = LINE;
+            let [pc, service] = ON_THE_LINE;
+            let route = |asn: u32, to: &str, via: &str| {
+                find(asn)?.1.check(&["ip", "route", "add", to, "via", via])
+            };
+            pick(&hosts, near).check(&[
+                "ip",
+                "address",
+                "add",
+                &format!("{pc}/8"),
+                "dev",
+                "eth0",
+            ])?;
+            pick(&services, far).check(&["ip", "address", "add", service, "dev", "eth0"])?;
+            route(near, service, &link4(net, 2))?;
+            route(far, pc, &link4(net, 1))?;
+            route(far, service, &site4(far, 2))?;
         }
         let routers = routers
             .into_iter()
@@ -255,14 +286,14 @@ impl Internet {
         pick(&self.services, asn)
     }
 
-    /// Waits until every router has a route to every other AS's prefix, both families; the sites'
+    /// Waits until every router has a route to every other AS's prefix, both families; the service's
     /// prefixes are not counted. Returns how long that took.
     ///
     /// # Errors
     ///
     /// Names the routers that still lack routes after `timeout`.
     pub fn converge(&self, timeout: Duration) -> Result<Duration, Error> {
-        let wanted = SYSTEMS.len() - SITES.len();
+        let wanted = SYSTEMS.len();
         let complete = |router: &Router, family| {
             router.routes(family).is_ok_and(|routes| {
                 let other = |route: &&Route| {
@@ -355,9 +386,11 @@ fn service_host(asn: u32, label: &str, router: &Namespace) -> Result<Namespace, 
             .address(&format!("{gateway6}/64")),
         End::new(&namespace, "eth0")
             .address(&format!("{}/30", site4(asn, 2)))
-            .address(&format!("{}/64", site6(asn, 2))),
+            .address(&format!("{}/64", site6(asn, 2)))
+            .address(&format!("{}/32", station_address(asn))),
     )?;
     default_routes(&namespace, &gateway4, &gateway6)?;
+    router.check(&["ip", "route", "add", &station_address(asn), "via", &site4(asn, 2)])?;
     Ok(namespace)
 }
 
@@ -431,7 +464,7 @@ fn configuration(asn: u32) -> String {
          \x20 error wait time 1, 2;\n  error forget time 5;\n}}\n"
     );
     if SITES.contains(&asn) {
-        // The site's own network is announced by its service, as long as that is well.
+        // The service's network is announced by the service, as long as that is well.
         text.push_str(&format!(
             "protocol bgp site from neighbour {{\n  local {router} as {asn};\n  \
              neighbor {service} as {asn};\n  direct;\n  passive;\n  \
@@ -440,12 +473,11 @@ fn configuration(asn: u32) -> String {
             router = site4(asn, 1),
             service = site4(asn, 2),
         ));
-    } else {
-        text.push_str(&format!(
-            "protocol static own4 {{ ipv4; route {asn}.0.0.0/8 blackhole; }}\n\
-             protocol static own6 {{ ipv6; route 2001:db8:{asn}::/48 blackhole; }}\n"
-        ));
     }
+    text.push_str(&format!(
+        "protocol static own4 {{ ipv4; route {asn}.0.0.0/8 blackhole; }}\n\
+         protocol static own6 {{ ipv6; route 2001:db8:{asn}::/48 blackhole; }}\n"
+    ));
     if asn == 4 {
         // The oracle's host hears everything and says nothing.
         text.push_str(&format!(

@@ -84,6 +84,11 @@ impl Nigh {
         self.folder.path().join("control.sock")
     }
 
+    /// Its state directory, `node.state`.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
     /// Where its configuration file is: write a new one and send SIGHUP to have it read.
     pub fn configuration(&self) -> PathBuf {
         self.folder.path().join("nigh.toml")

@@ -84,7 +84,8 @@ pub(crate) fn million(
     const RATE: &str = "20000";
     let pc = internet.host(ENTERPRISES[0]);
     // The way over which blast reads the site's ledger: a management network.
-    let peer = Forward::start(Some(pc), HTTP_PORT, internet.service(dinr::SITES[0]), HTTP_PORT)?;
+    let (port, service) = (HTTP_PORT + 1, internet.service(dinr::SITES[0]));
+    let peer = Forward::start(Some(pc), port, service, HTTP_PORT)?;
     let before = site.ledger()?;
     let peer = format!("http://{}", peer.address());
     let load = format!("{} --count {COUNT} --rate {RATE}", dinr::SERVICE4);

@@ -1,10 +1,11 @@
 //! The demo: the ten-AS internet of the project's first paper, alive on this machine.
 //!
-//! `make demo` builds it. Real BIRD in ten routers, joined by wires of `nigh lab run` with 10 ms each way, `nigh run` at the two DINR sites, everything in
-//! network namespaces; nothing leaves this machine. Step by step it shows what the paper saw, then
-//! how an oracle ranks by the BGP tables, and
-//! what happens when a site is overrun, killed, brought back and drained, with the figures measured
-//! here and now. What differs from what is expected is marked, and makes the exit code 1.
+//! `make demo` builds it. Real BIRD in ten routers, joined by wires of `nigh lab run` with 10 ms each way,
+//! `nigh run` at the two DINR sites and at both enterprises, everything in network namespaces; nothing
+//! leaves this machine. Step by step it shows what the paper saw, then how an oracle ranks by the BGP
+//! tables, how others rank by what stations measure while a link is congested, and what happens when a site
+//! is overrun, killed, brought back and drained, with the figures measured here and now. What differs from
+//! what is expected is marked, and makes the exit code 1.
 //!
 //! It then stays up until Ctrl-C; with DEMO_ONCE=1 it ends. Either way, and wherever it is interrupted,
 //! nothing of it stays behind.
@@ -15,6 +16,8 @@ mod load;
 mod oracle;
 mod routing;
 mod screen;
+mod stations;
+mod transfer;
 
 use nix::sys::signal::{SigSet, Signal};
 use screen::Screen;
@@ -30,7 +33,7 @@ use std::{
 };
 use testbed::{
     Error, Forward,
-    dinr::{self, Internet, Oracle, Site},
+    dinr::{self, Enterprise, Internet, Mesh, Oracle, Site},
     nigh::HTTP_PORT,
 };
 
@@ -98,14 +101,15 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     let built = begin.elapsed();
     internet.converge(Duration::from_secs(30))?;
     screen.line(&format!(
-        "16 namespaces, 5 links, 9 wires through the lab and 10 BIRDs in {:.1} s; all routes everywhere {:.1} s later",
+        "16 namespaces, 5 links, 10 wires through the lab and 10 BIRDs in {:.1} s; all routes everywhere {:.1} s later",
         built.as_secs_f64(),
         (begin.elapsed() - built).as_secs_f64()
     ));
     let begin = Instant::now();
     let [asn_a, asn_b] = dinr::SITES;
-    let mut site_a = Site::start(&internet, asn_a, binary)?;
-    let mut site_b = Site::start(&internet, asn_b, binary)?;
+    let mesh = Mesh::new()?;
+    let mut site_a = Site::start_with(&internet, asn_a, binary, &mesh.sections(asn_a))?;
+    let mut site_b = Site::start_with(&internet, asn_b, binary, &mesh.sections(asn_b))?;
     for ((enterprise, site), path) in
         ENTERPRISES.into_iter().zip([&site_a, &site_b]).zip(["4 12", "5 13"])
     {
@@ -122,6 +126,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     for site in [&mut site_a, &mut site_b] {
         routing::status(screen, site)?;
     }
+    let mut enterprises = stations::start(&internet, &mesh, binary)?;
 
     screen.step("What the routers know (`show ip bgp`, as in the paper)");
     routing::tables(screen, &internet)?;
@@ -142,6 +147,12 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.step("The oracle of ISP_A: which of these is near?");
     let oracle = oracle::show(screen, &internet, binary)?;
 
+    screen.step("Stations measure, and a congested link is far away");
+    stations::show(screen, &internet, &mut enterprises)?;
+
+    screen.step("One stream over two paths");
+    transfer::show(screen, &internet, &mesh, binary)?;
+
     screen.step("kill -9 of DINR_A while ENT_A-testPC pings 500 times a second");
     failover::kill(screen, &internet, &mut site_a)?;
 
@@ -154,7 +165,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.summary();
     code.store(screen.code(), Ordering::Relaxed);
     if std::env::var_os("DEMO_ONCE").is_none_or(|value| value != "1") {
-        stay(screen, &internet, &mut [site_a, site_b], &oracle)?;
+        stay(screen, &internet, &mut [site_a, site_b], &oracle, &mut enterprises)?;
     }
     Ok(())
 }
@@ -165,6 +176,7 @@ fn stay(
     internet: &Internet,
     sites: &mut [Site<'_>; 2],
     oracle: &Oracle,
+    enterprises: &mut [Enterprise<'_>; 2],
 ) -> Result<(), Error> {
     let mut pages = Vec::new();
     for (i, asn) in dinr::SITES.into_iter().enumerate() {
@@ -196,6 +208,10 @@ fn stay(
     screen.line(&format!(
         "  steer the oracle        sudo target/release/nigh oracle console --socket {}",
         oracle.socket().display()
+    ));
+    screen.line(&format!(
+        "  what a station measures sudo target/release/nigh probe show delay --way round-trip --archive {}",
+        enterprises[0].nigh().state().join("probe").display()
     ));
     screen.line("");
     screen.line("Ctrl-C takes everything down.");

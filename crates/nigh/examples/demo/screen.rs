@@ -64,12 +64,9 @@ impl Screen {
     /// Begins the next step.
     pub(crate) fn step(&mut self, title: &str) {
         self.steps += 1;
-        let rule = "─".repeat(WIDTH.saturating_sub(title.chars().count() + 7));
-        println!(
-            "\n  {} {}\n",
-            self.paint("1;36", &format!("{} {title}", self.steps)),
-            self.paint("2", &rule)
-        );
+        let title = format!("{} {title}", self.steps);
+        let rule = "─".repeat(WIDTH.saturating_sub(title.chars().count() + 5));
+        println!("\n  {} {}\n", self.paint("1;36", &title), self.paint("2", &rule));
     }
 
     /// A line of text.

@@ -12,6 +12,7 @@ pub struct Site<'a> {
     name: &'static str,
     host: &'a Namespace,
     binary: &'a Path,
+    sections: String,
     nigh: Nigh,
 }
 
@@ -57,10 +58,25 @@ impl<'a> Site<'a> {
     ///
     /// As [`Nigh::start`].
     pub fn start(internet: &'a Internet, asn: u32, binary: &'a Path) -> Result<Self, Error> {
+        Self::start_with(internet, asn, binary, "")
+    }
+
+    /// As [`Site::start`], with more sections than those of the responder.
+    ///
+    /// # Errors
+    ///
+    /// As [`Nigh::start`].
+    pub fn start_with(
+        internet: &'a Internet,
+        asn: u32,
+        binary: &'a Path,
+        more: &str,
+    ) -> Result<Self, Error> {
         let host = internet.service(asn);
         let name = internet.router(asn).name;
-        let nigh = Nigh::start(host, binary, name, &site_sections(asn))?;
-        Ok(Self { asn, name, host, binary, nigh })
+        let sections = site_sections(asn) + more;
+        let nigh = Nigh::start(host, binary, name, &sections)?;
+        Ok(Self { asn, name, host, binary, sections, nigh })
     }
 
     /// The daemon.
@@ -88,7 +104,7 @@ impl<'a> Site<'a> {
     ///
     /// As [`Nigh::start`].
     pub fn restart(&mut self) -> Result<(), Error> {
-        self.nigh.restart(self.host, self.binary, self.name, &site_sections(self.asn))
+        self.nigh.restart(self.host, self.binary, self.name, &self.sections)
     }
 
     /// Asks the responder, as `nigh echo` does: the value of `request`.
