@@ -13,8 +13,8 @@
  *
  * Both timestamps are one reading of the clock: between them there would be less than what one
  * reading takes. The clock is TAI's, which the kernel keeps beside the system's; user space says
- * how far it is ahead, and how far the clock may be off and for how long that holds. After that, and
- * when somebody has stepped the clock since, replies say that it is not known.
+ * how far it is ahead, and how far the clock may be off and for how long that holds. After that,
+ * and when somebody has stepped the clock since, replies say that it is not known.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -61,7 +61,7 @@ const volatile enum stamp_limits stamp_btf_limits = STAMP_SERVICES;
 #define NTP_ZERO 2208988800ULL
 #define SECOND 1000000000ULL
 #define TTL 255
-#define UNKNOWN 0xff3f /* the Error Estimate of a clock that nobody knows, in network byte order */
+#define UNKNOWN 0xff3f /* Error Estimate of an unknown clock, in network byte order */
 
 /* Bits of the first eight bytes of an IPv4 header as a little-endian word. */
 #define IPV4_PLAIN_MASK 0xff3f0000000000ffULL /* version, header length; more fragments, offset */
