@@ -15,7 +15,9 @@
  *
  * A descriptor is one of the system's: poll(2), select(2), epoll(7), fcntl(2) with O_NONBLOCK, and
  * setsockopt(2) with SO_RCVTIMEO and SO_SNDTIMEO work on it. It is closed with psock_close() only. Functions return -1
- * on failure, set errno, and psock_error() has a sentence. All may be called from any thread.
+ * on failure, set errno, and psock_error() has a sentence. All may be called from any thread,
+ * but no descriptor may be closed while psock_connect() or psock_listen() is called with it. Closing a descriptor does
+ * not end a call that waits on another thread; psock_abort() does.
  *
  * After fork(2) a child may open sessions of its own; those of its parent it must leave alone.
  */

@@ -18,6 +18,7 @@ use std::{
     ffi::CStr,
     io::Read,
     net::{Shutdown, SocketAddr},
+    os::fd::AsRawFd,
 };
 
 /// Runs what a function does; when it fails, errno and the sentence say why.
@@ -155,7 +156,8 @@ pub unsafe extern "C" fn psock_send(
         }
         // SAFETY: the caller's promise; not null.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
-        match send(fd, bytes, MsgFlags::from_bits_retain(flags)) {
+        // Not the caller's number, which another thread may close, so that it is another file's.
+        match send(stream.as_raw_fd(), bytes, MsgFlags::from_bits_retain(flags)) {
             Ok(sent) => Ok(sent.cast_signed()),
             Err(Errno::EPIPE) => Err(match stream.error() {
                 Some(error) => Failure::new(Errno::EPIPE, error),
@@ -197,7 +199,7 @@ pub unsafe extern "C" fn psock_recv(
         // SAFETY: the caller's promise; not null. What the bytes are before does not matter, for they
         // are only written.
         let bytes = unsafe { std::slice::from_raw_parts_mut(bytes.cast::<u8>(), length) };
-        match recv(fd, bytes, MsgFlags::from_bits_retain(flags)) {
+        match recv(stream.as_raw_fd(), bytes, MsgFlags::from_bits_retain(flags)) {
             Ok(received) if received > 0 || length == 0 => Ok(received.cast_signed()),
             // Is it the end of the stream, or only that of the session?
             Ok(_) | Err(Errno::ECONNRESET) => Ok((&*stream).read(&mut [0])?.cast_signed()),
@@ -239,7 +241,7 @@ pub extern "C" fn psock_close(fd: c_int) -> c_int {
         if let Some(closed) = table::close(fd)?
             && closed.waits
         {
-            closed.stream.close()?;
+            closed.stream.finish()?;
         }
         Ok(0)
     })

@@ -190,17 +190,14 @@ pub(crate) fn close(fd: RawFd) -> Result<Option<Closed>, Failure> {
     let waits = !OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK);
     nix::unistd::close(fd)?;
     Ok(match handle {
-        // Somebody may still be in a call with it on another thread; then it ends with that call.
-        Handle::Stream(stream) => {
-            Arc::try_unwrap(stream).ok().map(|stream| Closed { stream, waits })
-        }
+        Handle::Stream(stream) => Some(Closed { stream, waits }),
         _ => None,
     })
 }
 
-/// A session whose descriptor is closed.
+/// A session whose descriptor is closed; another thread may still be in a call with it.
 pub(crate) struct Closed {
-    pub(crate) stream: PsockStream,
+    pub(crate) stream: Arc<PsockStream>,
     /// Whether the descriptor was set to wait.
     pub(crate) waits: bool,
 }

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <psock.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,56 @@ static void given_up(const char *security, const char *value)
 	CHECK(psock_close(listening) == 0);
 }
 
+/* What another thread does with a descriptor, and how its last call ended. */
+struct reader {
+	int fd;
+	pthread_barrier_t first;
+	ssize_t last;
+};
+
+static void *read_on(void *argument)
+{
+	struct reader *reader = argument;
+	char byte;
+	CHECK(psock_recv(reader->fd, &byte, 1, 0) == 1);
+	pthread_barrier_wait(&reader->first);
+	reader->last = psock_recv(reader->fd, &byte, 1, 0);
+	return NULL;
+}
+
+/* What is closed or given up while another thread is in a call with it is closed or given up all the same. */
+static void shared(const char *security, const char *value, int aborts)
+{
+	char path[2][32], text[16];
+	int listening = listener(security, value, path);
+	int one = connected(security, value, path);
+	struct reader reader = {.fd = psock_accept(listening, NULL, NULL)};
+	CHECK(reader.fd >= 0);
+	pthread_t thread;
+	CHECK(pthread_barrier_init(&reader.first, NULL, 2) == 0);
+	CHECK(pthread_create(&thread, NULL, read_on, &reader) == 0);
+	CHECK(psock_write(one, "a", 1) == 1);
+	pthread_barrier_wait(&reader.first);
+	if (aborts) {
+		CHECK(psock_abort(reader.fd) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+		CHECK(reader.last == -1);
+		FAILS(psock_recv(one, text, sizeof(text), 0), ECONNRESET, "peer");
+		CHECK(psock_close(one) == -1);
+	} else {
+		CHECK(psock_write(reader.fd, "b", 1) == 1);
+		CHECK(psock_close(reader.fd) == 0);
+		CHECK(psock_recv(one, text, sizeof(text), 0) == 1);
+		CHECK(psock_recv(one, text, sizeof(text), 0) == 0);
+		CHECK(psock_close(one) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+		/* The end, or no descriptor any more. */
+		CHECK(reader.last == 0 || reader.last == -1);
+	}
+	pthread_barrier_destroy(&reader.first);
+	CHECK(psock_close(listening) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -177,6 +228,8 @@ int main(int argc, char **argv)
 	wrong_calls(argv[1], argv[2]);
 	there_and_back(argv[1], argv[2]);
 	given_up(argv[1], argv[2]);
+	shared(argv[1], argv[2], 0);
+	shared(argv[1], argv[2], 1);
 	puts("all calls did what psock.h says");
 	return 0;
 }

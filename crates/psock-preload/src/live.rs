@@ -2,42 +2,38 @@
 
 use crate::{inside, names, pairs, real, setup};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
-use psock::{PsockStream, splice};
+use psock::{PerProcess, PsockStream, splice};
 use serde_json::json;
 use std::{
     fs::OpenOptions,
     io::{self, Write},
     net::TcpStream,
     os::fd::OwnedFd,
-    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-/// The process that made the sessions which are counted, for a child of fork(2) has none of them.
-static OWNER: AtomicU32 = AtomicU32::new(0);
-static SESSIONS: AtomicUsize = AtomicUsize::new(0);
+/// How many sessions live; a child of fork(2) has none of its parent's.
+static SESSIONS: PerProcess<AtomicUsize> = PerProcess::new();
 
 /// Between two looks at whether all sessions are over.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A session that is counted for as long as this lives.
-pub(crate) struct Live(());
+pub(crate) struct Live(&'static AtomicUsize);
 
 impl Live {
     pub(crate) fn new() -> Self {
-        let process = std::process::id();
-        if OWNER.swap(process, Ordering::AcqRel) != process {
-            SESSIONS.store(0, Ordering::Release);
-        }
-        SESSIONS.fetch_add(1, Ordering::AcqRel);
-        Self(())
+        let sessions = SESSIONS.get();
+        sessions.fetch_add(1, Ordering::AcqRel);
+        Self(sessions)
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        SESSIONS.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -81,8 +77,8 @@ pub(crate) fn spawn(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
 /// When the program ends: closes its sockets, as the system would, and waits until the peers have everything.
 extern "C" fn finish() {
     let Some(_inside) = inside::enter() else { return };
-    let ours = OWNER.load(Ordering::Acquire) == std::process::id();
-    if !ours || SESSIONS.load(Ordering::Acquire) == 0 {
+    let sessions = SESSIONS.get();
+    if sessions.load(Ordering::Acquire) == 0 {
         return;
     }
     let Ok(Some(setup)) = setup::get() else { return };
@@ -100,7 +96,7 @@ extern "C" fn finish() {
         }
     }
     let begin = Instant::now();
-    while SESSIONS.load(Ordering::Acquire) > 0 && begin.elapsed() < setup.linger {
+    while sessions.load(Ordering::Acquire) > 0 && begin.elapsed() < setup.linger {
         thread::sleep(LOOK);
     }
 }

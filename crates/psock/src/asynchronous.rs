@@ -41,8 +41,10 @@ impl AsyncPsockStream {
         socket: std::os::unix::net::UnixStream,
         session: Arc<Session>,
     ) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        let socket = UnixStream::from_std(socket)?;
+        let socket = session.turn(socket, |socket| {
+            socket.set_nonblocking(true)?;
+            UnixStream::from_std(socket)
+        })?;
         Ok(Self { _guard: PanicGuard(Arc::clone(&session)), socket, session })
     }
 
@@ -52,8 +54,11 @@ impl AsyncPsockStream {
     ///
     /// When the system does not allow waiting on the socket.
     pub fn into_blocking(self) -> io::Result<PsockStream> {
-        let socket = self.socket.into_std()?;
-        socket.set_nonblocking(false)?;
+        let socket = self.session.turn(self.socket, |socket| {
+            let socket = socket.into_std()?;
+            socket.set_nonblocking(false)?;
+            Ok(socket)
+        })?;
         Ok(PsockStream::new(socket, self.session))
     }
 
@@ -70,7 +75,7 @@ impl AsyncPsockStream {
     }
 
     /// Ends the session now; both ends see an error.
-    pub fn abort(self) {
+    pub fn abort(&self) {
         self.session.abort();
     }
 

@@ -26,7 +26,7 @@ use crate::{
 use std::{
     io,
     net::SocketAddr,
-    os::unix::net::UnixStream as StdUnixStream,
+    os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -246,6 +246,30 @@ impl Session {
     pub(crate) fn tell(&self, event: Event) {
         // When the manager is gone nobody needs it.
         let _ = self.events.send(event);
+    }
+
+    /// Turns the application's socket into something else. Where that fails the session ends with an error
+    /// before the socket is closed, for a socket that is only closed is the good end of a stream.
+    pub(crate) fn turn<S: AsFd, T>(
+        self: &Arc<Self>,
+        socket: S,
+        turn: impl FnOnce(S) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let kept = match socket.as_fd().try_clone_to_owned() {
+            Ok(kept) => kept,
+            Err(error) => {
+                self.abort();
+                return Err(error);
+            }
+        };
+        let guard = PanicGuard(Arc::clone(self));
+        let turned = turn(socket);
+        if turned.is_err() {
+            self.abort();
+        }
+        drop(guard);
+        drop(kept);
+        turned
     }
 
     /// The application ends the session.

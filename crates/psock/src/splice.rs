@@ -1,6 +1,9 @@
 //! A session joined with a socket of the process.
 
-use crate::{Counters, PsockStream, SessionError, runtime, session::Session};
+use crate::{
+    Counters, PsockStream, SessionError, runtime,
+    session::{PanicGuard, Session},
+};
 use socket2::SockRef;
 use std::{
     io,
@@ -68,13 +71,7 @@ impl Splice {
 /// When the socket is no stream socket; the session ends with an error then.
 pub fn splice(stream: PsockStream, socket: OwnedFd) -> io::Result<Splice> {
     let (application, session) = stream.into_parts();
-    // Until they are joined an end of the application's socket is no end of its stream.
-    session.lock().aborted = true;
-    let joined = join(application, &session, socket);
-    if joined.is_err() {
-        session.abort();
-    }
-    joined
+    session.turn(application, |application| join(application, &session, socket))
 }
 
 fn join(
@@ -95,12 +92,12 @@ fn join(
     let socket = UnixStream::from_std(socket)?;
     let ended = Arc::<Ended>::default();
     let splice = Splice { session: Arc::clone(&session), ended: Arc::clone(&ended) };
-    session.lock().aborted = false;
     runtime.spawn(async move {
         // Dropped after the socket, which is made later.
         let _end = End(ended);
         let (mut from_application, mut to_application) = application.into_split();
         let (mut from_socket, mut to_socket) = socket.into_split();
+        let _guard = PanicGuard(Arc::clone(&session));
         let out = async {
             tokio::io::copy(&mut from_socket, &mut to_application).await?;
             to_application.shutdown().await

@@ -81,13 +81,22 @@ impl PsockStream {
     ///
     /// When the session ends before that: the peer may have less.
     pub fn close(self) -> Result<(), SessionError> {
+        self.finish()
+    }
+
+    /// As [`PsockStream::close`], for a stream that several threads share: others may still read.
+    ///
+    /// # Errors
+    ///
+    /// When the session ends before that: the peer may have less.
+    pub fn finish(&self) -> Result<(), SessionError> {
         // It fails only when the session has ended, which is what is waited for.
         let _ = self.socket.shutdown(Shutdown::Write);
         self.session.status.wait_closed()
     }
 
-    /// Ends the session now; both ends see an error.
-    pub fn abort(self) {
+    /// Ends the session now; both ends see an error, also in calls that wait.
+    pub fn abort(&self) {
         self.session.abort();
     }
 

@@ -127,6 +127,17 @@ fn a_writer_that_panics_leaves_an_error_and_no_short_stream() {
 }
 
 #[test]
+fn a_stream_that_cannot_be_turned_leaves_an_error_and_no_short_stream() {
+    let (one, other) = pair(&key());
+    write(&one, 12, 1000).unwrap();
+    // There is no tokio runtime here.
+    let turned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| one.into_async()));
+    assert!(turned.is_err());
+    let error = read_to_error(&other);
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}");
+}
+
+#[test]
 fn a_peer_that_closes_without_reading_ends_the_session() {
     let (one, other) = pair(&key());
     (&one).write_all(b"never read").unwrap();

@@ -497,6 +497,21 @@ fn handshakes_of_one_source_are_bounded() {
 }
 
 #[test]
+fn sessions_that_come_at_once_are_no_more_than_may_wait() {
+    let limits = Limits { backlog: 2, ..Limits::default() };
+    let listener = listen(&Config { limits, ..plain() });
+    let config = to(&listener.local_addresses(), &plain());
+    let opened = std::thread::scope(|scope| {
+        let connect = || PsockStream::connect(&config).ok();
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(connect)).collect();
+        all.into_iter().filter_map(|one| one.join().unwrap()).count()
+    });
+    assert_eq!(opened, 2);
+    counts(&listener, 6, |counters| counters.refused_limit);
+    assert_eq!(listener.counters().opened, 2);
+}
+
+#[test]
 fn sessions_and_their_connections_are_bounded() {
     let limits = Limits { sessions_per_source: 1, connections: 2, ..Limits::default() };
     let listener = listen(&Config { limits, ..key() });

@@ -281,17 +281,20 @@ impl Taker {
         }
     }
 
+    /// Whether there may be one more session that waits.
+    fn takes_more(&self, state: &State) -> Result<(), Fate> {
+        if state.stopping {
+            return Err(Fate::Refused(Refusal::Stopping, |c| &mut c.refused_stopping));
+        }
+        if state.waiting.len() >= self.config.limits.backlog {
+            return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
+        }
+        Ok(())
+    }
+
     /// Agrees on a new session.
     fn open(&self, channel: &mut Channel, open: Open, peer: SocketAddr) -> Result<Admitted, Fate> {
-        {
-            let state = self.state();
-            if state.stopping {
-                return Err(Fate::Refused(Refusal::Stopping, |c| &mut c.refused_stopping));
-            }
-            if state.waiting.len() >= self.config.limits.backlog {
-                return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
-            }
-        }
+        self.takes_more(&self.state())?;
         let Some(held) = self.sessions.take(peer.ip()) else {
             return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
         };
@@ -329,6 +332,8 @@ impl Taker {
         let (config, role) = (self.config.clone(), Role::Accepting);
         // The peer may join as soon as it knows the session, so nobody looks for it before it is there.
         let mut state = self.state();
+        // Others may have come since it was asked first, or the listener may have been dropped.
+        self.takes_more(&state)?;
         let (socket, session) =
             Session::begin(channel, config, agreement, role, move || taker.ended(id))?;
         let entry = Entry { secret: agreement.secret, session: Arc::clone(&session), _held: held };
