@@ -9,6 +9,8 @@ use crate::{
 };
 use std::{path::PathBuf, time::Duration};
 
+const DAY: Duration = Duration::from_hours(24);
+
 /// How the connections of a session are protected.
 #[derive(Clone, Debug)]
 pub enum Security {
@@ -96,6 +98,14 @@ impl Config {
         if self.connect_timeout.is_zero() || self.path_timeout < Duration::from_millis(1) {
             return Err("connect_timeout is 0 or path_timeout is less than a millisecond");
         }
+        // The kernel counts its milliseconds in 31 bits.
+        if self.path_timeout > 24 * DAY {
+            return Err("path_timeout is more than 24 days");
+        }
+        let times = [self.connect_timeout, self.survive, self.limits.handshake_time];
+        if times.iter().any(|&time| time > 366 * DAY) {
+            return Err("connect_timeout, survive or handshake_time is more than a year");
+        }
         if self.connections_per_path == 0 {
             return Err("connections_per_path is 0");
         }
@@ -139,5 +149,25 @@ impl Default for Limits {
             connections: 64,
             backlog: 128,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_bounded() {
+        let config = Config::new(Security::Plain);
+        assert_eq!(config.check(), Ok(()));
+        for time in [Duration::MAX, 25 * DAY] {
+            assert!(Config { path_timeout: time, ..config.clone() }.check().is_err());
+        }
+        for time in [Duration::MAX, 367 * DAY] {
+            assert!(Config { connect_timeout: time, ..config.clone() }.check().is_err());
+            assert!(Config { survive: time, ..config.clone() }.check().is_err());
+        }
+        let (path_timeout, survive) = (24 * DAY, 366 * DAY);
+        assert_eq!(Config { path_timeout, survive, ..config }.check(), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! Opening a session.
 
 use crate::{
-    Config, ConnectError, PsockStream,
+    Config, ConnectError, Path, PsockStream,
     channel::Channel,
     core::frame::{MAX_OFFSET, Open},
     dial::Dialer,
@@ -29,13 +29,17 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
     let tls = security::connecting(&config.security)?;
     let limit = config.connect_timeout;
     let deadline = Instant::now() + limit;
-    let no_path = |(path, source): (usize, _)| ConnectError::NoPath {
-        limit,
-        path: config.paths.get(path).map(ToString::to_string).unwrap_or_default(),
-        source,
+    let failed = |(path, source): (usize, _)| match (config.paths.get(path), source) {
+        (Some(path), PathError::Refused(reason)) => {
+            ConnectError::Refused { peer: path.remote, reason }
+        }
+        (path, source) => {
+            let path = path.map(ToString::to_string).unwrap_or_default();
+            ConnectError::NoPath { limit, path, source }
+        }
     };
     let dialer = Arc::new(Dialer::new(config.clone(), tls));
-    let (path, mut channel) = first(&dialer, deadline).await.map_err(no_path)?;
+    let (path, mut channel) = first(&dialer, deadline).await.map_err(failed)?;
     let connections = match config.follow_announced {
         // How many addresses the listener has is not known yet.
         true => config.limits.connections.try_into().unwrap_or(u16::MAX),
@@ -51,13 +55,8 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
         survive_ms: config.survive.as_millis().try_into().unwrap_or(u32::MAX),
     };
     let opened = timeout_at(deadline, handshake::open(&mut channel, open)).await;
-    let welcome = match opened.unwrap_or(Err(PathError::TimedOut)) {
-        Ok(welcome) => welcome,
-        Err(PathError::Refused(reason)) => {
-            return Err(ConnectError::Refused { peer: channel.socket.peer_addr()?, reason });
-        }
-        Err(source) => return Err(no_path((path, source))),
-    };
+    let opened = opened.unwrap_or(Err(PathError::TimedOut));
+    let welcome = opened.map_err(|source| failed((path, source)))?;
     dialer.knows(path);
     let agreement = Agreement {
         session: welcome.session,
@@ -70,6 +69,13 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
     let (socket, session) =
         Session::begin(channel, config, agreement, Role::Connecting(dialer), || {})?;
     Ok(PsockStream::new(socket, session))
+}
+
+/// A connection over a path whose peer speaks the protocol: TCP and TLS may work where nobody answers.
+async fn greeted(dialer: &Dialer, path: &Path, limit: Duration) -> Result<Channel, PathError> {
+    let mut channel = dialer.reach(path, limit).await?;
+    handshake::challenge(&mut channel).await?;
+    Ok(channel)
 }
 
 /// The first path that answers, each tried a little later than the one before; or else the last that
@@ -86,7 +92,7 @@ async fn first(
             Some((number, path)) => {
                 let dialer = Arc::clone(dialer);
                 let limit = dialer.config.connect_timeout;
-                attempts.spawn(async move { (number, dialer.reach(&path, limit).await) });
+                attempts.spawn(async move { (number, greeted(&dialer, &path, limit).await) });
                 true
             }
             None => false,

@@ -193,6 +193,9 @@ impl Dialer {
 pub(crate) async fn control(dialer: Arc<Dialer>, session: Arc<Session>) {
     let mut wait = WAIT;
     loop {
+        // Also at first, for a peer that takes each and ends it.
+        sleep(wait).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
         let paths = dialer.routes().len();
         for path in 0..paths {
             match dialer.join(&session, path as u16, Purpose::Control).await {
@@ -203,7 +206,5 @@ pub(crate) async fn control(dialer: Arc<Dialer>, session: Arc<Session>) {
                 Err(error) => tracing::debug!("no control connection over path {path}: {error}"),
             }
         }
-        sleep(wait).await;
-        wait = (wait * 2).min(LONGEST_WAIT);
     }
 }

@@ -45,9 +45,8 @@ pub(crate) struct Claim {
     pub(crate) path: u16,
 }
 
-/// Asks for a new session on a connection whose TLS handshake is done.
+/// Asks for a new session on a connection whose peer has greeted.
 pub(crate) async fn open(channel: &mut Channel, open: Open) -> Result<Welcome, PathError> {
-    challenge(channel).await?;
     send(channel, &Frame::Open(open)).await?;
     channel
         .frame(|frame| match frame {
@@ -75,7 +74,7 @@ pub(crate) async fn join(channel: &mut Channel, claim: &Claim) -> Result<(), Pat
 }
 
 /// Reads the accepting end's greeting.
-async fn challenge(channel: &mut Channel) -> Result<[u8; 32], PathError> {
+pub(crate) async fn challenge(channel: &mut Channel) -> Result<[u8; 32], PathError> {
     let challenge = channel
         .frame(|frame| match frame {
             Frame::Challenge(challenge) => Ok(*challenge),

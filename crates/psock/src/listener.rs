@@ -53,8 +53,7 @@ impl PsockListener {
         let mut sockets = Vec::new();
         for &address in addresses {
             let error = |source| BindError::Address { address, source };
-            // A session has several connections, so the kernel's queue is not the sessions'.
-            let socket = socket::listen(address, config.limits.handshakes).map_err(error)?;
+            let socket = socket::listen(address, config).map_err(error)?;
             let socket = TcpListener::from_std(socket).map_err(error)?;
             bound.push(socket.local_addr().map_err(error)?);
             sockets.push(socket);

@@ -246,6 +246,10 @@ impl Manager {
         let task = tokio::spawn(async move {
             let result = talk(channel, words, number, &said).await;
             tracing::debug!("the control connection ended: {result:?}");
+            if let Err(PathError::Frame(error)) = result {
+                let error = SessionError::Violation(error.to_string());
+                let _ = said.send(Word(number, Said::Fail(error))).await;
+            }
             let _ = said.send(Word(number, Said::Ended)).await;
         });
         if let Some(old) = self.control.replace(Control { number, say, task }) {

@@ -33,6 +33,10 @@ pub(crate) fn tune(socket: SockRef<'_>, config: &Config) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(config.path_timeout))?;
     let keepalive = TcpKeepalive::new().with_time(ASK_EVERY).with_interval(ASK_EVERY);
     socket.set_tcp_keepalive(&keepalive)?;
+    congestion(socket, config)
+}
+
+fn congestion(socket: SockRef<'_>, config: &Config) -> io::Result<()> {
     if let Some(name) = &config.congestion {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
             io::Error::new(error.kind(), format!("congestion control {name:?}: {error}"))
@@ -43,14 +47,17 @@ pub(crate) fn tune(socket: SockRef<'_>, config: &Config) -> io::Result<()> {
 
 /// Opens a listening socket. One for the unspecified IPv6 address takes IPv6 alone, so that both
 /// families can listen at one port.
-pub(crate) fn listen(address: SocketAddr, backlog: usize) -> io::Result<std::net::TcpListener> {
+pub(crate) fn listen(address: SocketAddr, config: &Config) -> io::Result<std::net::TcpListener> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
+    // Whoever connects gets it anyway; here it is known whether it can be had.
+    congestion(SockRef::from(&socket), config)?;
     socket.bind(&address.into())?;
-    socket.listen(backlog.try_into().unwrap_or(i32::MAX))?;
+    // A session has several connections, so the kernel's queue is not the sessions'.
+    socket.listen(config.limits.handshakes.try_into().unwrap_or(i32::MAX))?;
     Ok(socket.into())
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{LIMIT, key, listen, pair, plain, read, to, write};
+use common::{LIMIT, key, listen, plain, read, to, write};
 use psock::{
     Config, ConnectError, Limits, ListenerCounters, PathError, PresharedKey, PsockListener,
     PsockStream, Refusal, Security, SessionError,
@@ -440,6 +440,45 @@ fn the_path_that_said_why_is_told_and_not_one_that_is_silent() {
 }
 
 #[test]
+fn a_path_that_takes_connections_and_is_silent_keeps_nobody_from_the_others() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = listen(&plain());
+    let addresses = [silent.local_addr().unwrap(), listener.local_addresses()[0]];
+    let config = Config { connect_timeout: LIMIT, ..plain() };
+    let one = PsockStream::connect(&to(&addresses, &config)).unwrap();
+    assert_eq!(one.peer(), addresses[1]);
+    let (other, _) = listener.accept().unwrap();
+    write(&one, 4, 100_000).unwrap();
+    one.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read(&other, 4).unwrap(), 100_000);
+}
+
+#[test]
+fn a_congestion_control_that_is_none_is_refused_where_it_is_chosen() {
+    let config = Config { congestion: Some("none-such".to_owned()), ..plain() };
+    let error = PsockListener::bind(&[([127, 0, 0, 1], 0).into()], &config).unwrap_err();
+    assert!(error.to_string().contains("congestion control \"none-such\""), "{error}");
+    let listener = listen(&plain());
+    let error = refused(&listener, &config).to_string();
+    assert!(error.contains("congestion control \"none-such\""), "{error}");
+}
+
+#[test]
+fn garbage_on_the_control_connection_ends_the_session_with_an_error() {
+    let listener = listen(&plain());
+    // A kind that nobody knows, and a Goodbye with a body.
+    for garbage in [[77, 0, 0, 0], [22, 0, 0, 1]] {
+        let mut raw = Raw::to(&listener);
+        raw.open();
+        let (stream, _) = listener.accept().unwrap();
+        raw.socket.write_all(&garbage).unwrap();
+        let error = (&stream).read(&mut [0; 10]).unwrap_err();
+        let error = error.get_ref().and_then(|e| e.downcast_ref::<SessionError>());
+        assert!(matches!(error, Some(SessionError::Violation(_))), "{error:?}");
+    }
+}
+
+#[test]
 fn garbage_after_the_handshake_ends_the_session_with_an_error() {
     for garbage in [
         Frame::Block(Block { offset: 1 << 40, bytes: b"beyond the window" }),
@@ -535,12 +574,4 @@ fn sessions_and_their_connections_are_bounded() {
         again.is_some()
     })
     .unwrap();
-}
-
-#[test]
-fn a_session_that_the_listener_no_longer_knows_is_over() {
-    let (one, other) = pair(&key());
-    other.abort();
-    let error = (&one).read(&mut [0; 1]).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }

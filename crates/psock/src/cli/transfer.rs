@@ -77,15 +77,16 @@ fn take(
     progress: &mut Progress,
 ) -> Result<(), CommandError> {
     let unwritten = |source| CommandError::Write { file: args.file.clone(), source };
-    let mut part = None;
+    let mut part: Option<(PathBuf, File)> = None;
     let mut into: Box<dyn Write> = if is_standard(&args.file) {
         Box::new(io::stdout().lock())
     } else if fs::metadata(&args.file).is_ok_and(|meta| !meta.is_file()) {
         // A pipe or device is written to, and never replaced.
         Box::new(File::options().write(true).open(&args.file).map_err(unwritten)?)
     } else {
-        let part = part.insert(partial(&args.file));
-        Box::new(File::create(part).map_err(unwritten)?)
+        let name = partial(&args.file);
+        let file = File::create(&name).map_err(unwritten)?;
+        Box::new(&part.insert((name, file)).1)
     };
     let mut chunk = vec![0; CHUNK];
     while let Some(bytes) = next(&mut &*stream, &mut chunk)
@@ -95,7 +96,10 @@ fn take(
         progress.add(bytes.len(), stream);
     }
     into.flush().map_err(unwritten)?;
-    if let Some(part) = part {
+    drop(into);
+    if let Some((part, file)) = part {
+        // What the system could not write it says here or never.
+        file.sync_all().map_err(unwritten)?;
         fs::rename(part, &args.file).map_err(unwritten)?;
     }
     Ok(())
