@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{path::PathBuf, time::Duration};
 
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How the connections of a session are protected.
 #[derive(Clone, Debug)]
