@@ -398,22 +398,8 @@ fn few_capabilities_are_kept() {
     let site = site();
     let nigh = start(&site);
     let pid = status(&nigh)["node"]["pid"].as_u64().unwrap();
-    // CAP_NET_ADMIN 12, CAP_NET_RAW 13 (linux/capability.h).
-    let kept: u64 = 1 << 12 | 1 << 13;
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-        let text = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-        let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            u64::from_str_radix(line.trim(), 16).unwrap()
-        };
-        for set in ["CapEff:", "CapPrm:"] {
-            assert_eq!(field(set), kept, "{set}");
-        }
-        for set in ["CapInh:", "CapBnd:", "CapAmb:"] {
-            assert_eq!(field(set), 0, "{set}");
-        }
-        assert_eq!(field("NoNewPrivs:"), 1);
-    }
+    let threads = testbed::few_capabilities(pid as u32);
+    assert!(threads.values().all(|has| *has == testbed::KEPT), "{threads:?}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub mod nigh;
 pub mod pings;
 pub mod process;
 
+mod capabilities;
 mod chrony;
 mod closing;
 mod figures;
@@ -43,6 +44,7 @@ mod root;
 mod wait;
 
 pub use bird::Bird;
+pub use capabilities::{KEPT, few_capabilities};
 pub use chrony::Chrony;
 pub use closing::close;
 pub use figures::Figures;

@@ -3,7 +3,7 @@
 use crate::stage::{BINARY, EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, pair, sections};
 use nix::sys::signal::Signal;
 use serde_json::json;
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 use testbed::{Nigh, require_root, wait_until};
 
 #[test]
@@ -134,24 +134,9 @@ fn few_capabilities_are_kept_by_every_thread() {
     let mut stage = Stage::start("");
     assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
     let pid = stage.nigh.process().pid();
-    let mut names = BTreeSet::new();
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-        let path = task.unwrap().path();
-        let status = std::fs::read_to_string(path.join("status")).unwrap();
-        let field = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-            line.split_whitespace().nth(1).unwrap().to_owned()
-        };
-        names.insert(field("Name:"));
-        // CAP_NET_ADMIN and CAP_NET_RAW.
-        let kept = (1 << 12) | (1 << 13);
-        for set in ["CapEff:", "CapPrm:"] {
-            let has = u64::from_str_radix(&field(set), 16).unwrap();
-            assert_eq!(has & !kept, 0, "{} of {}", set, field("Name:"));
-        }
-    }
+    let threads = testbed::few_capabilities(pid);
     for name in ["oracle-builder", "oracle-udp-0", "oracle-udp-1"] {
-        assert!(names.contains(name), "{name} in {names:?}");
+        assert!(threads.contains_key(name), "{name} in {threads:?}");
     }
 }
 

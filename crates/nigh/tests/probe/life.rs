@@ -158,29 +158,8 @@ fn few_capabilities_are_kept_by_every_thread_of_a_station() {
     stage.order(0, json!({"what": "trace", "to": "bravo"})).unwrap();
     stage.wait("records", 0, |status| done(status, "always") >= 1);
     let pid = stage.stations[0].process().pid();
-    let mut names = std::collections::BTreeSet::new();
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-        // A thread that nobody wants any more may end meanwhile.
-        let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else {
-            continue;
-        };
-        let field = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-            line.split_whitespace().nth(1).unwrap().to_owned()
-        };
-        names.insert(field("Name:"));
-        // CAP_NET_ADMIN and CAP_NET_RAW (linux/capability.h).
-        let kept = (1 << 12) | (1 << 13);
-        for set in ["CapEff:", "CapPrm:"] {
-            let has = u64::from_str_radix(&field(set), 16).unwrap();
-            assert_eq!(has & !kept, 0, "{set} of {}", field("Name:"));
-        }
-        for set in ["CapInh:", "CapBnd:", "CapAmb:"] {
-            assert_eq!(u64::from_str_radix(&field(set), 16), Ok(0), "{set} of {}", field("Name:"));
-        }
-        assert_eq!(field("NoNewPrivs:"), "1");
-    }
+    let threads = testbed::few_capabilities(pid);
     for name in ["delay", "archive", "probe"] {
-        assert!(names.contains(name), "{name} in {names:?}");
+        assert!(threads.contains_key(name), "{name} in {threads:?}");
     }
 }
