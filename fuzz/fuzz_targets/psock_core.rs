@@ -60,7 +60,6 @@ fuzz_target!(|data: &[u8]| {
                     min_rtt_ns: number * 500_000,
                     delivery_rate: number << (what / 16),
                     cwnd_bytes: number as u32 * 100,
-                    ..Kernel::default()
                 };
                 core.observe(id, &kernel, now);
                 Ok(())

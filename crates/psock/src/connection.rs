@@ -2,7 +2,7 @@
 
 use crate::{
     channel::{Channel, closed},
-    core::{ConnectionId, Kernel, Next, OutFrame, frame::Frame},
+    core::{ConnectionId, Next, OutFrame, frame::Frame},
     error::{EndReason, PathError, SessionError},
     session::{Entered, Event, Session, Wake},
     sys,
@@ -115,17 +115,8 @@ impl Worker<'_> {
     fn observe(&mut self, now_ns: u64) -> Result<(), PathError> {
         let state = sys::tcp_info(&self.channel.socket)?;
         self.observed_ns = now_ns;
-        self.busy = state.in_flight_bytes > 0 || state.unsent_bytes > 0;
-        let kernel = Kernel {
-            srtt_ns: state.srtt_ns,
-            min_rtt_ns: state.min_rtt_ns,
-            delivery_rate: state.delivery_rate,
-            unsent_bytes: state.unsent_bytes,
-            in_flight_bytes: state.in_flight_bytes,
-            cwnd_bytes: state.cwnd_bytes,
-            retransmits: state.retransmits,
-        };
-        self.session.lock().core.observe(self.id, &kernel, now_ns);
+        self.busy = state.busy;
+        self.session.lock().core.observe(self.id, &state.kernel, now_ns);
         Ok(())
     }
 

@@ -91,7 +91,8 @@ impl PsockListener {
     }
 
     /// Calls `tell` with the source of each connection that is refused and why, on one of the
-    /// protocol's threads; the first call counts.
+    /// protocol's threads; the first call counts. Connections beyond the limits of handshakes are only
+    /// counted.
     pub fn on_refused(&self, tell: impl Fn(SocketAddr, &str) + Send + Sync + 'static) {
         let _ = self.taker.on_refused.set(OnRefused(Box::new(tell)));
     }

@@ -1,6 +1,7 @@
 //! The one module with unsafe code: what the kernel says of a connection (tcp(7), `TCP_INFO`).
 #![allow(unsafe_code)]
 
+use crate::core::Kernel;
 use std::{
     io,
     mem::{offset_of, size_of},
@@ -84,36 +85,28 @@ pub(crate) fn tcp_info(socket: impl AsFd) -> io::Result<TcpState> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    let bytes = |segments: u32| segments.saturating_mul(info.snd_mss);
     Ok(TcpState {
-        srtt_ns: u64::from(info.rtt_us) * 1000,
-        // All ones before the first sample.
-        min_rtt_ns: if info.min_rtt_us == u32::MAX { 0 } else { u64::from(info.min_rtt_us) * 1000 },
-        delivery_rate: info.delivery_rate,
-        unsent_bytes: info.notsent_bytes,
-        in_flight_bytes: bytes(info.unacked.saturating_sub(info.sacked + info.lost)),
-        cwnd_bytes: bytes(info.snd_cwnd),
-        retransmits: info.total_retrans,
+        kernel: Kernel {
+            srtt_ns: u64::from(info.rtt_us) * 1000,
+            min_rtt_ns: match info.min_rtt_us {
+                // Before the first sample.
+                u32::MAX => 0,
+                min_rtt_us => u64::from(min_rtt_us) * 1000,
+            },
+            delivery_rate: info.delivery_rate,
+            cwnd_bytes: info.snd_cwnd.saturating_mul(info.snd_mss),
+        },
+        busy: info.notsent_bytes > 0 || info.unacked > info.sacked + info.lost,
     })
 }
 
 /// What is used of `TCP_INFO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpState {
-    /// Smoothed round trip.
-    pub(crate) srtt_ns: u64,
-    /// Least round trip.
-    pub(crate) min_rtt_ns: u64,
-    /// Bytes a second that the peer has acknowledged of late.
-    pub(crate) delivery_rate: u64,
-    /// Bytes that the kernel holds and has not sent yet.
-    pub(crate) unsent_bytes: u32,
-    /// Bytes sent and not acknowledged.
-    pub(crate) in_flight_bytes: u32,
-    /// Bytes that may be in flight.
-    pub(crate) cwnd_bytes: u32,
-    /// Segments sent again so far.
-    pub(crate) retransmits: u32,
+    /// What the core wants to know.
+    pub(crate) kernel: Kernel,
+    /// The kernel holds bytes that were not sent yet, or has some in flight.
+    pub(crate) busy: bool,
 }
 
 #[cfg(test)]
@@ -131,7 +124,7 @@ mod tests {
         let (mut other, _) = listener.accept().unwrap();
         one.write_all(&[1; 100_000]).unwrap();
         other.read_exact(&mut [0; 100_000]).unwrap();
-        let state = tcp_info(&one).unwrap();
+        let state = tcp_info(&one).unwrap().kernel;
         assert!(state.srtt_ns > 0 && state.min_rtt_ns <= 60_000_000_000, "{state:?}");
         assert!(state.cwnd_bytes > 0 && state.delivery_rate > 0, "{state:?}");
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LIMIT, key, listen, pair, plain, read, read_up_to, to, write};
+use common::{LIMIT, key, listen, pair, plain, read, read_to_error, read_up_to, to, write};
 use psock::{
     AsyncPsockListener, AsyncPsockStream, ConnectionState, DriverName, EndReason, PsockListener,
     PsockStream, SessionError,
@@ -151,17 +151,6 @@ fn a_peer_that_closes_without_reading_ends_the_session() {
 }
 
 /// Reads until the error that must come.
-fn read_to_error(stream: &PsockStream) -> io::Error {
-    let mut buffer = [0; 4096];
-    loop {
-        match (&*stream).read(&mut buffer) {
-            Ok(0) => panic!("a broken stream ended well"),
-            Ok(_) => {}
-            Err(error) => return error,
-        }
-    }
-}
-
 #[test]
 fn a_listener_takes_paths_to_all_of_its_addresses_in_both_families() {
     let addresses: Vec<SocketAddr> =

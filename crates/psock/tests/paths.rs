@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{LIMIT, key, read, read_up_to, to, write};
+use common::{LIMIT, key, read, read_on, read_to_error, read_up_to, to, write};
 use psock::{
     Config, ConnectionState, Counters, DriverName, PsockListener, PsockStream, SessionError,
 };
 use std::{
-    io::{self, Read},
+    io,
     net::{Shutdown, SocketAddr},
     process::Command,
     thread,
@@ -113,22 +113,8 @@ fn both_ways(one: &PsockStream, other: &PsockStream, length: u64, happens: impl 
         scope.spawn(move || assert_eq!(read(one, 2).unwrap(), length));
         assert_eq!(read_up_to(other, 1, length / 4).unwrap(), length / 4);
         happens();
-        assert_eq!(rest(other, 1, length / 4), length);
+        assert_eq!(read_on(other, 1, length / 4, u64::MAX).unwrap(), length);
     });
-}
-
-/// Reads the rest of a stream whose first bytes were read.
-fn rest(stream: &PsockStream, seed: u64, mut offset: u64) -> u64 {
-    let (mut buffer, mut wanted) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-    loop {
-        let count = (&*stream).read(&mut buffer).unwrap();
-        if count == 0 {
-            return offset;
-        }
-        common::fill(seed, offset, &mut wanted[..count]);
-        assert!(buffer[..count] == wanted[..count], "wrong bytes from {offset} on");
-        offset += count as u64;
-    }
 }
 
 /// Two of four paths are cut and return under a stream of so many bytes; how many bytes were sent on the
@@ -150,7 +136,7 @@ fn cut_two_of_four(driver: DriverName, length: u64) -> [u64; 2] {
         net.forwards(2, true);
         until("back", &one, |c| [1, 2].iter().all(|&path| c.connections[path].returns > 0));
         let before = [sent(1), sent(2)];
-        assert_eq!(rest(&other, 1, length / 4), length);
+        assert_eq!(read_on(&other, 1, length / 4, u64::MAX).unwrap(), length);
         [sent(1) - before[0], sent(2) - before[1]]
     });
     other.shutdown(Shutdown::Write).unwrap();
@@ -243,18 +229,6 @@ fn a_session_outlives_all_of_its_paths_for_a_while() {
 /// The session's error in what reading or writing returned.
 fn session_error(error: &io::Error) -> Option<&SessionError> {
     error.get_ref().and_then(|error| error.downcast_ref())
-}
-
-/// Reads until the error that must come.
-fn read_to_error(stream: &PsockStream) -> io::Error {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match (&*stream).read(&mut buffer) {
-            Ok(0) => panic!("a broken stream ended well"),
-            Ok(_) => {}
-            Err(error) => return error,
-        }
-    }
 }
 
 #[test]

@@ -432,10 +432,10 @@ fn the_path_that_said_why_is_told_and_not_one_that_is_silent() {
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addresses = [silent.local_addr().unwrap(), "127.0.0.1:1".parse().unwrap()];
-    let config = Config { connect_timeout: Duration::from_secs(1), ..key() };
-    let error = PsockStream::connect(&to(&addresses, &config)).unwrap_err().to_string();
+    let after = |seconds| Config { connect_timeout: Duration::from_secs(seconds), ..key() };
+    let error = PsockStream::connect(&to(&addresses, &after(8))).unwrap_err().to_string();
     assert!(error.starts_with("no path works; 127.0.0.1:1: Connection refused"), "{error}");
-    let error = PsockStream::connect(&to(&addresses[..1], &config)).unwrap_err().to_string();
+    let error = PsockStream::connect(&to(&addresses[..1], &after(1))).unwrap_err().to_string();
     assert!(error.ends_with(": no answer within 1 s"), "{error}");
 }
 

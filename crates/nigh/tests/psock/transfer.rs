@@ -56,7 +56,7 @@ fn pipes_stay_pipes_and_announced_addresses_become_paths_where_that_is_wanted() 
     let stage = Stage::new();
     let (key, from, into) = (stage.file("key"), stage.file("from"), stage.file("into"));
     stage.lab.check("left", &["mkfifo", &from, &into]).unwrap();
-    let end = ["--key", &key, "--json"];
+    let end = ["--key", &key, "--json", "--congestion", "reno"];
     let recv = stage.spawn("right", &[&["recv", &into], &end, &LISTEN]);
     stage.listening("right", 7000);
     let send = stage.spawn("left", &[&["send", &from, "--follow-announced"], &end, &PATHS[..2]]);
@@ -66,12 +66,39 @@ fn pipes_stay_pipes_and_announced_addresses_become_paths_where_that_is_wanted() 
         !stage.lab.check("left", &other).unwrap().trim().is_empty()
     })
     .unwrap();
+    // Both ends' connections have the congestion control that was chosen.
+    for host in ["left", "right"] {
+        let text = stage.lab.check(host, &["ss", "-tniH", "state", "established"]).unwrap();
+        let mut states = text.lines().filter(|line| line.starts_with(char::is_whitespace));
+        assert!(states.clone().count() > 0, "{text}");
+        assert!(states.all(|line| line.split_whitespace().any(|word| word == "reno")), "{text}");
+    }
     pipe.write_all(b"over either").unwrap();
     drop(pipe);
     assert_eq!(stage.lab.check("left", &["cat", &into]).unwrap(), "over either");
     assert_eq!(report(send)["connections"].as_array().unwrap().len(), 2);
     assert_eq!(report(recv)["bytes"], 11);
     assert!(fs::metadata(&into).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn what_is_counted_goes_to_stdout_unless_that_has_the_data() {
+    if !testbed::require_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let key = stage.file("key");
+    let end = ["--key", &key, "--json"];
+    let recv = stage.spawn("right", &[&["recv"], &end, &LISTEN]);
+    stage.listening("right", 7000);
+    let send =
+        format!("printf piped | {BINARY} psock send --key {key} --json --path 10.1.1.2:7000");
+    let send = report(stage.lab.spawn("left", &["sh", "-c", &send]).unwrap());
+    assert_eq!(send["bytes"], 5);
+    let recv = recv.finish(LIMIT).unwrap();
+    assert!(recv.success(), "{}", recv.stderr);
+    assert_eq!(recv.stdout, "piped");
+    assert!(recv.stderr.contains("{\"bytes\":5,"), "{}", recv.stderr);
 }
 
 #[test]

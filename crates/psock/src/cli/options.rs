@@ -6,7 +6,13 @@ use crate::{
     options::{CONNECTIONS, WINDOW},
 };
 use clap::{Args, builder::RangedI64ValueParser};
-use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 /// Which end of a session this is, and how it is run.
 #[derive(Clone, Debug, Args)]
@@ -123,7 +129,60 @@ impl EndArgs {
     /// Listens, and tells whoever watches of those who are refused.
     pub(super) fn listener(&self, config: &Config) -> Result<PsockListener, CommandError> {
         let listener = PsockListener::bind(&self.listen, config)?;
-        listener.on_refused(|from, why| say(&format!("refused {from}: {why}")));
+        let refusals = Mutex::new(Refusals::default());
+        listener.on_refused(move |from, why| {
+            let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(line) = refusals.line(Instant::now(), format!("refused {from}: {why}")) {
+                say(&line);
+            }
+        });
         Ok(listener)
+    }
+}
+
+/// Lines in a second that strangers can cause.
+const LINES: u32 = 10;
+
+/// What was told of those who were refused.
+#[derive(Debug, Default)]
+struct Refusals {
+    /// The second that is counted.
+    since: Option<Instant>,
+    lines: u32,
+    /// Refusals since the last line that were not told.
+    untold: u64,
+}
+
+impl Refusals {
+    /// The line to print, unless there were enough in this second.
+    fn line(&mut self, now: Instant, line: String) -> Option<String> {
+        let over = |since| now.duration_since(since) >= Duration::from_secs(1);
+        if self.since.is_none_or(over) {
+            (self.since, self.lines) = (Some(now), 0);
+        }
+        if self.lines == LINES {
+            self.untold += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(match std::mem::take(&mut self.untold) {
+            0 => line,
+            untold => format!("{line} (and {untold} before that are not shown)"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_cause_so_many_lines_a_second_and_the_rest_is_counted() {
+        let (begin, mut refusals) = (Instant::now(), Refusals::default());
+        let mut line = |ms| refusals.line(begin + Duration::from_millis(ms), "refused".to_owned());
+        let told = (0..25).filter_map(&mut line).collect::<Vec<_>>();
+        assert_eq!(told, vec!["refused"; 10]);
+        assert_eq!(line(1000).unwrap(), "refused (and 15 before that are not shown)");
+        assert_eq!(line(1001).unwrap(), "refused");
     }
 }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -63,11 +63,11 @@ impl Progress {
         }
     }
 
-    /// Ends, and prints the counters if they are wanted; `data` is where the stream came from or went.
+    /// Ends, and prints the counters if they are wanted; `on_stdout`: the stream went there.
     pub(super) fn finish(
         self,
         show: &ShowArgs,
-        data: &Path,
+        on_stdout: bool,
         counters: &Counters,
     ) -> Result<(), CommandError> {
         self.bar.finish_and_clear();
@@ -77,7 +77,7 @@ impl Progress {
         let seconds = self.begin.elapsed().as_secs_f64();
         let report = Report { bytes: self.bytes, seconds, counters };
         let text = serde_json::to_string(&report).map_err(io::Error::from)? + "\n";
-        let (written, file) = match data == Path::new("-") {
+        let (written, file) = match on_stdout {
             true => (io::stderr().write_all(text.as_bytes()), "stderr"),
             false => (io::stdout().write_all(text.as_bytes()), "stdout"),
         };

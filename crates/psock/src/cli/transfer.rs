@@ -52,7 +52,7 @@ pub(super) fn send(args: &SendArgs) -> Result<(), CommandError> {
     let counters = stream.counters();
     let bytes = progress.bytes;
     stream.close().map_err(|source| CommandError::Session { bytes, source })?;
-    progress.finish(&args.show, &args.file, &counters)
+    progress.finish(&args.show, false, &counters)
 }
 
 pub(super) fn receive(args: &RecvArgs) -> Result<(), CommandError> {
@@ -67,7 +67,7 @@ pub(super) fn receive(args: &RecvArgs) -> Result<(), CommandError> {
     let counters = stream.counters();
     let bytes = progress.bytes;
     stream.close().map_err(|source| CommandError::Session { bytes, source })?;
-    progress.finish(&args.show, &args.file, &counters)
+    progress.finish(&args.show, is_standard(&args.file), &counters)
 }
 
 /// Writes the stream to where it goes.

@@ -63,14 +63,8 @@ pub struct Kernel {
     pub min_rtt_ns: u64,
     /// Bytes a second that lately arrived.
     pub delivery_rate: u64,
-    /// Bytes in the socket that were not sent yet (tcpi_notsent_bytes).
-    pub unsent_bytes: u32,
-    /// Bytes sent and not acknowledged.
-    pub in_flight_bytes: u32,
     /// The congestion window.
     pub cwnd_bytes: u32,
-    /// Segments sent again since the beginning (tcpi_total_retrans).
-    pub retransmits: u32,
 }
 
 /// What a connection is to do.

@@ -85,8 +85,17 @@ pub(crate) fn read(stream: &PsockStream, seed: u64) -> io::Result<u64> {
 
 /// Reads a stream until so many bytes have come, or to its end.
 pub(crate) fn read_up_to(stream: &PsockStream, seed: u64, most: u64) -> io::Result<u64> {
+    read_on(stream, seed, 0, most)
+}
+
+/// The same of a stream of which `offset` bytes were read before.
+pub(crate) fn read_on(
+    stream: &PsockStream,
+    seed: u64,
+    mut offset: u64,
+    most: u64,
+) -> io::Result<u64> {
     let (mut buffer, mut wanted) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-    let mut offset = 0;
     while offset < most {
         let room = (most - offset).min(buffer.len() as u64) as usize;
         let count = (&*stream).read(&mut buffer[..room])?;
@@ -98,4 +107,16 @@ pub(crate) fn read_up_to(stream: &PsockStream, seed: u64, most: u64) -> io::Resu
         offset += count as u64;
     }
     Ok(offset)
+}
+
+/// Reads until the error that must come.
+pub(crate) fn read_to_error(stream: &PsockStream) -> io::Error {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match (&*stream).read(&mut buffer) {
+            Ok(0) => panic!("a broken stream ended well"),
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
 }

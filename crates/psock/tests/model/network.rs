@@ -178,10 +178,7 @@ impl Flow {
             srtt_ns: self.srtt_ns,
             min_rtt_ns: self.min_rtt_ns,
             delivery_rate: self.rate,
-            unsent_bytes: self.unsent_bytes as u32,
-            in_flight_bytes: self.in_flight_bytes as u32,
             cwnd_bytes: self.cwnd_bytes as u32,
-            retransmits: 0,
         }
     }
 
