@@ -190,7 +190,7 @@ pub struct Delay {
     /// The way back.
     pub back: Option<Series>,
     /// Whether loss, duplicates and reordering of one direction are known: of a reflector that counts
-    /// (RFC 8762, stateful). Else `forth` and `back` tell of delays only: their `sent` are the packets that
+    /// (RFC 8762, stateful), and answers soon enough after what was lost. Else `forth` and `back` tell of delays only: their `sent` are the packets that
     /// came back, and what was lost of `round_trip` was lost on one way or the other.
     #[serde(default)]
     pub counted: bool,

@@ -148,7 +148,10 @@ impl Live {
         }
         if let Some(new) = link.loss {
             let least = LOSS.0.max(LOSS.1 / link.packets.max(1) as f64);
-            let differs = |old: f64| (new - old).abs() > least || (new == 1.0 && old != new);
+            // Of one to three packets none of the shares may differ by more: that nothing comes, and that
+            // something or all does again, is told in any case.
+            let turned = |old: f64| old != new && (new == 0.0 || new == 1.0 || old == 1.0);
+            let differs = |old: f64| (new - old).abs() > least || turned(old);
             let old = told.loss.map(|(old, _)| old);
             let first = if new > least { new } else { 0.0 };
             let keeps = old.filter(|old| !differs(*old));
@@ -239,6 +242,20 @@ mod tests {
         let mut live = Live::default();
         let changes = live.take(&link(Some(5), Some(0.05), 20), Instant::now());
         assert_eq!(told(&changes).1, Some(0.0));
+    }
+
+    #[test]
+    fn the_loss_of_few_packets_is_taken_back_when_they_come_again() {
+        let now = Instant::now();
+        for packets in 1..=3 {
+            let mut live = Live::default();
+            for loss in [0.0, 1.0, 1.0 - 1.0 / packets as f64, 0.0] {
+                let changes = live.take(&link(None, Some(loss), packets), now);
+                assert!(changes.is_empty() || told(&changes).1 == Some(loss), "{changes:?}");
+                let known = live.links.values().next().and_then(|told| told.loss);
+                assert_eq!(known.map(|(loss, _)| loss), Some(loss), "of {packets} packets");
+            }
+        }
     }
 
     #[test]

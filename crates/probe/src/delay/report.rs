@@ -60,12 +60,35 @@ impl Report {
     /// The record of what was added since this was called last.
     pub fn take(&mut self) -> Delay {
         let (forth, back) = (self.forth.take(), self.back.take());
+        let round_trip = self.round_trip.take();
         let tells = std::mem::take(&mut self.comparable);
         Delay {
+            // Of packets that no later reply has followed nobody knows on which way they were lost.
+            counted: self.counts && round_trip.lost <= forth.lost + back.lost,
             forth: tells.then_some(forth),
             back: tells.then_some(back),
-            counted: self.counts,
-            round_trip: self.round_trip.take(),
+            round_trip,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_in_an_outage_leave_those_of_each_way_unknown() {
+        let mut report = Report::new(Peer::Stateful);
+        let lost = |way| Event::Lost { sequence: 0, sent_ns: 0, way };
+        report.add(&lost(Some(Way::Forth)));
+        report.add(&lost(Some(Way::Back)));
+        assert!(report.take().counted);
+        report.add(&lost(Some(Way::Forth)));
+        report.add(&lost(None));
+        let delay = report.take();
+        assert_eq!((delay.counted, delay.round_trip.lost), (false, 2));
+        // The next record begins anew.
+        assert!(report.take().counted);
+        assert!(!Report::new(Peer::Stateless).take().counted);
     }
 }

@@ -32,7 +32,7 @@ pub struct Cell {
     /// Who was measured.
     pub to: String,
     /// The median delay, with the interval in which that of all packets lies; `None` where no packet
-    /// arrived.
+    /// arrived whose delay on this way is known.
     pub median: Option<Bounded>,
     /// Packets lost.
     pub lost: u64,
@@ -73,15 +73,14 @@ impl Mesh {
             };
             let series = match &summary {
                 Summary::Delay(delay) => of_way(delay, way),
-                Summary::Ping(series) if way == Way::RoundTrip => Some(series),
-                _ => None,
+                Summary::Ping(series) if way == Way::RoundTrip => series.clone(),
+                _ => continue,
             };
-            let Some(series) = series else { continue };
             let (parts, lost, sent) = pairs.entry((entry.from(), entry.to())).or_default();
-            let packets = loss(entry, series);
+            let packets = loss(entry, &series);
             *lost = lost.saturating_add(packets.0);
             *sent = sent.saturating_add(packets.1);
-            parts.push(Summary::Ping(series.clone()));
+            parts.push(Summary::Ping(series));
         }
         let names = |name: fn(&(&str, &str)) -> String| {
             pairs.keys().map(name).collect::<BTreeSet<_>>().into_iter().collect()

@@ -113,15 +113,15 @@ pub fn delays(entries: &[Entry], way: Way) -> Vec<Plot> {
         Way::RoundTrip => "round-trip time, median",
     };
     let points = |entry: &Entry| {
-        let series = match entry {
+        let series = &match entry {
             Entry::Record(record) => match &record.figures {
-                Figures::Delay(delay) => of_way(delay, way)?,
-                Figures::Ping(series) if way == Way::RoundTrip => series,
+                Figures::Delay(delay) => of_way(delay, way),
+                Figures::Ping(series) if way == Way::RoundTrip => series.clone(),
                 _ => return None,
             },
             Entry::Span(span) => match &span.figures {
-                Summary::Delay(delay) => of_way(delay, way)?,
-                Summary::Ping(series) if way == Way::RoundTrip => series,
+                Summary::Delay(delay) => of_way(delay, way),
+                Summary::Ping(series) if way == Way::RoundTrip => series.clone(),
                 _ => return None,
             },
         };
@@ -131,13 +131,16 @@ pub fn delays(entries: &[Entry], way: Way) -> Vec<Plot> {
     plots(entries, name, band, Measure::Time, points)
 }
 
-/// A delay's series.
-pub(super) fn of_way(delay: &Delay, way: Way) -> Option<&Series> {
-    match way {
+/// A delay's series. Where nothing came of which one way's delay is known, the packets are those of both
+/// ways: silence is loss.
+pub(super) fn of_way(delay: &Delay, way: Way) -> Series {
+    let series = match way {
         Way::Forth => delay.forth.as_ref(),
         Way::Back => delay.back.as_ref(),
         Way::RoundTrip => Some(&delay.round_trip),
-    }
+    };
+    let Series { sent, lost, .. } = delay.round_trip;
+    series.cloned().unwrap_or_else(|| Series { sent, lost, ..Series::default() })
 }
 
 /// Packets lost, of those sent. Where one direction's loss is not known it is that of both together.

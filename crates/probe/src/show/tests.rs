@@ -238,6 +238,23 @@ fn the_mesh_is_a_matrix_with_median_and_loss_in_as_many_blocks_as_it_needs() {
 }
 
 #[test]
+fn silence_is_loss_on_each_way() {
+    let round_trip = series(0, None, 10);
+    let silent = Figures::Delay(Delay { round_trip, ..Delay::default() });
+    let entries = [
+        delay(0, "prague", "brno", 10, Some(1), 0),
+        record(1, "prague", "brno", silent.clone()),
+        record(1, "prague", "plzen", silent),
+    ];
+    let mesh = Mesh::new(&entries, Way::Forth);
+    let cells = mesh.cells.iter().map(|cell| (cell.to.as_str(), cell.lost, cell.sent));
+    assert_eq!(cells.collect::<Vec<_>>(), [("brno", 10, 20), ("plzen", 10, 10)]);
+    assert!(mesh.cells[0].median.is_some() && mesh.cells[1].median.is_none());
+    let (text, _) = both(What::Delay, &entries);
+    assert!(text.contains("lost 10 of 20 packets (50.00 %)"), "{text}");
+}
+
+#[test]
 fn clocks_are_a_table_in_which_a_missing_bound_is_an_alarm() {
     let clock = |maximum_error_ns, holdover| {
         Figures::Clock(Clock {
