@@ -13,7 +13,7 @@ pub struct Status {
     pub ailments: Vec<String>,
     /// The station's name.
     pub name: String,
-    /// What the kernel says of the clock.
+    /// What chrony says of the clock where it runs, else the kernel.
     pub clock: record::Clock,
     /// The most that the clock is off, in nanoseconds; none when that is not known.
     pub clock_error_ns: Option<u64>,

@@ -1,6 +1,6 @@
 //! A mesh as it runs: by its schedule, over deaths and reloads.
 
-use crate::stage::{BINARY, LIMIT, NAMES, Proof, Stage, done};
+use crate::stage::{BINARY, LIMIT, NAMES, Proof, Stage, done, private};
 use serde_json::json;
 use testbed::{require_root, wait_until};
 
@@ -70,6 +70,42 @@ fn a_reload_keeps_counters_and_sessions() {
     stage.stations[0].configure(NAMES[0], &stage.sections(0, &moved)).unwrap();
     let error = stage.stations[0].control(&json!({"do": "reload"})).unwrap_err().to_string();
     assert!(error.contains("nothing was changed") && error.contains("probe.reflector"), "{error}");
+}
+
+#[test]
+fn who_connects_again_after_a_reload_does_with_the_new_keys() {
+    if !require_root() {
+        return;
+    }
+    let mesh = MESH.replace(", \"carol\"", "");
+    let mut stage = Stage::start(2, Proof::SharedKey, &mesh);
+    let reached = |status: &serde_json::Value| status["peers"][0]["reached"].as_bool();
+    stage.wait("bravo", 0, |status| reached(status) == Some(true));
+    private(&stage.file("mesh.key"), &format!("{}\n", "a5".repeat(32)));
+    stage.stations[0].control(&json!({"do": "reload"})).unwrap();
+    stage.stations[1].process().kill();
+    stage.wait("the loss of bravo", 0, |status| reached(status) == Some(false));
+    let sections = stage.sections(1, &mesh);
+    let Stage { stations, places, .. } = &mut stage;
+    stations[1].restart(&places[1], BINARY.as_ref(), NAMES[1], &sections).unwrap();
+    stage.wait("bravo again", 0, |status| reached(status) == Some(true));
+}
+
+#[test]
+fn a_session_that_is_ended_by_a_reload_leaves_what_it_measured() {
+    if !require_root() {
+        return;
+    }
+    let mesh = MESH.replace(", \"carol\"", "").replace("\"1s\"", "\"1h\"");
+    let stage = Stage::start(2, Proof::SharedKey, &mesh);
+    // The fate of the first of them is known by then: a packet is lost after two seconds.
+    stage.wait("packets", 0, |status| status["delays"]["sent"].as_u64() >= Some(60));
+    assert_eq!(done(&stage.status(0), "always"), 0);
+    stage.stations[0].configure(NAMES[0], &stage.sections(0, "")).unwrap();
+    stage.stations[0].control(&json!({"do": "reload"})).unwrap();
+    stage.wait("the record", 0, |status| done(status, "always") == 1);
+    let kept = || stage.kept(0, &["delay"]).as_array().map(Vec::len) == Some(1);
+    wait_until("it on the disk", LIMIT, kept).unwrap();
 }
 
 #[test]

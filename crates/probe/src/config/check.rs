@@ -4,7 +4,7 @@ use super::{
     Config, LimitConfig, Means, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig,
     What,
 };
-use crate::{control, permission};
+use crate::{control, permission, tools::throughput};
 use std::{collections::HashSet, net::IpAddr, path::Path, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
@@ -425,8 +425,9 @@ impl LimitConfig {
                 report.add(key, format!("must be from 1 to {most}"));
             }
         }
-        if !(Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&self.length) {
-            report.add("length", "must be from 1s to 1h");
+        if !(Duration::from_secs(1)..=throughput::LONGEST).contains(&self.length) {
+            let longest = humantime::format_duration(throughput::LONGEST);
+            report.add("length", format!("must be from 1s to {longest}"));
         }
     }
 }

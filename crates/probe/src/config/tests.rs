@@ -109,7 +109,7 @@ fn every_mistake_is_named_with_its_key() {
         ("name = \"ostrava\"".into(), "probe.station: this station is ostrava"),
         ("allow = [\"192.0.2.1/24\"]".into(), "probe.allow[0]: 192.0.2.1/24 has bits set"),
         ("limit = { tests = 0 }".into(), "probe.limit.tests: must be from 1 to 10000"),
-        ("limit = { length = \"2h\" }".into(), "probe.limit.length: must be from 1s to 1h"),
+        ("limit = { length = \"11m\" }".into(), "probe.limit.length: must be from 1s to 10m"),
         ("reflector = { port = 0 }".into(), "probe.reflector.port: the other stations"),
         ("reflector = { interfaces = [\"a b\"] }".into(), "probe.reflector.interfaces[0]: "),
         ("clock = { limit = \"0s\" }".into(), "probe.clock.limit: no clock has no error"),

@@ -3,7 +3,7 @@
 use super::{
     acts::unhex,
     error::RunError,
-    run::{self, Job, Theirs},
+    run::{self, Job, Own, Theirs},
     shared::{Shared, elapsed_ns, unix_ns},
 };
 use crate::{
@@ -182,12 +182,17 @@ impl Drop for Open {
 }
 
 /// Measures delay for as long as the job says.
-pub(super) async fn measure(shared: &Arc<Shared>, job: &Job) -> Result<Figures, RunError> {
+pub(super) async fn measure(
+    shared: &Arc<Shared>,
+    job: &Job,
+    own: &Own,
+) -> Result<Figures, RunError> {
     let delays = delays(shared)?;
     let (rate, length) = (job.rate.unwrap_or(RATE), job.length());
     let count = (length.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
     let ask = Ask { rate, length: length + OVERHEAD, count: Some(count) };
     let (session, _agreed) = agree(shared, &delays, job, ask).await?;
+    own.prolong(job);
     let open = Open::new(shared, &delays, session);
     if timeout(length + OVERHEAD, open.ended()).await.is_err() {
         warn!(to = %open.to, "a delay session has not come to its end");
@@ -309,12 +314,14 @@ impl Continuous {
 /// Measures all the time, whatever happens to the other station.
 async fn go_on(shared: Arc<Shared>, test: TestConfig, to: String) {
     loop {
-        let (at_ns, begun) = (unix_ns(), Instant::now());
+        let begun = Instant::now();
         let Ok(job) = Job::of(&shared.config(), &test, &to) else { return };
         let Err(error) = session(&shared, &test, &job).await else { return };
         info!(test = test.name, to, %error, "nothing is measured");
         shared.counters.failed(&test.name, What::Owd);
-        keep(&shared, &test, &to, at_ns, begun, Figures::Failed { reason: error.to_string() });
+        // A session may have run for long before.
+        let now = (unix_ns(), Instant::now());
+        keep(&shared, &test, &to, now, Figures::Failed { reason: error.to_string() });
         // What is asked for in vain is asked for again, once each interval at the least.
         let pause = PAUSE.max(test.interval.saturating_sub(begun.elapsed()));
         wait(&shared, &to, pause).await;
@@ -340,18 +347,16 @@ async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(
     let ask = Ask { rate: test.rate.unwrap_or(RATE), length: LEASE.0, count: None };
     let (session, agreed) = agree(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
-    let (mut at_ns, mut begun) = (unix_ns(), Instant::now());
-    let mut each = tokio::time::interval_at((begun + test.interval).into(), test.interval);
+    let since = (unix_ns(), Instant::now());
+    let mut part = Part { open, test, to: job.to.to_string(), since };
+    let mut each = tokio::time::interval_at((since.1 + test.interval).into(), test.interval);
     each.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut renew_at = begun + LEASE.1;
+    let mut renew_at = since.1 + LEASE.1;
     loop {
         tokio::select! {
             _ = each.tick() => {
-                let delay = open.take()?;
-                shared.counters.done(&test.name, What::Owd);
-                let to = job.to.to_string();
-                keep(shared, test, &to, at_ns, begun, Figures::Delay(delay));
-                (at_ns, begun) = (unix_ns(), Instant::now());
+                let delay = part.open.take()?;
+                part.keep(delay);
             }
             () = sleep_until(renew_at.into()), if agreed.theirs.is_some() => {
                 renew_at = Instant::now() + LEASE.1;
@@ -359,10 +364,43 @@ async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(
                     theirs.renew(LEASE.0).await?;
                 }
             }
-            () = open.ended() => {
-                open.take()?;
+            () = part.open.ended() => {
+                // Why nothing was begun, if so; else the rest is kept.
+                let delay = part.open.take()?;
+                part.keep_if_any(delay);
                 return Err(RunError::Test("the session has ended".to_owned()));
             }
+        }
+    }
+}
+
+/// What a session has measured since its last record; kept when the session ends, however it does.
+struct Part<'a> {
+    open: Open,
+    test: &'a TestConfig,
+    to: String,
+    since: (i64, Instant),
+}
+
+impl Part<'_> {
+    fn keep(&mut self, delay: Delay) {
+        let shared = &self.open.shared;
+        shared.counters.done(&self.test.name, What::Owd);
+        keep(shared, self.test, &self.to, self.since, Figures::Delay(delay));
+        self.since = (unix_ns(), Instant::now());
+    }
+
+    fn keep_if_any(&mut self, delay: Delay) {
+        if delay.round_trip.sent > 0 {
+            self.keep(delay);
+        }
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        if let Ok(delay) = self.open.take() {
+            self.keep_if_any(delay);
         }
     }
 }
@@ -371,8 +409,7 @@ fn keep(
     shared: &Shared,
     test: &TestConfig,
     to: &str,
-    at_ns: i64,
-    begun: Instant,
+    (at_ns, begun): (i64, Instant),
     figures: Figures,
 ) {
     shared.keep(&Record {

@@ -27,20 +27,15 @@ impl Peers {
     /// moved. Within the runtime.
     pub(super) fn configure(&self, config: &Config, tls: Option<&Tls>) {
         let Some(tls) = tls else { return self.clear() };
-        let own = config.name();
-        let wanted: BTreeSet<&str> = config
-            .probe
-            .tests
-            .iter()
-            .flat_map(|test| test.pairs())
-            .filter(|(from, to)| *from == own && config.probe.station(to).is_some())
-            .map(|(_, to)| to)
-            .collect();
+        let wanted = wanted(config);
         let mut peers = self.lock();
-        // Keys may be others now: who is connected stays so, who is not tries with the new ones.
+        // Keys may be others now: who is connected stays so, and whoever connects does with the new ones.
         peers.retain(|name, peer| {
             way(config, name).as_ref() == Some(peer.way()) && peer.state().reached.is_ok()
         });
+        for peer in peers.values() {
+            peer.set_tls(tls.clone());
+        }
         for name in wanted {
             if !peers.contains_key(name)
                 && let Some(way) = way(config, name)
@@ -87,6 +82,14 @@ impl Peers {
     }
 }
 
+/// The stations of which the schedule wants something.
+pub(super) fn wanted(config: &Config) -> BTreeSet<&str> {
+    let own = config.name();
+    let pairs = config.probe.tests.iter().flat_map(|test| test.pairs());
+    let wanted = pairs.filter(|(from, to)| *from == own && config.probe.station(to).is_some());
+    wanted.map(|(_, to)| to).collect()
+}
+
 /// Where a station is.
 fn way(config: &Config, name: &str) -> Option<Way> {
     let station = config.probe.station(name)?;
@@ -96,4 +99,38 @@ fn way(config: &Config, name: &str) -> Option<Way> {
         name: name.to_owned(),
         to: station.control()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_stations_of_the_schedule_are_wanted() {
+        let probe = r#"
+            [[test]]
+            name = "mesh"
+            what = "owd"
+            mesh = ["alfa", "bravo"]
+            interval = "1m"
+            [[test]]
+            name = "theirs"
+            what = "owd"
+            from = ["carol"]
+            to = ["alfa"]
+            interval = "1m"
+            [[station]]
+            name = "alfa"
+            addresses = ["10.0.0.1"]
+            [[station]]
+            name = "bravo"
+            addresses = ["10.0.0.2"]
+            [[station]]
+            name = "carol"
+            addresses = ["10.0.0.3"]
+        "#;
+        let probe = toml::from_str(probe).expect("a configuration");
+        let config = Config { node: "alfa".into(), state: "/nowhere".into(), probe };
+        assert_eq!(wanted(&config), BTreeSet::from(["bravo"]));
+    }
 }

@@ -205,10 +205,11 @@ async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, N
             shared.runs(Running { test: job.test.clone(), what: job.what, to: job.to.to_string() });
         let (at_ns, begun) = (unix_ns(), Instant::now());
         let mut theirs = None;
-        let measured = match timeout(job.takes + GRACE, measure(shared, &job, &mut theirs)).await {
-            Ok(measured) => measured,
-            Err(_) => Err(RunError::Test("it has not come to an end".to_owned())),
-        };
+        let measured =
+            match timeout(job.takes + GRACE, measure(shared, &job, &slot, &mut theirs)).await {
+                Ok(measured) => measured,
+                Err(_) => Err(RunError::Test("it has not come to an end".to_owned())),
+            };
         let lasted_ns = elapsed_ns(begun);
         // Others may begin only now.
         drop((theirs, slot));
@@ -251,9 +252,17 @@ async fn pause(retry_ms: Option<u64>, latest: Instant) -> Result<(), NotBegun> {
 }
 
 /// A lease of this station for a test of its own; ends when dropped.
-struct Own {
+pub(super) struct Own {
     shared: Arc<Shared>,
     lease: Lease,
+}
+
+impl Own {
+    /// Begins anew, for agreeing has taken its time.
+    pub(super) fn prolong(&self, job: &Job) {
+        let until_ns = self.shared.host.now_ns().saturating_add(job.takes.as_nanos() as u64);
+        self.shared.host.desk().prolong_own(self.lease, until_ns);
+    }
 }
 
 impl Drop for Own {
@@ -324,13 +333,14 @@ pub(super) async fn agree(
 async fn measure(
     shared: &Arc<Shared>,
     job: &Job,
+    own: &Own,
     theirs: &mut Option<Theirs>,
 ) -> Result<Figures, RunError> {
     if job.what == What::Owd {
-        return delays::measure(shared, job).await;
+        return delays::measure(shared, job, own).await;
     }
     if job.what == What::Throughput {
-        return throughput(shared, job, theirs).await;
+        return throughput(shared, job, own, theirs).await;
     }
     let config = shared.config();
     // What was agreed ends so long after this at the earliest: nothing is sent any more then.
@@ -406,6 +416,7 @@ async fn single(shared: &Arc<Shared>, job: &Job, to: Option<IpAddr>) -> Result<F
 async fn throughput(
     shared: &Arc<Shared>,
     job: &Job,
+    own: &Own,
     theirs: &mut Option<Theirs>,
 ) -> Result<Figures, RunError> {
     let Target::Station(name) = &job.to else {
@@ -426,6 +437,7 @@ async fn throughput(
     let request = Request::Throughput { test, slot: job.slot.clone() };
     let (agreed, grant) = agree(shared, name, to, request).await?;
     *theirs = Some(agreed);
+    own.prolong(job);
     let unknown = || PeerError::Answer { name: name.clone() };
     let Some(Grant::Throughput { to: server, token }) = grant else {
         return Err(unknown().into());

@@ -4,7 +4,7 @@ use super::{
     acts::Deeds,
     delays::{Continuous, Told},
     links::Links,
-    peers::Peers,
+    peers::{self, Peers},
     token::Token,
 };
 use crate::{
@@ -293,8 +293,12 @@ impl Shared {
     pub(crate) fn ailments(&self) -> Vec<String> {
         let said = self.clock.ailments().into_iter();
         let mut ailments: Vec<String> = said.map(|said| format!("probe: {said}")).collect();
+        let config = self.config();
+        let wanted = peers::wanted(&config);
         for (name, state) in self.peers.states() {
-            if let Err(why) = state.reached
+            // Whom somebody asked for once need not be there.
+            if wanted.contains(name.as_str())
+                && let Err(why) = state.reached
                 && state.since.elapsed() > PATIENCE
             {
                 ailments.push(format!("probe: station {name} is not reached: {why}"));

@@ -13,9 +13,12 @@ use crate::{
     },
     station::{book, message::Slot},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::time::sleep;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// How far ahead is looked, beyond the longest test.
 const AHEAD: Duration = Duration::from_secs(60);
@@ -106,16 +109,44 @@ pub(super) async fn run(shared: Arc<Shared>) {
         changed.as_mut().enable();
         let mut timetable = Timetable::new(shared.config());
         loop {
+            let before = (now(), Instant::now());
             timetable.look(&shared);
             timetable.begin(&shared);
             tokio::select! {
                 () = sleep(timetable.pause()) => {}
                 () = &mut changed => break,
             }
+            if stepped(before.0, now(), before.1.elapsed()) {
+                warn!("the clock was set: the timetable begins anew");
+                break;
+            }
         }
     }
 }
 
+/// Whether the clock was set between two of its times, between which so long has gone by.
+fn stepped(before_ns: u64, now_ns: u64, elapsed: Duration) -> bool {
+    let expected_ns = before_ns.saturating_add(elapsed.as_nanos() as u64);
+    now_ns.abs_diff(expected_ns) > LOOK.as_nanos() as u64
+}
+
 fn now() -> u64 {
     u64::try_from(unix_ns()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_known_from_one_that_goes() {
+        let (hour, day) = (3_600_000_000_000, 86_400_000_000_000);
+        for (now_ns, set) in
+            [(day, true), (day - hour, true), (day + hour, false), (day + 2 * hour, true)]
+        {
+            assert_eq!(stepped(day, now_ns, Duration::from_secs(3600)), set, "{now_ns}");
+        }
+        assert!(!stepped(day, day + 5_000_000_000, LOOK));
+        assert!(!stepped(day, day + 4_000_000_000, LOOK), "it may be slewed");
+    }
 }

@@ -182,6 +182,11 @@ impl Desk {
         )
     }
 
+    /// Gives a lease of this station itself another end.
+    pub fn prolong_own(&mut self, lease: Lease, until_ns: u64) {
+        self.book.renew(lease, OWN, until_ns);
+    }
+
     /// Ends a lease of this station itself.
     pub fn end_own(&mut self, lease: Lease) {
         self.book.end(lease, OWN);

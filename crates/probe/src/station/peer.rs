@@ -102,6 +102,7 @@ pub struct Peer {
     way: Way,
     asks: mpsc::Sender<Ask>,
     state: Arc<Mutex<PeerState>>,
+    tls: Arc<Mutex<Tls>>,
     task: JoinHandle<()>,
 }
 
@@ -121,8 +122,14 @@ impl Peer {
             offers: Vec::new(),
             clock: ClockSaid::default(),
         }));
-        let link = Link { way: way.clone(), tls, state: state.clone(), asked };
-        Self { way, asks, state, task: tokio::spawn(link.run()) }
+        let tls = Arc::new(Mutex::new(tls));
+        let link = Link { way: way.clone(), tls: tls.clone(), state: state.clone(), asked };
+        Self { way, asks, state, tls, task: tokio::spawn(link.run()) }
+    }
+
+    /// Connects with these keys from now on; a connection that is there stays.
+    pub fn set_tls(&self, tls: Tls) {
+        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = tls;
     }
 
     /// Where the station is.
@@ -177,7 +184,7 @@ impl Asker {
 /// The task of a peer.
 struct Link {
     way: Way,
-    tls: Tls,
+    tls: Arc<Mutex<Tls>>,
     state: Arc<Mutex<PeerState>>,
     asked: mpsc::Receiver<Ask>,
 }
@@ -247,7 +254,8 @@ impl Link {
             let stream = socket.connect(self.way.to).await?;
             stream.set_nodelay(true)?;
             let name = ServerName::try_from(self.way.name.clone()).map_err(io::Error::other)?;
-            self.tls.connector.connect(name, stream).await
+            let tls = self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            tls.connector.connect(name, stream).await
         };
         let connected = timeout(PATIENCE, connect).await;
         let stream = match connected {
@@ -297,10 +305,18 @@ impl Link {
                     Err(why) => return Some(why),
                 }
             };
+            // Whoever has gone wants nothing any more.
+            if answer.is_closed() {
+                continue;
+            }
             match connection.exchange(&request).await {
                 Ok(said) => {
                     let ends = matches!(&said, Answer::Refused { reason, .. } if reason.ends());
-                    let _ = answer.send(Ok(said));
+                    if let Err(Ok(Answer::Agreed { lease, .. })) = answer.send(Ok(said))
+                        && let Err(error) = connection.exchange(&Request::End { lease }).await
+                    {
+                        return Some(error.to_string());
+                    }
                     if ends {
                         return Some("the station ended it".to_owned());
                     }
@@ -322,13 +338,7 @@ impl Connection {
             self.output.write_all(&line(request)).await?;
             self.output.flush().await?;
             match read_line(&mut self.input, &mut self.bytes).await? {
-                Line::Whole => {
-                    let mut answer = serde_json::from_slice(&self.bytes)?;
-                    if let Answer::Refused { text, .. } = &mut answer {
-                        *text = printable(text);
-                    }
-                    Ok(answer)
-                }
+                Line::Whole => parse(&self.bytes),
                 Line::End => Err(io::ErrorKind::UnexpectedEof.into()),
                 Line::TooLong => {
                     Err(io::Error::other(format!("an answer of more than {LINE_LIMIT} bytes")))
@@ -337,6 +347,16 @@ impl Connection {
         };
         timeout(PATIENCE, exchange).await?
     }
+}
+
+/// What another station answers; also an error shows nothing of it that a terminal obeys.
+fn parse(line: &[u8]) -> io::Result<Answer> {
+    let error = |error: serde_json::Error| io::Error::other(printable(&error.to_string()));
+    let mut answer = serde_json::from_slice(line).map_err(error)?;
+    if let Answer::Refused { text, .. } = &mut answer {
+        *text = printable(text);
+    }
+    Ok(answer)
 }
 
 /// A sentence of another station as it can be shown: short, on one line, and nothing that a terminal obeys.
@@ -358,6 +378,10 @@ mod tests {
             printable(said),
             "busy\u{fffd}[2J\u{fffd}\u{fffd}ok \u{fffd}1m\u{fffd}live \u{e9}"
         );
+        for line in [r#"{"is":"\u001b[2J"}"#, r#"{"\u001b[2J":{}}"#, r#""\u001b[2J""#] {
+            let error = parse(line.as_bytes()).expect_err("no answer").to_string();
+            assert!(!error.chars().any(char::is_control), "{error:?}");
+        }
         assert_eq!(printable(&"\u{e9}".repeat(10_000)).chars().count(), SENTENCE);
     }
 }
