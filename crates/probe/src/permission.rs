@@ -11,7 +11,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// The longest time for which a delay session or a slot is agreed; sessions without end are renewed.
+/// The longest time for which a slot is agreed, and a delay session beside [`GRACE`]; sessions without end
+/// are renewed.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 /// What a throughput test may take beside its length, to begin and to end.
 pub const GRACE: Duration = crate::config::OVERHEAD;

@@ -88,7 +88,6 @@ impl Drop for Ssid {
 struct State {
     report: Report,
     /// Packets that were not sent at their time, or not taken by the kernel.
-    unsent: u64,
     ended: Option<News>,
     wake: Arc<Notify>,
 }
@@ -104,8 +103,8 @@ impl Told {
         let Some(state) = sessions.get_mut(&id) else { return };
         match news {
             News::Packet(event) => state.report.add(&event),
-            News::Missed(count) => state.unsent += count,
-            News::NotSent => state.unsent += 1,
+            // Counted by the shell; what was not sent is lost besides.
+            News::Missed(_) | News::NotSent => {}
             News::Ended | News::NotPermitted | News::SsidInUse => {
                 state.ended = Some(news);
                 state.wake.notify_one();
@@ -131,7 +130,7 @@ impl Open {
         delays.permit(to);
         drop(permits);
         let report = Report::new(session.settings.peer);
-        let state = State { report, unsent: 0, ended: None, wake: wake.clone() };
+        let state = State { report, ended: None, wake: wake.clone() };
         // Held, so that nothing is told of a session that is not yet known.
         let mut sessions = shared.told.sessions();
         let id = delays.open(session);

@@ -8,7 +8,6 @@ use super::{
     server::{Line, read_line},
     tls::Tls,
 };
-use crate::config::Service;
 use rustls::pki_types::ServerName;
 use std::{
     io,
@@ -75,8 +74,6 @@ pub struct PeerState {
     pub reached: Result<(), String>,
     /// Since when that is so.
     pub since: Instant,
-    /// What it offers, by its last welcome.
-    pub offers: Vec<Service>,
     /// What it says of its clock, by its last welcome.
     pub clock: ClockSaid,
 }
@@ -119,7 +116,6 @@ impl Peer {
         let state = Arc::new(Mutex::new(PeerState {
             reached: Err("not yet connected".to_owned()),
             since: Instant::now(),
-            offers: Vec::new(),
             clock: ClockSaid::default(),
         }));
         let tls = Arc::new(Mutex::new(tls));
@@ -273,12 +269,12 @@ impl Link {
         let Way { own, name, .. } = &self.way;
         let request = Request::Hello { version: VERSION, name: own.clone(), to: name.clone() };
         match connection.exchange(&request).await.map_err(|error| error.to_string())? {
-            Answer::Welcome { version: VERSION, name: said, offers, clock } if said == *name => {
+            Answer::Welcome { version: VERSION, name: said, clock, .. } if said == *name => {
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
                 if state.reached.is_err() {
                     state.since = Instant::now();
                 }
-                (state.reached, state.offers, state.clock) = (Ok(()), offers, clock);
+                (state.reached, state.clock) = (Ok(()), clock);
                 Ok(())
             }
             Answer::Refused { text, .. } => Err(format!("it refuses: {text}")),
