@@ -6,6 +6,7 @@
 use psock::{Config, PresharedKey, PsockListener, PsockStream, Security};
 use std::{
     io::{Read, Write},
+    net::SocketAddr,
     thread,
     time::{Duration, Instant},
 };
@@ -37,7 +38,8 @@ fn processor_time() -> f64 {
 
 /// Bytes over so many connections, and in how many seconds.
 fn measure(connections: u16, config: &Config) -> (f64, f64) {
-    let listener = PsockListener::bind(&[([127, 0, 0, 1], 0).into()], config).expect("a listener");
+    let listener =
+        PsockListener::bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], config).expect("a listener");
     let mut config = config.clone();
     config.connections_per_path = connections;
     config.paths = listener.local_addresses().into_iter().map(Into::into).collect();

@@ -1,6 +1,6 @@
 //! What can go wrong, one type an operation.
 
-use crate::{core::frame::FrameError, security::SecurityError};
+use crate::{Place, core::frame::FrameError, security::SecurityError};
 use std::{io, net::SocketAddr, time::Duration};
 
 /// Why a session ended without having brought everything to both ends.
@@ -189,10 +189,10 @@ pub enum BindError {
     #[error(transparent)]
     Security(#[from] SecurityError),
     /// An address cannot be bound.
-    #[error("listening on {address}: {source}")]
+    #[error("listening on {place}: {source}")]
     Address {
-        /// The address.
-        address: SocketAddr,
+        /// Where.
+        place: Place,
         /// What the system says.
         source: io::Error,
     },

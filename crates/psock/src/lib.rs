@@ -84,7 +84,7 @@ pub use error::{
 };
 pub use listener::{AsyncPsockListener, PsockListener};
 pub use options::{OptionError, Options};
-pub use path::{Local, ParsePathError, Path};
+pub use path::{Local, ParsePathError, Path, Place};
 pub use process::PerProcess;
 pub use runtime::is_protocol_thread;
 pub use security::{ParseKeyError, PresharedKey, SecurityError};

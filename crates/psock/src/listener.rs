@@ -4,8 +4,8 @@ mod admission;
 mod take;
 
 use crate::{
-    AcceptError, AsyncPsockStream, BindError, Config, ListenerCounters, PsockStream, runtime,
-    security, socket,
+    AcceptError, AsyncPsockStream, BindError, Config, ListenerCounters, Place, PsockStream,
+    runtime, security, socket,
 };
 use nix::{
     errno::Errno,
@@ -35,14 +35,14 @@ pub struct PsockListener {
 }
 
 impl PsockListener {
-    /// Listens at the addresses; port 0 is one that is free.
+    /// Listens at addresses, or at [`Place`]s: addresses for what comes in through an interface.
     ///
     /// # Errors
     ///
-    /// When an address cannot be bound or the configuration cannot be used.
-    pub fn bind(addresses: &[SocketAddr], config: &Config) -> Result<Self, BindError> {
+    /// When a place cannot be bound or the configuration cannot be used.
+    pub fn bind<P: Clone + Into<Place>>(places: &[P], config: &Config) -> Result<Self, BindError> {
         config.check().map_err(BindError::Config)?;
-        if addresses.is_empty() {
+        if places.is_empty() {
             return Err(BindError::Config("there is no address to listen at"));
         }
         let tls = security::accepting(&config.security)?;
@@ -51,9 +51,10 @@ impl PsockListener {
         let taker = Arc::new(Taker::new(config.clone(), tls)?);
         let mut bound = Vec::new();
         let mut sockets = Vec::new();
-        for &address in addresses {
-            let error = |source| BindError::Address { address, source };
-            let socket = socket::listen(address, config).map_err(error)?;
+        for place in places {
+            let place: Place = place.clone().into();
+            let error = |source| BindError::Address { place: place.clone(), source };
+            let socket = socket::listen(&place, config).map_err(error)?;
             let socket = TcpListener::from_std(socket).map_err(error)?;
             bound.push(socket.local_addr().map_err(error)?);
             sockets.push(socket);
@@ -128,13 +129,16 @@ pub struct AsyncPsockListener {
 }
 
 impl AsyncPsockListener {
-    /// Listens at the addresses; port 0 is one that is free.
+    /// As [`PsockListener::bind`].
     ///
     /// # Errors
     ///
-    /// When an address cannot be bound or the configuration cannot be used.
-    pub async fn bind(addresses: &[SocketAddr], config: &Config) -> Result<Self, BindError> {
-        Ok(Self { listener: PsockListener::bind(addresses, config)? })
+    /// When a place cannot be bound or the configuration cannot be used.
+    pub async fn bind<P: Clone + Into<Place>>(
+        places: &[P],
+        config: &Config,
+    ) -> Result<Self, BindError> {
+        Ok(Self { listener: PsockListener::bind(places, config)? })
     }
 
     /// Waits for a session and returns its stream and the peer's address.

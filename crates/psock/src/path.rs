@@ -36,9 +36,55 @@ impl From<SocketAddr> for Path {
     }
 }
 
-/// A text is no path; `offset` is where in the text, in bytes.
+/// Where an end listens. In text: `192.0.2.1:7000`, or `%eth0>0.0.0.0:7000` (only for what comes in through
+/// an interface).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The interface through which connections must come; any without it.
+    pub interface: Option<String>,
+    /// The address; port 0 is one that is free.
+    pub address: SocketAddr,
+}
+
+impl From<SocketAddr> for Place {
+    fn from(address: SocketAddr) -> Self {
+        Self { interface: None, address }
+    }
+}
+
+impl FromStr for Place {
+    type Err = ParsePathError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePathError> {
+        let (interface, address) = match text.split_once('>') {
+            Some((local, address)) => match local.parse()? {
+                Local::Interface(name) => (Some(name), address),
+                Local::Address(_) => {
+                    let why = "expected % and an interface's name before >";
+                    return Err(ParsePathError { offset: 0, why });
+                }
+            },
+            None => (None, text),
+        };
+        let why = "expected an address and a port, such as 192.0.2.1:7000 or [2001:db8::1]:7000";
+        let offset = text.len() - address.len();
+        let address = address.parse().map_err(|_| ParsePathError { offset, why })?;
+        Ok(Self { interface, address })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interface {
+            Some(interface) => write!(f, "%{interface}>{}", self.address),
+            None => write!(f, "{}", self.address),
+        }
+    }
+}
+
+/// A text is no path or place; `offset` is where in the text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {offset} of the path: {why}")]
+#[error("at byte {offset}: {why}")]
 pub struct ParsePathError {
     /// Where in the text the part begins that cannot be read.
     pub offset: usize,
@@ -128,6 +174,16 @@ mod tests {
         ] {
             let path: Path = text.parse().unwrap();
             assert_eq!(path.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_place_reads_back_as_it_was_written() {
+        for text in ["0.0.0.0:0", "%eth0>0.0.0.0:7000", "%eth0>[::]:7000"] {
+            assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+        }
+        for (text, offset) in [("192.0.2.1", 0), ("192.0.2.1>0.0.0.0:1", 0), ("%eth0>0.0.0.0", 6)] {
+            assert_eq!(text.parse::<Place>().unwrap_err().offset, offset, "{text}");
         }
     }
 

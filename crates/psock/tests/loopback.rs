@@ -51,7 +51,7 @@ fn plain_connections_bring_the_same() {
 
 #[tokio::test]
 async fn an_echo_in_tokio_returns_every_byte() {
-    let addresses = [([127, 0, 0, 1], 0).into()];
+    let addresses = [SocketAddr::from(([127, 0, 0, 1], 0))];
     let listener = AsyncPsockListener::bind(&addresses, &key()).await.unwrap();
     let config = to(&listener.local_addresses(), &key());
     let echo = tokio::spawn(async move {

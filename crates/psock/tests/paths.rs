@@ -5,7 +5,7 @@ mod common;
 
 use common::{LIMIT, key, read, read_on, read_to_error, read_up_to, to, write};
 use psock::{
-    Config, ConnectionState, Counters, DriverName, PsockListener, PsockStream, SessionError,
+    Config, ConnectionState, Counters, DriverName, Place, PsockListener, PsockStream, SessionError,
 };
 use std::{
     io,
@@ -183,6 +183,18 @@ fn a_link_goes_down_at_either_end_and_comes_up_again() {
     let mut config = to(&addresses, &impatient());
     config.paths[0].local = Some("10.0.1.1".parse().unwrap());
     config.paths[1].local = Some("%eth2".parse().unwrap());
+    // The second address is there for the first interface as well, but not to be connected to.
+    let place: Place = "%eth2>0.0.0.0:7001".parse().unwrap();
+    let _only = right.enter(|| PsockListener::bind(&[place], &impatient())).unwrap();
+    let reaches = |local: &str| {
+        let path = format!("{local}>10.0.2.2:7001").parse().unwrap();
+        let config = Config { paths: vec![path], ..impatient() };
+        left.enter(|| PsockStream::connect(&config)).map(drop)
+    };
+    left.check(&["ip", "route", "add", "10.0.2.2/32", "via", "10.0.1.2", "dev", "eth1"]).unwrap();
+    reaches("%eth2").unwrap();
+    reaches("%eth1").unwrap_err();
+    left.check(&["ip", "route", "del", "10.0.2.2/32"]).unwrap();
     let one = left.enter(|| PsockStream::connect(&config)).unwrap();
     let (other, _) = listener.accept().unwrap();
     on_all_paths(&one);

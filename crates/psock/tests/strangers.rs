@@ -15,7 +15,7 @@ use psock::{
 use ring::hmac;
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
     time::Duration,
@@ -456,7 +456,7 @@ fn a_path_that_takes_connections_and_is_silent_keeps_nobody_from_the_others() {
 #[test]
 fn a_congestion_control_that_is_none_is_refused_where_it_is_chosen() {
     let config = Config { congestion: Some("none-such".to_owned()), ..plain() };
-    let error = PsockListener::bind(&[([127, 0, 0, 1], 0).into()], &config).unwrap_err();
+    let error = PsockListener::bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], &config).unwrap_err();
     assert!(error.to_string().contains("congestion control \"none-such\""), "{error}");
     let listener = listen(&plain());
     let error = refused(&listener, &config).to_string();

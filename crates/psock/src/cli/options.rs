@@ -2,12 +2,11 @@
 
 use super::{CommandError, say};
 use crate::{
-    Config, DriverName, Options, Path, PsockListener, PsockStream,
+    Config, DriverName, Options, Path, Place, PsockListener, PsockStream,
     options::{CONNECTIONS, WINDOW},
 };
 use clap::{Args, builder::RangedI64ValueParser};
 use std::{
-    net::SocketAddr,
     ops::RangeInclusive,
     path::PathBuf,
     sync::{Mutex, PoisonError},
@@ -22,9 +21,10 @@ pub struct EndArgs {
     /// `10.0.1.1>192.0.2.1:7000`, `%eth0>192.0.2.1:7000` (in quotes, for the shell)
     #[arg(long, value_name = "[FROM>]ADDRESS:PORT", required_unless_present = "listen")]
     pub path: Vec<Path>,
-    /// Listen at this address instead; repeat it for each
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "path")]
-    pub listen: Vec<SocketAddr>,
+    /// Listen at this address instead; repeat it for each. Only for what comes in through an interface:
+    /// `%eth0>0.0.0.0:7000`
+    #[arg(long, value_name = "[%INTERFACE>]ADDRESS:PORT", conflicts_with = "path")]
+    pub listen: Vec<Place>,
     /// Who the other end must be.
     #[command(flatten)]
     pub security: SecurityArgs,

@@ -23,7 +23,7 @@ pub(crate) fn plain() -> Config {
 
 /// A listener at a free port of loopback.
 pub(crate) fn listen(config: &Config) -> PsockListener {
-    PsockListener::bind(&[([127, 0, 0, 1], 0).into()], config).unwrap()
+    PsockListener::bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], config).unwrap()
 }
 
 /// The configuration of an end that connects to these addresses.
