@@ -6,14 +6,15 @@
 //! error, and never short or wrong without one.
 //!
 //! ```
-//! use psock::{Config, PresharedKey, PsockListener, PsockStream, Security};
+//! use psock::{Config, Place, PresharedKey, PsockListener, PsockStream, Security};
 //! use std::io::{Read, Write};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Both ends hold the same key; `PresharedKey::from_file` reads it from a file.
 //! let config = Config::new(Security::Key(PresharedKey::generate()?));
 //!
-//! let listener = PsockListener::bind(&["127.0.0.1:0".parse()?, "127.0.0.2:0".parse()?], &config)?;
+//! let places: [Place; 2] = ["127.0.0.1:0".parse()?, "127.0.0.2:0".parse()?];
+//! let listener = PsockListener::bind(&places, &config)?;
 //! let addresses = listener.local_addresses();
 //! let receiver = std::thread::spawn(move || -> std::io::Result<String> {
 //!     let (mut stream, _peer) = listener.accept()?;
