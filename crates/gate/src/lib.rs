@@ -1,0 +1,13 @@
+//! Knows, limits, filters, scans and audits peer-to-peer traffic that passes through a gateway.
+//!
+//! The kernel's program (`bpf/gate.bpf.c`) decides packets by a table of flows; this crate decides
+//! flows by what their first packets say, and fills that table. Nothing here waits in a packet's way
+//! unless a policy wants it to.
+//!
+//! - [`flow`], [`packet`]: what is looked at.
+//! - [`label`]: what is found: the application of a flow, how sure that is, and why.
+#![forbid(unsafe_code)]
+
+pub mod flow;
+pub mod label;
+pub mod packet;
