@@ -6,8 +6,11 @@
 //!
 //! - [`flow`], [`packet`]: what is looked at.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
+//! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
 #![forbid(unsafe_code)]
 
+pub mod config;
 pub mod flow;
 pub mod label;
 pub mod packet;
+pub mod policy;

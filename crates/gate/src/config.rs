@@ -1,0 +1,280 @@
+//! The section `[gate]` of the configuration.
+//!
+//! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be wrong:
+//! [`GateConfig::problems`] names every such value with its dotted key and says what to do. The rules
+//! are in `config/check.rs`.
+
+mod check;
+mod day;
+mod rate;
+#[cfg(test)]
+mod tests;
+
+pub use day::{Day, Hour};
+pub use rate::{BadRate, Rate};
+
+use crate::label::{Category, Certainty};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, time::Duration};
+
+/// Most packets with payload that are copied of a flow that nobody has named yet.
+pub const MAX_PACKETS: u8 = 32;
+
+/// The section `[gate]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateConfig {
+    /// Interfaces towards the hosts that are governed.
+    pub inside: Vec<String>,
+    /// Where packets of refused flows end.
+    pub refuse_at: RefuseAt,
+    /// Packets with payload that are looked at until a flow is called unknown.
+    pub packets: u8,
+    /// Whether the first packets wait until the flow is decided.
+    pub hold: bool,
+    /// What becomes of new flows while nobody decides them.
+    pub on_failure: OnFailure,
+    /// Decided flows at once, at the most; as many undecided ones beside them.
+    pub max_flows: u32,
+    /// How long a refused flow's next attempts are refused at their first packet.
+    #[serde(with = "humantime_serde")]
+    pub refuse_for: Duration,
+    /// How long a TCP connection may be silent until it is forgotten.
+    #[serde(with = "humantime_serde")]
+    pub idle_tcp: Duration,
+    /// The same of a flow of UDP.
+    #[serde(with = "humantime_serde")]
+    pub idle_udp: Duration,
+    /// Whether the gate starts switched off.
+    pub bypass: bool,
+    /// Named sets of hosts inside.
+    #[serde(rename = "group")]
+    pub groups: Vec<GroupConfig>,
+    /// Named times of the week.
+    #[serde(rename = "time")]
+    pub times: Vec<TimeConfig>,
+    /// Named rates.
+    #[serde(rename = "limit")]
+    pub limits: Vec<LimitConfig>,
+    /// What becomes of flows; the first rule that fits decides.
+    #[serde(rename = "rule")]
+    pub rules: Vec<RuleConfig>,
+    /// What becomes of files; the first rule that fits decides.
+    #[serde(rename = "file")]
+    pub files: Vec<FileConfig>,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        Self {
+            inside: Vec::new(),
+            refuse_at: RefuseAt::Stack,
+            packets: 8,
+            hold: false,
+            on_failure: OnFailure::Pass,
+            max_flows: 1 << 18,
+            refuse_for: Duration::from_secs(30),
+            idle_tcp: Duration::from_secs(3600),
+            idle_udp: Duration::from_secs(120),
+            bypass: false,
+            groups: Vec::new(),
+            times: Vec::new(),
+            limits: Vec::new(),
+            rules: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// Where packets of refused flows end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RefuseAt {
+    /// With all others, where the kernel's stack begins.
+    #[default]
+    Stack,
+    /// Already in the driver: needs one that runs XDP.
+    Driver,
+}
+
+/// What becomes of new flows while nobody decides them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// They pass.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+}
+
+/// One `[[gate.group]]`: hosts inside.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupConfig {
+    /// Its name.
+    pub name: String,
+    /// Its addresses.
+    pub hosts: Vec<IpNet>,
+}
+
+/// One `[[gate.time]]`: times of the week, by the host's local clock.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeConfig {
+    /// Its name.
+    pub name: String,
+    /// The days on which it begins; every day when not given.
+    #[serde(default)]
+    pub days: Vec<Day>,
+    /// When it begins, `HH:MM`.
+    pub from: Hour,
+    /// When it ends; on the next day where that is not later than `from`.
+    pub to: Hour,
+}
+
+/// One `[[gate.limit]]`: a rate that flows share.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitConfig {
+    /// Its name.
+    pub name: String,
+    /// Bits a second of packets to hosts inside; not limited when not given.
+    pub to_inside: Option<Rate>,
+    /// Bits a second of packets from hosts inside; not limited when not given.
+    pub from_inside: Option<Rate>,
+    /// Who has the rate for itself; all flows share one when not given.
+    pub each: Option<Each>,
+}
+
+/// Who has a limit's rate for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Each {
+    /// Each host inside.
+    Host,
+    /// Each group; hosts without a group share one.
+    Group,
+    /// Each application.
+    Application,
+}
+
+/// One `[[gate.rule]]`: what becomes of the flows that it fits. What it does not name, it does not ask.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleConfig {
+    /// Its name, in status and audit.
+    pub name: String,
+    /// Applications (`bittorrent`), or parts of them (`bittorrent/dht`); `unknown` for what nobody could name.
+    #[serde(default)]
+    pub application: Vec<String>,
+    /// Kinds of applications.
+    #[serde(default)]
+    pub category: Vec<Category>,
+    /// How sure the label must be at least.
+    pub certainty: Option<Certainty>,
+    /// Groups of the host inside.
+    #[serde(default)]
+    pub group: Vec<String>,
+    /// Who began the flow.
+    pub direction: Option<Direction>,
+    /// Times at which it holds.
+    #[serde(default)]
+    pub time: Vec<String>,
+    /// What becomes of the flow.
+    pub action: Action,
+    /// How a flow is denied.
+    pub deny: Option<Deny>,
+    /// The limit that the flow is put under.
+    pub limit: Option<String>,
+}
+
+/// Who began a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// The host inside.
+    FromInside,
+    /// The host outside.
+    ToInside,
+}
+
+/// What becomes of a flow that a rule fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It passes.
+    Allow,
+    /// It is refused.
+    Deny,
+    /// It passes at a limited rate.
+    Limit,
+    /// It is counted, and the rules after this one are asked.
+    Count,
+}
+
+/// How a flow is denied.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Deny {
+    /// Its packets vanish.
+    Drop,
+    /// Its packets are answered: TCP with a reset, UDP with port unreachable.
+    #[default]
+    Reset,
+}
+
+/// One `[[gate.file]]`: what becomes of files. What it does not name, it does not ask; of each list one
+/// must fit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileConfig {
+    /// Its name, in status and audit.
+    pub name: String,
+    /// Patterns of the file's name, `*` and `?`, upper and lower case alike.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Types by content, such as `application/zip` or `video/*`.
+    #[serde(default)]
+    pub types: Vec<String>,
+    /// Info-hashes of torrents or other hashes of the protocol, in hexadecimal digits.
+    #[serde(default)]
+    pub hashes: Vec<String>,
+    /// Applications that carry it.
+    #[serde(default)]
+    pub application: Vec<String>,
+    /// Groups of the host inside.
+    #[serde(default)]
+    pub group: Vec<String>,
+    /// Times at which it holds.
+    #[serde(default)]
+    pub time: Vec<String>,
+    /// What becomes of the file.
+    pub action: FileAction,
+}
+
+/// What becomes of a file that a rule fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileAction {
+    /// It passes.
+    Allow,
+    /// Its flow is refused from here on.
+    Deny,
+    /// It is scanned while it passes, its end waits for the verdict.
+    Scan,
+}
+
+/// The section and what the node section tells it, as `nigh run` hands it over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `node.name`.
+    pub node: String,
+    /// `node.state`, where what must survive a restart is kept.
+    pub state: PathBuf,
+    /// The section `[gate]`.
+    pub gate: GateConfig,
+}

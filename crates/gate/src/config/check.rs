@@ -1,0 +1,305 @@
+//! What can be wrong with values that parsed; read `GateConfig::problems` first.
+
+use super::{
+    Action, Config, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate, RuleConfig, TimeConfig,
+};
+use std::{collections::HashSet, time::Duration};
+use wire::config::{Problem, Report, interfaces, prefixes};
+
+/// Most interfaces.
+const MAX_INTERFACES: usize = 64;
+/// Most flows: the table's memory is about 200 bytes each.
+const FLOWS: std::ops::RangeInclusive<u32> = 1024..=1 << 23;
+/// Most rules of each kind, groups, times, limits.
+const MAX_RULES: usize = 1000;
+/// Most entries of a list in a rule.
+const MAX_LIST: usize = 4096;
+/// Lowest and highest rate, bits a second.
+const RATES: (Rate, Rate) = (Rate(8000), Rate(400_000_000_000));
+/// Longest name.
+const MAX_NAME: usize = 64;
+/// Longest time that anything is remembered.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+
+impl Config {
+    /// Everything that is wrong with the values; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.gate.problems()
+    }
+
+    /// What is allowed but seldom meant.
+    pub fn warnings(&self) -> Vec<Problem> {
+        self.gate.warnings()
+    }
+}
+
+/// Says so where a text cannot be a name.
+fn bad_name(name: &str) -> Option<String> {
+    let good = (1..=MAX_NAME).contains(&name.len())
+        && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    (!good).then(|| {
+        format!("{name:?} cannot be a name: 1 to {MAX_NAME} letters, digits, `-`, `_`, `.`")
+    })
+}
+
+/// Names of one kind: they can be names, and none is there twice.
+fn names<'a>(kind: &str, list: impl Iterator<Item = &'a str>, report: &mut Report<'_>) {
+    let mut seen = HashSet::new();
+    for (i, name) in list.enumerate() {
+        let key = format!("{kind}[{i}].name");
+        if let Some(why) = bad_name(name) {
+            report.add(&key, why);
+        } else if !seen.insert(name) {
+            report.add(&key, format!("{name} is the name of another {kind} too"));
+        } else if i == MAX_RULES {
+            report.add(&key, format!("more than {MAX_RULES} of this kind"));
+        }
+    }
+}
+
+/// Names that must be those of a kind.
+fn known(key: &str, kind: &str, used: &[String], there: &[&str], report: &mut Report<'_>) {
+    for (i, name) in used.iter().enumerate() {
+        let key = format!("{key}[{i}]");
+        if !there.contains(&name.as_str()) {
+            report.add(&key, format!("there is no [[gate.{kind}]] of the name {name:?}"));
+        } else if used[..i].contains(name) {
+            report.add(&key, format!("{name} is named twice; remove one"));
+        }
+    }
+}
+
+fn short(key: &str, list: &[String], report: &mut Report<'_>) {
+    if list.len() > MAX_LIST {
+        report.add(key, format!("more than {MAX_LIST} entries"));
+    }
+}
+
+impl GateConfig {
+    /// Everything that is wrong with the values, each key from `gate` on; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let report = &mut Report::new(&mut problems, "gate");
+        if self.inside.is_empty() {
+            report
+                .add("inside", "name the interfaces towards the hosts inside, such as [\"eth1\"]");
+        }
+        if self.inside.len() > MAX_INTERFACES {
+            report.add("inside", format!("more than {MAX_INTERFACES} interfaces"));
+        }
+        self.interfaces(report);
+        if !(1..=MAX_PACKETS).contains(&self.packets) {
+            let text =
+                format!("{} is not a number of packets from 1 to {MAX_PACKETS}", self.packets);
+            report.add("packets", text);
+        }
+        if !FLOWS.contains(&self.max_flows) {
+            let text = format!(
+                "{} is not a number of flows from {} to {}",
+                self.max_flows,
+                FLOWS.start(),
+                FLOWS.end()
+            );
+            report.add("max_flows", text);
+        }
+        for (key, time, least) in [
+            ("refuse_for", self.refuse_for, 0),
+            ("idle_tcp", self.idle_tcp, 60),
+            ("idle_udp", self.idle_udp, 10),
+        ] {
+            if time > LONGEST || time < Duration::from_secs(least) {
+                report.add(key, format!("not a time from {least} seconds to 7 days"));
+            }
+        }
+        names("group", self.groups.iter().map(|group| group.name.as_str()), report);
+        names("time", self.times.iter().map(|time| time.name.as_str()), report);
+        names("limit", self.limits.iter().map(|limit| limit.name.as_str()), report);
+        names("rule", self.rules.iter().map(|rule| rule.name.as_str()), report);
+        names("file", self.files.iter().map(|file| file.name.as_str()), report);
+        for (i, group) in self.groups.iter().enumerate() {
+            let mut report = report.within(&format!("group[{i}]"));
+            if group.hosts.is_empty() {
+                report.add("hosts", "a group without hosts fits nobody: give its addresses");
+            }
+            if group.hosts.len() > MAX_LIST {
+                report.add("hosts", format!("more than {MAX_LIST} prefixes"));
+            }
+            prefixes("hosts", &group.hosts, &mut report);
+        }
+        for (i, time) in self.times.iter().enumerate() {
+            time.check(&mut report.within(&format!("time[{i}]")));
+        }
+        for (i, limit) in self.limits.iter().enumerate() {
+            limit.check(&mut report.within(&format!("limit[{i}]")));
+        }
+        for (i, rule) in self.rules.iter().enumerate() {
+            rule.check(self, &mut report.within(&format!("rule[{i}]")));
+        }
+        for (i, file) in self.files.iter().enumerate() {
+            file.check(self, &mut report.within(&format!("file[{i}]")));
+        }
+        problems
+    }
+
+    /// What is allowed but seldom meant.
+    pub fn warnings(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let report = &mut Report::new(&mut problems, "gate");
+        if self.bypass {
+            report.add(
+                "bypass",
+                "the gate starts switched off: no rule acts until `nigh gate bypass off`",
+            );
+        }
+        for (i, rule) in self.rules.iter().enumerate() {
+            let fits_all = rule.application.is_empty()
+                && rule.category.is_empty()
+                && rule.certainty.is_none()
+                && rule.group.is_empty()
+                && rule.direction.is_none()
+                && rule.time.is_empty();
+            if fits_all && rule.action != Action::Count && i + 1 < self.rules.len() {
+                let text = "this rule fits every flow: the rules after it are never asked";
+                report.add(&format!("rule[{i}].name"), text);
+            }
+        }
+        for (i, limit) in self.limits.iter().enumerate() {
+            if !self.rules.iter().any(|rule| rule.limit.as_ref() == Some(&limit.name)) {
+                report.add(&format!("limit[{i}].name"), "no rule puts flows under this limit");
+            }
+        }
+        problems
+    }
+
+    fn interfaces(&self, report: &mut Report<'_>) {
+        let mut found = Vec::new();
+        interfaces(&self.inside, &mut Report::new(&mut found, ""));
+        for Problem { key, message } in found {
+            report.add(&key.replacen("interfaces", "inside", 1), message);
+        }
+    }
+
+    fn group_names(&self) -> Vec<&str> {
+        self.groups.iter().map(|group| group.name.as_str()).collect()
+    }
+
+    fn time_names(&self) -> Vec<&str> {
+        self.times.iter().map(|time| time.name.as_str()).collect()
+    }
+}
+
+impl TimeConfig {
+    fn check(&self, report: &mut Report<'_>) {
+        for (i, day) in self.days.iter().enumerate() {
+            if self.days[..i].contains(day) {
+                report.add(&format!("days[{i}]"), "this day is named twice; remove one");
+            }
+        }
+        if self.from.0 == 24 * 60 {
+            report.add("from", "a day begins at 00:00");
+        }
+        if self.from == self.to {
+            report.add("to", "it ends when it begins; for whole days give \"00:00\" and \"24:00\"");
+        }
+    }
+}
+
+impl LimitConfig {
+    fn check(&self, report: &mut Report<'_>) {
+        if self.to_inside.is_none() && self.from_inside.is_none() {
+            report.add("name", "nothing is limited: give to_inside, from_inside or both");
+        }
+        for (key, rate) in [("to_inside", self.to_inside), ("from_inside", self.from_inside)] {
+            if let Some(rate) = rate
+                && !(RATES.0..=RATES.1).contains(&rate)
+            {
+                report.add(key, format!("{rate} is not a rate from {} to {}", RATES.0, RATES.1));
+            }
+        }
+    }
+}
+
+impl RuleConfig {
+    fn check(&self, config: &GateConfig, report: &mut Report<'_>) {
+        applications(&self.application, report);
+        for (i, category) in self.category.iter().enumerate() {
+            if self.category[..i].contains(category) {
+                report.add(&format!("category[{i}]"), "named twice; remove one");
+            }
+        }
+        known("group", "group", &self.group, &config.group_names(), report);
+        known("time", "time", &self.time, &config.time_names(), report);
+        match (&self.limit, self.action) {
+            (None, Action::Limit) => report.add("limit", "name the [[gate.limit]]"),
+            (Some(_), Action::Allow | Action::Deny | Action::Count) => {
+                report.add("limit", "only a rule with action = \"limit\" has a limit");
+            }
+            (Some(name), Action::Limit) => {
+                if !config.limits.iter().any(|limit| limit.name == *name) {
+                    report.add("limit", format!("there is no [[gate.limit]] of the name {name:?}"));
+                }
+            }
+            (None, _) => {}
+        }
+        if self.deny.is_some() && self.action != Action::Deny {
+            report.add("deny", "only a rule with action = \"deny\" has a way to deny");
+        }
+    }
+}
+
+impl FileConfig {
+    fn check(&self, config: &GateConfig, report: &mut Report<'_>) {
+        applications(&self.application, report);
+        known("group", "group", &self.group, &config.group_names(), report);
+        known("time", "time", &self.time, &config.time_names(), report);
+        for (key, list) in
+            [("names", &self.names), ("types", &self.types), ("hashes", &self.hashes)]
+        {
+            short(key, list, report);
+            if let Some(i) = list.iter().position(|entry| entry.is_empty() || entry.len() > 1024) {
+                report.add(&format!("{key}[{i}]"), "an entry has 1 to 1024 bytes");
+            }
+        }
+        for (i, kind) in self.types.iter().enumerate() {
+            let parts = |c: char| c.is_ascii_alphanumeric() || "-+.*".contains(c);
+            let good = kind.split_once('/').is_some_and(|(kind, part)| {
+                !kind.is_empty()
+                    && !part.is_empty()
+                    && (kind.chars().chain(part.chars())).all(parts)
+            });
+            if !good {
+                let text = "a type has two parts, such as `application/zip` or `video/*`";
+                report.add(&format!("types[{i}]"), text);
+            }
+        }
+        for (i, hash) in self.hashes.iter().enumerate() {
+            let good = [32, 40, 64].contains(&hash.len())
+                && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if !good {
+                let text = "a hash has 32, 40 or 64 hexadecimal digits";
+                report.add(&format!("hashes[{i}]"), text);
+            }
+        }
+    }
+}
+
+/// Names of applications: lower case, at most one part.
+fn applications(list: &[String], report: &mut Report<'_>) {
+    short("application", list, report);
+    for (i, name) in list.iter().enumerate() {
+        let key = format!("application[{i}]");
+        let good = |part: &str| {
+            !part.is_empty()
+                && part.len() <= MAX_NAME
+                && !part.chars().any(|c| c.is_uppercase() || c.is_whitespace() || c == '/')
+        };
+        let (application, part) = name.split_once('/').unwrap_or((name, "part"));
+        if !good(application) || !good(part) {
+            let text =
+                "an application is written in lower case, such as `bittorrent` or `bittorrent/dht`";
+            report.add(&key, text);
+        } else if list[..i].contains(name) {
+            report.add(&key, format!("{name} is named twice; remove one"));
+        }
+    }
+}

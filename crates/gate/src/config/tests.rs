@@ -1,0 +1,117 @@
+use super::*;
+
+fn keys(text: &str) -> Vec<String> {
+    let config: GateConfig = toml::from_str(text).unwrap();
+    config.problems().into_iter().map(|problem| problem.key).collect()
+}
+
+#[test]
+fn one_interface_is_a_configuration() {
+    assert_eq!(keys("inside = [\"eth1\"]"), [""; 0]);
+}
+
+#[test]
+fn every_wrong_value_is_named_with_its_key() {
+    let text = r#"
+inside = ["eth1", "eth1", "a b"]
+packets = 33
+max_flows = 5
+refuse_for = "8d"
+idle_tcp = "1s"
+[[group]]
+name = "a b"
+hosts = []
+[[group]]
+name = "g"
+hosts = ["10.0.0.1/8"]
+[[time]]
+name = "t"
+days = ["mon", "mon"]
+from = "08:00"
+to = "08:00"
+[[limit]]
+name = "l"
+[[limit]]
+name = "l"
+to_inside = "1 kbit/s"
+[[rule]]
+name = "r"
+application = ["BitTorrent", "a/b/c", "x", "x"]
+category = ["web", "web"]
+group = ["h"]
+time = ["u"]
+action = "limit"
+[[rule]]
+name = "s"
+action = "limit"
+limit = "m"
+[[rule]]
+name = "u"
+action = "allow"
+deny = "drop"
+limit = "l"
+[[file]]
+name = "f"
+names = [""]
+types = ["video"]
+hashes = ["zz"]
+action = "deny"
+"#;
+    let wanted = [
+        "gate.inside[1]",
+        "gate.inside[2]",
+        "gate.packets",
+        "gate.max_flows",
+        "gate.refuse_for",
+        "gate.idle_tcp",
+        "gate.group[0].name",
+        "gate.limit[1].name",
+        "gate.group[0].hosts",
+        "gate.group[1].hosts[0]",
+        "gate.time[0].days[1]",
+        "gate.time[0].to",
+        "gate.limit[0].name",
+        "gate.limit[1].to_inside",
+        "gate.rule[0].application[0]",
+        "gate.rule[0].application[1]",
+        "gate.rule[0].application[3]",
+        "gate.rule[0].category[1]",
+        "gate.rule[0].group[0]",
+        "gate.rule[0].time[0]",
+        "gate.rule[0].limit",
+        "gate.rule[1].limit",
+        "gate.rule[2].limit",
+        "gate.rule[2].deny",
+        "gate.file[0].names[0]",
+        "gate.file[0].types[0]",
+        "gate.file[0].hashes[0]",
+    ];
+    assert_eq!(keys(text), wanted);
+}
+
+#[test]
+fn no_interface_is_no_gate() {
+    assert_eq!(keys(""), ["gate.inside"]);
+}
+
+#[test]
+fn what_is_seldom_meant_is_a_warning() {
+    let text = r#"
+inside = ["eth1"]
+bypass = true
+[[limit]]
+name = "unused"
+to_inside = "1mbit"
+[[rule]]
+name = "all"
+action = "deny"
+[[rule]]
+name = "never"
+category = ["web"]
+action = "allow"
+"#;
+    let config: GateConfig = toml::from_str(text).unwrap();
+    assert_eq!(config.problems(), []);
+    let keys: Vec<_> = config.warnings().into_iter().map(|problem| problem.key).collect();
+    assert_eq!(keys, ["gate.bypass", "gate.rule[0].name", "gate.limit[0].name"]);
+}

@@ -1,0 +1,282 @@
+//! What becomes of a flow, and of a file that it carries: the rules, compiled, as a pure function.
+//!
+//! The first rule that fits decides; rules that only count are noted on the way. What no rule fits
+//! passes. A policy never changes: another one is built beside it and swapped in.
+//!
+//! Rules that the operator gave on the command line ([`Given`]) come before those of the file, the
+//! latest first.
+
+mod file;
+mod given;
+mod glob;
+mod hosts;
+mod moment;
+#[cfg(test)]
+mod tests;
+
+pub use file::{FileDecision, FileQuestion};
+pub use given::{Given, GivenLimit, What};
+pub use moment::Moment;
+
+use crate::{
+    config::{Action, Deny, Direction, Each, GateConfig, LimitConfig, RuleConfig},
+    label::{Category, Certainty, Label},
+};
+use file::FileRule;
+use hosts::Hosts;
+use ipnet::IpNet;
+use moment::Times;
+use std::net::IpAddr;
+
+/// What rules call a flow that nobody could name.
+pub const UNKNOWN: &str = "unknown";
+
+/// The rules, compiled.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    hosts: Hosts,
+    times: Times,
+    limits: Vec<LimitConfig>,
+    rules: Vec<Rule>,
+    files: Vec<FileRule>,
+}
+
+/// A rule with its names resolved.
+#[derive(Clone, Debug)]
+struct Rule {
+    name: String,
+    applications: Vec<Application>,
+    categories: Vec<Category>,
+    certainty: Option<Certainty>,
+    groups: Vec<usize>,
+    host: Option<IpNet>,
+    direction: Option<Direction>,
+    times: Vec<usize>,
+    act: Act,
+}
+
+/// An application as rules name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Application {
+    name: String,
+    part: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Count,
+    Decide(Verdict),
+}
+
+/// What becomes of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It passes.
+    Pass,
+    /// It is refused.
+    Refuse(Deny),
+    /// It passes under the limit of this number.
+    Limit(usize),
+}
+
+/// What is asked about a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// What the flow is; `None` when nobody could name it.
+    pub label: Option<&'a Label>,
+    /// The host inside.
+    pub host: IpAddr,
+    /// Who began the flow.
+    pub direction: Direction,
+    /// The time at the gate.
+    pub now: Moment,
+}
+
+/// What the policy says of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// The rule that says so; `None` when no rule fits.
+    pub rule: Option<usize>,
+    /// The rules that count it.
+    pub counted: Vec<usize>,
+}
+
+impl Policy {
+    /// Compiles a configuration without problems and the rules given beside it, the latest last.
+    pub fn new(config: &GateConfig, given: &[Given]) -> Self {
+        let hosts = Hosts::new(&config.groups);
+        let times = Times::new(&config.times);
+        let mut limits = config.limits.clone();
+        let mut rules = Vec::new();
+        for given in given.iter().rev() {
+            rules.push(given.compile(&mut limits));
+        }
+        for rule in &config.rules {
+            rules.push(Rule::new(rule, &hosts, &times, &limits));
+        }
+        let files = config.files.iter().map(|file| FileRule::new(file, &hosts, &times)).collect();
+        Self { hosts, times, limits, rules, files }
+    }
+
+    /// Decides about a flow.
+    pub fn decide(&self, question: &Question<'_>) -> Decision {
+        self.look(question.host, question.direction, question.now, |rule| {
+            Some(rule.fits_label(question.label))
+        })
+        .unwrap_or_default()
+    }
+
+    /// Decides about a flow of which nothing is known but its ends, where the label does not matter and
+    /// the flow is refused; else it is worth to look at it.
+    pub fn decide_early(
+        &self,
+        host: IpAddr,
+        direction: Direction,
+        now: Moment,
+    ) -> Option<Decision> {
+        self.look(host, direction, now, |rule| (!rule.asks_label()).then_some(true))
+            .filter(|decision| matches!(decision.verdict, Verdict::Refuse(_)))
+    }
+
+    /// The first rule that fits; `None` where `fits` cannot say yet whether a rule does.
+    fn look(
+        &self,
+        host: IpAddr,
+        direction: Direction,
+        now: Moment,
+        fits: impl Fn(&Rule) -> Option<bool>,
+    ) -> Option<Decision> {
+        let mut decision = Decision::default();
+        let groups = self.hosts.groups_of(host);
+        for (number, rule) in self.rules.iter().enumerate() {
+            let ends = rule.direction.is_none_or(|wanted| wanted == direction)
+                && rule.host.is_none_or(|wanted| wanted.contains(&host))
+                && any(&rule.groups, |group| groups.contains(group))
+                && any(&rule.times, |time| self.times.holds(*time, now));
+            if !ends || !fits(rule)? {
+                continue;
+            }
+            match rule.act {
+                Act::Count => decision.counted.push(number),
+                Act::Decide(verdict) => {
+                    decision.verdict = verdict;
+                    decision.rule = Some(number);
+                    break;
+                }
+            }
+        }
+        Some(decision)
+    }
+
+    /// The name of a rule.
+    pub fn rule(&self, number: usize) -> Option<&str> {
+        self.rules.get(number).map(|rule| rule.name.as_str())
+    }
+
+    /// The names of all rules, in order.
+    pub fn rules(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| rule.name.as_str())
+    }
+
+    /// The names of all rules about files, in order.
+    pub fn file_rules(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|rule| rule.name.as_str())
+    }
+
+    /// Whether any rule asks what files are.
+    pub fn asks_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// A limit.
+    pub fn limit(&self, number: usize) -> Option<&LimitConfig> {
+        self.limits.get(number)
+    }
+
+    /// Who of those under a limit has a rate for itself, as a word: one for all, the host, its first
+    /// group, or the application.
+    pub fn share(&self, limit: &LimitConfig, host: IpAddr, application: &str) -> String {
+        match limit.each {
+            None => String::new(),
+            Some(Each::Host) => host.to_string(),
+            Some(Each::Application) => application.into(),
+            Some(Each::Group) => {
+                let first = self.hosts.groups_of(host).iter().min().copied();
+                first.and_then(|group| self.hosts.name(group)).unwrap_or_default().into()
+            }
+        }
+    }
+
+    /// Which of the times hold, as a word that changes when one begins or ends.
+    pub fn times_at(&self, now: Moment) -> Vec<bool> {
+        self.times.at(now)
+    }
+}
+
+impl Default for Decision {
+    fn default() -> Self {
+        Self { verdict: Verdict::Pass, rule: None, counted: Vec::new() }
+    }
+}
+
+/// Whether one of a list fits; an empty list does not ask.
+fn any<T>(list: &[T], fits: impl Fn(&T) -> bool) -> bool {
+    list.is_empty() || list.iter().any(fits)
+}
+
+impl Rule {
+    fn new(rule: &RuleConfig, hosts: &Hosts, times: &Times, limits: &[LimitConfig]) -> Self {
+        let limit = |name: &Option<String>| {
+            limits.iter().position(|limit| Some(&limit.name) == name.as_ref())
+        };
+        let act = match rule.action {
+            Action::Count => Act::Count,
+            Action::Allow => Act::Decide(Verdict::Pass),
+            Action::Deny => Act::Decide(Verdict::Refuse(rule.deny.unwrap_or_default())),
+            // A good configuration has the limit that it names.
+            Action::Limit => Act::Decide(limit(&rule.limit).map_or(Verdict::Pass, Verdict::Limit)),
+        };
+        Self {
+            name: rule.name.clone(),
+            applications: rule.application.iter().map(|name| Application::new(name)).collect(),
+            categories: rule.category.clone(),
+            certainty: rule.certainty,
+            groups: hosts.numbers(&rule.group),
+            host: None,
+            direction: rule.direction,
+            times: times.numbers(&rule.time),
+            act,
+        }
+    }
+
+    /// Whether what the flow is matters.
+    fn asks_label(&self) -> bool {
+        !self.applications.is_empty() || !self.categories.is_empty() || self.certainty.is_some()
+    }
+
+    fn fits_label(&self, label: Option<&Label>) -> bool {
+        let Some(label) = label else {
+            let unknown = |wanted: &Application| wanted.name == UNKNOWN && wanted.part.is_none();
+            return any(&self.applications, unknown)
+                && self.categories.is_empty()
+                && self.certainty.is_none();
+        };
+        any(&self.applications, |wanted| wanted.fits(label))
+            && any(&self.categories, |wanted| *wanted == label.category)
+            && self.certainty.is_none_or(|least| label.certainty >= least)
+    }
+}
+
+impl Application {
+    fn new(name: &str) -> Self {
+        let (name, part) = name.split_once('/').map_or((name, None), |(n, p)| (n, Some(p.into())));
+        Self { name: name.into(), part }
+    }
+
+    fn fits(&self, label: &Label) -> bool {
+        self.name == label.application
+            && self.part.as_ref().is_none_or(|part| Some(part.as_str()) == label.detail.as_deref())
+    }
+}

@@ -1,0 +1,87 @@
+//! What becomes of a file.
+
+use super::{Application, Moment, Policy, any, glob::Glob, hosts::Hosts, moment::Times};
+use crate::config::{FileAction, FileConfig};
+use std::net::IpAddr;
+
+/// A rule about files with its names resolved.
+#[derive(Clone, Debug)]
+pub(super) struct FileRule {
+    pub(super) name: String,
+    names: Vec<Glob>,
+    types: Vec<Glob>,
+    hashes: Vec<String>,
+    applications: Vec<Application>,
+    groups: Vec<usize>,
+    times: Vec<usize>,
+    action: FileAction,
+}
+
+/// What is asked about a file.
+#[derive(Clone, Copy, Debug)]
+pub struct FileQuestion<'a> {
+    /// The application that carries it.
+    pub application: &'a str,
+    /// Its name, where one was said.
+    pub name: Option<&'a str>,
+    /// Its type by content, as far as that is known.
+    pub kind: Option<&'a str>,
+    /// The protocol's hash of it in hexadecimal digits, such as an info-hash.
+    pub hash: Option<&'a str>,
+    /// The host inside.
+    pub host: IpAddr,
+    /// The time at the gate.
+    pub now: Moment,
+}
+
+/// What the policy says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileDecision {
+    /// What becomes of it.
+    pub action: FileAction,
+    /// The rule that says so; `None` when no rule fits.
+    pub rule: Option<usize>,
+}
+
+impl FileRule {
+    pub(super) fn new(file: &FileConfig, hosts: &Hosts, times: &Times) -> Self {
+        let globs = |list: &[String]| list.iter().map(|pattern| Glob::new(pattern)).collect();
+        Self {
+            name: file.name.clone(),
+            names: globs(&file.names),
+            types: globs(&file.types),
+            hashes: file.hashes.iter().map(|hash| hash.to_ascii_lowercase()).collect(),
+            applications: file.application.iter().map(|name| Application::new(name)).collect(),
+            groups: hosts.numbers(&file.group),
+            times: times.numbers(&file.time),
+            action: file.action,
+        }
+    }
+
+    fn fits(&self, question: &FileQuestion<'_>, policy: &Policy, groups: &[usize]) -> bool {
+        any(&self.names, |glob| question.name.is_some_and(|name| glob.fits(name)))
+            && any(&self.types, |glob| question.kind.is_some_and(|kind| glob.fits(kind)))
+            && any(&self.hashes, |hash| {
+                question.hash.is_some_and(|other| hash.eq_ignore_ascii_case(other))
+            })
+            && any(&self.applications, |wanted| wanted.name == question.application)
+            && any(&self.groups, |group| groups.contains(group))
+            && any(&self.times, |time| policy.times.holds(*time, question.now))
+    }
+}
+
+impl Policy {
+    /// Decides about a file.
+    pub fn decide_file(&self, question: &FileQuestion<'_>) -> FileDecision {
+        let groups = self.hosts.groups_of(question.host);
+        let fits = |rule: &FileRule| rule.fits(question, self, &groups);
+        let rule = self.files.iter().position(fits);
+        let action = rule.and_then(|number| self.files.get(number)).map(|rule| rule.action);
+        FileDecision { action: action.unwrap_or(FileAction::Allow), rule }
+    }
+
+    /// The name of a rule about files.
+    pub fn file_rule(&self, number: usize) -> Option<&str> {
+        self.files.get(number).map(|rule| rule.name.as_str())
+    }
+}
