@@ -14,6 +14,7 @@ pub mod path_option;
 pub mod probe_socket;
 mod run;
 pub mod schedule;
+pub mod shaper;
 mod slots;
 pub mod socket;
 pub mod stamp;
