@@ -10,7 +10,7 @@
 //!   drops the packet. [`update_unless_zero`] is right there as well: 0xffff is accepted wherever
 //!   0x0000 is.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::IpProtocol;
 
@@ -83,6 +83,22 @@ pub fn update_unless_zero(check: u16, old: u16, new: u16) -> u16 {
     match update(check, old, new) {
         0 => 0xffff,
         check => check,
+    }
+}
+
+/// The sum of the pseudo header of either family (RFC 9293, section 3.1; RFC 8200, section 8.1); none
+/// for addresses of two.
+pub fn pseudo(from: IpAddr, to: IpAddr, length: u32, protocol: IpProtocol) -> Option<Sum> {
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => Some(
+            Sum::default()
+                .bytes(&from.octets())
+                .bytes(&to.octets())
+                .bytes(&length.to_be_bytes())
+                .word(u16::from(protocol.0)),
+        ),
+        (IpAddr::V6(from), IpAddr::V6(to)) => Some(pseudo_v6(from, to, length, protocol)),
+        _ => None,
     }
 }
 

@@ -17,6 +17,10 @@ pub enum Layer {
     Icmpv4,
     /// ICMP for IPv6, RFC 4443, and neighbour discovery, RFC 4861.
     Icmpv6,
+    /// RFC 9293.
+    Tcp,
+    /// RFC 768.
+    Udp,
 }
 
 impl fmt::Display for Layer {
@@ -28,6 +32,8 @@ impl fmt::Display for Layer {
             Self::Ipv6 => "IPv6",
             Self::Icmpv4 => "ICMPv4",
             Self::Icmpv6 => "ICMPv6",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
         })
     }
 }

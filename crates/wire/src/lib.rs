@@ -5,7 +5,7 @@
 //! value: parsed from a view (every rule of the RFC is applied here) and emitted to bytes. Codes
 //! that this crate does not know are kept as they are, never rejected.
 //!
-//! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`] and [`icmpv6`].
+//! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`], [`icmpv6`], [`tcp`] and [`udp`].
 //! [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a whole frame what
 //! a responder may do with it. [`config`] has what sections of the configuration share: [`Problem`] and
 //! the rules that hold in several. [`random`] gives numbers that are the same each time, and `text`, with
@@ -28,8 +28,10 @@ pub mod ipv6;
 pub mod random;
 pub mod space;
 pub mod target;
+pub mod tcp;
 #[cfg(feature = "text")]
 pub mod text;
+pub mod udp;
 
 pub use config::Problem;
 pub use error::{EmitError, Fault, Layer, ParseError};
