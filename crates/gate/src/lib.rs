@@ -5,12 +5,15 @@
 //! unless a policy wants it to.
 //!
 //! - [`flow`], [`packet`]: what is looked at.
+//! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
 //! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
 #![forbid(unsafe_code)]
 
 pub mod config;
 pub mod flow;
+pub mod hosts;
 pub mod label;
+pub mod p2p;
 pub mod packet;
 pub mod policy;

@@ -1,0 +1,84 @@
+//! BitTorrent's distributed hash table (BEP 5, BEP 32, BEP 43, BEP 51).
+//!
+//! A datagram is one bencoded dictionary: `t` transaction, `y` kind (`q` query, `r` answer, `e` error),
+//! and of a query `q` its name and `a` its arguments with the sender's `id` of 20 bytes, of an answer `r`
+//! with an `id`. One whole dictionary of that form is enough to know it.
+
+use super::{
+    Match, Place, Protocol, Verdict, addresses,
+    bencode::{Dict, read_unordered},
+};
+use crate::hosts::{Hosts, Source};
+
+/// Whether a datagram is a message of the DHT.
+pub(super) fn udp(datagram: &[u8]) -> Verdict {
+    match message(datagram) {
+        Some(_) => Match::certain(Protocol::Dht, "DHT message"),
+        None => Verdict::No,
+    }
+}
+
+/// A query's arguments with its name, or an answer's values.
+enum Message<'a> {
+    Query(&'a [u8], Dict<'a>),
+    Answer(Dict<'a>),
+    Error,
+}
+
+fn message(datagram: &[u8]) -> Option<Message<'_>> {
+    if !datagram.starts_with(b"d") || !datagram.ends_with(b"e") {
+        return None;
+    }
+    let (value, end) = read_unordered(datagram).ok()?;
+    let dict = value.dict().filter(|_| end == datagram.len())?;
+    dict.bytes(b"t").filter(|transaction| transaction.len() <= 32)?;
+    let with_id = |key| dict.dict(key).filter(|d: &Dict<'_>| is_id(d.bytes(b"id")));
+    match dict.bytes(b"y")? {
+        b"q" => Some(Message::Query(dict.bytes(b"q")?, with_id(b"a")?)),
+        b"r" => Some(Message::Answer(with_id(b"r")?)),
+        b"e" => {
+            let mut error = dict.list(b"e")?.iter();
+            error.next()?.integer()?;
+            error.next()?.bytes()?;
+            Some(Message::Error)
+        }
+        _ => None,
+    }
+}
+
+fn is_id(id: Option<&[u8]>) -> bool {
+    id.is_some_and(|id| id.len() == 20)
+}
+
+/// Peers and nodes that an answer names, and the port that a query announces.
+pub(super) fn learn(datagram: &[u8], place: &Place<'_>, hosts: &mut Hosts) {
+    match message(datagram) {
+        Some(Message::Query(b"announce_peer", arguments)) => {
+            let implied = arguments.integer(b"implied_port").is_some_and(|implied| implied != 0);
+            let port = match arguments.integer(b"port") {
+                Some(port) if !implied => u16::try_from(port).unwrap_or_default(),
+                _ => place.flow.socket(place.from).port(),
+            };
+            place.announces(hosts, port, Protocol::Dht);
+        }
+        Some(Message::Answer(answer)) => {
+            // Compact node information: an id of 20 bytes before the socket.
+            let nodes = |key, size| answer.bytes(key).unwrap_or_default().chunks_exact(size);
+            let sockets = nodes(b"nodes", 26).chain(nodes(b"nodes6", 38));
+            let sockets = sockets.filter_map(|node| node.get(20..));
+            let values = answer.list(b"values").into_iter();
+            let values = values.flat_map(|values| values.iter()).filter_map(|peer| peer.bytes());
+            for socket in sockets.chain(values) {
+                let socket = match socket.len() {
+                    6 => addresses::compact_v4(socket).next(),
+                    18 => addresses::compact_v6(socket).next(),
+                    _ => None,
+                };
+                if let Some(socket) = socket {
+                    place.names(hosts, socket, Protocol::Dht, Source::Dht);
+                }
+            }
+        }
+        _ => {}
+    }
+}
