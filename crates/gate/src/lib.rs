@@ -8,8 +8,12 @@
 //! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
 //! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
+//! - [`chat`]: what people say in plain text.
+//! - [`audit`]: what is written down of all that.
 #![forbid(unsafe_code)]
 
+pub mod audit;
+pub mod chat;
 pub mod config;
 pub mod flow;
 pub mod hosts;

@@ -1,0 +1,178 @@
+//! The section `[gate.audit]` of the configuration.
+
+use serde::Deserialize;
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use wire::config::{Problem, Report};
+
+/// Most records that wait to be written.
+const MAX_QUEUE: usize = 1_000_000;
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
+/// Longest time that files are kept, other than for ever.
+const LONGEST: Duration = DAY.saturating_mul(36_525);
+/// Longest time between two requests that the disk hold what was written.
+const LONGEST_SYNC: Duration = HOUR;
+/// Smallest and largest size of a file, MiB.
+const SIZES_MIB: std::ops::RangeInclusive<u64> = 1..=1_048_576;
+
+/// The section `[gate.audit]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The folder of the log's files; it is made if it is not there.
+    pub folder: PathBuf,
+    /// What is written.
+    #[serde(default = "all_kinds")]
+    pub record: BTreeSet<Kind>,
+    /// Whether what people say in chats is written, too, and not only who speaks to whom.
+    #[serde(default = "yes")]
+    pub chat_text: bool,
+    /// Records that may wait to be written; what comes beyond is counted as lost.
+    #[serde(default = "queue")]
+    pub queue: usize,
+    /// A file of this size, in MiB, is full and another one begins.
+    #[serde(default = "size")]
+    pub rotate_mib: u64,
+    /// A file is full after this time, too.
+    #[serde(default = "day", with = "humantime_serde")]
+    pub rotate_after: Duration,
+    /// Full files are deleted this long after their last record; 0 is never.
+    #[serde(default = "month", with = "humantime_serde")]
+    pub keep: Duration,
+    /// How often the disk is asked to hold what was written (fsync); 0 is with each write.
+    #[serde(default = "sync", with = "humantime_serde")]
+    pub sync: Duration,
+}
+
+/// Kinds of records that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Flows that ended.
+    Flows,
+    /// Transfers of files.
+    Files,
+    /// Chat.
+    Chat,
+    /// Refused flows and files.
+    Refusals,
+    /// What the scanner said.
+    Scans,
+    /// Flows whose packets contradict each other or were missed.
+    Anomalies,
+}
+
+fn all_kinds() -> BTreeSet<Kind> {
+    use Kind::{Anomalies, Chat, Files, Flows, Refusals, Scans};
+    [Flows, Files, Chat, Refusals, Scans, Anomalies].into()
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn queue() -> usize {
+    16_384
+}
+
+const fn size() -> u64 {
+    256
+}
+
+const fn day() -> Duration {
+    DAY
+}
+
+const fn month() -> Duration {
+    DAY.saturating_mul(30)
+}
+
+const fn sync() -> Duration {
+    Duration::from_secs(1)
+}
+
+impl Config {
+    /// The section in which nothing is said but the folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            record: all_kinds(),
+            chat_text: true,
+            queue: queue(),
+            rotate_mib: size(),
+            rotate_after: day(),
+            keep: month(),
+            sync: sync(),
+        }
+    }
+
+    /// Everything that is wrong with the values, each key as in the section; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let report = &mut Report::new(&mut problems, "");
+        if !self.folder.is_absolute() {
+            report.add("folder", "must begin with `/`");
+        }
+        if self.record.is_empty() {
+            report.add("record", "names nothing; leave out [gate.audit] to write nothing");
+        }
+        if !(1..=MAX_QUEUE).contains(&self.queue) {
+            report.add("queue", format!("{} is not from 1 to {MAX_QUEUE} records", self.queue));
+        }
+        if !SIZES_MIB.contains(&self.rotate_mib) {
+            let [least, most] = [SIZES_MIB.start(), SIZES_MIB.end()];
+            report.add("rotate_mib", format!("{} is not from {least} to {most}", self.rotate_mib));
+        }
+        if !(HOUR..=LONGEST).contains(&self.rotate_after) {
+            report.add("rotate_after", "must be from 1h to 100years");
+        }
+        if !self.keep.is_zero() && !(HOUR..=LONGEST).contains(&self.keep) {
+            report.add("keep", "must be from 1h to 100years, or 0s for ever");
+        }
+        if self.sync > LONGEST_SYNC {
+            report.add("sync", "must be 1h at most, or 0s for each write");
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        let config: Config = toml::from_str(text).expect("a section");
+        config.problems().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_folder_is_enough_and_files_are_kept_for_thirty_days() {
+        let config: Config = toml::from_str("folder = '/var/log/nigh/gate'").unwrap();
+        assert_eq!(config, Config::new("/var/log/nigh/gate"));
+        assert_eq!(config.keep, Duration::from_secs(30 * 86_400));
+        assert_eq!(config.record.len(), 6);
+        assert_eq!(config.problems(), []);
+        assert!(toml::from_str::<Config>("").is_err());
+        assert!(toml::from_str::<Config>("folder = '/x'\nkept = '1day'").is_err());
+    }
+
+    #[test]
+    fn every_value_that_makes_no_sense_is_named() {
+        for (text, key) in [
+            ("folder = 'here'", "folder"),
+            ("folder = '/x'\nrecord = []", "record"),
+            ("folder = '/x'\nqueue = 0", "queue"),
+            ("folder = '/x'\nrotate_mib = 0", "rotate_mib"),
+            ("folder = '/x'\nrotate_after = '1s'", "rotate_after"),
+            ("folder = '/x'\nkeep = '1s'", "keep"),
+            ("folder = '/x'\nsync = '2h'", "sync"),
+        ] {
+            let found = problems(text);
+            assert!(
+                found.first().is_some_and(|it| it.starts_with(&format!("{key}: "))),
+                "{found:?}"
+            );
+        }
+        assert_eq!(problems("folder = '/x'\nkeep = '0s'\nsync = '0s'"), [""; 0]);
+    }
+}

@@ -1,0 +1,139 @@
+//! The audit: what passed the gate, what was refused, and what people said and sent in plain text.
+//!
+//! Who has something for the log gives it to a [`Sender`], which never waits: where the queue is full
+//! the record is counted as lost, and the log itself says so. One thread writes lines in the form of
+//! Suricata's EVE, sets full files aside and deletes old ones. A disk that refuses is tried again each
+//! second; what came meanwhile is counted as lost and the log says so when it goes on.
+
+mod config;
+mod eve;
+mod log;
+mod mapping;
+mod record;
+mod status;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use config::{Config, Kind};
+pub use mapping::Mapping;
+pub use record::{
+    Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
+    Refusal, Scanned, Subject, Traffic, Verdict,
+};
+pub use status::{Lost, Status};
+
+use self::{mapping::Mask, status::Counters, writer::Writer};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{SyncSender, TrySendError, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
+/// The log cannot be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its folder or file.
+    #[error("cannot write the audit log in {}: {source}; give a folder in [gate.audit] that the daemon may write", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its thread.
+    #[error("cannot start the audit's thread: {0}")]
+    Thread(io::Error),
+}
+
+/// What the thread is told.
+#[derive(Debug)]
+enum Order {
+    Write(Box<Record>),
+    /// Answers when all that came before is written, or lost.
+    Flush(SyncSender<()>),
+    Stop,
+}
+
+/// Gives records to the log; never waits.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    queue: SyncSender<Order>,
+    counters: Arc<Counters>,
+}
+
+impl Sender {
+    /// Gives a record; one that there is no room for is counted as lost.
+    pub fn send(&self, record: Record) {
+        Counters::add(&self.counters.received, 1);
+        match self.queue.try_send(Order::Write(Box::new(record))) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => Counters::add(&self.counters.queue_full, 1),
+            Err(TrySendError::Disconnected(_)) => Counters::add(&self.counters.not_written, 1),
+        }
+    }
+
+    /// The ledger of now.
+    pub fn status(&self) -> Status {
+        self.counters.status()
+    }
+}
+
+/// The running log. When it is dropped, what waits is written first.
+#[derive(Debug)]
+pub struct Audit {
+    sender: Sender,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Audit {
+    /// Begins the log; `mapping` gives the addresses that are written instead of those seen.
+    pub fn start(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
+        let folder = config.folder.clone();
+        let queue = config.queue;
+        let counters = Arc::new(Counters::default());
+        let writer = Writer::open(config, Mask::new(mapping), Arc::clone(&counters))
+            .map_err(|source| StartError::Folder { folder, source })?;
+        let (queue, orders) = sync_channel(queue);
+        let thread = thread::Builder::new()
+            .name("gate-audit".to_owned())
+            .spawn(move || writer.run(&orders))
+            .map_err(StartError::Thread)?;
+        Ok(Self { sender: Sender { queue, counters }, thread: Some(thread) })
+    }
+
+    /// What records are given to.
+    pub fn sender(&self) -> Sender {
+        self.sender.clone()
+    }
+
+    /// The ledger of now.
+    pub fn status(&self) -> Status {
+        self.sender.status()
+    }
+
+    /// Waits until all that was given so far is in the files, or lost.
+    pub fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.sender.queue.send(Order::Flush(done)).is_ok() {
+            // An error is the end of the thread, which wrote all before.
+            let _ = wait.recv();
+        }
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        // Senders may live on: what they give from now on is counted as lost.
+        let _ = self.sender.queue.send(Order::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the audit's thread ended too early");
+        }
+    }
+}

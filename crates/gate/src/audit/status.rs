@@ -1,0 +1,79 @@
+//! What the audit tells of itself.
+
+use serde::Serialize;
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+/// Counters that both sides of the queue write.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) received: AtomicU64,
+    pub(super) written: AtomicU64,
+    pub(super) left_out: AtomicU64,
+    pub(super) queue_full: AtomicU64,
+    pub(super) not_written: AtomicU64,
+    pub(super) files_deleted: AtomicU64,
+    pub(super) trouble: Mutex<Option<String>>,
+}
+
+impl Counters {
+    pub(super) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Relaxed);
+    }
+
+    /// Says what is wrong; true where that is news.
+    pub(super) fn set_trouble(&self, trouble: Option<String>) -> bool {
+        let mut held = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = held.is_some() != trouble.is_some();
+        *held = trouble;
+        news
+    }
+
+    pub(super) fn status(&self) -> Status {
+        // What came in last is read first: `waiting` is never too small by what is just now settled.
+        let written = self.written.load(Relaxed);
+        let left_out = self.left_out.load(Relaxed);
+        let queue_full = self.queue_full.load(Relaxed);
+        let not_written = self.not_written.load(Relaxed);
+        let received = self.received.load(Relaxed);
+        Status {
+            received,
+            written,
+            left_out,
+            lost: Lost { queue_full, not_written },
+            waiting: received.saturating_sub(written + left_out + queue_full + not_written),
+            files_deleted: self.files_deleted.load(Relaxed),
+            trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+/// The audit's ledger: received = written + left out + lost + waiting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Records that it was told.
+    pub received: u64,
+    /// Records in the files.
+    pub written: u64,
+    /// Records of kinds that the configuration leaves out.
+    pub left_out: u64,
+    /// Records that are in no file though they should be.
+    pub lost: Lost,
+    /// Records on their way.
+    pub waiting: u64,
+    /// Files that were deleted because they were old.
+    pub files_deleted: u64,
+    /// What is wrong with the files just now.
+    pub trouble: Option<String>,
+}
+
+/// Why records were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// There was no room in the queue.
+    pub queue_full: u64,
+    /// The disk refused them.
+    pub not_written: u64,
+}

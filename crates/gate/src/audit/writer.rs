@@ -1,0 +1,210 @@
+//! The thread that writes.
+
+use super::{
+    Order,
+    config::{Config, Kind},
+    eve::Eve,
+    log::{Limits, Log},
+    mapping::Mask,
+    record::Record,
+    status::Counters,
+};
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::Ordering::Relaxed,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+/// What comes within this time is written at once.
+const GATHER: Duration = Duration::from_secs(1);
+/// A batch of this many bytes is written at once.
+const BATCH_BYTES: usize = 256 << 10;
+/// How often it is looked whether files are full or old.
+const LOOK: Duration = Duration::from_secs(60);
+/// How long a disk is left alone after it refused.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Owns the files.
+#[derive(Debug)]
+pub(super) struct Writer {
+    config: Config,
+    counters: Arc<Counters>,
+    eve: Eve,
+    lines: Log,
+    /// Lines that are not yet in the file, and how many records they are.
+    batch: Vec<u8>,
+    records: u64,
+    /// Lost records of which the log has spoken.
+    told: u64,
+    synced: Instant,
+    looked: Instant,
+    /// When the disk refused last.
+    refused: Option<Instant>,
+}
+
+impl Writer {
+    /// Opens the files once, so that what is wrong with the folder is said at the start.
+    pub(super) fn open(config: Config, mask: Mask, counters: Arc<Counters>) -> io::Result<Self> {
+        let limits =
+            Limits { bytes: config.rotate_mib << 20, age: config.rotate_after, keep: config.keep };
+        Log::prepare(&config.folder)?;
+        let mut lines = Log::new(&config.folder, "eve", "json", limits);
+        lines.open_lines(SystemTime::now())?;
+        let eve = Eve::new(mask, rand::random(), config.chat_text);
+        let now = Instant::now();
+        let mut writer = Self {
+            config,
+            counters,
+            eve,
+            lines,
+            batch: Vec::new(),
+            records: 0,
+            told: 0,
+            synced: now,
+            looked: now,
+            refused: None,
+        };
+        writer.look()?;
+        Ok(writer)
+    }
+
+    /// Writes until it is told to stop or nobody is left who could say anything.
+    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+        let mut since = Instant::now();
+        loop {
+            let wait = GATHER.saturating_sub(since.elapsed());
+            match orders.recv_timeout(wait) {
+                Ok(Order::Write(record)) => {
+                    self.take(&record);
+                    if self.batch.len() < BATCH_BYTES && since.elapsed() < GATHER {
+                        continue;
+                    }
+                }
+                Ok(Order::Flush(done)) => {
+                    self.settle(true);
+                    answer(&done);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    // Senders may have been quicker than the word to stop.
+                    while let Ok(order) = orders.try_recv() {
+                        match order {
+                            Order::Write(record) => self.take(&record),
+                            Order::Flush(done) => answer(&done),
+                            Order::Stop => {}
+                        }
+                    }
+                    self.settle(true);
+                    return;
+                }
+            }
+            self.settle(false);
+            since = Instant::now();
+        }
+    }
+
+    /// Makes lines of a record.
+    fn take(&mut self, record: &Record) {
+        if !self.config.record.contains(&kind(record)) {
+            Counters::add(&self.counters.left_out, 1);
+            return;
+        }
+        match self.eve.write(record, &mut self.batch) {
+            Ok(()) => self.records += 1,
+            Err(error) => {
+                tracing::error!(%error, "a record cannot be written as JSON");
+                Counters::add(&self.counters.not_written, 1);
+            }
+        }
+    }
+
+    /// Writes what was gathered; `sync` also has the disk hold it.
+    fn settle(&mut self, sync: bool) {
+        if self.refused.is_some_and(|at| at.elapsed() < PAUSE) && !sync {
+            return self.lose();
+        }
+        match self.write(sync) {
+            Ok(()) => {
+                self.refused = None;
+                if self.counters.set_trouble(None) {
+                    tracing::info!("the audit log is written again");
+                }
+            }
+            Err(error) => {
+                self.lose();
+                self.refused = Some(Instant::now());
+                let folder = self.config.folder.display();
+                let trouble = format!("the audit log in {folder} cannot be written: {error}");
+                if self.counters.set_trouble(Some(trouble.clone())) {
+                    tracing::error!("{trouble}");
+                }
+            }
+        }
+    }
+
+    /// Gives up what was gathered.
+    fn lose(&mut self) {
+        Counters::add(&self.counters.not_written, self.records);
+        self.records = 0;
+        self.batch.clear();
+    }
+
+    fn write(&mut self, sync: bool) -> io::Result<()> {
+        let now = SystemTime::now();
+        let lost = self.counters.queue_full.load(Relaxed) + self.counters.not_written.load(Relaxed);
+        if lost > self.told {
+            let reason = "the queue was full or the disk refused them";
+            Eve::write_loss(now, lost - self.told, reason, &mut self.batch)?;
+        }
+        if !self.batch.is_empty() {
+            self.lines.open_lines(now)?;
+            self.lines.write(&self.batch)?;
+            Counters::add(&self.counters.written, self.records);
+            self.told = lost;
+            self.records = 0;
+            self.batch.clear();
+        }
+        if sync || self.synced.elapsed() >= self.config.sync {
+            self.lines.sync()?;
+            self.synced = Instant::now();
+        }
+        // A file that is full goes at once, one that is old within a minute.
+        if self.lines.rotate(now)? {
+            self.lines.open_lines(now)?;
+        }
+        if self.looked.elapsed() >= LOOK {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what is old.
+    fn look(&mut self) -> io::Result<()> {
+        self.looked = Instant::now();
+        let deleted = self.lines.expire(SystemTime::now())?;
+        Counters::add(&self.counters.files_deleted, deleted as u64);
+        Ok(())
+    }
+}
+
+/// Somebody may have stopped waiting.
+fn answer(done: &SyncSender<()>) {
+    let _ = done.try_send(());
+}
+
+/// The kind of a record, as the configuration names it.
+const fn kind(record: &Record) -> Kind {
+    match record {
+        Record::Flow(_) => Kind::Flows,
+        Record::File(_) => Kind::Files,
+        Record::Chat(_) => Kind::Chat,
+        Record::Refusal(_) => Kind::Refusals,
+        Record::Scan(_) => Kind::Scans,
+        Record::Anomaly(_) => Kind::Anomalies,
+    }
+}

@@ -1,0 +1,85 @@
+//! What the readers of chat protocols find.
+
+use crate::flow::Side;
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Longest text, name or address that a message carries on, in bytes; what is longer is cut there.
+pub const MAX_TEXT: usize = 4096;
+
+/// The protocols that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// RFC 2812.
+    Irc,
+    /// RFC 6120 and 6121.
+    Xmpp,
+    /// MSN Messenger's notification and switchboard servers.
+    Msn,
+}
+
+/// One thing that somebody said or did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The end of the flow that sent the bytes: messages of others come from the server.
+    pub side: Side,
+    /// Who did it: a nick, a JID, a passport. Empty where the flow did not tell.
+    pub from: String,
+    /// To whom: a channel, a nick, a JID, the others of a switchboard session. Empty likewise.
+    pub to: String,
+    /// What it was.
+    pub event: Event,
+}
+
+/// What was said or done. Passwords and other credentials never are in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message between people.
+    Text(String),
+    /// A message that expects no answer (IRC's NOTICE).
+    Notice(String),
+    /// Somebody describes what they do (CTCP ACTION).
+    Action(String),
+    /// Somebody entered `to`.
+    Join,
+    /// Somebody left `to`, for the reason given; all of it where `to` is empty.
+    Leave(String),
+    /// Somebody is called otherwise from now on.
+    Rename(String),
+    /// A topic was set.
+    Topic(String),
+    /// Somebody offers a file (DCC SEND, an MSN invitation).
+    Offer {
+        /// The file's name, as it was offered.
+        name: String,
+        /// Its bytes, where they were told.
+        size: Option<u64>,
+        /// Where it can be fetched, where that was told.
+        address: Option<SocketAddr>,
+    },
+    /// Somebody offers a connection past the server (DCC CHAT).
+    Direct(SocketAddr),
+    /// Encryption begins: nothing is read from here on.
+    Encrypted,
+}
+
+impl Event {
+    /// Its name in the audit log.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Notice(_) => "notice",
+            Self::Action(_) => "action",
+            Self::Join => "join",
+            Self::Leave(_) => "leave",
+            Self::Rename(_) => "rename",
+            Self::Topic(_) => "topic",
+            Self::Offer { .. } => "offer",
+            Self::Direct(_) => "direct",
+            Self::Encrypted => "encrypted",
+        }
+    }
+}
