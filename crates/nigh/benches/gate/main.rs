@@ -1,0 +1,46 @@
+//! What the gate costs and saves, in one run: `make bench-gate`.
+//!
+//! - the seed's throughput (section 4.2.1): two clients with 100 connections each, three servers, and
+//!   between them forwarding alone, and gateways of several kinds.
+//!
+//! All in namespaces joined by links with offloads on. `GATE_PARTS=throughput` in the environment measures
+//! only that part, `GATE_WAYS=forwarding,nfqueue` only these ways of being a gateway. Nothing here fails
+//! for being slow.
+#![forbid(unsafe_code)]
+
+mod http;
+mod peers;
+mod processor;
+mod stage;
+mod throughput;
+mod ways;
+
+use std::error::Error;
+use testbed::Figures;
+
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+type Part = fn(&mut Figures) -> Result<(), Failure>;
+
+/// The parts by name.
+const PARTS: [(&str, Part); 1] = [("throughput", throughput::measure)];
+
+fn main() -> Result<(), Failure> {
+    if !testbed::require_root() {
+        return Ok(());
+    }
+    let wanted = std::env::var("GATE_PARTS").ok();
+    let mut figures = Figures::new("gate");
+    for (name, part) in PARTS {
+        if wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == name)) {
+            part(&mut figures)?;
+        }
+    }
+    figures.write()?;
+    Ok(())
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

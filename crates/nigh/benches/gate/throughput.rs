@@ -1,0 +1,142 @@
+//! Throughput and processor time of each way, as the seed's section 4.2.1.
+//!
+//! Ways are measured in turns, several rounds, and the medians taken: what disturbs one disturbs the
+//! others too. The machine's processors are shared by both ends and the gateway; so besides the time of
+//! all of them for a gigabit stands what the way takes more than forwarding alone in the same round.
+
+use crate::{
+    Failure,
+    http::{Connections, Counts, Load},
+    median,
+    processor::Spent,
+    stage::{CLIENTS, SERVERS, Stage},
+    ways::{Running, Way},
+};
+use std::{
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
+use testbed::Figures;
+
+/// Connections of a client, as the seed's threads.
+const CONNECTIONS: usize = 100;
+/// Until the load has come up to speed, and how long it is measured then.
+const WARM: Duration = Duration::from_millis(700);
+const MEASURE: Duration = Duration::from_millis(2_500);
+/// Rounds over all ways.
+const ROUNDS: usize = 3;
+
+/// What one way did in one round.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    gigabits: f64,
+    /// Files a second.
+    files: f64,
+    /// Processor seconds of the whole machine for a gigabit.
+    busy: f64,
+    /// Those of the gateway's program.
+    program: f64,
+    failed: f64,
+}
+
+fn sample(stage: &Stage, running: &Running<'_>, kind: Connections) -> Result<Sample, Failure> {
+    let load = Load {
+        clients: &CLIENTS,
+        servers: &SERVERS,
+        connections: CONNECTIONS,
+        kind,
+        every: Duration::ZERO,
+    };
+    load.run(&stage.clients, |counts: &Counts| {
+        thread::sleep(WARM);
+        let bytes = || counts.bytes.load(Ordering::Relaxed) as f64;
+        let files = || counts.files.load(Ordering::Relaxed) as f64;
+        let before = (bytes(), files(), Spent::now()?.busy, running.seconds()?);
+        let begin = Instant::now();
+        thread::sleep(MEASURE);
+        let after = (bytes(), files(), Spent::now()?.busy, running.seconds()?);
+        let seconds = begin.elapsed().as_secs_f64();
+        let gigabits = (after.0 - before.0) * 8.0 / 1e9;
+        Ok(Sample {
+            gigabits: gigabits / seconds,
+            files: (after.1 - before.1) / seconds,
+            busy: (after.2 - before.2) / gigabits,
+            program: (after.3 - before.3) / gigabits,
+            failed: counts.failed.load(Ordering::Relaxed) as f64,
+        })
+    })?
+}
+
+/// Which ways are wanted: `GATE_WAYS=forwarding,nfqueue`, all without.
+fn wanted(way: Way) -> bool {
+    std::env::var("GATE_WAYS").map_or(true, |words| words.split(',').any(|word| word == way.word()))
+}
+
+/// Measures all ways.
+pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
+    let stage = Stage::build()?;
+    let mut ways: Vec<Way> = Way::ALL.into_iter().filter(|way| wanted(*way)).collect();
+    for kind in [Connections::Persistent, Connections::New] {
+        let what = match kind {
+            Connections::Persistent => "persistent connections",
+            Connections::New => "a connection a file",
+        };
+        println!(
+            "\nTwo clients with 100 connections each fetch 2 MB files from three servers, {what}"
+        );
+        let mut samples: Vec<(Way, Vec<Sample>)> =
+            ways.iter().map(|way| (*way, Vec::new())).collect();
+        for round in 0..ROUNDS {
+            for (way, samples) in &mut samples {
+                match way.start(&stage)? {
+                    Ok(running) => {
+                        samples.push(sample(&stage, &running, kind)?);
+                        let said = running.end()?;
+                        if round + 1 == ROUNDS && !said.is_empty() {
+                            println!("  {}: {}", way.name(), said.lines().last().unwrap_or(""));
+                        }
+                    }
+                    Err(why) => {
+                        if round == 0 {
+                            println!("  {}: skipped: {why}", way.name());
+                        }
+                        ways.retain(|other| other != way);
+                    }
+                }
+            }
+        }
+        report(figures, what, &samples);
+    }
+    Ok(())
+}
+
+fn report(figures: &mut Figures, what: &str, samples: &[(Way, Vec<Sample>)]) {
+    let of =
+        |samples: &[Sample], field: fn(&Sample) -> f64| median(samples.iter().map(field).collect());
+    let plain = samples.iter().find(|(way, _)| *way == Way::Forwarding);
+    let plain = plain.map_or(&[][..], |(_, samples)| samples);
+    for (way, samples) in samples.iter().filter(|(_, samples)| !samples.is_empty()) {
+        let name = format!("{what}: {}", way.name());
+        let gigabits = of(samples, |sample| sample.gigabits);
+        figures.add(&name, gigabits, "Gbit/s", None);
+        let files = of(samples, |sample| sample.files);
+        figures.add(&format!("{name}: files"), files, "a second", None);
+        let busy = of(samples, |sample| sample.busy * 1e3);
+        figures.add(&format!("{name}: CPU, ends too"), busy, "ms a gigabit", None);
+        if *way != Way::Forwarding && !plain.is_empty() {
+            let rounds = || samples.iter().zip(plain);
+            let more = median(rounds().map(|(one, plain)| (one.busy - plain.busy) * 1e3).collect());
+            figures.add(&format!("{name}: more CPU than forwarding"), more, "ms a gigabit", None);
+            let program = of(samples, |sample| sample.program * 1e3);
+            figures.add(&format!("{name}: CPU of its program"), program, "ms a gigabit", None);
+            let share =
+                median(rounds().map(|(one, plain)| one.gigabits / plain.gigabits).collect());
+            figures.add(&format!("{name}, of forwarding"), share, "times", None);
+        }
+        let failed: f64 = samples.iter().map(|sample| sample.failed).sum();
+        if failed > 0.0 {
+            figures.add(&format!("{name}: requests that failed"), failed, "requests", None);
+        }
+    }
+}
