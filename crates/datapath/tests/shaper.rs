@@ -57,7 +57,7 @@ fn a_class_holds_its_rate_and_beside_it_nothing_waits() {
     let receiver = host.enter(|| UdpSocket::bind("192.0.2.2:9")).unwrap();
     receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut shaper = open(&gateway).unwrap();
-    shaper.class(7, RATE).unwrap();
+    shaper.class(7, Some(RATE), Some(RATE)).unwrap();
     let (limited, free) = (sender(&gateway, 7), sender(&gateway, 0));
     let begin = Instant::now();
     let count = 200;
@@ -101,8 +101,8 @@ fn limits_outlive_a_process_and_the_next_one_takes_them_over() {
     let (gateway, _host) = scene();
     let mut first = open(&gateway).unwrap();
     let ifb = first.ifb();
-    first.class(1, RATE).unwrap();
-    first.class(2, RATE).unwrap();
+    first.class(1, Some(RATE), Some(RATE)).unwrap();
+    first.class(2, Some(RATE), Some(RATE)).unwrap();
     drop(first);
     let mut second = open(&gateway).unwrap();
     assert_eq!(second.ifb(), ifb);
@@ -110,11 +110,11 @@ fn limits_outlive_a_process_and_the_next_one_takes_them_over() {
         shaper.usage().unwrap().iter().map(|usage| usage.class).collect::<Vec<_>>()
     };
     assert_eq!(classes(&mut second).len(), 4);
-    second.class(2, Rate { bytes_a_second: 10_000_000_000 }).unwrap();
+    second.class(2, None, Some(Rate { bytes_a_second: 10_000_000_000 })).unwrap();
     let shown = gateway.check(&["tc", "class", "show", "dev", "eth0"]).unwrap();
     assert!(shown.contains("rate 80Gbit"), "{shown}");
     second.keep(&BTreeSet::from([2])).unwrap();
-    assert_eq!(classes(&mut second), [2, 2]);
+    assert_eq!(classes(&mut second), [2]);
     second.remove(9).unwrap();
     second.close().unwrap();
     let left = gateway.check(&["tc", "qdisc", "show"]).unwrap();

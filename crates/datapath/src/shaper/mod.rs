@@ -113,21 +113,29 @@ impl Shaper {
         self.ifb
     }
 
-    /// Makes a class of both directions, or changes its rate.
+    /// Makes a class, or changes it. A direction without a rate is not limited: packets of the class
+    /// pass there beside all others.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn class(&mut self, id: u16, rate: Rate) -> Result<(), Error> {
-        for device in self.devices() {
-            let what = || format!("class {id} of {} bytes a second", rate.bytes_a_second);
-            let class = Message::NewTrafficClass(htb::class(device, id, rate));
-            self.netlink.request(class, NLM_F_CREATE | NLM_F_REPLACE).map_err(failed(what()))?;
-            let queue = Message::NewQueueDiscipline(htb::queue(device, id, rate));
-            self.netlink
-                .request(queue, NLM_F_CREATE | NLM_F_REPLACE)
-                .map_err(failed(format!("the queue of {}", what())))?;
+    pub fn class(&mut self, id: u16, up: Option<Rate>, down: Option<Rate>) -> Result<(), Error> {
+        for (device, rate) in self.devices().into_iter().zip([down, up]) {
+            match rate {
+                Some(rate) => self.class_of(device, id, rate)?,
+                None => self.remove_from(device, id)?,
+            }
         }
         Ok(())
+    }
+
+    fn class_of(&mut self, device: i32, id: u16, rate: Rate) -> Result<(), Error> {
+        let what = || format!("class {id} of {} bytes a second", rate.bytes_a_second);
+        let class = Message::NewTrafficClass(htb::class(device, id, rate));
+        self.netlink.request(class, NLM_F_CREATE | NLM_F_REPLACE).map_err(failed(what()))?;
+        let queue = Message::NewQueueDiscipline(htb::queue(device, id, rate));
+        self.netlink
+            .request(queue, NLM_F_CREATE | NLM_F_REPLACE)
+            .map_err(failed(format!("the queue of {}", what())))
     }
 
     /// Removes a class; what waits in it is lost, and packets that still name it are not limited. One
@@ -136,15 +144,15 @@ impl Shaper {
     /// # Errors
     /// The kernel's.
     pub fn remove(&mut self, id: u16) -> Result<(), Error> {
-        for device in self.devices() {
-            let class =
-                Message::DelTrafficClass(htb::name(device, htb::handle(id), TcHandle::UNSPEC));
-            match self.netlink.request(class, 0) {
-                Err(error) if error.raw_os_error() == Some(Errno::ENOENT as i32) => {}
-                result => result.map_err(failed(format!("removing class {id}")))?,
-            }
+        self.devices().into_iter().try_for_each(|device| self.remove_from(device, id))
+    }
+
+    fn remove_from(&mut self, device: i32, id: u16) -> Result<(), Error> {
+        let class = Message::DelTrafficClass(htb::name(device, htb::handle(id), TcHandle::UNSPEC));
+        match self.netlink.request(class, 0) {
+            Err(error) if error.raw_os_error() == Some(Errno::ENOENT as i32) => Ok(()),
+            result => result.map_err(failed(format!("removing class {id}"))),
         }
-        Ok(())
     }
 
     /// Removes the classes that an earlier process has left and that nobody wants any more.
