@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bird;
+pub mod clients;
 pub mod dinr;
 pub mod lab;
 pub mod namespace;

@@ -1,0 +1,165 @@
+//! aMule's daemon, a client of eDonkey, and the eDonkey server for tests.
+
+use super::{Script, serves};
+use crate::{Error, Namespace, Process, folder, wait_until};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// The password of the control port, and its MD5 as aMule keeps it.
+const PASSWORD: [&str; 2] = ["nigh", "ec96c3ac77e647a97fb01fc7174bce98"];
+
+/// The scripted eDonkey server; ended when dropped.
+#[derive(Debug)]
+pub struct Ed2kServer {
+    script: Script,
+}
+
+impl Ed2kServer {
+    /// Starts it at an address on TCP port 4661 and UDP port 4665. If it is `hidden`, it tells clients that
+    /// their peers can and want to hide what they say.
+    ///
+    /// # Errors
+    ///
+    /// When Python is missing.
+    pub fn start(namespace: &Namespace, address: &str, hidden: bool) -> Result<Self, Error> {
+        let words = [address, "4661", "obfuscated"];
+        let words = if hidden { &words[..] } else { &words[..2] };
+        Ok(Self { script: Script::start(namespace, "ed2k_server.py", words)? })
+    }
+
+    /// The link (`ed2k://...`) of an offered file, once it is offered.
+    pub fn link(&mut self, name: &str) -> Option<String> {
+        self.script.process().stdout().lines().find_map(|line| {
+            let mut words = line.strip_prefix("file ")?.splitn(3, ' ');
+            let (hash, size) = (words.next()?, words.next()?);
+            (words.next()? == name).then(|| format!("ed2k://|file|{name}|{size}|{hash}|/"))
+        })
+    }
+
+    /// Waits until a file is offered and returns its link.
+    ///
+    /// # Errors
+    ///
+    /// With what the server wrote, when it is not after `limit`.
+    pub fn wait_link(&mut self, name: &str, limit: Duration) -> Result<String, Error> {
+        let _ = wait_until("an offered file", limit, || self.link(name).is_some());
+        self.link(name).ok_or_else(|| {
+            Error::new(format!("waiting for {name} to be offered"), self.script.process().stdout())
+        })
+    }
+}
+
+/// A running amuled; killed, and its files removed, when dropped.
+#[derive(Debug)]
+pub struct Amule {
+    process: Process,
+    folder: TempDir,
+}
+
+impl Amule {
+    /// Starts it on a port (TCP, and UDP three above) with files to share, waits until its control port answers and tells
+    /// it to connect to the server at an address. If it is `hidden`, it asks for obfuscated connections.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed or ends; with what it wrote.
+    pub fn start(
+        namespace: &Namespace,
+        server: &str,
+        port: u16,
+        hidden: bool,
+        share: &[(&str, &[u8])],
+    ) -> Result<Self, Error> {
+        let folder = folder::new()?;
+        let write = |path: PathBuf, bytes: &[u8]| {
+            std::fs::write(&path, bytes).map_err(|error| Error::new(path.to_string_lossy(), error))
+        };
+        for name in ["Incoming", "Temp"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir(&path)
+                .map_err(|error| Error::new(path.to_string_lossy(), error))?;
+        }
+        for (name, content) in share {
+            write(folder.path().join("Incoming").join(name), content)?;
+        }
+        let settings = settings(folder.path(), port, hidden);
+        write(folder.path().join("amule.conf"), settings.as_bytes())?;
+        write(folder.path().join("server.met"), &server_list(server))?;
+        let at = folder.path().to_string_lossy().into_owned();
+        let mut process = namespace.spawn(&["amuled", "-o", "-c", &at])?;
+        let mut amule_answers = |_: &Process| {
+            command(namespace, "status").is_ok_and(|wrote| wrote.contains("Succeeded"))
+        };
+        serves("amuled", &mut process, &mut amule_answers)?;
+        command(namespace, "connect ed2k")?;
+        Ok(Self { process, folder })
+    }
+
+    /// Asks it to fetch the file of a link (`ed2k://...`).
+    ///
+    /// # Errors
+    ///
+    /// When its control port does not answer.
+    pub fn fetch(&self, namespace: &Namespace, link: &str) -> Result<(), Error> {
+        command(namespace, &format!("add {link}")).map(drop)
+    }
+
+    /// Where a fetched file is, or will be.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("Incoming").join(name)
+    }
+
+    /// Waits until a fetched file is whole.
+    ///
+    /// # Errors
+    ///
+    /// With what aMule wrote, when it is not after `limit`.
+    pub fn wait_complete(&self, name: &str, limit: Duration) -> Result<(), Error> {
+        let file = self.file(name);
+        wait_until("aMule's download", limit, || file.exists()).map(drop).map_err(|error| {
+            Error::new(error.what, format!("{}\n{}", error.why, self.process.stdout()))
+        })
+    }
+
+    /// The process, to signal or to kill.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+/// Gives a command to the daemon of a namespace, and returns what comes of it.
+fn command(namespace: &Namespace, command: &str) -> Result<String, Error> {
+    let words = ["amulecmd", "-h", "127.0.0.1", "-p", "4712", "-P", PASSWORD[0], "-c", command];
+    // It writes a file of its own into the home folder.
+    let done = namespace.run(&words, Duration::from_secs(20))?;
+    Ok(format!("{}{}", done.stdout, done.stderr))
+}
+
+/// Only what differs from aMule's defaults: addresses of test networks are good, nothing outside is asked.
+fn settings(folder: &Path, port: u16, hidden: bool) -> String {
+    let (at, udp, hidden, password) = (folder.display(), port + 3, u8::from(hidden), PASSWORD[1]);
+    format!(
+        "[eMule]\nAppVersion=2.3.3\nNick=nigh\nPort={port}\nUDPPort={udp}\nUDPEnable=1\n\
+         Autoconnect=1\nReconnect=1\nConnectToKad=0\nConnectToED2K=1\nFilterLanIPs=0\n\
+         IPFilterAutoLoad=0\nTempDir={at}/Temp\nIncomingDir={at}/Incoming\nCheckDiskspace=0\n\
+         RemoveDeadServer=0\nSmartIdCheck=0\nNewVersionCheck=0\nGeoIPEnabled=0\n\
+         StartNextFile=1\nKadNodesUrl=\nEd2kServersUrl=\nUPnPEnabled=0\n\
+         [ExternalConnect]\nAcceptExternalConnections=1\nECAddress=127.0.0.1\nECPort=4712\n\
+         ECPassword={password}\nIpFilterClients=0\nIpFilterServers=0\n\
+         [Obfuscation]\nIsClientCryptLayerSupported={hidden}\nIsCryptLayerRequested={hidden}\n\
+         IsClientCryptLayerRequired=0\n"
+    )
+}
+
+/// A server.met with one server: version, count, address, port, no tags.
+fn server_list(server: &str) -> Vec<u8> {
+    let address: std::net::Ipv4Addr = server.parse().unwrap_or(std::net::Ipv4Addr::LOCALHOST);
+    let mut bytes = vec![0xe0, 1, 0, 0, 0];
+    bytes.extend(address.octets());
+    bytes.extend(4661_u16.to_le_bytes());
+    bytes.extend(0_u32.to_le_bytes());
+    bytes
+}
