@@ -31,17 +31,13 @@ fn share(lan: &mut Lan, hidden: bool) -> Result<(), Error> {
         let port = 4662 + 10 * u16::try_from(number).unwrap_or_default();
         daemons.push(Amule::start(host, "10.60.0.1", port, hidden, &[(&name, &content)])?);
     }
+    // One file after the other: two daemons that call each other at once try again only minutes later.
     for number in 0..DAEMONS {
         let name = format!("shared-{number}.avi");
         let link = server.wait_link(&name, limit)?;
-        for (other, daemon) in daemons.iter().enumerate().filter(|(other, _)| *other != number) {
-            daemon.fetch(&hosts[other + 1], &link)?;
-        }
-    }
-    for (other, daemon) in daemons.iter().enumerate() {
-        for number in (0..DAEMONS).filter(|&number| number != other) {
-            daemon.wait_complete(&format!("shared-{number}.avi"), limit)?;
-        }
+        let others = || daemons.iter().zip(&hosts[1..]).enumerate().filter(|&(n, _)| n != number);
+        others().try_for_each(|(_, (daemon, host))| daemon.fetch(host, &link))?;
+        others().try_for_each(|(_, (daemon, _))| daemon.wait_complete(&name, limit))?;
     }
     Ok(())
 }
