@@ -58,7 +58,7 @@ pub enum Engine {
 }
 
 /// What a flow was found to be, by whom, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Label {
     /// The application's name in lower case, as policies write it: `bittorrent`, `edonkey`, `tls`.
     pub application: Cow<'static, str>,

@@ -14,10 +14,13 @@
 
 pub mod audit;
 pub mod chat;
+pub mod cli;
 pub mod config;
+pub mod control;
 pub mod flow;
 pub mod hosts;
 pub mod label;
 pub mod p2p;
 pub mod packet;
 pub mod policy;
+pub mod status;

@@ -1,0 +1,275 @@
+//! What is asked of the daemon: each sub-command is one request over the control socket and one answer.
+
+use crate::{
+    config::{Deny, Direction, Each, Rate},
+    control::{By, FlowName, FlowsOrder, Order, Request, TopOrder},
+    label::Category,
+    policy::{Given, GivenLimit, What},
+    status::{self, FlowRow, Status, TopStatus, Why},
+};
+use clap::{Args, Subcommand};
+use ipnet::IpNet;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::net::IpAddr;
+
+/// What is asked of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Operation {
+    /// Show the gate: health, flows, packets by what became of them, rules, limits
+    #[command(after_help = "Example:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
+    Status,
+    /// Show flows, the busiest first
+    #[command(
+        after_help = "Examples:\n  nigh gate flows --application bittorrent\n  nigh gate flows --host 10.0.0.5 --verdict reset -n 100"
+    )]
+    Flows(FlowsArgs),
+    /// Show who uses most now: applications, or hosts inside
+    #[command(after_help = "Examples:\n  nigh gate top\n  nigh gate top --by host -n 20")]
+    Top(TopArgs),
+    /// Say what a flow is, how that was found, and which rule decides about it
+    #[command(
+        after_help = "Example:\n  nigh gate why tcp 10.0.0.5:51413 192.0.2.7:6881\n\nEither end may stand first; `nigh gate flows` prints flows in this form."
+    )]
+    Why {
+        /// The protocol and both ends
+        #[arg(required = true, num_args = 1..=4, value_name = "FLOW")]
+        flow: Vec<String>,
+    },
+    /// Refuse applications, before all rules of the file
+    ///
+    /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
+    #[command(
+        after_help = "Examples:\n  nigh gate deny bittorrent edonkey\n  nigh gate deny --category peer-to-peer --host 10.0.0.0/24 --how drop"
+    )]
+    Deny {
+        /// Which flows.
+        #[command(flatten)]
+        which: WhichArgs,
+        /// How: reset answers, drop does not
+        #[arg(long, value_enum, default_value = "reset")]
+        how: Deny,
+    },
+    /// Let applications pass, before all rules of the file
+    ///
+    /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
+    #[command(after_help = "Example:\n  nigh gate allow bittorrent --host 10.0.0.5")]
+    Allow {
+        /// Which flows.
+        #[command(flatten)]
+        which: WhichArgs,
+    },
+    /// Limit the rate of applications, before all rules of the file
+    ///
+    /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
+    #[command(
+        after_help = "Examples:\n  nigh gate limit bittorrent --to-inside 20mbit --from-inside 5mbit\n  nigh gate limit --category peer-to-peer --to-inside 2mbit --each host"
+    )]
+    Limit {
+        /// Which flows.
+        #[command(flatten)]
+        which: WhichArgs,
+        /// Rate of packets to hosts inside, such as 20mbit
+        #[arg(long, value_name = "RATE", required_unless_present = "from_inside")]
+        to_inside: Option<Rate>,
+        /// Rate of packets from hosts inside
+        #[arg(long, value_name = "RATE")]
+        from_inside: Option<Rate>,
+        /// Who has the rate for itself [default: all share one]
+        #[arg(long, value_enum)]
+        each: Option<Each>,
+    },
+    /// Take back what deny, allow and limit gave
+    #[command(after_help = "Examples:\n  nigh gate forget given-1\n  nigh gate forget --all")]
+    Forget {
+        /// The rule, as `nigh gate status` shows it
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        name: Option<String>,
+        /// All given rules
+        #[arg(long)]
+        all: bool,
+    },
+    /// Switch the gate off at one stroke, or on again: off, every packet passes
+    #[command(after_help = "Examples:\n  nigh gate bypass on\n  nigh gate bypass off")]
+    Bypass {
+        /// `on` lets everything pass, `off` has the gate work again
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+    },
+}
+
+/// Which flows are shown.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct FlowsArgs {
+    /// Of this application only; `unknown` for what nobody could name
+    #[arg(long)]
+    application: Option<String>,
+    /// With an end at this address or in this prefix only
+    #[arg(long, value_name = "PREFIX", value_parser = prefix)]
+    host: Option<IpNet>,
+    /// With this verdict only
+    #[arg(long, value_parser = ["pass", "drop", "reset", "limit", "undecided"])]
+    verdict: Option<String>,
+    /// Rows to show at the most
+    #[arg(short = 'n', long, default_value_t = 30, value_name = "ROWS")]
+    count: usize,
+}
+
+/// What is ranked.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct TopArgs {
+    /// Who is ranked
+    #[arg(long, value_enum, default_value = "application")]
+    by: By,
+    /// Rows to show at the most
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "ROWS")]
+    count: usize,
+}
+
+/// Which flows a given rule fits.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct WhichArgs {
+    /// Applications, such as bittorrent or bittorrent/dht; `unknown` for what nobody can name
+    #[arg(value_name = "APPLICATION", required_unless_present_any = ["category", "host"])]
+    application: Vec<String>,
+    /// A kind of application, such as peer-to-peer; can be given several times
+    #[arg(long, value_parser = category)]
+    category: Vec<Category>,
+    /// Of this host inside, or of those in this prefix, only
+    #[arg(long, value_name = "PREFIX", value_parser = prefix)]
+    host: Option<IpNet>,
+    /// Begun by this side only
+    #[arg(long, value_enum)]
+    direction: Option<Direction>,
+}
+
+impl WhichArgs {
+    fn order(&self, what: What) -> Request {
+        Request::Give(Order {
+            application: self.application.clone(),
+            category: self.category.clone(),
+            host: self.host,
+            direction: self.direction,
+            what,
+        })
+    }
+}
+
+/// A prefix, or an address alone.
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let prefix = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    prefix.map(|prefix| prefix.trunc()).map_err(|_| "expected an address or a prefix".into())
+}
+
+/// A category by its word in the configuration.
+fn category(text: &str) -> Result<Category, String> {
+    serde_json::from_value(Value::from(text)).map_err(|error| error.to_string())
+}
+
+/// The daemon's answer is not what this version of the command understands.
+#[derive(Debug, thiserror::Error)]
+#[error("the daemon's answer is not understood ({0}): is it of another version of nigh?")]
+pub struct RenderError(#[from] serde_json::Error);
+
+impl Operation {
+    /// What is asked of the daemon.
+    ///
+    /// # Errors
+    /// The flow is not named as flows are.
+    pub fn request(&self) -> Result<Request, crate::control::BadFlow> {
+        Ok(match self {
+            Self::Status => Request::Status,
+            Self::Flows(args) => Request::Flows(FlowsOrder {
+                application: args.application.clone(),
+                host: args.host,
+                verdict: args.verdict.clone(),
+                count: args.count,
+            }),
+            Self::Top(args) => Request::Top(TopOrder { by: args.by, count: args.count }),
+            Self::Why { flow } => Request::Why { flow: flow.join(" ").parse::<FlowName>()? },
+            Self::Deny { which, how } => which.order(What::Deny(*how)),
+            Self::Allow { which } => which.order(What::Allow),
+            Self::Limit { which, to_inside, from_inside, each } => {
+                which.order(What::Limit(GivenLimit {
+                    to_inside: *to_inside,
+                    from_inside: *from_inside,
+                    each: *each,
+                }))
+            }
+            Self::Forget { name, .. } => Request::Forget { name: name.clone() },
+            Self::Bypass { state } => Request::Bypass { on: state == "on" },
+        })
+    }
+
+    /// The daemon's answer as text for people.
+    ///
+    /// # Errors
+    /// The answer is not one to this command.
+    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
+        fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
+            Ok(serde_json::from_value(answer.clone())?)
+        }
+        Ok(match self {
+            Self::Status => status::render(&read::<Status>(answer)?),
+            Self::Flows(_) => status::render_flows(&read::<Vec<FlowRow>>(answer)?),
+            Self::Top(_) => status::render_top(&read::<TopStatus>(answer)?),
+            Self::Why { .. } => status::render_why(&read::<Why>(answer)?),
+            Self::Deny { .. } | Self::Allow { .. } | Self::Limit { .. } => {
+                status::render_given(&read::<Given>(answer)?)
+            }
+            Self::Forget { .. } => match read::<Vec<Given>>(answer)?.as_slice() {
+                [] => "no given rule is in force\n".into(),
+                rest => rest.iter().map(status::render_given).collect(),
+            },
+            Self::Bypass { state } if state == "on" => {
+                "the gate is switched off: everything passes until `nigh gate bypass off`\n".into()
+            }
+            Self::Bypass { .. } => "the gate works again\n".into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        operation: Operation,
+    }
+
+    fn request(line: &str) -> Request {
+        let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+        line.operation.request().unwrap()
+    }
+
+    #[test]
+    fn a_command_is_one_request() {
+        assert_eq!(request("gate bypass on"), Request::Bypass { on: true });
+        assert_eq!(
+            request("gate forget given-2"),
+            Request::Forget { name: Some("given-2".into()) }
+        );
+        assert_eq!(request("gate forget --all"), Request::Forget { name: None });
+        let flow = "tcp 10.0.0.1:1 10.0.0.2:2".parse().unwrap();
+        assert_eq!(request("gate why tcp 10.0.0.1:1 > 10.0.0.2:2"), Request::Why { flow });
+        let order = Order {
+            application: vec!["bittorrent".into()],
+            category: vec![Category::PeerToPeer],
+            host: Some("10.0.0.5/32".parse().unwrap()),
+            direction: Some(Direction::ToInside),
+            what: What::Deny(Deny::Drop),
+        };
+        let line = "gate deny bittorrent --category peer-to-peer --host 10.0.0.5 --direction to-inside --how drop";
+        assert_eq!(request(line), Request::Give(order));
+    }
+
+    #[test]
+    fn a_rule_names_what_it_fits() {
+        for line in ["gate deny", "gate limit bittorrent", "gate forget", "gate bypass maybe"] {
+            assert!(Line::try_parse_from(line.split_whitespace()).is_err(), "{line}");
+        }
+    }
+}

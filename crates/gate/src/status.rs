@@ -1,0 +1,172 @@
+//! The state of the running gate, for programs and for people.
+
+mod render;
+
+pub use render::{render, render_flows, render_given, render_top, render_why};
+
+use crate::{control::By, flow::Flow, label::Label, policy::Given};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What stands under `gate` in `nigh status --json` and `/api/v1/status`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Whether nothing ails the gate.
+    pub healthy: bool,
+    /// What does, a sentence each.
+    pub ailments: Vec<String>,
+    /// Whether the gate is switched off.
+    pub bypass: bool,
+    /// The interfaces towards the hosts that are governed.
+    pub inside: Vec<String>,
+    /// Whether it took over what an earlier process had left in the kernel.
+    pub taken_over: bool,
+    /// The table of flows.
+    pub flows: FlowCounts,
+    /// Packets, by where they were seen; in each received = the sum of what became of them.
+    pub packets: BTreeMap<String, Packets>,
+    /// Packets copied out to be looked at.
+    pub copies: Copies,
+    /// Flows named since the start, by application.
+    pub named: BTreeMap<String, u64>,
+    /// Flows refused since the start, by application.
+    pub refused: BTreeMap<String, u64>,
+    /// Rates now, by application: bits a second.
+    pub rates: BTreeMap<String, u64>,
+    /// The rules in order, with the flows that they decided or counted.
+    pub rules: Vec<RuleStatus>,
+    /// The classes of limits that are in use.
+    pub limits: Vec<LimitStatus>,
+    /// The rules given beside the file's.
+    pub given: Vec<Given>,
+}
+
+/// The table of flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowCounts {
+    /// Decided ones that live.
+    pub decided: u64,
+    /// Ones that are still looked at.
+    pub undecided: u64,
+    /// Decided ones at the most.
+    pub limit: u64,
+    /// Seen since the start.
+    pub seen: u64,
+    /// Ended or silent for too long since the start.
+    pub ended: u64,
+    /// Given up undecided, as there were too many.
+    pub given_up: u64,
+    /// Verdicts that the full table refused.
+    pub full: u64,
+}
+
+/// What became of packets at one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packets {
+    /// All that were seen.
+    pub received: u64,
+    /// What became of them, by word.
+    pub became: BTreeMap<String, u64>,
+    /// Counted beside: copies, and what the gate sent itself.
+    pub beside: BTreeMap<String, u64>,
+}
+
+/// Packets copied out to be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// Read.
+    pub read: u64,
+    /// Not copied, as the ring was full.
+    pub missed: u64,
+    /// Held back, waiting for a verdict now.
+    pub waiting: u64,
+    /// Held back and then dropped with their flow.
+    pub refused: u64,
+}
+
+/// A rule and what it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleStatus {
+    /// Its name.
+    pub name: String,
+    /// `flow` or `file`.
+    pub of: String,
+    /// Flows or files that it decided or counted.
+    pub count: u64,
+}
+
+/// A class of a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitStatus {
+    /// The limit's name.
+    pub limit: String,
+    /// Who has the rate for itself; empty where all share it.
+    pub share: String,
+    /// Flows under it.
+    pub flows: u64,
+    /// Bytes that went through it to hosts inside.
+    pub bytes_to_inside: u64,
+    /// Bytes that went through it from hosts inside.
+    pub bytes_from_inside: u64,
+    /// Packets that found its queue full.
+    pub dropped: u64,
+}
+
+/// A flow as it is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowRow {
+    /// Its two ends.
+    pub flow: Flow,
+    /// What it is, as `application/detail`; none while or if nobody knows.
+    pub application: Option<String>,
+    /// What becomes of it: `pass`, `drop`, `reset`, `limit`, `undecided`.
+    pub verdict: String,
+    /// The rule that says so.
+    pub rule: Option<String>,
+    /// Packets from and to the end that began it.
+    pub packets: [u64; 2],
+    /// Bytes of them.
+    pub bytes: [u64; 2],
+    /// Since its first packet.
+    pub age_seconds: f64,
+    /// Since its last one.
+    pub idle_seconds: f64,
+}
+
+/// For `nigh gate top`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopStatus {
+    /// Who is ranked.
+    pub by: By,
+    /// The rows, the busiest first.
+    pub rows: Vec<TopRow>,
+}
+
+/// One that is ranked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TopRow {
+    /// The application or host.
+    pub name: String,
+    /// Bits a second now.
+    pub bits_a_second: u64,
+    /// Flows that live.
+    pub flows: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// For `nigh gate why`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// The flow and its counters.
+    #[serde(flatten)]
+    pub row: FlowRow,
+    /// What it was found to be.
+    pub label: Option<Label>,
+    /// Rules that counted it.
+    pub counted: Vec<String>,
+    /// Packets of it that were looked at.
+    pub looked_at: u64,
+    /// The limit that it is under, with who shares it.
+    pub limit: Option<String>,
+}

@@ -1,0 +1,245 @@
+//! The state as text for people: plain tables without borders, so that lines can be grepped.
+
+use super::{FlowRow, Packets, Status, TopStatus, Why};
+use crate::{
+    config::{Deny, Rate},
+    control::By,
+    policy::{Given, What},
+};
+use comfy_table::CellAlignment;
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
+use wire::text::{lines, table};
+
+/// Bits a second, for people.
+fn rate(bits_a_second: u64) -> String {
+    Rate(bits_a_second).to_string()
+}
+
+/// Bytes, for people.
+fn size(bytes: u64) -> String {
+    let (unit, word) = match bytes {
+        1_000_000_000.. => (1e9, "GB"),
+        1_000_000.. => (1e6, "MB"),
+        1000.. => (1e3, "kB"),
+        _ => return format!("{bytes} B"),
+    };
+    format!("{:.1} {word}", bytes as f64 / unit)
+}
+
+fn age(seconds: f64) -> String {
+    let whole = Duration::from_secs(seconds.max(0.0) as u64);
+    humantime::format_duration(whole).to_string()
+}
+
+/// The counts that are not zero, as `5 passed, 3 dropped`.
+fn words(counts: &BTreeMap<String, u64>) -> String {
+    let words: Vec<_> = counts
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(word, count)| format!("{count} {}", word.replace('_', " ")))
+        .collect();
+    if words.is_empty() { "none".into() } else { words.join(", ") }
+}
+
+/// The whole status, for `nigh status` and `nigh gate status`.
+pub fn render(status: &Status) -> String {
+    let mut out = String::new();
+    let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
+    let off = if status.bypass { ", SWITCHED OFF (bypass)" } else { "" };
+    let _ = writeln!(out, "gate: {health}{off}, inside {}", status.inside.join(", "));
+    for ailment in &status.ailments {
+        let _ = writeln!(out, "  ! {ailment}");
+    }
+    if status.taken_over {
+        let _ = writeln!(out, "took over the flows of an earlier process");
+    }
+    let flows = &status.flows;
+    let _ = writeln!(
+        out,
+        "flows: {} decided of at most {}, {} looked at; {} seen, {} ended, {} given up, {} verdicts did not fit",
+        flows.decided,
+        flows.limit,
+        flows.undecided,
+        flows.seen,
+        flows.ended,
+        flows.given_up,
+        flows.full
+    );
+    for (place, Packets { received, became, beside }) in &status.packets {
+        let place = place.replace('_', " ");
+        let _ = writeln!(out, "packets {place}: {received} received = {}", words(became));
+        if beside.values().any(|count| *count > 0) {
+            let _ = writeln!(out, "  beside: {}", words(beside));
+        }
+    }
+    let copies = &status.copies;
+    let _ = writeln!(out, "looked at: {} packets, {} missed", copies.read, copies.missed);
+    out.push_str(&applications(status));
+    if !status.rules.is_empty() {
+        let mut rules = table(["rule", "of", "fitted"], 2);
+        for rule in &status.rules {
+            rules.add_row([rule.name.clone(), rule.of.clone(), rule.count.to_string()]);
+        }
+        let _ = write!(out, "\n{}", lines(&rules));
+    }
+    if !status.limits.is_empty() {
+        let mut limits = table(["limit", "of", "flows", "to inside", "from inside", "dropped"], 2);
+        for limit in &status.limits {
+            limits.add_row([
+                limit.limit.clone(),
+                if limit.share.is_empty() { "all".into() } else { limit.share.clone() },
+                limit.flows.to_string(),
+                size(limit.bytes_to_inside),
+                size(limit.bytes_from_inside),
+                limit.dropped.to_string(),
+            ]);
+        }
+        let _ = write!(out, "\n{}", lines(&limits));
+    }
+    for given in &status.given {
+        let _ = write!(out, "{}", render_given(given));
+    }
+    out
+}
+
+fn applications(status: &Status) -> String {
+    if status.named.is_empty() {
+        return String::new();
+    }
+    let mut table = table(["application", "flows", "refused", "now"], 1);
+    let mut names: Vec<_> = status.named.iter().collect();
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (name, count) in names.iter().take(20) {
+        let refused = status.refused.get(*name).copied().unwrap_or_default();
+        let now = status.rates.get(*name).copied().unwrap_or_default();
+        table.add_row([(*name).clone(), count.to_string(), refused.to_string(), rate(now)]);
+    }
+    let mut out = format!("\n{}", lines(&table));
+    if names.len() > 20 {
+        let _ = writeln!(out, "and {} more: `nigh gate status --json` has all", names.len() - 20);
+    }
+    out
+}
+
+/// For `nigh gate flows`.
+pub fn render_flows(rows: &[FlowRow]) -> String {
+    let mut table =
+        table(["flow", "application", "verdict", "rule", "sent", "received", "idle"], 4);
+    for row in rows {
+        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+        table.add_row([
+            row.flow.to_string(),
+            dash(&row.application),
+            row.verdict.clone(),
+            dash(&row.rule),
+            size(row.bytes[0]),
+            size(row.bytes[1]),
+            age(row.idle_seconds),
+        ]);
+    }
+    lines(&table)
+}
+
+/// For `nigh gate top`.
+pub fn render_top(top: &TopStatus) -> String {
+    let by = match top.by {
+        By::Application => "application",
+        By::Host => "host",
+    };
+    let mut table = table([by, "rate", "flows", "bytes"], 1);
+    for column in 1..4 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for row in &top.rows {
+        table.add_row([
+            row.name.clone(),
+            rate(row.bits_a_second),
+            row.flows.to_string(),
+            size(row.bytes),
+        ]);
+    }
+    lines(&table)
+}
+
+/// For `nigh gate why`.
+pub fn render_why(why: &Why) -> String {
+    let row = &why.row;
+    let mut out = format!("{}\n", row.flow);
+    match &why.label {
+        Some(label) => {
+            let _ = writeln!(out, "  is {label}");
+            let engine = serde_json::to_value(label.engine).unwrap_or_default();
+            let category = serde_json::to_value(label.category).unwrap_or_default();
+            let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let _ = writeln!(out, "  found by: {}, category {}", word(&engine), word(&category));
+        }
+        None if row.verdict == "undecided" => {
+            let _ = writeln!(out, "  nobody could name it yet");
+        }
+        None => {
+            let _ = writeln!(out, "  nobody could name it");
+        }
+    }
+    let rule = match &row.rule {
+        Some(rule) => format!("by rule {rule}"),
+        None if row.verdict == "undecided" => "its packets pass meanwhile".into(),
+        None => "no rule fits it".into(),
+    };
+    let _ = writeln!(out, "  verdict: {} ({rule})", row.verdict);
+    if let Some(limit) = &why.limit {
+        let _ = writeln!(out, "  limit: {limit}");
+    }
+    if !why.counted.is_empty() {
+        let _ = writeln!(out, "  counted by: {}", why.counted.join(", "));
+    }
+    let _ = writeln!(
+        out,
+        "  {} packets, {} from the client; {} packets, {} from the server; {} looked at",
+        row.packets[0],
+        size(row.bytes[0]),
+        row.packets[1],
+        size(row.bytes[1]),
+        why.looked_at
+    );
+    let _ =
+        writeln!(out, "  began {} ago, silent for {}", age(row.age_seconds), age(row.idle_seconds));
+    out
+}
+
+/// For `nigh gate deny`, `allow`, `limit`.
+pub fn render_given(given: &Given) -> String {
+    let mut what = match &given.what {
+        What::Allow => "allow".to_owned(),
+        What::Deny(Deny::Drop) => "deny (drop)".into(),
+        What::Deny(Deny::Reset) => "deny (reset)".into(),
+        What::Limit(limit) => {
+            let mut text = "limit".to_owned();
+            for (rate, way) in [(limit.to_inside, "to"), (limit.from_inside, "from")] {
+                if let Some(rate) = rate {
+                    let _ = write!(text, " {rate} {way} inside");
+                }
+            }
+            if let Some(each) = limit.each {
+                let each = serde_json::to_value(each).unwrap_or_default();
+                let _ = write!(text, " for each {}", each.as_str().unwrap_or_default());
+            }
+            text
+        }
+    };
+    let categories = given
+        .category
+        .iter()
+        .filter_map(|category| serde_json::to_value(category).ok()?.as_str().map(str::to_owned));
+    let of: Vec<String> = given.application.iter().cloned().chain(categories).collect();
+    what += &if of.is_empty() { ": everything".into() } else { format!(": {}", of.join(", ")) };
+    if let Some(host) = given.host {
+        let _ = write!(what, ", of {host}");
+    }
+    if let Some(direction) = given.direction {
+        let direction = serde_json::to_value(direction).unwrap_or_default();
+        let _ = write!(what, ", {}", direction.as_str().unwrap_or_default());
+    }
+    format!("{}: {what}\n", given.name)
+}
