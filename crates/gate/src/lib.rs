@@ -6,6 +6,7 @@
 //!
 //! - [`flow`], [`packet`]: what is looked at.
 //! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
+//! - [`manage`], [`stream`], [`files`]: the files in flows of interest.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
 //! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
 //! - [`chat`]: what people say in plain text.
@@ -17,10 +18,13 @@ pub mod chat;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod files;
 pub mod flow;
 pub mod hosts;
 pub mod label;
+pub mod manage;
 pub mod p2p;
 pub mod packet;
 pub mod policy;
 pub mod status;
+pub mod stream;

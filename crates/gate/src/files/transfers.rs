@@ -1,0 +1,290 @@
+//! The files of one flow: named, decided on, given out, ended, and where their packets are held.
+
+use super::kind::{self, SNIFF};
+use crate::{
+    flow::Side,
+    manage::{Decision, Event, FileNamed, Settings, TransferId},
+};
+use ring::digest::{Context, SHA256};
+use std::{fmt, mem};
+
+/// Content bytes that are enough to tell most kinds; fewer are waited for.
+const ENOUGH: usize = 8;
+
+/// Content that waits for a decision; with more, what the decision was waited for has passed.
+const UNDECIDED: usize = 1 << 18;
+
+/// Files of a flow that are open or wait for a verdict; more than that are not looked at.
+const OPEN: usize = 256;
+
+/// The files of a flow that have begun and are not done with.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    open: Vec<Transfer>,
+    events: Vec<Event>,
+    next: u32,
+    hold: bool,
+    hash: bool,
+}
+
+/// A SHA-256 in the making.
+struct Hashing(Context);
+
+impl fmt::Debug for Hashing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SHA-256")
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    /// Too few bytes came to tell the kind.
+    Unnamed {
+        file: Box<FileNamed>,
+        bytes: Vec<u8>,
+    },
+    /// Policy was asked; the content that came since.
+    Undecided {
+        bytes: Vec<u8>,
+    },
+    Allowed,
+    Scanned,
+    Denied,
+}
+
+#[derive(Debug)]
+struct Transfer {
+    id: TransferId,
+    from: Side,
+    state: State,
+    /// Offset in the stream of the first content byte.
+    start: u64,
+    /// Offset behind the last, when it is known.
+    last: Option<u64>,
+    /// Offset behind the last content byte that came.
+    reach: u64,
+    /// Content bytes, seen or not.
+    count: u64,
+    /// Whether some were neither seen nor skipped on purpose.
+    lost: bool,
+    hash: Option<Hashing>,
+    /// Once over, whether it came to its end.
+    ended: Option<bool>,
+    /// The last verdict that was asked for: content bytes, and the offset up to which it lets pass.
+    asked: Option<(u64, u64)>,
+    cleared: u64,
+}
+
+impl Transfers {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            open: Vec::new(),
+            events: Vec::new(),
+            next: 0,
+            hold: settings.hold,
+            hash: settings.hash,
+        }
+    }
+
+    /// Whether heads are held until they were read.
+    pub(crate) fn holding(&self) -> bool {
+        self.hold
+    }
+
+    pub(crate) fn events_into(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// A file whose content begins at offset `at` and, where known, ends before `last`.
+    pub(crate) fn begin(&mut self, file: FileNamed, at: u64, last: Option<u64>) -> TransferId {
+        let id = TransferId(self.next);
+        self.next = self.next.wrapping_add(1);
+        if self.open.len() >= OPEN {
+            return id;
+        }
+        self.open.push(Transfer {
+            id,
+            from: file.from,
+            start: at,
+            last,
+            reach: at,
+            count: 0,
+            lost: false,
+            hash: self.hash.then(|| Hashing(Context::new(&SHA256))),
+            ended: None,
+            asked: None,
+            cleared: at,
+            state: State::Unnamed {
+                file: Box::new(FileNamed { transfer: id, ..file }),
+                bytes: Vec::new(),
+            },
+        });
+        id
+    }
+
+    /// The next content bytes, from offset `at` on.
+    pub(crate) fn content(&mut self, id: TransferId, at: u64, bytes: &[u8]) {
+        let Self { open, events, .. } = self;
+        let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
+        transfer.count += bytes.len() as u64;
+        transfer.reach = at + bytes.len() as u64;
+        if let Some(hash) = &mut transfer.hash {
+            hash.0.update(bytes);
+        }
+        match &mut transfer.state {
+            State::Unnamed { bytes: waiting, .. } => {
+                waiting.extend_from_slice(bytes);
+                if waiting.len() >= ENOUGH {
+                    transfer.name(events);
+                }
+            }
+            State::Undecided { bytes: waiting } if waiting.len() + bytes.len() <= UNDECIDED => {
+                waiting.extend_from_slice(bytes);
+            }
+            State::Undecided { .. } => transfer.lost = true,
+            State::Scanned => events.push(Event::Content { transfer: id, bytes: bytes.to_vec() }),
+            State::Allowed | State::Denied => {}
+        }
+    }
+
+    /// Content bytes that were not seen, from offset `at` on.
+    pub(crate) fn lost(&mut self, id: TransferId, at: u64, length: u64) {
+        let Self { open, events, .. } = self;
+        let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
+        transfer.count += length;
+        transfer.reach = at + length;
+        transfer.lost |= !matches!(transfer.state, State::Allowed) || transfer.hash.is_some();
+        transfer.hash = None;
+        transfer.name(events);
+    }
+
+    /// The file is over: came to its end, or not.
+    pub(crate) fn end(&mut self, id: TransferId, complete: bool) {
+        let Self { open, events, .. } = self;
+        let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
+        transfer.name(events);
+        transfer.last = Some(transfer.reach);
+        transfer.ended = Some(complete);
+        if !matches!(transfer.state, State::Undecided { .. }) {
+            transfer.tell_end(events);
+        }
+        self.tidy();
+    }
+
+    pub(crate) fn answer(&mut self, id: TransferId, decision: Decision) {
+        let Self { open, events, .. } = self;
+        let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
+        let State::Undecided { bytes } = &mut transfer.state else { return };
+        let bytes = mem::take(bytes);
+        transfer.state = match decision {
+            Decision::Allow => State::Allowed,
+            Decision::Scan => State::Scanned,
+            Decision::Deny => State::Denied,
+        };
+        if decision == Decision::Scan && !bytes.is_empty() {
+            events.push(Event::Content { transfer: id, bytes });
+        }
+        if transfer.ended.is_some() {
+            transfer.tell_end(events);
+        }
+        self.tidy();
+    }
+
+    pub(crate) fn cleared(&mut self, id: TransferId, bytes: u64) {
+        let Some(transfer) = self.open.iter_mut().find(|transfer| transfer.id == id) else {
+            return;
+        };
+        if transfer.ended.is_some() && bytes >= transfer.count {
+            transfer.state = State::Allowed;
+            self.tidy();
+        } else if let Some((_, to)) = transfer.asked.filter(|(asked, _)| *asked <= bytes) {
+            transfer.cleared = transfer.cleared.max(to);
+        }
+    }
+
+    /// Asks for verdicts on what is held of content without a known length; `read` are the offsets
+    /// up to which both sides were read.
+    pub(crate) fn pause(&mut self, read: [u64; 2]) {
+        for transfer in &mut self.open {
+            let read = read[usize::from(transfer.from == Side::Server)];
+            let waits = matches!(transfer.state, State::Scanned)
+                && transfer.last.is_none()
+                && transfer.cleared < read;
+            if waits && transfer.asked.is_none_or(|(asked, _)| asked < transfer.count) {
+                transfer.asked = Some((transfer.count, read));
+                self.events.push(Event::Paused { transfer: transfer.id, bytes: transfer.count });
+            }
+        }
+    }
+
+    /// Ends everything that is open.
+    pub(crate) fn finish(&mut self) {
+        let open: Vec<_> =
+            self.open.iter().filter(|open| open.ended.is_none()).map(|open| open.id).collect();
+        for id in open {
+            self.end(id, false);
+        }
+    }
+
+    /// Whether content of a side has to be read.
+    pub(crate) fn needs(&self, side: Side) -> bool {
+        self.open.iter().filter(|open| open.from == side && open.ended.is_none()).any(|open| {
+            match open.state {
+                State::Unnamed { .. } | State::Undecided { .. } | State::Scanned => true,
+                State::Allowed => open.hash.is_some(),
+                State::Denied => false,
+            }
+        })
+    }
+
+    /// The offset from which on packets of a side are held.
+    pub(crate) fn hold(&self, side: Side) -> Option<u64> {
+        let open = self.open.iter().filter(|open| open.from == side);
+        open.filter_map(|open| open.hold(self.hold)).min()
+    }
+
+    /// Forgets what is over and waits for nothing.
+    fn tidy(&mut self) {
+        self.open.retain(|open| open.ended.is_none() || !matches!(open.state, State::Allowed));
+    }
+}
+
+impl Transfer {
+    /// Asks policy, once the kind can be told or will not be.
+    fn name(&mut self, events: &mut Vec<Event>) {
+        if let State::Unnamed { file, bytes } = &mut self.state {
+            let bytes = mem::take(bytes);
+            file.kind = kind::of(bytes.get(..SNIFF).unwrap_or(&bytes));
+            events.push(Event::FileNamed(file.clone()));
+            self.state = State::Undecided { bytes };
+        }
+    }
+
+    fn tell_end(&mut self, events: &mut Vec<Event>) {
+        let complete = self.ended == Some(true) && !self.lost;
+        let hash = self.hash.take().filter(|_| complete).map(|hash| hash.0.finish());
+        events.push(Event::FileEnded {
+            transfer: self.id,
+            bytes: self.count,
+            complete,
+            sha256: hash.and_then(|hash| hash.as_ref().try_into().ok()),
+        });
+    }
+
+    fn hold(&self, hold: bool) -> Option<u64> {
+        match &self.state {
+            State::Denied => Some(self.start),
+            State::Unnamed { .. } | State::Undecided { .. } => hold.then_some(self.start),
+            State::Allowed => None,
+            // The packet that has the last content byte, or the last so far.
+            State::Scanned => {
+                let last = self.last.unwrap_or(self.reach).saturating_sub(1);
+                Some(last.max(self.start).max(self.cleared))
+            }
+        }
+    }
+}

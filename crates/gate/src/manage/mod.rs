@@ -1,0 +1,235 @@
+//! What is done with a flow whose label is known and of which more is to be known: the files in it.
+//!
+//! A [`Manager`] is fed with the flow's packets (the first ones again, which the classifier saw, then
+//! all that the kernel copies) and tells the kernel how much more it needs, so that content that
+//! nobody looks at never leaves the kernel. It is pure: no clock, no sockets, no threads.
+//!
+//! ```text
+//! packets --> stream::Half, one a side --> files::Protocol --> Transfers --> events
+//!    ^                                                            |             |
+//!    |   Interest: All | SkipTo(sequence) | Nothing, hold_from    |       policy answers:
+//!    `------------------------------------------------------------' <---  allow, scan, deny
+//! ```
+//!
+//! Holding: a packet that reaches beyond `hold_from` of its side is held; once it no longer does, it
+//! is to be released. A file that is scanned passes but for the packet with its last byte, so that
+//! neither a small congestion window nor a lost segment can stop what has to arrive for a verdict.
+//! Of content without a length the packet with the last byte so far is held until more content comes;
+//! when its sender pauses, [`Manager::pause`] asks for a verdict on what came.
+
+mod event;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use event::Promised;
+pub use event::{
+    Decision, Event, Expectation, FileHash, FileNamed, Interest, Promise, Settings, TransferId,
+};
+
+use crate::{
+    files::{Ahead, Protocol, ftp, http::Http, transfers::Transfers},
+    flow::{Flow, Side, Transport},
+    packet::{Packet, Tcp},
+    stream::{Half, Losses, Piece},
+};
+
+/// Bytes that are skipped at once: half of what sequence numbers can tell apart, halved again.
+const SKIP: u64 = 1 << 30;
+
+/// The files of one flow.
+#[derive(Debug)]
+pub struct Manager {
+    halves: [Half; 2],
+    protocol: Box<dyn Protocol>,
+    transfers: Transfers,
+}
+
+impl Manager {
+    /// A manager for a flow of this application; none when there is nothing in it to manage.
+    pub fn new(application: &str, flow: &Flow, settings: &Settings) -> Option<Self> {
+        if flow.transport != Transport::Tcp {
+            return None;
+        }
+        let protocol: Box<dyn Protocol> = match application {
+            "http" | "gnutella" => Box::new(Http::default()),
+            "ftp" | "ftp_control" => Box::new(ftp::Control::new(flow)),
+            _ if application.starts_with("http.") => Box::new(Http::default()),
+            _ => return None,
+        };
+        Some(Self::of(protocol, settings))
+    }
+
+    /// A manager for a flow that another one announced ([`Event::Expect`]).
+    pub fn expected(expectation: &Expectation, flow: &Flow, settings: &Settings) -> Self {
+        let promise = std::sync::Arc::clone(&expectation.promise);
+        Self::of(Box::new(ftp::Data::new(flow, promise)), settings)
+    }
+
+    fn of(protocol: Box<dyn Protocol>, settings: &Settings) -> Self {
+        let half = || Half::new(settings.early_bytes, settings.budget.clone());
+        Self { halves: [half(), half()], protocol, transfers: Transfers::new(settings) }
+    }
+
+    /// A packet of the flow, in the order in which packets were copied. What came of it is added to
+    /// `events`; those that ask for a decision are to be answered before the next packet.
+    /// Returns what is needed of the client's and of the server's further packets.
+    pub fn packet(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) -> [Interest; 2] {
+        if let Some(tcp) = &packet.tcp {
+            self.segment(packet, tcp);
+        }
+        self.skip();
+        self.transfers.events_into(events);
+        self.interests()
+    }
+
+    /// Policy's answer to [`Event::FileNamed`]. Content that waited for it is added to `events`.
+    pub fn answer(
+        &mut self,
+        transfer: TransferId,
+        decision: Decision,
+        events: &mut Vec<Event>,
+    ) -> [Interest; 2] {
+        self.transfers.answer(transfer, decision);
+        self.skip();
+        self.transfers.events_into(events);
+        self.interests()
+    }
+
+    /// The scanner found nothing in the first `bytes` bytes of a transfer (all, when it has ended): what
+    /// was held for that may pass. A find is answered by refusing the flow.
+    pub fn cleared(&mut self, transfer: TransferId, bytes: u64) -> [Interest; 2] {
+        self.transfers.cleared(transfer, bytes);
+        self.skip();
+        self.interests()
+    }
+
+    /// Nothing has come for a while and packets are held: asks for a verdict on what came of content
+    /// whose length is not known ([`Event::Paused`]).
+    pub fn pause(&mut self, events: &mut Vec<Event>) {
+        let read = [self.halves[0].position(), self.halves[1].position()];
+        self.transfers.pause(read);
+        self.transfers.events_into(events);
+    }
+
+    /// The flow is over, also if its end was not seen: ends what is open.
+    pub fn finish(&mut self, events: &mut Vec<Event>) {
+        for side in [Side::Client, Side::Server] {
+            let half = &self.halves[index(side)];
+            if !half.ended() {
+                self.protocol.end(side, false, &mut self.transfers);
+            }
+        }
+        self.transfers.finish();
+        self.transfers.events_into(events);
+    }
+
+    /// What is needed of the client's and of the server's further packets.
+    pub fn interests(&self) -> [Interest; 2] {
+        [self.interest(Side::Client), self.interest(Side::Server)]
+    }
+
+    /// The sequence number of a side from which on packets are to be held: those that reach beyond
+    /// it. None when nothing is.
+    pub fn hold_from(&self, side: Side) -> Option<u32> {
+        let half = &self.halves[index(side)];
+        let mut from = self.transfers.hold(side);
+        if self.transfers.holding() && !half.ended() {
+            // What is not read yet may be the head of a file.
+            let unread = match self.protocol.ahead(side) {
+                Ahead::Read => Some(0),
+                Ahead::Content { run, .. } | Ahead::Idle(run) => run,
+            };
+            let unread = unread.map(|run| half.position().saturating_add(run));
+            from = from.into_iter().chain(unread).min();
+        }
+        half.sequence(from?)
+    }
+
+    /// What went wrong in a side's stream.
+    pub fn losses(&self, side: Side) -> Losses {
+        self.halves[index(side)].losses()
+    }
+
+    fn segment(&mut self, packet: &Packet<'_>, tcp: &Tcp) {
+        let Self { halves: [client, server], protocol, transfers } = self;
+        let (own, other) = match packet.from {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        let from = packet.from;
+        if tcp.has(Tcp::ACK) {
+            let mut sink =
+                |at, piece: Piece<'_>| feed(protocol, transfers, from.other(), at, piece);
+            if tcp.has(Tcp::SYN) {
+                other.answered(tcp.acknowledgement, &mut sink);
+            }
+            other.acknowledged(tcp.acknowledgement, &mut sink);
+        }
+        let mut sink = |at, piece: Piece<'_>| feed(protocol, transfers, from, at, piece);
+        own.segment(tcp, packet.payload, packet.length, &mut sink);
+    }
+
+    /// Lets the streams know what they need not wait for.
+    fn skip(&mut self) {
+        for side in [Side::Client, Side::Server] {
+            if let Some(run) = unneeded(self.protocol.ahead(side), &self.transfers, side) {
+                let half = &mut self.halves[index(side)];
+                half.skip(half.position().saturating_add(run));
+            }
+        }
+    }
+
+    fn interest(&self, side: Side) -> Interest {
+        let half = &self.halves[index(side)];
+        if half.ended() {
+            return Interest::Nothing;
+        }
+        let ahead = self.protocol.ahead(side);
+        if ahead == Ahead::Idle(None) {
+            return Interest::Nothing;
+        }
+        match unneeded(ahead, &self.transfers, side) {
+            None | Some(0) => Interest::All,
+            Some(run) => {
+                // A skip that is already behind what was seen is one for packets to come.
+                let to = half.position() + run.min(SKIP);
+                half.sequence(to).map_or(Interest::All, Interest::SkipTo)
+            }
+        }
+    }
+}
+
+/// Bytes ahead in a direction that nobody needs.
+fn unneeded(ahead: Ahead, transfers: &Transfers, side: Side) -> Option<u64> {
+    match ahead {
+        Ahead::Read => None,
+        Ahead::Idle(run) => Some(run.unwrap_or(SKIP)),
+        Ahead::Content { .. } if transfers.needs(side) => None,
+        // The packet with the last byte is read, so that the file's end is known when it comes.
+        Ahead::Content { run: Some(run), last: true } => Some(run.saturating_sub(1)),
+        Ahead::Content { run, .. } => Some(run.unwrap_or(SKIP)),
+    }
+}
+
+fn feed(
+    protocol: &mut Box<dyn Protocol>,
+    transfers: &mut Transfers,
+    from: Side,
+    at: u64,
+    piece: Piece<'_>,
+) {
+    match piece {
+        Piece::Bytes(bytes) => protocol.bytes(from, at, bytes, transfers),
+        Piece::Gap(length) => protocol.gap(from, at, length, transfers),
+        Piece::End => protocol.end(from, true, transfers),
+        Piece::Reset => protocol.end(from, false, transfers),
+        Piece::Restart => protocol.restart(transfers),
+    }
+}
+
+const fn index(side: Side) -> usize {
+    match side {
+        Side::Client => 0,
+        Side::Server => 1,
+    }
+}

@@ -1,0 +1,44 @@
+//! Memory that all streams share: taken and given back, never exceeded.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// A bound on bytes held by everything that has a clone of it.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    used: Arc<AtomicUsize>,
+    limit: usize,
+}
+
+impl Budget {
+    /// A budget of so many bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { used: Arc::default(), limit }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be in use.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes `bytes`, or nothing when they are not there.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|sum| *sum <= self.limit)
+            })
+            .is_ok()
+    }
+
+    /// Gives back what was taken.
+    pub(crate) fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
