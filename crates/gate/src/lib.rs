@@ -8,6 +8,8 @@
 //! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
 //! - [`manage`], [`stream`], [`files`]: the files in flows of interest.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
+//! - [`classify`]: the three engines that say what a flow is; [`signatures`] is the operator's, [`dns`],
+//!   [`names`] and [`tls`] help.
 //! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
 //! - [`chat`]: what people say in plain text.
 //! - [`audit`]: what is written down of all that.
@@ -15,16 +17,21 @@
 
 pub mod audit;
 pub mod chat;
+pub mod classify;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod dns;
 pub mod files;
 pub mod flow;
 pub mod hosts;
 pub mod label;
 pub mod manage;
+pub mod names;
 pub mod p2p;
 pub mod packet;
 pub mod policy;
+pub mod signatures;
 pub mod status;
 pub mod stream;
+pub mod tls;

@@ -77,6 +77,23 @@ impl Repr {
         Self { source_port: packet.source_port(), destination_port: packet.destination_port() }
     }
 
+    /// Writes the header of a datagram with so many bytes of payload and without checksum (which is none
+    /// with IPv4, and for readers that look at none), and says how long it is.
+    ///
+    /// # Errors
+    /// When the buffer is too short, or the payload too long.
+    pub fn emit_header(&self, payload: usize, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        let length = HEADER + payload;
+        let field =
+            u16::try_from(length).map_err(|_| EmitError::TooLong { layer: Layer::Udp, length })?;
+        let out = room(Layer::Udp, buffer, HEADER)?;
+        put_u16(out, 0, self.source_port);
+        put_u16(out, 2, self.destination_port);
+        put_u16(out, 4, field);
+        put_u16(out, 6, 0);
+        Ok(HEADER)
+    }
+
     /// Writes the datagram at the start of `buffer` with its checksum and says how long it is.
     ///
     /// # Errors
@@ -93,10 +110,7 @@ impl Repr {
         let sum = pseudo(source, destination, u32::from(field), IpProtocol::UDP)
             .ok_or(EmitError::Families)?;
         let out = room(Layer::Udp, buffer, length)?;
-        put_u16(out, 0, self.source_port);
-        put_u16(out, 2, self.destination_port);
-        put_u16(out, 4, field);
-        put_u16(out, 6, 0);
+        self.emit_header(payload.len(), out)?;
         out[HEADER..].copy_from_slice(payload);
         // A sum that comes out as zero is written as all ones; zero says that there is none.
         let check = match sum.bytes(out).finish() {

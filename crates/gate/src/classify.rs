@@ -1,0 +1,376 @@
+//! Says what a flow is: three engines, one after the other, over its first packets.
+//!
+//! ```text
+//!                +-> p2p: parsers of peer-to-peer protocols, evidence of hosts     decides alone
+//! packet, state -+-> nDPI: everything else, helped by names in TLS and DNS         once p2p says no
+//!                +-> signatures of the operator's own                              where nDPI knows no
+//!                                                                                  application
+//! ```
+//!
+//! [`Engine`] is what flows share (one a thread), [`State`] what one flow needs until it is known; then
+//! only its label stays. A flow that nobody has named after its budget of packets with payload is unknown.
+//! What nDPI finds waits while a parser of ours still may find something, for nDPI misreads some of what
+//! those know. Why in this order: `docs/decisions/176-engines.md`.
+
+mod guess;
+pub(crate) mod prefix;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    dns,
+    flow::{Flow, Side, Transport},
+    hosts::{Bounds, Hosts},
+    label::{Label, Outcome},
+    names::Names,
+    p2p,
+    packet::{Packet, Tcp},
+    signatures::{CompileError, SignatureConfig, Signatures},
+    tls::{self, Carrier, Found},
+};
+use guess::Guess;
+use ndpi::Detector;
+use prefix::Prefix;
+
+/// Most packets with payload that a flow is looked at for, whatever the settings say.
+pub const MAX_PACKETS: u8 = 32;
+/// Addresses whose names are remembered when not said otherwise.
+const NAMES: usize = 65_536;
+/// The port of DNS.
+const DNS: u16 = 53;
+
+/// What an engine is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Packets with payload after which a flow is unknown, at most [`MAX_PACKETS`].
+    pub packets: u8,
+    /// The operator's own signatures.
+    pub signatures: Vec<SignatureConfig>,
+    /// Addresses whose names are remembered.
+    pub names: usize,
+    /// How much is remembered of hosts.
+    pub hosts: Bounds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { packets: 8, signatures: Vec::new(), names: NAMES, hosts: Bounds::default() }
+    }
+}
+
+/// An engine could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// nDPI.
+    #[error(transparent)]
+    Ndpi(#[from] ndpi::OpenError),
+    /// The signatures.
+    #[error(transparent)]
+    Signatures(#[from] CompileError),
+}
+
+/// What flows share: tables, what is known of hosts, what addresses are called. One a thread.
+#[derive(Debug)]
+pub struct Engine {
+    packets: u8,
+    detector: Detector,
+    guesses: guess::Builder,
+    signatures: Signatures,
+    names: Names,
+    hosts: Hosts,
+}
+
+/// What is kept of a flow.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Packets with payload so far.
+    packets: u8,
+    /// Where each side's bytes begin, where its SYN was seen.
+    begins: [Option<u32>; 2],
+    work: Option<Box<Work>>,
+    facts: Facts,
+    outcome: Option<Box<Outcome>>,
+}
+
+/// What is needed until a flow is known.
+#[derive(Debug)]
+struct Work {
+    parsers: p2p::Classifier,
+    parsers_done: bool,
+    flow: ndpi::Flow,
+    guess: Option<Guess>,
+    sides: [Prefix; 2],
+    hello_done: bool,
+    signature: Option<Label>,
+    answered: bool,
+}
+
+/// What was read in a flow beside its label, for logs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The server's name: of TLS, HTTP or what DNS was asked for.
+    pub server_name: Option<String>,
+    /// The fingerprint of the TLS client.
+    pub ja4: Option<String>,
+    /// What a DNS answer said before the flow began that the server's address is.
+    pub dns_name: Option<String>,
+}
+
+impl State {
+    /// Nothing was seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Packets with payload that were looked at.
+    pub const fn packets(&self) -> u8 {
+        self.packets
+    }
+
+    /// What was read beside the label.
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What was found, when it is final.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_deref()
+    }
+
+    /// Whether further packets are of use though the outcome is final: they may tell of other peers.
+    pub fn learns(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.parsers.learns()) && self.packets < MAX_PACKETS
+    }
+}
+
+impl Work {
+    fn new(flow: &Flow, begins: [Option<u32>; 2]) -> Self {
+        let mut sides: [Prefix; 2] = Default::default();
+        for (side, begin) in sides.iter_mut().zip(begins) {
+            if let Some(begin) = begin {
+                side.begin(begin);
+            }
+        }
+        Self {
+            parsers: p2p::Classifier::new(flow),
+            parsers_done: false,
+            flow: ndpi::Flow::new(),
+            guess: None,
+            sides,
+            hello_done: flow.transport != Transport::Tcp,
+            signature: None,
+            answered: false,
+        }
+    }
+}
+
+impl Engine {
+    /// Sets up the three engines.
+    ///
+    /// # Errors
+    /// When libndpi does not fit, or signatures cannot be compiled.
+    pub fn new(settings: &Settings) -> Result<Self, OpenError> {
+        Ok(Self {
+            packets: settings.packets.clamp(1, MAX_PACKETS),
+            detector: Detector::open()?,
+            guesses: guess::Builder::default(),
+            signatures: Signatures::compile(&settings.signatures)?,
+            names: Names::new(settings.names),
+            hosts: Hosts::new(settings.hosts),
+        })
+    }
+
+    /// What is known of hosts.
+    pub const fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// The same, to learn from others: what managers of flows read.
+    pub const fn hosts_mut(&mut self) -> &mut Hosts {
+        &mut self.hosts
+    }
+
+    /// What addresses were called in DNS answers.
+    pub const fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Takes a flow's next packet. An outcome other than [`Outcome::More`] is final.
+    pub fn packet(&mut self, flow: &Flow, state: &mut State, packet: &Packet<'_>) -> Outcome {
+        if let Some(tcp) = packet.tcp
+            && tcp.has(Tcp::SYN)
+            && let Some(begin) = state.begins.get_mut(packet.from as usize)
+        {
+            *begin = Some(tcp.sequence.wrapping_add(1));
+        }
+        if packet.length > 0 {
+            state.packets = state.packets.saturating_add(1);
+        }
+        if let Some(outcome) = &state.outcome {
+            let outcome = (**outcome).clone();
+            self.learn(state, packet);
+            return outcome;
+        }
+        if packet.payload.is_empty() {
+            return Outcome::More;
+        }
+        let begins = state.begins;
+        let mut work = state.work.take().unwrap_or_else(|| {
+            let name = self.names.of(flow.server.ip(), packet.at_ns);
+            state.facts.dns_name = name.map(ToString::to_string);
+            Box::new(Work::new(flow, begins))
+        });
+        self.dns(flow, &mut work, packet);
+        let found = self.parse(&mut work, packet).or_else(|| {
+            self.guess(flow, &mut work, &mut state.facts, packet);
+            self.read_ahead(flow, &mut work, &mut state.facts, packet);
+            self.decide(&work, &state.facts)
+        });
+        let outcome = match found {
+            Some(label) => Outcome::Known(label),
+            None if state.packets >= self.packets => self.last_word(flow, &mut work, &state.facts),
+            None => {
+                state.work = Some(work);
+                return Outcome::More;
+            }
+        };
+        if work.parsers.learns() {
+            state.work = Some(work);
+        }
+        state.outcome = Some(Box::new(outcome.clone()));
+        outcome
+    }
+
+    /// No more packets of the flow come, or too much time has passed: what it is by what was seen.
+    pub fn give_up(&mut self, flow: &Flow, state: &mut State) -> Outcome {
+        if let Some(outcome) = &state.outcome {
+            return (**outcome).clone();
+        }
+        let outcome = match state.work.take() {
+            Some(mut work) => self.last_word(flow, &mut work, &state.facts),
+            None => Outcome::Unknown,
+        };
+        state.outcome = Some(Box::new(outcome.clone()));
+        outcome
+    }
+
+    /// Shows the parsers what follows in a flow that they know, for what it says of other peers.
+    fn learn(&mut self, state: &mut State, packet: &Packet<'_>) {
+        if !state.learns() {
+            state.work = None;
+        } else if let Some(work) = &mut state.work {
+            let _ = work.parsers.packet(packet, &mut self.hosts);
+        }
+    }
+
+    /// Takes note of DNS answers.
+    fn dns(&mut self, flow: &Flow, work: &mut Work, packet: &Packet<'_>) {
+        let answers = flow.transport == Transport::Udp
+            && flow.server.port() == DNS
+            && packet.from == Side::Server;
+        if answers {
+            work.answered = true;
+            if let Some(answer) = dns::answer(packet.payload) {
+                self.names.learn(&answer, packet.at_ns);
+            }
+        }
+    }
+
+    fn parse(&mut self, work: &mut Work, packet: &Packet<'_>) -> Option<Label> {
+        if work.parsers_done {
+            return None;
+        }
+        match work.parsers.packet(packet, &mut self.hosts) {
+            Outcome::Known(label) => Some(label),
+            Outcome::Unknown => {
+                work.parsers_done = true;
+                None
+            }
+            Outcome::More => None,
+        }
+    }
+
+    fn guess(&mut self, flow: &Flow, work: &mut Work, facts: &mut Facts, packet: &Packet<'_>) {
+        if work.guess.as_ref().is_some_and(|guess| !guess.more) {
+            return;
+        }
+        let bytes = self.guesses.ip_packet(flow, packet);
+        let known = self.detector.packet(&mut work.flow, bytes, packet.at_ns / 1_000_000);
+        if let Some(known) = known {
+            work.guess = Some(self.guesses.guess(&self.detector, &known));
+            if facts.server_name.is_none() {
+                let host = work.flow.host();
+                facts.server_name = host.and_then(|host| tls::host_name(host.as_bytes()));
+            }
+        }
+    }
+
+    /// Puts in order what each side says, and looks for a ClientHello and signatures in it.
+    fn read_ahead(&mut self, flow: &Flow, work: &mut Work, facts: &mut Facts, packet: &Packet<'_>) {
+        let side = packet.from;
+        let Some(prefix) = work.sides.get_mut(side as usize) else { return };
+        let said = match packet.tcp {
+            None => packet.payload,
+            Some(tcp) => {
+                // Data in a SYN comes behind the number that the SYN takes (RFC 9293, section 3.4).
+                let sequence = tcp.sequence.wrapping_add(u32::from(tcp.has(Tcp::SYN)));
+                if prefix.full() || !prefix.segment(sequence, packet.payload) {
+                    return;
+                }
+                prefix.bytes()
+            }
+        };
+        if !work.hello_done && side == Side::Client {
+            match tls::client_hello(said) {
+                Found::More => {}
+                Found::Not => work.hello_done = true,
+                Found::Hello(hello) => {
+                    work.hello_done = true;
+                    facts.ja4 = Some(tls::ja4(&hello, Carrier::Tcp));
+                    facts.server_name = hello.server_name.or_else(|| facts.server_name.take());
+                    // nDPI does not read a hello whose segments came in another order.
+                    if work.guess.is_none() {
+                        let name = facts.server_name.as_deref();
+                        work.guess = Some(self.guesses.tls(&mut self.detector, name));
+                    }
+                }
+            }
+        }
+        if work.signature.is_none() && !self.signatures.is_empty() {
+            work.signature = self.signatures.find(flow, side, said);
+        }
+    }
+
+    /// The label that needs no further packet.
+    fn decide(&mut self, work: &Work, facts: &Facts) -> Option<Label> {
+        if !work.parsers_done {
+            return None;
+        }
+        match (&work.guess, &work.signature) {
+            (Some(guess), signature) if guess.is_application() || signature.is_none() => {
+                let wait = guess.more
+                    || guess.is_tls() && !work.hello_done
+                    || guess.is_dns() && !work.answered;
+                (!wait).then(|| self.guesses.label(&mut self.detector, guess, facts))
+            }
+            (_, signature) => signature.clone(),
+        }
+    }
+
+    /// What a flow is when no more is seen of it.
+    fn last_word(&mut self, flow: &Flow, work: &mut Work, facts: &Facts) -> Outcome {
+        work.parsers_done = true;
+        if work.guess.is_none() && work.signature.is_none() {
+            let known = self.detector.give_up(&mut work.flow);
+            work.guess = known.map(|known| self.guesses.guess(&self.detector, &known));
+        }
+        if let Some(guess) = &mut work.guess {
+            guess.more = false;
+        }
+        (work.hello_done, work.answered) = (true, true);
+        let label = self.decide(work, facts);
+        let label = label.or_else(|| self.guesses.by_name(&mut self.detector, flow, facts));
+        label.map_or(Outcome::Unknown, Outcome::Known)
+    }
+}
