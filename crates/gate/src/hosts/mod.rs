@@ -112,10 +112,19 @@ const CALLS: usize = 24;
 struct Host {
     /// When it last spoke each application in plain text.
     spoke_ns: [Option<u64>; Application::ALL.len()],
-    /// Whom it called last with bytes that look random, and when: a ring.
-    calls: Vec<(SocketAddr, u64)>,
+    /// Calls in which both ends sent what looks random: a ring.
+    calls: Vec<Call>,
     /// Where the ring is written next.
     turn: usize,
+}
+
+/// A call between a host and a socket.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    socket: SocketAddr,
+    at_ns: u64,
+    /// Whether its first messages had the lengths of an obfuscated handshake.
+    shaped: bool,
 }
 
 /// The evidence of hosts.
@@ -175,28 +184,29 @@ impl Hosts {
         at.is_some_and(|at_ns| self.fresh(at_ns, now_ns))
     }
 
-    /// A host called a socket and both sent what looks random; what is known of its calls before.
-    pub fn called(&mut self, host: IpAddr, socket: SocketAddr, now_ns: u64) -> Calls {
+    /// A host and a socket exchanged first messages that look random, in the lengths of an obfuscated
+    /// handshake or not; what is known of the host's calls before.
+    pub fn called(&mut self, host: IpAddr, socket: SocketAddr, shaped: bool, now_ns: u64) -> Calls {
         let socket = canonical(socket);
         let lifetime_ns = self.lifetime_ns;
         let host = self.hosts.touch(host.to_canonical(), Host::default);
-        let recent = |at_ns: u64| now_ns.saturating_sub(at_ns) <= lifetime_ns;
-        let mut others: Vec<IpAddr> = host
-            .calls
-            .iter()
-            .filter(|(to, at_ns)| to.ip() != socket.ip() && recent(*at_ns))
-            .map(|(to, _)| to.ip())
-            .collect();
-        others.sort_unstable();
-        others.dedup();
-        let again = host.calls.iter().filter(|(to, at)| *to == socket && recent(*at)).count();
+        let recent =
+            host.calls.iter().filter(|call| now_ns.saturating_sub(call.at_ns) <= lifetime_ns);
+        let others = |shaped| {
+            let others = recent.clone().filter(|call| call.shaped == shaped);
+            let others = others.map(|call| call.socket.ip()).filter(|ip| *ip != socket.ip());
+            others.collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let again = recent.clone().filter(|call| call.socket == socket).count();
+        let calls = Calls { others: others(true), otherwise: others(false), again };
+        let call = Call { socket, at_ns: now_ns, shaped };
         if host.calls.len() < CALLS {
-            host.calls.push((socket, now_ns));
-        } else if let Some(call) = host.calls.get_mut(host.turn) {
-            *call = (socket, now_ns);
+            host.calls.push(call);
+        } else if let Some(oldest) = host.calls.get_mut(host.turn) {
+            *oldest = call;
             host.turn = (host.turn + 1) % CALLS;
         }
-        Calls { others: others.len(), again }
+        calls
     }
 
     /// Sockets and hosts that are kept.
@@ -210,12 +220,14 @@ impl Hosts {
     }
 }
 
-/// Calls of a host with bytes that look random, before the one that is asked about.
+/// Calls of a host with first messages that look random, before the one that is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calls {
-    /// Other hosts that it called.
+    /// Other hosts, in the lengths of an obfuscated handshake.
     pub others: usize,
-    /// How often it called the same socket.
+    /// Other hosts, in other lengths.
+    pub otherwise: usize,
+    /// How often with the same socket.
     pub again: usize,
 }
 
@@ -273,12 +285,15 @@ mod tests {
             let ip = IpAddr::from(std::net::Ipv4Addr::from(0x0a00_0000 + number));
             hosts.learn(SocketAddr::new(ip, 6881), listed(0));
             hosts.speaks(ip, Application::BitTorrent, 0);
-            hosts.called("10.0.0.5".parse().unwrap(), SocketAddr::new(ip, 6881), 0);
+            hosts.called("10.0.0.5".parse().unwrap(), SocketAddr::new(ip, 6881), true, 0);
         }
         assert_eq!(hosts.counts(), (100, 10));
         assert!(hosts.listed("10.0.39.15:6881".parse().unwrap(), 0).is_some());
+        let last = "10.0.39.15:6881".parse().unwrap();
+        let calls = hosts.called("10.0.0.5".parse().unwrap(), last, false, 0);
+        assert_eq!(calls, Calls { others: CALLS - 1, otherwise: 0, again: 1 });
         let calls =
-            hosts.called("10.0.0.5".parse().unwrap(), "10.0.39.15:6881".parse().unwrap(), 0);
-        assert_eq!(calls, Calls { others: CALLS - 1, again: 1 });
+            hosts.called("10.0.0.5".parse().unwrap(), "10.9.0.1:1".parse().unwrap(), true, 0);
+        assert_eq!(calls, Calls { others: CALLS - 1, otherwise: 1, again: 0 });
     }
 }

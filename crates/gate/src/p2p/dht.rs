@@ -6,12 +6,25 @@
 
 use super::{
     Match, Place, Protocol, Verdict, addresses,
-    bencode::{Dict, read_unordered},
+    bencode::{Dict, Kind, read_unordered},
 };
 use crate::hosts::{Hosts, Source};
 
-/// Whether a datagram is a message of the DHT.
-pub(super) fn udp(datagram: &[u8]) -> Verdict {
+/// How messages begin whose end was not copied: the arguments or answers with their id, or the address
+/// of who asked (BEP 42).
+const BEGINNINGS: [&[u8]; 4] = [b"d1:ad2:id20:", b"d1:rd2:id20:", b"d2:ip6:", b"d2:ip18:"];
+
+/// Whether a datagram, copied whole or not, is a message of the DHT.
+pub(super) fn udp(datagram: &[u8], whole: bool) -> Verdict {
+    if !whole {
+        let cut = read_unordered(datagram).is_err_and(|error| error.kind == Kind::Cut);
+        let begins = BEGINNINGS.iter().any(|beginning| datagram.starts_with(beginning));
+        return if cut && begins && datagram.len() > 40 {
+            Match::certain(Protocol::Dht, "beginning of a DHT message")
+        } else {
+            Verdict::No
+        };
+    }
     match message(datagram) {
         Some(_) => Match::certain(Protocol::Dht, "DHT message"),
         None => Verdict::No,

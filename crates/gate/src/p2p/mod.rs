@@ -8,24 +8,34 @@
 //! What a message tells of other peers goes to [`Hosts`], whose evidence names those flows that hide
 //! ([`obfuscation`]).
 
+mod adc;
 mod addresses;
 pub mod bencode;
 mod dht;
+mod edonkey;
+mod gnutella;
 mod http;
+mod kad;
+mod lsd;
+mod nmdc;
+mod obfuscation;
 mod peer_wire;
 mod prefix;
 mod reader;
+mod soulseek;
 #[cfg(test)]
 mod tests;
 mod tracker_http;
 mod tracker_udp;
 mod urlencoding;
+mod utp;
+mod web_seed;
 
 use crate::{
     flow::{Flow, Side, Transport},
     hosts::{Hosts, Listed, Source},
     label::{Category, Certainty, Engine, Label, Outcome},
-    packet::Packet,
+    packet::{Packet, Tcp},
 };
 use prefix::Prefix;
 use std::{borrow::Cow, net::SocketAddr};
@@ -94,31 +104,75 @@ impl Match {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Protocol {
     PeerWire,
+    Utp,
     Dht,
     TrackerHttp,
     TrackerUdp,
+    LocalDiscovery,
+    WebSeed,
+    Mse,
+    EdonkeyTcp,
+    EdonkeyUdp,
+    Kad,
+    EmuleObfuscated,
+    Gnutella,
+    Nmdc,
+    Adc,
+    Soulseek,
 }
 
 impl Protocol {
     const fn application(self) -> Application {
         match self {
-            Self::PeerWire | Self::Dht | Self::TrackerHttp | Self::TrackerUdp => {
-                Application::BitTorrent
+            Self::PeerWire
+            | Self::Utp
+            | Self::Dht
+            | Self::TrackerHttp
+            | Self::TrackerUdp
+            | Self::LocalDiscovery
+            | Self::WebSeed
+            | Self::Mse => Application::BitTorrent,
+            Self::EdonkeyTcp | Self::EdonkeyUdp | Self::Kad | Self::EmuleObfuscated => {
+                Application::Edonkey
             }
+            Self::Gnutella => Application::Gnutella,
+            Self::Nmdc | Self::Adc => Application::DirectConnect,
+            Self::Soulseek => Application::Soulseek,
         }
     }
 
-    const fn detail(self) -> &'static str {
+    /// The label's detail, where the application has several.
+    const fn detail(self) -> Option<&'static str> {
         match self {
-            Self::PeerWire => "peer-wire",
-            Self::Dht => "dht",
-            Self::TrackerHttp | Self::TrackerUdp => "tracker",
+            Self::PeerWire => Some("peer-wire"),
+            Self::Utp => Some("utp"),
+            Self::Dht => Some("dht"),
+            Self::TrackerHttp | Self::TrackerUdp => Some("tracker"),
+            Self::LocalDiscovery => Some("lsd"),
+            Self::WebSeed => Some("web-seed"),
+            Self::Mse => Some("mse"),
+            Self::EdonkeyTcp => Some("tcp"),
+            Self::EdonkeyUdp => Some("udp"),
+            Self::Kad => Some("kad"),
+            Self::EmuleObfuscated => Some("obfuscated"),
+            Self::Nmdc => Some("nmdc"),
+            Self::Adc => Some("adc"),
+            Self::Gnutella | Self::Soulseek => None,
         }
     }
 
     /// Whether the one who is called is a peer too, and not a server that all use.
     const fn is_between_peers(self) -> bool {
-        matches!(self, Self::PeerWire | Self::Dht)
+        matches!(
+            self,
+            Self::PeerWire
+                | Self::Utp
+                | Self::Dht
+                | Self::EdonkeyTcp
+                | Self::EdonkeyUdp
+                | Self::Kad
+                | Self::Gnutella
+        )
     }
 }
 
@@ -167,6 +221,59 @@ struct Streams<'a> {
 
 /// Packets with payload after which a flow that no parser knows stays unknown.
 const PACKETS: u32 = 32;
+/// Datagrams that no parser knows, after which the next ones are not read.
+const DATAGRAMS: u32 = 6;
+
+/// The parsers of TCP.
+const TCP: [fn(Streams<'_>) -> Verdict; 7] = [
+    peer_wire::tcp,
+    tracker_http::tcp,
+    edonkey::tcp,
+    gnutella::tcp,
+    nmdc::tcp,
+    adc::tcp,
+    soulseek::tcp,
+];
+/// The bit of the web seeds' parser beside those.
+const WEB_SEED: u8 = 1 << TCP.len();
+
+/// What datagrams before told each parser of UDP.
+#[derive(Clone, Debug, Default)]
+struct Datagrams {
+    tracker: tracker_udp::State,
+    utp: utp::State,
+    edonkey: bool,
+    kad: bool,
+    gnutella: bool,
+}
+
+impl Datagrams {
+    fn read(&mut self, from: Side, datagram: &[u8], whole: bool) -> Verdict {
+        let utp = self.utp.udp(from, datagram);
+        if !whole {
+            return any([dht::udp(datagram, false), utp].into_iter());
+        }
+        let edonkey = edonkey::udp(datagram, self.edonkey);
+        let kad = kad::udp(datagram, self.kad);
+        let gnutella = gnutella::udp(datagram, self.gnutella);
+        self.edonkey |= edonkey == Verdict::Perhaps;
+        self.kad |= kad == Verdict::Perhaps;
+        self.gnutella |= gnutella == Verdict::Perhaps;
+        let dht = dht::udp(datagram, true);
+        let tracker = self.tracker.udp(from, datagram);
+        let others = [lsd::udp(datagram), nmdc::udp(datagram), adc::udp(datagram)];
+        any([dht, tracker, utp, kad, edonkey, gnutella].into_iter().chain(others))
+    }
+}
+
+/// How far messages of a known flow were read for the peers that they name.
+#[derive(Clone, Debug, Default)]
+struct Learnt {
+    wire: peer_wire::Reader,
+    adc: adc::State,
+    read: [usize; 2],
+    answered: bool,
+}
 
 /// One flow's state: feed it packets until it knows, and further as long as [`Classifier::learns`].
 #[derive(Clone, Debug)]
@@ -177,9 +284,11 @@ pub struct Classifier {
     given_up: bool,
     packets: u32,
     streams: [Prefix; 2],
-    wire: peer_wire::Reader,
-    tracker: tracker_udp::State,
-    answered: bool,
+    /// Parsers of TCP that said no, a bit each.
+    rejected: u8,
+    flights: obfuscation::Flights,
+    datagrams: Datagrams,
+    learnt: Learnt,
 }
 
 impl Classifier {
@@ -193,27 +302,34 @@ impl Classifier {
             given_up: false,
             packets: 0,
             streams: Default::default(),
-            wire: peer_wire::Reader::default(),
-            tracker: tracker_udp::State::default(),
-            answered: false,
+            rejected: 0,
+            flights: obfuscation::Flights::default(),
+            datagrams: Datagrams::default(),
+            learnt: Learnt::default(),
         }
     }
 
     /// Takes the next packet. What it tells of peers goes to the hosts, also when the flow is known.
     pub fn packet(&mut self, packet: &Packet<'_>, hosts: &mut Hosts) -> Outcome {
-        if packet.length > 0 && !self.given_up {
-            self.packets += 1;
-            let grew = match (self.flow.transport, packet.tcp) {
-                (Transport::Tcp, Some(tcp)) => {
-                    self.streams[packet.from as usize].offer(packet, tcp)
-                }
-                (Transport::Udp, _) => true,
-                (Transport::Tcp, None) => false,
+        if !self.given_up {
+            self.packets += u32::from(packet.length > 0);
+            let verdict = match (self.flow.transport, packet.tcp) {
+                (Transport::Tcp, Some(tcp)) => self.tcp(packet, tcp, hosts),
+                (Transport::Udp, _) if packet.length > 0 => self.udp(packet, hosts),
+                _ => Verdict::Perhaps,
             };
-            if grew {
-                self.read(packet, hosts);
+            match verdict {
+                Verdict::No => self.given_up = true,
+                Verdict::Perhaps => {
+                    self.given_up |= self.found.is_none() && self.packets >= PACKETS
+                }
+                Verdict::Yes(found) => self.settle(found, packet.at_ns, hosts),
             }
-            self.given_up |= self.label.is_none() && self.packets >= PACKETS;
+            if packet.length > 0
+                && let Some(protocol) = self.found
+            {
+                self.learn(protocol, packet, hosts);
+            }
         }
         match &self.label {
             Some(label) => Outcome::Known(label.clone()),
@@ -225,69 +341,116 @@ impl Classifier {
     /// Whether further packets may tell of peers though the flow is known: worth copying while the
     /// flow's budget lasts.
     #[must_use]
-    pub fn learns(&self) -> bool {
+    pub const fn learns(&self) -> bool {
         match self.found {
-            None => false,
-            Some(Protocol::TrackerHttp | Protocol::TrackerUdp) => !self.answered,
-            Some(Protocol::PeerWire | Protocol::Dht) => true,
+            None | Some(Protocol::Mse | Protocol::EmuleObfuscated | Protocol::WebSeed) => false,
+            Some(Protocol::TrackerHttp | Protocol::TrackerUdp) => !self.learnt.answered,
+            Some(_) => true,
         }
     }
 
-    fn read(&mut self, packet: &Packet<'_>, hosts: &mut Hosts) {
-        if self.found.is_none() {
-            let verdict = match self.flow.transport {
-                Transport::Tcp => self.tcp(),
-                Transport::Udp => self.udp(packet),
-            };
-            match verdict {
-                Verdict::No => self.given_up = true,
-                Verdict::Perhaps => {}
-                Verdict::Yes(found) => self.settle(found, packet.at_ns, hosts),
-            }
-        }
-        if let Some(protocol) = self.found {
-            self.learn(protocol, packet, hosts);
-        }
-    }
-
-    /// The first yes of the parsers of TCP, or perhaps if one says so.
-    fn tcp(&self) -> Verdict {
-        let streams = self.both();
-        any([peer_wire::tcp, tracker_http::tcp].into_iter().map(|parser| parser(streams)))
-    }
-
-    fn udp(&mut self, packet: &Packet<'_>) -> Verdict {
-        if packet.length as usize != packet.payload.len() {
+    /// Puts a packet's bytes in order and asks the parsers that did not say no yet. Once all have, what is
+    /// left is that the flow hides.
+    fn tcp(&mut self, packet: &Packet<'_>, tcp: Tcp, hosts: &mut Hosts) -> Verdict {
+        let new = self.streams[packet.from as usize].offer(packet, tcp);
+        if self.found.is_some() {
             return Verdict::Perhaps;
         }
-        let verdicts = [dht::udp(packet.payload), self.tracker.udp(packet.from, packet.payload)];
-        match any(verdicts.into_iter()) {
-            Verdict::No if self.packets < 4 => Verdict::Perhaps,
-            verdict => verdict,
+        let [client, server] = &self.streams;
+        let streams = Streams { client: client.bytes(), server: server.bytes() };
+        let mut perhaps = false;
+        if new > 0 {
+            self.flights.add(packet.from, new);
+            let mut ask = |bit: u8, parser: &mut dyn FnMut() -> Verdict| {
+                if self.rejected & bit != 0 {
+                    return None;
+                }
+                match parser() {
+                    Verdict::No => self.rejected |= bit,
+                    Verdict::Perhaps => perhaps = true,
+                    yes => return Some(yes),
+                }
+                None
+            };
+            for (at, parser) in TCP.iter().enumerate() {
+                if let Some(yes) = ask(1 << at, &mut || parser(streams)) {
+                    return yes;
+                }
+            }
+            let spoke =
+                || hosts.spoke(self.flow.client.ip(), Application::BitTorrent, packet.at_ns);
+            if let Some(yes) = ask(WEB_SEED, &mut || web_seed::tcp(streams, spoke())) {
+                return yes;
+            }
+        } else {
+            perhaps = self.rejected != u8::MAX;
+        }
+        let ends = tcp.has(Tcp::FIN) || tcp.has(Tcp::RST);
+        let hidden = self.flights.judge(&self.flow, streams, ends, hosts, packet.at_ns);
+        match hidden {
+            Some(found) => Verdict::Yes(found),
+            None if perhaps || self.flights.waits() => Verdict::Perhaps,
+            None => Verdict::No,
         }
     }
 
-    fn both(&self) -> Streams<'_> {
-        let [client, server] = &self.streams;
-        Streams { client: client.bytes(), server: server.bytes() }
+    /// Asks the parsers about a datagram.
+    fn udp(&mut self, packet: &Packet<'_>, hosts: &mut Hosts) -> Verdict {
+        if self.found.is_some() {
+            return Verdict::Perhaps;
+        }
+        let whole = packet.length as usize == packet.payload.len();
+        let verdict = self.datagrams.read(packet.from, packet.payload, whole);
+        if let Verdict::Yes(_) = verdict {
+            return verdict;
+        }
+        if verdict == Verdict::No
+            && let Some(found) = obfuscation::udp(&self.flow, packet.payload, hosts, packet.at_ns)
+        {
+            return Verdict::Yes(found);
+        }
+        if self.packets >= 2
+            && self.datagrams.utp.is_plausible()
+            && let Some(listed) = hosts.listed(self.flow.server, packet.at_ns)
+            && listed.application == Application::BitTorrent
+        {
+            let reason = format!("uTP headers to {}, {listed}", self.flow.server).into();
+            return Verdict::Yes(Match {
+                protocol: Protocol::Utp,
+                certainty: Certainty::Likely,
+                reason,
+            });
+        }
+        if self.packets < DATAGRAMS { Verdict::Perhaps } else { verdict }
     }
 
     fn settle(&mut self, found: Match, at_ns: u64, hosts: &mut Hosts) {
-        let application = found.protocol.application();
-        self.found = Some(found.protocol);
+        let Match { protocol, certainty, reason } = found;
+        let application = protocol.application();
+        let certain = certainty == Certainty::Certain;
+        self.found = Some(protocol);
         self.label = Some(Label {
             application: Cow::Borrowed(application.name()),
-            detail: Some(Cow::Borrowed(found.protocol.detail())),
+            detail: protocol.detail().map(Cow::Borrowed),
             category: Category::PeerToPeer,
-            certainty: found.certainty,
-            engine: Engine::Parser,
-            reason: found.reason,
+            certainty,
+            engine: if certain { Engine::Parser } else { Engine::Host },
+            reason,
         });
+        if !certain {
+            // What is only likely makes nothing else likely.
+            return;
+        }
         hosts.speaks(self.flow.client.ip(), application, at_ns);
-        if found.protocol.is_between_peers() {
+        if protocol.is_between_peers() {
             hosts.speaks(self.flow.server.ip(), application, at_ns);
             let place = Place { flow: &self.flow, from: Side::Server, at_ns };
-            place.names(hosts, self.flow.server, found.protocol, Source::Spoken);
+            place.names(hosts, self.flow.server, protocol, Source::Spoken);
+            if self.flow.transport == Transport::Udp {
+                // Peers send datagrams from the port at which they listen.
+                let place = Place { from: Side::Client, ..place };
+                place.names(hosts, self.flow.client, protocol, Source::Spoken);
+            }
         }
     }
 
@@ -296,15 +459,26 @@ impl Classifier {
         let place = Place { flow: &self.flow, from: packet.from, at_ns: packet.at_ns };
         let [client, server] = &self.streams;
         let streams = Streams { client: client.bytes(), server: server.bytes() };
+        let Learnt { wire, adc, read, answered } = &mut self.learnt;
         match protocol {
-            Protocol::PeerWire => self.wire.learn(streams, &place, hosts),
+            Protocol::PeerWire => wire.learn(streams, &place, hosts),
             Protocol::Dht => dht::learn(packet.payload, &place, hosts),
-            Protocol::TrackerHttp => {
-                self.answered |= tracker_http::learn(streams, &place, hosts);
-            }
+            Protocol::TrackerHttp => *answered |= tracker_http::learn(streams, &place, hosts),
             Protocol::TrackerUdp => {
-                self.answered |= self.tracker.learn(packet.payload, &place, hosts);
+                *answered |= self.datagrams.tracker.learn(packet.payload, &place, hosts);
             }
+            Protocol::LocalDiscovery => lsd::learn(packet.payload, &place, hosts),
+            Protocol::EdonkeyTcp => edonkey::learn(read, streams, &place, hosts),
+            Protocol::EdonkeyUdp => edonkey::learn_udp(packet.payload, &place, hosts),
+            Protocol::Kad => kad::learn(packet.payload, &place, hosts),
+            Protocol::Gnutella if self.flow.transport == Transport::Udp => {
+                gnutella::learn_udp(packet.payload, &place, hosts);
+            }
+            Protocol::Gnutella => gnutella::learn(streams, &place, hosts),
+            Protocol::Nmdc => nmdc::learn(read, streams, &place, hosts),
+            Protocol::Adc => adc.learn(streams, &place, hosts),
+            Protocol::Soulseek => soulseek::learn(read, streams, &place, hosts),
+            Protocol::Utp | Protocol::WebSeed | Protocol::Mse | Protocol::EmuleObfuscated => {}
         }
     }
 }

@@ -31,14 +31,8 @@ impl Prefix {
         &self.bytes
     }
 
-    /// Bytes that came in order, also those that are not kept.
-    #[cfg(test)]
-    pub(crate) const fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Takes a packet of this direction; whether bytes came in order by it.
-    pub(crate) fn offer(&mut self, packet: &Packet<'_>, tcp: Tcp) -> bool {
+    /// Takes a packet of this direction; how many bytes came in order by it, kept or not.
+    pub(crate) fn offer(&mut self, packet: &Packet<'_>, tcp: Tcp) -> u64 {
         let syn = tcp.has(Tcp::SYN);
         let sequence = tcp.sequence.wrapping_add(u32::from(syn));
         let next = match self.next {
@@ -46,7 +40,7 @@ impl Prefix {
             None => *self.next.insert(sequence),
         };
         if packet.length == 0 {
-            return false;
+            return 0;
         }
         // RFC 9293, section 3.4: sequence numbers are compared modulo 2^32.
         let ahead = sequence.wrapping_sub(next).cast_signed();
@@ -56,7 +50,7 @@ impl Prefix {
             if !bytes.is_empty() && self.waiting.len() < 16 {
                 self.waiting.push((sequence, packet.length, bytes.to_vec()));
             }
-            return false;
+            return 0;
         }
         let before = self.length;
         self.append(sequence, packet.length, packet.payload);
@@ -68,7 +62,7 @@ impl Prefix {
             let (sequence, length, bytes) = self.waiting.swap_remove(at);
             self.append(sequence, length, &bytes);
         }
-        self.length > before
+        self.length - before
     }
 
     /// Adds what of a segment that does not begin after the wanted byte is new.
@@ -97,7 +91,7 @@ mod tests {
     use crate::flow::Side;
     use proptest::prelude::*;
 
-    fn offer(prefix: &mut Prefix, sequence: u32, flags: u8, payload: &[u8]) -> bool {
+    fn offer(prefix: &mut Prefix, sequence: u32, flags: u8, payload: &[u8]) -> u64 {
         let tcp = Tcp { sequence, acknowledgement: 0, flags };
         let length = u32::try_from(payload.len()).unwrap();
         let packet = Packet { at_ns: 0, from: Side::Client, tcp: Some(tcp), payload, length };
@@ -108,12 +102,12 @@ mod tests {
     fn early_bytes_wait_and_bytes_sent_again_are_dropped() {
         let mut prefix = Prefix::default();
         let start = u32::MAX - 2;
-        assert!(!offer(&mut prefix, start.wrapping_sub(1), Tcp::SYN, b""));
-        assert!(!offer(&mut prefix, start.wrapping_add(4), 0, b"efgh"));
-        assert!(offer(&mut prefix, start, 0, b"abcd"));
-        assert!(!offer(&mut prefix, start.wrapping_add(2), 0, b"XXXX"));
-        assert!(offer(&mut prefix, start.wrapping_add(6), 0, b"XXij"));
-        assert_eq!((prefix.bytes(), prefix.length()), (&b"abcdefghij"[..], 10));
+        assert_eq!(offer(&mut prefix, start.wrapping_sub(1), Tcp::SYN, b""), 0);
+        assert_eq!(offer(&mut prefix, start.wrapping_add(4), 0, b"efgh"), 0);
+        assert_eq!(offer(&mut prefix, start, 0, b"abcd"), 8);
+        assert_eq!(offer(&mut prefix, start.wrapping_add(2), 0, b"XXXX"), 0);
+        assert_eq!(offer(&mut prefix, start.wrapping_add(6), 0, b"XXij"), 2);
+        assert_eq!(prefix.bytes(), b"abcdefghij");
     }
 
     #[test]
@@ -122,9 +116,9 @@ mod tests {
         let tcp = Tcp { sequence: 0, acknowledgement: 0, flags: Tcp::ACK };
         let from = Side::Client;
         let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload: b"abc", length: 1000 };
-        assert!(prefix.offer(&packet, tcp));
-        assert!(offer(&mut prefix, 1000, 0, b"later"));
-        assert_eq!((prefix.bytes(), prefix.length()), (&b"abc"[..], 1005));
+        assert_eq!(prefix.offer(&packet, tcp), 1000);
+        assert_eq!(offer(&mut prefix, 1000, 0, b"later"), 5);
+        assert_eq!(prefix.bytes(), b"abc");
     }
 
     proptest! {

@@ -16,6 +16,10 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
@@ -28,6 +32,10 @@ impl<'a> Reader<'a> {
         Some(*taken)
     }
 
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
@@ -38,5 +46,13 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    pub(crate) fn u16_le(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32_le(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
     }
 }

@@ -102,16 +102,16 @@ fn trackers_over_http_are_known_by_the_request() {
 #[test]
 fn other_requests_are_no_trackers() {
     for (request, expected) in [
-        (&b"GET /scrape?info_hash=aaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n"[..], "bittorrent/tracker"),
+        (&b"GET /scrape?info_hash=aaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n\r\n"[..], "bittorrent/tracker"),
         (
-            b"GET /x/scrape.php?a=b&info_hash=%61aaaaaaaaaaaaaaaaaaa HTTP/1.0\r\n",
+            b"GET /x/scrape.php?a=b&info_hash=%61aaaaaaaaaaaaaaaaaaa HTTP/1.0\r\n\r\n",
             "bittorrent/tracker",
         ),
-        (b"GET /page?info_hash=aaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n", "unknown"),
-        (b"GET /scrape?info_hash=aaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n", "unknown"),
-        (b"GET /announce?info_hash=x&peer_id=y&port=1 HTTP/1.1\r\n", "unknown"),
-        (b"GET /announce HTTP/1.1\r\n", "unknown"),
-        (b"POST /scrape?info_hash=aaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n", "unknown"),
+        (b"GET /page?info_hash=aaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n\r\n", "unknown"),
+        (b"GET /scrape?info_hash=aaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n\r\n", "unknown"),
+        (b"GET /announce?info_hash=x&peer_id=y&port=1 HTTP/1.1\r\n\r\n", "unknown"),
+        (b"GET /announce HTTP/1.1\r\n\r\n", "unknown"),
+        (b"POST /scrape?info_hash=aaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n\r\n", "unknown"),
     ] {
         let text = String::from_utf8_lossy(request);
         assert_eq!(Talk::new(Transport::Tcp).client(request), expected, "{text}");
@@ -148,4 +148,78 @@ fn trackers_over_udp_are_known_by_the_magic_or_by_two_that_agree() {
     talk.server(&answer(b"abcd"));
     assert_eq!(talk.listed("10.0.0.5:51413"), Some(("bittorrent", Source::Announced)));
     assert_eq!(talk.listed("198.51.100.7:6881"), Some(("bittorrent", Source::Tracker)));
+}
+
+fn utp(kind: u8, connection: u16, sequence: u16, acknowledgement: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind << 4 | 1, 0];
+    bytes.extend_from_slice(&connection.to_be_bytes());
+    bytes.extend_from_slice(&[0x5a; 8]);
+    bytes.extend_from_slice(&0x0010_0000_u32.to_be_bytes());
+    bytes.extend_from_slice(&sequence.to_be_bytes());
+    bytes.extend_from_slice(&acknowledgement.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+#[test]
+fn utp_needs_both_ends_or_a_greeting() {
+    let mut talk = Talk::new(Transport::Udp);
+    assert_eq!(talk.client(&utp(4, 700, 1, 0, b"")), "more");
+    assert_eq!(talk.client(&utp(4, 700, 1, 0, b"")), "more");
+    assert_eq!(talk.server(&utp(2, 700, 9000, 1, b"")), "bittorrent/utp");
+    assert_eq!(talk.listed(INSIDE), Some(("bittorrent", Source::Spoken)));
+
+    let mut talk = Talk::new(Transport::Udp);
+    assert_eq!(talk.server(&utp(0, 701, 50, 900, b"data")), "more");
+    assert_eq!(talk.client(&utp(2, 703, 900, 50, b"")), "more");
+    assert_eq!(talk.client(&utp(2, 700, 900, 50, b"")), "bittorrent/utp");
+
+    let greeting = utp(0, 1, 2, 3, &handshake(1));
+    assert_eq!(Talk::new(Transport::Udp).client(&greeting), "bittorrent/utp");
+
+    // WireGuard's handshake begins like data of connection 0.
+    let mut talk = Talk::new(Transport::Udp);
+    let mut first = vec![1, 0, 0, 0];
+    first.extend_from_slice(&[0x11; 144]);
+    assert_eq!(talk.client(&first), "more");
+    let mut second = vec![2, 0, 0, 0];
+    second.extend_from_slice(&[0x12; 88]);
+    assert_eq!(talk.server(&second), "more");
+}
+
+#[test]
+fn local_discovery_names_its_sender() {
+    let mut talk =
+        Talk::between(Transport::Udp, "10.0.0.5:6771", "239.192.152.143:6771", Hosts::default());
+    let text = b"BT-SEARCH * HTTP/1.1\r\nHost: 239.192.152.143:6771\r\nPort: 51413\r\n\
+        Infohash: 0123456789abcdef0123456789ABCDEF01234567\r\n\r\n\r\n";
+    assert_eq!(talk.client(text), "bittorrent/lsd");
+    assert_eq!(talk.listed(INSIDE), Some(("bittorrent", Source::Announced)));
+}
+
+#[test]
+fn web_seeds_are_certain_by_the_piece_and_likely_by_the_client() {
+    let piece = b"GET /s.php?info_hash=aaaaaaaaaaaaaaaaaaaa&piece=3&ranges=0-9 HTTP/1.1\r\n\r\n";
+    assert_eq!(Talk::new(Transport::Tcp).client(piece), "bittorrent/web-seed");
+    let part = |agent: &str| {
+        format!("GET /f HTTP/1.1\r\nUser-Agent: {agent}\r\nRange: bytes=0-9\r\n\r\n").into_bytes()
+    };
+    let ask = |agent: &str| Talk::new(Transport::Tcp).client(&part(agent));
+    assert_eq!(ask("Transmission/3.00"), "bittorrent/web-seed?");
+    assert_eq!(ask("curl/7.88.1"), "unknown");
+    assert_eq!(ask("aria2/1.36.0"), "unknown", "it loads by HTTP too");
+    let mut hosts = Hosts::default();
+    hosts.speaks("10.0.0.5".parse().unwrap(), Application::BitTorrent, 1);
+    let mut talk = Talk::between(Transport::Tcp, INSIDE, OUTSIDE, hosts);
+    assert_eq!(talk.client(&part("aria2/1.36.0")), "bittorrent/web-seed?");
+    let whole = b"GET /f HTTP/1.1\r\nUser-Agent: Transmission/3.00\r\n\r\n";
+    assert_eq!(Talk::new(Transport::Tcp).client(whole), "unknown");
+}
+
+#[test]
+fn a_message_of_the_dht_that_was_cut_is_known_by_its_beginning() {
+    let mut talk = Talk::new(Transport::Udp);
+    let payload = b"d1:rd2:id20:abcdefghij01234567895:nodes416:mnopqrstuvwxyz";
+    let packet = Packet { at_ns: 1, from: Side::Server, tcp: None, payload, length: 500 };
+    assert_eq!(name(talk.classifier.packet(&packet, &mut talk.hosts)), "bittorrent/dht");
 }

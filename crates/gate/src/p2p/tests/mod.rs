@@ -1,6 +1,7 @@
 //! Whole conversations through the classifier, as the specifications write them.
 
 mod bittorrent;
+mod others;
 
 use super::*;
 use crate::{label::Outcome, packet::Tcp};
