@@ -83,3 +83,23 @@ impl Event {
         }
     }
 }
+
+/// Text of people from bytes: UTF-8, else each byte as Latin 1, and not too long.
+pub(super) fn text(bytes: &[u8]) -> String {
+    let kept = bytes.get(..MAX_TEXT).unwrap_or(bytes);
+    let is_cut = kept.len() < bytes.len();
+    match std::str::from_utf8(kept) {
+        Ok(text) => text.to_owned(),
+        // What is cut may end within a character.
+        Err(error) if is_cut && error.error_len().is_none() => {
+            let whole = kept.get(..error.valid_up_to()).unwrap_or_default();
+            String::from_utf8_lossy(whole).into_owned()
+        }
+        Err(_) => kept.iter().map(|&byte| char::from(byte)).collect(),
+    }
+}
+
+/// A decimal number.
+pub(super) fn number<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
