@@ -5,6 +5,7 @@ mod attach;
 pub mod bench;
 pub mod blast;
 pub mod echo;
+pub mod gate;
 mod limit;
 mod load;
 pub mod mapped;

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What bpf/gate.bpf.c and crates/datapath/src/gate share. The Rust side of these types is generated
+ * from the program's BTF; sizes are asserted here and there. Integers are in host byte order unless
+ * their comment says otherwise.
+ */
+#ifndef NIGH_ABI_GATE_H
+#define NIGH_ABI_GATE_H
+
+#include <linux/types.h>
+
+/* Where a packet was seen; the index into gate_ledger. */
+enum gate_hook {
+	GATE_FROM_INSIDE, /* TCX ingress of the inside interface */
+	GATE_TO_INSIDE,	  /* TCX egress of it */
+	GATE_DRIVER,	  /* XDP of it */
+	GATE_HOOKS,
+};
+
+/*
+ * What became of a packet; the index into gate_counts.count. GATE_RECEIVED is the sum of all from
+ * GATE_PASS_BYPASS up to GATE_UNREACHABLE. What follows is counted beside: packets that the gate
+ * itself sends round again, and copies. A super-packet is one packet here.
+ */
+enum gate_count {
+	GATE_RECEIVED,
+	GATE_PASS_BYPASS,    /* passed: the gate is switched off */
+	GATE_PASS_OTHER,     /* passed: neither TCP nor UDP over IP */
+	GATE_PASS_FORM,	     /* passed to the kernel, which drops it: its headers are cut short */
+	GATE_PASS_FRAGMENT,  /* passed: a later fragment, the first was not seen */
+	GATE_PASS_INSIDE,    /* passed: it came from inside, where it was judged */
+	GATE_PASS_DECIDED,   /* passed: its flow may */
+	GATE_PASS_UNDECIDED, /* passed: nothing is said of its flow yet */
+	GATE_PASS_FAILURE,   /* passed: undecided, and user space is gone or late */
+	GATE_DROP_VERDICT,   /* dropped: its flow is refused */
+	GATE_DROP_CACHE,     /* dropped: begins what was refused before */
+	GATE_DROP_FAILURE,   /* dropped: undecided, and user space is gone or late */
+	GATE_DROP_RING,	     /* dropped: to be copied or held, and the ring is full */
+	GATE_HELD,	     /* taken from the kernel's way; user space has it */
+	GATE_RESET_VERDICT,  /* turned into a reset for its sender: its flow is refused */
+	GATE_RESET_CACHE,    /* the same: begins what was refused before */
+	GATE_REDIRECTED,     /* passed, by way of the device where what comes from inside queues */
+	GATE_UNREACHABLE,    /* turned into an ICMP port unreachable for its sender */
+	GATE_RELEASED,	     /* sent round by the gate: held before, or a reset */
+	GATE_COPIED,	     /* copied out whole or in part, or held */
+	GATE_MISSED,	     /* to be copied, but the ring is full */
+	GATE_COUNTS,
+};
+
+struct gate_counts {
+	__u64 count[GATE_COUNTS];
+};
+
+/*
+ * A flow's two sockets, the lower one first, bytewise by address and port; so both directions have
+ * one key. All in network byte order; IPv4 addresses as IPv6 has them, ::ffff:a.b.c.d.
+ */
+struct gate_key {
+	__u64 address[2][2];
+	__be16 port[2];
+	__u8 protocol; /* IPPROTO_TCP or IPPROTO_UDP */
+	__u8 unused[3];
+};
+
+enum gate_action {
+	GATE_UNDECIDED,
+	GATE_PASS,
+	GATE_DROP,
+	GATE_RESET, /* and tell the sender, if the protocol can */
+};
+
+enum gate_limits {
+	GATE_NOBODY = 2,	       /* no index of a side: not known yet */
+	GATE_HEARTBEAT_MS = 2000,      /* user space is gone when it was silent for so long */
+	GATE_MARK = 0x6e676174,	       /* the mark of packets that the gate sends round */
+	GATE_INSIDES = 8,	       /* inside interfaces */
+	GATE_RECORD_LARGEST = 0x10800, /* bytes of the largest record */
+};
+
+/* What is done with the packets of one side of a flow that may pass; bits. */
+enum gate_manage {
+	GATE_COPY = 1, /* copied whole */
+	GATE_SKIP = 2, /* but not what ends at or before skip_to */
+	GATE_HOLD = 4, /* what reaches beyond hold_from is held (UDP: everything) */
+};
+
+/* One side of a flow: what it has sent. */
+struct gate_side {
+	__u64 packets; /* as on the wire: segments of a super-packet count each */
+	__u64 bytes;   /* of IP packets, headers included */
+	__u32 first;   /* TCP: the sequence number of its SYN, if that was seen */
+	__u32 skip_to;
+	__u32 hold_from;
+	__u32 tcp_flags; /* all that were seen */
+	__u32 manage;	 /* enum gate_manage */
+	__u32 unused;
+};
+
+struct gate_flow {
+	__u64 began_ns; /* of CLOCK_MONOTONIC_COARSE, as all times here */
+	__u64 seen_ns;	/* of the last packet */
+	__u32 label;	/* user space's number for what it is */
+	__u32 copied;	/* first packets with payload that were copied */
+	__u32 budget;	/* how many may be */
+	__u16 limit;	/* class for its packets; 0: none */
+	__u8 action;	/* enum gate_action */
+	__u8 client;	/* which side began, or GATE_NOBODY */
+	__u8 inside;	/* which side is inside, or GATE_NOBODY */
+	__u8 unused[3];
+	__u32 ifindex; /* the inside interface where it was seen first */
+	struct gate_side side[2];
+};
+
+/* Refused before: who, to whom, without the source port. */
+struct gate_refusal_key {
+	__u64 source[2];
+	__u64 target[2];
+	__be16 port;
+	__u8 protocol;
+	__u8 unused[5];
+};
+
+struct gate_refusal {
+	__u64 until_ns; /* of CLOCK_MONOTONIC_COARSE */
+	__u64 refused;	/* packets */
+	__u32 action;	/* GATE_DROP or GATE_RESET */
+	__u32 unused;
+};
+
+/* A fragmented packet; its value is the flow's key and which side sent it. */
+struct gate_fragment_key {
+	__u64 source[2];
+	__u64 target[2];
+	__be32 id;
+	__u8 protocol;
+	__u8 unused[3];
+};
+
+struct gate_fragment {
+	struct gate_key key;
+	__u32 from;
+	__u32 unused;
+};
+
+/* What user space says; written whole, every word by itself. */
+struct gate_control {
+	__u64 heartbeat_ns; /* when it last lived, of CLOCK_MONOTONIC_COARSE */
+	__u32 bypass;	    /* everything passes */
+	__u32 drop_on_failure;
+	__u32 budget;		    /* first packets with payload that are copied of a flow */
+	__u32 hold;		    /* what is undecided is held */
+	__u32 queue;		    /* the device where what comes from inside queues; 0: none */
+	__u32 inside[GATE_INSIDES]; /* the inside interfaces, the rest 0 */
+	__u32 unused;
+};
+
+/* Why a record was made. */
+enum gate_reason {
+	GATE_FIRST,   /* one of a flow's first packets with payload */
+	GATE_MANAGED, /* to be copied */
+	GATE_AWAITS,  /* held: user space releases it or not */
+	GATE_ENDED,   /* its sockets began a new connection: behind this is the flow as it was */
+};
+
+enum gate_record_flag {
+	GATE_PARTIAL = 1, /* its transport checksum is the sum of the pseudo header only */
+};
+
+/* What is copied out: this, then the frame as far as it was copied. */
+struct gate_record {
+	struct gate_key key;
+	__u64 at_ns;   /* of CLOCK_BOOTTIME */
+	__u32 length;  /* of the frame */
+	__u32 copied;  /* bytes of it behind this header */
+	__u32 payload; /* where its payload begins */
+	__u32 payload_length;
+	__u32 sequence; /* TCP's header */
+	__u32 acknowledgement;
+	__u32 ifindex;	/* the inside interface */
+	__u32 first[2]; /* sequence numbers of both sides' SYN, 0: not seen */
+	__u32 number;	/* how many of the flow's first packets were copied before */
+	__u32 label;
+	__u16 gso_size;
+	__u16 transport;      /* where the transport header begins */
+	__u16 vlan_tci;	      /* the tag that the kernel has taken out of the frame */
+	__be16 vlan_protocol; /* 0: none */
+	__u8 tcp_flags;
+	__u8 from; /* which side sent it */
+	__u8 client;
+	__u8 inside;
+	__u8 reason; /* enum gate_reason */
+	__u8 hook;   /* enum gate_hook */
+	__u8 action; /* of the flow */
+	__u8 flags;  /* enum gate_record_flag */
+	__u32 unused;
+	__u8 data[];
+};
+
+/* What user space asks the program gate_order for, which changes flows where they are. */
+enum gate_order {
+	GATE_ORDER_DECIDE, /* action, limit, label; a fresh flow becomes a decided one */
+	GATE_ORDER_MANAGE, /* manage, skip_to, hold_from of one side */
+	GATE_ORDER_BUDGET, /* budget of a fresh flow */
+	GATE_ORDER_SETTLE, /* takes over what was counted for the fresh flow, which goes */
+};
+
+enum gate_answer {
+	GATE_DONE,
+	GATE_NO_FLOW,
+	GATE_FULL,
+};
+
+struct gate_request {
+	struct gate_key key;
+	__u32 order;
+	__u32 side;
+	__u32 label;
+	__u32 budget;
+	__u32 manage;
+	__u32 skip_to;
+	__u32 hold_from;
+	__u16 limit;
+	__u8 action;
+	__u8 unused;
+};
+
+_Static_assert(sizeof(struct gate_key) == 40, "gate_key");
+_Static_assert(sizeof(struct gate_side) == 40, "gate_side");
+_Static_assert(sizeof(struct gate_flow) == 120, "gate_flow");
+_Static_assert(sizeof(struct gate_refusal_key) == 40, "gate_refusal_key");
+_Static_assert(sizeof(struct gate_refusal) == 24, "gate_refusal");
+_Static_assert(sizeof(struct gate_fragment_key) == 40, "gate_fragment_key");
+_Static_assert(sizeof(struct gate_fragment) == 48, "gate_fragment");
+_Static_assert(sizeof(struct gate_control) == 64, "gate_control");
+_Static_assert(sizeof(struct gate_record) == 112, "gate_record");
+_Static_assert(sizeof(struct gate_request) == 72, "gate_request");
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Copies frames out over the ring. A record's size must be known when programs are verified, so
+ * there are some, and each frame takes the smallest that holds it.
+ */
+#ifndef NIGH_GATE_COPY_H
+#define NIGH_GATE_COPY_H
+
+#include "gate_parse.h"
+#include "gate_state.h"
+
+#define GATE_RECORD_SMALL 256
+#define GATE_RECORD_MIDDLE 2048
+#define GATE_RECORD_LARGE 16384
+
+/* Of first packets at most so much is copied, headers included. */
+#define GATE_FIRST_LONGEST (GATE_RECORD_MIDDLE - sizeof(struct gate_record))
+
+/* What the copy is for. */
+struct gate_copying {
+	__u32 hook;
+	__u32 reason;
+	__u32 number;
+	__u32 length; /* at most so much of the frame */
+};
+
+/* Where the checksum of the transport header is. */
+static __always_inline __u32 gate_check_at(const struct gate_packet *packet)
+{
+	return packet->transport + (packet->key.protocol == PROTOCOL_TCP ? 16 : 6);
+}
+
+/*
+ * Is the frame's transport checksum still to be finished by a network card (CHECKSUM_PARTIAL)? The
+ * kernel does not say. But it leaves such a checksum alone when a word changes that the pseudo
+ * header does not have, and updates any other. The frame is not to be used any more: it has
+ * changed.
+ */
+static __always_inline int gate_partial(struct __sk_buff *skb, const struct gate_packet *packet)
+{
+	__u32 at = gate_check_at(packet);
+	__u16 before, after;
+
+	if (bpf_skb_load_bytes(skb, at, &before, sizeof(before)) ||
+	    bpf_l4_csum_replace(skb, at, 0, 1, sizeof(before)) ||
+	    bpf_skb_load_bytes(skb, at, &after, sizeof(after)))
+		return 0;
+	return before == after;
+}
+
+static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_packet *packet,
+				       const struct gate_flow *flow, const struct gate_copying *how,
+				       const __u32 size)
+{
+	struct gate_record *record = bpf_ringbuf_reserve(&gate_ring, size, 0);
+	__u32 length = how->length;
+
+	if (!record)
+		return 0;
+	record->key = packet->key;
+	record->at_ns = bpf_ktime_get_boot_ns();
+	record->length = skb->len;
+	record->copied = length;
+	record->payload = packet->payload;
+	record->payload_length = packet->payload_length;
+	record->sequence = packet->sequence;
+	record->acknowledgement = packet->acknowledgement;
+	record->ifindex = skb->ifindex;
+	record->first[0] = flow->side[0].first;
+	record->first[1] = flow->side[1].first;
+	record->number = how->number;
+	record->label = flow->label;
+	record->gso_size = skb->gso_size;
+	record->transport = packet->transport;
+	record->vlan_tci = skb->vlan_tci;
+	record->vlan_protocol = skb->vlan_present ? skb->vlan_proto : 0;
+	record->tcp_flags = packet->flags;
+	record->from = packet->from;
+	record->client = flow->client;
+	record->inside = flow->inside;
+	record->reason = how->reason;
+	record->hook = how->hook;
+	record->action = flow->action;
+	record->flags = 0;
+	record->unused = 0;
+	/* In one register for both the bound and the call. */
+	asm volatile("" : "+r"(length));
+	if (length < 1 || length > size - sizeof(*record) ||
+	    bpf_skb_load_bytes(skb, 0, record->data, length)) {
+		bpf_ringbuf_discard(record, 0);
+		return 0;
+	}
+	if (how->reason == GATE_AWAITS && gate_partial(skb, packet))
+		record->flags = GATE_PARTIAL;
+	bpf_ringbuf_submit(record, 0);
+	return 1;
+}
+
+/* Copies a frame out; 0 if there is no room. */
+__noinline int gate_copy_out(struct __sk_buff *skb, const struct gate_packet *packet,
+			     const struct gate_flow *flow, const struct gate_copying *how)
+{
+	__u32 needed;
+
+	if (!packet || !flow || !how)
+		return 0;
+	needed = how->length + sizeof(struct gate_record);
+	if (needed <= GATE_RECORD_SMALL)
+		return gate_record(skb, packet, flow, how, GATE_RECORD_SMALL);
+	if (needed <= GATE_RECORD_MIDDLE)
+		return gate_record(skb, packet, flow, how, GATE_RECORD_MIDDLE);
+	if (needed <= GATE_RECORD_LARGE)
+		return gate_record(skb, packet, flow, how, GATE_RECORD_LARGE);
+	return gate_record(skb, packet, flow, how, GATE_RECORD_LARGEST);
+}
+
+/* Tells user space that a flow has ended, and how it was; 0 if there is no room. */
+static __always_inline int gate_tell_ended(const struct gate_packet *packet,
+					   const struct gate_flow *flow, __u32 ifindex, __u32 hook)
+{
+	struct gate_record *record = bpf_ringbuf_reserve(&gate_ring, GATE_RECORD_SMALL, 0);
+
+	if (!record)
+		return 0;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->key = packet->key;
+	record->at_ns = bpf_ktime_get_boot_ns();
+	record->length = sizeof(*flow);
+	record->copied = sizeof(*flow);
+	record->payload = sizeof(*flow);
+	record->ifindex = ifindex;
+	record->label = flow->label;
+	record->from = packet->from;
+	record->client = flow->client;
+	record->inside = flow->inside;
+	record->reason = GATE_ENDED;
+	record->hook = hook;
+	record->action = flow->action;
+	__builtin_memcpy(record->data, flow, sizeof(*flow));
+	bpf_ringbuf_submit(record, 0);
+	return 1;
+}
+
+#endif

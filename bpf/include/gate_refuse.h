@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Refuses a TCP segment by turning it into the reset that a host answers with where there is no
+ * such connection (RFC 9293, section 3.10.7.1):
+ *
+ *   with ACK     <SEQ=SEG.ACK><CTL=RST>
+ *   without      <SEQ=0><ACK=SEG.SEQ+SEG.LEN><CTL=RST,ACK>
+ *
+ * It goes to its sender: one from inside leaves by the interface that it came from; one to inside
+ * comes in there, as if the host inside had sent it, so that the kernel translates its addresses as
+ * it does all others of that connection. Either is marked, and passes when it is seen again.
+ */
+#ifndef NIGH_GATE_REFUSE_H
+#define NIGH_GATE_REFUSE_H
+
+#include "checksum.h"
+#include "gate_copy.h"
+
+#define GATE_TTL 64
+
+struct gate_ports {
+	__be16 from;
+	__be16 to;
+};
+
+/* A TCP header without options, and what is summed before it. */
+struct gate_segment {
+	__u64 source[2];
+	__u64 target[2];
+	__be32 length;
+	__be32 protocol;
+	struct gate_ports ports;
+	__be32 sequence;
+	__be32 acknowledgement;
+	__be16 flags; /* and the header's length */
+	__be16 window;
+	__be16 check;
+	__be16 urgent;
+};
+
+static __always_inline __u64 gate_sum(const __u32 *words, int count)
+{
+	__u64 sum = 0;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < count; i++)
+		sum += words[i];
+	return sum;
+}
+
+/* From the receiver of the packet to its sender. */
+static __always_inline void gate_turn(const struct gate_packet *packet,
+				      struct gate_segment *segment)
+{
+	if (packet->from) {
+		segment->source[0] = packet->key.address[0][0];
+		segment->source[1] = packet->key.address[0][1];
+		segment->target[0] = packet->key.address[1][0];
+		segment->target[1] = packet->key.address[1][1];
+		segment->ports.from = packet->key.port[0];
+		segment->ports.to = packet->key.port[1];
+	} else {
+		segment->source[0] = packet->key.address[1][0];
+		segment->source[1] = packet->key.address[1][1];
+		segment->target[0] = packet->key.address[0][0];
+		segment->target[1] = packet->key.address[0][1];
+		segment->ports.from = packet->key.port[1];
+		segment->ports.to = packet->key.port[0];
+	}
+}
+
+/* An IPv4 header without options. */
+static __always_inline int gate_store4(struct __sk_buff *skb, __u32 at,
+				       const struct gate_segment *segment, __u32 length,
+				       __u32 protocol)
+{
+	__u32 header[5] = {
+	    __builtin_bswap32(0x45000000 | length),
+	    __builtin_bswap32(0x4000),
+	    __builtin_bswap32(GATE_TTL << 24 | protocol << 16),
+	    segment->source[1] >> 32,
+	    segment->target[1] >> 32,
+	};
+
+	header[2] |= (__u32)(__u16)~csum_fold(gate_sum(header, 5)) << 16;
+	return bpf_skb_store_bytes(skb, at, header, sizeof(header), 0);
+}
+
+static __always_inline int gate_store6(struct __sk_buff *skb, __u32 at,
+				       const struct gate_segment *segment, __u32 length,
+				       __u32 protocol)
+{
+	__u64 header[5] = {
+	    __builtin_bswap64(6ULL << 60 | (__u64)length << 16 | protocol << 8 | GATE_TTL),
+	    segment->source[0],
+	    segment->source[1],
+	    segment->target[0],
+	    segment->target[1],
+	};
+
+	return bpf_skb_store_bytes(skb, at, header, sizeof(header), 0);
+}
+
+static __always_inline int gate_store_macs(struct __sk_buff *skb)
+{
+	__u8 from[12], to[12];
+
+	if (bpf_skb_load_bytes(skb, 0, from, sizeof(from)))
+		return -1;
+	__builtin_memcpy(to, from + 6, 6);
+	__builtin_memcpy(to + 6, from, 6);
+	return bpf_skb_store_bytes(skb, 0, to, sizeof(to), 0);
+}
+
+/* Sends what a packet was turned into to its sender. */
+static __always_inline int gate_send_back(struct __sk_buff *skb, __u32 hook)
+{
+	skb->mark = GATE_MARK;
+	return bpf_redirect(skb->ifindex, hook == GATE_TO_INSIDE ? BPF_F_INGRESS : 0);
+}
+
+/* Turns a segment into its reset. -1: there is none, and it may have been spoilt. */
+__noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
+{
+	struct gate_segment segment = {};
+	__u32 flags, partial, length = TCP_HEADER;
+	__u64 sum;
+
+	/* Resets are not answered. What has options or extension headers is not worth a reset. */
+	if (!packet || packet->key.protocol != PROTOCOL_TCP || packet->flags & TCP_RST ||
+	    !packet->plain || packet->fragmented)
+		return -1;
+	if (bpf_skb_change_tail(skb, packet->transport + TCP_HEADER, 0))
+		return -1;
+	partial = gate_partial(skb, packet);
+	gate_turn(packet, &segment);
+	if (packet->flags & TCP_ACK) {
+		segment.sequence = __builtin_bswap32(packet->acknowledgement);
+		flags = TCP_RST;
+	} else {
+		__u32 next = packet->sequence + packet->payload_length;
+
+		next += !!(packet->flags & TCP_SYN) + !!(packet->flags & TCP_FIN);
+		segment.acknowledgement = __builtin_bswap32(next);
+		flags = TCP_RST | TCP_ACK;
+	}
+	segment.flags = __builtin_bswap16((TCP_HEADER / 4) << 12 | flags);
+	segment.length = __builtin_bswap32(length);
+	segment.protocol = __builtin_bswap32(PROTOCOL_TCP);
+	/* What is before an IPv4 address in its IPv6 form is 0 in sums: twice 0xffff. */
+	sum = gate_sum((const __u32 *)&segment, 10);
+	if (partial)
+		segment.check = csum_fold(sum);
+	else
+		segment.check = ~csum_fold(sum + gate_sum((const __u32 *)&segment + 10, 5));
+	if (packet->four) {
+		if (gate_store4(skb, packet->network, &segment, IPV4_HEADER + length, PROTOCOL_TCP))
+			return -1;
+	} else if (gate_store6(skb, packet->network, &segment, length, PROTOCOL_TCP)) {
+		return -1;
+	}
+	if (bpf_skb_store_bytes(skb, packet->transport, &segment.ports, TCP_HEADER, 0) ||
+	    gate_store_macs(skb))
+		return -1;
+	return gate_send_back(skb, hook);
+}
+
+#endif

@@ -1,0 +1,81 @@
+//! Links: what keeps a program on an interface, by descriptor and, if pinned, without one.
+
+use libbpf_rs::libbpf_sys;
+use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+};
+
+/// Where a program of the kernel's traffic control is on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hook {
+    Ingress,
+    Egress,
+}
+
+impl Hook {
+    fn kind(self) -> libbpf_sys::bpf_attach_type {
+        match self {
+            Self::Ingress => libbpf_sys::BPF_TCX_INGRESS,
+            Self::Egress => libbpf_sys::BPF_TCX_EGRESS,
+        }
+    }
+}
+
+/// Attaches a program behind those that are there already.
+pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    let target = i32::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    let program = program.as_raw_fd();
+    // SAFETY: the options live through the call and say their own size; the rest are integers.
+    let link =
+        unsafe { libbpf_sys::bpf_link_create(program, target, hook.kind(), &raw const options) };
+    owned(link)
+}
+
+/// Puts another program in a link's place at once: no packet goes without.
+pub(super) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (link, program) = (link.as_raw_fd(), program.as_raw_fd());
+    // SAFETY: two descriptors that are open, and no options.
+    done(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) })
+}
+
+/// Keeps a link when its descriptors are closed, until the file is removed.
+pub(super) fn pin(link: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a C string that lives through the call.
+    done(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) })
+}
+
+/// Opens a pinned link.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a C string that lives through the call.
+    owned(unsafe { libbpf_sys::bpf_obj_get(path.as_ptr()) })
+}
+
+/// The interface that a link is at; 0 if that is gone.
+pub(super) fn interface(link: &OwnedFd) -> u32 {
+    match LinkInfo::from_fd(link.as_fd()).map(|info| info.info) {
+        Ok(LinkTypeInfo::Tcx(tcx)) => tcx.ifindex,
+        Ok(LinkTypeInfo::Xdp(xdp)) => xdp.ifindex,
+        _ => 0,
+    }
+}
+
+fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
+    done(descriptor)?;
+    // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}

@@ -1,0 +1,468 @@
+//! The gate's programs, `bpf/gate.bpf.c`: loading, taking over, attaching, and what they are told.
+//!
+//! - [`Gate`]: the programs and their maps.
+//! - [`Reader`]: packets that were copied out or held, and flows that ended.
+//! - [`Table`]: what is said of flows, and refusals.
+//! - [`Ledger`]: what became of all packets.
+//!
+//! User space calls [`Gate::heartbeat`] several times a second; when it is silent for two seconds,
+//! packets of which nothing is said follow [`OnFailure`].
+
+mod flow;
+mod ledger;
+mod link;
+mod pin;
+mod record;
+mod ring;
+mod run;
+mod settings;
+mod skeleton;
+mod table;
+
+pub use crate::load::LoadError;
+pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict};
+pub use ledger::{Counts, Ledger, LedgerError};
+pub use record::{Direction, Reason, Record};
+pub use ring::Reader;
+pub use run::{Meta, RunError, TcVerdict};
+pub use settings::{OnFailure, PIN, Rules, Settings};
+pub use table::{Table, TableError};
+
+use crate::load::{Object, log_to_tracing, undisturbed};
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::{MapCore as _, MapFlags, OpenMapMut};
+use link::Hook;
+use nix::time::{ClockId, clock_gettime};
+use skeleton::{GateSkel, GateSkelBuilder, OpenGateSkel, types};
+use std::collections::HashMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What is loaded.
+const OBJECT: Object = Object { name: "gate", kernel: "6.6" };
+
+/// After so much silence user space is taken for gone.
+pub const PATIENCE: Duration =
+    Duration::from_millis(types::gate_limits::GATE_HEARTBEAT_MS.0 as u64);
+
+/// Inside interfaces that one gate has at most.
+pub const INTERFACES: usize = types::gate_limits::GATE_INSIDES.0 as usize;
+
+/// A gate could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The programs could not be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A size that cannot be.
+    #[error("the gate's {what} cannot be {value}: {why}")]
+    Size {
+        /// What of.
+        what: &'static str,
+        /// What was asked for.
+        value: u32,
+        /// What it can be.
+        why: &'static str,
+    },
+    /// What is pinned could not be read, made or removed.
+    #[error("cannot keep the gate's maps in {path}: {source}")]
+    Pin {
+        /// The folder.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// What the programs are told could not be written.
+    #[error("cannot tell the gate's programs its rules: {0}")]
+    Control(libbpf_rs::Error),
+}
+
+/// The gate could not be put on an interface.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The kernel refuses.
+    #[error(
+        "cannot attach the gate to interface {ifindex}: {source}; it takes an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.6"
+    )]
+    Refused {
+        /// The interface.
+        ifindex: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Too many.
+    #[error("a gate has at most {INTERFACES} inside interfaces")]
+    TooMany,
+    /// The link could not be kept.
+    #[error("cannot keep the gate's link to interface {ifindex} in {path}: {source}")]
+    Pin {
+        /// The interface.
+        ifindex: u32,
+        /// The file.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// What the programs are told could not be written.
+    #[error("cannot tell the gate's programs its interfaces: {0}")]
+    Control(libbpf_rs::Error),
+}
+
+/// What the maps were found to be when the gate was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing was pinned.
+    Nothing,
+    /// Maps and links of a process before were taken over, with their flows.
+    TakenOver,
+    /// What was pinned did not fit and was removed: flows are as new.
+    Replaced,
+}
+
+/// Links by interface and place.
+type Links = HashMap<(u32, String), OwnedFd>;
+
+/// What all handles share.
+pub(super) struct Inner {
+    skeleton: GateSkel<'static>,
+    control: Mutex<types::gate_control>,
+    /// Flows that were decided since the last heartbeat, and since the one before.
+    settling: Mutex<(Vec<Key>, Vec<Key>)>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("control", &self.control).finish_non_exhaustive()
+    }
+}
+
+/// The gate. When this is dropped, what is pinned stays in force; see [`Gate::close`].
+#[derive(Debug)]
+pub struct Gate {
+    inner: Arc<Inner>,
+    links: Mutex<Links>,
+    settings: Settings,
+    found: Found,
+}
+
+impl Gate {
+    /// Loads the programs, or takes over what is pinned.
+    ///
+    /// # Errors
+    /// When a size cannot be, the kernel refuses, or the folder cannot be used.
+    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
+        log_to_tracing();
+        check(settings)?;
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |source| OpenError::Pin { path, source }
+        };
+        let mut found = Found::Nothing;
+        if let Some(path) = &settings.pin {
+            pin::folder(path).map_err(failed(path))?;
+            if path.read_dir().map_err(failed(path))?.next().is_some() {
+                found = Found::TakenOver;
+            }
+        }
+        let mut loaded = load(settings);
+        if let (Err(_), Some(path), Found::TakenOver) = (&loaded, &settings.pin, found) {
+            pin::remove(path).map_err(failed(path))?;
+            pin::folder(path).map_err(failed(path))?;
+            found = Found::Replaced;
+            loaded = load(settings);
+        }
+        let inner =
+            Inner { skeleton: loaded?, control: Mutex::default(), settling: Mutex::default() };
+        let mut links = Links::new();
+        if let (Some(path), Found::TakenOver) = (&settings.pin, found) {
+            for pinned in pin::links(path).map_err(failed(path))? {
+                let program = inner.program(&pinned.place);
+                link::replace(pinned.link.as_fd(), program).map_err(failed(path))?;
+                links.insert((pinned.ifindex, pinned.place), pinned.link);
+            }
+        }
+        let gate = Self {
+            inner: Arc::new(inner),
+            links: Mutex::new(links),
+            settings: settings.clone(),
+            found,
+        };
+        let bypass = gate.told().map_err(OpenError::Control)?.bypass;
+        gate.tell(|control| control.bypass = bypass).map_err(OpenError::Control)?;
+        gate.configure(&settings.rules)?;
+        gate.tell_interfaces().map_err(OpenError::Control)?;
+        Ok(gate)
+    }
+
+    /// What was found when it was opened.
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    /// Puts rules in force, and says that user space lives.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn configure(&self, rules: &Rules) -> Result<(), OpenError> {
+        let tell = |control: &mut types::gate_control| {
+            control.drop_on_failure = u32::from(rules.on_failure == OnFailure::Drop);
+            control.budget = rules.packets;
+            control.hold = u32::from(rules.hold);
+            control.queue = rules.queue.unwrap_or(0);
+            control.heartbeat_ns = monotonic_ns();
+        };
+        self.tell(tell).map_err(OpenError::Control)
+    }
+
+    /// Puts the gate on an inside interface of the calling thread's network namespace, or does nothing
+    /// if it is there.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn attach(&self, ifindex: u32) -> Result<(), AttachError> {
+        for (hook, place) in [(Hook::Ingress, INGRESS), (Hook::Egress, EGRESS)] {
+            let mut links = self.links();
+            let interfaces = links.keys().filter(|(_, there)| there == place).count();
+            if links.contains_key(&(ifindex, place.to_owned())) {
+                continue;
+            }
+            if interfaces >= INTERFACES {
+                return Err(AttachError::TooMany);
+            }
+            let link = link::attach(self.inner.program(place), ifindex, hook)
+                .map_err(|source| AttachError::Refused { ifindex, source })?;
+            if let Some(path) = &self.settings.pin {
+                let file = pin::name(path, ifindex, place);
+                link::pin(link.as_fd(), &file).map_err(|source| {
+                    let path = file.display().to_string();
+                    AttachError::Pin { ifindex, path, source }
+                })?;
+            }
+            links.insert((ifindex, place.to_owned()), link);
+        }
+        self.tell_interfaces().map_err(AttachError::Control)
+    }
+
+    /// The inside interfaces.
+    pub fn interfaces(&self) -> Vec<u32> {
+        let mut interfaces: Vec<u32> = self.links().keys().map(|(ifindex, _)| *ifindex).collect();
+        interfaces.sort_unstable();
+        interfaces.dedup();
+        interfaces
+    }
+
+    /// Whether the gate is on that interface in both directions; not after it was deleted.
+    pub fn is_attached(&self, ifindex: u32) -> bool {
+        let links = self.links();
+        [INGRESS, EGRESS].iter().all(|place| {
+            links
+                .get(&(ifindex, (*place).to_owned()))
+                .is_some_and(|link| link::interface(link) == ifindex)
+        })
+    }
+
+    /// Takes the gate off an interface.
+    pub fn detach(&self, ifindex: u32) {
+        let mut links = self.links();
+        links.retain(|(there, place), _| {
+            if *there == ifindex
+                && let Some(path) = &self.settings.pin
+            {
+                // It may have been removed by hand.
+                let _ = std::fs::remove_file(pin::name(path, ifindex, place));
+            }
+            *there != ifindex
+        });
+        drop(links);
+        if let Err(error) = self.tell_interfaces() {
+            tracing::warn!("cannot tell the gate's programs its interfaces: {error}");
+        }
+    }
+
+    /// Takes the gate off all interfaces and removes what is pinned: packets go as if it had never been.
+    ///
+    /// # Errors
+    /// When what is pinned cannot be removed.
+    pub fn close(self) -> io::Result<()> {
+        self.links().clear();
+        match &self.settings.pin {
+            Some(path) => pin::remove(path),
+            None => Ok(()),
+        }
+    }
+
+    /// The reading end of what is copied out. There must be one at the most.
+    ///
+    /// # Errors
+    /// When the ring cannot be mapped.
+    pub fn reader(&self) -> io::Result<Reader> {
+        let ring = self.inner.skeleton.maps.gate_ring.as_fd().try_clone_to_owned()?;
+        Reader::new(ring, self.settings.ring_bytes as usize)
+    }
+
+    /// The tables of flows and refusals.
+    pub fn table(&self) -> Table {
+        Table { inner: Arc::clone(&self.inner) }
+    }
+
+    /// Switches the gate off at one stroke, so that everything passes, or on again.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn bypass(&self, on: bool) -> Result<(), libbpf_rs::Error> {
+        self.tell(|control| control.bypass = u32::from(on))
+    }
+
+    /// Whether it is switched off.
+    pub fn is_bypassed(&self) -> bool {
+        self.control().bypass != 0
+    }
+
+    /// Says that user space lives: to be called several times a second.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn heartbeat(&self) -> Result<(), libbpf_rs::Error> {
+        self.tell(|control| control.heartbeat_ns = monotonic_ns())?;
+        self.table().settle();
+        Ok(())
+    }
+
+    fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn control(&self) -> MutexGuard<'_, types::gate_control> {
+        self.inner.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the programs were told last, by whichever process.
+    fn told(&self) -> Result<types::gate_control, libbpf_rs::Error> {
+        let map = &self.inner.skeleton.maps.gate_control;
+        let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
+        Ok(value.and_then(|value| read(&value)).unwrap_or_default())
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut types::gate_control)) -> Result<(), libbpf_rs::Error> {
+        let mut control = self.control();
+        change(&mut control);
+        let map = &self.inner.skeleton.maps.gate_control;
+        map.update(&0_u32.to_ne_bytes(), bytes_of(&*control), MapFlags::ANY)
+    }
+
+    fn tell_interfaces(&self) -> Result<(), libbpf_rs::Error> {
+        let interfaces = self.interfaces();
+        self.tell(|control| {
+            control.inside = Default::default();
+            for (place, ifindex) in control.inside.iter_mut().zip(interfaces) {
+                *place = ifindex;
+            }
+        })
+    }
+}
+
+/// Places of links.
+const INGRESS: &str = "ingress";
+const EGRESS: &str = "egress";
+
+impl Inner {
+    /// The program for a link's place.
+    fn program(&self, place: &str) -> std::os::fd::BorrowedFd<'_> {
+        let programs = &self.skeleton.progs;
+        if place == EGRESS { &programs.gate_to_inside } else { &programs.gate_from_inside }.as_fd()
+    }
+}
+
+fn check(settings: &Settings) -> Result<(), OpenError> {
+    let sizes = [
+        ("max_flows", settings.max_flows),
+        ("fresh_flows", settings.fresh_flows),
+        ("refusals", settings.refusals),
+    ];
+    for (what, value) in sizes {
+        if !(1..=1 << 24).contains(&value) {
+            return Err(OpenError::Size { what, value, why: "1 to 16,777,216" });
+        }
+    }
+    let value = settings.ring_bytes;
+    if !value.is_power_of_two() || !(1 << 18..=1 << 30).contains(&value) {
+        let why = "a power of two, 256 KiB to 1 GiB";
+        return Err(OpenError::Size { what: "ring_bytes", value, why });
+    }
+    Ok(())
+}
+
+/// Loads the programs with maps that are pinned or new.
+fn load(settings: &Settings) -> Result<GateSkel<'static>, LoadError> {
+    // The skeleton borrows this place, a pointer's width, for as long as it lives; it is given up so
+    // that no struct has to borrow from itself.
+    let place = Box::leak(Box::new(MaybeUninit::uninit()));
+    let error = |error| OBJECT.error(error);
+    let mut open: OpenGateSkel<'_> = GateSkelBuilder::default().open(place).map_err(error)?;
+    let maps = &mut open.maps;
+    maps.gate_decided.set_max_entries(settings.max_flows).map_err(error)?;
+    maps.gate_fresh.set_max_entries(settings.fresh_flows).map_err(error)?;
+    maps.gate_refusals.set_max_entries(settings.refusals).map_err(error)?;
+    maps.gate_ring.set_max_entries(settings.ring_bytes).map_err(error)?;
+    if let Some(path) = &settings.pin {
+        let all: [&mut OpenMapMut<'_>; 7] = [
+            &mut maps.gate_decided,
+            &mut maps.gate_fresh,
+            &mut maps.gate_refusals,
+            &mut maps.gate_fragments,
+            &mut maps.gate_ring,
+            &mut maps.gate_ledger,
+            &mut maps.gate_control,
+        ];
+        for map in all {
+            let file = path.join(map.name());
+            map.set_pin_path(file).map_err(error)?;
+        }
+    }
+    undisturbed(|| open.load()).map_err(error)
+}
+
+/// The clock that flows' times are of.
+fn monotonic_ns() -> u64 {
+    let now =
+        clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map(Duration::from).unwrap_or_default();
+    now.as_nanos() as u64
+}
+
+/// Types of the ABI: every pattern of bytes is a value of them.
+trait Plain: Copy {}
+impl Plain for types::gate_key {}
+impl Plain for types::gate_flow {}
+impl Plain for types::gate_record {}
+impl Plain for types::gate_refusal {}
+impl Plain for types::gate_control {}
+
+/// A struct of the ABI at the begin of some bytes, if there are so many.
+fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: there are as many bytes as the type has, and any bytes are a value of it.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The bytes of a struct of the ABI.
+fn bytes_of<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: as many bytes as the type has, which have no padding, for as long as the borrow.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+const _: () = {
+    assert!(size_of::<types::gate_key>() == 40);
+    assert!(size_of::<types::gate_side>() == 40);
+    assert!(size_of::<types::gate_flow>() == 120);
+    assert!(size_of::<types::gate_refusal_key>() == 40);
+    assert!(size_of::<types::gate_refusal>() == 24);
+    assert!(size_of::<types::gate_fragment_key>() == 40);
+    assert!(size_of::<types::gate_fragment>() == 48);
+    assert!(size_of::<types::gate_control>() == 64);
+    assert!(size_of::<types::gate_record>() == 112);
+    assert!(size_of::<types::gate_request>() == 72);
+};

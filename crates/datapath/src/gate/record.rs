@@ -1,0 +1,133 @@
+//! What comes over the ring: packets that were copied out or held, and flows that ended.
+
+use super::flow::{Action, Flow, Key, Side};
+use super::skeleton::types;
+
+/// Where a packet was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// It came from a host inside.
+    FromInside,
+    /// It goes to a host inside.
+    ToInside,
+}
+
+/// Why a record was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// One of the flow's first packets with payload; it goes on meanwhile.
+    First,
+    /// User space manages this side of the flow; it goes on meanwhile.
+    Managed,
+    /// It is held: [`super::Injector::release`] sends it on, else it never goes.
+    Held,
+    /// The flow has ended: a new connection between its sockets begins.
+    Ended,
+}
+
+/// A packet that was copied out, whole or in part.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// Its flow.
+    pub key: Key,
+    /// Why it is here.
+    pub reason: Reason,
+    /// Where it was seen.
+    pub direction: Direction,
+    /// Nanoseconds of CLOCK_BOOTTIME.
+    pub at_ns: u64,
+    /// Which side sent it.
+    pub from: Side,
+    /// Which side began the flow.
+    pub client: Option<Side>,
+    /// Which side is inside.
+    pub inside: Option<Side>,
+    /// The inside interface.
+    pub ifindex: u32,
+    /// What was said of the flow, if anything.
+    pub action: Option<Action>,
+    /// The number that was said for what it is.
+    pub label: u32,
+    /// How many of the flow's first packets were to be copied before.
+    pub number: u32,
+    /// TCP's sequence number, acknowledgement number and control bits; zero of UDP and of later
+    /// fragments.
+    pub sequence: u32,
+    /// See there.
+    pub acknowledgement: u32,
+    /// See there.
+    pub tcp_flags: u8,
+    /// The sequence number of each side's SYN, lower side first; 0 where it was not seen.
+    pub first: [u32; 2],
+    /// The Ethernet frame, as far as it was copied: a super-packet of up to 64 KiB if
+    /// `segment` is not zero, without the tag that the kernel has taken out.
+    pub frame: &'a [u8],
+    /// How long it was.
+    pub length: u32,
+    /// Bytes of payload in each segment of a super-packet; 0: it is none.
+    pub segment: u16,
+    /// Tag protocol and control information of the VLAN tag that the kernel has taken out.
+    pub vlan: Option<(u16, u16)>,
+    /// Whether its transport checksum is still to be finished.
+    pub partial: bool,
+    /// Where its transport header begins.
+    pub transport: usize,
+    /// Where its payload begins.
+    pub payload_at: usize,
+    /// How long its payload was.
+    pub payload_length: u32,
+    /// The flow as it was: with [`Reason::Ended`].
+    pub ended: Option<Flow>,
+}
+
+impl<'a> Record<'a> {
+    /// The payload, as far as it was copied.
+    pub fn payload(&self) -> &'a [u8] {
+        let end = self.payload_at.saturating_add(self.payload_length as usize);
+        self.frame.get(self.payload_at..end.min(self.frame.len())).unwrap_or_default()
+    }
+
+    /// Reads what the program wrote; none if that is not what it should be.
+    pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
+        let raw: types::gate_record = super::read(bytes)?;
+        let begin = size_of::<types::gate_record>();
+        let frame = bytes.get(begin..begin.checked_add(raw.copied as usize)?)?;
+        let mut key = [0; super::flow::KEY];
+        key.copy_from_slice(bytes.get(..super::flow::KEY)?);
+        let reason = [Reason::First, Reason::Managed, Reason::Held, Reason::Ended];
+        let reason = *reason.get(usize::from(raw.reason))?;
+        let ended = if reason == Reason::Ended { Some(Flow::of(frame)?) } else { None };
+        Some(Self {
+            key: Key(key),
+            reason,
+            direction: *[Direction::FromInside, Direction::ToInside].get(usize::from(raw.hook))?,
+            at_ns: raw.at_ns,
+            from: Side::of(raw.from)?,
+            client: Side::of(raw.client),
+            inside: Side::of(raw.inside),
+            ifindex: raw.ifindex,
+            action: Action::of(raw.action),
+            label: raw.label,
+            number: raw.number,
+            sequence: raw.sequence,
+            acknowledgement: raw.acknowledgement,
+            tcp_flags: raw.tcp_flags,
+            first: raw.first,
+            frame: if ended.is_some() { &[] } else { frame },
+            length: raw.length,
+            segment: raw.gso_size,
+            vlan: (raw.vlan_protocol != 0).then(|| (u16::from_be(raw.vlan_protocol), raw.vlan_tci)),
+            partial: u32::from(raw.flags) & types::gate_record_flag::GATE_PARTIAL.0 != 0,
+            transport: raw.transport.into(),
+            payload_at: raw.payload as usize,
+            payload_length: raw.payload_length,
+            ended,
+        })
+    }
+}
+
+const _: () = {
+    assert!(types::gate_reason::GATE_FIRST.0 == 0 && types::gate_reason::GATE_MANAGED.0 == 1);
+    assert!(types::gate_reason::GATE_AWAITS.0 == 2 && types::gate_reason::GATE_ENDED.0 == 3);
+    assert!(types::gate_hook::GATE_FROM_INSIDE.0 == 0 && types::gate_hook::GATE_TO_INSIDE.0 == 1);
+};

@@ -1,0 +1,143 @@
+//! The consumer's end of the ring buffer (ringbuf.rst of the kernel's documentation): one page with
+//! the consumer's position, which is ours to write; one with the producer's; then the data, mapped
+//! twice in a row so that no record is cut. Each record has eight bytes before it: its length with
+//! two bits, and a number of the kernel's. Positions only grow; they live in the kernel, so a process
+//! that takes the ring over goes on where the one before it stopped.
+
+use super::record::Record;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use std::{
+    ffi::c_void,
+    io,
+    num::NonZeroUsize,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    ptr::NonNull,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    time::Duration,
+};
+
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+const HEADER: usize = 8;
+
+/// Part of the ring in memory.
+#[derive(Debug)]
+struct Mapping {
+    begin: NonNull<c_void>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to the whole process; what is read through it is either ours alone or
+// accessed atomically.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(ring: BorrowedFd<'_>, length: usize, offset: usize, write: bool) -> io::Result<Self> {
+        let size = NonZeroUsize::new(length).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut protection = ProtFlags::PROT_READ;
+        protection.set(ProtFlags::PROT_WRITE, write);
+        let offset = offset as libc::off_t;
+        // SAFETY: the kernel chooses a place where nothing is.
+        let begin = unsafe { mmap(None, size, protection, MapFlags::MAP_SHARED, ring, offset) }?;
+        Ok(Self { begin, length })
+    }
+
+    /// The position at the mapping's begin.
+    fn position(&self) -> &AtomicU64 {
+        // SAFETY: both positions are the first word of a page that is mapped for as long as this
+        // lives, and both sides access them atomically.
+        unsafe { AtomicU64::from_ptr(self.begin.as_ptr().cast()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: nothing can refer to the mapping any more.
+        let _ = unsafe { munmap(self.begin, self.length) };
+    }
+}
+
+/// Reads the records in the order in which they were made. There must be no more than one.
+#[derive(Debug)]
+pub struct Reader {
+    ring: OwnedFd,
+    consumer: Mapping,
+    producer: Mapping,
+    page: usize,
+    size: usize,
+}
+
+impl Reader {
+    /// Of a ring of `size` bytes.
+    pub(super) fn new(ring: OwnedFd, size: usize) -> io::Result<Self> {
+        // SAFETY: the call has no memory of ours.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
+        let consumer = Mapping::new(ring.as_fd(), page, 0, true)?;
+        let producer = Mapping::new(ring.as_fd(), page + 2 * size, page, false)?;
+        Ok(Self { ring, consumer, producer, page, size })
+    }
+
+    /// Hands over all records that are there, and waits for at most `timeout` if there is none.
+    /// Returns how many there were.
+    ///
+    /// # Errors
+    /// When the system refuses to wait.
+    pub fn poll(
+        &mut self,
+        timeout: Duration,
+        mut each: impl FnMut(Record<'_>),
+    ) -> io::Result<usize> {
+        let count = self.consume(&mut each);
+        if count > 0 || timeout.is_zero() {
+            return Ok(count);
+        }
+        let mut ready = [PollFd::new(self.ring.as_fd(), PollFlags::POLLIN)];
+        let limit = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut ready, limit) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(self.consume(&mut each)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Hands over what is there now; the ring may be refilled meanwhile, so no more than it holds.
+    fn consume(&mut self, each: &mut impl FnMut(Record<'_>)) -> usize {
+        let mut at = self.consumer.position().load(Ordering::Relaxed);
+        let end = self.producer.position().load(Ordering::Acquire);
+        let mut count = 0;
+        while at < end {
+            let place = self.page + (at as usize & (self.size - 1));
+            // SAFETY: the mapping has two times `size` bytes behind its first page, and the record's
+            // header is within the first half.
+            let header = unsafe { self.producer.begin.as_ptr().byte_add(place) };
+            // SAFETY: records begin at multiples of eight, and both sides access this atomically.
+            let word = unsafe { AtomicU32::from_ptr(header.cast()) }.load(Ordering::Acquire);
+            if word & BUSY != 0 {
+                break;
+            }
+            let length = (word & !DISCARDED) as usize;
+            if word & DISCARDED == 0 {
+                // SAFETY: the record lies behind its header, within the second half at the latest.
+                let begin = unsafe { header.cast::<u8>().add(HEADER) };
+                // SAFETY: as above; the program has written it and leaves it alone until the
+                // consumer's position is past.
+                let bytes = unsafe { std::slice::from_raw_parts(begin, length) };
+                if let Some(record) = Record::of(bytes) {
+                    count += 1;
+                    each(record);
+                }
+            }
+            at += (length + HEADER).next_multiple_of(8) as u64;
+            self.consumer.position().store(at, Ordering::Release);
+        }
+        count
+    }
+}
+
+impl AsFd for Reader {
+    /// To wait until there is something to read.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
