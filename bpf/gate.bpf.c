@@ -383,6 +383,11 @@ int gate_from_inside(struct __sk_buff *skb)
 SEC("tcx/egress")
 int gate_to_inside(struct __sk_buff *skb)
 {
+	/* Released, to come in where it came in: the only way for user space to do that. */
+	if (unlikely(skb->mark == GATE_MARK_BACK)) {
+		skb->mark = GATE_MARK;
+		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	}
 	return gate(skb, GATE_TO_INSIDE);
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`Gate`]: the programs and their maps.
 //! - [`Reader`]: packets that were copied out or held, and flows that ended.
+//! - [`Injector`]: sends on what was held.
 //! - [`Table`]: what is said of flows, and refusals.
 //! - [`Ledger`]: what became of all packets.
 //!
@@ -9,6 +10,7 @@
 //! packets of which nothing is said follow [`OnFailure`].
 
 mod flow;
+mod injector;
 mod ledger;
 mod link;
 mod pin;
@@ -21,6 +23,7 @@ mod table;
 
 pub use crate::load::LoadError;
 pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict};
+pub use injector::{Held, Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};
 pub use record::{Direction, Reason, Record};
 pub use ring::Reader;

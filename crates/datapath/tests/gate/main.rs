@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod frame;
+mod hold;
 mod random;
 mod site;
 mod table;

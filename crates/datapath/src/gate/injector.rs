@@ -1,0 +1,176 @@
+//! Sends on what was held.
+//!
+//! A packet goes out of the inside interface by a packet socket (packet(7)) with the header of
+//! virtio (virtio 1.2, section 5.1.6) that says which checksum is still to be filled in and how a
+//! super-packet is cut, and with a mark that the program there knows. One to inside passes the program
+//! and is on its way. One from inside is turned round by the program: it comes in by that interface,
+//! passes the other program by its mark, and meets routing and NAT as if it had just arrived. Either
+//! loses its mark.
+
+use super::flow::Protocol;
+use super::record::{Direction, Reason, Record};
+use super::skeleton::types;
+use socket2::{Domain, Socket, Type};
+use std::{
+    io::{self, IoSlice},
+    os::fd::AsRawFd as _,
+};
+
+/// Bytes of `struct virtio_net_hdr`.
+const HEADER: usize = 10;
+/// linux/virtio_net.h, VIRTIO_NET_HDR_*.
+const NEEDS_CHECKSUM: u8 = 1;
+const TCP4: u8 = 1;
+const TCP6: u8 = 4;
+const UDP: u8 = 5;
+const ECN: u8 = 0x80;
+/// TCP's control bit.
+const CWR: u8 = 0x80;
+/// Bytes that may wait in queues: those of limited flows are long.
+const BUFFER: usize = 16 << 20;
+
+/// A packet that was held, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    direction: Direction,
+    ifindex: u32,
+    header: [u8; HEADER],
+    frame: Vec<u8>,
+}
+
+impl Held {
+    /// Of a record that says that it is held; `None` of others.
+    pub fn of(record: &Record<'_>) -> Option<Self> {
+        if record.reason != Reason::Held || record.frame.len() != record.length as usize {
+            return None;
+        }
+        let mut frame = Vec::with_capacity(record.frame.len() + 4);
+        let mut shift = 0;
+        match (record.vlan, record.frame.split_at_checked(12)) {
+            (Some((protocol, control)), Some((addresses, rest))) => {
+                frame.extend_from_slice(addresses);
+                frame.extend_from_slice(&protocol.to_be_bytes());
+                frame.extend_from_slice(&control.to_be_bytes());
+                frame.extend_from_slice(rest);
+                shift = 4;
+            }
+            _ => frame.extend_from_slice(record.frame),
+        }
+        let tcp = record.key.protocol() == Protocol::Tcp;
+        let mut header = [0; HEADER];
+        let mut put = |at: usize, value: u16| {
+            header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+        };
+        if record.segment != 0 || record.partial {
+            put(6, (record.transport + shift) as u16);
+            put(8, if tcp { 16 } else { 6 });
+        }
+        if record.segment != 0 {
+            put(2, (record.payload_at + shift) as u16);
+            put(4, record.segment);
+        }
+        if record.segment != 0 || record.partial {
+            header[0] = NEEDS_CHECKSUM;
+        }
+        if record.segment != 0 {
+            let six = record.key.socket(record.from).is_ipv6();
+            header[1] = match (tcp, six) {
+                (true, false) => TCP4,
+                (true, true) => TCP6,
+                (false, _) => UDP,
+            };
+            if tcp && record.tcp_flags & CWR != 0 {
+                header[1] |= ECN;
+            }
+        }
+        Some(Self { direction: record.direction, ifindex: record.ifindex, header, frame })
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.frame.len()
+    }
+}
+
+/// A packet could not be sent on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot send on a held packet of {bytes} bytes at interface {ifindex}: {source}")]
+pub struct ReleaseError {
+    /// Its length.
+    bytes: usize,
+    /// The inside interface.
+    ifindex: u32,
+    /// The system's answer.
+    source: io::Error,
+}
+
+/// Sends on what was held.
+#[derive(Debug)]
+pub struct Injector {
+    to_inside: Socket,
+    from_inside: Socket,
+}
+
+impl Injector {
+    /// In the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When there is no CAP_NET_RAW or CAP_NET_ADMIN.
+    pub fn open() -> io::Result<Self> {
+        use types::gate_limits as l;
+        let open = |mark: l| {
+            // Of protocol 0: it receives nothing.
+            let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
+            socket.set_mark(mark.0)?;
+            socket.set_nonblocking(true)?;
+            option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+            option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER as libc::c_int)?;
+            Ok::<_, io::Error>(socket)
+        };
+        Ok(Self { to_inside: open(l::GATE_MARK)?, from_inside: open(l::GATE_MARK_BACK)? })
+    }
+
+    /// Sends a packet on: it goes where it was going when it was held. Those of one direction keep the
+    /// order in which they are released.
+    ///
+    /// # Errors
+    /// When the interface is gone or down, or too much waits there; the packet is lost then, as it
+    /// might be anywhere else.
+    pub fn release(&self, held: &Held) -> Result<(), ReleaseError> {
+        let socket = match held.direction {
+            Direction::FromInside => &self.from_inside,
+            Direction::ToInside => &self.to_inside,
+        };
+        send(socket, held).map_err(|source| ReleaseError {
+            bytes: held.frame.len(),
+            ifindex: held.ifindex,
+            source,
+        })
+    }
+}
+
+fn option(socket: &Socket, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
+    let length = size_of_val(&value) as libc::socklen_t;
+    let pointer = (&raw const value).cast();
+    // SAFETY: the option's value is one int, which lives through the call.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn send(socket: &Socket, held: &Held) -> io::Result<()> {
+    // SAFETY: a struct of integers, of which zero is a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_ifindex =
+        i32::try_from(held.ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    let mut parts = [IoSlice::new(&held.header), IoSlice::new(&held.frame)];
+    // SAFETY: as above, with null pointers.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_name = (&raw mut address).cast();
+    message.msg_namelen = size_of_val(&address) as libc::socklen_t;
+    message.msg_iov = parts.as_mut_ptr().cast();
+    message.msg_iovlen = parts.len();
+    // SAFETY: `IoSlice` has the form of `iovec`; everything that is pointed to lives through the call.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
