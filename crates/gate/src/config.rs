@@ -27,8 +27,6 @@ pub const MAX_PACKETS: u8 = 32;
 pub struct GateConfig {
     /// Interfaces towards the hosts that are governed.
     pub inside: Vec<String>,
-    /// Where packets of refused flows end.
-    pub refuse_at: RefuseAt,
     /// Packets with payload that are looked at until a flow is called unknown.
     pub packets: u8,
     /// Whether the first packets wait until the flow is decided.
@@ -69,7 +67,6 @@ impl Default for GateConfig {
     fn default() -> Self {
         Self {
             inside: Vec::new(),
-            refuse_at: RefuseAt::Stack,
             packets: 8,
             hold: false,
             on_failure: OnFailure::Pass,
@@ -85,17 +82,6 @@ impl Default for GateConfig {
             files: Vec::new(),
         }
     }
-}
-
-/// Where packets of refused flows end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RefuseAt {
-    /// With all others, where the kernel's stack begins.
-    #[default]
-    Stack,
-    /// Already in the driver: needs one that runs XDP.
-    Driver,
 }
 
 /// What becomes of new flows while nobody decides them.

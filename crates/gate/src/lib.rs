@@ -31,6 +31,7 @@ pub mod names;
 pub mod p2p;
 pub mod packet;
 pub mod policy;
+pub mod service;
 pub mod signatures;
 pub mod status;
 pub mod stream;

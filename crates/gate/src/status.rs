@@ -78,10 +78,6 @@ pub struct Copies {
     pub read: u64,
     /// Not copied, as the ring was full.
     pub missed: u64,
-    /// Held back, waiting for a verdict now.
-    pub waiting: u64,
-    /// Held back and then dropped with their flow.
-    pub refused: u64,
 }
 
 /// A rule and what it did.

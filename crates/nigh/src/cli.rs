@@ -64,6 +64,11 @@ pub enum Command {
         after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run trace 192.0.2.9\n  nigh probe status"
     )]
     Probe(ProbeArgs),
+    /// Know, limit, filter and audit what passes through a gateway
+    #[command(
+        after_help = "Examples:\n  nigh gate status\n  nigh gate top --by host\n  nigh gate deny bittorrent --host 10.0.0.0/24\n  nigh gate bypass on"
+    )]
+    Gate(GateArgs),
     /// Run a simulated internet that carries real packets between real hosts
     #[command(
         after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab exec pc ping -c 3 server\n  nigh lab clean"
@@ -186,6 +191,20 @@ pub struct ProbeArgs {
     /// What is asked.
     #[command(subcommand)]
     pub command: probe::cli::Command,
+    /// Which daemon is meant.
+    #[command(flatten)]
+    pub target: Target,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh gate`.
+#[derive(Debug, Args)]
+pub struct GateArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: gate::cli::Command,
     /// Which daemon is meant.
     #[command(flatten)]
     pub target: Target,

@@ -2,8 +2,8 @@
 
 use crate::{
     cli::{
-        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, LabArgs, ManArgs,
-        OracleArgs, ProbeArgs, StatusArgs, Target,
+        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, GateArgs, LabArgs,
+        ManArgs, OracleArgs, ProbeArgs, StatusArgs, Target,
     },
     client::{self, AskError},
     config::{
@@ -42,6 +42,10 @@ enum CommandError {
     Export(#[from] probe::archive::ExportError),
     #[error(transparent)]
     RenderProbe(#[from] probe::cli::RenderError),
+    #[error(transparent)]
+    Flow(#[from] gate::control::BadFlow),
+    #[error(transparent)]
+    RenderGate(#[from] gate::cli::RenderError),
     #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
     #[error(transparent)]
@@ -112,6 +116,7 @@ pub fn main() -> ExitCode {
         Command::Echo(args) => echo(&args),
         Command::Oracle(args) => oracle(&args),
         Command::Probe(args) => probe(&args),
+        Command::Gate(args) => gate(&args),
         Command::Lab(args) => lab(&args),
         Command::Psock(args) => psock::cli::run(&args.command).map_err(Into::into),
         Command::Blast(args) => blast(&args),
@@ -258,6 +263,17 @@ fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
             }
             // The record says why.
             if probe::cli::failed(&answer) { Err(CommandError::Said) } else { Ok(()) }
+        }
+    }
+}
+
+fn gate(args: &GateArgs) -> Result<(), CommandError> {
+    use gate::cli::Command;
+    match &args.command {
+        Command::Operation(operation) => {
+            let request = Request::Gate { request: operation.request()? };
+            let answer = ask(&args.target, &request)?;
+            if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod scene;
 mod shape;
 
 use echo::config::{AnycastConfig, EchoConfig};
+use gate::config::GateConfig;
 use oracle::config::OracleConfig;
 use probe::config::ProbeConfig;
 use report::{Finding, Report, Severity};
@@ -36,7 +37,7 @@ const DEPTH_LIMIT: usize = 32;
 /// Longest path of a Unix socket, in bytes without the final zero (unix(7), `sun_path`).
 const SOCKET_PATH_LIMIT: usize = 107;
 /// The sections of the file.
-const SECTIONS: [&str; 5] = ["node", "echo", "anycast", "oracle", "probe"];
+const SECTIONS: [&str; 6] = ["node", "echo", "anycast", "oracle", "probe", "gate"];
 
 /// The section `[node]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -122,6 +123,8 @@ pub struct Sections {
     pub oracle: Option<oracle::config::Config>,
     /// `[probe]`.
     pub probe: Option<probe::config::Config>,
+    /// `[gate]`.
+    pub gate: Option<gate::config::Config>,
 }
 
 impl Sections {
@@ -130,7 +133,8 @@ impl Sections {
         let echo = self.echo.iter().flat_map(echo::config::Config::problems);
         let oracle = self.oracle.iter().flat_map(oracle::config::Config::problems);
         let probe = self.probe.iter().flat_map(probe::config::Config::problems);
-        echo.chain(oracle).chain(probe).collect()
+        let gate = self.gate.iter().flat_map(gate::config::Config::problems);
+        echo.chain(oracle).chain(probe).chain(gate).collect()
     }
 
     /// What is allowed but seldom meant.
@@ -138,7 +142,8 @@ impl Sections {
         let echo = self.echo.iter().flat_map(echo::config::Config::warnings);
         let oracle = self.oracle.iter().flat_map(oracle::config::Config::warnings);
         let probe = self.probe.iter().flat_map(probe::config::Config::warnings);
-        echo.chain(oracle).chain(probe).collect()
+        let gate = self.gate.iter().flat_map(gate::config::Config::warnings);
+        echo.chain(oracle).chain(probe).chain(gate).collect()
     }
 }
 
@@ -226,13 +231,15 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     let anycast = judge.section::<AnycastConfig>("anycast");
     let oracle = judge.section::<OracleConfig>("oracle");
     let probe = judge.section::<ProbeConfig>("probe");
+    let gate = judge.section::<GateConfig>("gate");
     if !judge.found_unknown_section() && echo.is_none() {
         if anycast.is_some() {
             let span = root_span(&root, "anycast", text);
             let message = "[anycast] announces what [echo] answers: add a section `[echo]`";
             judge.say(span, "echo", message.into());
-        } else if oracle.is_none() && probe.is_none() {
-            let message = "nothing to do: add a section `[echo]`, `[oracle]` or `[probe]`";
+        } else if oracle.is_none() && probe.is_none() && gate.is_none() {
+            let message =
+                "nothing to do: add a section `[echo]`, `[oracle]`, `[probe]` or `[gate]`";
             judge.say(text.len()..text.len(), "echo", message.into());
         }
     }
@@ -254,7 +261,12 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
             state: state.clone(),
             oracle,
         }),
-        probe: probe.flatten().map(|probe| probe::config::Config { node: name, state, probe }),
+        probe: probe.flatten().map(|probe| probe::config::Config {
+            node: name.clone(),
+            state: state.clone(),
+            probe,
+        }),
+        gate: gate.flatten().map(|gate| gate::config::Config { node: name, state, gate }),
     };
     if sections_are_sound {
         problems.extend(sections.problems());

@@ -2,7 +2,7 @@
 //!
 //! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`,
 //! `{"do":"echo","request":{...}}`, `{"do":"oracle","request":{...}}`,
-//! `{"do":"probe","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
+//! `{"do":"probe","request":{...}}`, `{"do":"gate","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
 //!
 //! The socket is never open to others, not even for a moment: it is bound under a umask of 0177. A
 //! socket left behind by a dead daemon is replaced; a living daemon's is not touched.
@@ -64,6 +64,11 @@ pub enum Request {
     Probe {
         /// What is asked.
         request: probe::control::Request,
+    },
+    /// A request to the gate.
+    Gate {
+        /// What is asked.
+        request: gate::control::Request,
     },
 }
 
@@ -225,6 +230,9 @@ async fn reply(request: Request, node: &Node) -> Answer {
         }
         Request::Probe { request } => {
             node.features().probe(request).await.map_err(|error| error.to_string())
+        }
+        Request::Gate { request } => {
+            node.features().gate(request).await.map_err(|error| error.to_string())
         }
     };
     match result {

@@ -24,6 +24,9 @@ pub enum StartError {
     /// The measuring station.
     #[error(transparent)]
     Probe(#[from] probe::service::StartError),
+    /// The gate.
+    #[error(transparent)]
+    Gate(#[from] gate::service::StartError),
 }
 
 /// A changed configuration could not be put in force; nothing was changed.
@@ -47,6 +50,9 @@ pub enum ReloadError {
     /// The measuring station refuses it.
     #[error(transparent)]
     Probe(#[from] probe::service::ReloadError),
+    /// The gate refuses it.
+    #[error(transparent)]
+    Gate(#[from] gate::service::ReloadError),
 }
 
 /// A request was not answered.
@@ -64,6 +70,9 @@ pub enum ControlError {
     /// The measuring station refuses it.
     #[error(transparent)]
     Probe(#[from] probe::service::ControlError),
+    /// The gate refuses it.
+    #[error(transparent)]
+    Gate(#[from] gate::service::ControlError),
 }
 
 /// Features that hold what needs a right, and not yet a thread: a thread that is started before rights
@@ -72,6 +81,7 @@ pub struct Opened {
     echo: Option<(echo::service::Service, Mode)>,
     oracle: Option<oracle::service::Opened>,
     probe: Option<probe::service::Opened>,
+    gate: Option<gate::service::Opened>,
 }
 
 impl Opened {
@@ -83,14 +93,23 @@ impl Opened {
     pub async fn open(sections: Sections, drained: bool) -> Result<Self, StartError> {
         let oracle = sections.oracle.map(oracle::service::Opened::open).transpose()?;
         let probe = sections.probe.map(probe::service::Opened::open).transpose()?;
+        let gate = sections.gate.map(gate::service::Opened::open).transpose()?;
         let echo = match sections.echo {
             None => None,
             Some(config) => {
                 let mode = config.echo.mode;
-                Some((echo::service::Service::start(config, drained).await?, mode))
+                match echo::service::Service::start(config, drained).await {
+                    Ok(echo) => Some((echo, mode)),
+                    Err(error) => {
+                        if let Some(gate) = gate {
+                            gate.stop();
+                        }
+                        return Err(error.into());
+                    }
+                }
             }
         };
-        Ok(Self { echo, oracle, probe })
+        Ok(Self { echo, oracle, probe, gate })
     }
 
     /// Starts what was opened; after rights were given up.
@@ -108,12 +127,21 @@ impl Opened {
                     if let Some(echo) = &echo {
                         echo.stop().await;
                     }
+                    if let Some(gate) = self.gate {
+                        gate.stop();
+                    }
                     return Err(error.into());
                 }
             },
         };
         let mode = Mutex::new(mode);
-        let features = Features { echo, oracle, probe: None, live: None, mode };
+        let gate = self.gate.map(gate::service::Opened::start).transpose();
+        let (gate, failed) = gate.map_or_else(|error| (None, Some(error)), |gate| (gate, None));
+        let features = Features { echo, oracle, probe: None, live: None, gate, mode };
+        if let Some(error) = failed {
+            features.stop().await;
+            return Err(error.into());
+        }
         match self.probe.map(probe::service::Opened::start).transpose() {
             Ok(probe) => {
                 let live = probe.as_ref().zip(features.oracle.as_ref()).map(live::join);
@@ -131,6 +159,9 @@ impl Opened {
         if let Some((echo, _)) = self.echo {
             echo.stop().await;
         }
+        if let Some(gate) = self.gate {
+            gate.stop();
+        }
     }
 }
 
@@ -140,6 +171,7 @@ pub struct Features {
     echo: Option<echo::service::Service>,
     oracle: Option<oracle::service::Service>,
     probe: Option<probe::service::Service>,
+    gate: Option<gate::service::Service>,
     /// Tells the oracle what the station measures, where there are both.
     live: Option<JoinHandle<()>>,
     /// `echo.mode` in force; held while a reload runs, so that two do not mix.
@@ -152,7 +184,8 @@ impl Features {
         let echo = self.echo.iter().flat_map(echo::service::Service::ailments);
         let oracle = self.oracle.iter().flat_map(oracle::service::Service::ailments);
         let probe = self.probe.iter().flat_map(probe::service::Service::ailments);
-        echo.chain(oracle).chain(probe).collect()
+        let gate = self.gate.iter().flat_map(gate::service::Service::ailments);
+        echo.chain(oracle).chain(probe).chain(gate).collect()
     }
 
     /// Adds each feature's state under its noun.
@@ -166,6 +199,9 @@ impl Features {
         if let Some(probe) = &self.probe {
             state.insert("probe".into(), probe.status());
         }
+        if let Some(gate) = &self.gate {
+            state.insert("gate".into(), gate.status());
+        }
     }
 
     /// The same for people.
@@ -173,7 +209,8 @@ impl Features {
         let echo = self.echo.iter().map(echo::service::Service::render);
         let oracle = self.oracle.iter().map(oracle::service::Service::render);
         let probe = self.probe.iter().map(probe::service::Service::render);
-        echo.chain(oracle).chain(probe).collect::<Vec<_>>().join("\n")
+        let gate = self.gate.iter().map(gate::service::Service::render);
+        echo.chain(oracle).chain(probe).chain(gate).collect::<Vec<_>>().join("\n")
     }
 
     /// Adds all metrics.
@@ -184,7 +221,8 @@ impl Features {
     pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.echo.iter().try_for_each(|echo| echo.collect(encoder))?;
         self.oracle.iter().try_for_each(|oracle| oracle.collect(encoder))?;
-        self.probe.iter().try_for_each(|probe| probe.collect(encoder))
+        self.probe.iter().try_for_each(|probe| probe.collect(encoder))?;
+        self.gate.iter().try_for_each(|gate| gate.collect(encoder))
     }
 
     /// Asks the responder.
@@ -219,6 +257,16 @@ impl Features {
         Ok(probe.control(request).await?)
     }
 
+    /// Asks the gate.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn gate(&self, request: gate::control::Request) -> Result<Value, ControlError> {
+        let gate = self.gate.as_ref().ok_or(ControlError::Absent("gate"))?;
+        Ok(gate.control(request).await?)
+    }
+
     /// Runs a test for who asks by HTTP; `None` without the section `[probe]`.
     pub async fn probe_request(
         &self,
@@ -248,6 +296,7 @@ impl Features {
             ("echo", sections.echo.is_some(), self.echo.is_some()),
             ("oracle", sections.oracle.is_some(), self.oracle.is_some()),
             ("probe", sections.probe.is_some(), self.probe.is_some()),
+            ("gate", sections.gate.is_some(), self.gate.is_some()),
         ] {
             if wanted != there {
                 return Err(ReloadError::Section(name));
@@ -260,6 +309,10 @@ impl Features {
         // What can fail of probe and oracle is done beside what is in force, and put in force last.
         let measuring = match (&self.probe, sections.probe) {
             (Some(probe), Some(config)) => Some((probe, probe.prepare(config)?)),
+            _ => None,
+        };
+        let gating = match (&self.gate, sections.gate) {
+            (Some(gate), Some(config)) => Some((gate, gate.prepare(config).await?)),
             _ => None,
         };
         let prepared = match (&self.oracle, sections.oracle) {
@@ -280,6 +333,9 @@ impl Features {
         }
         if let Some((probe, prepared)) = measuring {
             probe.put_in_force(prepared);
+        }
+        if let Some((gate, prepared)) = gating {
+            gate.put_in_force(prepared).await;
         }
         Ok(())
     }
@@ -311,6 +367,9 @@ impl Features {
         }
         if let Some(echo) = &self.echo {
             echo.stop().await;
+        }
+        if let Some(gate) = &self.gate {
+            gate.stop().await;
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::HashSet, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
 /// Most interfaces.
-const MAX_INTERFACES: usize = 64;
+const MAX_INTERFACES: usize = 8;
 /// Most flows: the table's memory is about 200 bytes each.
 const FLOWS: std::ops::RangeInclusive<u32> = 1024..=1 << 23;
 /// Most rules of each kind, groups, times, limits.
@@ -205,6 +205,13 @@ impl TimeConfig {
 }
 
 impl LimitConfig {
+    /// Everything that is wrong with it, each key relative to it.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        self.check(&mut Report::new(&mut problems, ""));
+        problems
+    }
+
     fn check(&self, report: &mut Report<'_>) {
         if self.to_inside.is_none() && self.from_inside.is_none() {
             report.add("name", "nothing is limited: give to_inside, from_inside or both");

@@ -76,3 +76,22 @@ impl Given {
         }
     }
 }
+
+impl GivenLimit {
+    /// Says so where the rates cannot be.
+    ///
+    /// # Errors
+    /// The sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let limit = LimitConfig {
+            name: "given".into(),
+            to_inside: self.to_inside,
+            from_inside: self.from_inside,
+            each: self.each,
+        };
+        match limit.problems().into_iter().next() {
+            Some(problem) => Err(problem.message),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The running gate: names flows by their first packets, decides them, and keeps the kernel's table.
+//!
+//! ```text
+//!   kernel: packets ──► table of flows ──► pass, drop, reset, queue
+//!              │ first packets, managed ones        ▲
+//!              ▼ (ring)                             │ verdicts
+//!   worker: read ──► engines ──► label ──► policy ──┘
+//!              ▲
+//!   control ───┘  requests between packets
+//! ```
+//!
+//! [`Service`] is a handle. One thread (`worker`) owns all that is known of flows, so nothing is locked;
+//! what it publishes once a second is immutable and behind an atomic pointer. While that thread does not
+//! run, decided flows go on with their verdicts: maps and links are pinned, and the next process takes
+//! them over.
+//!
+//! The start has two steps, because rights belong to threads and are given up in between:
+//! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
+
+mod answer;
+mod classes;
+mod clock;
+mod collect;
+mod core;
+#[cfg(test)]
+mod core_tests;
+mod error;
+mod id;
+mod kernel;
+mod labels;
+mod look;
+mod shape;
+mod worker;
+
+pub use error::{ControlError, ReloadError, StartError};
+
+use crate::{
+    classify::Engine,
+    config::Config,
+    control::Request,
+    policy::Policy,
+    status::{self, Status},
+};
+use arc_swap::ArcSwap;
+use core::Core;
+use datapath::gate::{Found, Gate, PIN, Reader, Settings};
+use labels::Labels;
+use nix::{net::if_::if_nametoindex, sys::stat::stat};
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::Value;
+use shape::Shapers;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread::JoinHandle,
+};
+use tokio::sync::oneshot;
+use tracing::info;
+use worker::{Ask, Worker};
+
+/// The gate's folder in the state directory.
+const FOLDER: &str = "gate";
+
+/// A gate that holds what needs a right, and has no thread yet.
+pub struct Opened {
+    config: Config,
+    gate: Gate,
+    reader: Reader,
+    shapers: Shapers,
+    labels: Labels,
+    engine: Engine,
+}
+
+/// Where maps and links are pinned: one folder for each network namespace, as a gate is one's.
+fn pin() -> PathBuf {
+    let namespace = stat("/proc/self/ns/net").map_or(0, |namespace| namespace.st_ino);
+    Path::new(PIN).join(namespace.to_string())
+}
+
+impl Opened {
+    /// Loads the programs, or takes over those of an earlier process, and puts them on the interfaces.
+    ///
+    /// # Errors
+    /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
+    pub fn open(config: Config) -> Result<Self, StartError> {
+        let mut indices = Vec::new();
+        for name in &config.gate.inside {
+            let index = if_nametoindex(name.as_str()).map_err(|error| StartError::Interface {
+                name: name.clone(),
+                source: error.into(),
+            })?;
+            indices.push(index);
+        }
+        let engine = Engine::new(&look::settings(&config.gate))?;
+        let path = config.state.join(FOLDER).join("labels.jsonl");
+        let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
+        let mut shapers = Shapers::new(indices.clone());
+        if !config.gate.limits.is_empty() {
+            shapers.open()?;
+        }
+        let settings = Settings {
+            pin: Some(pin()),
+            max_flows: config.gate.max_flows,
+            fresh_flows: worker::undecided(config.gate.max_flows),
+            rules: worker::rules(&config.gate, shapers.queue()),
+            ..Settings::default()
+        };
+        let gate = Gate::open(&settings)?;
+        if gate.found() == Found::TakenOver {
+            info!("takes over the flows of an earlier process");
+            if !shapers.is_open() {
+                // What it may have left there is not wanted any more.
+                gate.table().forget_refusals();
+            }
+        } else if config.gate.bypass {
+            gate.bypass(true).map_err(datapath::gate::OpenError::Control)?;
+        }
+        for index in gate.interfaces() {
+            if !indices.contains(&index) || !gate.is_attached(index) {
+                gate.detach(index);
+            }
+        }
+        let attached = attach(&gate, &indices);
+        let reader = attached.and_then(|()| gate.reader().map_err(StartError::Reader));
+        match reader {
+            Ok(reader) => Ok(Self { config, gate, reader, shapers, labels, engine }),
+            Err(error) => {
+                if gate.found() != Found::TakenOver {
+                    shapers.close();
+                    let _ = gate.close();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(self) -> Result<Service, StartError> {
+        let Self { config, gate, reader, shapers, labels, engine } = self;
+        let policy = Arc::new(Policy::new(&config.gate, &[]));
+        let bounds = worker::bounds(&config.gate);
+        let published = Arc::new(ArcSwap::from_pointee(Status::default()));
+        let worker = Worker {
+            table: gate.table(),
+            gate,
+            core: Core::new(engine, policy, bounds, labels, clock::moment()),
+            shapers,
+            config: config.clone(),
+            given: Vec::new(),
+            numbered: 0,
+            published: published.clone(),
+            ailments: answer::Ailing::default(),
+        };
+        let (asks, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("gate".into())
+            .spawn(move || worker.run(reader, &receiver))
+            .map_err(StartError::Thread)?;
+        info!(inside = %config.gate.inside.join(", "), "gate");
+        Ok(Service {
+            asks,
+            published,
+            config: Arc::new(Mutex::new(config)),
+            thread: Arc::new(Mutex::new(Some(thread))),
+        })
+    }
+
+    /// Takes back what was opened.
+    pub fn stop(self) {
+        let Self { gate, mut shapers, .. } = self;
+        shapers.close();
+        if let Err(error) = gate.close() {
+            tracing::warn!(%error, "what the gate had pinned was not removed");
+        }
+    }
+}
+
+fn attach(gate: &Gate, indices: &[u32]) -> Result<(), StartError> {
+    for index in indices {
+        gate.attach(*index)?;
+    }
+    Ok(())
+}
+
+/// A configuration that was found good, and that is not in force yet.
+#[derive(Debug)]
+pub struct Prepared {
+    config: Config,
+    /// Where they are to be others.
+    engine: Option<Engine>,
+}
+
+/// A running gate; clones are handles on the same one.
+#[derive(Clone, Debug)]
+pub struct Service {
+    asks: mpsc::Sender<Ask>,
+    published: Arc<ArcSwap<Status>>,
+    config: Arc<Mutex<Config>>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Control(..) => "Control",
+            Self::Prepare(..) => "Prepare",
+            Self::Reload(..) => "Reload",
+            Self::Stop => "Stop",
+        })
+    }
+}
+
+impl Service {
+    /// Does all that can fail of a reload, beside what is in force.
+    ///
+    /// # Errors
+    /// See [`ReloadError`]; nothing was changed.
+    pub async fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
+        let old = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (differs, key) in [
+            (config.gate.inside != old.gate.inside, "inside"),
+            (config.gate.max_flows != old.gate.max_flows, "max_flows"),
+        ] {
+            if differs {
+                return Err(ReloadError::Restart(key));
+            }
+        }
+        let limits = !config.gate.limits.is_empty();
+        self.ask(|reply| Ask::Prepare(limits, reply)).await.ok_or(ReloadError::Stopped)??;
+        let differ = config.gate.packets != old.gate.packets;
+        let engine = if differ { Some(Engine::new(&look::settings(&config.gate))?) } else { None };
+        Ok(Prepared { config, engine })
+    }
+
+    /// Puts in force what was prepared: flows keep their labels and are judged again, what the operator
+    /// had given ends.
+    pub async fn put_in_force(&self, Prepared { config, engine }: Prepared) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        // A gate that has stopped meanwhile has nothing to put in force.
+        let _ = self.ask(|reply| Ask::Reload(Box::new((config, engine)), reply)).await;
+    }
+
+    /// Asks the thread; none when it has ended.
+    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.send(ask(reply)).ok()?;
+        answer.await.ok()
+    }
+
+    /// The state as JSON: what stands under `gate` in `nigh status --json` and `/api/v1/status`.
+    pub fn status(&self) -> Value {
+        serde_json::to_value(&**self.published.load()).unwrap_or_default()
+    }
+
+    /// The same state as text for people, for `nigh status`.
+    pub fn render(&self) -> String {
+        status::render(&self.published.load())
+    }
+
+    /// Why the gate is not healthy, a sentence each; empty when it is. For `/healthz`.
+    pub fn ailments(&self) -> Vec<String> {
+        self.published.load().ailments.clone()
+    }
+
+    /// Answers one request of the control socket.
+    ///
+    /// # Errors
+    /// See [`ControlError`].
+    pub async fn control(&self, request: Request) -> Result<Value, ControlError> {
+        self.ask(|reply| Ask::Control(request, reply)).await.ok_or(ControlError::Stopped)?
+    }
+
+    /// Adds the metrics, prefix `nigh_gate_`.
+    ///
+    /// # Errors
+    /// The encoder's.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        collect::collect(&self.published.load(), encoder)
+    }
+
+    /// Takes the gate off its interfaces; packets go as if it had never been when this returns.
+    pub async fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // It may have ended.
+        let _ = self.asks.send(Ask::Stop);
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}

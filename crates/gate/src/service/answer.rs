@@ -1,0 +1,294 @@
+//! What the worker answers: status, flows, ranks, reasons.
+
+use super::{
+    ControlError,
+    clock::monotonic_ns,
+    core::{Core, Entry, Look, Phase},
+    id::Id,
+    kernel,
+    worker::Worker,
+};
+use crate::{
+    config::Deny,
+    control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
+    flow::Flow,
+    policy::{Policy, Verdict},
+    status::{
+        Copies, FlowCounts, FlowRow, LimitStatus, Packets, RuleStatus, Status, TopRow, TopStatus,
+        Why,
+    },
+};
+use datapath::gate::{Counts, Found};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    time::{Duration, Instant},
+};
+
+/// How long something that went wrong is told after it was seen last.
+const TOLD: Duration = Duration::from_secs(60);
+
+/// What went wrong lately, a sentence each.
+#[derive(Debug, Default)]
+pub(super) struct Ailing {
+    said: BTreeMap<&'static str, (String, Instant)>,
+    full: u64,
+    missed: u64,
+    shared: u64,
+}
+
+impl Ailing {
+    /// Something went wrong; it is logged when it is new.
+    pub(super) fn say(&mut self, what: &'static str, why: &impl Display) {
+        let sentence = format!("{what}: {why}");
+        let known = self.said.insert(what, (sentence.clone(), Instant::now()));
+        if known.is_none() {
+            tracing::warn!("{sentence}");
+        }
+    }
+
+    /// A counter that ails the gate when it grows; a minute after it has grown last it is well.
+    fn grows(&mut self, what: &'static str, why: &str, count: u64) {
+        let before = match what {
+            FULL => &mut self.full,
+            MISSED => &mut self.missed,
+            _ => &mut self.shared,
+        };
+        if count > std::mem::replace(before, count) {
+            self.say(what, &why);
+        }
+    }
+
+    fn list(&mut self) -> Vec<String> {
+        self.said.retain(|_, (_, seen)| seen.elapsed() < TOLD);
+        self.said.values().map(|(sentence, _)| sentence.clone()).collect()
+    }
+}
+
+const FULL: &str = "the table of decided flows is full";
+const MISSED: &str = "packets were not looked at";
+const SHARED: &str = "all classes of limits are in use";
+
+/// The state of everything.
+pub(super) fn status(worker: &mut Worker) -> Status {
+    let Worker { gate, core, shapers, config, given, ailments, .. } = worker;
+    let counts = core.counts().clone();
+    let mut packets = BTreeMap::new();
+    let mut missed = 0;
+    match gate.ledger() {
+        Ok(ledger) => {
+            for (place, counts) in
+                [("from_inside", ledger.from_inside), ("to_inside", ledger.to_inside)]
+            {
+                missed += counts.missed;
+                packets.insert(place.to_owned(), packets_of(&counts));
+            }
+            if ledger.driver.received > 0 {
+                packets.insert("driver".to_owned(), packets_of(&ledger.driver));
+            }
+        }
+        Err(error) => ailments.say("the kernel's counters cannot be read", &error),
+    }
+    ailments.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
+    ailments.grows(MISSED, "the ring to user space was full", missed);
+    ailments.grows(SHARED, "further hosts share a rate", core.classes().shared);
+    for (ifindex, name) in gate.interfaces().iter().zip(&config.gate.inside) {
+        if !gate.is_attached(*ifindex) {
+            ailments.say("an interface is gone", name);
+        }
+    }
+    let (undecided, decided) = core.sizes();
+    let mut rates: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in core.flows().filter(|entry| entry.rate > 0) {
+        *rates.entry(entry.application().to_owned()).or_default() += entry.rate;
+    }
+    let policy = core.policy();
+    let rule = |of: &str| {
+        let of = of.to_owned();
+        let counts = &counts.rules;
+        move |name: &str| RuleStatus {
+            name: name.to_owned(),
+            of: of.clone(),
+            count: counts.get(name).copied().unwrap_or_default(),
+        }
+    };
+    let usage = shapers.usage();
+    let limit = |(number, name, flows): (u16, &super::classes::Name, u64)| {
+        let [up, down, dropped] = usage.get(&number).copied().unwrap_or_default();
+        LimitStatus {
+            limit: name.limit.clone(),
+            share: name.share.clone(),
+            flows,
+            bytes_to_inside: down,
+            bytes_from_inside: up,
+            dropped,
+        }
+    };
+    let ailments = ailments.list();
+    Status {
+        healthy: ailments.is_empty(),
+        ailments,
+        bypass: gate.is_bypassed(),
+        inside: config.gate.inside.clone(),
+        taken_over: gate.found() == Found::TakenOver,
+        flows: FlowCounts {
+            decided: decided as u64,
+            undecided: undecided as u64,
+            limit: u64::from(config.gate.max_flows),
+            seen: counts.seen,
+            ended: counts.ended,
+            given_up: counts.given_up,
+            full: counts.full,
+        },
+        packets,
+        copies: Copies { read: counts.looked_at, missed },
+        rates,
+        rules: policy.rules().map(rule("flow")).collect(),
+        limits: core.classes().list().map(limit).collect(),
+        given: given.clone(),
+        named: counts.named,
+        refused: counts.refused,
+    }
+}
+
+/// What became of packets at one place.
+fn packets_of(counts: &Counts) -> Packets {
+    let became = [
+        ("passed_decided", counts.passed_decided),
+        ("passed_undecided", counts.passed_undecided),
+        ("passed_failure", counts.passed_failure),
+        ("passed_bypass", counts.passed_bypass),
+        ("passed_other", counts.passed_other),
+        ("passed_form", counts.passed_form),
+        ("passed_fragment", counts.passed_fragment),
+        ("passed_inside", counts.passed_inside),
+        ("redirected", counts.redirected),
+        ("held", counts.held),
+        ("reset_verdict", counts.reset_verdict),
+        ("reset_cache", counts.reset_cache),
+        ("unreachable", counts.unreachable),
+        ("dropped_verdict", counts.dropped_verdict),
+        ("dropped_cache", counts.dropped_cache),
+        ("dropped_failure", counts.dropped_failure),
+        ("dropped_ring", counts.dropped_ring),
+    ];
+    let beside =
+        [("released", counts.released), ("copied", counts.copied), ("missed", counts.missed)];
+    let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+    Packets {
+        received: counts.received,
+        became: became.into_iter().map(named).collect(),
+        beside: beside.into_iter().map(named).collect(),
+    }
+}
+
+/// What becomes of a flow, as a word.
+fn verdict<S>(entry: &Entry<S>) -> &'static str {
+    match &entry.phase {
+        Phase::Looking(_) => "undecided",
+        Phase::Decided(decided) => match decided.decision.verdict {
+            Verdict::Pass => "pass",
+            Verdict::Limit(_) => "limit",
+            Verdict::Refuse(Deny::Drop) => "drop",
+            Verdict::Refuse(Deny::Reset) => "reset",
+        },
+    }
+}
+
+fn row<S>(entry: &Entry<S>, policy: &Policy, now_ns: u64) -> FlowRow {
+    let seconds = |since: u64| now_ns.saturating_sub(since) as f64 / 1e9;
+    let rule = match &entry.phase {
+        Phase::Looking(_) => None,
+        Phase::Decided(decided) => decided.decision.rule,
+    };
+    FlowRow {
+        flow: entry.flow,
+        application: entry.label().map(|label| match &label.detail {
+            Some(detail) => format!("{}/{detail}", label.application),
+            None => label.application.clone().into_owned(),
+        }),
+        verdict: verdict(entry).to_owned(),
+        rule: rule.and_then(|number| policy.rule(number)).map(str::to_owned),
+        packets: entry.packets,
+        bytes: entry.bytes,
+        age_seconds: seconds(entry.began_ns),
+        idle_seconds: seconds(entry.seen_ns),
+    }
+}
+
+/// Flows, the busiest first.
+pub(super) fn flows(worker: &Worker, order: &FlowsOrder) -> Vec<FlowRow> {
+    let core = &worker.core;
+    let application = |wanted: &String, entry: &Entry<_>| match wanted.split_once('/') {
+        Some((name, part)) => entry.label().is_some_and(|label| {
+            label.application == name && label.detail.as_deref() == Some(part)
+        }),
+        None => entry.application() == wanted,
+    };
+    let fits = |entry: &&Entry<_>| {
+        let Flow { client, server, .. } = entry.flow;
+        order.application.as_ref().is_none_or(|wanted| application(wanted, entry))
+            && order.verdict.as_ref().is_none_or(|wanted| verdict(entry) == wanted)
+            && order
+                .host
+                .is_none_or(|host| host.contains(&client.ip()) || host.contains(&server.ip()))
+    };
+    let mut found: Vec<_> = core.flows().filter(fits).collect();
+    found.sort_by_key(|entry| {
+        let bytes = entry.bytes[0].saturating_add(entry.bytes[1]);
+        std::cmp::Reverse((entry.rate, bytes, entry.seen_ns))
+    });
+    found.truncate(order.count.min(MAX_ROWS));
+    let now_ns = monotonic_ns();
+    found.into_iter().map(|entry| row(entry, core.policy(), now_ns)).collect()
+}
+
+/// Who uses most now.
+pub(super) fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
+    let mut sums: BTreeMap<String, TopRow> = BTreeMap::new();
+    for entry in core.flows() {
+        let name = match order.by {
+            By::Application => entry.application().to_owned(),
+            By::Host => entry.host().to_string(),
+        };
+        let row = sums.entry(name).or_default();
+        row.bits_a_second = row.bits_a_second.saturating_add(entry.rate);
+        row.flows += 1;
+        row.bytes = row.bytes.saturating_add(entry.bytes[0]).saturating_add(entry.bytes[1]);
+    }
+    let mut rows: Vec<_> = sums.into_iter().map(|(name, row)| TopRow { name, ..row }).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse((row.bits_a_second, row.bytes)));
+    rows.truncate(order.count.min(MAX_ROWS));
+    TopStatus { by: order.by, rows }
+}
+
+/// What is known of a flow.
+pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> {
+    let (core, policy) = (&worker.core, worker.core.policy());
+    let entry = core.flow(&Id::from(name)).ok_or(ControlError::NoFlow)?;
+    let now_ns = monotonic_ns();
+    let mut row = row(entry, policy, now_ns);
+    // The counters of this moment, not of the last round.
+    if let Ok(Some(flow)) = worker.table.get(&kernel::key(&entry.flow)) {
+        let counted = kernel::counted(&kernel::key(&entry.flow), &flow, now_ns);
+        if counted.flow == entry.flow {
+            row.packets = counted.packets;
+            row.bytes = counted.bytes;
+            row.age_seconds = counted.age_ns as f64 / 1e9;
+            row.idle_seconds = counted.idle_ns as f64 / 1e9;
+        }
+    }
+    let (counted, limit) = match &entry.phase {
+        Phase::Looking(_) => (Vec::new(), None),
+        Phase::Decided(decided) => {
+            let names = decided.decision.counted.iter().filter_map(|number| policy.rule(*number));
+            let limit = decided.class.as_ref().map(|(name, _)| match name.share.as_str() {
+                "" => name.limit.clone(),
+                share => format!("{} of {share}", name.limit),
+            });
+            (names.map(str::to_owned).collect(), limit)
+        }
+    };
+    let (label, looked_at) = (entry.label().cloned(), entry.looked_at);
+    Ok(Why { row, label, counted, looked_at, limit })
+}

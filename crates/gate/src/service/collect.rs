@@ -1,0 +1,118 @@
+//! The gate's metrics in Prometheus' form, names `nigh_gate_*`.
+
+use crate::status::Status;
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+use std::fmt;
+
+/// Adds all metrics.
+pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let (name, help) =
+        ("nigh_gate_packets", "Packets, by where they were seen and what became of them");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (place, packets) in &status.packets {
+        for (became, count) in &packets.became {
+            let labels = [("place", place.as_str()), ("became", became.as_str())];
+            ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
+        }
+    }
+    let (name, help) = (
+        "nigh_gate_packets_received",
+        "Packets, by where they were seen: the sum of nigh_gate_packets",
+    );
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (place, packets) in &status.packets {
+        let labels = [("place", place.as_str())];
+        ConstCounter::new(packets.received).encode(metric.encode_family(&labels)?)?;
+    }
+    let (name, help) = (
+        "nigh_gate_packets_beside",
+        "Packets that the gate sent itself, copied, or could not copy",
+    );
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (place, packets) in &status.packets {
+        for (what, count) in &packets.beside {
+            let labels = [("place", place.as_str()), ("what", what.as_str())];
+            ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
+        }
+    }
+    let flows = &status.flows;
+    for (name, help, count) in [
+        ("nigh_gate_flows_seen", "Flows seen", flows.seen),
+        (
+            "nigh_gate_flows_ended",
+            "Decided flows that ended or were silent for too long",
+            flows.ended,
+        ),
+        (
+            "nigh_gate_flows_given_up",
+            "Flows given up undecided, as there were too many",
+            flows.given_up,
+        ),
+        ("nigh_gate_verdicts_full", "Verdicts that the full table refused", flows.full),
+        ("nigh_gate_packets_looked_at", "Packets looked at", status.copies.read),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(count).encode(metric)?;
+    }
+    for (name, help, count) in [
+        ("nigh_gate_flows_decided", "Decided flows that live", flows.decided),
+        ("nigh_gate_flows_undecided", "Flows that are looked at", flows.undecided),
+        ("nigh_gate_bypass", "1 when the gate is switched off", u64::from(status.bypass)),
+        ("nigh_gate_healthy", "1 when nothing ails the gate", u64::from(status.healthy)),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX)).encode(metric)?;
+    }
+    for (name, help, label, counts, kind) in [
+        (
+            "nigh_gate_named",
+            "Flows, by application",
+            "application",
+            &status.named,
+            MetricType::Counter,
+        ),
+        (
+            "nigh_gate_refused",
+            "Flows refused, by application",
+            "application",
+            &status.refused,
+            MetricType::Counter,
+        ),
+        (
+            "nigh_gate_bits_a_second",
+            "Rate now, by application",
+            "application",
+            &status.rates,
+            MetricType::Gauge,
+        ),
+    ] {
+        let gauge = matches!(kind, MetricType::Gauge);
+        let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
+        for (word, count) in counts {
+            let labels = [(label, word.as_str())];
+            let metric = metric.encode_family(&labels)?;
+            if gauge {
+                ConstGauge::new(i64::try_from(*count).unwrap_or(i64::MAX)).encode(metric)?;
+            } else {
+                ConstCounter::new(*count).encode(metric)?;
+            }
+        }
+    }
+    let (name, help) = ("nigh_gate_rules", "Flows and files that a rule decided or counted");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for rule in &status.rules {
+        let labels = [("rule", rule.name.as_str()), ("of", rule.of.as_str())];
+        ConstCounter::new(rule.count).encode(metric.encode_family(&labels)?)?;
+    }
+    let (name, help) = ("nigh_gate_limit_flows", "Flows under a limit, by who has its rate");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for limit in &status.limits {
+        let labels = [("limit", limit.limit.as_str()), ("share", limit.share.as_str())];
+        let flows = i64::try_from(limit.flows).unwrap_or(i64::MAX);
+        ConstGauge::new(flows).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+use super::{classes::Change, core::*, labels::Labels};
+use crate::{
+    config::{Day, Deny, GateConfig, Rate},
+    flow::{Flow, Side, Transport},
+    label::{Category, Certainty, Engine, Label, Outcome},
+    packet::Packet,
+    policy::{Moment, Policy},
+};
+use std::{net::SocketAddr, sync::Arc};
+
+/// Reads the application from the payload: `=name` names it, `?` says that nobody ever will.
+struct Reader;
+
+impl Look for Reader {
+    type State = ();
+
+    fn begin(&mut self, _: &Flow, _: [Option<u32>; 2]) {}
+
+    fn give_up(&mut self, _: &Flow, (): &mut ()) -> Outcome {
+        Outcome::Unknown
+    }
+
+    fn learns(&self, (): &()) -> bool {
+        false
+    }
+
+    fn packet(&mut self, _: &Flow, (): &mut (), packet: &Packet<'_>) -> Outcome {
+        match packet.payload {
+            [b'=', name @ ..] => Outcome::Known(label(&String::from_utf8_lossy(name))),
+            [b'?'] => Outcome::Unknown,
+            _ => Outcome::More,
+        }
+    }
+}
+
+fn label(application: &str) -> Label {
+    Label {
+        application: application.to_owned().into(),
+        detail: None,
+        category: if application == "http" { Category::Web } else { Category::PeerToPeer },
+        certainty: Certainty::Certain,
+        engine: Engine::Parser,
+        reason: "it says so".into(),
+    }
+}
+
+const NOON: Moment = Moment { day: Day::Tue, minute: 720 };
+const EVENING: Moment = Moment { day: Day::Tue, minute: 1200 };
+const SECOND: u64 = 1_000_000_000;
+
+const RULES: &str = r#"
+inside = ["eth1"]
+[[time]]
+name = "day"
+from = "08:00"
+to = "18:00"
+[[limit]]
+name = "slow"
+to_inside = "1mbit"
+each = "host"
+[[rule]]
+name = "no-mule"
+application = ["edonkey"]
+action = "deny"
+deny = "drop"
+[[rule]]
+name = "by-day"
+application = ["bittorrent"]
+time = ["day"]
+action = "deny"
+[[rule]]
+name = "slowly"
+application = ["bittorrent"]
+action = "limit"
+limit = "slow"
+"#;
+
+fn policy(text: &str) -> Arc<Policy> {
+    let config: GateConfig = toml::from_str(text).unwrap();
+    assert_eq!(config.problems(), []);
+    Arc::new(Policy::new(&config, &[]))
+}
+
+fn core(text: &str, moment: Moment) -> Core<Reader> {
+    let bounds = Bounds { undecided: 10, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
+    Core::new(Reader, policy(text), bounds, Labels::default(), moment)
+}
+
+fn flow(port: u16) -> Flow {
+    Flow {
+        transport: Transport::Tcp,
+        client: SocketAddr::from(([10, 0, 0, 5], port)),
+        server: SocketAddr::from(([192, 0, 2, 7], 6881)),
+    }
+}
+
+fn send(core: &mut Core<Reader>, flow: &Flow, payload: &[u8]) -> Fate {
+    let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
+    core.packet(flow, Side::Client, [None; 2], &packet)
+}
+
+fn counted(flow: Flow, bytes: u64) -> Counted {
+    Counted {
+        flow,
+        inside: Side::Client,
+        decided: true,
+        label: 0,
+        packets: [1, 1],
+        bytes: [bytes, 0],
+        flags: [0, 0],
+        age_ns: SECOND,
+        idle_ns: 0,
+    }
+}
+
+fn decide(flow: Flow, action: Action, class: u16, label: u32) -> Act {
+    Act::Decide { flow, action, class, label }
+}
+
+#[test]
+fn a_flow_is_decided_once_when_it_has_a_name() {
+    let mut core = core(RULES, NOON);
+    assert_eq!(send(&mut core, &flow(1), b"hello"), Fate::Go);
+    assert_eq!((core.acts(), core.sizes()), (vec![], (1, 0)));
+    assert_eq!(send(&mut core, &flow(1), b"=edonkey"), Fate::Vanish);
+    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Drop };
+    let action = Action::Refuse(Deny::Drop);
+    assert_eq!(core.acts(), [decide(flow(1), action, 0, 1), refuse]);
+    assert_eq!(send(&mut core, &flow(1), b"more"), Fate::Vanish);
+    assert_eq!((core.acts(), core.sizes()), (vec![], (0, 1)));
+    send(&mut core, &flow(2), b"=http");
+    send(&mut core, &flow(3), b"?");
+    let pass = |port, label| decide(flow(port), Action::Pass, 0, label);
+    assert_eq!(core.acts(), [pass(2, 2), pass(3, 0)]);
+    let counts = core.counts();
+    assert_eq!(
+        counts.named.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        ["edonkey", "http", "unknown"]
+    );
+    assert_eq!((counts.seen, counts.refused["edonkey"], counts.rules["no-mule"]), (3, 1, 1));
+}
+
+#[test]
+fn flows_are_judged_again_when_a_time_ends_and_when_the_policy_changes() {
+    let mut core = core(RULES, NOON);
+    send(&mut core, &flow(1), b"=bittorrent");
+    let reset = Action::Refuse(Deny::Reset);
+    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Reset };
+    assert_eq!(core.acts(), [decide(flow(1), reset, 0, 1), refuse.clone()]);
+    core.tick(SECOND, NOON);
+    assert_eq!(core.acts(), []);
+    core.tick(2 * SECOND, EVENING);
+    let limit = core.policy().limit(0).unwrap().clone();
+    assert_eq!(limit.to_inside, Some(Rate(1_000_000)));
+    let set = Act::Class(Change::Set(1, limit));
+    assert_eq!(core.acts(), [Act::ForgetRefusals, set, decide(flow(1), Action::Pass, 1, 1)]);
+    core.set_policy(policy("inside = [\"eth1\"]"));
+    assert_eq!(core.acts(), [Act::ForgetRefusals, decide(flow(1), Action::Pass, 0, 1)]);
+    core.begin_round();
+    core.count(&counted(flow(1), 5), SECOND);
+    core.end_round();
+    assert_eq!(core.acts(), [Act::Class(Change::Remove(1))]);
+    assert_eq!(core.flows().next().unwrap().label().unwrap().reason, "it says so");
+}
+
+#[test]
+fn a_flood_costs_no_decided_flow_its_place() {
+    let mut core = core(RULES, NOON);
+    send(&mut core, &flow(1), b"=http");
+    for port in 2..1002 {
+        core.tick(u64::from(port), NOON);
+        send(&mut core, &flow(port), b"hello");
+    }
+    assert_eq!(core.sizes(), (10, 1));
+    assert_eq!(core.counts().given_up, 990);
+    assert!(core.flows().any(|entry| entry.flow == flow(1)));
+    assert!(core.flows().any(|entry| entry.flow == flow(1001)), "the latest are looked at");
+}
+
+#[test]
+fn a_connection_that_ended_and_one_that_is_silent_are_forgotten() {
+    let mut core = core(RULES, NOON);
+    for port in 1..=3 {
+        send(&mut core, &flow(port), b"=http");
+    }
+    core.acts();
+    core.begin_round();
+    let closed = Counted { flags: [1, 1], idle_ns: 6 * SECOND, ..counted(flow(1), 9) };
+    let half = Counted { flags: [1, 0], idle_ns: 6 * SECOND, ..counted(flow(2), 9) };
+    let silent = Counted { idle_ns: 3601 * SECOND, ..counted(flow(3), 9) };
+    for one in [closed, half, silent] {
+        core.count(&one, SECOND);
+    }
+    core.end_round();
+    assert_eq!(core.acts(), [Act::Forget { flow: flow(1) }, Act::Forget { flow: flow(3) }]);
+    assert_eq!((core.sizes(), core.counts().ended), ((0, 1), 2));
+}
+
+#[test]
+fn what_the_kernel_has_no_more_is_forgotten_here_too() {
+    let mut core = core(RULES, NOON);
+    send(&mut core, &flow(1), b"=http");
+    for _ in 0..2 {
+        core.begin_round();
+        core.end_round();
+    }
+    assert_eq!(core.sizes(), (0, 0));
+}
+
+#[test]
+fn flows_of_an_earlier_process_are_taken_over_with_their_labels() {
+    let mut labels = Labels::default();
+    let number = labels.number(&label("edonkey"));
+    let bounds = Bounds { undecided: 10, idle_tcp_ns: u64::MAX, idle_udp_ns: u64::MAX };
+    let mut core = Core::new(Reader, policy(RULES), bounds, labels, NOON);
+    core.begin_round();
+    core.count(&Counted { label: number, ..counted(flow(1), 9) }, SECOND);
+    core.count(&counted(flow(2), 9), SECOND);
+    core.end_round();
+    let drop = Action::Refuse(Deny::Drop);
+    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Drop };
+    let pass = decide(flow(2), Action::Pass, 0, 0);
+    assert_eq!(core.acts(), [decide(flow(1), drop, 0, number), refuse, pass]);
+    assert_eq!(core.sizes(), (0, 2));
+}
+
+#[test]
+fn a_rate_is_what_came_since_the_last_round() {
+    let mut core = core(RULES, NOON);
+    core.tick(10 * SECOND, NOON);
+    send(&mut core, &flow(1), b"=http");
+    for (bytes, rate) in [(1000, 8000), (3000, 16_000), (3000, 0)] {
+        core.begin_round();
+        core.count(&counted(flow(1), bytes), SECOND);
+        core.end_round();
+        assert_eq!(core.flows().next().unwrap().rate, rate);
+    }
+}

@@ -1,0 +1,86 @@
+//! What can go wrong with a running gate: one error for each operation.
+
+use datapath::{
+    gate::{AttachError, OpenError},
+    shaper,
+};
+use std::{io, path::PathBuf};
+
+/// The gate did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The programs.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// There is no such interface.
+    #[error("gate.inside: there is no interface {name} here: {source}")]
+    Interface {
+        /// Its name.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An interface does not take the programs.
+    #[error("gate.inside: {0}")]
+    Attach(#[from] AttachError),
+    /// The limits need what they cannot have.
+    #[error("gate.limit: {0}")]
+    Shaper(#[from] shaper::Error),
+    /// What looks at packets.
+    #[error(transparent)]
+    Engine(#[from] crate::classify::OpenError),
+    /// The file of labels.
+    #[error("cannot keep labels in {path}: {source}")]
+    Labels {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What is copied out cannot be read.
+    #[error("cannot read what the kernel copies out: {0}")]
+    Reader(io::Error),
+    /// The system has no thread left.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A changed configuration could not be put in force; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It needs a new start.
+    #[error("gate.{0} changed: restart the daemon to apply")]
+    Restart(&'static str),
+    /// The limits need what they cannot have.
+    #[error("gate.limit: {0}")]
+    Shaper(#[from] shaper::Error),
+    /// What looks at packets.
+    #[error(transparent)]
+    Engine(#[from] crate::classify::OpenError),
+    /// The gate has stopped.
+    #[error("the gate has stopped")]
+    Stopped,
+}
+
+/// A request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nothing is known of the flow.
+    #[error("nothing is known of this flow: it has ended, or no packet of it was seen")]
+    NoFlow,
+    /// A rule has more than fits.
+    #[error("{0}")]
+    Rule(String),
+    /// There is no such given rule.
+    #[error("there is no given rule {0}: `nigh gate status` shows them")]
+    NoRule(String),
+    /// The kernel refuses.
+    #[error("the kernel refuses: {0}")]
+    Kernel(String),
+    /// The limits need what they cannot have.
+    #[error(transparent)]
+    Shaper(#[from] shaper::Error),
+    /// The gate has stopped.
+    #[error("the gate has stopped")]
+    Stopped,
+}

@@ -1,0 +1,44 @@
+//! What looks at a flow's first packets: the engines.
+
+use super::core::Look;
+use crate::{
+    classify::{self, Engine},
+    config::GateConfig,
+    flow::{Flow, Side},
+    label::Outcome,
+    packet::{Packet, Tcp},
+};
+
+/// What a configuration tells the engines.
+pub(super) fn settings(config: &GateConfig) -> classify::Settings {
+    classify::Settings { packets: config.packets, ..classify::Settings::default() }
+}
+
+impl Look for Engine {
+    type State = classify::State;
+
+    fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> Self::State {
+        let mut state = classify::State::new();
+        // Only packets with payload are copied out: where the bytes begin is what the SYN said.
+        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
+            if let Some(sequence) = begin {
+                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
+                let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
+                let _ = Engine::packet(self, flow, &mut state, &syn);
+            }
+        }
+        state
+    }
+
+    fn packet(&mut self, flow: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Outcome {
+        Engine::packet(self, flow, state, packet)
+    }
+
+    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Outcome {
+        Engine::give_up(self, flow, state)
+    }
+
+    fn learns(&self, state: &Self::State) -> bool {
+        state.learns()
+    }
+}

@@ -1,0 +1,106 @@
+//! The shapers of all inside interfaces, put there with the first limit and taken away with the last.
+
+use super::classes::Change;
+use crate::config::Rate;
+use datapath::shaper::{self, Direction, Error, Shaper, Usage};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The device where packets from inside queue.
+const IFB: &str = "nigh-ifb";
+
+/// The shapers.
+#[derive(Debug, Default)]
+pub(super) struct Shapers {
+    interfaces: Vec<u32>,
+    open: Vec<Shaper>,
+}
+
+impl Shapers {
+    pub(super) fn new(interfaces: Vec<u32>) -> Self {
+        Self { interfaces, open: Vec::new() }
+    }
+
+    /// Puts them on the interfaces, unless they are there; takes over what an earlier process left.
+    pub(super) fn open(&mut self) -> Result<(), Error> {
+        if self.open.is_empty() {
+            let mut open = Vec::new();
+            for interface in &self.interfaces {
+                match Shaper::open(*interface, IFB) {
+                    Ok(shaper) => open.push(shaper),
+                    Err(error) => {
+                        close(open);
+                        return Err(error);
+                    }
+                }
+            }
+            self.open = open;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The device where packets from inside queue.
+    pub(super) fn queue(&self) -> Option<u32> {
+        self.open.first().map(Shaper::ifb)
+    }
+
+    pub(super) fn change(&mut self, change: &Change) -> Result<(), Error> {
+        let rate = |rate: Option<Rate>| {
+            rate.map(|rate| shaper::Rate { bytes_a_second: rate.0.div_ceil(8) })
+        };
+        self.open.iter_mut().try_for_each(|shaper| match change {
+            Change::Set(number, limit) => {
+                shaper.class(*number, rate(limit.from_inside), rate(limit.to_inside))
+            }
+            Change::Remove(number) => shaper.remove(*number),
+        })
+    }
+
+    /// Removes what an earlier process has left and nobody uses.
+    pub(super) fn keep(&mut self, wanted: &BTreeSet<u16>) -> Result<(), Error> {
+        self.open.iter_mut().try_for_each(|shaper| shaper.keep(wanted))
+    }
+
+    /// What went through each class: bytes from inside, bytes to inside, packets dropped.
+    pub(super) fn usage(&mut self) -> BTreeMap<u16, [u64; 3]> {
+        let mut sums: BTreeMap<u16, [u64; 3]> = BTreeMap::new();
+        for (number, shaper) in self.open.iter_mut().enumerate() {
+            for Usage { class, direction, bytes, dropped, .. } in shaper.usage().unwrap_or_default()
+            {
+                let [up, down, lost] = sums.entry(class).or_default();
+                match direction {
+                    // All share one device for what comes from inside.
+                    Direction::Up if number > 0 => {}
+                    Direction::Up => {
+                        *up += bytes;
+                        *lost += dropped;
+                    }
+                    Direction::Down => {
+                        *down += bytes;
+                        *lost += dropped;
+                    }
+                }
+            }
+        }
+        sums
+    }
+
+    /// Takes them away.
+    pub(super) fn close(&mut self) {
+        close(std::mem::take(&mut self.open));
+    }
+}
+
+fn close(shapers: Vec<Shaper>) {
+    for (number, shaper) in shapers.into_iter().enumerate() {
+        // The device that all share is gone with the first.
+        if let Err(error) = shaper.close()
+            && number == 0
+        {
+            tracing::warn!(%error, "limits were not taken away");
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The thread that owns what is known of flows: reads what the kernel copies out, decides, tells the
+//! kernel, and answers the operator in between.
+
+use super::{
+    ControlError, ReloadError, answer,
+    classes::Change,
+    clock::{moment, monotonic_ns},
+    core::{Act, Bounds, Core},
+    kernel,
+    shape::Shapers,
+};
+use crate::{
+    classify::Engine,
+    config::{Config, GateConfig, OnFailure},
+    control::Request,
+    policy::{Given, Policy, What},
+    status::Status,
+};
+use arc_swap::ArcSwap;
+use datapath::gate::{Gate, Manage, Reader, Reason, Rules, Side, Table, TableError, Verdict};
+use serde_json::Value;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        mpsc::{Receiver, TryRecvError},
+    },
+    time::{Duration, Instant},
+};
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+/// How long the thread waits for packets; the operator, and the heartbeat, wait as long.
+const POLL: Duration = Duration::from_millis(50);
+/// Time from one look at the clock, and one status, to the next.
+const TICK: Duration = Duration::from_secs(1);
+/// A round of counters takes at most one part in so many of the time.
+const ROUND_SHARE: u32 = 20;
+/// Most rules that the operator gives.
+const MAX_GIVEN: usize = 100;
+
+/// What the thread is asked.
+pub(super) enum Ask {
+    Control(Request, oneshot::Sender<Result<Value, ControlError>>),
+    /// Puts up what a configuration needs, before it is in force.
+    Prepare(bool, oneshot::Sender<Result<(), ReloadError>>),
+    Reload(Box<(Config, Option<Engine>)>, oneshot::Sender<()>),
+    Stop,
+}
+
+/// What the thread has.
+pub(super) struct Worker {
+    pub(super) gate: Gate,
+    pub(super) table: Table,
+    pub(super) core: Core<Engine>,
+    pub(super) shapers: Shapers,
+    pub(super) config: Config,
+    pub(super) given: Vec<Given>,
+    /// Rules given since the start.
+    pub(super) numbered: u64,
+    pub(super) published: Arc<ArcSwap<Status>>,
+    pub(super) ailments: answer::Ailing,
+}
+
+/// Flows that are looked at, at the most, for a table of decided ones.
+pub(super) const fn undecided(max_flows: u32) -> u32 {
+    if max_flows > 1 << 16 { 1 << 16 } else { max_flows }
+}
+
+/// The bounds that a configuration sets.
+pub(super) fn bounds(config: &GateConfig) -> Bounds {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Bounds {
+        // A state is some kilobytes; an entry in the kernel's table is not.
+        undecided: undecided(config.max_flows) as usize / 4,
+        idle_tcp_ns: ns(config.idle_tcp),
+        idle_udp_ns: ns(config.idle_udp),
+    }
+}
+
+/// What the kernel's programs are told of a configuration.
+pub(super) fn rules(config: &GateConfig, queue: Option<u32>) -> Rules {
+    Rules {
+        on_failure: match config.on_failure {
+            OnFailure::Pass => datapath::gate::OnFailure::Pass,
+            OnFailure::Drop => datapath::gate::OnFailure::Drop,
+        },
+        packets: u32::from(config.packets),
+        hold: config.hold,
+        queue,
+    }
+}
+
+/// Whether a policy needs shapers.
+fn has_limits(config: &GateConfig, given: &[Given]) -> bool {
+    !config.limits.is_empty() || given.iter().any(|given| matches!(given.what, What::Limit(_)))
+}
+
+impl Worker {
+    /// Runs until it is told to stop, or nobody can tell it any more.
+    pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
+        // Nothing that an earlier process decided waits for the first packet.
+        let mut last_round = Instant::now();
+        self.core.tick(monotonic_ns(), moment());
+        self.round(TICK);
+        self.keep_classes();
+        let mut next_round = Instant::now() + TICK;
+        let mut next_tick = Instant::now();
+        loop {
+            if let Err(error) = self.gate.heartbeat() {
+                self.ailments.say("the kernel does not take the heartbeat", &error);
+            }
+            let now = Instant::now();
+            if now >= next_tick {
+                self.core.tick(monotonic_ns(), moment());
+                self.tell();
+                next_tick = now + TICK;
+            }
+            if now >= next_round {
+                let interval = now.duration_since(last_round);
+                last_round = now;
+                self.round(interval);
+                next_round = Instant::now() + TICK.max(now.elapsed() * ROUND_SHARE);
+                self.publish();
+            }
+            if let Err(error) = self.read(&mut reader) {
+                self.ailments.say("packets cannot be read", &error);
+                std::thread::sleep(POLL);
+            }
+            loop {
+                match asks.try_recv() {
+                    Ok(Ask::Stop) | Err(TryRecvError::Disconnected) => return self.stop(),
+                    Ok(ask) => self.answer(ask),
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+        }
+    }
+
+    /// Looks at what was copied out.
+    fn read(&mut self, reader: &mut Reader) -> std::io::Result<()> {
+        let Self { core, table, shapers, gate, config, ailments, .. } = self;
+        core.set_now(monotonic_ns());
+        reader.poll(POLL, |record| {
+            if record.reason == Reason::Ended {
+                let (flow, ..) = kernel::packet(&record);
+                core.restarted(&flow);
+            } else {
+                let (flow, inside, packet) = kernel::packet(&record);
+                core.packet(&flow, inside, kernel::begins(&record), &packet);
+            }
+            tell(core, table, shapers, gate, config, ailments);
+        })?;
+        Ok(())
+    }
+
+    fn tell(&mut self) {
+        let Self { core, table, shapers, gate, config, ailments, .. } = self;
+        tell(core, table, shapers, gate, config, ailments);
+    }
+
+    /// Reads all counters; forgets what is silent or gone.
+    fn round(&mut self, interval: Duration) {
+        let now_ns = monotonic_ns();
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        self.core.set_now(now_ns);
+        self.core.begin_round();
+        let core = &mut self.core;
+        let result = self.table.for_each(|key, flow| {
+            core.count(&kernel::counted(key, flow, now_ns), interval_ns);
+        });
+        match result {
+            Ok(()) => self.core.end_round(),
+            Err(error) => self.ailments.say("the table of flows cannot be read", &error),
+        }
+        self.tell();
+        if self.shapers.is_open()
+            && !has_limits(&self.config.gate, &self.given)
+            && self.core.classes().list().next().is_none()
+        {
+            self.shapers.close();
+            self.configure();
+        }
+    }
+
+    /// Removes the classes of an earlier process that no flow is in any more.
+    fn keep_classes(&mut self) {
+        let wanted: BTreeSet<u16> = self.core.classes().list().map(|(number, ..)| number).collect();
+        if let Err(error) = self.shapers.keep(&wanted) {
+            warn!(%error, "limits of an earlier process were not taken away");
+        }
+    }
+
+    fn configure(&mut self) {
+        let rules = rules(&self.config.gate, self.shapers.queue());
+        if let Err(error) = self.gate.configure(&rules) {
+            self.ailments.say("the kernel does not take the rules", &error);
+        }
+    }
+
+    fn answer(&mut self, ask: Ask) {
+        // Who does not wait for the answer any more has no use for it.
+        match ask {
+            Ask::Control(request, reply) => {
+                let answer = self.control(request);
+                let _ = reply.send(answer);
+            }
+            Ask::Prepare(limits, reply) => {
+                let result = if limits { self.open_shapers() } else { Ok(()) };
+                let _ = reply.send(result.map_err(ReloadError::Shaper));
+            }
+            Ask::Reload(prepared, reply) => {
+                let (config, engine) = *prepared;
+                self.reload(config, engine);
+                let _ = reply.send(());
+            }
+            Ask::Stop => {}
+        }
+    }
+
+    fn open_shapers(&mut self) -> Result<(), datapath::shaper::Error> {
+        self.shapers.open()?;
+        self.configure();
+        Ok(())
+    }
+
+    /// Puts another configuration in force; given rules end.
+    fn reload(&mut self, config: Config, engine: Option<Engine>) {
+        let bypass = config.gate.bypass;
+        if bypass != self.config.gate.bypass {
+            self.bypass(bypass);
+        }
+        self.config = config;
+        self.given.clear();
+        self.core.set_bounds(bounds(&self.config.gate));
+        if let Some(engine) = engine {
+            self.core.set_look(engine);
+        }
+        self.configure();
+        self.set_policy();
+        self.publish();
+    }
+
+    fn bypass(&mut self, on: bool) {
+        match self.gate.bypass(on) {
+            Ok(()) if on => warn!("the gate is switched off: everything passes"),
+            Ok(()) => info!("the gate works"),
+            Err(error) => self.ailments.say("the kernel does not switch the gate", &error),
+        }
+    }
+
+    fn set_policy(&mut self) {
+        let policy = Policy::new(&self.config.gate, &self.given);
+        self.core.set_policy(Arc::new(policy));
+        self.tell();
+    }
+
+    fn control(&mut self, request: Request) -> Result<Value, ControlError> {
+        let json = |value| serde_json::to_value(value).unwrap_or_default();
+        match request {
+            Request::Status => {
+                self.publish();
+                Ok(serde_json::to_value(&**self.published.load()).unwrap_or_default())
+            }
+            Request::Flows(order) => Ok(json(answer::flows(self, &order))),
+            Request::Top(order) => {
+                Ok(serde_json::to_value(answer::top(&self.core, order)).unwrap_or_default())
+            }
+            Request::Why { flow } => {
+                let why = answer::why(self, flow)?;
+                Ok(serde_json::to_value(why).unwrap_or_default())
+            }
+            Request::Give(order) => {
+                if self.given.len() >= MAX_GIVEN {
+                    let text =
+                        format!("{MAX_GIVEN} rules are given already: write them into the file");
+                    return Err(ControlError::Rule(text));
+                }
+                if let What::Limit(limit) = &order.what {
+                    limit.check().map_err(ControlError::Rule)?;
+                    self.open_shapers()?;
+                }
+                self.numbered += 1;
+                let given = Given {
+                    name: format!("given-{}", self.numbered),
+                    application: order.application,
+                    category: order.category,
+                    host: order.host,
+                    direction: order.direction,
+                    what: order.what,
+                };
+                info!(rule = %given.name, what = ?given.what, application = ?given.application, "given by the operator");
+                self.given.push(given.clone());
+                self.set_policy();
+                Ok(serde_json::to_value(given).unwrap_or_default())
+            }
+            Request::Forget { name } => {
+                match &name {
+                    None => self.given.clear(),
+                    Some(name) => {
+                        let place = self.given.iter().position(|given| given.name == *name);
+                        let place = place.ok_or_else(|| ControlError::NoRule(name.clone()))?;
+                        self.given.remove(place);
+                    }
+                }
+                self.set_policy();
+                Ok(serde_json::to_value(&self.given).unwrap_or_default())
+            }
+            Request::Bypass { on } => {
+                self.gate.bypass(on).map_err(|error| ControlError::Kernel(error.to_string()))?;
+                warn!(on, "bypass, by the operator");
+                self.publish();
+                Ok(serde_json::json!({ "bypass": on }))
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let status = answer::status(self);
+        self.published.store(Arc::new(status));
+    }
+
+    /// Takes the gate away: packets go as if it had never been.
+    fn stop(mut self) {
+        self.shapers.close();
+        drop(self.table);
+        if let Err(error) = self.gate.close() {
+            warn!(%error, "what the gate had pinned was not removed");
+        }
+    }
+}
+
+/// Tells the kernel what the core wants of it.
+fn tell(
+    core: &mut Core<Engine>,
+    table: &Table,
+    shapers: &mut Shapers,
+    gate: &Gate,
+    config: &Config,
+    ailments: &mut answer::Ailing,
+) {
+    for act in core.acts() {
+        match act {
+            Act::Decide { flow, action, class, label } => {
+                let verdict = Verdict { action: kernel::action(action), limit: class, label };
+                match table.decide(&kernel::key(&flow), &verdict) {
+                    Ok(()) => {}
+                    Err(TableError::Full) => core.was_full(),
+                    Err(error) => ailments.say("the kernel does not take a verdict", &error),
+                }
+            }
+            Act::Refuse { flow, deny } => {
+                let (key, action) = (kernel::refusal(&flow), kernel::refuse(deny));
+                if config.gate.refuse_for.is_zero() {
+                    continue;
+                }
+                if let Err(error) = table.refuse(&key, action, config.gate.refuse_for) {
+                    ailments.say("the kernel does not take a refusal", &error);
+                }
+            }
+            Act::ForgetRefusals => table.forget_refusals(),
+            Act::Forget { flow } => {
+                if let Err(error) = table.remove(&kernel::key(&flow)) {
+                    ailments.say("the kernel does not forget a flow", &error);
+                }
+            }
+            Act::Copy { flow, on } => {
+                let manage = Manage { copy: on, ..Manage::default() };
+                for side in [Side::Lower, Side::Higher] {
+                    if let Err(error) = table.manage(&kernel::key(&flow), side, manage) {
+                        ailments.say("the kernel does not manage a flow", &error);
+                    }
+                }
+            }
+            Act::Class(change) => {
+                let opened = !shapers.is_open() && matches!(change, Change::Set(..));
+                let result = shapers.open().and_then(|()| shapers.change(&change));
+                if let Err(error) = result {
+                    ailments.say("a limit is not in force", &error);
+                } else if opened
+                    && let Err(error) = gate.configure(&rules(&config.gate, shapers.queue()))
+                {
+                    ailments.say("the kernel does not take the rules", &error);
+                }
+            }
+        }
+    }
+}
