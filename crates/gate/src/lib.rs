@@ -7,6 +7,7 @@
 //! - [`flow`], [`packet`]: what is looked at.
 //! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
 //! - [`manage`], [`stream`], [`files`]: the files in flows of interest.
+//! - [`scan`]: content given to ClamAV.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
 //! - [`classify`]: the three engines that say what a flow is; [`signatures`] is the operator's, [`dns`],
 //!   [`names`] and [`tls`] help.
@@ -31,6 +32,7 @@ pub mod names;
 pub mod p2p;
 pub mod packet;
 pub mod policy;
+pub mod scan;
 pub mod service;
 pub mod signatures;
 pub mod status;

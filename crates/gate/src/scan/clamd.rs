@@ -1,0 +1,210 @@
+//! clamd's protocol: one content a connection, with the command INSTREAM.
+//!
+//! Read clamd(8), "COMMANDS". Commands begin with `z` and end with a zero byte, as then do replies.
+//! After `zINSTREAM\0` come chunks, each with its length in four bytes of network order, and an empty
+//! one at the end; then clamd scans and replies. It replies earlier when the content becomes larger
+//! than its `StreamMaxLength`, and closes:
+//!
+//! ```text
+//! stream: OK
+//! stream: Win.Test.EICAR_HDB-1 FOUND
+//! INSTREAM size limit exceeded. ERROR
+//! ```
+
+use super::config::{Address, Config};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use thiserror::Error;
+
+/// Bytes of a reply that are read; names of signatures are shorter.
+const REPLY: usize = 1024;
+
+/// Bytes of one chunk: as many as clamd reads at once without effort.
+const CHUNK: usize = 1 << 17;
+
+/// What the scanner says of content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was found.
+    Clean,
+    /// A signature matched.
+    Found(String),
+    /// There is no verdict.
+    Failed(Failure),
+}
+
+/// Why there is no verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// It cannot be reached, or went away.
+    #[error("clamd is away: {0}")]
+    Away(String),
+    /// It took too long.
+    #[error("clamd took too long")]
+    TimedOut,
+    /// It says that it cannot.
+    #[error("clamd refused: {0}")]
+    Refused(String),
+    /// The content is larger than what is scanned.
+    #[error("the content is too large to be scanned")]
+    TooLarge,
+    /// Too much content waits.
+    #[error("too much content waits to be scanned")]
+    Overloaded,
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => Self::TimedOut,
+            _ => Self::Away(error.to_string()),
+        }
+    }
+}
+
+/// A reply to INSTREAM, without its zero byte.
+pub fn verdict(reply: &[u8]) -> Verdict {
+    let text = String::from_utf8_lossy(reply.trim_ascii());
+    if let Some(said) = text.strip_prefix("stream: ") {
+        if said == "OK" {
+            return Verdict::Clean;
+        }
+        if let Some(name) = said.strip_suffix(" FOUND") {
+            return Verdict::Found(printable(name));
+        }
+    }
+    if text.starts_with("INSTREAM size limit exceeded") {
+        return Verdict::Failed(Failure::TooLarge);
+    }
+    let text = text.strip_suffix("ERROR").unwrap_or(&text).trim();
+    Verdict::Failed(Failure::Refused(printable(if text.is_empty() { "no reply" } else { text })))
+}
+
+fn printable(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+}
+
+/// Content on its way to clamd.
+#[derive(Debug)]
+pub struct Stream<S = Socket> {
+    socket: S,
+}
+
+impl Stream {
+    /// Connects and begins.
+    ///
+    /// # Errors
+    ///
+    /// When clamd is away or does not take the command in time.
+    pub fn begin(config: &Config) -> Result<Self, Failure> {
+        let (domain, address) = match &config.clamd {
+            Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+            Address::Tcp(socket) => (Domain::for_address(*socket), SockAddr::from(*socket)),
+        };
+        let socket = Socket::new(domain, Type::STREAM, None)?;
+        socket.set_write_timeout(Some(config.timeout))?;
+        socket.set_read_timeout(Some(config.timeout))?;
+        match config.clamd {
+            // A full queue of connections is waited for as long as for a write.
+            Address::Unix(_) => socket.connect(&address)?,
+            Address::Tcp(_) => {
+                socket.connect_timeout(&address, config.timeout)?;
+                socket.set_tcp_nodelay(true)?;
+            }
+        }
+        Self::over(socket)
+    }
+}
+
+impl<S: Read + Write> Stream<S> {
+    /// Begins over a connection.
+    ///
+    /// # Errors
+    ///
+    /// When the command is not taken.
+    pub fn over(mut socket: S) -> Result<Self, Failure> {
+        socket.write_all(b"zINSTREAM\0")?;
+        Ok(Self { socket })
+    }
+
+    /// Sends content.
+    ///
+    /// # Errors
+    ///
+    /// clamd's reply when it ends the stream early, else why it does not take the content.
+    pub fn send(&mut self, content: &[u8]) -> Result<(), Verdict> {
+        for chunk in content.chunks(CHUNK) {
+            if let Err(error) = self.write(chunk) {
+                // It may have said why before it closed.
+                let said = self.reply().map(|reply| verdict(&reply));
+                return Err(match said {
+                    Ok(said) if said != Verdict::Clean => said,
+                    _ => Verdict::Failed(error.into()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, chunk: &[u8]) -> std::io::Result<()> {
+        let length = u32::try_from(chunk.len()).unwrap_or(u32::MAX);
+        self.socket.write_all(&length.to_be_bytes())?;
+        self.socket.write_all(chunk)
+    }
+
+    /// Ends the content and waits for the verdict.
+    pub fn end(mut self) -> Verdict {
+        // When clamd has closed already, it has replied before.
+        let ended = self.socket.write_all(&0_u32.to_be_bytes());
+        match (self.reply(), ended) {
+            (Ok(reply), _) if !reply.is_empty() => verdict(&reply),
+            (_, Err(error)) | (Err(error), _) => Verdict::Failed(error.into()),
+            (Ok(_), Ok(())) => Verdict::Failed(Failure::Away("it closed without a reply".into())),
+        }
+    }
+
+    /// Everything up to the zero byte or the end.
+    fn reply(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut reply = Vec::new();
+        let mut part = [0; 256];
+        while reply.len() < REPLY {
+            let length = match self.socket.read(&mut part) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // What was said before a reset counts.
+                Err(_) if !reply.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            reply.extend_from_slice(part.get(..length).unwrap_or_default());
+            if let Some(zero) = reply.iter().position(|byte| *byte == 0) {
+                reply.truncate(zero);
+                break;
+            }
+        }
+        Ok(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read_as_clamd_writes_them() {
+        let found = |name: &str| Verdict::Found(name.into());
+        let refused = |why: &str| Verdict::Failed(Failure::Refused(why.into()));
+        for (reply, said) in [
+            (&b"stream: OK"[..], Verdict::Clean),
+            (b"stream: Win.Test.EICAR_HDB-1 FOUND", found("Win.Test.EICAR_HDB-1")),
+            (b"stream: a b: FOUND FOUND\n", found("a b: FOUND")),
+            (b"stream: OK FOUND", found("OK")),
+            (b"INSTREAM size limit exceeded. ERROR", Verdict::Failed(Failure::TooLarge)),
+            (b"stream: Can't allocate memory ERROR", refused("stream: Can't allocate memory")),
+            (b"UNKNOWN COMMAND", refused("UNKNOWN COMMAND")),
+            (b"", refused("no reply")),
+        ] {
+            assert_eq!(verdict(reply), said);
+        }
+    }
+}

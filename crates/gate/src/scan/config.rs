@@ -1,0 +1,110 @@
+//! `[gate.scan]`: where clamd is, and what is asked of it.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+/// Where clamd listens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Address {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// An address and a port.
+    Tcp(SocketAddr),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with('/') {
+            return Ok(Self::Unix(text.into()));
+        }
+        let wrong = || format!("{text:?} is neither an absolute path nor an address with a port");
+        text.parse().map(Self::Tcp).map_err(|_| wrong())
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Tcp(socket) => write!(f, "{socket}"),
+        }
+    }
+}
+
+impl From<Address> for String {
+    fn from(address: Address) -> Self {
+        address.to_string()
+    }
+}
+
+/// What becomes of a file that could not be scanned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Failed {
+    /// It passes, counted and logged.
+    #[default]
+    Pass,
+    /// Its flow is refused, counted and logged.
+    Refuse,
+}
+
+/// Where clamd is, and what is asked of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where clamd listens: a path, or an address and a port.
+    pub clamd: Address,
+    /// Connections to clamd, and so files that are scanned at once; clamd's `MaxThreads` is the
+    /// other bound.
+    pub connections: usize,
+    /// Bytes of the largest file that is scanned; clamd's `StreamMaxLength` is the other bound.
+    pub max_bytes: u64,
+    /// Bytes of content that wait for clamd, over all files.
+    pub waiting_bytes: usize,
+    /// Bytes of a file without a known length that are sent again after a verdict on its beginning.
+    pub keep_bytes: usize,
+    /// How long to wait for a connection, for clamd to take content, and for its verdict.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
+    /// What becomes of a file that could not be scanned.
+    pub on_failure: Failed,
+}
+
+impl Default for Config {
+    /// Debian's socket and clamd's own limits.
+    fn default() -> Self {
+        Self {
+            clamd: Address::Unix("/run/clamav/clamd.ctl".into()),
+            connections: 64,
+            max_bytes: 100 << 20,
+            waiting_bytes: 64 << 20,
+            keep_bytes: 8 << 20,
+            timeout: Duration::from_secs(30),
+            on_failure: Failed::Pass,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_path_or_a_socket() {
+        for text in ["/run/clamd", "127.0.0.1:3310", "[::1]:3310"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        assert!("clamd:3310".parse::<Address>().is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! The scanner against clamd itself and against servers that misbehave.
+
+use super::*;
+use clamd::Failure;
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    os::unix::net::UnixListener,
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
+};
+use testbed::{
+    Namespace,
+    clients::{Clamd, eicar},
+    wait_until,
+};
+
+/// How long a report is waited for: far longer than it takes.
+const LONG: Duration = Duration::from_secs(60);
+
+fn scanner(config: &Config) -> (Scanner, Receiver<Report>) {
+    let (sender, reports) = channel();
+    let deliver = move |report| {
+        let _ = sender.send(report);
+    };
+    (Scanner::new(config, deliver), reports)
+}
+
+fn at(clamd: Address) -> Config {
+    Config { clamd, connections: 4, timeout: Duration::from_secs(20), ..Config::default() }
+}
+
+fn found(job: u64, bytes: usize) -> Report {
+    let verdict = Verdict::Found("Nigh.Test.EICAR.UNOFFICIAL".into());
+    Report { job, bytes: bytes as u64, verdict }
+}
+
+fn clean(job: u64, bytes: usize) -> Report {
+    Report { job, bytes: bytes as u64, verdict: Verdict::Clean }
+}
+
+#[test]
+fn clamd_finds_what_it_knows_and_passes_what_it_does_not() {
+    if !testbed::require_root() {
+        return;
+    }
+    let namespace = Namespace::new("scan").unwrap();
+    let clamd = Clamd::start(&namespace, None).unwrap();
+    let (scanner, reports) = scanner(&at(Address::Unix(clamd.socket())));
+    let virus = eicar();
+
+    // Whole, and in pieces as segments bring it.
+    let mut job = scanner.begin(1).unwrap();
+    job.content(virus.to_vec()).unwrap();
+    job.end();
+    assert_eq!(reports.recv_timeout(LONG), Ok(found(1, virus.len())));
+    let mut job = scanner.begin(2).unwrap();
+    let mut larger = vec![b'a'; 300_000];
+    larger.extend(&virus);
+    for piece in larger.chunks(1448) {
+        job.content(piece.to_vec()).unwrap();
+    }
+    job.end();
+    assert_eq!(reports.recv_timeout(LONG), Ok(found(2, larger.len())));
+
+    // As large, but clean.
+    let mut job = scanner.begin(3).unwrap();
+    job.content(vec![b'a'; virus.len()]).unwrap();
+    job.end();
+    assert_eq!(reports.recv_timeout(LONG), Ok(clean(3, virus.len())));
+
+    // A verdict on a part; what follows is looked at together with it.
+    let mut job = scanner.begin(4).unwrap();
+    let (first, second) = virus.split_at(40);
+    job.content(first.to_vec()).unwrap();
+    job.pause();
+    assert_eq!(reports.recv_timeout(LONG), Ok(clean(4, 40)));
+    job.content(second.to_vec()).unwrap();
+    job.end();
+    assert_eq!(reports.recv_timeout(LONG), Ok(found(4, virus.len())));
+
+    // One that is forgotten reports nothing and holds nothing.
+    let mut job = scanner.begin(5).unwrap();
+    job.content(virus.to_vec()).unwrap();
+    drop(job);
+    scanner.begin(6).unwrap().end();
+    assert_eq!(reports.recv_timeout(LONG), Ok(clean(6, 0)));
+    assert_eq!(scanner.waiting_bytes(), 0);
+    assert_eq!(scanner.counters().found.load(Ordering::Relaxed), 3);
+    assert_eq!(scanner.counters().failed.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn where_nobody_listens_the_job_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scanner, reports) = scanner(&at(Address::Unix(folder.path().join("clamd"))));
+    let mut job = scanner.begin(9).unwrap();
+    job.content(b"content".to_vec()).unwrap();
+    let report = reports.recv_timeout(LONG).unwrap();
+    assert!(matches!(report.verdict, Verdict::Failed(Failure::Away(_))), "{report:?}");
+    // Further content is taken and forgotten; no second report.
+    job.content(b"more".to_vec()).unwrap();
+    job.end();
+    assert!(reports.try_recv().is_err());
+    assert_eq!(scanner.counters().failed.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn clamd_may_end_the_stream_early_and_say_why() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (scanner, reports) = scanner(&at(Address::Tcp(listener.local_addr().unwrap())));
+    let mut job = scanner.begin(1).unwrap();
+    job.content(vec![0; 5000]).unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    let mut command = [0; 10 + 4 + 5000];
+    peer.read_exact(&mut command).unwrap();
+    assert_eq!(&command[..14], b"zINSTREAM\0\0\0\x13\x88");
+    peer.write_all(b"INSTREAM size limit exceeded. ERROR\0").unwrap();
+    drop(peer);
+    job.end();
+    let verdict = Verdict::Failed(Failure::TooLarge);
+    assert_eq!(reports.recv_timeout(LONG), Ok(Report { job: 1, bytes: 5000, verdict }));
+}
+
+#[test]
+fn a_clamd_that_says_nothing_is_not_waited_for_longer_than_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clamd");
+    let _silent = UnixListener::bind(&path).unwrap();
+    let config = Config { timeout: Duration::from_millis(50), ..at(Address::Unix(path)) };
+    let (scanner, reports) = scanner(&config);
+    let mut job = scanner.begin(1).unwrap();
+    job.content(vec![0; 10]).unwrap();
+    job.end();
+    let verdict = Verdict::Failed(Failure::TimedOut);
+    assert_eq!(reports.recv_timeout(LONG), Ok(Report { job: 1, bytes: 10, verdict }));
+}
+
+/// However many jobs bring however much while clamd takes nothing: no more waits than allowed.
+#[test]
+fn a_flood_of_content_stays_within_its_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clamd");
+    let listener = UnixListener::bind(&path).unwrap();
+    let config = Config { waiting_bytes: 100_000, max_bytes: 30_000, ..at(Address::Unix(path)) };
+    let (scanner, reports) = scanner(&config);
+    // All threads talk to a clamd that does not reply.
+    let mut held = Vec::new();
+    for number in 0..4 {
+        let mut job = scanner.begin(number).unwrap();
+        job.content(vec![0; 1]).unwrap();
+        job.end();
+        held.push(listener.accept().unwrap());
+    }
+    wait_until("what the threads took", LONG, || scanner.waiting_bytes() == 0).unwrap();
+    let mut jobs: Vec<_> = (10..60).map(|number| scanner.begin(number).unwrap()).collect();
+    let mut refused = Vec::new();
+    for _ in 0..40 {
+        for job in &mut jobs {
+            if let Err(failure) = job.content(vec![7; 1000]) {
+                refused.push(failure);
+            }
+            assert!(scanner.waiting_bytes() <= 100_000);
+        }
+    }
+    // Those that went beyond the common bound; the rest kept within their own until they were too large.
+    assert!(refused.contains(&Failure::Overloaded));
+    assert_eq!(refused.len(), 50, "each job fails once");
+    assert_eq!(scanner.waiting_bytes(), 0);
+    drop(jobs);
+    for (mut peer, _) in held {
+        peer.write_all(b"stream: OK\0").unwrap();
+    }
+    for _ in 0..4 {
+        assert_eq!(reports.recv_timeout(LONG).unwrap().verdict, Verdict::Clean);
+    }
+    assert!(reports.try_recv().is_err());
+}
