@@ -33,6 +33,26 @@ pub enum Category {
     Other,
 }
 
+impl Category {
+    /// Its name, as policies write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PeerToPeer => "peer-to-peer",
+            Self::Web => "web",
+            Self::Chat => "chat",
+            Self::FileTransfer => "file-transfer",
+            Self::Mail => "mail",
+            Self::Media => "media",
+            Self::Voice => "voice",
+            Self::Game => "game",
+            Self::Tunnel => "tunnel",
+            Self::RemoteAccess => "remote-access",
+            Self::Network => "network",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// How sure a label is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,5 +1,6 @@
 //! The section `[gate.audit]` of the configuration.
 
+use super::ipfix;
 use serde::Deserialize;
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 use wire::config::{Problem, Report};
@@ -42,6 +43,8 @@ pub struct Config {
     /// How often the disk is asked to hold what was written (fsync); 0 is with each write.
     #[serde(default = "sync", with = "humantime_serde")]
     pub sync: Duration,
+    /// Flows as IPFIX, besides.
+    pub ipfix: Option<ipfix::Config>,
 }
 
 /// Kinds of records that can be left out.
@@ -103,6 +106,7 @@ impl Config {
             rotate_after: day(),
             keep: month(),
             sync: sync(),
+            ipfix: None,
         }
     }
 
@@ -131,6 +135,9 @@ impl Config {
         }
         if self.sync > LONGEST_SYNC {
             report.add("sync", "must be 1h at most, or 0s for each write");
+        }
+        if let Some(ipfix) = &self.ipfix {
+            report.take("ipfix", ipfix.problems());
         }
         problems
     }
@@ -166,6 +173,10 @@ mod tests {
             ("folder = '/x'\nrotate_after = '1s'", "rotate_after"),
             ("folder = '/x'\nkeep = '1s'", "keep"),
             ("folder = '/x'\nsync = '2h'", "sync"),
+            ("folder = '/x'\n[ipfix]", "ipfix.file"),
+            ("folder = '/x'\n[ipfix]\ncollector = '192.0.2.1:0'", "ipfix.collector"),
+            ("folder = '/x'\n[ipfix]\nfile = true\ndomain = 0", "ipfix.domain"),
+            ("folder = '/x'\n[ipfix]\nfile = true\nrefresh = '2days'", "ipfix.refresh"),
         ] {
             let found = problems(text);
             assert!(

@@ -86,6 +86,18 @@ impl Log {
         Ok(())
     }
 
+    /// Opens an empty file; what stands there is set aside. True where it was opened just now.
+    pub(super) fn open_empty(&mut self, now: SystemTime) -> io::Result<bool> {
+        if self.open.is_some() {
+            return Ok(false);
+        }
+        if fs::metadata(self.path()).is_ok_and(|it| it.len() > 0) {
+            self.set_aside(now)?;
+        }
+        self.open = Some(self.begin(now)?);
+        Ok(true)
+    }
+
     fn begin(&self, now: SystemTime) -> io::Result<Open> {
         let path = self.path();
         let mut options = OpenOptions::new();
@@ -270,6 +282,18 @@ mod tests {
         log.open_lines(at(0)).unwrap();
         log.write(b"3\n").unwrap();
         assert_eq!(fs::read(folder.path().join("eve.json")).unwrap(), b"1\n2\n3\n");
+    }
+
+    #[test]
+    fn a_file_of_messages_never_continues_another() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("flows.ipfix"), "cut").unwrap();
+        let mut log = Log::new(folder.path(), "flows", "ipfix", LIMITS);
+        assert!(log.open_empty(at(0)).unwrap());
+        assert!(!log.open_empty(at(0)).unwrap());
+        log.write(b"new").unwrap();
+        assert_eq!(names(folder.path()), ["flows-20270115T080000Z.ipfix", "flows.ipfix"]);
+        assert_eq!(fs::read(folder.path().join("flows.ipfix")).unwrap(), b"new");
     }
 
     #[test]

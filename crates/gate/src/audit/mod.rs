@@ -3,10 +3,12 @@
 //! Who has something for the log gives it to a [`Sender`], which never waits: where the queue is full
 //! the record is counted as lost, and the log itself says so. One thread writes lines in the form of
 //! Suricata's EVE, sets full files aside and deletes old ones. A disk that refuses is tried again each
-//! second; what came meanwhile is counted as lost and the log says so when it goes on.
+//! second; what came meanwhile is counted as lost and the log says so when it goes on. Flows can also
+//! go out as IPFIX, into files and to a collector.
 
 mod config;
 mod eve;
+mod ipfix;
 mod log;
 mod mapping;
 mod record;
@@ -16,12 +18,13 @@ mod tests;
 mod writer;
 
 pub use config::{Config, Kind};
+pub use ipfix::Config as IpfixConfig;
 pub use mapping::Mapping;
 pub use record::{
     Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
     Refusal, Scanned, Subject, Traffic, Verdict,
 };
-pub use status::{Lost, Status};
+pub use status::{Ipfix, Lost, Status};
 
 use self::{mapping::Mask, status::Counters, writer::Writer};
 use std::{

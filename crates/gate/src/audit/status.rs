@@ -15,7 +15,17 @@ pub(super) struct Counters {
     pub(super) queue_full: AtomicU64,
     pub(super) not_written: AtomicU64,
     pub(super) files_deleted: AtomicU64,
+    pub(super) ipfix: IpfixCounters,
     pub(super) trouble: Mutex<Option<String>>,
+}
+
+/// Flows that went out as IPFIX, or should have.
+#[derive(Debug, Default)]
+pub(super) struct IpfixCounters {
+    pub(super) written: AtomicU64,
+    pub(super) not_written: AtomicU64,
+    pub(super) sent: AtomicU64,
+    pub(super) not_sent: AtomicU64,
 }
 
 impl Counters {
@@ -45,6 +55,12 @@ impl Counters {
             lost: Lost { queue_full, not_written },
             waiting: received.saturating_sub(written + left_out + queue_full + not_written),
             files_deleted: self.files_deleted.load(Relaxed),
+            ipfix: Ipfix {
+                written: self.ipfix.written.load(Relaxed),
+                not_written: self.ipfix.not_written.load(Relaxed),
+                sent: self.ipfix.sent.load(Relaxed),
+                not_sent: self.ipfix.not_sent.load(Relaxed),
+            },
             trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
@@ -65,6 +81,8 @@ pub struct Status {
     pub waiting: u64,
     /// Files that were deleted because they were old.
     pub files_deleted: u64,
+    /// Flows as IPFIX.
+    pub ipfix: Ipfix,
     /// What is wrong with the files just now.
     pub trouble: Option<String>,
 }
@@ -76,4 +94,17 @@ pub struct Lost {
     pub queue_full: u64,
     /// The disk refused them.
     pub not_written: u64,
+}
+
+/// Flows that went out as IPFIX, or should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ipfix {
+    /// Flows in the files.
+    pub written: u64,
+    /// Flows that the disk refused.
+    pub not_written: u64,
+    /// Flows that were sent to the collector; whether it got them nobody tells.
+    pub sent: u64,
+    /// Flows that could not be sent.
+    pub not_sent: u64,
 }

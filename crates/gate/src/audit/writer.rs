@@ -4,6 +4,7 @@ use super::{
     Order,
     config::{Config, Kind},
     eve::Eve,
+    ipfix::Exporter,
     log::{Limits, Log},
     mapping::Mask,
     record::Record,
@@ -36,6 +37,7 @@ pub(super) struct Writer {
     counters: Arc<Counters>,
     eve: Eve,
     lines: Log,
+    ipfix: Option<Exporter>,
     /// Lines that are not yet in the file, and how many records they are.
     batch: Vec<u8>,
     records: u64,
@@ -55,6 +57,10 @@ impl Writer {
         Log::prepare(&config.folder)?;
         let mut lines = Log::new(&config.folder, "eve", "json", limits);
         lines.open_lines(SystemTime::now())?;
+        let ipfix = config.ipfix.as_ref().map(|ipfix| {
+            Exporter::open(ipfix, &config.folder, limits, mask.clone(), Arc::clone(&counters))
+        });
+        let ipfix = ipfix.transpose()?;
         let eve = Eve::new(mask, rand::random(), config.chat_text);
         let now = Instant::now();
         let mut writer = Self {
@@ -62,6 +68,7 @@ impl Writer {
             counters,
             eve,
             lines,
+            ipfix,
             batch: Vec::new(),
             records: 0,
             told: 0,
@@ -110,6 +117,9 @@ impl Writer {
 
     /// Makes lines of a record.
     fn take(&mut self, record: &Record) {
+        if let (Some(ipfix), Record::Flow(flow)) = (&mut self.ipfix, record) {
+            ipfix.push(flow, self.eve.flow_id(&flow.subject));
+        }
         if !self.config.record.contains(&kind(record)) {
             Counters::add(&self.counters.left_out, 1);
             return;
@@ -125,20 +135,24 @@ impl Writer {
 
     /// Writes what was gathered; `sync` also has the disk hold it.
     fn settle(&mut self, sync: bool) {
+        let now = SystemTime::now();
+        let flows = self.ipfix.as_mut().map_or(Ok(()), |it| it.flush(now));
         if self.refused.is_some_and(|at| at.elapsed() < PAUSE) && !sync {
             return self.lose();
         }
-        match self.write(sync) {
+        let lines = self.write(sync, now);
+        if lines.is_err() {
+            self.lose();
+        }
+        self.refused = lines.is_err().then(Instant::now);
+        let folder = self.config.folder.display();
+        match lines.and(flows) {
             Ok(()) => {
-                self.refused = None;
                 if self.counters.set_trouble(None) {
-                    tracing::info!("the audit log is written again");
+                    tracing::info!("the audit log in {folder} is written again");
                 }
             }
             Err(error) => {
-                self.lose();
-                self.refused = Some(Instant::now());
-                let folder = self.config.folder.display();
                 let trouble = format!("the audit log in {folder} cannot be written: {error}");
                 if self.counters.set_trouble(Some(trouble.clone())) {
                     tracing::error!("{trouble}");
@@ -154,8 +168,7 @@ impl Writer {
         self.batch.clear();
     }
 
-    fn write(&mut self, sync: bool) -> io::Result<()> {
-        let now = SystemTime::now();
+    fn write(&mut self, sync: bool, now: SystemTime) -> io::Result<()> {
         let lost = self.counters.queue_full.load(Relaxed) + self.counters.not_written.load(Relaxed);
         if lost > self.told {
             let reason = "the queue was full or the disk refused them";
@@ -171,12 +184,14 @@ impl Writer {
         }
         if sync || self.synced.elapsed() >= self.config.sync {
             self.lines.sync()?;
+            self.ipfix.as_mut().map_or(Ok(()), Exporter::sync)?;
             self.synced = Instant::now();
         }
         // A file that is full goes at once, one that is old within a minute.
         if self.lines.rotate(now)? {
             self.lines.open_lines(now)?;
         }
+        self.ipfix.as_mut().map_or(Ok(()), |it| it.rotate(now))?;
         if self.looked.elapsed() >= LOOK {
             self.look()?;
         }
@@ -186,7 +201,9 @@ impl Writer {
     /// Deletes what is old.
     fn look(&mut self) -> io::Result<()> {
         self.looked = Instant::now();
-        let deleted = self.lines.expire(SystemTime::now())?;
+        let now = SystemTime::now();
+        let flows = self.ipfix.as_ref().map_or(Ok(0), |it| it.expire(now));
+        let deleted = self.lines.expire(now)? + flows?;
         Counters::add(&self.counters.files_deleted, deleted as u64);
         Ok(())
     }

@@ -142,7 +142,8 @@ impl Eve {
         }
     }
 
-    fn flow_id(&self, subject: &Subject) -> u64 {
+    /// The number of a flow, the same in all outputs of a run.
+    pub(super) fn flow_id(&self, subject: &Subject) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.flow_key.0, self.flow_key.1);
         subject.flow.hash(&mut hasher);
         nanoseconds(subject.started).hash(&mut hasher);

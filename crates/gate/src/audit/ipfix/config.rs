@@ -1,0 +1,51 @@
+//! The section `[gate.audit.ipfix]` of the configuration.
+
+use serde::Deserialize;
+use std::{net::SocketAddr, time::Duration};
+use wire::config::{Problem, Report};
+
+const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+const LONGEST_REFRESH: Duration = Duration::from_secs(86_400);
+
+/// The section `[gate.audit.ipfix]`: flows as IPFIX.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whether files of flows are written beside those of lines.
+    pub file: bool,
+    /// The collector that gets flows over UDP.
+    pub collector: Option<SocketAddr>,
+    /// The number by which collectors tell this gate's flows from those of others.
+    pub domain: u32,
+    /// How often a collector is told the fields of records.
+    #[serde(with = "humantime_serde")]
+    pub refresh: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { file: false, collector: None, domain: 1, refresh: Duration::from_secs(600) }
+    }
+}
+
+impl Config {
+    /// Everything that is wrong with the values, each key as in the section; empty when all is well.
+    pub(in crate::audit) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let report = &mut Report::new(&mut problems, "");
+        if !self.file && self.collector.is_none() {
+            report.add("file", "no flow goes anywhere: say file = true or name a collector");
+        }
+        if self.collector.is_some_and(|it| it.port() == 0 || it.ip().is_unspecified()) {
+            report
+                .add("collector", "is no address to send to; give one with its port, mostly 4739");
+        }
+        if self.domain == 0 {
+            report.add("domain", "0 says that there is none (RFC 7011, section 3.1); give another");
+        }
+        if !(SHORTEST_REFRESH..=LONGEST_REFRESH).contains(&self.refresh) {
+            report.add("refresh", "must be from 1s to 1day");
+        }
+        problems
+    }
+}
