@@ -13,11 +13,14 @@
 //! those know. Why in this order: `docs/decisions/176-engines.md`.
 
 mod guess;
+pub mod offline;
 pub(crate) mod prefix;
 #[cfg(test)]
 mod tests;
+pub mod truth;
 
 use crate::{
+    config::GateConfig,
     dns,
     flow::{Flow, Side, Transport},
     hosts::{Bounds, Hosts},
@@ -55,6 +58,13 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self { packets: 8, signatures: Vec::new(), names: NAMES, hosts: Bounds::default() }
+    }
+}
+
+impl From<&GateConfig> for Settings {
+    fn from(config: &GateConfig) -> Self {
+        let (packets, signatures) = (config.packets, config.signatures.clone());
+        Self { packets, signatures, ..Self::default() }
     }
 }
 

@@ -13,7 +13,10 @@ mod tests;
 pub use day::{Day, Hour};
 pub use rate::{BadRate, Rate};
 
-use crate::label::{Category, Certainty};
+use crate::{
+    label::{Category, Certainty},
+    signatures::SignatureConfig,
+};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
@@ -55,6 +58,9 @@ pub struct GateConfig {
     /// Named rates.
     #[serde(rename = "limit")]
     pub limits: Vec<LimitConfig>,
+    /// Applications that the operator knows by what they say first.
+    #[serde(rename = "signature")]
+    pub signatures: Vec<SignatureConfig>,
     /// What becomes of flows; the first rule that fits decides.
     #[serde(rename = "rule")]
     pub rules: Vec<RuleConfig>,
@@ -78,6 +84,7 @@ impl Default for GateConfig {
             groups: Vec::new(),
             times: Vec::new(),
             limits: Vec::new(),
+            signatures: Vec::new(),
             rules: Vec::new(),
             files: Vec::new(),
         }

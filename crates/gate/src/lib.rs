@@ -11,12 +11,14 @@
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
 //! - [`classify`]: the three engines that say what a flow is; [`signatures`] is the operator's, [`dns`],
 //!   [`names`] and [`tls`] help.
+//! - [`capture`]: packet captures read into flows.
 //! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
 //! - [`chat`]: what people say in plain text.
 //! - [`audit`]: what is written down of all that.
 #![forbid(unsafe_code)]
 
 pub mod audit;
+pub mod capture;
 pub mod chat;
 pub mod classify;
 pub mod cli;

@@ -231,7 +231,8 @@ impl Service {
         }
         let limits = !config.gate.limits.is_empty();
         self.ask(|reply| Ask::Prepare(limits, reply)).await.ok_or(ReloadError::Stopped)??;
-        let differ = config.gate.packets != old.gate.packets;
+        let differ = config.gate.packets != old.gate.packets
+            || config.gate.signatures != old.gate.signatures;
         let engine = if differ { Some(Engine::new(&look::settings(&config.gate))?) } else { None };
         Ok(Prepared { config, engine })
     }

@@ -47,6 +47,10 @@ enum CommandError {
     #[error(transparent)]
     RenderGate(#[from] gate::cli::RenderError),
     #[error(transparent)]
+    Classify(#[from] gate::cli::ClassifyError),
+    #[error(transparent)]
+    Replay(#[from] gate::cli::ReplayError),
+    #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
     #[error(transparent)]
     Console(#[from] oracle::console::ConsoleError),
@@ -274,6 +278,19 @@ fn gate(args: &GateArgs) -> Result<(), CommandError> {
             let request = Request::Gate { request: operation.request()? };
             let answer = ask(&args.target, &request)?;
             if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+        }
+        Command::Classify(classify) => {
+            let gate = match &args.target.config {
+                Some(file) => config::load(file).map_err(explain)?.sections.gate,
+                None => None,
+            };
+            let settings = gate.map(|gate| (&gate.gate).into()).unwrap_or_default();
+            gate::cli::classify(classify, settings, args.json, &mut io::stdout().lock())
+                .or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error.into()) })
+        }
+        Command::Replay(replay) => {
+            let sent = gate::cli::replay(replay)?;
+            if args.json { print_json(&json!(sent)) } else { print(&sent.to_string()) }
         }
     }
 }

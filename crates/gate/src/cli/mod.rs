@@ -1,6 +1,11 @@
 //! The sub-commands of `nigh gate`.
 
+mod classify;
 mod operation;
+mod replay;
+
+pub use classify::{ClassifyArgs, ClassifyError, classify};
+pub use replay::{ReplayArgs, ReplayError, replay};
 
 pub use operation::{Operation, RenderError};
 
@@ -12,4 +17,17 @@ pub enum Command {
     /// Something is asked of the daemon over its control socket.
     #[command(flatten)]
     Operation(Operation),
+    /// Say what the flows of a capture are, without a gate
+    ///
+    /// With -c the file's packets and signatures are used. With --truth it says how well flows were named:
+    /// recall and precision by application, and the share of other flows that were called it.
+    #[command(
+        after_help = "Examples:\n  nigh gate classify evening.pcap\n  nigh gate classify evening.pcap --flows\n  nigh gate classify a.pcap b.pcap --json | jq -r .application\n  nigh gate classify testdata/gate/*.pcap --truth testdata/gate/TRUTH"
+    )]
+    Classify(ClassifyArgs),
+    /// Send a capture's packets out of an interface, as they were recorded
+    #[command(
+        after_help = "Examples:\n  nigh gate replay evening.pcap --interface veth0\n  nigh gate replay evening.pcap --interface veth0 --speed max"
+    )]
+    Replay(ReplayArgs),
 }

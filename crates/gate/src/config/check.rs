@@ -111,6 +111,7 @@ impl GateConfig {
                 report.add(key, format!("not a time from {least} seconds to 7 days"));
             }
         }
+        crate::signatures::check(&self.signatures, report);
         names("group", self.groups.iter().map(|group| group.name.as_str()), report);
         names("time", self.times.iter().map(|time| time.name.as_str()), report);
         names("limit", self.limits.iter().map(|limit| limit.name.as_str()), report);

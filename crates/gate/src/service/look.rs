@@ -11,7 +11,7 @@ use crate::{
 
 /// What a configuration tells the engines.
 pub(super) fn settings(config: &GateConfig) -> classify::Settings {
-    classify::Settings { packets: config.packets, ..classify::Settings::default() }
+    config.into()
 }
 
 impl Look for Engine {

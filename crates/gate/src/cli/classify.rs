@@ -1,0 +1,292 @@
+//! `nigh gate classify`: what the flows of captures are, without a gate.
+
+use crate::{
+    capture::ReadError,
+    classify::{
+        Engine, OpenError, Settings,
+        offline::{Classified, Counts, Line, classify_capture},
+        truth::{self, Score, TruthError},
+    },
+};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+use wire::text::{lines, table};
+
+/// Arguments of `nigh gate classify`.
+#[derive(Clone, Debug, Args)]
+pub struct ClassifyArgs {
+    /// Captures, pcap or pcapng, in the order in which they were recorded
+    #[arg(required = true, value_name = "FILE")]
+    pub captures: Vec<PathBuf>,
+    /// List each flow instead of each application
+    #[arg(long)]
+    pub flows: bool,
+    /// Packets with payload after which a flow is unknown [default: gate.packets, else 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub packets: Option<u8>,
+    /// Say how well flows were named, by this table of what they are
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+}
+
+/// Captures could not be classified.
+#[derive(Debug, thiserror::Error)]
+pub enum ClassifyError {
+    /// The engines.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A file.
+    #[error("cannot open {}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A capture.
+    #[error("{}: {source}", .path.display())]
+    Capture {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        source: ReadError,
+    },
+    /// The table of truth.
+    #[error("{}: {source}", .path.display())]
+    Truth {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        source: TruthError,
+    },
+    /// The table of truth has a hole.
+    #[error("{flows} flows with payload fit no line of the table of truth; the first is {first}")]
+    Unlisted {
+        /// How many.
+        flows: usize,
+        /// One of them.
+        first: crate::flow::Flow,
+    },
+    /// The output.
+    #[error("cannot print: {0}")]
+    Print(#[from] io::Error),
+}
+
+impl ClassifyError {
+    /// Whether the reader of the output has seen enough.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Print(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Reads the captures and writes what their flows are.
+///
+/// # Errors
+/// See [`ClassifyError`]; what was found until then is written.
+pub fn classify(
+    args: &ClassifyArgs,
+    settings: Settings,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), ClassifyError> {
+    let settings = Settings { packets: args.packets.unwrap_or(settings.packets), ..settings };
+    let mut engine = Engine::new(&settings)?;
+    let truth = args.truth.as_deref().map(read_truth).transpose()?;
+    let mut score = Score::default();
+    for path in &args.captures {
+        let (flows, counts) = read(&mut engine, path)?;
+        if let Some(table) = &truth {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            flows.iter().for_each(|flow| score.add(table, &name, flow));
+        }
+        if json {
+            for flow in &flows {
+                serde_json::to_writer(&mut *out, &Line::from(flow)).map_err(io::Error::from)?;
+                out.write_all(b"\n")?;
+            }
+        } else if args.flows {
+            out.write_all(flow_table(&flows).as_bytes())?;
+        } else if truth.is_none() {
+            out.write_all(application_table(&flows).as_bytes())?;
+        }
+        if !json && truth.is_none() {
+            writeln!(out, "{}: {}", path.display(), frames(&counts))?;
+        }
+    }
+    if truth.is_some() {
+        let text = if json { score_json(&score) } else { score_table(&score) };
+        out.write_all(text.as_bytes())?;
+    }
+    out.flush()?;
+    match score.unlisted.first() {
+        Some(&first) => Err(ClassifyError::Unlisted { flows: score.unlisted.len(), first }),
+        None => Ok(()),
+    }
+}
+
+fn read_truth(path: &Path) -> Result<truth::Table, ClassifyError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ClassifyError::File { path: path.to_owned(), source })?;
+    truth::Table::read(&text)
+        .map_err(|source| ClassifyError::Truth { path: path.to_owned(), source })
+}
+
+fn read(engine: &mut Engine, path: &Path) -> Result<(Vec<Classified>, Counts), ClassifyError> {
+    let failed = |source| ClassifyError::File { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    // Shown on standard error, and only if that is a terminal.
+    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {eta} {msg}");
+    let bar = ProgressBar::new(bytes)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_message(path.display().to_string());
+    let mut shown = 0;
+    let done = classify_capture(engine, file, |read| {
+        if read >= shown + (1 << 20) {
+            shown = read;
+            bar.set_position(read);
+        }
+    });
+    bar.finish_and_clear();
+    done.map_err(|source| ClassifyError::Capture { path: path.to_owned(), source })
+}
+
+/// `bittorrent/dht`, or `unknown`.
+fn name(one: &Classified) -> String {
+    let Some(label) = &one.label else { return "unknown".into() };
+    match &label.detail {
+        Some(detail) => format!("{}/{detail}", label.application),
+        None => label.application.to_string(),
+    }
+}
+
+/// The applications, those with the most bytes first.
+fn application_table(flows: &[Classified]) -> String {
+    let mut all: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    for one in flows {
+        let likely =
+            one.label.as_ref().is_some_and(|l| l.certainty == crate::label::Certainty::Likely);
+        let [count, unsure, packets, bytes] = all.entry(name(one)).or_default();
+        *count += 1;
+        *unsure += u64::from(likely);
+        *packets += one.packets;
+        *bytes += one.bytes;
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by_key(|(_, [.., bytes])| std::cmp::Reverse(*bytes));
+    let mut out = table(["application", "flows", "likely", "packets", "bytes"], 1);
+    for (name, numbers) in all {
+        let numbers = numbers.map(|number| number.to_string());
+        out.add_row(std::iter::once(name).chain(numbers));
+    }
+    lines(&out)
+}
+
+/// The flows in the order of the capture.
+fn flow_table(flows: &[Classified]) -> String {
+    let mut out = table(["packets", "bytes", "known after", "flow", "what it is"], 0);
+    for one in flows {
+        let what = one.label.as_ref().map_or_else(|| "unknown".into(), ToString::to_string);
+        let after = one.known_after.map_or_else(|| "-".into(), |packets| packets.to_string());
+        out.add_row([
+            one.packets.to_string(),
+            one.bytes.to_string(),
+            after,
+            one.flow.to_string(),
+            what,
+        ]);
+    }
+    lines(&out)
+}
+
+/// What became of a capture's frames, in a line.
+fn frames(counts: &Counts) -> String {
+    let mut text = format!("{} frames", counts.frames);
+    for (count, what) in [
+        (counts.of_flows, "of flows"),
+        (counts.not_ip, "without IP"),
+        (counts.other_protocols, "of other protocols"),
+        (counts.lost_fragments, "fragments without their first"),
+        (counts.damaged, "damaged"),
+    ] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    if counts.cut > 0 {
+        let _ = write!(text, "; {} were not recorded whole", counts.cut);
+    }
+    if counts.ends_within {
+        text.push_str("; the file ends within a packet");
+    }
+    text
+}
+
+/// `99.50 %`
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".into(), |share| format!("{:.2} %", share * 100.0))
+}
+
+fn score_table(score: &Score) -> String {
+    let header =
+        ["what it is", "flows", "recall", "within 8", "unknown", "precision", "false positives"];
+    let mut out = table(header, 1);
+    for (truth, tally) in &score.by_truth {
+        let application = truth.application.as_str();
+        let (precision, wrong) = if application == truth::OTHER {
+            (None, None)
+        } else {
+            (score.precision(application), score.false_share(application))
+        };
+        let hidden = if truth.how == truth::How::Hidden { " (hidden)" } else { "" };
+        out.add_row([
+            format!("{application}{hidden}"),
+            tally.flows.to_string(),
+            percent(truth::share(tally.found, tally.flows)),
+            percent(truth::share(tally.within_8, tally.flows)),
+            tally.unknown.to_string(),
+            percent(precision),
+            percent(wrong),
+        ]);
+    }
+    for (application, flows) in &score.false_positives {
+        let known = score.by_truth.keys().any(|truth| truth.application == *application);
+        if !known {
+            let of = score.flows_other_than(application);
+            let share = percent(truth::share(*flows, of));
+            let mut row = vec![application.clone()];
+            row.extend(["0", "-", "-", "-", "-"].map(str::to_owned));
+            row.push(share);
+            out.add_row(row);
+        }
+    }
+    lines(&out)
+}
+
+fn score_json(score: &Score) -> String {
+    let mut text = String::new();
+    for (truth, tally) in &score.by_truth {
+        let application = truth.application.as_str();
+        let line = serde_json::json!({
+            "truth": application,
+            "how": truth.how,
+            "flows": tally.flows,
+            "found": tally.found,
+            "within_8": tally.within_8,
+            "unknown": tally.unknown,
+            "recall": truth::share(tally.found, tally.flows),
+            "precision": score.precision(application),
+            "false_positives": score.false_positives.get(application).unwrap_or(&0),
+            "false_share": score.false_share(application),
+        });
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
