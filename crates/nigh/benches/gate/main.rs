@@ -1,17 +1,22 @@
 //! What the gate costs and saves, in one run: `make bench-gate`.
 //!
 //! - the seed's throughput (section 4.2.1): two clients with 100 connections each, three servers, and
-//!   between them forwarding alone, and gateways of several kinds.
+//!   between them forwarding alone, and gateways of several kinds;
+//! - storms of reconnections to what is refused: what an attempt costs, and what permitted traffic keeps;
+//! - transfer times at 0 to 5 % loss and 0 to 100 ms.
 //!
 //! All in namespaces joined by links with offloads on. `GATE_PARTS=throughput` in the environment measures
 //! only that part, `GATE_WAYS=forwarding,nfqueue` only these ways of being a gateway. Nothing here fails
 //! for being slow.
 #![forbid(unsafe_code)]
 
+mod clients;
 mod http;
+mod loss;
 mod peers;
 mod processor;
 mod stage;
+mod storm;
 mod throughput;
 mod ways;
 
@@ -20,10 +25,14 @@ use testbed::Figures;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
+/// The program under test, which also runs the lab.
+pub(crate) const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
+
 type Part = fn(&mut Figures) -> Result<(), Failure>;
 
 /// The parts by name.
-const PARTS: [(&str, Part); 1] = [("throughput", throughput::measure)];
+const PARTS: [(&str, Part); 3] =
+    [("throughput", throughput::measure), ("storm", storm::measure), ("loss", loss::measure)];
 
 fn main() -> Result<(), Failure> {
     if !testbed::require_root() {

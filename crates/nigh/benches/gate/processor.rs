@@ -1,29 +1,43 @@
 //! What the machine's processors did, and a process of them: proc(5).
 
 use crate::Failure;
-use std::fs;
+use std::{fs, time::Instant};
 
 /// Ticks of a second in /proc (USER_HZ on all Linux).
 const TICKS: f64 = 100.0;
 
-/// Seconds of all processors together since boot.
+/// Until when the processors' work is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
-    /// Programs, the kernel and its interrupts.
-    pub(crate) busy: f64,
+pub(crate) struct Work {
+    at: Instant,
+    processors: f64,
+    /// Seconds of all processors together.
+    idle: f64,
 }
 
-impl Spent {
-    /// Until now.
-    pub(crate) fn now() -> Result<Self, Failure> {
+impl Work {
+    /// From now on.
+    ///
+    /// What is not idle is busy: the kernel knows its idle time to the microsecond, where a tick does
+    /// not interrupt it, while it counts its work by whole ticks, which misses work that is done in
+    /// short pieces between them.
+    pub(crate) fn begin() -> Result<Self, Failure> {
         let text = fs::read_to_string("/proc/stat")?;
-        let line = text.lines().next().ok_or("an empty /proc/stat")?;
+        let mut lines = text.lines();
+        let line = lines.next().ok_or("an empty /proc/stat")?;
         let fields: Vec<f64> =
             line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-        // user nice system idle iowait irq softirq
+        // user nice system idle iowait
         let at = |index: usize| fields.get(index).copied().unwrap_or_default();
-        let busy = at(0) + at(1) + at(2) + at(5) + at(6);
-        Ok(Self { busy: busy / TICKS })
+        let processors = lines.take_while(|line| line.starts_with("cpu")).count() as f64;
+        Ok(Self { at: Instant::now(), processors, idle: (at(3) + at(4)) / TICKS })
+    }
+
+    /// Seconds since then, and processor seconds of them in which something ran.
+    pub(crate) fn until_now(self) -> Result<(f64, f64), Failure> {
+        let now = Self::begin()?;
+        let seconds = (now.at - self.at).as_secs_f64();
+        Ok((seconds, (seconds * self.processors - (now.idle - self.idle)).max(0.0)))
     }
 }
 

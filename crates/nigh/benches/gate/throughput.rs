@@ -6,23 +6,19 @@
 
 use crate::{
     Failure,
-    http::{Connections, Counts, Load},
+    clients::{Connections, Counts, Load},
     median,
-    processor::Spent,
+    processor::Work,
     stage::{CLIENTS, SERVERS, Stage},
     ways::{Running, Way},
 };
-use std::{
-    sync::atomic::Ordering,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{sync::atomic::Ordering, thread, time::Duration};
 use testbed::Figures;
 
 /// Connections of a client, as the seed's threads.
 const CONNECTIONS: usize = 100;
 /// Until the load has come up to speed, and how long it is measured then.
-const WARM: Duration = Duration::from_millis(700);
+const WARM: Duration = Duration::from_millis(1_500);
 const MEASURE: Duration = Duration::from_millis(2_500);
 /// Rounds over all ways.
 const ROUNDS: usize = 3;
@@ -52,20 +48,20 @@ fn sample(stage: &Stage, running: &Running<'_>, kind: Connections) -> Result<Sam
         thread::sleep(WARM);
         let bytes = || counts.bytes.load(Ordering::Relaxed) as f64;
         let files = || counts.files.load(Ordering::Relaxed) as f64;
-        let before = (bytes(), files(), Spent::now()?.busy, running.seconds()?);
-        let begin = Instant::now();
+        let before = (bytes(), files(), running.seconds()?);
+        let work = Work::begin()?;
         thread::sleep(MEASURE);
-        let after = (bytes(), files(), Spent::now()?.busy, running.seconds()?);
-        let seconds = begin.elapsed().as_secs_f64();
+        let (seconds, busy) = work.until_now()?;
+        let after = (bytes(), files(), running.seconds()?);
         let gigabits = (after.0 - before.0) * 8.0 / 1e9;
         Ok(Sample {
             gigabits: gigabits / seconds,
             files: (after.1 - before.1) / seconds,
-            busy: (after.2 - before.2) / gigabits,
-            program: (after.3 - before.3) / gigabits,
+            busy: busy / gigabits,
+            program: (after.2 - before.2) / gigabits,
             failed: counts.failed.load(Ordering::Relaxed) as f64,
         })
-    })?
+    })
 }
 
 /// Which ways are wanted: `GATE_WAYS=forwarding,nfqueue`, all without.

@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     peers::{self, Peer},
-    stage::Stage,
+    stage::{REFUSED, Stage},
 };
 
 /// Ways of being a gateway.
@@ -17,6 +17,10 @@ pub(crate) enum Way {
     NfqueueShort,
     /// The same, but connections that are decided pass by the queue.
     NfqueueMark,
+    /// Every packet to the program, which drops what goes to the place that is refused.
+    NfqueueRefuse,
+    /// Every packet to the program, which drops the flows that nDPI calls BitTorrent.
+    NfqueueDeny,
     /// Suricata inline.
     Suricata,
 }
@@ -46,7 +50,7 @@ impl Running<'_> {
 }
 
 impl Way {
-    /// All of them, in the table's order.
+    /// Those whose throughput is measured, in the table's order.
     pub(crate) const ALL: [Self; 5] =
         [Self::Forwarding, Self::Nfqueue, Self::NfqueueShort, Self::NfqueueMark, Self::Suricata];
 
@@ -57,6 +61,8 @@ impl Way {
             Self::Nfqueue => "NFQUEUE + nDPI",
             Self::NfqueueShort => "NFQUEUE + nDPI, 2 KB of a packet",
             Self::NfqueueMark => "NFQUEUE + nDPI, decided ones marked",
+            Self::NfqueueRefuse => "NFQUEUE, a list of its own",
+            Self::NfqueueDeny => "NFQUEUE, nDPI each time",
             Self::Suricata => "Suricata inline",
         }
     }
@@ -68,6 +74,8 @@ impl Way {
             Self::Nfqueue => "nfqueue",
             Self::NfqueueShort => "nfqueue-short",
             Self::NfqueueMark => "nfqueue-mark",
+            Self::NfqueueRefuse => "nfqueue-refuse",
+            Self::NfqueueDeny => "nfqueue-deny",
             Self::Suricata => "suricata",
         }
     }
@@ -79,6 +87,10 @@ impl Way {
             Self::Nfqueue => peers::nfqueue(stage, &[], false)?,
             Self::NfqueueShort => peers::nfqueue(stage, &["--copy", "2048"], false)?,
             Self::NfqueueMark => peers::nfqueue(stage, &["--mark", "1"], true)?,
+            Self::NfqueueRefuse => {
+                peers::nfqueue(stage, &["--refuse", &REFUSED.to_string()], false)?
+            }
+            Self::NfqueueDeny => peers::nfqueue(stage, &["--deny", "BitTorrent"], false)?,
             Self::Suricata => peers::suricata(stage)?,
         };
         Ok(peer.map(Running::Peer))

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A gateway as they are commonly built on Linux: iptables' target NFQUEUE hands every forwarded packet to
- * this program, which asks nDPI about the first eight packets of each flow and gives a verdict on every
- * packet. The benchmark of the gate measures it as its peer, so it is built to be fast as far as its kind
- * can be:
+ * A gateway as they are commonly built on Linux: iptables' target NFQUEUE hands every forwarded
+ * packet to this program, which asks nDPI about the first eight packets of each flow and gives a
+ * verdict on every packet. The benchmark of the gate measures it as its peer, so it is built to be
+ * fast as far as its kind can be:
  *
- * - super-packets stay whole (NFQA_CFG_F_GSO); with --copy only so many bytes of each are copied;
- * - one thread a queue, each with flows and nDPI of its own (iptables' --queue-balance keeps the two
- *   directions of a flow in one queue);
- * - up to BATCH packets a system call (recvmmsg), and one verdict for all that are accepted in a row;
- * - flows in a set-associative table of fixed size, nDPI's part of a flow freed when it is decided;
- * - with --mark, a decided flow's packet carries a mark, so that rules (CONNMARK) can let the rest of the
- *   connection by without asking again.
+ * - Super-packets stay whole (NFQA_CFG_F_GSO). With --copy only so many bytes of each are copied.
+ * - One thread a queue, each with flows and nDPI of its own. iptables' --queue-balance keeps the
+ *   two directions of a flow in one queue.
+ * - Up to BATCH packets a system call (recvmmsg), one verdict for all that are accepted in a row.
+ * - Flows in a set-associative table of fixed size. nDPI's part of a flow is freed when it is
+ *   decided.
+ * - With --mark, a decided flow's packet carries a mark, so that rules (CONNMARK) can let the rest
+ *   of the connection by without asking again.
+ * - With --refuse it drops what goes to a socket, with --deny the flows of an application.
  *
- * usage: nfqueue [--copy BYTES] [--mark MARK] [--refuse ADDRESS:PORT] QUEUES
+ * usage: nfqueue [--copy BYTES] [--mark MARK] [--refuse ADDRESS:PORT] [--deny NAME] QUEUES
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -56,7 +58,7 @@ struct key {
 struct flow {
 	struct key key;
 	uint8_t packets;
-	bool used, decided, refused;
+	bool used, decided, denied;
 	uint64_t last;
 	struct ndpi_flow_struct *ndpi; /* until it is decided */
 };
@@ -72,11 +74,12 @@ struct queue {
 	/* The run of accepted packets without a verdict yet, and its mark. */
 	bool pending;
 	uint32_t pending_id, pending_mark;
-	uint64_t packets, inspected, seen, known, refused, lost;
+	uint64_t packets, inspected, seen, known, refused;
 };
 
 static uint32_t copy_bytes = 0xffff;
 static uint32_t decided_mark;
+static const char *denied;
 static struct sockaddr_in refuse;
 static volatile sig_atomic_t ended;
 
@@ -188,9 +191,16 @@ static int judge(struct queue *queue, const uint8_t *packet, int length, uint32_
 		bool known = found.app_protocol != NDPI_PROTOCOL_UNKNOWN;
 
 		queue->inspected++;
+		if (known && denied &&
+		    !strcasecmp(denied, ndpi_get_proto_name(queue->ndpi, found.app_protocol)))
+			flow->denied = true;
 		if (++flow->packets >= INSPECTED ||
 		    (known && !ndpi_extra_dissection_possible(queue->ndpi, flow->ndpi)))
 			decide(queue, flow, known);
+	}
+	if (flow->denied) {
+		queue->refused++;
+		return NF_DROP;
 	}
 	*mark = flow->decided ? decided_mark : 0;
 	if (ends)
@@ -204,7 +214,8 @@ static void flush(struct queue *queue)
 	if (!queue->pending)
 		return;
 	if (queue->pending_mark)
-		nfq_set_verdict_batch2(queue->queue, queue->pending_id, NF_ACCEPT, queue->pending_mark);
+		nfq_set_verdict_batch2(queue->queue, queue->pending_id, NF_ACCEPT,
+				       queue->pending_mark);
 	else
 		nfq_set_verdict_batch(queue->queue, queue->pending_id, NF_ACCEPT);
 	queue->pending = false;
@@ -250,9 +261,7 @@ static void *run(void *context)
 		int count = recvmmsg(fd, headers, BATCH, MSG_WAITFORONE, NULL);
 
 		if (count < 0) {
-			if (errno == ENOBUFS)
-				queue->lost++;
-			else if (errno != EINTR && errno != EAGAIN)
+			if (errno != EINTR && errno != EAGAIN)
 				die("receiving");
 			continue;
 		}
@@ -299,6 +308,20 @@ static void open_queue(struct queue *queue, int number)
 		die("setting the socket up");
 }
 
+/* Packets that the kernel dropped since a queue or its socket was full. */
+static unsigned long dropped(void)
+{
+	FILE *file = fopen("/proc/net/netfilter/nfnetlink_queue", "r");
+	unsigned long queue_full, socket_full, sum = 0;
+
+	while (file &&
+	       fscanf(file, "%*u %*u %*u %*u %*u %lu %lu %*u %*u", &queue_full, &socket_full) == 2)
+		sum += queue_full + socket_full;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
 static void refuse_to(char *word)
 {
 	char *port = strrchr(word, ':');
@@ -316,13 +339,14 @@ static void refuse_to(char *word)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"copy", required_argument, NULL, 'c'},
-		{"mark", required_argument, NULL, 'm'},
-		{"refuse", required_argument, NULL, 'r'},
-		{},
+	    {"copy", required_argument, NULL, 'c'},
+	    {"mark", required_argument, NULL, 'm'},
+	    {"refuse", required_argument, NULL, 'r'},
+	    {"deny", required_argument, NULL, 'd'},
+	    {},
 	};
 	static struct queue queues[MAX_QUEUES];
-	uint64_t packets = 0, inspected = 0, seen = 0, known = 0, refused = 0, lost = 0;
+	uint64_t packets = 0, inspected = 0, seen = 0, known = 0, refused = 0;
 	int option, count;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -332,6 +356,8 @@ int main(int argc, char **argv)
 			decided_mark = atoi(optarg);
 		else if (option == 'r')
 			refuse_to(optarg);
+		else if (option == 'd')
+			denied = optarg;
 		else
 			return 2;
 	}
@@ -356,10 +382,10 @@ int main(int argc, char **argv)
 		seen += queues[i].seen;
 		known += queues[i].known;
 		refused += queues[i].refused;
-		lost += queues[i].lost;
 	}
-	printf("{\"packets\": %lu, \"inspected\": %lu, \"flows\": %lu, \"known\": %lu, \"refused\": %lu, "
-	       "\"lost\": %lu}\n",
-	       packets, inspected, seen, known, refused, lost);
+	printf("{\"packets\": %lu, \"inspected\": %lu, \"flows\": %lu, \"known\": %lu, "
+	       "\"refused\": %lu, "
+	       "\"dropped\": %lu}\n",
+	       packets, inspected, seen, known, refused, dropped());
 	return 0;
 }

@@ -1,0 +1,310 @@
+//! Reconnection storms: a host that tries the same refused place again and again (seed, sections 3.3 and
+//! 4.2.2).
+//!
+//! - What a refused attempt costs at its first packet. SYNs with changing source ports at a steady rate;
+//!   what sending them takes is measured first, with an interface that goes nowhere, and taken away.
+//! - What it costs where every attempt has to be recognised anew: real connections whose first bytes are
+//!   BitTorrent's. What the ends take is measured with forwarding alone and taken away.
+//! - What a storm leaves of the permitted traffic beside it.
+
+use crate::{
+    Failure,
+    clients::{Connections, Counts, Load},
+    median,
+    processor::Work,
+    stage::{CLIENTS, REFUSED, SERVERS, Stage},
+    ways::Way,
+};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, MultiHeaders, SockFlag, SockProtocol, SockType, SockaddrIn, sendmmsg,
+    socket,
+};
+use std::{
+    io::{IoSlice, Read, Write},
+    net::{Ipv4Addr, SocketAddrV4, TcpStream},
+    os::fd::{AsRawFd, OwnedFd},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+use testbed::Figures;
+
+/// SYNs a second.
+const RATE: u32 = 100_000;
+/// SYNs to a system call, and the time of that many at the rate.
+const BATCH: usize = 100;
+const STEP: Duration = Duration::from_nanos(1_000_000_000 / RATE as u64 * BATCH as u64);
+/// How long a rate is measured.
+const MEASURE: Duration = Duration::from_millis(2_000);
+/// Until what was started is at work.
+const WARM: Duration = Duration::from_millis(500);
+const ROUNDS: usize = 3;
+/// Whole attempts a second, and how long a client waits for an answer to its first bytes.
+const ATTEMPTS: u32 = 2_000;
+const PATIENCE: Duration = Duration::from_millis(5);
+/// Threads that attempt.
+const THREADS: u32 = 20;
+
+/// The first message of BitTorrent's peer wire protocol (BEP 3).
+fn handshake() -> Vec<u8> {
+    let mut message = b"\x13BitTorrent protocol\0\0\0\0\0\x10\0\x05".to_vec();
+    message.extend([0x5a; 20]);
+    message.extend(b"-NB0001-abcdefghijkl");
+    message
+}
+
+/// Sends SYNs to a destination at [`RATE`] until told to stop.
+struct Syns {
+    socket: OwnedFd,
+    to: SocketAddrV4,
+    from: Ipv4Addr,
+}
+
+impl Syns {
+    fn open(stage: &Stage, from: Ipv4Addr, to: SocketAddrV4) -> Result<Self, Failure> {
+        let flags = SockFlag::empty();
+        let (family, kind) = (AddressFamily::Inet, SockType::Raw);
+        let socket = stage.clients.enter(|| socket(family, kind, flags, SockProtocol::Raw))?;
+        Ok(Self { socket, to, from })
+    }
+
+    fn run(&self, sent: &AtomicU64, stop: &AtomicBool) -> Result<(), Failure> {
+        let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
+        let addresses = [Some(SockaddrIn::from(self.to)); BATCH];
+        let mut packets = [syn(self.from, self.to); BATCH];
+        let (mut port, mut next) = (0u16, Instant::now());
+        while !stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if now < next {
+                thread::sleep(next - now);
+            }
+            // What was missed because somebody else had the processor is not caught up with.
+            next = next.max(now - STEP) + STEP;
+            for packet in &mut packets {
+                port = port.wrapping_add(1).max(1024);
+                set_port(packet, port);
+            }
+            let slices: Vec<_> = packets.iter().map(|packet| [IoSlice::new(packet)]).collect();
+            let fd = self.socket.as_raw_fd();
+            match sendmmsg(fd, &mut headers, &slices, addresses, [], MsgFlags::empty()) {
+                Ok(results) => sent.fetch_add(results.count() as u64, Ordering::Relaxed),
+                // An interface that goes nowhere says so.
+                Err(nix::Error::ENOBUFS) => sent.fetch_add(BATCH as u64, Ordering::Relaxed),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// An IPv4 packet with a SYN; the kernel fills in the header's checksum.
+fn syn(from: Ipv4Addr, to: SocketAddrV4) -> [u8; 40] {
+    let mut packet = [0; 40];
+    packet[..4].copy_from_slice(&[0x45, 0, 0, 40]);
+    packet[8..10].copy_from_slice(&[64, 6]);
+    packet[12..16].copy_from_slice(&from.octets());
+    packet[16..20].copy_from_slice(&to.ip().octets());
+    packet[22..24].copy_from_slice(&to.port().to_be_bytes());
+    packet[32..36].copy_from_slice(&[0x50, 2, 0xff, 0xff]);
+    packet
+}
+
+fn set_port(packet: &mut [u8; 40], port: u16) {
+    packet[20..22].copy_from_slice(&port.to_be_bytes());
+    packet[36..38].fill(0);
+    // The pseudo-header of RFC 9293, section 3.1, and the segment.
+    let mut covered = [0; 32];
+    covered[..8].copy_from_slice(&packet[12..20]);
+    covered[8..12].copy_from_slice(&[0, 6, 0, 20]);
+    covered[12..].copy_from_slice(&packet[20..]);
+    let check = wire::checksum::checksum(&covered);
+    packet[36..38].copy_from_slice(&check.to_be_bytes());
+}
+
+/// Runs a storm of SYNs while something else is done.
+fn during<R>(
+    stage: &Stage,
+    to: SocketAddrV4,
+    meanwhile: impl FnOnce(&AtomicU64) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let syns = Syns::open(stage, CLIENTS[0], to)?;
+    let (sent, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let storm = scope.spawn(|| syns.run(&sent, &stop));
+        thread::sleep(WARM);
+        let result = meanwhile(&sent);
+        stop.store(true, Ordering::Relaxed);
+        storm.join().map_err(|_| "the storm died")??;
+        result
+    })
+}
+
+/// Microseconds of all processors for each SYN of a storm.
+fn of_syns(stage: &Stage, to: SocketAddrV4) -> Result<f64, Failure> {
+    during(stage, to, |sent| {
+        let (before, work) = (sent.load(Ordering::Relaxed), Work::begin()?);
+        thread::sleep(MEASURE);
+        let (_, busy) = work.until_now()?;
+        Ok(busy * 1e6 / (sent.load(Ordering::Relaxed) - before) as f64)
+    })
+}
+
+/// One attempt as a client of BitTorrent makes it. Whether anybody answered its first bytes.
+fn attempt(from: Ipv4Addr, message: &[u8]) -> Result<bool, Failure> {
+    let Ok(mut stream) = connect(from) else { return Ok(false) };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    // Closing is silent: what was refused stays unanswered.
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+    let mut answer = [0; 68];
+    Ok(stream.write_all(message).is_ok() && stream.read(&mut answer).is_ok_and(|got| got > 0))
+}
+
+fn connect(from: Ipv4Addr) -> std::io::Result<TcpStream> {
+    let (domain, kind) = (socket2::Domain::IPV4, socket2::Type::STREAM);
+    let socket = socket2::Socket::new(domain, kind, Some(socket2::Protocol::TCP))?;
+    socket.bind(&SocketAddrV4::new(from, 0).into())?;
+    socket.connect_timeout(&REFUSED.into(), 4 * PATIENCE)?;
+    Ok(socket.into())
+}
+
+/// Microseconds of all processors for each whole attempt, and the share that was answered.
+fn of_attempts(stage: &Stage) -> Result<(f64, f64), Failure> {
+    let (made, answered, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let message = handshake();
+    let attempts = || -> Result<(), Failure> {
+        let step = Duration::from_secs(1) * THREADS / ATTEMPTS;
+        let mut next = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            next = next.max(Instant::now() - step) + step;
+            let was = attempt(CLIENTS[0], &message)?;
+            made.fetch_add(1, Ordering::Relaxed);
+            answered.fetch_add(u64::from(was), Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..THREADS).map(|_| scope.spawn(|| stage.clients.enter(attempts))).collect();
+        thread::sleep(WARM);
+        let count = || (made.load(Ordering::Relaxed), answered.load(Ordering::Relaxed));
+        let (before, work) = (count(), Work::begin());
+        thread::sleep(MEASURE);
+        let busy = work.and_then(Work::until_now);
+        let after = count();
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().map_err(|_| "an attempt died")??;
+        }
+        let made = (after.0 - before.0) as f64;
+        Ok((busy?.1 * 1e6 / made, (after.1 - before.1) as f64 / made))
+    })
+}
+
+/// Gbit/s of permitted traffic from the client that has no storm.
+fn permitted(stage: &Stage, every: Duration) -> Result<f64, Failure> {
+    let load = Load {
+        clients: &CLIENTS[1..],
+        servers: &SERVERS,
+        connections: 50,
+        kind: Connections::Persistent,
+        every,
+    };
+    load.run(&stage.clients, |counts: &Counts| {
+        thread::sleep(2 * WARM);
+        let bytes = || counts.bytes.load(Ordering::Relaxed);
+        let (before, begin) = (bytes(), Instant::now());
+        thread::sleep(MEASURE);
+        Ok((bytes() - before) as f64 * 8.0 / 1e9 / begin.elapsed().as_secs_f64())
+    })
+}
+
+/// Ways that refuse at the first packet.
+const REFUSE: [Way; 1] = [Way::NfqueueRefuse];
+/// Ways that recognise every attempt.
+const RECOGNISE: [Way; 1] = [Way::NfqueueDeny];
+
+/// Measures all of it.
+pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
+    println!("\nA host tries a refused place again {RATE} times a second");
+    let stage = Stage::build()?;
+    let nowhere = stage.nowhere()?;
+    let mut sending = Vec::new();
+    let mut costs: Vec<(Way, Vec<f64>)> = REFUSE.map(|way| (way, Vec::new())).into();
+    for _ in 0..ROUNDS {
+        let own = of_syns(&stage, nowhere)?;
+        sending.push(own);
+        for (way, costs) in &mut costs {
+            match way.start(&stage)? {
+                Ok(running) => {
+                    refuse_once(&stage)?;
+                    costs.push(of_syns(&stage, REFUSED)? - own);
+                    running.end()?;
+                }
+                Err(why) => println!("  {}: skipped: {why}", way.name()),
+            }
+        }
+    }
+    figures.add("sending a SYN", median(sending), "microseconds of CPU", None);
+    for (way, costs) in costs {
+        let name = format!("{}: a refused SYN", way.name());
+        figures.add(&name, median(costs), "microseconds of CPU", None);
+    }
+    let alone = of_attempts(&stage)?;
+    figures.add("forwarding alone: attempts answered", alone.1 * 100.0, "percent", None);
+    for way in RECOGNISE {
+        let name = way.name();
+        match way.start(&stage)? {
+            Ok(running) => {
+                let (cost, answered) = of_attempts(&stage)?;
+                running.end()?;
+                let title = format!("{name}: an attempt, more than forwarding");
+                figures.add(&title, cost - alone.0, "microseconds of CPU", None);
+                let title = format!("{name}: attempts answered");
+                figures.add(&title, answered * 100.0, "percent", None);
+            }
+            Err(why) => println!("  {}: skipped: {why}", way.name()),
+        }
+    }
+    beside(figures, &stage)
+}
+
+/// One whole attempt, so that a gateway that learns has learnt.
+fn refuse_once(stage: &Stage) -> Result<(), Failure> {
+    stage.clients.enter(|| attempt(CLIENTS[0], &handshake()))?;
+    Ok(())
+}
+
+/// What is left of the permitted traffic.
+fn beside(figures: &mut Figures, stage: &Stage) -> Result<(), Failure> {
+    // 50 connections with a file of 2 MB each 0.4 s.
+    let steady = Duration::from_millis(400);
+    println!("\n2 Gbit/s of permitted traffic beside a storm of {RATE} a second");
+    for way in REFUSE {
+        let name = way.name();
+        let (mut kept, mut without, mut with) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let running = match way.start(stage)? {
+                Ok(running) => running,
+                Err(why) => {
+                    println!("  {}: skipped: {why}", way.name());
+                    break;
+                }
+            };
+            refuse_once(stage)?;
+            let before = permitted(stage, steady)?;
+            let under = during(stage, REFUSED, |_| permitted(stage, steady))?;
+            running.end()?;
+            without.push(before);
+            with.push(under);
+            kept.push(under / before);
+        }
+        if kept.is_empty() {
+            continue;
+        }
+        figures.add(&format!("{name}: without the storm"), median(without), "Gbit/s", None);
+        figures.add(&format!("{name}: during the storm"), median(with), "Gbit/s", None);
+        figures.add(&format!("{name}: permitted traffic keeps"), median(kept), "times", None);
+    }
+    Ok(())
+}
