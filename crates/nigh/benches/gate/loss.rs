@@ -28,7 +28,7 @@ const MEASURE: Duration = Duration::from_millis(2_500);
 const ROUNDS: usize = 2;
 
 /// What is compared; the first is what the others are measured by.
-const WAYS: [Way; 1] = [Way::Forwarding];
+const WAYS: [Way; 3] = [Way::Forwarding, Way::Classify, Way::Hold];
 
 /// Mean seconds of a transfer with a connection of its own.
 fn transfer(stage: &Stage, connections: usize) -> Result<f64, Failure> {

@@ -13,6 +13,7 @@
 mod clients;
 mod http;
 mod loss;
+mod own;
 mod peers;
 mod processor;
 mod stage;

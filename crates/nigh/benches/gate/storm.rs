@@ -220,9 +220,9 @@ fn permitted(stage: &Stage, every: Duration) -> Result<f64, Failure> {
 }
 
 /// Ways that refuse at the first packet.
-const REFUSE: [Way; 1] = [Way::NfqueueRefuse];
+const REFUSE: [Way; 2] = [Way::Refuse, Way::NfqueueRefuse];
 /// Ways that recognise every attempt.
-const RECOGNISE: [Way; 1] = [Way::NfqueueDeny];
+const RECOGNISE: [Way; 2] = [Way::Deny, Way::NfqueueDeny];
 
 /// Measures all of it.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {

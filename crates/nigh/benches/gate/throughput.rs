@@ -36,7 +36,7 @@ struct Sample {
     failed: f64,
 }
 
-fn sample(stage: &Stage, running: &Running<'_>, kind: Connections) -> Result<Sample, Failure> {
+fn sample(stage: &Stage, running: &mut Running<'_>, kind: Connections) -> Result<Sample, Failure> {
     let load = Load {
         clients: &CLIENTS,
         servers: &SERVERS,
@@ -86,8 +86,8 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
         for round in 0..ROUNDS {
             for (way, samples) in &mut samples {
                 match way.start(&stage)? {
-                    Ok(running) => {
-                        samples.push(sample(&stage, &running, kind)?);
+                    Ok(mut running) => {
+                        samples.push(sample(&stage, &mut running, kind)?);
                         let said = running.end()?;
                         if round + 1 == ROUNDS && !said.is_empty() {
                             println!("  {}: {}", way.name(), said.lines().last().unwrap_or(""));

@@ -1,0 +1,101 @@
+//! Our own gate: the kernel's part alone, and the daemon with several configurations.
+
+use crate::{
+    Failure, NIGH, processor,
+    stage::{INSIDE, Stage},
+};
+use datapath::gate::{Action, Gate, Rules, Settings, Verdict};
+use nix::{net::if_::if_nametoindex, sys::signal::Signal};
+use serde_json::json;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+use testbed::{Nigh, wait_until};
+
+/// First packets that are copied of each flow.
+const PACKETS: u32 = 8;
+/// Longest time without a look at whether it is over, and without a heartbeat.
+const POLL: Duration = Duration::from_millis(50);
+/// How long the daemon may take to end.
+const END: Duration = Duration::from_secs(10);
+
+/// The kernel's part: the first packets of each flow are copied out, and when all of them have been read
+/// the flow is passed without anybody having looked at them.
+pub(crate) struct CopyOut {
+    stop: Arc<AtomicBool>,
+    copied: Arc<AtomicU64>,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl CopyOut {
+    pub(crate) fn start(stage: &Stage) -> Result<Self, Failure> {
+        let rules = Rules { packets: PACKETS, ..Rules::default() };
+        let gate = Gate::open(&Settings { pin: None, rules, ..Settings::default() })?;
+        stage.gate.enter(|| -> Result<(), Failure> {
+            gate.attach(if_nametoindex(INSIDE)?)?;
+            Ok(())
+        })?;
+        let (mut reader, table) = (gate.reader()?, gate.table());
+        let (stop, copied) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&copied));
+        let read = move || -> std::io::Result<()> {
+            let pass = Verdict { action: Action::Pass, ..Verdict::default() };
+            while !stopped.load(Ordering::Relaxed) {
+                gate.heartbeat().map_err(std::io::Error::other)?;
+                reader.poll(POLL, |record| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    if record.number + 1 >= PACKETS {
+                        // A full table is no reason to end: the flow stays undecided.
+                        let _ = table.decide(&record.key, &pass);
+                    }
+                })?;
+            }
+            gate.close()
+        };
+        Ok(Self { stop, copied, thread: Some(thread::spawn(read)) })
+    }
+
+    /// Ends it; what it says at its end.
+    pub(crate) fn end(mut self) -> Result<String, Failure> {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().map_err(|_| "the reader died")??;
+        }
+        Ok(format!("{} packets copied out", self.copied.load(Ordering::Relaxed)))
+    }
+}
+
+impl Drop for CopyOut {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The daemon with a section `[gate]`.
+pub(crate) struct Daemon(Nigh);
+
+impl Daemon {
+    /// Starts it with these words in its section, besides the interface.
+    pub(crate) fn start(stage: &Stage, words: &str) -> Result<Self, Failure> {
+        let section = format!("[gate]\ninside = [\"{INSIDE}\"]\n{words}");
+        Ok(Self(Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?))
+    }
+
+    pub(crate) fn seconds(&mut self) -> Result<f64, Failure> {
+        processor::of_process(self.0.process().pid())
+    }
+
+    /// Ends it as an operator does, so that nothing of it stays; what it counted until then.
+    pub(crate) fn end(mut self) -> Result<String, Failure> {
+        let status = self.0.control(&json!({"do": "status"}))?;
+        self.0.process().signal(Signal::SIGTERM)?;
+        wait_until("the gate's end", END, || self.0.process().ended().is_some())?;
+        Ok(status.get("gate").map(ToString::to_string).unwrap_or_default())
+    }
+}
