@@ -24,7 +24,7 @@ use std::{
 pub struct Bounds {
     /// Sockets at which peers were said to listen, some 150 bytes each.
     pub sockets: usize,
-    /// Hosts of which something is known, some 500 bytes each.
+    /// Hosts of which something is known, 100 bytes each and up to 3 KB of calls that look random.
     pub hosts: usize,
     /// After that, what was said is not believed any more, nanoseconds.
     pub lifetime_ns: u64,
@@ -105,7 +105,7 @@ impl fmt::Display for Listed {
 }
 
 /// Flows that look random, kept of each host.
-const CALLS: usize = 24;
+const CALLS: usize = 48;
 
 /// What is known of a host.
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Whether the ends speak it.
 pub(super) fn tcp(streams: Streams<'_>) -> Verdict {
-    let mut perhaps = streams.client.is_empty();
+    // The client begins.
+    let mut perhaps = false;
     for (bytes, kinds) in [(streams.client, b"HC"), (streams.server, b"IC")] {
         match support(bytes, kinds) {
             Verdict::No => {}

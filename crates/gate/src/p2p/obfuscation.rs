@@ -12,10 +12,11 @@
 //! checked, for the keys are not known here: a shape alone never makes a label. With it one of these does:
 //!
 //! 1. the called socket was named as a peer's (by a tracker, the DHT, another peer, ..., or its owner);
-//! 2. one end spoke BitTorrent plainly, the call is the host's first to that socket, which is no
-//!    well-known port, and nearly all of the host's calls with random bytes had the shape;
+//! 2. both ends spoke BitTorrent plainly elsewhere, or one did, the call is its first to that socket,
+//!    which is no well-known port, and nearly all of its calls with random bytes had the shape;
 //! 3. as 2, without a word of BitTorrent heard, if many hosts were called so;
-//! 4. eMule's shape with a server, which is narrow, if one end spoke eDonkey plainly.
+//! 4. eMule's shape with a server, which is narrow, if one end spoke eDonkey plainly, or any random
+//!    datagram between two ends that did.
 //!
 //! A tunnel calls one server again and again, which 2 and 3 do not take for a peer. What is found so is
 //! only likely, and its reason says by what.
@@ -26,7 +27,7 @@ use crate::{
     hosts::{Calls, Hosts},
     label::Certainty,
 };
-use std::{borrow::Cow, ops::RangeInclusive};
+use std::{borrow::Cow, net::SocketAddr, ops::RangeInclusive};
 
 /// Public key and padding of MSE.
 const MSE: RangeInclusive<u32> = 96..=608;
@@ -36,8 +37,10 @@ const MSE_THIRD: u32 = 56;
 const EMULE_SERVER: (RangeInclusive<u32>, RangeInclusive<u32>) = (97..=112, 103..=118);
 /// The first messages of two clients of eMule.
 const EMULE_CLIENTS: (RangeInclusive<u32>, RangeInclusive<u32>) = (12..=267, 6..=261);
-/// First bytes that eMule's obfuscation avoids: those of its plain protocols.
-const EMULE_MARKERS: [u8; 7] = [0xe3, 0xe4, 0xe5, 0xc5, 0xd4, 0xa3, 0xb2];
+/// First bytes that eMule's obfuscation avoids over TCP: those of its plain protocols.
+const EMULE_TCP: [u8; 3] = [0xe3, 0xc5, 0xd4];
+/// The same over UDP, where Kad's and two reserved ones join them.
+const EMULE_UDP: [u8; 7] = [0xe3, 0xc5, 0xd4, 0xe4, 0xe5, 0xa3, 0xb2];
 
 /// Calls to other hosts in the shape after which a host that spoke BitTorrent is believed to make another.
 const SOME: usize = 4;
@@ -99,7 +102,7 @@ impl Flights {
         let (client, server) = (flow.client.ip(), flow.server);
         let mse = MSE.contains(&first) && (!answered || MSE.contains(&second));
         let emule = |shape: &(RangeInclusive<u32>, RangeInclusive<u32>)| {
-            let marker = streams.client.first().is_some_and(|byte| !EMULE_MARKERS.contains(byte));
+            let marker = streams.client.first().is_some_and(|byte| !EMULE_TCP.contains(byte));
             marker && shape.0.contains(&first) && (!answered || shape.1.contains(&second))
         };
         let shaped = mse && self.count >= 3 && third >= MSE_THIRD;
@@ -109,7 +112,7 @@ impl Flights {
             true => (server.ip(), flow.client),
             false => (client, server),
         };
-        let known = spoke(host);
+        let (known, both) = (spoke(host), spoke(client) && spoke(server.ip()));
         let calls = answered.then(|| hosts.called(host, partner, shaped, now_ns));
         if let Some(listed) = hosts.listed(server, now_ns) {
             match listed.application {
@@ -132,7 +135,14 @@ impl Flights {
             let reason = "random first messages of the lengths of eMule with a server";
             return likely(Protocol::EmuleObfuscated, reason);
         }
-        if !shaped || server.port() < 1024 || !calls.are_of_a_peer() {
+        if !shaped || server.port() < 1024 {
+            return None;
+        }
+        if both {
+            let reason = "random first messages between two hosts that speak BitTorrent";
+            return likely(Protocol::Mse, reason);
+        }
+        if !calls.are_of_a_peer() {
             return None;
         }
         if known && calls.others >= SOME {
@@ -151,9 +161,9 @@ impl Flights {
 }
 
 impl Calls {
-    /// Others were called in the shape, nearly always, and this one was not called before.
+    /// Others were called in the shape, nine times of ten, and this one was not called before.
     const fn are_of_a_peer(&self) -> bool {
-        self.again == 0 && self.others * 5 >= (self.others + self.otherwise) * 4
+        self.again == 0 && self.others * 10 >= (self.others + self.otherwise) * 9
     }
 }
 
@@ -166,16 +176,24 @@ pub(super) fn udp(flow: &Flow, datagram: &[u8], hosts: &Hosts, now_ns: u64) -> O
     let first = *datagram.first()?;
     // Marker, random key part, sync, length of padding, and at least protocol and code.
     if datagram.len() < 10
-        || EMULE_MARKERS.contains(&first)
+        || EMULE_UDP.contains(&first)
         || !looks_random(datagram, u32::try_from(datagram.len()).ok()?)
     {
         return None;
     }
-    let (socket, listed) = [flow.server, flow.client].into_iter().find_map(|socket| {
+    let named = [flow.server, flow.client].into_iter().find_map(|socket| {
         let listed = hosts.listed(socket, now_ns)?;
         (listed.application == Application::Edonkey).then_some((socket, listed))
-    })?;
-    likely(Protocol::EmuleObfuscated, format!("random datagrams of {socket}, {listed}"))
+    });
+    if let Some((socket, listed)) = named {
+        let reason = format!("random datagrams of {socket}, {listed}");
+        return likely(Protocol::EmuleObfuscated, reason);
+    }
+    // A server has a port of its own for obfuscated datagrams, which nobody names.
+    let spoke = |socket: SocketAddr| hosts.spoke(socket.ip(), Application::Edonkey, now_ns);
+    let both = spoke(flow.client) && spoke(flow.server);
+    let reason = "random datagrams between two hosts that speak eDonkey";
+    both.then(|| likely(Protocol::EmuleObfuscated, reason)).flatten()
 }
 
 /// Whether the first bytes of a message of a length may be random: bits as often set as not in each
@@ -187,19 +205,22 @@ pub(super) fn looks_random(bytes: &[u8], length: u32) -> bool {
     if has_head(bytes, length) {
         return false;
     }
-    let (mut ones, mut halves, mut again) = ([0_usize; 8], [[0_usize; 16]; 2], 0);
+    let (mut halves, mut again) = ([[0_usize; 16]; 2], 0);
     let mut last = None;
     for byte in bytes {
-        for (bit, ones) in ones.iter_mut().enumerate() {
-            *ones += usize::from(byte >> bit & 1);
-        }
         halves[0][usize::from(byte >> 4)] += 1;
         halves[1][usize::from(byte & 15)] += 1;
         again += usize::from(last == Some(*byte));
         last = Some(*byte);
     }
     // Twice the distance from the middle, squared: 18 n is 4.2 standard deviations.
-    let even = ones.iter().all(|ones| (2 * ones).abs_diff(n).pow(2) <= 18 * n);
+    let even = halves.iter().all(|counts| {
+        (0..4).all(|bit| {
+            let ones = counts.iter().enumerate().filter(|(half, _)| half >> bit & 1 == 1);
+            let ones: usize = ones.map(|(_, count)| count).sum();
+            (2 * ones).abs_diff(n).pow(2) <= 18 * n
+        })
+    });
     // Chi-squared of 15 degrees of freedom stays below 44.3 but for 1 in 10,000; times n / 16.
     let spread = n < 48
         || halves.iter().all(|counts| {

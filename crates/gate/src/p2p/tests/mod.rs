@@ -1,6 +1,7 @@
 //! Whole conversations through the classifier, as the specifications write them.
 
 mod bittorrent;
+mod hidden;
 mod others;
 
 use super::*;
