@@ -29,8 +29,6 @@
 #define TCX_NEXT (-1)
 #define TCX_DROP 2
 
-#define CLASS_MAJOR 0x10000 /* TC_H_MAKE(1 << 16, class) */
-
 static __always_inline int gate_done(struct gate_counts *counts, __u32 what, int verdict)
 {
 	if (what < GATE_COUNTS)
@@ -85,7 +83,7 @@ static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *
 	if (unlikely(limit)) {
 		__u32 queue = control->queue;
 
-		skb->priority = CLASS_MAJOR | limit;
+		skb->priority = GATE_CLASSES | limit;
 		if (hook == GATE_FROM_INSIDE && queue) {
 			gate_done(counts, what == GATE_COUNTS ? what : GATE_REDIRECTED, 0);
 			return bpf_redirect(queue, 0);
@@ -98,11 +96,16 @@ static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts
 				       const struct gate_packet *packet, __u32 hook, __u32 action,
 				       __u32 dropped, __u32 reset)
 {
-	if (action == GATE_RESET) {
+	if (action == GATE_RESET && packet->key.protocol == PROTOCOL_TCP) {
 		int verdict = gate_reset(skb, packet, hook);
 
 		if (verdict >= 0)
 			return gate_done(counts, reset, verdict);
+	} else if (action == GATE_RESET) {
+		int verdict = gate_unreachable(skb, packet, hook);
+
+		if (verdict >= 0)
+			return gate_done(counts, GATE_UNREACHABLE, verdict);
 	}
 	return gate_done(counts, dropped, TCX_DROP);
 }
@@ -179,6 +182,22 @@ __noinline int gate_new(const struct gate_packet *packet, __u32 budget, __u32 if
 	return bpf_map_update_elem(&gate_fresh, &packet->key, &flow, BPF_NOEXIST);
 }
 
+/* What is done with a flow that begins with this packet, if the like was refused before; else 0. */
+__noinline int gate_refused_before(const struct gate_packet *packet)
+{
+	struct gate_refusal_key key;
+	struct gate_refusal *refusal;
+
+	if (!packet)
+		return 0;
+	gate_refusal_key(packet, &key);
+	refusal = bpf_map_lookup_elem(&gate_refusals, &key);
+	if (!refusal || (__s64)(refusal->until_ns - bpf_ktime_get_coarse_ns()) <= 0)
+		return 0;
+	__sync_fetch_and_add(&refusal->refused, 1);
+	return refusal->action;
+}
+
 /* A packet whose flow nobody has decided. */
 __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
@@ -199,16 +218,11 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		flow = NULL;
 	}
 	if (!flow && packet->fragmented != 2) {
-		struct gate_refusal_key key;
-		struct gate_refusal *refusal;
+		int action = gate_refused_before(packet);
 
-		gate_refusal_key(packet, &key);
-		refusal = bpf_map_lookup_elem(&gate_refusals, &key);
-		if (refusal && (__s64)(refusal->until_ns - now) > 0) {
-			__sync_fetch_and_add(&refusal->refused, 1);
-			return gate_refuse(skb, counts, packet, hook, refusal->action,
-					   GATE_DROP_CACHE, GATE_RESET_CACHE);
-		}
+		if (action)
+			return gate_refuse(skb, counts, packet, hook, action, GATE_DROP_CACHE,
+					   GATE_RESET_CACHE);
 	}
 	if (gate_alone(control, now)) {
 		if (control->drop_on_failure)
@@ -242,6 +256,20 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 	return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
 }
 
+static __always_inline void gate_fragment_key(const struct gate_packet *packet,
+					      struct gate_fragment_key *key)
+{
+	struct gate_refusal_key ends;
+
+	gate_refusal_key(packet, &ends);
+	key->source[0] = ends.source[0];
+	key->source[1] = ends.source[1];
+	key->target[0] = ends.target[0];
+	key->target[1] = ends.target[1];
+	key->id = packet->fragment;
+	key->protocol = packet->key.protocol;
+}
+
 /* Remembers of a first fragment whose flow it is. */
 __noinline int gate_keep_fragment(const struct gate_packet *packet)
 {
@@ -250,12 +278,7 @@ __noinline int gate_keep_fragment(const struct gate_packet *packet)
 
 	if (!packet)
 		return 0;
-	key.source[0] = packet->source[0];
-	key.source[1] = packet->source[1];
-	key.target[0] = packet->target[0];
-	key.target[1] = packet->target[1];
-	key.id = packet->fragment;
-	key.protocol = packet->key.protocol;
+	gate_fragment_key(packet, &key);
 	fragment.key = packet->key;
 	fragment.from = packet->from;
 	return bpf_map_update_elem(&gate_fragments, &key, &fragment, BPF_ANY);
@@ -269,18 +292,21 @@ __noinline int gate_find_fragment(struct gate_packet *packet)
 
 	if (!packet)
 		return 0;
-	key.source[0] = packet->source[0];
-	key.source[1] = packet->source[1];
-	key.target[0] = packet->target[0];
-	key.target[1] = packet->target[1];
-	key.id = packet->fragment;
-	key.protocol = packet->key.protocol;
+	gate_fragment_key(packet, &key);
 	fragment = bpf_map_lookup_elem(&gate_fragments, &key);
 	if (!fragment)
 		return 0;
 	packet->key = fragment->key;
 	packet->from = fragment->from & 1;
 	return 1;
+}
+
+/* Is this a new connection between the sockets of one that has ended? */
+static __always_inline int gate_ended(const struct gate_packet *packet,
+				      const struct gate_flow *flow)
+{
+	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN &&
+	       (flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST);
 }
 
 /*
@@ -290,10 +316,7 @@ __noinline int gate_find_fragment(struct gate_packet *packet)
 static __always_inline int gate_begins_anew(struct __sk_buff *skb, const struct gate_packet *packet,
 					    const struct gate_flow *flow, __u32 hook)
 {
-	if ((packet->flags & (TCP_SYN | TCP_ACK)) != TCP_SYN ||
-	    !((flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST)))
-		return 0;
-	return gate_tell_ended(packet, flow, skb->ifindex, hook) &&
+	return gate_ended(packet, flow) && gate_tell_ended(packet, flow, skb->ifindex, hook) &&
 	       !bpf_map_delete_elem(&gate_decided, &packet->key);
 }
 
@@ -389,6 +412,45 @@ int gate_to_inside(struct __sk_buff *skb)
 		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
 	}
 	return gate(skb, GATE_TO_INSIDE);
+}
+
+/*
+ * Refuses where the driver hands the frame over, which costs least; what is to be told to its
+ * sender, and all else, goes on to the program above.
+ */
+SEC("xdp.frags")
+int gate_driver(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct gate_control *control = gate_told();
+	struct gate_counts *counts = gate_counts(GATE_DRIVER);
+	struct gate_refusal *refusal;
+	struct gate_refusal_key key;
+	struct gate_packet packet;
+	struct gate_flow *flow;
+
+	if (!counts || !control)
+		return XDP_PASS;
+	gate_done(counts, GATE_RECEIVED, 0);
+	if (unlikely(control->bypass))
+		return gate_done(counts, GATE_PASS_BYPASS, XDP_PASS);
+	if (gate_parse(data, end, bpf_xdp_get_buff_len(ctx), &packet) != GATE_KIND_FLOW)
+		return gate_done(counts, GATE_PASS_OTHER, XDP_PASS);
+	flow = bpf_map_lookup_elem(&gate_decided, &packet.key);
+	if (flow) {
+		if (flow->action != GATE_DROP || gate_ended(&packet, flow))
+			return gate_done(counts, GATE_PASS_DECIDED, XDP_PASS);
+		gate_account(flow, &packet, 1, packet.length);
+		return gate_done(counts, GATE_DROP_VERDICT, XDP_DROP);
+	}
+	gate_refusal_key(&packet, &key);
+	refusal = bpf_map_lookup_elem(&gate_refusals, &key);
+	if (!refusal || refusal->action != GATE_DROP ||
+	    (__s64)(refusal->until_ns - bpf_ktime_get_coarse_ns()) <= 0 ||
+	    bpf_map_lookup_elem(&gate_fresh, &packet.key))
+		return gate_done(counts, GATE_PASS_UNDECIDED, XDP_PASS);
+	__sync_fetch_and_add(&refusal->refused, 1);
+	return gate_done(counts, GATE_DROP_CACHE, XDP_DROP);
 }
 
 /* What was counted for a fresh flow is moved to its decided entry. */

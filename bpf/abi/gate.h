@@ -74,6 +74,8 @@ enum gate_limits {
 	GATE_HEARTBEAT_MS = 2000,      /* user space is gone when it was silent for so long */
 	GATE_MARK = 0x6e676174,	       /* the mark of packets that the gate sends round */
 	GATE_MARK_BACK = 0x6e676175,   /* of those that are to come in from inside again */
+	GATE_CLASSES = 0x6e690000,     /* major number of the classes that packets queue in */
+	GATE_UNREACHABLES = 16,	       /* ICMP errors that are sent at most within one jiffy */
 	GATE_INSIDES = 8,	       /* inside interfaces */
 	GATE_RECORD_LARGEST = 0x10800, /* bytes of the largest record */
 };

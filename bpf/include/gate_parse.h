@@ -36,10 +36,8 @@ enum gate_kind {
 };
 
 struct gate_packet {
-	struct gate_key key;
-	__u64 source[2]; /* only of what is no plain packet of a flow: fragments */
-	__u64 target[2];
-	__u32 network; /* where its headers begin */
+	struct gate_key key; /* of a later fragment: source and target, no ports */
+	__u32 network;	     /* where its headers begin */
 	__u32 transport;
 	__u32 payload;
 	__u32 length; /* of the IP packet */
@@ -180,13 +178,15 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 	packet->sequence = 0;
 	packet->acknowledgement = 0;
 	*(__u32 *)&packet->key.protocol = protocol;
-	if (packet->fragmented) {
-		packet->source[0] = source[0];
-		packet->source[1] = source[1];
-		packet->target[0] = target[0];
-		packet->target[1] = target[1];
-		if (packet->fragmented == 2)
-			return GATE_KIND_FRAGMENT;
+	if (packet->fragmented == 2) {
+		packet->from = 0;
+		packet->key.address[0][0] = source[0];
+		packet->key.address[0][1] = source[1];
+		packet->key.address[1][0] = target[0];
+		packet->key.address[1][1] = target[1];
+		packet->key.port[0] = 0;
+		packet->key.port[1] = 0;
+		return GATE_KIND_FRAGMENT;
 	}
 	l4 = data + at;
 	if (l4 + UDP_HEADER > end)

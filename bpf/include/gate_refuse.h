@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Refuses a TCP segment by turning it into the reset that a host answers with where there is no
+ * Refuses a packet by telling its sender.
+ *
+ * A TCP segment is refused by turning it into the reset that a host answers with where there is no
  * such connection (RFC 9293, section 3.10.7.1):
  *
  *   with ACK     <SEQ=SEG.ACK><CTL=RST>
  *   without      <SEQ=0><ACK=SEG.SEQ+SEG.LEN><CTL=RST,ACK>
+ *
+ * A datagram is turned into the ICMP port unreachable that answers it (RFC 792; RFC 4443, section
+ * 3.1), with the headers of the datagram in it. So are no more than some a jiffy, as RFC 4443,
+ * section 2.4 (f) wants it; others are dropped.
  *
  * It goes to its sender: one from inside leaves by the interface that it came from; one to inside
  * comes in there, as if the host inside had sent it, so that the kernel translates its addresses as
@@ -37,6 +43,41 @@ struct gate_segment {
 	__be16 check;
 	__be16 urgent;
 };
+
+/* Headers of a datagram that are quoted: IPv6's and UDP's at the most. */
+#define GATE_QUOTE (IPV6_HEADER + UDP_HEADER)
+
+struct gate_error {
+	__u8 type;
+	__u8 code;
+	__be16 check;
+	__be16 zero;
+	__be16 field; /* where UDP's checksum was */
+	__u32 quote[GATE_QUOTE / 4];
+};
+
+/* What is built here; the stack is too small for it. */
+struct gate_scratch {
+	struct gate_segment segment;
+	struct gate_error error;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gate_scratch);
+} gate_scratch SEC(".maps");
+
+static __always_inline struct gate_scratch *gate_room(void)
+{
+	__u32 zero = 0;
+	struct gate_scratch *scratch = bpf_map_lookup_elem(&gate_scratch, &zero);
+
+	if (scratch)
+		__builtin_memset(scratch, 0, sizeof(*scratch));
+	return scratch;
+}
 
 static __always_inline __u64 gate_sum(const __u32 *words, int count)
 {
@@ -102,7 +143,7 @@ static __always_inline int gate_store6(struct __sk_buff *skb, __u32 at,
 	return bpf_skb_store_bytes(skb, at, header, sizeof(header), 0);
 }
 
-static __always_inline int gate_store_macs(struct __sk_buff *skb)
+__noinline int gate_store_macs(struct __sk_buff *skb)
 {
 	__u8 from[12], to[12];
 
@@ -120,47 +161,128 @@ static __always_inline int gate_send_back(struct __sk_buff *skb, __u32 hook)
 	return bpf_redirect(skb->ifindex, hook == GATE_TO_INSIDE ? BPF_F_INGRESS : 0);
 }
 
+__u64 gate_jiffy;	 /* in which ICMP errors were counted last */
+__u64 gate_unreachables; /* how many there were */
+
+/* May an ICMP error be sent now? CPUs that begin a jiffy at one time may send some more. */
+static __always_inline int gate_may_tell(void)
+{
+	__u64 now = bpf_jiffies64();
+
+	if (gate_jiffy != now) {
+		gate_jiffy = now;
+		gate_unreachables = 0;
+	}
+	return __sync_fetch_and_add(&gate_unreachables, 1) < GATE_UNREACHABLES;
+}
+
+/* Turns a datagram into its port unreachable. -1: there is none, and it may have been spoilt. */
+__noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
+{
+	struct gate_scratch *scratch = gate_room();
+	struct gate_segment *segment;
+	struct gate_error *error;
+	__u32 length, partial, four;
+	__u64 sum;
+
+	if (!packet || !scratch || packet->key.protocol != PROTOCOL_UDP || !packet->plain ||
+	    packet->fragmented || !gate_may_tell())
+		return -1;
+	segment = &scratch->segment;
+	error = &scratch->error;
+	four = packet->four;
+	if (four) {
+		length = ICMP_HEADER + IPV4_HEADER + UDP_HEADER;
+		if (bpf_skb_load_bytes(skb, packet->network, error->quote,
+				       IPV4_HEADER + UDP_HEADER))
+			return -1;
+	} else {
+		length = ICMP_HEADER + GATE_QUOTE;
+		if (bpf_skb_load_bytes(skb, packet->network, error->quote, GATE_QUOTE))
+			return -1;
+	}
+	/* To its headers, all in one piece, and larger again. */
+	if (bpf_skb_change_tail(skb, packet->transport + UDP_HEADER, 0))
+		return -1;
+	partial = gate_partial(skb, packet);
+	if (bpf_skb_pull_data(skb, packet->transport + UDP_HEADER) ||
+	    bpf_skb_change_tail(skb, packet->transport + length, 0))
+		return -1;
+	gate_turn(packet, segment);
+	error->type = four ? 3 : 1;
+	error->code = four ? 3 : 4;
+	sum = gate_sum((const __u32 *)error, sizeof(*error) / 4);
+	if (!four) {
+		segment->length = __builtin_bswap32(length);
+		segment->protocol = __builtin_bswap32(PROTOCOL_ICMPV6);
+		sum += gate_sum((const __u32 *)segment, 10);
+	}
+	error->check = ~csum_fold(sum);
+	/*
+	 * An unfinished checksum will be finished: the sum of all this is put in that field, less
+	 * what the field has now. So the field has the sum of the pseudo header, and will have
+	 * none.
+	 */
+	if (partial && !four)
+		error->field = csum_fold(gate_sum((const __u32 *)segment, 10));
+	if (four) {
+		if (gate_store4(skb, packet->network, segment, IPV4_HEADER + length,
+				PROTOCOL_ICMP) ||
+		    bpf_skb_store_bytes(skb, packet->transport, error,
+					ICMP_HEADER + IPV4_HEADER + UDP_HEADER, 0))
+			return -1;
+	} else if (gate_store6(skb, packet->network, segment, length, PROTOCOL_ICMPV6) ||
+		   bpf_skb_store_bytes(skb, packet->transport, error, sizeof(*error), 0)) {
+		return -1;
+	}
+	if (gate_store_macs(skb))
+		return -1;
+	return gate_send_back(skb, hook);
+}
+
 /* Turns a segment into its reset. -1: there is none, and it may have been spoilt. */
 __noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
-	struct gate_segment segment = {};
+	struct gate_scratch *scratch = gate_room();
+	struct gate_segment *segment;
 	__u32 flags, partial, length = TCP_HEADER;
 	__u64 sum;
 
 	/* Resets are not answered. What has options or extension headers is not worth a reset. */
-	if (!packet || packet->key.protocol != PROTOCOL_TCP || packet->flags & TCP_RST ||
-	    !packet->plain || packet->fragmented)
+	if (!packet || !scratch || packet->key.protocol != PROTOCOL_TCP ||
+	    packet->flags & TCP_RST || !packet->plain || packet->fragmented)
 		return -1;
+	segment = &scratch->segment;
 	if (bpf_skb_change_tail(skb, packet->transport + TCP_HEADER, 0))
 		return -1;
 	partial = gate_partial(skb, packet);
-	gate_turn(packet, &segment);
+	gate_turn(packet, segment);
 	if (packet->flags & TCP_ACK) {
-		segment.sequence = __builtin_bswap32(packet->acknowledgement);
+		segment->sequence = __builtin_bswap32(packet->acknowledgement);
 		flags = TCP_RST;
 	} else {
 		__u32 next = packet->sequence + packet->payload_length;
 
 		next += !!(packet->flags & TCP_SYN) + !!(packet->flags & TCP_FIN);
-		segment.acknowledgement = __builtin_bswap32(next);
+		segment->acknowledgement = __builtin_bswap32(next);
 		flags = TCP_RST | TCP_ACK;
 	}
-	segment.flags = __builtin_bswap16((TCP_HEADER / 4) << 12 | flags);
-	segment.length = __builtin_bswap32(length);
-	segment.protocol = __builtin_bswap32(PROTOCOL_TCP);
+	segment->flags = __builtin_bswap16((TCP_HEADER / 4) << 12 | flags);
+	segment->length = __builtin_bswap32(length);
+	segment->protocol = __builtin_bswap32(PROTOCOL_TCP);
 	/* What is before an IPv4 address in its IPv6 form is 0 in sums: twice 0xffff. */
-	sum = gate_sum((const __u32 *)&segment, 10);
+	sum = gate_sum((const __u32 *)segment, 10);
 	if (partial)
-		segment.check = csum_fold(sum);
+		segment->check = csum_fold(sum);
 	else
-		segment.check = ~csum_fold(sum + gate_sum((const __u32 *)&segment + 10, 5));
+		segment->check = ~csum_fold(sum + gate_sum((const __u32 *)segment + 10, 5));
 	if (packet->four) {
-		if (gate_store4(skb, packet->network, &segment, IPV4_HEADER + length, PROTOCOL_TCP))
+		if (gate_store4(skb, packet->network, segment, IPV4_HEADER + length, PROTOCOL_TCP))
 			return -1;
-	} else if (gate_store6(skb, packet->network, &segment, length, PROTOCOL_TCP)) {
+	} else if (gate_store6(skb, packet->network, segment, length, PROTOCOL_TCP)) {
 		return -1;
 	}
-	if (bpf_skb_store_bytes(skb, packet->transport, &segment.ports, TCP_HEADER, 0) ||
+	if (bpf_skb_store_bytes(skb, packet->transport, &segment->ports, TCP_HEADER, 0) ||
 	    gate_store_macs(skb))
 		return -1;
 	return gate_send_back(skb, hook);

@@ -21,6 +21,7 @@ mod settings;
 mod skeleton;
 mod table;
 
+pub use crate::attach::AttachMode;
 pub use crate::load::LoadError;
 pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict};
 pub use injector::{Held, Injector, ReleaseError};
@@ -32,8 +33,9 @@ pub use settings::{OnFailure, PIN, Rules, Settings};
 pub use table::{Table, TableError};
 
 use crate::load::{Object, log_to_tracing, undisturbed};
+use crate::xdp_link;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{MapCore as _, MapFlags, OpenMapMut};
+use libbpf_rs::{MapCore as _, MapFlags, OpenMapMut, libbpf_sys};
 use link::Hook;
 use nix::time::{ClockId, clock_gettime};
 use skeleton::{GateSkel, GateSkelBuilder, OpenGateSkel, types};
@@ -94,6 +96,18 @@ pub enum AttachError {
     Refused {
         /// The interface.
         ifindex: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The driver refuses.
+    #[error(
+        "cannot refuse in the driver of interface {ifindex} in {mode} mode: {source}; another XDP program may be there (`bpftool net`), or the driver has none: try the other mode, or refuse above it"
+    )]
+    Driver {
+        /// The interface.
+        ifindex: u32,
+        /// What was asked for.
+        mode: AttachMode,
         /// The kernel's answer.
         source: io::Error,
     },
@@ -165,19 +179,24 @@ impl Gate {
             move |source| OpenError::Pin { path, source }
         };
         let mut found = Found::Nothing;
+        let mut open = prepare(settings)?;
         if let Some(path) = &settings.pin {
             pin::folder(path).map_err(failed(path))?;
+            let mut maps = pinned(&mut open);
             if path.read_dir().map_err(failed(path))?.next().is_some() {
                 found = Found::TakenOver;
+                if !maps.iter().all(|map| pin::fits(path, map)) {
+                    found = Found::Replaced;
+                    pin::remove(path).map_err(failed(path))?;
+                    pin::folder(path).map_err(failed(path))?;
+                }
+            }
+            for map in &mut maps {
+                let file = path.join(map.name());
+                map.set_pin_path(file).map_err(|error| OBJECT.error(error))?;
             }
         }
-        let mut loaded = load(settings);
-        if let (Err(_), Some(path), Found::TakenOver) = (&loaded, &settings.pin, found) {
-            pin::remove(path).map_err(failed(path))?;
-            pin::folder(path).map_err(failed(path))?;
-            found = Found::Replaced;
-            loaded = load(settings);
-        }
+        let loaded = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error));
         let inner =
             Inner { skeleton: loaded?, control: Mutex::default(), settling: Mutex::default() };
         let mut links = Links::new();
@@ -238,16 +257,41 @@ impl Gate {
             }
             let link = link::attach(self.inner.program(place), ifindex, hook)
                 .map_err(|source| AttachError::Refused { ifindex, source })?;
-            if let Some(path) = &self.settings.pin {
-                let file = pin::name(path, ifindex, place);
-                link::pin(link.as_fd(), &file).map_err(|source| {
-                    let path = file.display().to_string();
-                    AttachError::Pin { ifindex, path, source }
-                })?;
-            }
+            self.keep(&link, ifindex, place)?;
             links.insert((ifindex, place.to_owned()), link);
         }
         self.tell_interfaces().map_err(AttachError::Control)
+    }
+
+    /// Refuses in the driver of an inside interface too, where it costs least. The gate must be on that
+    /// interface, which judges all that this lets through.
+    ///
+    /// # Errors
+    /// When the kernel or the driver refuses.
+    pub fn attach_driver(&self, ifindex: u32, mode: AttachMode) -> Result<(), AttachError> {
+        let mut links = self.links();
+        if links.contains_key(&(ifindex, DRIVER.to_owned())) {
+            return Ok(());
+        }
+        let flags = match mode {
+            AttachMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+            AttachMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+        };
+        let link = xdp_link::attach(self.inner.program(DRIVER), ifindex, flags)
+            .map_err(|source| AttachError::Driver { ifindex, mode, source })?;
+        self.keep(&link, ifindex, DRIVER)?;
+        links.insert((ifindex, DRIVER.to_owned()), link);
+        Ok(())
+    }
+
+    /// Pins a link, if links are to be pinned.
+    fn keep(&self, link: &OwnedFd, ifindex: u32, place: &str) -> Result<(), AttachError> {
+        let Some(path) = &self.settings.pin else { return Ok(()) };
+        let file = pin::name(path, ifindex, place);
+        link::pin(link.as_fd(), &file).map_err(|source| {
+            let path = file.display().to_string();
+            AttachError::Pin { ifindex, path, source }
+        })
     }
 
     /// The inside interfaces.
@@ -371,12 +415,18 @@ impl Gate {
 /// Places of links.
 const INGRESS: &str = "ingress";
 const EGRESS: &str = "egress";
+const DRIVER: &str = "driver";
 
 impl Inner {
     /// The program for a link's place.
     fn program(&self, place: &str) -> std::os::fd::BorrowedFd<'_> {
         let programs = &self.skeleton.progs;
-        if place == EGRESS { &programs.gate_to_inside } else { &programs.gate_from_inside }.as_fd()
+        let program = match place {
+            EGRESS => &programs.gate_to_inside,
+            DRIVER => &programs.gate_driver,
+            _ => &programs.gate_from_inside,
+        };
+        program.as_fd()
     }
 }
 
@@ -399,34 +449,33 @@ fn check(settings: &Settings) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Loads the programs with maps that are pinned or new.
-fn load(settings: &Settings) -> Result<GateSkel<'static>, LoadError> {
+/// Opens the programs with maps of the sizes that are wanted.
+fn prepare(settings: &Settings) -> Result<OpenGateSkel<'static>, LoadError> {
     // The skeleton borrows this place, a pointer's width, for as long as it lives; it is given up so
     // that no struct has to borrow from itself.
     let place = Box::leak(Box::new(MaybeUninit::uninit()));
     let error = |error| OBJECT.error(error);
-    let mut open: OpenGateSkel<'_> = GateSkelBuilder::default().open(place).map_err(error)?;
+    let mut open = GateSkelBuilder::default().open(place).map_err(error)?;
     let maps = &mut open.maps;
     maps.gate_decided.set_max_entries(settings.max_flows).map_err(error)?;
     maps.gate_fresh.set_max_entries(settings.fresh_flows).map_err(error)?;
     maps.gate_refusals.set_max_entries(settings.refusals).map_err(error)?;
     maps.gate_ring.set_max_entries(settings.ring_bytes).map_err(error)?;
-    if let Some(path) = &settings.pin {
-        let all: [&mut OpenMapMut<'_>; 7] = [
-            &mut maps.gate_decided,
-            &mut maps.gate_fresh,
-            &mut maps.gate_refusals,
-            &mut maps.gate_fragments,
-            &mut maps.gate_ring,
-            &mut maps.gate_ledger,
-            &mut maps.gate_control,
-        ];
-        for map in all {
-            let file = path.join(map.name());
-            map.set_pin_path(file).map_err(error)?;
-        }
-    }
-    undisturbed(|| open.load()).map_err(error)
+    Ok(open)
+}
+
+/// The maps that outlive a process.
+fn pinned<'a>(open: &'a mut OpenGateSkel<'static>) -> [&'a mut OpenMapMut<'static>; 7] {
+    let maps = &mut open.maps;
+    [
+        &mut maps.gate_decided,
+        &mut maps.gate_fresh,
+        &mut maps.gate_refusals,
+        &mut maps.gate_fragments,
+        &mut maps.gate_ring,
+        &mut maps.gate_ledger,
+        &mut maps.gate_control,
+    ]
 }
 
 /// The clock that flows' times are of.
@@ -458,6 +507,7 @@ fn bytes_of<T: Plain>(value: &T) -> &[u8] {
 }
 
 const _: () = {
+    assert!(types::gate_limits::GATE_CLASSES.0 == (crate::shaper::MAJOR as u32) << 16);
     assert!(size_of::<types::gate_key>() == 40);
     assert!(size_of::<types::gate_side>() == 40);
     assert!(size_of::<types::gate_flow>() == 120);

@@ -5,6 +5,7 @@
 //! was pinned is removed then, links first, and made anew.
 
 use super::link;
+use libbpf_rs::{MapCore as _, MapHandle, OpenMapMut};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::{
@@ -35,6 +36,18 @@ pub(super) fn folder(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::Unsupported, "this is no folder of a BPF file system"))
+}
+
+/// Whether the map that is pinned in a map's place, if there is one, has its form and size.
+pub(super) fn fits(path: &Path, map: &OpenMapMut<'_>) -> bool {
+    let file = path.join(map.name());
+    if !file.exists() {
+        return true;
+    }
+    let form = (map.map_type(), map.key_size(), map.value_size(), map.max_entries());
+    MapHandle::from_pinned_path(file).is_ok_and(|there| {
+        (there.map_type(), there.key_size(), there.value_size(), there.max_entries()) == form
+    })
 }
 
 /// The name of a link's file.

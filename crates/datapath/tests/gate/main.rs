@@ -5,9 +5,13 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod flood;
 mod frame;
 mod hold;
+mod live;
 mod random;
+mod rules;
 mod site;
 mod table;
+mod takeover;
 mod through;

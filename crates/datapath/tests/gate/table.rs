@@ -44,7 +44,7 @@ pub(crate) fn run(
 /// A family, and what is done to its plain packet.
 type Change = (usize, fn(&mut Packet));
 /// What is said of a flow, and what becomes of its packets.
-type Outcome = (Action, TcVerdict, fn(&Counts) -> u64);
+pub(crate) type Outcome = (Action, TcVerdict, fn(&Counts) -> u64);
 
 const BOTH: [Direction; 2] = [Direction::FromInside, Direction::ToInside];
 
@@ -194,7 +194,7 @@ fn verdicts_hold_for_both_directions() {
         table.decide(&packet.key(), &limited).unwrap();
         for (direction, frame) in BOTH.into_iter().zip(&frames) {
             let (verdict, out, meta) = gate.run(direction, frame, Meta::default()).unwrap();
-            assert_eq!((verdict, &out, meta.priority), (TcVerdict::Next, frame, 0x1_0009));
+            assert_eq!((verdict, &out, meta.priority), (TcVerdict::Next, frame, 0x6e69_0009));
         }
     }
     gate.bypass(true).unwrap();

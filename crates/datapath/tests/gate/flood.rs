@@ -1,0 +1,71 @@
+//! A flood of new flows: tables stay as large as they are, and what is decided goes on.
+
+use super::frame::{Packet, SYN};
+use super::site::Site;
+use super::through::exchange;
+use datapath::gate::{Direction, Key, Meta, Protocol, Verdict};
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    time::Duration,
+};
+
+const FLOWS: u32 = 1_000_000;
+
+#[test]
+fn a_million_new_flows_push_out_no_decided_one() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::new();
+    let gate = site.gate();
+    let table = gate.table();
+    let listener = site.server.enter(|| TcpListener::bind((super::site::SERVER[0], 0))).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut client = site.client.enter(|| TcpStream::connect(to)).unwrap();
+    let mut server = listener.accept().unwrap().0;
+    for end in [&client, &server] {
+        end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    }
+    let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), to);
+    table.decide(&key, &Verdict { label: 4, ..Verdict::default() }).unwrap();
+
+    // SYNs and datagrams with payload, each of another flow; every so often the decided one speaks.
+    let mut frames = [Packet::tcp(0, SYN, b"").bytes(), Packet::udp(0, b"hello").bytes()];
+    for flow in 0..FLOWS {
+        let frame = &mut frames[flow as usize & 1];
+        let [_, high, middle, low] = flow.to_be_bytes();
+        // The last bytes of the source's address, and its port; checksums are not looked at.
+        frame[14 + 13..14 + 16].copy_from_slice(&[high, middle, low]);
+        frame[14 + 20 + 1] = low;
+        let (_, _, _) = gate.run(Direction::FromInside, frame, Meta::default()).unwrap();
+        if flow % 4096 == 0 {
+            gate.heartbeat().unwrap();
+            client.write_all(&flow.to_be_bytes()).unwrap();
+            let mut bytes = [0; 4];
+            server.read_exact(&mut bytes).unwrap();
+            assert_eq!(u32::from_be_bytes(bytes), flow);
+        }
+    }
+    let (mut fresh, mut decided) = (0, 0);
+    table
+        .for_each(|_, flow| match flow.verdict {
+            Some(_) => decided += 1,
+            None => fresh += 1,
+        })
+        .unwrap();
+    assert_eq!(decided, 1);
+    // As many as there is room for; the kernel keeps some entries ready on each CPU.
+    assert!((1..=4096).contains(&fresh), "{fresh}");
+    let flow = table.get(&key).unwrap().unwrap();
+    assert_eq!(flow.verdict.unwrap().label, 4);
+    let up = flow.sent(key.side_of(client.local_addr().unwrap()).unwrap());
+    assert!(up.packets >= u64::from(FLOWS / 4096), "{up:?}");
+    let counts = gate.ledger().unwrap().from_inside;
+    assert_eq!(counts.accounted(), counts.received, "{counts:?}");
+    assert!(counts.received > u64::from(FLOWS));
+    // Nobody read the ring: it is full, and that was counted.
+    assert!(counts.missed > 0 && counts.copied + counts.missed >= u64::from(FLOWS / 2));
+    drop(gate.reader().unwrap().poll(Duration::ZERO, |_| ()));
+    exchange(&site, 0, 100_000);
+}

@@ -1,0 +1,194 @@
+//! Rules over several packets: fragments, connections that begin anew, datagrams that are refused,
+//! silence of user space, a ring that is full.
+
+use super::common::{network_header, sum};
+use super::frame::{ACK, FIN, Packet, SYN};
+use super::site::settings;
+use super::table::{Outcome, gate, run};
+use datapath::gate::{
+    Action, Counts, Direction, Gate, Meta, OnFailure, Reason, Rules, Settings, TcVerdict, Verdict,
+};
+use std::time::Duration;
+use testbed::wait_until;
+
+const UP: Direction = Direction::FromInside;
+
+#[test]
+fn later_fragments_go_the_way_of_the_first() {
+    let Some(gate) = gate() else { return };
+    for family in [0, 1] {
+        let header = |offset: u16| {
+            let [high, low] = offset.to_be_bytes();
+            (44, vec![0, 0, high, low, 0, 0, 0, 9])
+        };
+        let mut first = Packet::udp(family, &[7; 56]);
+        let mut later = Packet::udp(family, b"");
+        let tail = if family == 0 {
+            first.fragment = 0x2000;
+            later.fragment = 8;
+            later.around(&[7; 30])
+        } else {
+            first.extensions = vec![header(1)];
+            later.extensions = vec![header(8 << 3)];
+            later.around(&[7; 30])
+        };
+        run(&gate, UP, &tail, TcVerdict::Next, |c| c.passed_fragment);
+        let rows: [Outcome; 3] = [
+            (Action::Pass, TcVerdict::Next, |c| c.passed_decided),
+            (Action::Drop, TcVerdict::Drop, |c| c.dropped_verdict),
+            // There is nobody to tell that a fragment is refused.
+            (Action::Reset, TcVerdict::Drop, |c| c.dropped_verdict),
+        ];
+        run(&gate, UP, &first.bytes(), TcVerdict::Next, |c| c.passed_undecided);
+        run(&gate, UP, &tail, TcVerdict::Next, |c| c.passed_undecided);
+        for (action, verdict, count) in rows {
+            let say = Verdict { action, ..Verdict::default() };
+            gate.table().decide(&first.key(), &say).unwrap();
+            for frame in [&first.bytes(), &tail] {
+                run(&gate, UP, frame, verdict, count);
+            }
+        }
+        let flow = gate.table().get(&first.key()).unwrap().unwrap();
+        let side = first.key().side_of(first.from).unwrap();
+        assert_eq!(flow.sent(side).packets, 8);
+    }
+}
+
+#[test]
+fn a_connection_between_the_sockets_of_an_ended_one_is_a_new_flow() {
+    let Some(gate) = gate() else { return };
+    let (mut reader, table) = (gate.reader().unwrap(), gate.table());
+    let packet = |flags| Packet::tcp(0, flags, b"");
+    let key = packet(0).key();
+    run(&gate, UP, &packet(SYN).bytes(), TcVerdict::Next, |c| c.passed_undecided);
+    let verdict = Verdict { label: 5, ..Verdict::default() };
+    table.decide(&key, &verdict).unwrap();
+    // Not by a retransmission, nor by anything but a SYN after the end.
+    for flags in [SYN, ACK, ACK | FIN, ACK] {
+        run(&gate, UP, &packet(flags).bytes(), TcVerdict::Next, |c| c.passed_decided);
+    }
+    assert_eq!(reader.poll(Duration::ZERO, |_| ()).unwrap(), 0);
+    run(&gate, UP, &packet(SYN).bytes(), TcVerdict::Next, |c| c.passed_undecided);
+    let mut ended = None;
+    reader
+        .poll(Duration::ZERO, |record| {
+            assert_eq!((record.key, record.reason, record.frame.len()), (key, Reason::Ended, 0));
+            ended = record.ended;
+        })
+        .unwrap();
+    let ended = ended.unwrap();
+    let side = key.side_of(packet(0).from).unwrap();
+    assert_eq!((ended.verdict, ended.client), (Some(verdict), Some(side)));
+    assert_eq!((ended.sent(side).packets, ended.sent(side).first), (5, Some(1000)));
+    let flow = table.get(&key).unwrap().unwrap();
+    assert_eq!((flow.verdict, flow.sent(side).packets), (None, 1));
+}
+
+#[test]
+fn a_refused_datagram_becomes_a_port_unreachable() {
+    let Some(gate) = gate() else { return };
+    let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+    for family in [0, 1] {
+        for length in [0, 1, 100, 1400] {
+            let datagram = Packet::udp(family, &vec![7; length]);
+            gate.table().decide(&datagram.key(), &reset).unwrap();
+            let frame = datagram.bytes();
+            let before = gate.ledger().unwrap().from_inside;
+            let (verdict, out, _) = gate.run(UP, &frame, Meta::default()).unwrap();
+            assert_eq!(verdict, TcVerdict::Redirect);
+            let after = gate.ledger().unwrap().from_inside;
+            assert_eq!(after.unreachable, before.unreachable + 1);
+            assert_eq!(after.accounted(), after.received);
+            assert_eq!((&out[..6], &out[6..12]), (&frame[6..12], &frame[..6]));
+            let (kind, at) = network_header(&out).unwrap();
+            let ip = &out[at..];
+            // Type and code, then the datagram's headers as they were.
+            if kind == 0x0800 {
+                assert_eq!(
+                    (ip.len(), ip[3], ip[8], ip[9], sum(&ip[..20])),
+                    (56, 56, 64, 1, 0xffff)
+                );
+                assert_eq!((&ip[12..16], &ip[16..20]), (&frame[30..34], &frame[26..30]));
+                assert_eq!((&ip[20..22], sum(&ip[20..])), (&[3, 3][..], 0xffff));
+                assert_eq!((&ip[24..28], &ip[28..]), (&[0; 4][..], &frame[14..42]));
+            } else {
+                assert_eq!((ip.len(), ip[5], ip[6], ip[7]), (96, 56, 58, 64));
+                assert_eq!((&ip[8..24], &ip[24..40]), (&frame[38..54], &frame[22..38]));
+                let pseudo = [&ip[8..40], &[0, 0, 0, 56, 0, 0, 0, 58], &ip[40..]].concat();
+                assert_eq!((&ip[40..42], sum(&pseudo)), (&[1, 4][..], 0xffff));
+                assert_eq!((&ip[44..48], &ip[48..]), (&[0; 4][..], &frame[14..62]));
+            }
+        }
+    }
+    // No more than some at once.
+    let frame = Packet::udp(0, b"x").bytes();
+    let dropped = || {
+        let (verdict, ..) = gate.run(UP, &frame, Meta::default()).unwrap();
+        verdict == TcVerdict::Drop
+    };
+    wait_until("errors to be too many", Duration::from_secs(20), || (0..64).any(|_| dropped()))
+        .unwrap();
+    let counts = gate.ledger().unwrap().from_inside;
+    assert!(counts.dropped_verdict > 0 && counts.accounted() == counts.received);
+}
+
+fn with(change: impl FnOnce(&mut Settings)) -> Option<Gate> {
+    let mut settings = settings();
+    change(&mut settings);
+    testbed::require_root().then(|| Gate::open(&settings).unwrap())
+}
+
+#[test]
+fn what_is_undecided_follows_the_rule_when_user_space_is_silent() {
+    type Row = (OnFailure, TcVerdict, fn(&Counts) -> u64);
+    let rows: [Row; 2] = [
+        (OnFailure::Pass, TcVerdict::Next, |c| c.passed_failure),
+        (OnFailure::Drop, TcVerdict::Drop, |c| c.dropped_failure),
+    ];
+    for (on_failure, verdict, count) in rows {
+        let Some(gate) = with(|settings| settings.rules.on_failure = on_failure) else { return };
+        let (old, mut new) = (Packet::tcp(0, ACK, b"x"), Packet::tcp(1, ACK, b"x"));
+        gate.table().decide(&old.key(), &Verdict::default()).unwrap();
+        let silent = || {
+            gate.run(UP, &new.bytes(), Meta::default()).unwrap();
+            count(&gate.ledger().unwrap().from_inside) > 0
+        };
+        wait_until("user space to be taken for gone", Duration::from_secs(60), silent).unwrap();
+        run(&gate, UP, &new.bytes(), verdict, count);
+        run(&gate, UP, &old.bytes(), TcVerdict::Next, |c| c.passed_decided);
+        // New ones take no room.
+        new.from.set_port(77);
+        run(&gate, UP, &new.bytes(), verdict, count);
+        assert_eq!(gate.table().get(&new.key()).unwrap(), None);
+        gate.heartbeat().unwrap();
+        run(&gate, UP, &new.bytes(), TcVerdict::Next, |c| c.passed_undecided);
+    }
+}
+
+#[test]
+fn a_full_ring_is_counted_and_what_follows_is_configured() {
+    type Row = (OnFailure, TcVerdict, fn(&Counts) -> u64);
+    let rows: [Row; 2] = [
+        (OnFailure::Pass, TcVerdict::Next, |c| c.passed_undecided),
+        (OnFailure::Drop, TcVerdict::Drop, |c| c.dropped_ring),
+    ];
+    for (on_failure, verdict, count) in rows {
+        let small = |settings: &mut Settings| {
+            settings.ring_bytes = 1 << 18;
+            settings.rules = Rules { on_failure, packets: 1_000_000, ..settings.rules };
+        };
+        let Some(gate) = with(small) else { return };
+        let frame = Packet::udp(0, &[7; 1400]).bytes();
+        for _ in 0..200 {
+            gate.heartbeat().unwrap();
+            gate.run(UP, &frame, Meta::default()).unwrap();
+        }
+        run(&gate, UP, &frame, verdict, count);
+        let counts = gate.ledger().unwrap().from_inside;
+        assert_eq!(counts.copied + counts.missed, 201);
+        assert!(counts.missed > 50, "{counts:?}");
+        let held = gate.reader().unwrap().poll(Duration::ZERO, |_| ()).unwrap();
+        assert_eq!(held as u64, counts.copied);
+        run(&gate, UP, &frame, TcVerdict::Next, |c| c.passed_undecided);
+    }
+}

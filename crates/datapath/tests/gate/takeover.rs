@@ -1,0 +1,203 @@
+//! What is pinned outlives its process, and the next one takes it over.
+
+use super::site::{SERVER, Site, settings};
+use super::through::exchange;
+use datapath::gate::{Found, Gate, Key, Manage, OnFailure, Protocol, Rules, Settings, Verdict};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use nix::sys::signal::Signal;
+use std::{
+    io::{Read as _, Write as _},
+    net::{IpAddr, TcpListener, TcpStream, UdpSocket},
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
+use testbed::wait_until;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Where the process that is killed finds the folder.
+const PIN: &str = "NIGH_TEST_GATE_PIN";
+/// Set if it is to drop what is undecided when it is gone.
+const DROP: &str = "NIGH_TEST_GATE_DROP";
+
+/// A folder of the BPF file system that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(label: &str) -> Self {
+        Self(format!("/sys/fs/bpf/nigh-test-{}-{label}/gate", std::process::id()).into())
+    }
+
+    fn settings(&self, on_failure: OnFailure) -> Settings {
+        let settings = settings();
+        let rules = Rules { on_failure, ..settings.rules };
+        Settings { pin: Some(self.0.clone()), rules, ..settings }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for folder in [Some(self.0.as_path()), self.0.parent()].into_iter().flatten() {
+            for entry in folder.read_dir().into_iter().flatten().flatten() {
+                let _ = std::fs::remove_file(entry.path());
+            }
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Packets from inside that were passed and dropped because user space was silent, as the pinned ledger
+/// has them.
+fn failures(folder: &Folder) -> [u64; 2] {
+    let map = MapHandle::from_pinned_path(folder.0.join("gate_ledger")).unwrap();
+    let copies = map.lookup_percpu(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+    let count = |at: usize| -> u64 {
+        copies.iter().map(|copy| u64::from_ne_bytes(copy.as_chunks().0[at])).sum()
+    };
+    [count(8), count(11)]
+}
+
+/// Not a test by itself: what the next one starts and kills. It passes every flow that it sees.
+#[test]
+fn a_process_that_decides() {
+    let Some(pin) = std::env::var_os(PIN) else { return };
+    let drop = std::env::var_os(DROP).is_some();
+    let on_failure = if drop { OnFailure::Drop } else { OnFailure::Pass };
+    // It is removed by who made it.
+    let folder = std::mem::ManuallyDrop::new(Folder(pin.into()));
+    let gate = Gate::open(&folder.settings(on_failure)).unwrap();
+    let inside = nix::net::if_::if_nametoindex("inside").unwrap();
+    gate.attach(inside).unwrap();
+    let (mut reader, table) = (gate.reader().unwrap(), gate.table());
+    println!("attached");
+    loop {
+        gate.heartbeat().unwrap();
+        let decide = |record: datapath::gate::Record<'_>| {
+            table.decide(&record.key, &Verdict { label: 9, ..Verdict::default() }).unwrap();
+            println!("decided {}", record.key);
+        };
+        reader.poll(Duration::from_millis(100), decide).unwrap();
+    }
+}
+
+#[test]
+fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over() {
+    if !testbed::require_root() {
+        return;
+    }
+    for on_failure in [OnFailure::Pass, OnFailure::Drop] {
+        let (site, folder) = (Site::new(), Folder::new("kill"));
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "takeover::a_process_that_decides", "--nocapture"]);
+        command.env(PIN, &folder.0);
+        if on_failure == OnFailure::Drop {
+            command.env(DROP, "1");
+        }
+        let mut process = site.router.start(command).unwrap();
+        let attached = || process.stdout().contains("attached");
+        wait_until("the gate to be attached", PATIENCE, attached).unwrap();
+
+        let server: IpAddr = SERVER[0].parse().unwrap();
+        let listener = site.server.enter(|| TcpListener::bind((server, 0))).unwrap();
+        let to = listener.local_addr().unwrap();
+        let mut client = site.client.enter(|| TcpStream::connect(to)).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        for end in [&client, &server] {
+            end.set_read_timeout(Some(PATIENCE)).unwrap();
+        }
+        let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), to);
+        client.write_all(b"begin").unwrap();
+        server.read_exact(&mut [0; 5]).unwrap();
+        let decided = || process.stdout().contains(&format!("decided {key}"));
+        wait_until("the flow to be decided", PATIENCE, decided).unwrap();
+
+        // In the middle of a transfer.
+        let bytes: Vec<u8> = (0..8_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let mut back = vec![0; bytes.len()];
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.write_all(&bytes).unwrap());
+            client.read_exact(&mut back[..1_000_000]).unwrap();
+            process.signal(Signal::SIGKILL).unwrap();
+            wait_until("the process to end", PATIENCE, || process.ended().is_some()).unwrap();
+            client.read_exact(&mut back[1_000_000..]).unwrap();
+        });
+        assert!(back == bytes);
+
+        // New flows follow the rule once its silence was long enough.
+        let socket = site.client.enter(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
+        let silent = || {
+            socket.send_to(b"hello", (SERVER[0], 6881)).unwrap();
+            failures(&folder)[usize::from(on_failure == OnFailure::Drop)] > 0
+        };
+        wait_until("the process to be taken for gone", PATIENCE, silent).unwrap();
+        assert_eq!(failures(&folder)[usize::from(on_failure == OnFailure::Pass)], 0);
+
+        let found = site.router.enter(|| Gate::open(&folder.settings(on_failure))).unwrap();
+        assert_eq!((found.found(), found.interfaces()), (Found::TakenOver, vec![site.inside()]));
+        assert!(found.is_attached(site.inside()));
+        let flow = found.table().get(&key).unwrap().unwrap();
+        assert_eq!(flow.verdict.unwrap().label, 9);
+        assert!(flow.sent(key.side_of(to).unwrap()).bytes > 8_000_000);
+        let ledger = found.ledger().unwrap();
+        for counts in [ledger.from_inside, ledger.to_inside] {
+            assert_eq!(counts.accounted(), counts.received, "{counts:?}");
+            assert_eq!(
+                counts.dropped(),
+                counts.dropped_failure,
+                "no packet of a decided flow is lost: {counts:?}"
+            );
+        }
+        // The old flow goes on through the new programs, and new ones are seen again.
+        client.write_all(b"again").unwrap();
+        server.read_exact(&mut [0; 5]).unwrap();
+        let (from, to) = exchange(&site, 1, 1000);
+        let new = found.table().get(&Key::new(Protocol::Tcp, from, to)).unwrap();
+        assert_eq!(new.unwrap().verdict, None);
+        found.close().unwrap();
+        assert!(!folder.0.exists());
+        exchange(&site, 0, 1000);
+    }
+}
+
+#[test]
+fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (site, folder) = (Site::new(), Folder::new("fit"));
+    let settings = folder.settings(OnFailure::Pass);
+    let open = |settings: &Settings| site.router.enter(|| Gate::open(settings)).unwrap();
+    let gate = open(&settings);
+    assert_eq!(gate.found(), Found::Nothing);
+    site.attach(&gate);
+    let (from, to) = exchange(&site, 0, 1000);
+    let key = Key::new(Protocol::Tcp, from, to);
+    gate.table().decide(&key, &Verdict::default()).unwrap();
+    let side = key.side_of(from).unwrap();
+    let copy = Manage { copy: true, ..Manage::default() };
+    assert!(gate.table().manage(&key, side, copy).unwrap());
+    gate.bypass(true).unwrap();
+    drop(gate);
+    let gate = open(&settings);
+    assert_eq!((gate.found(), gate.is_bypassed()), (Found::TakenOver, true));
+    assert_eq!(gate.table().get(&key).unwrap().unwrap().sent(side).manage, copy);
+    gate.bypass(false).unwrap();
+    drop(gate);
+    let larger = Settings { max_flows: settings.max_flows * 2, ..settings };
+    let gate = open(&larger);
+    assert_eq!((gate.found(), gate.interfaces()), (Found::Replaced, vec![]));
+    assert_eq!(gate.table().get(&key).unwrap(), None);
+    site.attach(&gate);
+    exchange(&site, 0, 1000);
+    gate.detach(site.inside());
+    assert!(!gate.is_attached(site.inside()));
+    let before = gate.ledger().unwrap();
+    exchange(&site, 0, 1000);
+    assert_eq!(gate.ledger().unwrap(), before);
+    gate.close().unwrap();
+    // A folder elsewhere is refused.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let settings = Settings { pin: Some(elsewhere.path().into()), ..larger };
+    let error = Gate::open(&settings).unwrap_err();
+    assert!(error.to_string().contains("no folder of a BPF file system"), "{error}");
+}
