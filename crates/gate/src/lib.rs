@@ -7,6 +7,7 @@
 //! - [`flow`], [`packet`]: what is looked at.
 //! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
 //! - [`manage`], [`stream`], [`files`]: the files in flows of interest.
+//! - [`torrents`]: files of torrents, put together from blocks.
 //! - [`scan`]: content given to ClamAV.
 //! - [`label`]: what is found: the application of a flow, how sure that is, and why.
 //! - [`classify`]: the three engines that say what a flow is; [`signatures`] is the operator's, [`dns`],
@@ -40,3 +41,4 @@ pub mod signatures;
 pub mod status;
 pub mod stream;
 pub mod tls;
+pub mod torrents;

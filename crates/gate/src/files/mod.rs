@@ -2,6 +2,8 @@
 //!
 //! - [`ftp`]: FTP's control and data connections.
 //! - [`http`]: HTTP/1, and Gnutella's and web seeds' transfers, which are HTTP.
+//! - [`peer_wire`], [`edonkey`], [`direct_connect`]: files between peers.
+//! - [`talk`]: chat, and the files offered in it.
 //! - [`kind`]: a file's type by its first bytes.
 //! - [`names`]: names as they stand in heads and paths.
 //!
@@ -10,9 +12,15 @@
 pub mod kind;
 pub mod names;
 
+pub(crate) mod direct_connect;
+pub(crate) mod edonkey;
 pub(crate) mod ftp;
 pub(crate) mod http;
+pub(crate) mod peer_wire;
+pub(crate) mod talk;
 pub(crate) mod transfers;
+
+mod gather;
 
 pub use kind::Kind;
 

@@ -4,9 +4,10 @@ use super::kind::{self, SNIFF};
 use crate::{
     flow::Side,
     manage::{Decision, Event, FileNamed, Settings, TransferId},
+    torrents::{self, Torrent},
 };
 use ring::digest::{Context, SHA256};
-use std::{fmt, mem};
+use std::{fmt, mem, sync::Arc};
 
 /// Content bytes that are enough to tell most kinds; fewer are waited for.
 const ENOUGH: usize = 8;
@@ -17,10 +18,15 @@ const UNDECIDED: usize = 1 << 18;
 /// Files of a flow that are open or wait for a verdict; more than that are not looked at.
 const OPEN: usize = 256;
 
+/// Parts of a flow that wait for a verdict.
+const PARTS: usize = 1024;
+
 /// The files of a flow that have begun and are not done with.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     open: Vec<Transfer>,
+    /// Blocks that wait for a verdict: whose, and the offset of the last byte.
+    parts: Vec<(TransferId, Side, u64)>,
     events: Vec<Event>,
     next: u32,
     hold: bool,
@@ -73,12 +79,17 @@ struct Transfer {
     /// The last verdict that was asked for: content bytes, and the offset up to which it lets pass.
     asked: Option<(u64, u64)>,
     cleared: u64,
+    /// It comes in parts, which are held by themselves.
+    in_parts: bool,
+    /// A `.torrent` file, as far as it came.
+    metainfo: Vec<u8>,
 }
 
 impl Transfers {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             open: Vec::new(),
+            parts: Vec::new(),
             events: Vec::new(),
             next: 0,
             hold: settings.hold,
@@ -118,12 +129,52 @@ impl Transfers {
             ended: None,
             asked: None,
             cleared: at,
+            in_parts: false,
+            metainfo: Vec::new(),
             state: State::Unnamed {
                 file: Box::new(FileNamed { transfer: id, ..file }),
                 bytes: Vec::new(),
             },
         });
         id
+    }
+
+    /// A transfer whose content comes in parts: policy is asked at once.
+    pub(crate) fn announce(&mut self, file: FileNamed, at: u64) -> TransferId {
+        let id = self.begin(file, at, None);
+        let Self { open, events, .. } = self;
+        if let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) {
+            transfer.in_parts = true;
+            transfer.name(events);
+        }
+        id
+    }
+
+    /// What policy decided, if it has.
+    pub(crate) fn decision(&self, id: TransferId) -> Option<Decision> {
+        match self.open.iter().find(|transfer| transfer.id == id)?.state {
+            State::Unnamed { .. } | State::Undecided { .. } => None,
+            State::Allowed => Some(Decision::Allow),
+            State::Scanned => Some(Decision::Scan),
+            State::Denied => Some(Decision::Deny),
+        }
+    }
+
+    /// A part that ends before offset `end`: the packet with its last byte is held until it is
+    /// cleared. None when too many wait.
+    pub(crate) fn part(&mut self, from: Side, end: u64) -> Option<TransferId> {
+        if self.parts.len() >= PARTS {
+            return None;
+        }
+        let id = TransferId(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.parts.push((id, from, end.saturating_sub(1)));
+        Some(id)
+    }
+
+    /// A part that will not be whole.
+    pub(crate) fn forget_part(&mut self, part: Option<TransferId>) {
+        self.parts.retain(|(id, ..)| Some(*id) != part);
     }
 
     /// The next content bytes, from offset `at` on.
@@ -135,6 +186,7 @@ impl Transfers {
         if let Some(hash) = &mut transfer.hash {
             hash.0.update(bytes);
         }
+        transfer.gather_metainfo(bytes);
         match &mut transfer.state {
             State::Unnamed { bytes: waiting, .. } => {
                 waiting.extend_from_slice(bytes);
@@ -148,6 +200,14 @@ impl Transfers {
             State::Undecided { .. } => transfer.lost = true,
             State::Scanned => events.push(Event::Content { transfer: id, bytes: bytes.to_vec() }),
             State::Allowed | State::Denied => {}
+        }
+    }
+
+    /// Content that was packed; its last packed byte has offset `at`.
+    pub(crate) fn inflated(&mut self, id: TransferId, at: u64, bytes: &[u8]) {
+        self.content(id, at, bytes);
+        if let Some(transfer) = self.open.iter_mut().find(|transfer| transfer.id == id) {
+            transfer.reach = at + 1;
         }
     }
 
@@ -167,6 +227,7 @@ impl Transfers {
         let Self { open, events, .. } = self;
         let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
         transfer.name(events);
+        transfer.tell_metainfo(events);
         transfer.last = Some(transfer.reach);
         transfer.ended = Some(complete);
         if !matches!(transfer.state, State::Undecided { .. }) {
@@ -195,6 +256,7 @@ impl Transfers {
     }
 
     pub(crate) fn cleared(&mut self, id: TransferId, bytes: u64) {
+        self.forget_part(Some(id));
         let Some(transfer) = self.open.iter_mut().find(|transfer| transfer.id == id) else {
             return;
         };
@@ -213,6 +275,7 @@ impl Transfers {
             let read = read[usize::from(transfer.from == Side::Server)];
             let waits = matches!(transfer.state, State::Scanned)
                 && transfer.last.is_none()
+                && !transfer.in_parts
                 && transfer.cleared < read;
             if waits && transfer.asked.is_none_or(|(asked, _)| asked < transfer.count) {
                 transfer.asked = Some((transfer.count, read));
@@ -235,7 +298,7 @@ impl Transfers {
         self.open.iter().filter(|open| open.from == side && open.ended.is_none()).any(|open| {
             match open.state {
                 State::Unnamed { .. } | State::Undecided { .. } | State::Scanned => true,
-                State::Allowed => open.hash.is_some(),
+                State::Allowed => open.hash.is_some() || !open.metainfo.is_empty(),
                 State::Denied => false,
             }
         })
@@ -243,8 +306,9 @@ impl Transfers {
 
     /// The offset from which on packets of a side are held.
     pub(crate) fn hold(&self, side: Side) -> Option<u64> {
-        let open = self.open.iter().filter(|open| open.from == side);
-        open.filter_map(|open| open.hold(self.hold)).min()
+        let open = self.open.iter().filter(|open| open.from == side || open.in_parts);
+        let parts = self.parts.iter().filter(|(_, from, _)| *from == side);
+        open.filter_map(|open| open.hold(self.hold)).chain(parts.map(|(.., last)| *last)).min()
     }
 
     /// Forgets what is over and waits for nothing.
@@ -259,8 +323,29 @@ impl Transfer {
         if let State::Unnamed { file, bytes } = &mut self.state {
             let bytes = mem::take(bytes);
             file.kind = kind::of(bytes.get(..SNIFF).unwrap_or(&bytes));
+            let metainfo = file.kind.name == "torrent";
             events.push(Event::FileNamed(file.clone()));
+            if metainfo && !self.lost {
+                self.metainfo = bytes.clone();
+            }
             self.state = State::Undecided { bytes };
+        }
+    }
+
+    fn gather_metainfo(&mut self, bytes: &[u8]) {
+        if !self.metainfo.is_empty() {
+            self.metainfo.extend_from_slice(bytes);
+            if self.metainfo.len() > torrents::MAX {
+                self.metainfo = Vec::new();
+            }
+        }
+    }
+
+    /// What a `.torrent` file says, now that it is whole.
+    fn tell_metainfo(&mut self, events: &mut Vec<Event>) {
+        let metainfo = mem::take(&mut self.metainfo);
+        if let Some(torrent) = Torrent::of_file(&metainfo).filter(|_| !self.lost) {
+            events.push(Event::Torrent { from: self.from, torrent: Arc::new(torrent) });
         }
     }
 
@@ -279,6 +364,7 @@ impl Transfer {
         match &self.state {
             State::Denied => Some(self.start),
             State::Unnamed { .. } | State::Undecided { .. } => hold.then_some(self.start),
+            State::Scanned if self.in_parts => None,
             State::Allowed => None,
             // The packet that has the last content byte, or the last so far.
             State::Scanned => {

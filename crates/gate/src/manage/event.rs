@@ -1,6 +1,6 @@
 //! What a manager tells, and what it is told.
 
-use crate::{files::Kind, flow::Side, stream::Budget};
+use crate::{chat::Message, files::Kind, flow::Side, stream::Budget, torrents::Torrent};
 use serde::Serialize;
 use std::{
     fmt,
@@ -122,6 +122,32 @@ pub enum Event {
         /// Its hash, when hashes are wanted and all of it was seen.
         sha256: Option<[u8; 32]>,
     },
+    /// A block of a torrent that is scanned. Its last packet is held until
+    /// [`cleared`](super::Manager::cleared) for `part`: at once, unless it makes a file whole
+    /// ([`Store::block`](crate::torrents::Store::block)).
+    Block {
+        /// The connection's transfer.
+        transfer: TransferId,
+        /// The block's own number.
+        part: TransferId,
+        /// The torrent.
+        info_hash: [u8; 20],
+        /// Number of the piece.
+        index: u32,
+        /// Where in the piece it begins.
+        begin: u32,
+        /// The block.
+        bytes: Vec<u8>,
+    },
+    /// A torrent's metadata passed: in a `.torrent` file or between peers.
+    Torrent {
+        /// Who sent it.
+        from: Side,
+        /// What it says.
+        torrent: Arc<Torrent>,
+    },
+    /// Something was said.
+    Chat(Message),
     /// Another flow is about to begin, whose content is known beforehand.
     Expect(Expectation),
 }

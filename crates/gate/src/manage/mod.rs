@@ -27,7 +27,10 @@ pub use event::{
 };
 
 use crate::{
-    files::{Ahead, Protocol, ftp, http::Http, transfers::Transfers},
+    files::{
+        Ahead, Protocol, direct_connect::DirectConnect, edonkey::Edonkey, ftp, http::Http,
+        peer_wire::PeerWire, talk::Talk, transfers::Transfers,
+    },
     flow::{Flow, Side, Transport},
     packet::{Packet, Tcp},
     stream::{Half, Losses, Piece},
@@ -52,9 +55,12 @@ impl Manager {
         }
         let protocol: Box<dyn Protocol> = match application {
             "http" | "gnutella" => Box::new(Http::default()),
+            "bittorrent" => Box::new(PeerWire::default()),
+            "edonkey" => Box::new(Edonkey::default()),
+            "directconnect" => Box::new(DirectConnect::default()),
             "ftp" | "ftp_control" => Box::new(ftp::Control::new(flow)),
             _ if application.starts_with("http.") => Box::new(Http::default()),
-            _ => return None,
+            _ => Box::new(Talk::new(application)?),
         };
         Some(Self::of(protocol, settings))
     }

@@ -2,6 +2,7 @@
 
 mod ftp;
 mod http;
+mod peers;
 
 use super::*;
 

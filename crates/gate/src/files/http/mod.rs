@@ -158,6 +158,11 @@ impl Protocol for Http {
 }
 
 impl Http {
+    /// Whether these bytes begin like a message.
+    pub(crate) fn begins(bytes: &[u8]) -> bool {
+        Start::begins(bytes)
+    }
+
     /// Reads from the front of `bytes`, which are not empty; how many it took.
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
         let way = &mut self.ways[usize::from(from == Side::Server)];

@@ -1,0 +1,366 @@
+//! The files of torrents, put together from the blocks that pass, in bounded disk space.
+//!
+//! ```text
+//! block --> sparse file of its torrent --> piece whole? SHA-1 (BEP 3) --> file whole? --> scanned
+//!                                              | wrong: its blocks are forgotten        | found:
+//!                                              v                                        v refused
+//! ```
+//!
+//! A torrent must be known by its metadata ([`Store::learn`]) before its blocks can be placed. Disk
+//! space counts by blocks written; the torrent that was longest without one goes first. A torrent
+//! whose files were all scanned leaves the disk. One in which something was found is remembered by
+//! its info-hash.
+
+mod metainfo;
+#[cfg(test)]
+mod tests;
+
+pub use metainfo::{File, MAX, Torrent};
+
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::PathBuf,
+    sync::Arc,
+};
+
+/// Bytes of a block, as all clients ask for them; the last one of a piece may be shorter.
+const BLOCK: u32 = 1 << 14;
+
+/// Torrents that are known; the one that was longest unused is forgotten for another.
+const KNOWN: usize = 1 << 12;
+
+/// Info-hashes of torrents in which something was found.
+const REFUSED: usize = 1 << 16;
+
+/// What became of blocks; exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks written.
+    pub stored: u64,
+    /// Blocks of torrents whose metadata was not seen, or that has no hashes of pieces.
+    pub unknown: u64,
+    /// Blocks that were there already, or of scanned files.
+    pub known: u64,
+    /// Blocks that do not fit their torrent.
+    pub misplaced: u64,
+    /// Blocks for which there was no disk space.
+    pub no_room: u64,
+    /// Pieces whose hash was right.
+    pub pieces: u64,
+    /// Pieces whose hash was wrong.
+    pub wrong: u64,
+}
+
+/// A file that is whole and is to be scanned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The torrent.
+    pub hash: [u8; 20],
+    /// The file's number within it.
+    pub file: usize,
+    /// Its path.
+    pub path: String,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// The torrents that pass.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    limit: u64,
+    used: u64,
+    clock: u64,
+    torrents: HashMap<[u8; 20], Held>,
+    refused: HashSet<[u8; 20]>,
+    refused_order: VecDeque<[u8; 20]>,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+struct Held {
+    torrent: Arc<Torrent>,
+    file: Option<fs::File>,
+    /// Blocks of pieces that are not whole.
+    blocks: HashMap<u32, HashSet<u32>>,
+    whole: HashSet<u32>,
+    /// Files that were given out to be scanned.
+    given: HashSet<usize>,
+    scanned: usize,
+    done: bool,
+    used: u64,
+    last: u64,
+}
+
+impl Store {
+    /// A store in a folder that is its own, of at most so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be made, or what an earlier one left there cannot be removed.
+    pub fn open(folder: PathBuf, limit: u64) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "pieces") {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(Self {
+            folder,
+            limit,
+            used: 0,
+            clock: 0,
+            torrents: HashMap::new(),
+            refused: HashSet::new(),
+            refused_order: VecDeque::new(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// A torrent's metadata was seen.
+    pub fn learn(&mut self, torrent: Arc<Torrent>) {
+        self.clock += 1;
+        if self.torrents.len() >= KNOWN && !self.torrents.contains_key(&torrent.hash) {
+            self.forget_oldest(None);
+        }
+        let last = self.clock;
+        self.torrents.entry(torrent.hash).or_insert_with(|| Held {
+            torrent,
+            file: None,
+            blocks: HashMap::new(),
+            whole: HashSet::new(),
+            given: HashSet::new(),
+            scanned: 0,
+            done: false,
+            used: 0,
+            last,
+        });
+    }
+
+    /// What is known of a torrent.
+    pub fn torrent(&self, hash: &[u8; 20]) -> Option<&Arc<Torrent>> {
+        self.torrents.get(hash).map(|held| &held.torrent)
+    }
+
+    /// Whether something was found in a torrent.
+    pub fn is_refused(&self, hash: &[u8; 20]) -> bool {
+        self.refused.contains(hash)
+    }
+
+    /// Bytes on the disk.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// What became of blocks so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// A block that passed. Returns the files that are whole with it and were not before.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn block(
+        &mut self,
+        hash: &[u8; 20],
+        index: u32,
+        begin: u32,
+        bytes: &[u8],
+    ) -> io::Result<Vec<Whole>> {
+        self.clock += 1;
+        let clock = self.clock;
+        let Some(held) = self.torrents.get_mut(hash).filter(|held| !held.torrent.pieces.is_empty())
+        else {
+            self.counts.unknown += 1;
+            return Ok(Vec::new());
+        };
+        held.last = clock;
+        let Some(size) = held.size_of(index) else {
+            self.counts.misplaced += 1;
+            return Ok(Vec::new());
+        };
+        let length = bytes.len() as u64;
+        let end = u64::from(begin) + length;
+        let aligned = begin.is_multiple_of(BLOCK) && length > 0;
+        if !aligned
+            || end > size
+            || (length != u64::from(BLOCK) && end != size)
+            || length > u64::from(BLOCK)
+        {
+            self.counts.misplaced += 1;
+            return Ok(Vec::new());
+        }
+        let there = held.blocks.get(&index).is_some_and(|blocks| blocks.contains(&begin));
+        if held.done || held.whole.contains(&index) || there {
+            self.counts.known += 1;
+            return Ok(Vec::new());
+        }
+        if !self.make_room(length, hash) {
+            self.counts.no_room += 1;
+            return Ok(Vec::new());
+        }
+        let Some(held) = self.torrents.get_mut(hash) else { return Ok(Vec::new()) };
+        let at = u64::from(index) * u64::from(held.torrent.piece);
+        held.file(&self.folder)?.write_all_at(bytes, at + u64::from(begin))?;
+        held.used += length;
+        self.used += length;
+        self.counts.stored += 1;
+        let blocks = held.blocks.entry(index).or_default();
+        blocks.insert(begin);
+        if (blocks.len() as u64) < size.div_ceil(u64::from(BLOCK)) {
+            return Ok(Vec::new());
+        }
+        held.blocks.remove(&index);
+        let mut piece = vec![0; usize::try_from(size).unwrap_or(0)];
+        held.file(&self.folder)?.read_exact_at(&mut piece, at)?;
+        let right = usize::try_from(index).ok().and_then(|index| held.torrent.pieces.get(index));
+        if right.is_none_or(|right| digest(&SHA1_FOR_LEGACY_USE_ONLY, &piece).as_ref() != right) {
+            // Which block was wrong cannot be told.
+            self.counts.wrong += 1;
+            held.used -= size;
+            self.used -= size;
+            return Ok(Vec::new());
+        }
+        self.counts.pieces += 1;
+        held.whole.insert(index);
+        Ok(held.files_whole_with(index))
+    }
+
+    /// Reads a part of a whole file, up to `most` bytes from `at` on; empty at its end.
+    ///
+    /// # Errors
+    ///
+    /// When the file has left the disk, or that fails.
+    pub fn read(&self, whole: &Whole, at: u64, most: usize) -> io::Result<Vec<u8>> {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "the torrent has left the disk");
+        let held = self.torrents.get(&whole.hash).ok_or_else(gone)?;
+        let file = held.torrent.files.get(whole.file).ok_or_else(gone)?;
+        let length = usize::try_from(file.size.saturating_sub(at)).unwrap_or(usize::MAX).min(most);
+        let mut bytes = vec![0; length];
+        held.file.as_ref().ok_or_else(gone)?.read_exact_at(&mut bytes, file.at + at)?;
+        Ok(bytes)
+    }
+
+    /// The verdict on a whole file: with a find its torrent is refused from now on.
+    pub fn verdict(&mut self, whole: &Whole, found: bool) {
+        let Some(held) = self.torrents.get_mut(&whole.hash) else { return };
+        held.scanned += 1;
+        held.done =
+            found || held.scanned == held.torrent.files.iter().filter(|f| f.size > 0).count();
+        if held.done {
+            self.used -= held.used;
+            held.used = 0;
+            held.blocks.clear();
+            remove(&self.folder, &whole.hash, held);
+        }
+        if found && self.refused.insert(whole.hash) {
+            self.refused_order.push_back(whole.hash);
+            if self.refused_order.len() > REFUSED
+                && let Some(oldest) = self.refused_order.pop_front()
+            {
+                self.refused.remove(&oldest);
+            }
+        }
+    }
+
+    /// Makes room for some bytes of a torrent by forgetting others.
+    fn make_room(&mut self, bytes: u64, hash: &[u8; 20]) -> bool {
+        while self.used + bytes > self.limit {
+            if !self.forget_oldest(Some(hash)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Forgets the torrent without a block for the longest time, other than one; with one to keep,
+    /// only such as use space.
+    fn forget_oldest(&mut self, keep: Option<&[u8; 20]>) -> bool {
+        let others = self.torrents.iter().filter(|(hash, held)| match keep {
+            Some(keep) => *hash != keep && held.used > 0,
+            None => true,
+        });
+        let Some(hash) = others.min_by_key(|(_, held)| held.last).map(|(hash, _)| *hash) else {
+            return false;
+        };
+        if let Some(mut held) = self.torrents.remove(&hash) {
+            self.used -= held.used;
+            remove(&self.folder, &hash, &mut held);
+        }
+        true
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        for (hash, held) in &mut self.torrents {
+            remove(&self.folder, hash, held);
+        }
+    }
+}
+
+fn path(folder: &std::path::Path, hash: &[u8; 20]) -> PathBuf {
+    let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    folder.join(name).with_extension("pieces")
+}
+
+fn remove(folder: &std::path::Path, hash: &[u8; 20], held: &mut Held) {
+    if held.file.take().is_some() {
+        // It is in a folder of ours; what cannot be removed now goes when the store is opened.
+        let _ = fs::remove_file(path(folder, hash));
+    }
+}
+
+impl Held {
+    fn file(&mut self, folder: &std::path::Path) -> io::Result<&fs::File> {
+        if self.file.is_none() {
+            let path = path(folder, &self.torrent.hash);
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(true).mode(0o600);
+            self.file = Some(options.open(path)?);
+        }
+        self.file.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Bytes of a piece; the last may be shorter.
+    fn size_of(&self, index: u32) -> Option<u64> {
+        let piece = u64::from(self.torrent.piece);
+        let left = self.torrent.size().checked_sub(u64::from(index) * piece)?;
+        (left > 0).then_some(left.min(piece))
+    }
+
+    /// The files that end up whole with a piece, and were not given out before.
+    fn files_whole_with(&mut self, index: u32) -> Vec<Whole> {
+        let piece = u64::from(self.torrent.piece);
+        let (from, to) = (u64::from(index) * piece, (u64::from(index) + 1) * piece);
+        let mut files = Vec::new();
+        for (number, file) in self.torrent.files.iter().enumerate() {
+            let touches = file.size > 0 && file.at < to && file.at + file.size > from;
+            if touches && !self.given.contains(&number) {
+                let mut pieces = file.at / piece..(file.at + file.size).div_ceil(piece);
+                let whole = |piece| u32::try_from(piece).is_ok_and(|p| self.whole.contains(&p));
+                if pieces.all(whole) {
+                    files.push(number);
+                }
+            }
+        }
+        let wholes = files.into_iter().map(|file| {
+            self.given.insert(file);
+            let described = self.torrent.files.get(file);
+            Whole {
+                hash: self.torrent.hash,
+                file,
+                path: described.map(|file| file.path.clone()).unwrap_or_default(),
+                size: described.map_or(0, |file| file.size),
+            }
+        });
+        wholes.collect()
+    }
+}
