@@ -1,6 +1,6 @@
 //! What is held goes nowhere until it is released, and then as it was.
 
-use super::site::{SERVER, Site, settings};
+use super::site::{Alive, SERVER, Site, settings};
 use super::through::exchange;
 use datapath::gate::{
     Action, Direction, Gate, Held, Injector, Key, Manage, Protocol, Reason, Rules, Settings,
@@ -25,7 +25,6 @@ fn release_all(gate: &Gate, injector: &Injector, stop: &AtomicBool) -> usize {
     let mut reader = gate.reader().unwrap();
     let mut longest = 0;
     while !stop.load(Ordering::Relaxed) {
-        gate.heartbeat().unwrap();
         reader
             .poll(Duration::from_millis(20), |record| {
                 assert_eq!(record.reason, Reason::Held);
@@ -44,7 +43,7 @@ fn connections_through_holding_arrive_whole_in_either_direction_and_family() {
     }
     for offloads in [true, false] {
         let site = Site::with(|end| if offloads { end } else { end.no_offloads() });
-        let gate = Gate::open(&holding()).unwrap();
+        let gate = Alive::new(Gate::open(&holding()).unwrap());
         site.attach(&gate);
         let injector = site.router.enter(Injector::open).unwrap();
         let stop = AtomicBool::new(false);
@@ -72,7 +71,7 @@ fn datagrams_wait_until_they_are_released() {
         return;
     }
     let site = Site::new();
-    let gate = Gate::open(&holding()).unwrap();
+    let gate = Alive::new(Gate::open(&holding()).unwrap());
     site.attach(&gate);
     let injector = site.router.enter(Injector::open).unwrap();
     let mut reader = gate.reader().unwrap();
@@ -87,7 +86,6 @@ fn datagrams_wait_until_they_are_released() {
         let mut next = || {
             let mut held = None;
             let wait = || {
-                gate.heartbeat().unwrap();
                 reader.poll(Duration::from_millis(50), |record| held = Held::of(&record)).unwrap()
                     > 0
             };
@@ -151,7 +149,6 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     let mut seen = Vec::new();
     let mut held = None;
     let arrived = || {
-        gate.heartbeat().unwrap();
         let each = |record: datapath::gate::Record<'_>| {
             assert_eq!((record.from, record.direction), (side, Direction::ToInside));
             assert_eq!((record.label, record.payload().len() as u32), (3, record.payload_length));

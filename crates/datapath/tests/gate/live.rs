@@ -56,10 +56,12 @@ fn a_refused_connection_is_reset_at_both_ends_through_nat() {
             assert!(flow.sent(Side::Lower).packets > 2 && flow.sent(Side::Higher).packets > 1);
         }
         let ledger = gate.ledger().unwrap();
-        assert_eq!(ledger.from_inside.reset_verdict, 2, "{ledger:?}");
-        assert_eq!(ledger.to_inside.reset_verdict, 2, "{ledger:?}");
-        // Each was seen once more on its way back.
-        assert_eq!((ledger.from_inside.released, ledger.to_inside.released), (2, 2));
+        // A retransmission is answered again.
+        assert!(ledger.from_inside.reset_verdict >= 2, "{ledger:?}");
+        assert!(ledger.to_inside.reset_verdict >= 2, "{ledger:?}");
+        // Each is seen once more on its way back.
+        assert_eq!(ledger.from_inside.released, ledger.to_inside.reset_verdict);
+        assert_eq!(ledger.to_inside.released, ledger.from_inside.reset_verdict);
         for counts in [ledger.from_inside, ledger.to_inside] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
         }
@@ -108,7 +110,8 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
         for counts in [ledger.from_inside, ledger.to_inside, ledger.driver] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
         }
-        assert_eq!((ledger.from_inside.unreachable, ledger.from_inside.reset_cache), (2, 2));
+        assert_eq!(ledger.from_inside.unreachable, 2);
+        assert!(ledger.from_inside.reset_cache >= 2, "{ledger:?}");
         assert_eq!((ledger.driver.dropped_cache, ledger.from_inside.dropped_cache), (2, 0));
     }
 }

@@ -4,7 +4,7 @@
 use super::common::{network_header, sum};
 use super::frame::{ACK, FIN, Packet, SYN};
 use super::site::settings;
-use super::table::{Outcome, gate, run};
+use super::table::{Outcome, gate, run, run_silently};
 use datapath::gate::{
     Action, Counts, Direction, Gate, Meta, OnFailure, Reason, Rules, Settings, TcVerdict, Verdict,
 };
@@ -154,11 +154,11 @@ fn what_is_undecided_follows_the_rule_when_user_space_is_silent() {
             count(&gate.ledger().unwrap().from_inside) > 0
         };
         wait_until("user space to be taken for gone", Duration::from_secs(60), silent).unwrap();
-        run(&gate, UP, &new.bytes(), verdict, count);
-        run(&gate, UP, &old.bytes(), TcVerdict::Next, |c| c.passed_decided);
+        run_silently(&gate, UP, &new.bytes(), verdict, count);
+        run_silently(&gate, UP, &old.bytes(), TcVerdict::Next, |c| c.passed_decided);
         // New ones take no room.
         new.from.set_port(77);
-        run(&gate, UP, &new.bytes(), verdict, count);
+        run_silently(&gate, UP, &new.bytes(), verdict, count);
         assert_eq!(gate.table().get(&new.key()).unwrap(), None);
         gate.heartbeat().unwrap();
         run(&gate, UP, &new.bytes(), TcVerdict::Next, |c| c.passed_undecided);

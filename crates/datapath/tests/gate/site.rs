@@ -1,6 +1,15 @@
 //! A host inside, the gate that routes, and a host outside.
 
 use datapath::gate::{Gate, Settings};
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 use testbed::{End, Namespace, link};
 
 pub(crate) struct Site {
@@ -51,15 +60,54 @@ impl Site {
     }
 
     /// A gate on it that goes with the test.
-    pub(crate) fn gate(&self) -> Gate {
+    pub(crate) fn gate(&self) -> Alive {
         let gate = Gate::open(&settings()).unwrap();
         self.attach(&gate);
-        gate
+        Alive::new(gate)
     }
 
     pub(crate) fn attach(&self, gate: &Gate) {
         let inside = self.inside();
         self.router.enter(|| gate.attach(inside)).unwrap();
+    }
+}
+
+/// A gate that is told several times a second that user space lives.
+pub(crate) struct Alive {
+    gate: Arc<Gate>,
+    /// Dropping it ends the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Alive {
+    pub(crate) fn new(gate: Gate) -> Self {
+        let (stop, stopped) = channel();
+        let gate = Arc::new(gate);
+        let beating = Arc::clone(&gate);
+        let thread = std::thread::spawn(move || {
+            let pause = Duration::from_millis(100);
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                beating.heartbeat().unwrap();
+            }
+        });
+        Self { gate, stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Deref for Alive {
+    type Target = Gate;
+
+    fn deref(&self) -> &Gate {
+        &self.gate
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.stop = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(std::thread::panicking() || !matches!(ended, Some(Err(_))), "heartbeats failed");
     }
 }
 

@@ -23,8 +23,21 @@ fn counts(gate: &Gate, direction: Direction) -> Counts {
     }
 }
 
-/// Runs a frame; it must come out as it was and be counted once, where `count` says.
+/// Runs a frame while user space lives; it must come out as it was and be counted once, where `count`
+/// says.
 pub(crate) fn run(
+    gate: &Gate,
+    direction: Direction,
+    frame: &[u8],
+    verdict: TcVerdict,
+    count: fn(&Counts) -> u64,
+) {
+    gate.heartbeat().unwrap();
+    run_silently(gate, direction, frame, verdict, count);
+}
+
+/// The same whether it lives or not.
+pub(crate) fn run_silently(
     gate: &Gate,
     direction: Direction,
     frame: &[u8],
@@ -161,6 +174,7 @@ fn only_the_first_packets_with_payload_are_copied() {
     assert_eq!(numbers, (0..8).map(|number| (number, 1400)).collect::<Vec<_>>());
     // More on demand.
     assert!(gate.table().watch(&full.key(), 10).unwrap());
+    gate.heartbeat().unwrap();
     for _ in 0..5 {
         gate.run(Direction::FromInside, &full.bytes(), Meta::default()).unwrap();
     }

@@ -1,6 +1,6 @@
 //! What is pinned outlives its process, and the next one takes it over.
 
-use super::site::{SERVER, Site, settings};
+use super::site::{Alive, SERVER, Site, settings};
 use super::through::exchange;
 use datapath::gate::{Found, Gate, Key, Manage, OnFailure, Protocol, Rules, Settings, Verdict};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
@@ -133,6 +133,7 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
         assert_eq!(failures(&folder)[usize::from(on_failure == OnFailure::Pass)], 0);
 
         let found = site.router.enter(|| Gate::open(&folder.settings(on_failure))).unwrap();
+        let found = Alive::new(found);
         assert_eq!((found.found(), found.interfaces()), (Found::TakenOver, vec![site.inside()]));
         assert!(found.is_attached(site.inside()));
         let flow = found.table().get(&key).unwrap().unwrap();
@@ -153,7 +154,8 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
         let (from, to) = exchange(&site, 1, 1000);
         let new = found.table().get(&Key::new(Protocol::Tcp, from, to)).unwrap();
         assert_eq!(new.unwrap().verdict, None);
-        found.close().unwrap();
+        drop(found);
+        Gate::open(&folder.settings(on_failure)).unwrap().close().unwrap();
         assert!(!folder.0.exists());
         exchange(&site, 0, 1000);
     }
