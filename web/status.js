@@ -12,6 +12,7 @@ const SVG = 'http://www.w3.org/2000/svg'; // a name, nothing is fetched from the
 const echoRates = { history: [], last: null };
 const oracleRates = { history: [], last: null };
 const probeRates = { history: [], last: null };
+const gateRates = [];
 // The archive is asked less often than the state.
 const MESH_PERIOD = 10000; // ms
 let meshAt = -Infinity;
@@ -58,11 +59,11 @@ function bar(parts, whole, label) {
   return svg;
 }
 
-function bars(id, rows, kind, none) {
+function bars(id, rows, kind, none, unit = number) {
   const most = Math.max(0, ...rows.map(([, value]) => value));
   const items = rows.map(([name, value]) => {
-    const label = make('div', 'label', make('span', '', name), make('span', 'dim', number(value)));
-    return make('div', '', label, bar([[value, kind]], most, `${name}: ${value}`));
+    const label = make('div', 'label', make('span', '', name), make('span', 'dim', unit(value)));
+    return make('div', '', label, bar([[value, kind]], most, `${name}: ${unit(value)}`));
   });
   show(id, ...(items.length ? items : [make('p', 'dim', none)]));
 }
@@ -123,7 +124,7 @@ function rates(rows, now) {
   chart('chart', 'scale', echoRates.history, 'answers');
 }
 
-function chart(at, scale, history, what) {
+function chart(at, scale, history, what, unit = (value) => number(Math.round(value))) {
   const top = Math.max(1, ...history);
   const svg = picture(HISTORY - 1, 60, `${what} a second in the last two minutes`, true);
   const start = HISTORY - history.length;
@@ -133,7 +134,7 @@ function chart(at, scale, history, what) {
     svg.append(shape('polyline', { points: points.join(' '), class: 'curve' }));
   }
   show(at, svg);
-  byId(scale).textContent = `${what} a second in the last two minutes, at most ${number(Math.round(Math.max(0, ...history)))}`;
+  byId(scale).textContent = `${what} a second in the last two minutes, at most ${unit(Math.max(0, ...history))}`;
 }
 
 // Counts by name as rows of bars, the largest first and none of zero; underscores are blanks.
@@ -247,6 +248,62 @@ async function mesh(now) {
   ]), 'no delay was measured in the last hour');
 }
 
+// Bits a second in the unit that leaves three digits or so.
+function bits(value) {
+  const units = ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'];
+  let at = 0;
+  let rest = Number(value || 0);
+  while (rest >= 1000 && at < units.length - 1) {
+    rest /= 1000;
+    at += 1;
+  }
+  return `${rest.toLocaleString('en', { maximumSignificantDigits: 3 })} ${units[at]}`;
+}
+
+function gate(state) {
+  const rates = Object.entries(state.rates).filter(([, rate]) => rate > 0).sort((a, b) => b[1] - a[1]);
+  const all = sum(state.rates);
+  gateRates.push(all);
+  if (gateRates.length > HISTORY) gateRates.shift();
+  const { flows } = state;
+  show('gate-tiles', make('div', 'tile', make('b', '', bits(all)), make('span', 'dim', 'now')), tile(flows.decided, 'flows decided'),
+    tile(flows.undecided, 'looked at'), tile(flows.seen, 'flows in all'), tile(sum(state.refused), 'of them refused'));
+  chart('gate-chart', 'gate-scale', gateRates, 'bits', bits);
+  byId('gate-off').hidden = !state.bypass;
+  byId('gate-where').textContent = [`inside: ${state.inside.join(', ')}`, `at most ${number(flows.limit)} decided flows`,
+    ...(flows.given_up ? [`${number(flows.given_up)} given up undecided`] : []),
+    ...(flows.full ? [`${number(flows.full)} verdicts found the table full`] : []),
+    ...(state.taken_over ? ['took over from an earlier process'] : [])].join(' \u00b7 ');
+  bars('gate-rates', rates.slice(0, 12), 'answered', 'nothing is seen passing', bits);
+  bars('gate-refused', counted(state.refused).slice(0, 12), 'dropped', 'nothing was refused');
+  byId('gate-scanned').hidden = !state.scans;
+  bars('gate-scans', counted(state.scans), 'passed', 'nothing was scanned');
+  const given = new Set(state.given.map((rule) => rule.name));
+  grid('gate-rules', ['rule', 'for', 'met'], state.rules.map((rule) => [
+    rule.name, given.has(rule.name) ? `${rule.of}s, given` : `${rule.of}s`, number(rule.count),
+  ]), 'no rules: everything passes');
+  grid('gate-limits', ['limit', 'for', 'flows', 'MB to inside', 'MB from inside', 'packets dropped'], state.limits.map((limit) => [
+    limit.limit, limit.share || 'all together', number(limit.flows),
+    number(Math.round(limit.bytes_to_inside / 1e6)), number(Math.round(limit.bytes_from_inside / 1e6)), number(limit.dropped),
+  ]), 'no limit is in use');
+  grid('gate-packets', ['where', 'received', make('th', 'free', 'became'), ''], Object.entries(state.packets).map(([place, packets]) => {
+    const parts = counted(packets.became);
+    const kinds = parts.map(([name, count]) => [count, /^pass/.test(name) ? 'answered' : /^(held|redirected)/.test(name) ? 'passed' : 'dropped']);
+    return [place.replaceAll('_', ' '), number(packets.received),
+      make('td', 'free', parts.map(([name, count]) => `${name} ${number(count)}`).join(', ') || 'none came'),
+      make('td', 'bar', bar(kinds, packets.received, `what became of packets ${place}`))];
+  }), 'no packet was seen');
+  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were looked at, ${number(state.copies.missed)} were not as the ring was full`;
+  byId('gate-audit').hidden = !state.audit;
+  if (state.audit) {
+    const { audit } = state;
+    show('gate-audit-tiles', tile(audit.written, 'records written'), tile(audit.waiting, 'waiting'), tile(sum(audit.lost), 'lost'),
+      tile(audit.left_out, 'left out'), tile(audit.files_deleted, 'old files deleted'));
+    byId('gate-audit-trouble').hidden = !audit.trouble;
+    byId('gate-audit-trouble').textContent = audit.trouble || '';
+  }
+}
+
 function ledger(book) {
   const head = ['address', 'received', 'answered', 'passed', 'dropped', ''];
   const body = [...book.rows, { address: 'other', ...book.other }].map((row) => {
@@ -332,7 +389,7 @@ async function refresh() {
   try {
     const state = await ask('api/v1/status');
     const now = performance.now();
-    for (const job of ['echo', 'oracle', 'probe']) {
+    for (const job of ['echo', 'oracle', 'probe', 'gate']) {
       for (const part of document.getElementsByClassName(job)) part.hidden = !state[job];
     }
     header(state.node, state.echo || {});
@@ -342,6 +399,8 @@ async function refresh() {
       probe(state.probe, now);
       await mesh(now);
     }
+    if (state.gate) gate(state.gate);
+    else for (const part of ['gate-scanned', 'gate-audit']) byId(part).hidden = true;
     anycast(state.echo && state.echo.anycast);
     if (state.echo) {
       const echo = state.echo;

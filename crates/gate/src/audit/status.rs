@@ -1,6 +1,6 @@
 //! What the audit tells of itself.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicU64, Ordering::Relaxed},
@@ -67,7 +67,7 @@ impl Counters {
 }
 
 /// The audit's ledger: received = written + left out + lost + waiting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Records that it was told.
     pub received: u64,
@@ -88,7 +88,7 @@ pub struct Status {
 }
 
 /// Why records were lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// There was no room in the queue.
     pub queue_full: u64,
@@ -97,7 +97,7 @@ pub struct Lost {
 }
 
 /// Flows that went out as IPFIX, or should have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ipfix {
     /// Flows in the files.
     pub written: u64,

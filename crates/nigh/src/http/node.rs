@@ -8,11 +8,13 @@
 //! | `/api/v1/status` | what `nigh status --json` prints |
 //! | `/api/v1/echo/ledger` | the responder's ledger |
 //! | `/api/v1/echo/top` | the busiest source prefixes |
+//! | `/api/v1/gate` | the gate: flows, applications by rate, refusals, rules, limits |
+//! | `/api/v1/gate/top` | applications, or with `by=host` hosts, that use most now |
 //! | `/api/v1/probe/show` | what was measured, with the filters of `nigh probe show` as parameters |
 //! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
 
 use super::{Turns, fresh, in_turn};
-use crate::{metrics, node::Node};
+use crate::{features::ControlError, metrics, node::Node};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -23,9 +25,10 @@ use axum::{
     routing::{get, post},
 };
 use echo::control::Request;
+use serde::Deserialize;
 use std::sync::Arc;
 
-/// Rows of `/api/v1/echo/top`.
+/// Rows of `/api/v1/echo/top` and `/api/v1/gate/top`.
 const TOP_ROWS: usize = 10;
 
 /// The longest body of a request for a test, in bytes.
@@ -40,6 +43,8 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/api/v1/status", get(status))
         .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
         .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
+        .route("/api/v1/gate", get(|node| gate(node, gate::control::Request::Status)))
+        .route("/api/v1/gate/top", get(gate_top))
         .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
     // The archive is read apart from the daemon's thread.
     let read = Router::new()
@@ -105,6 +110,44 @@ async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     })
+}
+
+/// What the gate answers to a request that changes nothing.
+async fn gate(State(node): State<Arc<Node>>, request: gate::control::Request) -> Response {
+    fresh(match node.features().gate(request).await {
+        Ok(value) => Json(value).into_response(),
+        Err(error) => {
+            let status = match error {
+                ControlError::Absent(_) => StatusCode::NOT_FOUND,
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            (status, Json(serde_json::json!({ "error": error.to_string() }))).into_response()
+        }
+    })
+}
+
+/// Who is ranked by `/api/v1/gate/top`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ranked {
+    #[serde(default)]
+    by: gate::control::By,
+}
+
+async fn gate_top(
+    node: State<Arc<Node>>,
+    asked: Result<Query<Ranked>, QueryRejection>,
+) -> Response {
+    match asked {
+        Ok(Query(Ranked { by })) => {
+            let order = gate::control::TopOrder { by, count: TOP_ROWS };
+            gate(node, gate::control::Request::Top(order)).await
+        }
+        Err(error) => {
+            let body = Json(serde_json::json!({ "error": error.body_text() }));
+            fresh((StatusCode::BAD_REQUEST, body).into_response())
+        }
+    }
 }
 
 /// Shows what was measured.
