@@ -23,6 +23,7 @@ use super::{
         Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
         Refusal, Scanned, Subject, Traffic, Verdict,
     },
+    secret::without_login,
 };
 use crate::{
     chat::Event,
@@ -142,6 +143,14 @@ impl Eve {
         }
     }
 
+    /// The name of a file.
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match without_login(name) {
+            Cow::Borrowed(name) => self.mask.text(name),
+            Cow::Owned(name) => Cow::Owned(self.mask.text(&name).into_owned()),
+        }
+    }
+
     /// The number of a flow, the same in all outputs of a run.
     pub(super) fn flow_id(&self, subject: &Subject) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.flow_key.0, self.flow_key.1);
@@ -194,7 +203,7 @@ impl Eve {
 
     fn file<'a>(&'a self, it: &'a FileSeen) -> Line<'a> {
         let info = FileInfo {
-            filename: self.mask.text(&it.name),
+            filename: self.name(&it.name),
             magic: it.kind.as_deref(),
             gaps: it.gaps,
             state: if it.complete { "CLOSED" } else { "TRUNCATED" },
@@ -236,7 +245,7 @@ impl Eve {
             }
             Event::Rename(name) => chat.to = self.mask.text(name),
             Event::Offer { name, size, address } => {
-                chat.filename = Some(self.mask.text(name));
+                chat.filename = Some(self.name(name));
                 chat.size = *size;
                 chat.address = address.map(|it| self.mask.socket(it).to_string());
             }
@@ -257,7 +266,7 @@ impl Eve {
             Cause::Rule | Cause::Operator => ("alert", refused(it, None)),
             Cause::File(name) => {
                 let info = FileInfo {
-                    filename: self.mask.text(name),
+                    filename: self.name(name),
                     magic: None,
                     gaps: false,
                     state: "TRUNCATED",
@@ -288,7 +297,7 @@ impl Eve {
         let mut scan = Scan {
             scanner: "clamav",
             result: "clean",
-            filename: self.mask.text(&it.name),
+            filename: self.name(&it.name),
             size: it.size,
             sha256: it.sha256.as_ref().map(hexadecimal),
             reason: None,
@@ -309,7 +318,7 @@ impl Eve {
                 body.alert = Some(alert(name, MALWARE, refuses));
                 body.verdict = Some(verdict(&it.subject, it.verdict.action));
                 body.files = Some([FileInfo {
-                    filename: self.mask.text(&it.name),
+                    filename: self.name(&it.name),
                     magic: None,
                     gaps: false,
                     state: if it.sha256.is_some() { "CLOSED" } else { "TRUNCATED" },
