@@ -276,8 +276,9 @@ function gate(state) {
     ...(state.taken_over ? ['took over from an earlier process'] : [])].join(' \u00b7 ');
   bars('gate-rates', rates.slice(0, 12), 'answered', 'nothing is seen passing', bits);
   bars('gate-refused', counted(state.refused).slice(0, 12), 'dropped', 'nothing was refused');
-  byId('gate-scanned').hidden = !state.scans;
-  bars('gate-scans', counted(state.scans), 'passed', 'nothing was scanned');
+  const { files } = state;
+  byId('gate-scanned').hidden = !files;
+  bars('gate-scans', files ? counted({ clean: files.clean, found: files.found, 'not scanned': files.unscanned }) : [], 'passed', 'nothing was scanned');
   const given = new Set(state.given.map((rule) => rule.name));
   grid('gate-rules', ['rule', 'for', 'met'], state.rules.map((rule) => [
     rule.name, given.has(rule.name) ? `${rule.of}s, given` : `${rule.of}s`, number(rule.count),
