@@ -184,8 +184,11 @@ impl Score {
         let tally = self.by_truth.entry(truth.clone()).or_default();
         tally.flows += 1;
         let Some(label) = &one.label else {
+            // For what is no peer-to-peer, no name is right.
+            let right = u64::from(truth.application == OTHER);
             tally.unknown += 1;
-            tally.found += u64::from(truth.application == OTHER);
+            tally.found += right;
+            tally.within_8 += right;
             return;
         };
         let right = if truth.application == OTHER {
