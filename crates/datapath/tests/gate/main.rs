@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod cost;
 mod flood;
 mod frame;
 mod hold;

@@ -88,3 +88,27 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
         assert!(counts.passed_undecided > 0 && counts.dropped() == 0, "{counts:?}");
     }
 }
+
+#[test]
+fn between_two_inside_interfaces_a_packet_is_judged_where_it_comes_in() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::new();
+    let gate = site.gate();
+    // The other interface is inside too.
+    let other = site.router.enter(|| nix::net::if_::if_nametoindex("outside")).unwrap();
+    site.router.enter(|| gate.attach(other)).unwrap();
+    let (from, to) = exchange(&site, 0, 100_000);
+    let flow = gate.table().get(&datapath::gate::Key::new(Protocol::Tcp, from, to)).unwrap();
+    let ledger = gate.ledger().unwrap();
+    let (from_inside, to_inside) = (ledger.from_inside, ledger.to_inside);
+    let packets: u64 = flow.unwrap().sent.iter().map(|sent| sent.packets).sum();
+    assert!(packets >= from_inside.passed_undecided, "{packets} {ledger:?}");
+    // Both directions came in somewhere, and went out counted only.
+    assert!(from_inside.passed_undecided > 10 && to_inside.passed_inside > 10, "{ledger:?}");
+    assert_eq!(to_inside.passed_undecided, 0, "{ledger:?}");
+    for counts in [from_inside, to_inside] {
+        assert_eq!(counts.accounted(), counts.received, "{counts:?}");
+    }
+}
