@@ -190,6 +190,7 @@ fn adc_hubs_and_peers() {
     let found = [b"URES ", &[b'A'; 39][..], b" FNx SI1\n"].concat();
     assert_eq!(Talk::new(Transport::Udp).client(&found), "directconnect/adc");
     assert_eq!(Talk::new(Transport::Tcp).client(b"HSUP RMBASE\n"), "unknown");
+    assert_eq!(Talk::new(Transport::Tcp).server(b"-rw-r--r-- 1 ftp ftp 5 a\r\n"), "unknown");
     assert_eq!(Talk::new(Transport::Tcp).client(b"HELO mail.example\r\n"), "unknown");
 }
 
