@@ -96,6 +96,7 @@ impl Daemon {
         let status = self.0.control(&json!({"do": "status"}))?;
         self.0.process().signal(Signal::SIGTERM)?;
         wait_until("the gate's end", END, || self.0.process().ended().is_some())?;
-        Ok(status.get("gate").map(ToString::to_string).unwrap_or_default())
+        let packets = status.pointer("/gate/packets");
+        Ok(packets.map(ToString::to_string).unwrap_or_default())
     }
 }

@@ -231,7 +231,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let nowhere = stage.nowhere()?;
     let mut sending = Vec::new();
     let mut costs: Vec<(Way, Vec<f64>)> = REFUSE.map(|way| (way, Vec::new())).into();
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let own = of_syns(&stage, nowhere)?;
         sending.push(own);
         for (way, costs) in &mut costs {
@@ -239,16 +239,25 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
                 Ok(running) => {
                     refuse_once(&stage)?;
                     costs.push(of_syns(&stage, REFUSED)? - own);
-                    running.end()?;
+                    let said = running.end()?;
+                    if round == 0 {
+                        println!("  {}: {said}", way.name());
+                    }
                 }
                 Err(why) => println!("  {}: skipped: {why}", way.name()),
             }
         }
     }
     figures.add("sending a SYN", median(sending), "microseconds of CPU", None);
-    for (way, costs) in costs {
+    for (way, costs) in &costs {
         let name = format!("{}: a refused SYN", way.name());
-        figures.add(&name, median(costs), "microseconds of CPU", None);
+        figures.add(&name, median(costs.clone()), "microseconds of CPU", None);
+    }
+    if let [(_, ours), (_, theirs)] = &costs[..]
+        && !theirs.is_empty()
+    {
+        let share = median(ours.clone()) / median(theirs.clone());
+        figures.add("a refused SYN, of NFQUEUE's with a list", share, "times", Some("0.1"));
     }
     let alone = of_attempts(&stage)?;
     figures.add("forwarding alone: attempts answered", alone.1 * 100.0, "percent", None);
@@ -302,9 +311,10 @@ fn beside(figures: &mut Figures, stage: &Stage) -> Result<(), Failure> {
         if kept.is_empty() {
             continue;
         }
+        let goal = way.is_ours().then_some("0.98");
         figures.add(&format!("{name}: without the storm"), median(without), "Gbit/s", None);
         figures.add(&format!("{name}: during the storm"), median(with), "Gbit/s", None);
-        figures.add(&format!("{name}: permitted traffic keeps"), median(kept), "times", None);
+        figures.add(&format!("{name}: permitted traffic keeps"), median(kept), "times", goal);
     }
     Ok(())
 }

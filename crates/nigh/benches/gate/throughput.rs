@@ -64,15 +64,10 @@ fn sample(stage: &Stage, running: &mut Running<'_>, kind: Connections) -> Result
     })
 }
 
-/// Which ways are wanted: `GATE_WAYS=forwarding,nfqueue`, all without.
-fn wanted(way: Way) -> bool {
-    std::env::var("GATE_WAYS").map_or(true, |words| words.split(',').any(|word| word == way.word()))
-}
-
 /// Measures all ways.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let stage = Stage::build()?;
-    let mut ways: Vec<Way> = Way::ALL.into_iter().filter(|way| wanted(*way)).collect();
+    let mut ways: Vec<Way> = Way::ALL.into_iter().filter(|way| way.is_wanted()).collect();
     for kind in [Connections::Persistent, Connections::New] {
         let what = match kind {
             Connections::Persistent => "persistent connections",
@@ -110,8 +105,11 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
 fn report(figures: &mut Figures, what: &str, samples: &[(Way, Vec<Sample>)]) {
     let of =
         |samples: &[Sample], field: fn(&Sample) -> f64| median(samples.iter().map(field).collect());
-    let plain = samples.iter().find(|(way, _)| *way == Way::Forwarding);
-    let plain = plain.map_or(&[][..], |(_, samples)| samples);
+    let samples_of = |wanted: Way| {
+        let found = samples.iter().find(|(way, _)| *way == wanted);
+        found.map_or(&[][..], |(_, samples)| samples)
+    };
+    let plain = samples_of(Way::Forwarding);
     for (way, samples) in samples.iter().filter(|(_, samples)| !samples.is_empty()) {
         let name = format!("{what}: {}", way.name());
         let gigabits = of(samples, |sample| sample.gigabits);
@@ -128,7 +126,13 @@ fn report(figures: &mut Figures, what: &str, samples: &[(Way, Vec<Sample>)]) {
             figures.add(&format!("{name}: CPU of its program"), program, "ms a gigabit", None);
             let share =
                 median(rounds().map(|(one, plain)| one.gigabits / plain.gigabits).collect());
-            figures.add(&format!("{name}, of forwarding"), share, "times", None);
+            let goal = way.is_ours().then_some("0.95");
+            figures.add(&format!("{name}, of forwarding"), share, "times", goal);
+        }
+        let peer = samples_of(Way::Nfqueue);
+        if way.is_ours() && !peer.is_empty() {
+            let share = gigabits / of(peer, |sample| sample.gigabits);
+            figures.add(&format!("{name}, of NFQUEUE + nDPI"), share, "times", Some("3"));
         }
         let failed: f64 = samples.iter().map(|sample| sample.failed).sum();
         if failed > 0.0 {

@@ -77,6 +77,17 @@ impl Way {
         Self::Suricata,
     ];
 
+    /// Whether `GATE_WAYS` asks for it; all are wanted without.
+    pub(crate) fn is_wanted(self) -> bool {
+        std::env::var("GATE_WAYS")
+            .map_or(true, |words| words.split(',').any(|word| word == self.word()))
+    }
+
+    /// Whether it is the gate.
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Self::CopyOut | Self::Classify | Self::Refuse | Self::Deny | Self::Hold)
+    }
+
     /// Its name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
