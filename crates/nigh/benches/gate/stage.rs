@@ -98,13 +98,15 @@ impl Stage {
         Ok(Self { _served: [files, echoes], lab, clients, gate, _servers: servers, folder })
     }
 
-    /// A place behind an interface of the clients that has no carrier.
+    /// A place behind an interface of the clients whose other end takes nothing: frames go to a MAC
+    /// address that is not its own.
     pub(crate) fn nowhere(&self) -> Result<SocketAddrV4, Failure> {
         let address = NOWHERE.ip().to_string();
-        let words: [&[&str]; 4] = [
+        let words: [&[&str]; 5] = [
             &["link", "add", "nowhere", "type", "veth", "peer", "name", "nobody"],
             &["address", "add", "10.3.0.1/24", "dev", "nowhere"],
             &["link", "set", "nowhere", "up"],
+            &["link", "set", "nobody", "up"],
             &["neighbour", "add", &address, "lladdr", "02:00:00:00:00:01", "dev", "nowhere"],
         ];
         for words in words {
