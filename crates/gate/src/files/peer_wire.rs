@@ -11,6 +11,7 @@ use crate::{
     flow::Side,
     manage::{Decision, Event, FileHash, FileNamed, TransferId},
     p2p::bencode::{self, Value},
+    stream::{Budget, Share},
     torrents::{self, Torrent},
 };
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
@@ -32,12 +33,13 @@ const LARGEST: u32 = 1 << 24;
 const METADATA_PIECE: usize = 1 << 14;
 
 /// A connection between two peers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PeerWire {
     ways: [Way; 2],
     hash: Option<[u8; 20]>,
     transfer: Option<TransferId>,
     metadata: Metadata,
+    budget: Budget,
     /// What it is instead: the torrent's content or a tracker over HTTP.
     http: Option<Box<Http>>,
 }
@@ -82,6 +84,7 @@ struct Metadata {
     bytes: Vec<u8>,
     pieces: Vec<bool>,
     known: bool,
+    share: Option<Share>,
 }
 
 impl Protocol for PeerWire {
@@ -143,7 +146,7 @@ impl Protocol for PeerWire {
         for side in [Side::Client, Side::Server] {
             self.end(side, false, transfers);
         }
-        *self = Self::default();
+        *self = Self::new(&self.budget);
     }
 
     fn ahead(&self, from: Side) -> Ahead {
@@ -159,6 +162,18 @@ impl Protocol for PeerWire {
 }
 
 impl PeerWire {
+    /// A connection whose metadata takes its memory from a budget.
+    pub(crate) fn new(budget: &Budget) -> Self {
+        Self {
+            ways: Default::default(),
+            hash: None,
+            transfer: None,
+            metadata: Metadata::default(),
+            budget: budget.clone(),
+            http: None,
+        }
+    }
+
     /// Reads from the front of `bytes`; how many it took.
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
         let way = &mut self.ways[usize::from(from == Side::Server)];
@@ -277,7 +292,9 @@ impl PeerWire {
             return;
         };
         let bytes = text.get(length..).unwrap_or_default();
-        let (Some(hash), Some(text)) = (self.hash, self.metadata.add(piece, total, bytes)) else {
+        let (Some(hash), Some(text)) =
+            (self.hash, self.metadata.add(piece, total, bytes, &self.budget))
+        else {
             return;
         };
         let right = digest(&SHA1_FOR_LEGACY_USE_ONLY, text).as_ref() == hash
@@ -293,12 +310,17 @@ impl PeerWire {
 
 impl Metadata {
     /// A piece of the metadata; all of it, once it is whole.
-    fn add(&mut self, piece: i64, total: i64, bytes: &[u8]) -> Option<&[u8]> {
+    fn add(&mut self, piece: i64, total: i64, bytes: &[u8], budget: &Budget) -> Option<&[u8]> {
         let total = usize::try_from(total).ok().filter(|total| *total <= torrents::MAX)?;
         if self.bytes.len() != total {
-            // Zeroed pages take no memory until a piece is written to them.
-            let pieces = total.div_ceil(METADATA_PIECE);
-            *self = Self { bytes: vec![0; total], pieces: vec![false; pieces], known: false };
+            *self = Self::default();
+            let mut share = Share::new(budget);
+            if !share.grow(total) {
+                return None;
+            }
+            self.bytes = vec![0; total];
+            self.pieces = vec![false; total.div_ceil(METADATA_PIECE)];
+            self.share = Some(share);
         }
         let piece = usize::try_from(piece).ok().filter(|piece| *piece < self.pieces.len())?;
         let start = piece * METADATA_PIECE;

@@ -4,6 +4,7 @@ use super::kind::{self, SNIFF};
 use crate::{
     flow::Side,
     manage::{Decision, Event, FileNamed, Settings, TransferId},
+    stream::{Budget, Share},
     torrents::{self, Torrent},
 };
 use ring::digest::{Context, SHA256};
@@ -31,6 +32,7 @@ pub(crate) struct Transfers {
     next: u32,
     hold: bool,
     hash: bool,
+    budget: Budget,
 }
 
 /// A SHA-256 in the making.
@@ -52,6 +54,7 @@ enum State {
     /// Policy was asked; the content that came since.
     Undecided {
         bytes: Vec<u8>,
+        share: Share,
     },
     Allowed,
     Scanned,
@@ -83,6 +86,8 @@ struct Transfer {
     in_parts: bool,
     /// A `.torrent` file, as far as it came.
     metainfo: Vec<u8>,
+    metainfo_share: Share,
+    budget: Budget,
 }
 
 impl Transfers {
@@ -94,6 +99,7 @@ impl Transfers {
             next: 0,
             hold: settings.hold,
             hash: settings.hash,
+            budget: settings.budget.clone(),
         }
     }
 
@@ -131,6 +137,8 @@ impl Transfers {
             cleared: at,
             in_parts: false,
             metainfo: Vec::new(),
+            metainfo_share: Share::new(&self.budget),
+            budget: self.budget.clone(),
             state: State::Unnamed {
                 file: Box::new(FileNamed { transfer: id, ..file }),
                 bytes: Vec::new(),
@@ -194,10 +202,14 @@ impl Transfers {
                     transfer.name(events);
                 }
             }
-            State::Undecided { bytes: waiting } if waiting.len() + bytes.len() <= UNDECIDED => {
-                waiting.extend_from_slice(bytes);
+            State::Undecided { bytes: waiting, share } => {
+                let fits = waiting.len() + bytes.len() <= UNDECIDED;
+                if fits && share.grow(bytes.len()) {
+                    waiting.extend_from_slice(bytes);
+                } else {
+                    transfer.lost = true;
+                }
             }
-            State::Undecided { .. } => transfer.lost = true,
             State::Scanned => events.push(Event::Content { transfer: id, bytes: bytes.to_vec() }),
             State::Allowed | State::Denied => {}
         }
@@ -239,7 +251,7 @@ impl Transfers {
     pub(crate) fn answer(&mut self, id: TransferId, decision: Decision) {
         let Self { open, events, .. } = self;
         let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
-        let State::Undecided { bytes } = &mut transfer.state else { return };
+        let State::Undecided { bytes, .. } = &mut transfer.state else { return };
         let bytes = mem::take(bytes);
         transfer.state = match decision {
             Decision::Allow => State::Allowed,
@@ -328,14 +340,18 @@ impl Transfer {
             if metainfo && !self.lost {
                 self.metainfo = bytes.clone();
             }
-            self.state = State::Undecided { bytes };
+            let mut share = Share::new(&self.budget);
+            // A segment's bytes: they are in memory anyhow, and count for those that follow.
+            share.grow(bytes.len());
+            self.state = State::Undecided { bytes, share };
         }
     }
 
     fn gather_metainfo(&mut self, bytes: &[u8]) {
         if !self.metainfo.is_empty() {
             self.metainfo.extend_from_slice(bytes);
-            if self.metainfo.len() > torrents::MAX {
+            let fits = self.metainfo.len() <= torrents::MAX;
+            if !fits || !self.metainfo_share.grow(bytes.len()) {
                 self.metainfo = Vec::new();
             }
         }

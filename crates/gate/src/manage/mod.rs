@@ -55,7 +55,7 @@ impl Manager {
         }
         let protocol: Box<dyn Protocol> = match application {
             "http" | "gnutella" => Box::new(Http::default()),
-            "bittorrent" => Box::new(PeerWire::default()),
+            "bittorrent" => Box::new(PeerWire::new(&settings.budget)),
             "edonkey" => Box::new(Edonkey::default()),
             "directconnect" => Box::new(DirectConnect::default()),
             "ftp" | "ftp_control" => Box::new(ftp::Control::new(flow)),

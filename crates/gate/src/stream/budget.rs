@@ -42,3 +42,30 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
+
+/// A growing share of a budget, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Share {
+    /// An empty share.
+    pub(crate) fn new(budget: &Budget) -> Self {
+        Self { budget: budget.clone(), bytes: 0 }
+    }
+
+    /// Grows by `bytes`, or not at all when they are not there.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let taken = self.budget.take(bytes);
+        self.bytes += if taken { bytes } else { 0 };
+        taken
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.give(self.bytes);
+    }
+}

@@ -23,6 +23,7 @@ mod early;
 mod tests;
 
 pub use budget::Budget;
+pub(crate) use budget::Share;
 
 use crate::packet::Tcp;
 use early::Early;
