@@ -14,7 +14,9 @@ pub use day::{Day, Hour};
 pub use rate::{BadRate, Rate};
 
 use crate::{
+    audit,
     label::{Category, Certainty},
+    scan,
     signatures::SignatureConfig,
 };
 use ipnet::IpNet;
@@ -67,6 +69,10 @@ pub struct GateConfig {
     /// What becomes of files; the first rule that fits decides.
     #[serde(rename = "file")]
     pub files: Vec<FileConfig>,
+    /// What scans files; nothing does when not given.
+    pub scan: Option<scan::Config>,
+    /// What is written down; nothing is when not given.
+    pub audit: Option<audit::Config>,
 }
 
 impl Default for GateConfig {
@@ -87,6 +93,8 @@ impl Default for GateConfig {
             signatures: Vec::new(),
             rules: Vec::new(),
             files: Vec::new(),
+            scan: None,
+            audit: None,
         }
     }
 }
@@ -242,7 +250,7 @@ pub struct FileConfig {
     /// Patterns of the file's name, `*` and `?`, upper and lower case alike.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Types by content, such as `application/zip` or `video/*`.
+    /// Types by content, by their short names (`zip`, `exe`) or as media types (`video/*`).
     #[serde(default)]
     pub types: Vec<String>,
     /// Info-hashes of torrents or other hashes of the protocol, in hexadecimal digits.

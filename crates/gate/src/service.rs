@@ -29,24 +29,30 @@ mod id;
 mod kernel;
 mod labels;
 mod look;
+mod managed;
+mod records;
 mod shape;
 mod worker;
 
 pub use error::{ControlError, ReloadError, StartError};
 
 use crate::{
+    audit::Audit,
     classify::Engine,
     config::Config,
     control::Request,
     policy::Policy,
+    scan::{Report, Scanner},
     status::{self, Status},
 };
 use arc_swap::ArcSwap;
 use core::Core;
-use datapath::gate::{Found, Gate, PIN, Reader, Settings};
+use datapath::gate::{Found, Gate, Injector, PIN, Reader, Settings};
 use labels::Labels;
+use managed::Managers;
 use nix::{net::if_::if_nametoindex, sys::stat::stat};
 use prometheus_client::encoding::DescriptorEncoder;
+use records::Log;
 use serde_json::Value;
 use shape::Shapers;
 use std::{
@@ -54,6 +60,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::JoinHandle,
+    time::Instant,
 };
 use tokio::sync::oneshot;
 use tracing::info;
@@ -70,6 +77,7 @@ pub struct Opened {
     shapers: Shapers,
     labels: Labels,
     engine: Engine,
+    injector: Injector,
 }
 
 /// Where maps and links are pinned: one folder for each network namespace, as a gate is one's.
@@ -106,6 +114,7 @@ impl Opened {
             rules: worker::rules(&config.gate, shapers.queue()),
             ..Settings::default()
         };
+        let injector = Injector::open().map_err(StartError::Injector)?;
         let gate = Gate::open(&settings)?;
         if gate.found() == Found::TakenOver {
             info!("takes over the flows of an earlier process");
@@ -124,7 +133,7 @@ impl Opened {
         let attached = attach(&gate, &indices);
         let reader = attached.and_then(|()| gate.reader().map_err(StartError::Reader));
         match reader {
-            Ok(reader) => Ok(Self { config, gate, reader, shapers, labels, engine }),
+            Ok(reader) => Ok(Self { config, gate, reader, shapers, labels, engine, injector }),
             Err(error) => {
                 if gate.found() != Found::TakenOver {
                     shapers.close();
@@ -140,22 +149,30 @@ impl Opened {
     /// # Errors
     /// See [`StartError`].
     pub fn start(self) -> Result<Service, StartError> {
-        let Self { config, gate, reader, shapers, labels, engine } = self;
+        let Self { config, gate, reader, shapers, labels, engine, injector } = self;
+        let (asks, receiver) = mpsc::channel();
+        let audit = config.gate.audit.clone().map(|audit| Audit::start(audit, None)).transpose()?;
+        let log = Log::new(audit.as_ref().map(Audit::sender), clock::monotonic_ns());
+        let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));
         let bounds = worker::bounds(&config.gate);
         let published = Arc::new(ArcSwap::from_pointee(Status::default()));
         let worker = Worker {
             table: gate.table(),
             gate,
-            core: Core::new(engine, policy, bounds, labels, clock::moment()),
+            core: Core::new(engine, policy, bounds, labels, clock::moment(), log.is_on()),
+            managers: Managers::new(&config.gate, scanner),
+            log,
+            audit,
+            injector,
             shapers,
             config: config.clone(),
             given: Vec::new(),
+            last_round: Instant::now(),
             numbered: 0,
             published: published.clone(),
             ailments: answer::Ailing::default(),
         };
-        let (asks, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("gate".into())
             .spawn(move || worker.run(reader, &receiver))
@@ -192,6 +209,16 @@ pub struct Prepared {
     config: Config,
     /// Where they are to be others.
     engine: Option<Engine>,
+    /// The same, and whether there is one.
+    scanner: Option<Option<Scanner>>,
+}
+
+/// Brings the scanner's reports to the thread.
+fn deliver(asks: mpsc::Sender<Ask>) -> impl Fn(Report) + Send + Sync + 'static {
+    move |report| {
+        // A gate that has stopped has no use for it.
+        let _ = asks.send(Ask::Report(report));
+    }
 }
 
 /// A running gate; clones are handles on the same one.
@@ -209,6 +236,7 @@ impl fmt::Debug for Ask {
             Self::Control(..) => "Control",
             Self::Prepare(..) => "Prepare",
             Self::Reload(..) => "Reload",
+            Self::Report(..) => "Report",
             Self::Stop => "Stop",
         })
     }
@@ -224,6 +252,7 @@ impl Service {
         for (differs, key) in [
             (config.gate.inside != old.gate.inside, "inside"),
             (config.gate.max_flows != old.gate.max_flows, "max_flows"),
+            (config.gate.audit != old.gate.audit, "audit"),
         ] {
             if differs {
                 return Err(ReloadError::Restart(key));
@@ -234,15 +263,17 @@ impl Service {
         let differ = config.gate.packets != old.gate.packets
             || config.gate.signatures != old.gate.signatures;
         let engine = if differ { Some(Engine::new(&look::settings(&config.gate))?) } else { None };
-        Ok(Prepared { config, engine })
+        let scanner = managed::differs(old.gate.scan.as_ref(), config.gate.scan.as_ref())
+            .then(|| managed::scanner(&config.gate, deliver(self.asks.clone())));
+        Ok(Prepared { config, engine, scanner })
     }
 
     /// Puts in force what was prepared: flows keep their labels and are judged again, what the operator
     /// had given ends.
-    pub async fn put_in_force(&self, Prepared { config, engine }: Prepared) {
+    pub async fn put_in_force(&self, Prepared { config, engine, scanner }: Prepared) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
         // A gate that has stopped meanwhile has nothing to put in force.
-        let _ = self.ask(|reply| Ask::Reload(Box::new((config, engine)), reply)).await;
+        let _ = self.ask(|reply| Ask::Reload(Box::new((config, engine, scanner)), reply)).await;
     }
 
     /// Asks the thread; none when it has ended.

@@ -35,6 +35,10 @@ pub struct Status {
     pub rates: BTreeMap<String, u64>,
     /// The rules in order, with the flows that they decided or counted.
     pub rules: Vec<RuleStatus>,
+    /// Files, messages, and packets that wait for verdicts.
+    pub files: FileCounts,
+    /// What became of records of the audit, where there is one.
+    pub audit: Option<serde_json::Value>,
     /// The classes of limits that are in use.
     pub limits: Vec<LimitStatus>,
     /// The rules given beside the file's.
@@ -89,6 +93,33 @@ pub struct RuleStatus {
     pub of: String,
     /// Flows or files that it decided or counted.
     pub count: u64,
+}
+
+/// What was done with files and messages since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileCounts {
+    /// Flows of which more is read than their first packets, now.
+    pub managed: u64,
+    /// Files whose names or content were seen.
+    pub seen: u64,
+    /// Files that a rule denied.
+    pub denied: u64,
+    /// Verdicts of the scanner without a find.
+    pub clean: u64,
+    /// Finds.
+    pub found: u64,
+    /// Files that could not be scanned.
+    pub unscanned: u64,
+    /// Messages of chats.
+    pub messages: u64,
+    /// Bytes of packets that wait for a verdict, now.
+    pub waiting_bytes: u64,
+    /// Bytes of content that wait for the scanner, now.
+    pub scanning_bytes: u64,
+    /// Packets that waited and went on.
+    pub released: u64,
+    /// Packets that waited and never went on.
+    pub dropped: u64,
 }
 
 /// A class of a limit.

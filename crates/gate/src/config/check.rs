@@ -1,7 +1,8 @@
 //! What can be wrong with values that parsed; read `GateConfig::problems` first.
 
 use super::{
-    Action, Config, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate, RuleConfig, TimeConfig,
+    Action, Config, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate, RuleConfig,
+    TimeConfig,
 };
 use std::{collections::HashSet, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
@@ -139,6 +140,23 @@ impl GateConfig {
         for (i, file) in self.files.iter().enumerate() {
             file.check(self, &mut report.within(&format!("file[{i}]")));
         }
+        let scans = |file: &FileConfig| file.action == FileAction::Scan;
+        if let (Some(i), None) = (self.files.iter().position(scans), &self.scan) {
+            let text = "nothing scans files: add a section [gate.scan]";
+            report.add(&format!("file[{i}].action"), text);
+        }
+        if let Some(scan) = &self.scan {
+            let mut report = report.within("scan");
+            if !(1..=1000).contains(&scan.connections) {
+                report.add("connections", "not a number of connections from 1 to 1000");
+            }
+            if scan.timeout.is_zero() || scan.timeout > LONGEST {
+                report.add("timeout", "no verdict comes in this time: give some seconds");
+            }
+        }
+        if let Some(audit) = &self.audit {
+            report.take("audit", audit.problems());
+        }
         problems
     }
 
@@ -270,21 +288,19 @@ impl FileConfig {
         }
         for (i, kind) in self.types.iter().enumerate() {
             let parts = |c: char| c.is_ascii_alphanumeric() || "-+.*".contains(c);
-            let good = kind.split_once('/').is_some_and(|(kind, part)| {
-                !kind.is_empty()
-                    && !part.is_empty()
-                    && (kind.chars().chain(part.chars())).all(parts)
-            });
+            let (kind, part) = kind.split_once('/').unwrap_or((kind, "*"));
+            let good =
+                !kind.is_empty() && !part.is_empty() && kind.chars().chain(part.chars()).all(parts);
             if !good {
-                let text = "a type has two parts, such as `application/zip` or `video/*`";
+                let text = "a type is a short name or a media type, such as `zip` or `video/*`";
                 report.add(&format!("types[{i}]"), text);
             }
         }
         for (i, hash) in self.hashes.iter().enumerate() {
-            let good = [32, 40, 64].contains(&hash.len())
+            let good = [32, 40, 48, 64].contains(&hash.len())
                 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !good {
-                let text = "a hash has 32, 40 or 64 hexadecimal digits";
+                let text = "a hash has 32, 40, 48 or 64 hexadecimal digits";
                 report.add(&format!("hashes[{i}]"), text);
             }
         }

@@ -53,7 +53,7 @@ limit = "l"
 [[file]]
 name = "f"
 names = [""]
-types = ["video"]
+types = ["video/"]
 hashes = ["zz"]
 action = "deny"
 "#;

@@ -24,8 +24,10 @@ pub struct FileQuestion<'a> {
     pub application: &'a str,
     /// Its name, where one was said.
     pub name: Option<&'a str>,
-    /// Its type by content, as far as that is known.
+    /// The short name of its type by content, as far as that is known.
     pub kind: Option<&'a str>,
+    /// The media type of that.
+    pub media: Option<&'a str>,
     /// The protocol's hash of it in hexadecimal digits, such as an info-hash.
     pub hash: Option<&'a str>,
     /// The host inside.
@@ -60,7 +62,9 @@ impl FileRule {
 
     fn fits(&self, question: &FileQuestion<'_>, policy: &Policy, groups: &[usize]) -> bool {
         any(&self.names, |glob| question.name.is_some_and(|name| glob.fits(name)))
-            && any(&self.types, |glob| question.kind.is_some_and(|kind| glob.fits(kind)))
+            && any(&self.types, |glob| {
+                [question.kind, question.media].into_iter().flatten().any(|kind| glob.fits(kind))
+            })
             && any(&self.hashes, |hash| {
                 question.hash.is_some_and(|other| hash.eq_ignore_ascii_case(other))
             })

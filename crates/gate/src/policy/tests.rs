@@ -216,12 +216,21 @@ action = "deny"
 name = "scan"
 group = ["staff"]
 action = "scan"
+[scan]
 "#,
         &[],
     );
     let ask = |application, name, kind, hash, host: [u8; 4]| {
         let host = host.into();
-        let question = FileQuestion { application, name, kind, hash, host, now: NOON };
+        let question = FileQuestion {
+            application,
+            name,
+            kind: Some("film"),
+            media: kind,
+            hash,
+            host,
+            now: NOON,
+        };
         let decision = policy.decide_file(&question);
         (decision.action, decision.rule.and_then(|n| policy.file_rule(n)).unwrap_or_default())
     };

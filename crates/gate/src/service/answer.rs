@@ -3,19 +3,22 @@
 use super::{
     ControlError,
     clock::monotonic_ns,
-    core::{Core, Entry, Look, Phase},
+    core::{Core, Entry, Look, News, Phase},
     id::Id,
     kernel,
+    managed::Managers,
+    records::Log,
     worker::Worker,
 };
 use crate::{
+    audit,
     config::Deny,
     control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
     flow::Flow,
     policy::{Policy, Verdict},
     status::{
-        Copies, FlowCounts, FlowRow, LimitStatus, Packets, RuleStatus, Status, TopRow, TopStatus,
-        Why,
+        Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, RuleStatus, Status, TopRow,
+        TopStatus, Why,
     },
 };
 use datapath::gate::{Counts, Found};
@@ -35,6 +38,7 @@ pub(super) struct Ailing {
     full: u64,
     missed: u64,
     shared: u64,
+    unscanned: u64,
 }
 
 impl Ailing {
@@ -52,6 +56,7 @@ impl Ailing {
         let before = match what {
             FULL => &mut self.full,
             MISSED => &mut self.missed,
+            SCANNER => &mut self.unscanned,
             _ => &mut self.shared,
         };
         if count > std::mem::replace(before, count) {
@@ -67,11 +72,12 @@ impl Ailing {
 
 const FULL: &str = "the table of decided flows is full";
 const MISSED: &str = "packets were not looked at";
+const SCANNER: &str = "files were not scanned";
 const SHARED: &str = "all classes of limits are in use";
 
 /// The state of everything.
 pub(super) fn status(worker: &mut Worker) -> Status {
-    let Worker { gate, core, shapers, config, given, ailments, .. } = worker;
+    let Worker { gate, core, shapers, config, given, ailments, managers, audit, .. } = worker;
     let counts = core.counts().clone();
     let mut packets = BTreeMap::new();
     let mut missed = 0;
@@ -91,6 +97,11 @@ pub(super) fn status(worker: &mut Worker) -> Status {
     }
     ailments.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
     ailments.grows(MISSED, "the ring to user space was full", missed);
+    ailments.grows(
+        SCANNER,
+        "clamd is away, too slow or refuses: see gate.scan",
+        managers.counts.unscanned,
+    );
     ailments.grows(SHARED, "further hosts share a rate", core.classes().shared);
     for (ifindex, name) in gate.interfaces().iter().zip(&config.gate.inside) {
         if !gate.is_attached(*ifindex) {
@@ -103,15 +114,16 @@ pub(super) fn status(worker: &mut Worker) -> Status {
         *rates.entry(entry.application().to_owned()).or_default() += entry.rate;
     }
     let policy = core.policy();
-    let rule = |of: &str| {
-        let of = of.to_owned();
-        let counts = &counts.rules;
+    fn rule<'c>(
+        of: &'c str,
+        counts: &'c BTreeMap<String, u64>,
+    ) -> impl Fn(&str) -> RuleStatus + 'c {
         move |name: &str| RuleStatus {
             name: name.to_owned(),
-            of: of.clone(),
+            of: of.to_owned(),
             count: counts.get(name).copied().unwrap_or_default(),
         }
-    };
+    }
     let usage = shapers.usage();
     let limit = |(number, name, flows): (u16, &super::classes::Name, u64)| {
         let [up, down, dropped] = usage.get(&number).copied().unwrap_or_default();
@@ -143,11 +155,35 @@ pub(super) fn status(worker: &mut Worker) -> Status {
         packets,
         copies: Copies { read: counts.looked_at, missed },
         rates,
-        rules: policy.rules().map(rule("flow")).collect(),
+        rules: policy
+            .rules()
+            .map(rule("flow", &counts.rules))
+            .chain(policy.file_rules().map(rule("file", &counts.files)))
+            .collect(),
+        files: files(managers),
+        audit: audit.as_ref().map(|audit| serde_json::to_value(audit.status()).unwrap_or_default()),
         limits: core.classes().list().map(limit).collect(),
         given: given.clone(),
         named: counts.named,
         refused: counts.refused,
+    }
+}
+
+/// What was done with files, messages and packets that wait for verdicts.
+fn files(managers: &Managers) -> FileCounts {
+    let counts = managers.counts;
+    FileCounts {
+        managed: managers.len() as u64,
+        seen: counts.files,
+        denied: counts.denied,
+        clean: counts.scanned,
+        found: counts.found,
+        unscanned: counts.unscanned,
+        messages: counts.messages,
+        waiting_bytes: managers.waiting_bytes() as u64,
+        scanning_bytes: managers.scanner().map_or(0, |scanner| scanner.waiting_bytes() as u64),
+        released: counts.released,
+        dropped: counts.dropped,
     }
 }
 
@@ -201,6 +237,10 @@ fn row<S>(entry: &Entry<S>, policy: &Policy, now_ns: u64) -> FlowRow {
         Phase::Looking(_) => None,
         Phase::Decided(decided) => decided.decision.rule,
     };
+    let by_file = match &entry.phase {
+        Phase::Looking(_) => None,
+        Phase::Decided(decided) => decided.by_file.clone(),
+    };
     FlowRow {
         flow: entry.flow,
         application: entry.label().map(|label| match &label.detail {
@@ -208,7 +248,7 @@ fn row<S>(entry: &Entry<S>, policy: &Policy, now_ns: u64) -> FlowRow {
             None => label.application.clone().into_owned(),
         }),
         verdict: verdict(entry).to_owned(),
-        rule: rule.and_then(|number| policy.rule(number)).map(str::to_owned),
+        rule: by_file.or_else(|| rule.and_then(|number| policy.rule(number)).map(str::to_owned)),
         packets: entry.packets,
         bytes: entry.bytes,
         age_seconds: seconds(entry.began_ns),
@@ -291,4 +331,43 @@ pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> 
     };
     let (label, looked_at) = (entry.label().cloned(), entry.looked_at);
     Ok(Why { row, label, counted, looked_at, limit })
+}
+
+/// Writes down what became of a flow.
+pub(super) fn write<L: Look>(log: &Log, core: &Core<L>, news: News<L::State>) {
+    match news {
+        News::Refused { flow, began_ns, inside, label, deny, rule } => {
+            let action = match deny {
+                Deny::Drop => audit::Action::Drop,
+                Deny::Reset => audit::Action::Reset,
+            };
+            log.refused_flow(log.subject(flow, inside, label, began_ns), action, rule.as_deref());
+        }
+        News::Ended(entry, end) => {
+            let (action, rule) = match &entry.phase {
+                Phase::Looking(_) => (audit::Action::Allow, None),
+                Phase::Decided(decided) => {
+                    let action = match decided.decision.verdict {
+                        Verdict::Pass if decided.decision.counted.is_empty() => {
+                            audit::Action::Allow
+                        }
+                        Verdict::Pass => audit::Action::Count,
+                        Verdict::Limit(_) => audit::Action::Limit,
+                        Verdict::Refuse(Deny::Drop) => audit::Action::Drop,
+                        Verdict::Refuse(Deny::Reset) => audit::Action::Reset,
+                    };
+                    let rule = decided.decision.rule.and_then(|rule| core.policy().rule(rule));
+                    (action, decided.by_file.as_deref().or(rule))
+                }
+            };
+            let traffic = [0, 1].map(|end: usize| audit::Traffic {
+                packets: entry.packets[end],
+                bytes: entry.bytes[end],
+                flags: entry.flags[end],
+            });
+            let label = entry.label().cloned();
+            let subject = log.subject(entry.flow, entry.inside, label, entry.began_ns);
+            log.flow(subject, traffic, end, action, rule);
+        }
+    }
 }

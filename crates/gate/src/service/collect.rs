@@ -52,6 +52,22 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             flows.given_up,
         ),
         ("nigh_gate_verdicts_full", "Verdicts that the full table refused", flows.full),
+        ("nigh_gate_files_seen", "Files whose names or content were seen", status.files.seen),
+        ("nigh_gate_files_denied", "Files that a rule denied", status.files.denied),
+        ("nigh_gate_scans_clean", "Verdicts of the scanner without a find", status.files.clean),
+        ("nigh_gate_scans_found", "Finds of the scanner", status.files.found),
+        ("nigh_gate_scans_failed", "Files that could not be scanned", status.files.unscanned),
+        ("nigh_gate_messages", "Messages of chats", status.files.messages),
+        (
+            "nigh_gate_held_released",
+            "Packets that waited for a verdict and went on",
+            status.files.released,
+        ),
+        (
+            "nigh_gate_held_dropped",
+            "Packets that waited for a verdict and never went on",
+            status.files.dropped,
+        ),
         ("nigh_gate_packets_looked_at", "Packets looked at", status.copies.read),
     ] {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -60,6 +76,16 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
     for (name, help, count) in [
         ("nigh_gate_flows_decided", "Decided flows that live", flows.decided),
         ("nigh_gate_flows_undecided", "Flows that are looked at", flows.undecided),
+        (
+            "nigh_gate_flows_managed",
+            "Flows of which more is read than their first packets",
+            status.files.managed,
+        ),
+        (
+            "nigh_gate_held_bytes",
+            "Bytes of packets that wait for a verdict",
+            status.files.waiting_bytes,
+        ),
         ("nigh_gate_bypass", "1 when the gate is switched off", u64::from(status.bypass)),
         ("nigh_gate_healthy", "1 when nothing ails the gate", u64::from(status.healthy)),
     ] {

@@ -16,6 +16,7 @@ use super::{
     labels::Labels,
 };
 use crate::{
+    audit::End,
     config::{Deny, Direction},
     flow::{Flow, Side, Transport},
     label::{Label, Outcome},
@@ -36,6 +37,11 @@ const LINGER_NS: u64 = 5_000_000_000;
 
 /// How long after its last copied packet a flow is called unknown that the kernel has decided itself.
 const LATE_NS: u64 = 1_000_000_000;
+
+/// Set in the number of a label when a file in the flow was refused.
+const BY_FILE: u32 = 1 << 31;
+/// The rule of such a flow after a start.
+const EARLIER: &str = "a file, before the gate's last start";
 
 /// What looks at packets until a flow has a name.
 pub(super) trait Look {
@@ -118,6 +124,8 @@ pub(super) struct Entry<S> {
     pub(super) looked_at: u64,
     pub(super) packets: [u64; 2],
     pub(super) bytes: [u64; 2],
+    /// All TCP flags that were seen.
+    pub(super) flags: [u8; 2],
     /// Bits a second in the last interval.
     pub(super) rate: u64,
     /// Of the clock that the core is told.
@@ -140,6 +148,8 @@ pub(super) struct Decided<S> {
     pub(super) label: Option<Label>,
     pub(super) decision: Decision,
     pub(super) class: Option<(classes::Name, u16)>,
+    /// The rule about files by which it was refused; no policy takes that back.
+    pub(super) by_file: Option<String>,
     /// While its packets are of use still.
     learning: Option<Box<S>>,
 }
@@ -179,6 +189,22 @@ pub(super) struct Counts {
     pub(super) named: BTreeMap<String, u64>,
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) rules: BTreeMap<String, u64>,
+    pub(super) files: BTreeMap<String, u64>,
+}
+
+/// What became of a flow.
+pub(super) enum News<S> {
+    /// It is over.
+    Ended(Box<Entry<S>>, End),
+    /// It is refused.
+    Refused {
+        flow: Flow,
+        began_ns: u64,
+        inside: Side,
+        label: Option<Label>,
+        deny: Deny,
+        rule: Option<String>,
+    },
 }
 
 /// Adds one to a name's count; to `other` when there are too many names.
@@ -204,6 +230,8 @@ pub(super) struct Core<L: Look> {
     round: u64,
     counts: Counts,
     acts: Vec<Act>,
+    /// What became of flows, for the audit; only where there is one.
+    news: Option<Vec<News<L::State>>>,
 }
 
 impl<L: Look> Core<L> {
@@ -213,6 +241,7 @@ impl<L: Look> Core<L> {
         bounds: Bounds,
         labels: Labels,
         moment: Moment,
+        audited: bool,
     ) -> Self {
         Self {
             look,
@@ -228,6 +257,20 @@ impl<L: Look> Core<L> {
             round: 0,
             counts: Counts::default(),
             acts: Vec::new(),
+            news: audited.then(Vec::new),
+        }
+    }
+
+    /// What became of flows since this was asked last.
+    pub(super) fn news(&mut self) -> Vec<News<L::State>> {
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// All flows end, as the gate does.
+    pub(super) fn end_all(&mut self) {
+        let ids: Vec<Id> = self.flows.keys().copied().collect();
+        for id in ids {
+            self.remove(&id, End::Shutdown);
         }
     }
 
@@ -246,6 +289,20 @@ impl<L: Look> Core<L> {
 
     pub(super) fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    /// The time of the week.
+    pub(super) fn moment(&self) -> Moment {
+        self.moment
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Whether a flow is refused.
+    pub(super) fn refuses(&self, id: &Id) -> bool {
+        self.fate(id) == Fate::Vanish
     }
 
     pub(super) fn flows(&self) -> impl Iterator<Item = &Entry<L::State>> {
@@ -310,6 +367,7 @@ impl<L: Look> Core<L> {
             let Some(entry) = self.flows.get_mut(&id) else { continue };
             match &mut entry.phase {
                 Phase::Looking(_) => self.judge_early(id),
+                Phase::Decided(decided) if decided.by_file.is_some() => {}
                 Phase::Decided(decided) => {
                     let label = decided.label.take();
                     self.judge(id, label, false);
@@ -366,7 +424,49 @@ impl<L: Look> Core<L> {
 
     /// Forgets a flow whose sockets began a new connection.
     pub(super) fn restarted(&mut self, flow: &Flow) {
-        self.remove(&Id::of(flow));
+        self.remove(&Id::of(flow), End::Closed);
+    }
+
+    /// Whether a flow is looked at, or not known at all.
+    pub(super) fn is_undecided(&self, id: &Id) -> bool {
+        self.flows.get(id).is_none_or(|entry| matches!(entry.phase, Phase::Looking(_)))
+    }
+
+    /// A flow that another one has announced: it has its name before its first packet.
+    pub(super) fn announced(&mut self, flow: &Flow, inside: Side, label: Label) {
+        let id = Id::of(flow);
+        if !self.flows.contains_key(&id) {
+            self.counts.seen += 1;
+            let state = Box::new(self.look.begin(flow, [None; 2]));
+            self.insert(id, *flow, inside, Phase::Looking(state));
+            self.judge(id, Some(label), false);
+        }
+    }
+
+    /// A file in a flow is refused, and the flow with it.
+    pub(super) fn refuse_for_file(&mut self, flow: &Flow, rule: String) {
+        let id = Id::of(flow);
+        let Some(Entry { phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id) else {
+            return;
+        };
+        let label = decided.label.take();
+        let counted = std::mem::take(&mut decided.decision.counted);
+        let verdict = Verdict::Refuse(Deny::Reset);
+        self.put(id, label, Decision { verdict, rule: None, counted }, true);
+        if let Some(Entry { phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id) {
+            decided.by_file = Some(rule);
+        }
+        // So that the next process knows it, too.
+        if let Some(Act::Decide { label, .. }) = self.acts.last_mut() {
+            *label |= BY_FILE;
+        }
+    }
+
+    /// A rule about files was used.
+    pub(super) fn used_file_rule(&mut self, number: usize) {
+        if let Some(name) = self.policy.file_rule(number) {
+            *self.counts.files.entry(name.to_owned()).or_default() += 1;
+        }
     }
 
     fn insert(&mut self, id: Id, flow: Flow, inside: Side, phase: Phase<L::State>) {
@@ -378,7 +478,7 @@ impl<L: Look> Core<L> {
                     entry.began_ns == began_ns && matches!(entry.phase, Phase::Looking(_))
                 };
                 if self.flows.get(&old).is_some_and(still) {
-                    self.remove(&old);
+                    self.remove(&old, End::Forced);
                     self.counts.given_up += 1;
                 }
             }
@@ -397,6 +497,7 @@ impl<L: Look> Core<L> {
             looked_at: 0,
             packets: [0; 2],
             bytes: [0; 2],
+            flags: [0; 2],
             rate: 0,
             began_ns: now_ns,
             seen_ns: now_ns,
@@ -406,9 +507,9 @@ impl<L: Look> Core<L> {
         self.flows.insert(id, entry);
     }
 
-    fn remove(&mut self, id: &Id) {
+    fn remove(&mut self, id: &Id, end: End) {
         let Some(entry) = self.flows.remove(id) else { return };
-        match entry.phase {
+        match &entry.phase {
             Phase::Looking(_) => self.undecided -= 1,
             Phase::Decided(decided) => {
                 self.counts.ended += 1;
@@ -416,6 +517,9 @@ impl<L: Look> Core<L> {
                     self.classes.give_back(name);
                 }
             }
+        }
+        if let Some(news) = &mut self.news {
+            news.push(News::Ended(Box::new(entry), end));
         }
     }
 
@@ -481,16 +585,37 @@ impl<L: Look> Core<L> {
             self.undecided -= 1;
             bump(&mut self.counts.named, application);
         }
+        // What a file was refused for is no reason to refuse the next connection.
+        let refuses_again = decision.rule.is_some();
         if tell || !same {
             let flow = entry.flow;
-            let label = label.as_ref().map_or(0, |label| self.labels.number(label));
-            self.acts.push(Act::Decide { flow, action, class: number, label });
+            let number_of_label = label.as_ref().map_or(0, |label| self.labels.number(label));
+            self.acts.push(Act::Decide { flow, action, class: number, label: number_of_label });
             if let Action::Refuse(deny) = action {
                 bump(&mut self.counts.refused, application);
-                self.acts.push(Act::Refuse { flow, deny });
+                if refuses_again {
+                    self.acts.push(Act::Refuse { flow, deny });
+                }
+                let rule = decision.rule.and_then(|rule| self.policy.rule(rule));
+                if let (Some(news), true) = (&mut self.news, refuses_again) {
+                    news.push(News::Refused {
+                        flow,
+                        began_ns: entry.began_ns,
+                        inside: entry.inside,
+                        label: label.clone(),
+                        deny,
+                        rule: rule.map(str::to_owned),
+                    });
+                }
             }
         }
-        let before = Phase::Decided(Box::new(Decided { label, decision, class, learning: None }));
+        let before = Phase::Decided(Box::new(Decided {
+            label,
+            decision,
+            class,
+            by_file: None,
+            learning: None,
+        }));
         let before = std::mem::replace(&mut entry.phase, before);
         if action == Action::Pass
             && let (Phase::Looking(state), Phase::Decided(decided)) = (before, &mut entry.phase)
@@ -515,7 +640,13 @@ impl<L: Look> Core<L> {
             Transport::Udp => self.bounds.idle_udp_ns,
         };
         if counted.idle_ns > idle_ns {
-            self.remove(&id);
+            if let Some(entry) = self.flows.get_mut(&id) {
+                entry.packets = counted.packets;
+                entry.bytes = counted.bytes;
+                entry.flags = counted.flags;
+            }
+            let closed = counted.flow.transport == Transport::Tcp && has_ended(counted.flags);
+            self.remove(&id, if closed { End::Closed } else { End::Timeout });
             self.acts.push(Act::Forget { flow: counted.flow });
             return;
         }
@@ -550,10 +681,7 @@ impl<L: Look> Core<L> {
         entry.rate = u64::try_from(rate).unwrap_or(u64::MAX);
         entry.packets = counted.packets;
         entry.bytes = counted.bytes;
-        entry.began_ns = match entry.phase {
-            Phase::Looking(_) => entry.began_ns,
-            Phase::Decided(_) => now_ns.saturating_sub(counted.age_ns),
-        };
+        entry.flags = counted.flags;
         entry.seen_ns = now_ns.saturating_sub(counted.idle_ns);
         entry.round = self.round;
     }
@@ -561,15 +689,23 @@ impl<L: Look> Core<L> {
     /// Takes over a flow that was decided before this process began, or by the kernel itself when this
     /// one was late.
     fn adopt(&mut self, id: Id, counted: &Counted) {
-        let label = self.labels.label(counted.label);
+        let label = self.labels.label(counted.label & !BY_FILE);
         self.counts.seen += 1;
         let decided = Decided {
             label: label.clone(),
             decision: Decision::default(),
             class: None,
+            by_file: None,
             learning: None,
         };
         self.insert(id, counted.flow, counted.inside, Phase::Decided(Box::new(decided)));
+        if let Some(entry) = self.flows.get_mut(&id) {
+            entry.began_ns = self.now_ns.saturating_sub(counted.age_ns);
+        }
+        if counted.label & BY_FILE != 0 {
+            self.refuse_for_file(&counted.flow, EARLIER.to_owned());
+            return;
+        }
         // Whatever the kernel has now, it is told what the policy says.
         self.judge(id, label, true);
     }
@@ -590,7 +726,7 @@ impl<L: Look> Core<L> {
         let gone: Vec<Id> =
             self.flows.iter().filter(|(_, entry)| gone(entry)).map(|(id, _)| *id).collect();
         for id in gone {
-            self.remove(&id);
+            self.remove(&id, End::Timeout);
         }
         let mut changes = Vec::new();
         self.classes.sweep(&mut changes);

@@ -83,7 +83,7 @@ fn policy(text: &str) -> Arc<Policy> {
 
 fn core(text: &str, moment: Moment) -> Core<Reader> {
     let bounds = Bounds { undecided: 10, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
-    Core::new(Reader, policy(text), bounds, Labels::default(), moment)
+    Core::new(Reader, policy(text), bounds, Labels::default(), moment, false)
 }
 
 fn flow(port: u16) -> Flow {
@@ -133,10 +133,7 @@ fn a_flow_is_decided_once_when_it_has_a_name() {
     let pass = |port, label| decide(flow(port), Action::Pass, 0, label);
     assert_eq!(core.acts(), [pass(2, 2), pass(3, 0)]);
     let counts = core.counts();
-    assert_eq!(
-        counts.named.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        ["edonkey", "http", "unknown"]
-    );
+    assert_eq!(counts.named.keys().collect::<Vec<_>>(), ["edonkey", "http", "unknown"]);
     assert_eq!((counts.seen, counts.refused["edonkey"], counts.rules["no-mule"]), (3, 1, 1));
 }
 
@@ -212,7 +209,7 @@ fn flows_of_an_earlier_process_are_taken_over_with_their_labels() {
     let mut labels = Labels::default();
     let number = labels.number(&label("edonkey"));
     let bounds = Bounds { undecided: 10, idle_tcp_ns: u64::MAX, idle_udp_ns: u64::MAX };
-    let mut core = Core::new(Reader, policy(RULES), bounds, labels, NOON);
+    let mut core = Core::new(Reader, policy(RULES), bounds, labels, NOON, false);
     core.begin_round();
     core.count(&Counted { label: number, ..counted(flow(1), 9) }, SECOND);
     core.count(&counted(flow(2), 9), SECOND);

@@ -29,6 +29,12 @@ pub enum StartError {
     /// What looks at packets.
     #[error(transparent)]
     Engine(#[from] crate::classify::OpenError),
+    /// Held packets cannot be sent on.
+    #[error("cannot open a socket for held packets: {0}")]
+    Injector(io::Error),
+    /// The audit.
+    #[error("gate.audit: {0}")]
+    Audit(#[from] crate::audit::StartError),
     /// The file of labels.
     #[error("cannot keep labels in {path}: {source}")]
     Labels {

@@ -5,13 +5,26 @@ use crate::{
     classify::{self, Engine},
     config::GateConfig,
     flow::{Flow, Side},
-    label::Outcome,
+    label::{self, Category, Certainty, Label, Outcome},
+    manage::Expectation,
     packet::{Packet, Tcp},
 };
 
 /// What a configuration tells the engines.
 pub(super) fn settings(config: &GateConfig) -> classify::Settings {
     config.into()
+}
+
+/// The label of a flow that another one has announced.
+pub(super) fn announced(expectation: &Expectation) -> Label {
+    Label {
+        application: expectation.application.into(),
+        detail: None,
+        category: Category::FileTransfer,
+        certainty: Certainty::Certain,
+        engine: label::Engine::Parser,
+        reason: "announced by another flow".into(),
+    }
 }
 
 impl Look for Engine {

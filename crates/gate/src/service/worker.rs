@@ -5,19 +5,26 @@ use super::{
     ControlError, ReloadError, answer,
     classes::Change,
     clock::{moment, monotonic_ns},
-    core::{Act, Bounds, Core},
-    kernel,
+    core::{Act, Bounds, Core, Fate},
+    id::Id,
+    kernel, look,
+    managed::{self, Around, Effect, Managers},
+    records::Log,
     shape::Shapers,
 };
 use crate::{
+    audit::Audit,
     classify::Engine,
     config::{Config, GateConfig, OnFailure},
     control::Request,
     policy::{Given, Policy, What},
+    scan::{Report, Scanner},
     status::Status,
 };
 use arc_swap::ArcSwap;
-use datapath::gate::{Gate, Manage, Reader, Reason, Rules, Side, Table, TableError, Verdict};
+use datapath::gate::{
+    Gate, Held, Injector, Manage, Reader, Reason, Rules, Side, Table, TableError, Verdict,
+};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
@@ -32,8 +39,12 @@ use tracing::{info, warn};
 
 /// How long the thread waits for packets; the operator, and the heartbeat, wait as long.
 const POLL: Duration = Duration::from_millis(50);
+/// The same while packets wait for the scanner.
+const QUICK: Duration = Duration::from_millis(5);
 /// Time from one look at the clock, and one status, to the next.
 const TICK: Duration = Duration::from_secs(1);
+/// Counters that are older are read anew for who asks.
+const REFRESH: Duration = Duration::from_millis(500);
 /// A round of counters takes at most one part in so many of the time.
 const ROUND_SHARE: u32 = 20;
 /// Most rules that the operator gives.
@@ -44,7 +55,9 @@ pub(super) enum Ask {
     Control(Request, oneshot::Sender<Result<Value, ControlError>>),
     /// Puts up what a configuration needs, before it is in force.
     Prepare(bool, oneshot::Sender<Result<(), ReloadError>>),
-    Reload(Box<(Config, Option<Engine>)>, oneshot::Sender<()>),
+    Reload(Box<(Config, Option<Engine>, Option<Option<Scanner>>)>, oneshot::Sender<()>),
+    /// The scanner's.
+    Report(Report),
     Stop,
 }
 
@@ -53,9 +66,15 @@ pub(super) struct Worker {
     pub(super) gate: Gate,
     pub(super) table: Table,
     pub(super) core: Core<Engine>,
+    pub(super) managers: Managers,
+    pub(super) log: Log,
+    pub(super) audit: Option<Audit>,
+    pub(super) injector: Injector,
     pub(super) shapers: Shapers,
     pub(super) config: Config,
     pub(super) given: Vec<Given>,
+    /// When counters were read last.
+    pub(super) last_round: Instant,
     /// Rules given since the start.
     pub(super) numbered: u64,
     pub(super) published: Arc<ArcSwap<Status>>,
@@ -86,7 +105,7 @@ pub(super) fn rules(config: &GateConfig, queue: Option<u32>) -> Rules {
             OnFailure::Drop => datapath::gate::OnFailure::Drop,
         },
         packets: u32::from(config.packets),
-        hold: config.hold,
+        hold: config.hold || managed::holds(config),
         queue,
     }
 }
@@ -100,9 +119,8 @@ impl Worker {
     /// Runs until it is told to stop, or nobody can tell it any more.
     pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
         // Nothing that an earlier process decided waits for the first packet.
-        let mut last_round = Instant::now();
         self.core.tick(monotonic_ns(), moment());
-        self.round(TICK);
+        self.round();
         self.keep_classes();
         let mut next_round = Instant::now() + TICK;
         let mut next_tick = Instant::now();
@@ -117,12 +135,11 @@ impl Worker {
                 next_tick = now + TICK;
             }
             if now >= next_round {
-                let interval = now.duration_since(last_round);
-                last_round = now;
-                self.round(interval);
+                self.round();
                 next_round = Instant::now() + TICK.max(now.elapsed() * ROUND_SHARE);
                 self.publish();
             }
+            self.manage(Managers::rest);
             if let Err(error) = self.read(&mut reader) {
                 self.ailments.say("packets cannot be read", &error);
                 std::thread::sleep(POLL);
@@ -139,19 +156,92 @@ impl Worker {
 
     /// Looks at what was copied out.
     fn read(&mut self, reader: &mut Reader) -> std::io::Result<()> {
-        let Self { core, table, shapers, gate, config, ailments, .. } = self;
+        let Self { core, table, shapers, gate, config, ailments, managers, log, injector, .. } =
+            self;
         core.set_now(monotonic_ns());
-        reader.poll(POLL, |record| {
+        let policy = core.policy().clone();
+        let (moment, now_ns) = (core.moment(), core.now_ns());
+        let around = Around { policy: &policy, moment, now_ns, log };
+        // A verdict of the scanner is not kept waiting.
+        let patience = if managers.waits() { QUICK } else { POLL };
+        let mut effects = Vec::new();
+        reader.poll(patience, |record| {
+            let (flow, inside, packet) = kernel::packet(&record);
+            let id = Id::of(&flow);
             if record.reason == Reason::Ended {
-                let (flow, ..) = kernel::packet(&record);
+                managers.forget(&id, &around);
                 core.restarted(&flow);
             } else {
-                let (flow, inside, packet) = kernel::packet(&record);
-                core.packet(&flow, inside, kernel::begins(&record), &packet);
+                let held = Held::of(&record);
+                let new = core.flow(&id).is_none();
+                let expected = if new { managers.expects(&flow, now_ns) } else { None };
+                if let Some(expectation) = &expected {
+                    core.announced(&flow, inside, look::announced(expectation));
+                }
+                let undecided = new || core.is_undecided(&id);
+                match core.packet(&flow, inside, kernel::begins(&record), &packet) {
+                    Fate::Vanish => managers.forget(&id, &around),
+                    Fate::Go if core.is_undecided(&id) => {
+                        managers.keep(id, &packet);
+                        effects.extend(held.map(Effect::Release));
+                    }
+                    Fate::Go => {
+                        // The kernel has the verdict before it is told to copy.
+                        tell(core, table, shapers, gate, config, ailments);
+                        if undecided && let Some(entry) = core.flow(&id) {
+                            let label = entry.label().cloned();
+                            let (flow, began_ns) = (entry.flow, entry.began_ns);
+                            let expected = expected.as_ref();
+                            managers.begin(
+                                id,
+                                flow,
+                                inside,
+                                label,
+                                expected,
+                                began_ns,
+                                &around,
+                                &mut effects,
+                            );
+                        }
+                        managers.packet(id, &packet, held, &around, &mut effects);
+                    }
+                }
             }
             tell(core, table, shapers, gate, config, ailments);
+            if !effects.is_empty() {
+                perform(std::mem::take(&mut effects), core, table, injector, ailments);
+                tell(core, table, shapers, gate, config, ailments);
+            }
         })?;
         Ok(())
+    }
+
+    /// Lets the managers do something, and does what follows from it.
+    fn manage(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<Effect>)) {
+        let Self { core, table, shapers, gate, config, ailments, managers, log, injector, .. } =
+            self;
+        let policy = core.policy().clone();
+        let (moment, now_ns) = (core.moment(), monotonic_ns());
+        let mut effects = Vec::new();
+        what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut effects);
+        perform(effects, core, table, injector, ailments);
+        tell(core, table, shapers, gate, config, ailments);
+    }
+
+    /// Forgets managers of flows that are gone or refused.
+    fn managers_retain(&mut self) {
+        let Self { core, managers, log, .. } = self;
+        let policy = core.policy().clone();
+        let (moment, now_ns) = (core.moment(), core.now_ns());
+        let around = Around { policy: &policy, moment, now_ns, log };
+        managers.retain(|id| core.flow(id).is_some() && !core.refuses(id), &around);
+    }
+
+    /// Writes down what became of flows.
+    fn news(&mut self) {
+        for news in self.core.news() {
+            answer::write(&self.log, &self.core, news);
+        }
     }
 
     fn tell(&mut self) {
@@ -160,7 +250,9 @@ impl Worker {
     }
 
     /// Reads all counters; forgets what is silent or gone.
-    fn round(&mut self, interval: Duration) {
+    fn round(&mut self) {
+        let interval = self.last_round.elapsed();
+        self.last_round = Instant::now();
         let now_ns = monotonic_ns();
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
         self.core.set_now(now_ns);
@@ -170,16 +262,27 @@ impl Worker {
             core.count(&kernel::counted(key, flow, now_ns), interval_ns);
         });
         match result {
-            Ok(()) => self.core.end_round(),
+            Ok(()) => {
+                self.core.end_round();
+                self.managers_retain();
+            }
             Err(error) => self.ailments.say("the table of flows cannot be read", &error),
         }
         self.tell();
+        self.news();
         if self.shapers.is_open()
             && !has_limits(&self.config.gate, &self.given)
             && self.core.classes().list().next().is_none()
         {
             self.shapers.close();
             self.configure();
+        }
+    }
+
+    /// Counters for who asks, unless they are those of a moment ago.
+    fn refresh(&mut self) {
+        if self.last_round.elapsed() > REFRESH {
+            self.round();
         }
     }
 
@@ -210,10 +313,13 @@ impl Worker {
                 let _ = reply.send(result.map_err(ReloadError::Shaper));
             }
             Ask::Reload(prepared, reply) => {
-                let (config, engine) = *prepared;
-                self.reload(config, engine);
+                let (config, engine, scanner) = *prepared;
+                self.reload(config, engine, scanner);
                 let _ = reply.send(());
             }
+            Ask::Report(report) => self.manage(|managers, around, effects| {
+                managers.report(&report, around, effects);
+            }),
             Ask::Stop => {}
         }
     }
@@ -225,7 +331,7 @@ impl Worker {
     }
 
     /// Puts another configuration in force; given rules end.
-    fn reload(&mut self, config: Config, engine: Option<Engine>) {
+    fn reload(&mut self, config: Config, engine: Option<Engine>, scanner: Option<Option<Scanner>>) {
         let bypass = config.gate.bypass;
         if bypass != self.config.gate.bypass {
             self.bypass(bypass);
@@ -236,6 +342,12 @@ impl Worker {
         if let Some(engine) = engine {
             self.core.set_look(engine);
         }
+        if let Some(scanner) = scanner {
+            self.manage(|managers, around, effects| {
+                managers.set_scanner(scanner, around, effects);
+            });
+        }
+        self.managers.configure(&self.config.gate);
         self.configure();
         self.set_policy();
         self.publish();
@@ -256,6 +368,9 @@ impl Worker {
     }
 
     fn control(&mut self, request: Request) -> Result<Value, ControlError> {
+        if matches!(request, Request::Status | Request::Flows(_) | Request::Top(_)) {
+            self.refresh();
+        }
         let json = |value| serde_json::to_value(value).unwrap_or_default();
         match request {
             Request::Status => {
@@ -322,10 +437,44 @@ impl Worker {
 
     /// Takes the gate away: packets go as if it had never been.
     fn stop(mut self) {
+        self.core.end_all();
+        self.news();
+        self.managers_retain();
+        drop(self.audit.take());
         self.shapers.close();
         drop(self.table);
         if let Err(error) = self.gate.close() {
             warn!(%error, "what the gate had pinned was not removed");
+        }
+    }
+}
+
+/// Does what follows from what managers found.
+fn perform(
+    effects: Vec<Effect>,
+    core: &mut Core<Engine>,
+    table: &Table,
+    injector: &Injector,
+    ailments: &mut answer::Ailing,
+) {
+    for effect in effects {
+        match effect {
+            Effect::Release(held) => {
+                if let Err(error) = injector.release(&held) {
+                    ailments.say("a held packet was lost", &error);
+                }
+            }
+            Effect::Manage(flow, manage) => {
+                let key = kernel::key(&flow);
+                for (socket, manage) in [flow.client, flow.server].into_iter().zip(manage) {
+                    let Some(side) = key.side_of(socket) else { continue };
+                    if let Err(error) = table.manage(&key, side, manage) {
+                        ailments.say("the kernel does not manage a flow", &error);
+                    }
+                }
+            }
+            Effect::Refuse(flow, rule) => core.refuse_for_file(&flow, rule),
+            Effect::Used(rule) => core.used_file_rule(rule),
         }
     }
 }

@@ -74,6 +74,21 @@ pub fn render(status: &Status) -> String {
     }
     let copies = &status.copies;
     let _ = writeln!(out, "looked at: {} packets, {} missed", copies.read, copies.missed);
+    let files = &status.files;
+    if files.managed + files.seen + files.messages > 0 {
+        let _ = writeln!(
+            out,
+            "files: {} seen, {} denied, {} scanned clean, {} found, {} not scanned; {} messages; {} flows read, {} waits",
+            files.seen,
+            files.denied,
+            files.clean,
+            files.found,
+            files.unscanned,
+            files.messages,
+            files.managed,
+            size(files.waiting_bytes)
+        );
+    }
     out.push_str(&applications(status));
     if !status.rules.is_empty() {
         let mut rules = table(["rule", "of", "fitted"], 2);

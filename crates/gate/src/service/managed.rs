@@ -1,0 +1,639 @@
+//! Flows of which more is read than their first packets: files and chat in them, what the policy says of
+//! files, what the scanner says of content, and the packets that wait for that.
+//!
+//! ```text
+//!   packets ──► manager ──► file named ──► policy ──► allow, deny, scan ──► scanner
+//!      │           └──► how much more is needed, what is held ──► kernel         │
+//!      └─(held)──► wait ──► released, when nothing holds them any more ◄─ verdict┘
+//! ```
+
+use super::{id::Id, records::Log};
+use crate::{
+    audit::{Cause, Finding},
+    config::{FileAction, GateConfig},
+    flow::{Flow, Side},
+    label::Label,
+    manage::{Decision, Event, Expectation, FileNamed, Interest, Manager, Settings, TransferId},
+    packet::{Packet, Tcp},
+    policy::{FileQuestion, Moment, Policy},
+    scan::{
+        self, Failed, Job, Report, Scanner,
+        clamd::{Failure, Verdict},
+    },
+};
+use datapath::gate::{Held, Manage};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes of first packets that are kept for flows that nobody has named yet.
+const MAX_FIRST: usize = 32 << 20;
+/// Bytes of packets that wait, over all flows; what comes beyond goes on.
+const MAX_WAITING: usize = 64 << 20;
+/// Flows that are managed at once.
+const MAX_MANAGED: usize = 1 << 16;
+/// Announced flows that are waited for, and how long.
+const MAX_EXPECTED: usize = 1000;
+const EXPECTED_NS: u64 = 60_000_000_000;
+/// How long a flow with waiting packets is silent before a verdict on what came is asked for.
+const QUIET_NS: u64 = 100_000_000;
+
+/// What follows outside.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// The kernel copies and holds this of a flow: client's side, server's side.
+    Manage(Flow, [Manage; 2]),
+    /// A packet goes on.
+    Release(Held),
+    /// The flow is refused from here on.
+    Refuse(Flow, String),
+    /// A rule about files was used.
+    Used(usize),
+}
+
+/// What is known around.
+pub(super) struct Around<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) moment: Moment,
+    pub(super) now_ns: u64,
+    pub(super) log: &'a Log,
+}
+
+/// A packet that is kept.
+struct Kept {
+    from: Side,
+    at_ns: u64,
+    tcp: Option<Tcp>,
+    payload: Vec<u8>,
+    length: u32,
+}
+
+impl Kept {
+    fn packet(&self) -> Packet<'_> {
+        Packet {
+            at_ns: self.at_ns,
+            from: self.from,
+            tcp: self.tcp,
+            payload: &self.payload,
+            length: self.length,
+        }
+    }
+}
+
+/// A file in a flow.
+struct Transfer {
+    named: Box<FileNamed>,
+    action: FileAction,
+    rule: Option<String>,
+    job: Option<Job>,
+    /// What is told of it when it is over.
+    ended: Option<(u64, bool, Option<[u8; 32]>)>,
+}
+
+/// A packet that waits: who sent it, and the sequence number behind it.
+struct Waiting {
+    from: Side,
+    end: u32,
+    held: Held,
+}
+
+struct Managed {
+    flow: Flow,
+    inside: Side,
+    label: Option<Label>,
+    began_ns: u64,
+    application: String,
+    manager: Box<Manager>,
+    told: [Manage; 2],
+    waiting: VecDeque<Waiting>,
+    transfers: BTreeMap<TransferId, Transfer>,
+    seen_ns: u64,
+    asked: bool,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) files: u64,
+    pub(super) messages: u64,
+    pub(super) denied: u64,
+    pub(super) scanned: u64,
+    pub(super) found: u64,
+    pub(super) unscanned: u64,
+    pub(super) released: u64,
+    pub(super) dropped: u64,
+}
+
+/// All managed flows.
+pub(super) struct Managers {
+    flows: FxHashMap<Id, Managed>,
+    first: FxHashMap<Id, Vec<Kept>>,
+    first_bytes: usize,
+    waiting_bytes: usize,
+    expected: VecDeque<(Expectation, u64)>,
+    settings: Settings,
+    scanner: Option<Scanner>,
+    scan_fails: Failed,
+    jobs: FxHashMap<u64, (Id, TransferId)>,
+    next_job: u64,
+    files: bool,
+    pub(super) counts: Counts,
+}
+
+/// Whether packets must be held for the rules about files.
+pub(super) fn holds(config: &GateConfig) -> bool {
+    config.files.iter().any(|file| file.action != FileAction::Allow)
+}
+
+/// The scanner that a configuration names.
+pub(super) fn scanner(
+    config: &GateConfig,
+    deliver: impl Fn(Report) + Send + Sync + 'static,
+) -> Option<Scanner> {
+    config.scan.as_ref().map(|config| Scanner::new(config, deliver))
+}
+
+impl Managers {
+    pub(super) fn new(config: &GateConfig, scanner: Option<Scanner>) -> Self {
+        let mut managers = Self {
+            flows: FxHashMap::default(),
+            first: FxHashMap::default(),
+            first_bytes: 0,
+            waiting_bytes: 0,
+            expected: VecDeque::new(),
+            settings: Settings::default(),
+            scanner: None,
+            scan_fails: Failed::Pass,
+            jobs: FxHashMap::default(),
+            next_job: 0,
+            files: false,
+            counts: Counts::default(),
+        };
+        managers.configure(config);
+        managers.scanner = scanner;
+        managers
+    }
+
+    /// Takes another configuration; flows that are managed go on as they began.
+    pub(super) fn configure(&mut self, config: &GateConfig) {
+        self.settings.hold = holds(config);
+        self.settings.hash = config.audit.is_some();
+        self.files = config.audit.is_some() || !config.files.is_empty();
+        self.scan_fails = config.scan.as_ref().map_or(Failed::Pass, |scan| scan.on_failure);
+    }
+
+    /// Another scanner, or none: what the one before had not said it never will.
+    pub(super) fn set_scanner(
+        &mut self,
+        scanner: Option<Scanner>,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.scanner = scanner;
+        for (_, (id, transfer)) in std::mem::take(&mut self.jobs) {
+            let verdict = Verdict::Failed(Failure::Away("another scanner is configured".into()));
+            self.verdict(id, transfer, u64::MAX, &verdict, around, effects);
+        }
+    }
+
+    /// Flows that are managed.
+    pub(super) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether any packet waits.
+    pub(super) fn waits(&self) -> bool {
+        self.waiting_bytes > 0
+    }
+
+    /// Bytes that wait.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// The scanner's counters.
+    pub(super) fn scanner(&self) -> Option<&Scanner> {
+        self.scanner.as_ref()
+    }
+
+    /// Keeps a packet of a flow that nobody has named yet.
+    pub(super) fn keep(&mut self, id: Id, packet: &Packet<'_>) {
+        let reads = self.files && packet.tcp.is_some();
+        if !reads || self.first_bytes + packet.payload.len() > MAX_FIRST {
+            return;
+        }
+        self.first_bytes += packet.payload.len();
+        self.first.entry(id).or_default().push(Kept {
+            from: packet.from,
+            at_ns: packet.at_ns,
+            tcp: packet.tcp,
+            payload: packet.payload.to_vec(),
+            length: packet.length,
+        });
+    }
+
+    /// The first packets that were kept of a flow.
+    fn take_first(&mut self, id: &Id) -> Vec<Kept> {
+        let first = self.first.remove(id).unwrap_or_default();
+        self.first_bytes -= first.iter().map(|kept| kept.payload.len()).sum::<usize>();
+        first
+    }
+
+    /// The announcement of a flow, if there was one.
+    pub(super) fn expects(&mut self, flow: &Flow, now_ns: u64) -> Option<Expectation> {
+        self.expected.retain(|(_, until_ns)| *until_ns > now_ns);
+        let fits = |(expected, _): &(Expectation, u64)| {
+            expected.server == flow.server
+                && expected.client.is_none_or(|client| client == flow.client.ip())
+        };
+        let place = self.expected.iter().position(fits)?;
+        self.expected.remove(place).map(|(expectation, _)| expectation)
+    }
+
+    /// A flow has a name and passes: from here on it is managed, if there is something in it.
+    #[expect(clippy::too_many_arguments, reason = "all that is known of a new flow")]
+    pub(super) fn begin(
+        &mut self,
+        id: Id,
+        flow: Flow,
+        inside: Side,
+        label: Option<Label>,
+        expectation: Option<&Expectation>,
+        began_ns: u64,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let first = self.take_first(&id);
+        if self.flows.len() >= MAX_MANAGED {
+            return;
+        }
+        let application = match expectation {
+            Some(expectation) => expectation.application.to_owned(),
+            None => label.as_ref().map(|label| label.application.to_string()).unwrap_or_default(),
+        };
+        let files = || match expectation {
+            Some(expectation) => Some(Manager::expected(expectation, &flow, &self.settings)),
+            None => Manager::new(&application, &flow, &self.settings),
+        };
+        let Some(manager) = files().filter(|_| self.files) else { return };
+        let managed = Managed {
+            flow,
+            inside,
+            label,
+            began_ns,
+            application,
+            manager: Box::new(manager),
+            told: Default::default(),
+            waiting: VecDeque::new(),
+            transfers: BTreeMap::new(),
+            seen_ns: around.now_ns,
+            asked: false,
+        };
+        self.flows.insert(id, managed);
+        for kept in &first {
+            self.packet(id, &kept.packet(), None, around, effects);
+        }
+    }
+
+    /// A packet of a managed flow, which waits where it is held.
+    pub(super) fn packet(
+        &mut self,
+        id: Id,
+        packet: &Packet<'_>,
+        held: Option<Held>,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(managed) = self.flows.get_mut(&id) else {
+            effects.extend(held.map(Effect::Release));
+            return;
+        };
+        managed.seen_ns = around.now_ns;
+        managed.asked = false;
+        if let (Some(held), Some(tcp)) = (held, packet.tcp) {
+            let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
+            let end = tcp.sequence.wrapping_add(packet.length).wrapping_add(more);
+            self.waiting_bytes += held.bytes();
+            managed.waiting.push_back(Waiting { from: packet.from, end, held });
+        }
+        let mut events = Vec::new();
+        managed.manager.packet(packet, &mut events);
+        self.events(id, events, around, effects);
+    }
+
+    /// What a manager told, and what follows from that.
+    fn events(
+        &mut self,
+        id: Id,
+        events: Vec<Event>,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let unscanned = self.unscanned();
+        let mut queue = VecDeque::from(events);
+        while let Some(event) = queue.pop_front() {
+            let Some(managed) = self.flows.get_mut(&id) else { return };
+            match event {
+                Event::FileNamed(named) => {
+                    self.counts.files += 1;
+                    let (action, rule) = managed.judge(&named, around, effects);
+                    let transfer = named.transfer;
+                    let (mut action, mut job) = (action, None);
+                    if action == FileAction::Scan {
+                        match self.scanner.as_ref().map(|scanner| scanner.begin(self.next_job)) {
+                            Some(Ok(begun)) => {
+                                self.jobs.insert(self.next_job, (id, transfer));
+                                self.next_job += 1;
+                                job = Some(begun);
+                            }
+                            _ => {
+                                self.counts.unscanned += 1;
+                                action = unscanned;
+                            }
+                        }
+                    }
+                    let decision = match action {
+                        FileAction::Allow => Decision::Allow,
+                        FileAction::Scan => Decision::Scan,
+                        FileAction::Deny => Decision::Deny,
+                    };
+                    let name = title(&named).to_owned();
+                    let one = Transfer { named, action, rule: rule.clone(), job, ended: None };
+                    managed.transfers.insert(transfer, one);
+                    if action == FileAction::Deny {
+                        self.counts.denied += 1;
+                        let rule = rule.unwrap_or_else(|| "gate.scan".into());
+                        let subject = managed.subject(around);
+                        around.log.refused(subject, &rule, Cause::File(name));
+                        self.refuse(&id, &rule, around, effects);
+                        return;
+                    }
+                    let mut more = Vec::new();
+                    managed.manager.answer(transfer, decision, &mut more);
+                    for event in more.into_iter().rev() {
+                        queue.push_front(event);
+                    }
+                }
+                Event::Content { transfer, bytes } => {
+                    let file = managed.transfers.get_mut(&transfer);
+                    let failed = file
+                        .and_then(|file| file.job.as_mut())
+                        .and_then(|job| job.content(bytes).err());
+                    if let Some(failure) = failed {
+                        let verdict = Verdict::Failed(failure);
+                        self.verdict(id, transfer, u64::MAX, &verdict, around, effects);
+                    }
+                }
+                Event::Paused { transfer, .. } => {
+                    let file = managed.transfers.get_mut(&transfer);
+                    if let Some(job) = file.and_then(|file| file.job.as_mut()) {
+                        job.pause();
+                    }
+                }
+                Event::FileEnded { transfer, bytes, complete, sha256 } => {
+                    if let Some(file) = managed.transfers.get_mut(&transfer) {
+                        file.ended = Some((bytes, complete, sha256));
+                        match file.job.take() {
+                            Some(job) => job.end(),
+                            None => managed.tell(transfer, around),
+                        }
+                    }
+                }
+                Event::Chat(message) => {
+                    self.counts.messages += 1;
+                    around.log.chat(managed.subject(around), message);
+                }
+                // Torrents are judged by their names and info-hashes; nobody puts them together.
+                Event::Torrent { .. } => {}
+                Event::Block { part, .. } => {
+                    managed.manager.cleared(part, u64::MAX);
+                }
+                Event::Expect(expectation) => {
+                    if self.expected.len() >= MAX_EXPECTED {
+                        self.expected.pop_front();
+                    }
+                    let until_ns = around.now_ns.saturating_add(EXPECTED_NS);
+                    self.expected.push_back((expectation, until_ns));
+                }
+            }
+        }
+        self.settle(&id, effects);
+    }
+
+    /// What becomes of a file that could not be scanned.
+    const fn unscanned(&self) -> FileAction {
+        match self.scan_fails {
+            Failed::Pass => FileAction::Allow,
+            Failed::Refuse => FileAction::Deny,
+        }
+    }
+
+    /// The scanner has answered.
+    pub(super) fn report(
+        &mut self,
+        report: &Report,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some((id, transfer)) = self.jobs.get(&report.job).copied() {
+            self.verdict(id, transfer, report.bytes, &report.verdict, around, effects);
+            let over = self.flows.get(&id).is_none_or(|managed| {
+                managed.transfers.get(&transfer).is_none_or(|file| file.job.is_none())
+            });
+            if over {
+                self.jobs.remove(&report.job);
+            }
+        }
+    }
+
+    fn verdict(
+        &mut self,
+        id: Id,
+        transfer: TransferId,
+        bytes: u64,
+        verdict: &Verdict,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (passes, finding) = match verdict {
+            Verdict::Clean => (true, Finding::Clean),
+            Verdict::Found(what) => (false, Finding::Found(what.clone())),
+            Verdict::Failed(failure) => {
+                (self.scan_fails == Failed::Pass, Finding::Failed(failure.to_string()))
+            }
+        };
+        match &finding {
+            Finding::Clean => self.counts.scanned += 1,
+            Finding::Found(_) => self.counts.found += 1,
+            Finding::Failed(_) => self.counts.unscanned += 1,
+        }
+        let Some(managed) = self.flows.get_mut(&id) else { return };
+        let subject = managed.subject(around);
+        let Some(file) = managed.transfers.get_mut(&transfer) else { return };
+        let rule = file.rule.clone().unwrap_or_default();
+        around.log.scanned(subject.clone(), &file.named, bytes, finding.clone(), &rule, passes);
+        if !passes {
+            let name = title(&file.named).to_owned();
+            tracing::warn!(flow = %managed.flow, file = name, ?finding, "refused");
+            file.action = FileAction::Deny;
+            managed.tell(transfer, around);
+            around.log.refused(subject, &rule, Cause::File(name));
+            self.refuse(&id, &rule, around, effects);
+            return;
+        }
+        if matches!(verdict, Verdict::Failed(_)) {
+            tracing::warn!(flow = %managed.flow, file = title(&file.named), ?finding, "not scanned");
+            file.job = None;
+        }
+        let over = file.ended.is_some();
+        managed.manager.cleared(transfer, bytes);
+        if over {
+            managed.tell(transfer, around);
+        }
+        self.settle(&id, effects);
+    }
+
+    fn refuse(&mut self, id: &Id, rule: &str, around: &Around<'_>, effects: &mut Vec<Effect>) {
+        let flow = self.flows.get(id).map(|managed| managed.flow);
+        self.forget(id, around);
+        effects.extend(flow.map(|flow| Effect::Refuse(flow, rule.to_owned())));
+    }
+
+    /// Releases what nothing holds any more, and says what the kernel is to copy from here on.
+    fn settle(&mut self, id: &Id, effects: &mut Vec<Effect>) {
+        let Some(managed) = self.flows.get_mut(id) else { return };
+        let (hold_from, wanted) = managed.wants();
+        let full = self.waiting_bytes > MAX_WAITING;
+        let mut kept = VecDeque::new();
+        for waiting in std::mem::take(&mut managed.waiting) {
+            let from = hold_from[waiting.from as usize];
+            let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
+            if !full && from.is_some_and(behind) {
+                kept.push_back(waiting);
+            } else {
+                self.waiting_bytes -= waiting.held.bytes();
+                self.counts.released += 1;
+                effects.push(Effect::Release(waiting.held));
+            }
+        }
+        managed.waiting = kept;
+        if wanted != managed.told {
+            managed.told = wanted;
+            effects.push(Effect::Manage(managed.flow, wanted));
+        }
+    }
+
+    /// Asks for verdicts on what came of flows that rest while packets wait.
+    pub(super) fn rest(&mut self, around: &Around<'_>, effects: &mut Vec<Effect>) {
+        if !self.waits() {
+            return;
+        }
+        let quiet = |managed: &Managed| {
+            !managed.waiting.is_empty()
+                && !managed.asked
+                && managed.seen_ns + QUIET_NS < around.now_ns
+        };
+        let quiet: Vec<Id> =
+            self.flows.iter().filter(|(_, managed)| quiet(managed)).map(|(id, _)| *id).collect();
+        for id in quiet {
+            let mut events = Vec::new();
+            if let Some(managed) = self.flows.get_mut(&id) {
+                managed.asked = true;
+                managed.manager.pause(&mut events);
+            }
+            self.events(id, events, around, effects);
+        }
+    }
+
+    /// A flow is over, or refused: what waits of it never goes on.
+    pub(super) fn forget(&mut self, id: &Id, around: &Around<'_>) {
+        self.take_first(id);
+        let Some(mut managed) = self.flows.remove(id) else { return };
+        let mut events = Vec::new();
+        managed.manager.finish(&mut events);
+        for event in events {
+            if let Event::FileEnded { transfer, bytes, complete, sha256 } = event
+                && let Some(file) = managed.transfers.get_mut(&transfer)
+            {
+                file.ended = Some((bytes, complete, sha256));
+            }
+        }
+        let open: Vec<TransferId> = managed.transfers.keys().copied().collect();
+        for transfer in open {
+            managed.tell(transfer, around);
+        }
+        for waiting in managed.waiting {
+            self.waiting_bytes -= waiting.held.bytes();
+            self.counts.dropped += 1;
+        }
+        self.jobs.retain(|_, (of, _)| of != id);
+    }
+
+    /// Forgets what is there no more.
+    pub(super) fn retain(&mut self, lives: impl Fn(&Id) -> bool, around: &Around<'_>) {
+        let ids = self.flows.keys().chain(self.first.keys());
+        let gone: Vec<Id> = ids.filter(|id| !lives(id)).copied().collect();
+        for id in gone {
+            self.forget(&id, around);
+        }
+    }
+}
+
+impl Managed {
+    fn subject(&self, around: &Around<'_>) -> crate::audit::Subject {
+        around.log.subject(self.flow, self.inside, self.label.clone(), self.began_ns)
+    }
+
+    /// What the policy says of a file.
+    fn judge(
+        &self,
+        named: &FileNamed,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) -> (FileAction, Option<String>) {
+        let hash = named.hash.map(|hash| hash.to_string());
+        let hash = hash.as_deref().map(|hash| hash.split_once(':').map_or(hash, |(_, hex)| hex));
+        let decision = around.policy.decide_file(&FileQuestion {
+            application: &self.application,
+            name: named.name.as_deref(),
+            kind: Some(named.kind.name),
+            media: Some(named.kind.media),
+            hash,
+            host: self.flow.socket(self.inside).ip(),
+            now: around.moment,
+        });
+        effects.extend(decision.rule.map(Effect::Used));
+        let rule = decision.rule.and_then(|number| around.policy.file_rule(number));
+        (decision.action, rule.map(str::to_owned))
+    }
+
+    /// Writes down a file that is over.
+    fn tell(&mut self, transfer: TransferId, around: &Around<'_>) {
+        let Some(file) = self.transfers.remove(&transfer) else { return };
+        let refused = file.action == FileAction::Deny;
+        let rule = file.rule.as_deref();
+        around.log.file(self.subject(around), &file.named, file.ended, rule, refused);
+    }
+
+    /// From where on packets of each side are held, and what is copied of them.
+    fn wants(&self) -> ([Option<u32>; 2], [Manage; 2]) {
+        let manager = &self.manager;
+        let hold = [manager.hold_from(Side::Client), manager.hold_from(Side::Server)];
+        let [client, server] = manager.interests();
+        let manage = |interest, hold_from| match interest {
+            Interest::Nothing => Manage { copy: false, skip_to: None, hold_from },
+            Interest::All => Manage { copy: true, skip_to: None, hold_from },
+            Interest::SkipTo(to) => Manage { copy: true, skip_to: Some(to), hold_from },
+        };
+        (hold, [manage(client, hold[0]), manage(server, hold[1])])
+    }
+}
+
+/// What people call a file.
+fn title(named: &FileNamed) -> &str {
+    named.name.as_deref().or(named.location.as_deref()).unwrap_or("without a name")
+}
+
+/// Whether a configuration's scanner is another one.
+pub(super) fn differs(old: Option<&scan::Config>, new: Option<&scan::Config>) -> bool {
+    old != new
+}

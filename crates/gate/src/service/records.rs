@@ -1,0 +1,142 @@
+//! What is written down of flows, files and messages.
+
+use crate::{
+    audit::{
+        Action, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record, Refusal, Scanned, Sender,
+        Subject, Traffic, Verdict,
+    },
+    chat,
+    flow::{Flow, Side},
+    label::Label,
+    manage::FileNamed,
+};
+use std::time::{Duration, SystemTime};
+
+/// The audit's end of the gate; without an audit it takes everything and keeps nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    sender: Option<Sender>,
+    /// What time it was at zero of the worker's clock.
+    zero: SystemTime,
+}
+
+fn verdict(action: Action, rule: Option<&str>) -> Verdict {
+    Verdict { action, rule: rule.filter(|rule| !rule.is_empty()).map(Into::into) }
+}
+
+impl Log {
+    /// A log by a clock that shows `now_ns`.
+    pub(super) fn new(sender: Option<Sender>, now_ns: u64) -> Self {
+        Self { sender, zero: SystemTime::now() - Duration::from_nanos(now_ns) }
+    }
+
+    /// The flow that a record is about.
+    pub(super) fn subject(
+        &self,
+        flow: Flow,
+        inside: Side,
+        label: Option<Label>,
+        began_ns: u64,
+    ) -> Subject {
+        let started = self.zero + Duration::from_nanos(began_ns);
+        Subject { flow, started, inside, interface: None, label }
+    }
+
+    fn send(&self, record: impl FnOnce(SystemTime) -> Record) {
+        if let Some(sender) = &self.sender {
+            sender.send(record(SystemTime::now()));
+        }
+    }
+
+    /// Whether anything is written down.
+    pub(super) const fn is_on(&self) -> bool {
+        self.sender.is_some()
+    }
+
+    pub(super) fn chat(&self, subject: Subject, message: chat::Message) {
+        self.send(|at| Record::Chat(ChatSeen { subject, at, message }));
+    }
+
+    pub(super) fn refused(&self, subject: Subject, rule: &str, cause: Cause) {
+        let verdict = verdict(Action::Drop, Some(rule));
+        self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts: 1 }));
+    }
+
+    pub(super) fn refused_flow(&self, subject: Subject, action: Action, rule: Option<&str>) {
+        let verdict = verdict(action, rule);
+        let cause = if rule.is_some_and(|rule| rule.starts_with("given-")) {
+            Cause::Operator
+        } else {
+            Cause::Rule
+        };
+        self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts: 1 }));
+    }
+
+    pub(super) fn scanned(
+        &self,
+        subject: Subject,
+        named: &FileNamed,
+        bytes: u64,
+        finding: Finding,
+        rule: &str,
+        passes: bool,
+    ) {
+        let action = if passes { Action::Allow } else { Action::Drop };
+        self.send(|at| {
+            Record::Scan(Scanned {
+                subject,
+                at,
+                transfer: named.transfer.0.into(),
+                from: named.from,
+                name: named.name.clone().unwrap_or_default(),
+                size: if bytes == u64::MAX { 0 } else { bytes },
+                sha256: None,
+                finding,
+                verdict: verdict(action, Some(rule)),
+            })
+        });
+    }
+
+    pub(super) fn file(
+        &self,
+        subject: Subject,
+        named: &FileNamed,
+        ended: Option<(u64, bool, Option<[u8; 32]>)>,
+        rule: Option<&str>,
+        refused: bool,
+    ) {
+        let (seen, complete, sha256) = ended.unwrap_or_default();
+        let action = if refused { Action::Drop } else { Action::Allow };
+        self.send(|at| {
+            Record::File(FileSeen {
+                subject,
+                at,
+                transfer: named.transfer.0.into(),
+                from: named.from,
+                name: named.name.clone().or_else(|| named.location.clone()).unwrap_or_default(),
+                size: named.size,
+                seen,
+                kind: Some(named.kind.name.to_owned()),
+                sha256,
+                hash: named.hash.map(|hash| hash.to_string()),
+                complete: complete && !refused,
+                gaps: !complete && !refused,
+                peers: Vec::new(),
+                verdict: verdict(action, rule),
+            })
+        });
+    }
+
+    pub(super) fn flow(
+        &self,
+        subject: Subject,
+        traffic: [Traffic; 2],
+        end: End,
+        action: Action,
+        rule: Option<&str>,
+    ) {
+        let [to_server, to_client] = traffic;
+        let verdict = verdict(action, rule);
+        self.send(|at| Record::Flow(FlowEnd { subject, at, to_server, to_client, end, verdict }));
+    }
+}
