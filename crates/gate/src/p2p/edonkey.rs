@@ -42,7 +42,7 @@ impl<'a> Message<'a> {
         let length = reader.u32_le()?;
         let code = reader.u8()?;
         let fits = matches!(protocol, EDONKEY | EMULE | PACKED) && (1..=LONGEST).contains(&length);
-        let length = fits.then_some(length as usize - 1)?;
+        let length = length.checked_sub(1).filter(|_| fits)? as usize;
         let body = reader.take(length.min(reader.rest().len()))?;
         Some(Self { protocol, code, length, body })
     }

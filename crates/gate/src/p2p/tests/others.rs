@@ -53,6 +53,7 @@ fn other_messages_of_edonkey_need_a_second() {
         ed2k(0xd4, 0x40, &[9; 80]),
         ed2k(0xe3, 0xee, &[9; 16]),
         ed2k(0xe3, 0xff, b"text and not a message"),
+        b"\xe3\0\0\0\0\x01".to_vec(),
     ] {
         assert_eq!(Talk::new(Transport::Tcp).client(&no), "unknown", "{no:?}");
     }
