@@ -10,17 +10,22 @@ use testbed::{
 
 /// aria2, on the odd hosts, hides also when it need not: it begins each connection of its own so.
 const PLAIN: &[&str] = &[
-    "tcp * *:6969 bittorrent plain",
-    "tcp 10.60.0.3:* * bittorrent hidden",
-    "tcp 10.60.0.5:* * bittorrent hidden",
-    "tcp 10.60.0.7:* * bittorrent hidden",
-    "any * * bittorrent plain",
+    "udp *:* *:53 other plain",
+    "tcp *:* *:6969 bittorrent plain",
+    "tcp 10.60.0.3:* *:* bittorrent hidden",
+    "tcp 10.60.0.5:* *:* bittorrent hidden",
+    "tcp 10.60.0.7:* *:* bittorrent hidden",
+    "any *:* *:* bittorrent plain",
 ];
-/// Transmission alone.
-const ALL_PLAIN: &[&str] = &["any * * bittorrent plain"];
+/// Transmission alone. It asks for names of the distributed table, which nobody answers.
+const ALL_PLAIN: &[&str] = &["udp *:* *:53 other plain", "any *:* *:* bittorrent plain"];
 /// Trackers, the table and uTP stay readable; connections are hidden.
-const HIDDEN: &[&str] =
-    &["udp * * bittorrent plain", "tcp * *:6969 bittorrent plain", "tcp * * bittorrent hidden"];
+const HIDDEN: &[&str] = &[
+    "udp *:* *:53 other plain",
+    "udp *:* *:* bittorrent plain",
+    "tcp *:* *:6969 bittorrent plain",
+    "tcp *:* *:* bittorrent hidden",
+];
 
 pub(crate) const SCENES: &[Scene] = &[
     Scene { name: "bt-plain", truth: PLAIN, play: |lan| swarms(lan, 3, 0, false, &|peer| peer) },
@@ -33,7 +38,7 @@ pub(crate) const SCENES: &[Scene] = &[
     Scene {
         name: "bt-hidden",
         truth: HIDDEN,
-        play: |lan| swarms(lan, 5, 30, false, &Peer::hidden),
+        play: |lan| swarms(lan, 4, 30, false, &Peer::hidden),
     },
     Scene {
         name: "bt-hidden-dht",
@@ -59,18 +64,19 @@ fn swarms(
 ) -> Result<(), Error> {
     let hosts = lan.hosts(HOSTS)?;
     for round in 0..count {
-        swarm(hosts, seed + round, udp, with)?;
+        swarm(hosts, seed + round, udp, with, &|| Ok(()))?;
     }
     Ok(())
 }
 
 /// One swarm: the first host is the tracker, peers alternate between aria2 and Transmission (with `udp` only that), and the first
-/// two have the file. Ends when all have it.
-fn swarm(
+/// two have the file. Does something `beside` and ends when all have it.
+pub(crate) fn swarm(
     hosts: &[Namespace],
     seed: u64,
     udp: bool,
     with: &dyn Fn(Peer) -> Peer,
+    beside: &dyn Fn() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let content = noise(seed, SIZE);
     let folder = tempfile::tempdir().map_err(|error| Error::new("making a folder", error))?;
@@ -99,6 +105,7 @@ fn swarm(
             )?);
         }
     }
+    beside()?;
     let limit = Duration::from_secs(120);
     transmissions.iter().try_for_each(|client| client.wait_complete(limit))?;
     arias.iter().try_for_each(|client| client.wait_complete(limit))

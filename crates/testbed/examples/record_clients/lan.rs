@@ -42,7 +42,20 @@ impl Lan {
     /// Begins to capture what crosses the bridge.
     pub(crate) fn capture(&self, to: &Path) -> Result<Capture, Error> {
         let to = to.to_string_lossy();
-        let words = ["tcpdump", "-i", "br0", "-n", "-U", "-Z", "root", "-B", "65536", "-s", "400"];
+        let words = [
+            "tcpdump",
+            "-i",
+            "br0",
+            "-n",
+            "-U",
+            "--immediate-mode",
+            "-Z",
+            "root",
+            "-B",
+            "65536",
+            "-s",
+            "400",
+        ];
         let what = ["-w", &to, "ip and (tcp or udp)"];
         let process = self.bridge.spawn(&[&words[..], &what].concat())?;
         wait_until("tcpdump", Duration::from_secs(20), || {

@@ -7,8 +7,10 @@
 
 mod bittorrent;
 mod cut;
+mod directconnect;
 mod edonkey;
 mod lan;
+mod other;
 
 use lan::Lan;
 use std::{
@@ -32,12 +34,16 @@ const FOLDER: &str = "testdata/gate";
 
 const HEAD: &str = "\
 # What the flows of the captures beside this file are; written by scripts/record-clients.
-# CAPTURE TRANSPORT END END APPLICATION HOW; the client's end comes first; the first line that fits counts.
+# CAPTURE TRANSPORT CLIENT SERVER APPLICATION HOW; the first line that fits counts.
 ";
 
 fn main() -> Result<(), Box<dyn StdError>> {
     let wanted: Vec<_> = std::env::args().skip(1).collect();
-    let scenes: Vec<_> = [bittorrent::SCENES, edonkey::SCENES].into_iter().flatten().collect();
+    let scenes: Vec<_> =
+        [bittorrent::SCENES, edonkey::SCENES, directconnect::SCENES, other::SCENES]
+            .into_iter()
+            .flatten()
+            .collect();
     if let Some(name) = wanted.iter().find(|name| !scenes.iter().any(|scene| scene.name == *name)) {
         let known: Vec<_> = scenes.iter().map(|scene| scene.name).collect();
         return Err(format!("there is no scene {name}; known are {}", known.join(", ")).into());

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Aria2 {
     process: Process,
-    folder: TempDir,
+    _folder: TempDir,
     file: PathBuf,
 }
 
@@ -58,7 +58,7 @@ impl Aria2 {
         serves("aria2c", &mut process, |process| {
             process.stdout().contains(&format!("listening on TCP port {}", peer.port))
         })?;
-        Ok(Self { process, folder, file })
+        Ok(Self { process, _folder: folder, file })
     }
 
     /// Where the file is, or will be.
@@ -66,13 +66,9 @@ impl Aria2 {
         &self.file
     }
 
-    /// Whether the whole file is there.
+    /// Whether it has fetched the whole file.
     pub fn complete(&self) -> bool {
-        let control = self
-            .folder
-            .path()
-            .join(format!("{}.aria2", self.file.file_name().unwrap_or_default().to_string_lossy()));
-        self.file.exists() && !control.exists()
+        self.process.stdout().contains("Download complete: ")
     }
 
     /// Waits until the whole file is there.

@@ -7,18 +7,26 @@
 mod amule;
 mod aria2;
 mod clamd;
+mod eiskalt;
+mod ngircd;
 mod opentracker;
+mod prosody;
 mod script;
 mod torrent;
 mod transmission;
+mod uhub;
 
 pub use amule::{Amule, Ed2kServer};
 pub use aria2::Aria2;
 pub use clamd::{Clamd, eicar};
+pub use eiskalt::Eiskalt;
+pub use ngircd::Ngircd;
 pub use opentracker::OpenTracker;
+pub use prosody::Prosody;
 pub use script::Script;
 pub use torrent::{Torrent, noise};
 pub use transmission::Transmission;
+pub use uhub::Uhub;
 
 use crate::{Error, Process, wait_until};
 use std::time::Duration;
