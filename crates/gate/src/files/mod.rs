@@ -1,13 +1,13 @@
 //! What protocols say of the files they carry, read from the two in-order streams of a connection.
 //!
-//! - [`ftp`]: FTP's control and data connections.
-//! - [`http`]: HTTP/1, and Gnutella's and web seeds' transfers, which are HTTP.
-//! - [`peer_wire`], [`edonkey`], [`direct_connect`]: files between peers.
-//! - [`talk`]: chat, and the files offered in it.
+//! - `ftp`: FTP's control and data connections.
+//! - `http`: HTTP/1, and Gnutella's and web seeds' transfers, which are HTTP.
+//! - `peer_wire`, `edonkey`, `direct_connect`: files between peers.
+//! - `talk`: chat, and the files offered in it.
 //! - [`kind`]: a file's type by its first bytes.
 //! - [`names`]: names as they stand in heads and paths.
 //!
-//! A parser turns bytes into calls on [`Transfers`], which keeps what policy decided of each file.
+//! A parser turns bytes into calls on `Transfers`, which keeps what policy decided of each file.
 
 pub mod kind;
 pub mod names;

@@ -2,11 +2,11 @@
 //!
 //! [`Classifier`] is fed a flow's packets. TCP's two directions are put in order as far as needed; UDP's
 //! datagrams stand for themselves. Each protocol is a file with pure functions over bytes that say no,
-//! perhaps, or yes ([`Verdict`]): yes only to what has lengths, codes and structure that agree, and to what
+//! perhaps, or yes (`Verdict`): yes only to what has lengths, codes and structure that agree, and to what
 //! is told on few bytes only when both sides or a second message confirm it.
 //!
 //! What a message tells of other peers goes to [`Hosts`], whose evidence names those flows that hide
-//! ([`obfuscation`]).
+//! (`obfuscation`).
 
 mod adc;
 mod addresses;
