@@ -59,7 +59,7 @@ fn every_mistake_is_named_with_line_and_column() {
         (
             "[lab]\n",
             &[
-                "1:2 lab: unknown section `[lab]`: there are `node`, `echo`, `anycast`, `oracle`, `probe`",
+                "1:2 lab: unknown section `[lab]`: there are `node`, `echo`, `anycast`, `oracle`, `probe`, `gate`",
             ],
         ),
         ("[node]\nname = \"a\"\nname = \"b\"\n", &["3:1 : duplicate key"]),
@@ -105,7 +105,7 @@ fn a_good_file_has_no_findings_and_its_defaults() {
 
 #[test]
 fn a_file_without_a_feature_is_refused() {
-    let nothing = "echo: nothing to do: add a section `[echo]`, `[oracle]` or `[probe]`";
+    let nothing = "echo: nothing to do: add a section `[echo]`, `[oracle]`, `[probe]` or `[gate]`";
     assert_eq!(findings("[node]"), [format!("1:7 {nothing}")]);
     assert_eq!(findings("[node]\nname=\"\"\n").last(), Some(&format!("2:8 {nothing}")));
     let anycast = "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n";
