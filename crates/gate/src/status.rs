@@ -43,6 +43,19 @@ pub struct Status {
     pub limits: Vec<LimitStatus>,
     /// The rules given beside the file's.
     pub given: Vec<Given>,
+    /// Refusals and scans of late, the newest first.
+    pub recent: Vec<Recent>,
+}
+
+/// A refusal or a scan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recent {
+    /// How long ago it was.
+    pub seconds_ago: f64,
+    /// Whether a scan found something, or could not be made.
+    pub harm: bool,
+    /// What it was, a sentence.
+    pub text: String,
 }
 
 /// The table of flows.

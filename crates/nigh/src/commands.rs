@@ -51,6 +51,8 @@ enum CommandError {
     #[error(transparent)]
     Replay(#[from] gate::cli::ReplayError),
     #[error(transparent)]
+    Watch(#[from] gate::cli::WatchError<client::AskError>),
+    #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
     #[error(transparent)]
     Console(#[from] oracle::console::ConsoleError),
@@ -278,6 +280,10 @@ fn gate(args: &GateArgs) -> Result<(), CommandError> {
             let request = Request::Gate { request: operation.request()? };
             let answer = ask(&args.target, &request)?;
             if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+        }
+        Command::Watch => {
+            let path = args.target.path().map_err(explain)?;
+            Ok(gate::cli::watch(|request| client::ask(&path, &Request::Gate { request }))?)
         }
         Command::Classify(classify) => {
             let gate = match &args.target.config {

@@ -3,9 +3,11 @@
 mod classify;
 mod operation;
 mod replay;
+mod watch;
 
 pub use classify::{ClassifyArgs, ClassifyError, classify};
 pub use replay::{ReplayArgs, ReplayError, replay};
+pub use watch::{WatchError, watch};
 
 pub use operation::{Operation, RenderError};
 
@@ -17,6 +19,9 @@ pub enum Command {
     /// Something is asked of the daemon over its control socket.
     #[command(flatten)]
     Operation(Operation),
+    /// Watch the gate in a terminal: applications or hosts by rate, refusals, scans, limits
+    #[command(after_help = "Example:\n  nigh gate watch")]
+    Watch,
     /// Say what the flows of a capture are, without a gate
     ///
     /// With -c the file's packets and signatures are used. With --truth it says how well flows were named:

@@ -77,7 +77,7 @@ const SHARED: &str = "all classes of limits are in use";
 
 /// The state of everything.
 pub(super) fn status(worker: &mut Worker) -> Status {
-    let Worker { gate, core, shapers, config, given, ailments, managers, audit, .. } = worker;
+    let Worker { gate, core, shapers, config, given, ailments, managers, audit, log, .. } = worker;
     let counts = core.counts().clone();
     let mut packets = BTreeMap::new();
     let mut missed = 0;
@@ -164,6 +164,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
         audit: audit.as_ref().map(|audit| serde_json::to_value(audit.status()).unwrap_or_default()),
         limits: core.classes().list().map(limit).collect(),
         given: given.clone(),
+        recent: log.recent(),
         named: counts.named,
         refused: counts.refused,
     }

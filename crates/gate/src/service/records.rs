@@ -9,15 +9,35 @@ use crate::{
     flow::{Flow, Side},
     label::Label,
     manage::FileNamed,
+    status::Recent,
 };
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
 
-/// The audit's end of the gate; without an audit it takes everything and keeps nothing.
+/// So many refusals and scans are kept for who watches.
+const RECENT: usize = 50;
+
+/// What happened lately: when, whether it is harm, and a sentence.
+type Lately = Arc<Mutex<VecDeque<(Instant, bool, String)>>>;
+
+/// The audit's end of the gate; without an audit it keeps only what happened lately.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     sender: Option<Sender>,
+    lately: Lately,
     /// What time it was at zero of the worker's clock.
     zero: SystemTime,
+}
+
+/// A flow and what it is, for people.
+fn told(subject: &Subject) -> String {
+    match &subject.label {
+        Some(label) => format!("{} ({})", subject.flow, label.application),
+        None => subject.flow.to_string(),
+    }
 }
 
 fn verdict(action: Action, rule: Option<&str>) -> Verdict {
@@ -27,7 +47,8 @@ fn verdict(action: Action, rule: Option<&str>) -> Verdict {
 impl Log {
     /// A log by a clock that shows `now_ns`.
     pub(super) fn new(sender: Option<Sender>, now_ns: u64) -> Self {
-        Self { sender, zero: SystemTime::now() - Duration::from_nanos(now_ns) }
+        let zero = SystemTime::now() - Duration::from_nanos(now_ns);
+        Self { sender, lately: Lately::default(), zero }
     }
 
     /// The flow that a record is about.
@@ -53,16 +74,40 @@ impl Log {
         self.sender.is_some()
     }
 
+    fn happened(&self, harm: bool, text: String) {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.truncate(RECENT - 1);
+        lately.push_front((Instant::now(), harm, text));
+    }
+
+    /// Refusals and scans of late, the newest first.
+    pub(super) fn recent(&self) -> Vec<Recent> {
+        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = |(at, harm, text): &(Instant, bool, String)| Recent {
+            seconds_ago: at.elapsed().as_secs_f64(),
+            harm: *harm,
+            text: text.clone(),
+        };
+        lately.iter().map(recent).collect()
+    }
+
     pub(super) fn chat(&self, subject: Subject, message: chat::Message) {
         self.send(|at| Record::Chat(ChatSeen { subject, at, message }));
     }
 
     pub(super) fn refused(&self, subject: Subject, rule: &str, cause: Cause) {
+        let what = match &cause {
+            Cause::File(name) => format!("refused {name}"),
+            _ => "refused".into(),
+        };
+        self.happened(false, format!("{what} in {}, by {rule}", told(&subject)));
         let verdict = verdict(Action::Drop, Some(rule));
         self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts: 1 }));
     }
 
     pub(super) fn refused_flow(&self, subject: Subject, action: Action, rule: Option<&str>) {
+        let by = rule.map(|rule| format!(", by {rule}")).unwrap_or_default();
+        self.happened(false, format!("refused {}{by}", told(&subject)));
         let verdict = verdict(action, rule);
         let cause = if rule.is_some_and(|rule| rule.starts_with("given-")) {
             Cause::Operator
@@ -82,6 +127,13 @@ impl Log {
         passes: bool,
     ) {
         let action = if passes { Action::Allow } else { Action::Drop };
+        let (harm, said) = match &finding {
+            Finding::Clean => (false, "scanned, clean".to_owned()),
+            Finding::Found(name) => (true, format!("found {name}")),
+            Finding::Failed(why) => (true, format!("not scanned ({why})")),
+        };
+        let name = named.name.as_deref().unwrap_or("a file");
+        self.happened(harm, format!("{said}: {name} in {}", told(&subject)));
         self.send(|at| {
             Record::Scan(Scanned {
                 subject,

@@ -1,0 +1,161 @@
+//! `nigh gate watch`: the gate in a terminal: applications or hosts by rate, refusals, files, limits.
+//!
+//! It asks twice a second over the control socket for bounded answers, so its cost does not grow with the
+//! traffic. `model` keeps what was told, `draw` shows it; neither knows a terminal.
+
+mod draw;
+mod model;
+
+use crate::{
+    control::{Request, TopOrder},
+    status::{Status, TopStatus},
+};
+use model::{Key, Model};
+use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{
+    io::{self, IsTerminal},
+    time::{Duration, Instant},
+};
+
+/// Most applications or hosts that are asked for.
+const ROWS: usize = 500;
+/// How often the gate is asked.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The gate cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError<E> {
+    /// The daemon did not answer.
+    #[error(transparent)]
+    Ask(E),
+    /// The daemon's answer is of another version.
+    #[error(transparent)]
+    Answer(#[from] super::RenderError),
+    /// What it would draw on is a file or a pipe.
+    #[error(
+        "`nigh gate watch` draws on a terminal: for a file or a program take `nigh gate status --json`"
+    )]
+    NoTerminal,
+    /// The terminal cannot be drawn on or read from.
+    #[error("the terminal: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Shows a gate until `q` or Ctrl-C. `ask` asks its daemon.
+///
+/// # Errors
+/// See [`WatchError`].
+pub fn watch<E>(mut ask: impl FnMut(Request) -> Result<Value, E>) -> Result<(), WatchError<E>> {
+    if !io::stdout().is_terminal() {
+        return Err(WatchError::NoTerminal);
+    }
+    let mut model = Model::default();
+    look(&mut ask, &mut model)?;
+    // It is put back as it was, also when this panics.
+    let mut terminal = ratatui::try_init()?;
+    let result = show(&mut terminal, &mut ask, &mut model);
+    ratatui::restore();
+    result
+}
+
+fn show<E>(
+    terminal: &mut ratatui::DefaultTerminal,
+    ask: &mut impl FnMut(Request) -> Result<Value, E>,
+    model: &mut Model,
+) -> Result<(), WatchError<E>> {
+    let mut due = Instant::now() + EVERY;
+    loop {
+        terminal.draw(|frame| draw::draw(frame, model))?;
+        if event::poll(due.saturating_duration_since(Instant::now()))?
+            && let Some(key) = key(&event::read()?)
+        {
+            let by = model.by();
+            if model.press(key) {
+                return Ok(());
+            }
+            if by != model.by() {
+                due = Instant::now();
+            }
+        }
+        if Instant::now() >= due {
+            due = Instant::now() + EVERY;
+            if !model.is_paused() {
+                look(ask, model)?;
+            }
+        }
+    }
+}
+
+/// Asks how the gate is.
+fn look<E>(
+    ask: &mut impl FnMut(Request) -> Result<Value, E>,
+    model: &mut Model,
+) -> Result<(), WatchError<E>> {
+    let top = Request::Top(TopOrder { by: model.by(), count: ROWS });
+    let status: Status = read(ask(Request::Status).map_err(WatchError::Ask)?)?;
+    let top: TopStatus = read(ask(top).map_err(WatchError::Ask)?)?;
+    model.update(Instant::now(), status, top);
+    Ok(())
+}
+
+fn read<T: DeserializeOwned>(answer: Value) -> Result<T, super::RenderError> {
+    Ok(serde_json::from_value(answer)?)
+}
+
+/// What a key means here.
+fn key(event: &event::Event) -> Option<Key> {
+    let event::Event::Key(key) = event else { return None };
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    Some(match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Quit,
+        KeyCode::Char('q') | KeyCode::Esc => Key::Quit,
+        KeyCode::Char(' ' | 'p') => Key::Pause,
+        KeyCode::Char('h' | 'a') | KeyCode::Tab => Key::By,
+        KeyCode::Up => Key::Up(1),
+        KeyCode::Down => Key::Down(1),
+        KeyCode::PageUp => Key::Up(20),
+        KeyCode::PageDown => Key::Down(20),
+        KeyCode::Home => Key::Up(usize::MAX),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::By;
+
+    /// A daemon that answers what it is asked, and writes that down.
+    fn answer(asked: &mut Vec<Request>, request: Request) -> Result<Value, String> {
+        let value = match &request {
+            Request::Status => serde_json::to_value(Status::default()),
+            Request::Top(order) => serde_json::to_value(TopStatus { by: order.by, rows: vec![] }),
+            _ => return Err("nobody asks that".into()),
+        };
+        asked.push(request);
+        value.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_ranked_is_what_is_asked() {
+        let (mut model, mut asked) = (Model::default(), Vec::new());
+        let mut ask = |request| answer(&mut asked, request);
+        look(&mut ask, &mut model).expect("answers");
+        assert!(!model.press(Key::By));
+        look(&mut ask, &mut model).expect("answers");
+        let top = |by| Request::Top(TopOrder { by, count: ROWS });
+        let expected = [Request::Status, top(By::Application), Request::Status, top(By::Host)];
+        assert_eq!(asked, expected);
+    }
+
+    #[test]
+    fn an_answer_of_another_version_is_told_as_such() {
+        let error = look(&mut |_| Ok::<_, String>(Value::Null), &mut Model::default());
+        let text = error.expect_err("no status").to_string();
+        assert!(text.contains("another version"), "{text}");
+    }
+}
