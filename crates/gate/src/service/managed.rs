@@ -7,21 +7,24 @@
 //!      └─(held)──► wait ──► released, when nothing holds them any more ◄─ verdict┘
 //! ```
 
+mod files;
+mod flow;
+
 use super::{id::Id, records::Log};
 use crate::{
-    audit::{Cause, Finding},
     config::{FileAction, GateConfig},
     flow::{Flow, Side},
     label::Label,
-    manage::{Decision, Event, Expectation, FileNamed, Interest, Manager, Settings, TransferId},
+    manage::{Event, Expectation, Manager, Settings, TransferId},
     packet::{Packet, Tcp},
-    policy::{FileQuestion, Moment, Policy},
+    policy::{Moment, Policy},
     scan::{
-        self, Failed, Job, Report, Scanner,
+        self, Failed, Report, Scanner,
         clamd::{Failure, Verdict},
     },
 };
 use datapath::gate::{Held, Manage};
+use flow::{Kept, Managed, Waiting};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,58 +59,6 @@ pub(super) struct Around<'a> {
     pub(super) moment: Moment,
     pub(super) now_ns: u64,
     pub(super) log: &'a Log,
-}
-
-/// A packet that is kept.
-struct Kept {
-    from: Side,
-    at_ns: u64,
-    tcp: Option<Tcp>,
-    payload: Vec<u8>,
-    length: u32,
-}
-
-impl Kept {
-    fn packet(&self) -> Packet<'_> {
-        Packet {
-            at_ns: self.at_ns,
-            from: self.from,
-            tcp: self.tcp,
-            payload: &self.payload,
-            length: self.length,
-        }
-    }
-}
-
-/// A file in a flow.
-struct Transfer {
-    named: Box<FileNamed>,
-    action: FileAction,
-    rule: Option<String>,
-    job: Option<Job>,
-    /// What is told of it when it is over.
-    ended: Option<(u64, bool, Option<[u8; 32]>)>,
-}
-
-/// A packet that waits: who sent it, and the sequence number behind it.
-struct Waiting {
-    from: Side,
-    end: u32,
-    held: Held,
-}
-
-struct Managed {
-    flow: Flow,
-    inside: Side,
-    label: Option<Label>,
-    began_ns: u64,
-    application: String,
-    manager: Box<Manager>,
-    told: [Manage; 2],
-    waiting: VecDeque<Waiting>,
-    transfers: BTreeMap<TransferId, Transfer>,
-    seen_ns: u64,
-    asked: bool,
 }
 
 /// What was counted.
@@ -320,184 +271,6 @@ impl Managers {
         self.events(id, events, around, effects);
     }
 
-    /// What a manager told, and what follows from that.
-    fn events(
-        &mut self,
-        id: Id,
-        events: Vec<Event>,
-        around: &Around<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let unscanned = self.unscanned();
-        let mut queue = VecDeque::from(events);
-        while let Some(event) = queue.pop_front() {
-            let Some(managed) = self.flows.get_mut(&id) else { return };
-            match event {
-                Event::FileNamed(named) => {
-                    self.counts.files += 1;
-                    let (action, rule) = managed.judge(&named, around, effects);
-                    let transfer = named.transfer;
-                    let (mut action, mut job) = (action, None);
-                    if action == FileAction::Scan {
-                        match self.scanner.as_ref().map(|scanner| scanner.begin(self.next_job)) {
-                            Some(Ok(begun)) => {
-                                self.jobs.insert(self.next_job, (id, transfer));
-                                self.next_job += 1;
-                                job = Some(begun);
-                            }
-                            _ => {
-                                self.counts.unscanned += 1;
-                                action = unscanned;
-                            }
-                        }
-                    }
-                    let decision = match action {
-                        FileAction::Allow => Decision::Allow,
-                        FileAction::Scan => Decision::Scan,
-                        FileAction::Deny => Decision::Deny,
-                    };
-                    let name = title(&named).to_owned();
-                    let one = Transfer { named, action, rule: rule.clone(), job, ended: None };
-                    managed.transfers.insert(transfer, one);
-                    if action == FileAction::Deny {
-                        self.counts.denied += 1;
-                        let rule = rule.unwrap_or_else(|| "gate.scan".into());
-                        let subject = managed.subject(around);
-                        around.log.refused(subject, &rule, Cause::File(name));
-                        self.refuse(&id, &rule, around, effects);
-                        return;
-                    }
-                    let mut more = Vec::new();
-                    managed.manager.answer(transfer, decision, &mut more);
-                    for event in more.into_iter().rev() {
-                        queue.push_front(event);
-                    }
-                }
-                Event::Content { transfer, bytes } => {
-                    let file = managed.transfers.get_mut(&transfer);
-                    let failed = file
-                        .and_then(|file| file.job.as_mut())
-                        .and_then(|job| job.content(bytes).err());
-                    if let Some(failure) = failed {
-                        let verdict = Verdict::Failed(failure);
-                        self.verdict(id, transfer, u64::MAX, &verdict, around, effects);
-                    }
-                }
-                Event::Paused { transfer, .. } => {
-                    let file = managed.transfers.get_mut(&transfer);
-                    if let Some(job) = file.and_then(|file| file.job.as_mut()) {
-                        job.pause();
-                    }
-                }
-                Event::FileEnded { transfer, bytes, complete, sha256 } => {
-                    if let Some(file) = managed.transfers.get_mut(&transfer) {
-                        file.ended = Some((bytes, complete, sha256));
-                        match file.job.take() {
-                            Some(job) => job.end(),
-                            None => managed.tell(transfer, around),
-                        }
-                    }
-                }
-                Event::Chat(message) => {
-                    self.counts.messages += 1;
-                    around.log.chat(managed.subject(around), message);
-                }
-                // Torrents are judged by their names and info-hashes; nobody puts them together.
-                Event::Torrent { .. } => {}
-                Event::Block { part, .. } => {
-                    managed.manager.cleared(part, u64::MAX);
-                }
-                Event::Expect(expectation) => {
-                    if self.expected.len() >= MAX_EXPECTED {
-                        self.expected.pop_front();
-                    }
-                    let until_ns = around.now_ns.saturating_add(EXPECTED_NS);
-                    self.expected.push_back((expectation, until_ns));
-                }
-            }
-        }
-        self.settle(&id, effects);
-    }
-
-    /// What becomes of a file that could not be scanned.
-    const fn unscanned(&self) -> FileAction {
-        match self.scan_fails {
-            Failed::Pass => FileAction::Allow,
-            Failed::Refuse => FileAction::Deny,
-        }
-    }
-
-    /// The scanner has answered.
-    pub(super) fn report(
-        &mut self,
-        report: &Report,
-        around: &Around<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
-        if let Some((id, transfer)) = self.jobs.get(&report.job).copied() {
-            self.verdict(id, transfer, report.bytes, &report.verdict, around, effects);
-            let over = self.flows.get(&id).is_none_or(|managed| {
-                managed.transfers.get(&transfer).is_none_or(|file| file.job.is_none())
-            });
-            if over {
-                self.jobs.remove(&report.job);
-            }
-        }
-    }
-
-    fn verdict(
-        &mut self,
-        id: Id,
-        transfer: TransferId,
-        bytes: u64,
-        verdict: &Verdict,
-        around: &Around<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let (passes, finding) = match verdict {
-            Verdict::Clean => (true, Finding::Clean),
-            Verdict::Found(what) => (false, Finding::Found(what.clone())),
-            Verdict::Failed(failure) => {
-                (self.scan_fails == Failed::Pass, Finding::Failed(failure.to_string()))
-            }
-        };
-        match &finding {
-            Finding::Clean => self.counts.scanned += 1,
-            Finding::Found(_) => self.counts.found += 1,
-            Finding::Failed(_) => self.counts.unscanned += 1,
-        }
-        let Some(managed) = self.flows.get_mut(&id) else { return };
-        let subject = managed.subject(around);
-        let Some(file) = managed.transfers.get_mut(&transfer) else { return };
-        let rule = file.rule.clone().unwrap_or_default();
-        around.log.scanned(subject.clone(), &file.named, bytes, finding.clone(), &rule, passes);
-        if !passes {
-            let name = title(&file.named).to_owned();
-            tracing::warn!(flow = %managed.flow, file = name, ?finding, "refused");
-            file.action = FileAction::Deny;
-            managed.tell(transfer, around);
-            around.log.refused(subject, &rule, Cause::File(name));
-            self.refuse(&id, &rule, around, effects);
-            return;
-        }
-        if matches!(verdict, Verdict::Failed(_)) {
-            tracing::warn!(flow = %managed.flow, file = title(&file.named), ?finding, "not scanned");
-            file.job = None;
-        }
-        let over = file.ended.is_some();
-        managed.manager.cleared(transfer, bytes);
-        if over {
-            managed.tell(transfer, around);
-        }
-        self.settle(&id, effects);
-    }
-
-    fn refuse(&mut self, id: &Id, rule: &str, around: &Around<'_>, effects: &mut Vec<Effect>) {
-        let flow = self.flows.get(id).map(|managed| managed.flow);
-        self.forget(id, around);
-        effects.extend(flow.map(|flow| Effect::Refuse(flow, rule.to_owned())));
-    }
-
     /// Releases what nothing holds any more, and says what the kernel is to copy from here on.
     fn settle(&mut self, id: &Id, effects: &mut Vec<Effect>) {
         let Some(managed) = self.flows.get_mut(id) else { return };
@@ -576,61 +349,6 @@ impl Managers {
             self.forget(&id, around);
         }
     }
-}
-
-impl Managed {
-    fn subject(&self, around: &Around<'_>) -> crate::audit::Subject {
-        around.log.subject(self.flow, self.inside, self.label.clone(), self.began_ns)
-    }
-
-    /// What the policy says of a file.
-    fn judge(
-        &self,
-        named: &FileNamed,
-        around: &Around<'_>,
-        effects: &mut Vec<Effect>,
-    ) -> (FileAction, Option<String>) {
-        let hash = named.hash.map(|hash| hash.to_string());
-        let hash = hash.as_deref().map(|hash| hash.split_once(':').map_or(hash, |(_, hex)| hex));
-        let decision = around.policy.decide_file(&FileQuestion {
-            application: &self.application,
-            name: named.name.as_deref(),
-            kind: Some(named.kind.name),
-            media: Some(named.kind.media),
-            hash,
-            host: self.flow.socket(self.inside).ip(),
-            now: around.moment,
-        });
-        effects.extend(decision.rule.map(Effect::Used));
-        let rule = decision.rule.and_then(|number| around.policy.file_rule(number));
-        (decision.action, rule.map(str::to_owned))
-    }
-
-    /// Writes down a file that is over.
-    fn tell(&mut self, transfer: TransferId, around: &Around<'_>) {
-        let Some(file) = self.transfers.remove(&transfer) else { return };
-        let refused = file.action == FileAction::Deny;
-        let rule = file.rule.as_deref();
-        around.log.file(self.subject(around), &file.named, file.ended, rule, refused);
-    }
-
-    /// From where on packets of each side are held, and what is copied of them.
-    fn wants(&self) -> ([Option<u32>; 2], [Manage; 2]) {
-        let manager = &self.manager;
-        let hold = [manager.hold_from(Side::Client), manager.hold_from(Side::Server)];
-        let [client, server] = manager.interests();
-        let manage = |interest, hold_from| match interest {
-            Interest::Nothing => Manage { copy: false, skip_to: None, hold_from },
-            Interest::All => Manage { copy: true, skip_to: None, hold_from },
-            Interest::SkipTo(to) => Manage { copy: true, skip_to: Some(to), hold_from },
-        };
-        (hold, [manage(client, hold[0]), manage(server, hold[1])])
-    }
-}
-
-/// What people call a file.
-fn title(named: &FileNamed) -> &str {
-    named.name.as_deref().or(named.location.as_deref()).unwrap_or("without a name")
 }
 
 /// Whether a configuration's scanner is another one.
