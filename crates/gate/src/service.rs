@@ -22,8 +22,6 @@ mod classes;
 mod clock;
 mod collect;
 mod core;
-#[cfg(test)]
-mod core_tests;
 mod error;
 mod id;
 mod kernel;

@@ -1,10 +1,11 @@
-use super::{classes::Change, core::*, labels::Labels};
+use super::*;
 use crate::{
     config::{Day, Deny, GateConfig, Rate},
     flow::{Flow, Side, Transport},
     label::{Category, Certainty, Engine, Label, Outcome},
     packet::Packet,
     policy::{Moment, Policy},
+    service::classes::Change,
 };
 use std::{net::SocketAddr, sync::Arc};
 

@@ -1,0 +1,160 @@
+//! A flow as the core remembers it, what is counted, and what others are told.
+
+use crate::{
+    audit::End,
+    config::{Deny, Direction},
+    flow::{Flow, Side},
+    label::Label,
+    policy::{Decision, UNKNOWN},
+    service::classes::{self, Change},
+};
+use std::{collections::BTreeMap, net::IpAddr};
+
+/// Most names of applications that are counted one by one.
+const MAX_NAMES: usize = 1000;
+
+/// What the kernel is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::service) enum Act {
+    /// A flow is decided.
+    Decide { flow: Flow, action: Action, class: u16, label: u32 },
+    /// New flows between the same ends are refused for a while.
+    Refuse { flow: Flow, deny: Deny },
+    /// All that is refused that way is forgotten.
+    ForgetRefusals,
+    /// The packets of a decided flow are copied out, or no longer.
+    Copy { flow: Flow, on: bool },
+    /// A flow is forgotten.
+    Forget { flow: Flow },
+    /// A limit's class changes.
+    Class(Change),
+}
+
+/// What becomes of a decided flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::service) enum Action {
+    Pass,
+    Refuse(Deny),
+}
+
+/// A flow as the kernel counts it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::service) struct Counted {
+    pub(in crate::service) flow: Flow,
+    pub(in crate::service) inside: Side,
+    /// Whether it has a verdict.
+    pub(in crate::service) decided: bool,
+    pub(in crate::service) label: u32,
+    /// Of the client, of the server.
+    pub(in crate::service) packets: [u64; 2],
+    pub(in crate::service) bytes: [u64; 2],
+    /// All TCP flags that were seen.
+    pub(in crate::service) flags: [u8; 2],
+    pub(in crate::service) age_ns: u64,
+    pub(in crate::service) idle_ns: u64,
+}
+
+/// What becomes of a packet that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::service) enum Fate {
+    Go,
+    Vanish,
+}
+
+/// What is known of a flow.
+#[derive(Debug)]
+pub(in crate::service) struct Entry<S> {
+    pub(in crate::service) flow: Flow,
+    /// Which end is inside.
+    pub(in crate::service) inside: Side,
+    pub(in crate::service) looked_at: u64,
+    pub(in crate::service) packets: [u64; 2],
+    pub(in crate::service) bytes: [u64; 2],
+    /// All TCP flags that were seen.
+    pub(in crate::service) flags: [u8; 2],
+    /// Bits a second in the last interval.
+    pub(in crate::service) rate: u64,
+    /// Of the clock that the core is told.
+    pub(in crate::service) began_ns: u64,
+    pub(in crate::service) seen_ns: u64,
+    /// The last round of counters that had it.
+    pub(super) round: u64,
+    pub(in crate::service) phase: Phase<S>,
+}
+
+#[derive(Debug)]
+pub(in crate::service) enum Phase<S> {
+    Looking(Box<S>),
+    Decided(Box<Decided<S>>),
+}
+
+/// A flow with a verdict.
+#[derive(Debug)]
+pub(in crate::service) struct Decided<S> {
+    pub(in crate::service) label: Option<Label>,
+    pub(in crate::service) decision: Decision,
+    pub(in crate::service) class: Option<(classes::Name, u16)>,
+    /// The rule about files by which it was refused; no policy takes that back.
+    pub(in crate::service) by_file: Option<String>,
+    /// While its packets are of use still.
+    pub(super) learning: Option<Box<S>>,
+}
+
+impl<S> Entry<S> {
+    pub(in crate::service) fn host(&self) -> IpAddr {
+        self.flow.socket(self.inside).ip()
+    }
+
+    pub(super) fn direction(&self) -> Direction {
+        match self.inside {
+            Side::Client => Direction::FromInside,
+            Side::Server => Direction::ToInside,
+        }
+    }
+
+    pub(in crate::service) fn label(&self) -> Option<&Label> {
+        match &self.phase {
+            Phase::Looking(_) => None,
+            Phase::Decided(decided) => decided.label.as_ref(),
+        }
+    }
+
+    pub(in crate::service) fn application(&self) -> &str {
+        self.label().map_or(UNKNOWN, |label| &label.application)
+    }
+}
+
+/// What was counted since the start.
+#[derive(Clone, Debug, Default)]
+pub(in crate::service) struct Counts {
+    pub(in crate::service) seen: u64,
+    pub(in crate::service) ended: u64,
+    pub(in crate::service) given_up: u64,
+    pub(in crate::service) full: u64,
+    pub(in crate::service) looked_at: u64,
+    pub(in crate::service) named: BTreeMap<String, u64>,
+    pub(in crate::service) refused: BTreeMap<String, u64>,
+    pub(in crate::service) rules: BTreeMap<String, u64>,
+    pub(in crate::service) files: BTreeMap<String, u64>,
+}
+
+/// What became of a flow.
+pub(in crate::service) enum News<S> {
+    /// It is over.
+    Ended(Box<Entry<S>>, End),
+    /// It is refused.
+    Refused {
+        flow: Flow,
+        began_ns: u64,
+        inside: Side,
+        label: Option<Label>,
+        deny: Deny,
+        rule: Option<String>,
+    },
+}
+
+/// Adds one to a name's count; to `other` when there are too many names.
+pub(super) fn bump(counts: &mut BTreeMap<String, u64>, name: &str) {
+    let name = if counts.contains_key(name) || counts.len() < MAX_NAMES { name } else { "other" };
+    *counts.entry(name.to_owned()).or_default() += 1;
+}

@@ -1,0 +1,163 @@
+//! What the policy says of a flow, and what follows from that.
+
+use super::{
+    Core, Look,
+    flow::{Act, Action, Decided, Entry, News, Phase, bump},
+};
+use crate::{
+    config::Deny,
+    flow::Flow,
+    label::Label,
+    policy::{Decision, Question, UNKNOWN, Verdict},
+    service::id::Id,
+};
+
+/// Set in the number of a label when a file in the flow was refused.
+pub(super) const BY_FILE: u32 = 1 << 31;
+
+impl<L: Look> Core<L> {
+    pub(super) fn judge_again(&mut self) {
+        self.acts.push(Act::ForgetRefusals);
+        let ids: Vec<Id> = self.flows.keys().copied().collect();
+        for id in ids {
+            let Some(entry) = self.flows.get_mut(&id) else { continue };
+            match &mut entry.phase {
+                Phase::Looking(_) => self.judge_early(id),
+                Phase::Decided(decided) if decided.by_file.is_some() => {}
+                Phase::Decided(decided) => {
+                    let label = decided.label.take();
+                    self.judge(id, label, false);
+                }
+            }
+        }
+    }
+
+    /// A file in a flow is refused, and the flow with it.
+    pub(in crate::service) fn refuse_for_file(&mut self, flow: &Flow, rule: String) {
+        let id = Id::of(flow);
+        let Some(Entry { phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id) else {
+            return;
+        };
+        let label = decided.label.take();
+        let counted = std::mem::take(&mut decided.decision.counted);
+        let verdict = Verdict::Refuse(Deny::Reset);
+        self.put(id, label, Decision { verdict, rule: None, counted }, true);
+        if let Some(Entry { phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id) {
+            decided.by_file = Some(rule);
+        }
+        // So that the next process knows it, too.
+        if let Some(Act::Decide { label, .. }) = self.acts.last_mut() {
+            *label |= BY_FILE;
+        }
+    }
+
+    /// A rule about files was used.
+    pub(in crate::service) fn used_file_rule(&mut self, number: usize) {
+        if let Some(name) = self.policy.file_rule(number) {
+            *self.counts.files.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Refuses a flow of which nothing need be known.
+    pub(super) fn judge_early(&mut self, id: Id) {
+        let Some(entry) = self.flows.get(&id) else { return };
+        let early = self.policy.decide_early(entry.host(), entry.direction(), self.moment);
+        if let Some(decision) = early {
+            self.put(id, None, decision, false);
+        }
+    }
+
+    pub(super) fn judge(&mut self, id: Id, label: Option<Label>, tell: bool) {
+        let Some(entry) = self.flows.get(&id) else { return };
+        let decision = self.policy.decide(&Question {
+            label: label.as_ref(),
+            host: entry.host(),
+            direction: entry.direction(),
+            now: self.moment,
+        });
+        self.put(id, label, decision, tell);
+    }
+
+    /// Puts a decision in force; `tell` the kernel also where nothing changes for the flow's packets.
+    pub(super) fn put(&mut self, id: Id, label: Option<Label>, decision: Decision, tell: bool) {
+        let Some(entry) = self.flows.get_mut(&id) else { return };
+        let host = entry.host();
+        let application = label.as_ref().map_or(UNKNOWN, |label| &label.application);
+        let before = match &entry.phase {
+            Phase::Looking(_) => None,
+            Phase::Decided(decided) => Some(&**decided),
+        };
+        let mut changes = Vec::new();
+        let class = match decision.verdict {
+            Verdict::Limit(number) => self.policy.limit(number).map(|limit| {
+                let share = self.policy.share(limit, host, application);
+                self.classes.take(limit, share, &mut changes)
+            }),
+            _ => None,
+        };
+        self.acts.extend(changes.into_iter().map(Act::Class));
+        // Taken first and given back then: a class that stays the same is never without flows.
+        if let Some((name, _)) = before.and_then(|before| before.class.as_ref()) {
+            self.classes.give_back(name);
+        }
+        let action = match decision.verdict {
+            Verdict::Refuse(deny) => Action::Refuse(deny),
+            Verdict::Pass | Verdict::Limit(_) => Action::Pass,
+        };
+        let number = class.as_ref().map_or(0, |(_, number)| *number);
+        let same = before.is_some_and(|before| {
+            let class = before.class.as_ref().map_or(0, |(_, number)| *number);
+            before.decision.verdict == decision.verdict && class == number
+        });
+        if before.is_none_or(|before| before.decision != decision) {
+            for rule in decision.rule.iter().chain(&decision.counted) {
+                if let Some(name) = self.policy.rule(*rule) {
+                    *self.counts.rules.entry(name.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        if before.is_none() {
+            self.undecided -= 1;
+            bump(&mut self.counts.named, application);
+        }
+        // What a file was refused for is no reason to refuse the next connection.
+        let refuses_again = decision.rule.is_some();
+        if tell || !same {
+            let flow = entry.flow;
+            let number_of_label = label.as_ref().map_or(0, |label| self.labels.number(label));
+            self.acts.push(Act::Decide { flow, action, class: number, label: number_of_label });
+            if let Action::Refuse(deny) = action {
+                bump(&mut self.counts.refused, application);
+                if refuses_again {
+                    self.acts.push(Act::Refuse { flow, deny });
+                }
+                let rule = decision.rule.and_then(|rule| self.policy.rule(rule));
+                if let (Some(news), true) = (&mut self.news, refuses_again) {
+                    news.push(News::Refused {
+                        flow,
+                        began_ns: entry.began_ns,
+                        inside: entry.inside,
+                        label: label.clone(),
+                        deny,
+                        rule: rule.map(str::to_owned),
+                    });
+                }
+            }
+        }
+        let before = Phase::Decided(Box::new(Decided {
+            label,
+            decision,
+            class,
+            by_file: None,
+            learning: None,
+        }));
+        let before = std::mem::replace(&mut entry.phase, before);
+        if action == Action::Pass
+            && let (Phase::Looking(state), Phase::Decided(decided)) = (before, &mut entry.phase)
+            && self.look.learns(&state)
+        {
+            decided.learning = Some(state);
+            self.acts.push(Act::Copy { flow: entry.flow, on: true });
+        }
+    }
+}
