@@ -17,6 +17,7 @@ use crate::{
     privileges,
     state::{State, StateError},
 };
+use nix::sys::signal::{SigSet, Signal as Unix};
 use std::{io, sync::Arc};
 use tokio::{
     net::TcpListener,
@@ -95,6 +96,11 @@ struct Stop {
 
 impl Stop {
     fn new() -> io::Result<Self> {
+        // Whoever started this may have blocked them, and a program inherits that.
+        [Unix::SIGTERM, Unix::SIGINT, Unix::SIGHUP]
+            .into_iter()
+            .collect::<SigSet>()
+            .thread_unblock()?;
         let terminate = signal(SignalKind::terminate())?;
         Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
     }

@@ -1,6 +1,6 @@
 //! The daemon from start to stop, in a namespace of its own.
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -299,7 +299,11 @@ fn sigterm_stops_and_leaves_nothing() {
     }
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let site = site();
+        // A program that blocks signals passes that on to those that it starts.
+        let blocked = [signal].into_iter().collect::<SigSet>();
+        blocked.thread_block().unwrap();
         let mut nigh = start(&site);
+        blocked.thread_unblock().unwrap();
         assert_eq!((site.left(), site.answers()), ((true, 1), true));
         nigh.process().signal(signal).unwrap();
         let mut code = None;

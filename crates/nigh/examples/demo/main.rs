@@ -77,7 +77,7 @@ fn binary() -> Option<PathBuf> {
 /// On Ctrl-C and the like, takes everything down from a thread of its own and ends the process.
 fn watch_signals(code: Arc<AtomicU8>) {
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
-    // Threads that start later inherit the mask, programs do not.
+    // Threads that start later inherit the mask.
     let blocked = signals.thread_block();
     std::thread::spawn(move || {
         if blocked.and_then(|()| signals.wait()).is_err() {
