@@ -18,6 +18,7 @@
 //! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
 
 mod answer;
+mod attempts;
 mod classes;
 mod clock;
 mod collect;
@@ -44,6 +45,7 @@ use crate::{
     status::{self, Status},
 };
 use arc_swap::ArcSwap;
+use attempts::Attempts;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, PIN, Reader, Settings};
 use labels::Labels;
@@ -170,6 +172,7 @@ impl Opened {
             numbered: 0,
             published: published.clone(),
             ailments: answer::Ailing::default(),
+            attempts: Attempts::default(),
         };
         let thread = std::thread::Builder::new()
             .name("gate".into())

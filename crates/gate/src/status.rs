@@ -4,7 +4,7 @@ mod render;
 
 pub use render::{render, render_flows, render_given, render_top, render_why};
 
-use crate::{control::By, flow::Flow, label::Label, policy::Given};
+use crate::{audit, control::By, flow::Flow, label::Label, policy::Given};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct Status {
     /// Files, messages, and packets that wait for verdicts.
     pub files: FileCounts,
     /// What became of records of the audit, where there is one.
-    pub audit: Option<serde_json::Value>,
+    pub audit: Option<audit::Status>,
     /// The classes of limits that are in use.
     pub limits: Vec<LimitStatus>,
     /// The rules given beside the file's.

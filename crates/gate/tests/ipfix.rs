@@ -38,7 +38,6 @@ fn flow(number: u16) -> Record {
             },
             started,
             inside: Side::Client,
-            interface: None,
             label: (number != 1).then(|| Label {
                 application: "bittorrent".into(),
                 detail: Some("utp".into()),

@@ -20,7 +20,6 @@ fn subject() -> Subject {
         },
         started: SystemTime::now(),
         inside: Side::Client,
-        interface: None,
         label: None,
     }
 }

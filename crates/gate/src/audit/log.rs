@@ -172,7 +172,7 @@ impl Log {
         }
         let Some(oldest) = now.checked_sub(self.limits.keep) else { return Ok(0) };
         let oldest = stamp(oldest);
-        let mut deleted = 0;
+        let (mut deleted, mut refused) = (0, None);
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -182,11 +182,14 @@ impl Log {
                 .and_then(|it| self.stamp_of(it))
                 .is_some_and(|it| it < oldest.as_str());
             if is_old {
-                fs::remove_file(entry.path())?;
-                deleted += 1;
+                // One that stays must not keep the others.
+                match fs::remove_file(entry.path()) {
+                    Ok(()) => deleted += 1,
+                    Err(error) => refused = Some(error),
+                }
             }
         }
-        Ok(deleted)
+        refused.map_or(Ok(deleted), Err)
     }
 
     /// The time in the name of a file that this log set aside.

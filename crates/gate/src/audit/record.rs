@@ -60,8 +60,6 @@ pub struct Subject {
     pub started: SystemTime,
     /// Which end is inside.
     pub inside: Side,
-    /// The interface towards the inside.
-    pub interface: Option<Arc<str>>,
     /// What it was found to be.
     pub label: Option<Label>,
 }
@@ -218,8 +216,6 @@ pub enum Cause {
     File(String),
     /// The same was refused not long ago.
     Cache,
-    /// It was not known what it is, and `on_failure` says drop.
-    Failure,
     /// An operator said so.
     Operator,
 }
@@ -239,8 +235,6 @@ pub struct Scanned {
     pub name: String,
     /// The bytes that were scanned.
     pub size: u64,
-    /// SHA-256 of them, where all of the file was scanned.
-    pub sha256: Option<[u8; 32]>,
     /// What the scanner said.
     pub finding: Finding,
     /// What was done with the file.

@@ -28,7 +28,6 @@ pub(super) fn subject(transport: Transport) -> Subject {
         },
         started: at(0),
         inside: Side::Client,
-        interface: Some("lan0".into()),
         label: Some(Label {
             application: "bittorrent".into(),
             detail: Some("peer-wire".into()),

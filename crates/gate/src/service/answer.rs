@@ -11,7 +11,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
-    audit,
+    audit::{self, Audit},
     config::Deny,
     control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
     flow::Flow,
@@ -39,6 +39,7 @@ pub(super) struct Ailing {
     missed: u64,
     shared: u64,
     unscanned: u64,
+    lost: u64,
 }
 
 impl Ailing {
@@ -57,6 +58,7 @@ impl Ailing {
             FULL => &mut self.full,
             MISSED => &mut self.missed,
             SCANNER => &mut self.unscanned,
+            LOST => &mut self.lost,
             _ => &mut self.shared,
         };
         if count > std::mem::replace(before, count) {
@@ -73,6 +75,7 @@ impl Ailing {
 const FULL: &str = "the table of decided flows is full";
 const MISSED: &str = "packets were not looked at";
 const SCANNER: &str = "files were not scanned";
+const LOST: &str = "records of the audit are lost";
 const SHARED: &str = "all classes of limits are in use";
 
 /// The state of everything.
@@ -107,6 +110,13 @@ pub(super) fn status(worker: &mut Worker) -> Status {
         if !gate.is_attached(*ifindex) {
             ailments.say("an interface is gone", name);
         }
+    }
+    let audit = audit.as_ref().map(Audit::status);
+    if let Some(audit) = &audit {
+        if let Some(trouble) = &audit.trouble {
+            ailments.say("the audit is not written", trouble);
+        }
+        ailments.grows(LOST, "see gate.audit.queue, or the disk is slow", audit.lost.queue_full);
     }
     let (undecided, decided) = core.sizes();
     let mut rates: BTreeMap<String, u64> = BTreeMap::new();
@@ -161,7 +171,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
             .chain(policy.file_rules().map(rule("file", &counts.files)))
             .collect(),
         files: files(managers),
-        audit: audit.as_ref().map(|audit| serde_json::to_value(audit.status()).unwrap_or_default()),
+        audit,
         limits: core.classes().list().map(limit).collect(),
         given: given.clone(),
         recent: log.recent(),
@@ -334,15 +344,19 @@ pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> 
     Ok(Why { row, label, counted, looked_at, limit })
 }
 
+pub(super) const fn refusal(deny: Deny) -> audit::Action {
+    match deny {
+        Deny::Drop => audit::Action::Drop,
+        Deny::Reset => audit::Action::Reset,
+    }
+}
+
 /// Writes down what became of a flow.
 pub(super) fn write<L: Look>(log: &Log, core: &Core<L>, news: News<L::State>) {
     match news {
         News::Refused { flow, began_ns, inside, label, deny, rule } => {
-            let action = match deny {
-                Deny::Drop => audit::Action::Drop,
-                Deny::Reset => audit::Action::Reset,
-            };
-            log.refused_flow(log.subject(flow, inside, label, began_ns), action, rule.as_deref());
+            let subject = log.subject(flow, inside, label, began_ns);
+            log.refused_flow(subject, refusal(deny), rule.as_deref());
         }
         News::Ended(entry, end) => {
             let (action, rule) = match &entry.phase {

@@ -38,6 +38,20 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
         }
     }
+    if let Some(audit) = &status.audit {
+        let (name, help) =
+            ("nigh_gate_audit_records", "Records of the audit, by what became of them");
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (became, count) in [
+            ("written", audit.written),
+            ("left_out", audit.left_out),
+            ("lost_queue_full", audit.lost.queue_full),
+            ("lost_not_written", audit.lost.not_written),
+        ] {
+            let labels = [("became", became)];
+            ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
+        }
+    }
     let flows = &status.flows;
     for (name, help, count) in [
         ("nigh_gate_flows_seen", "Flows seen", flows.seen),
@@ -85,6 +99,11 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             "nigh_gate_held_bytes",
             "Bytes of packets that wait for a verdict",
             status.files.waiting_bytes,
+        ),
+        (
+            "nigh_gate_scanning_bytes",
+            "Bytes of content that wait for the scanner",
+            status.files.scanning_bytes,
         ),
         ("nigh_gate_bypass", "1 when the gate is switched off", u64::from(status.bypass)),
         ("nigh_gate_healthy", "1 when nothing ails the gate", u64::from(status.healthy)),
@@ -139,6 +158,23 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
         let labels = [("limit", limit.limit.as_str()), ("share", limit.share.as_str())];
         let flows = i64::try_from(limit.flows).unwrap_or(i64::MAX);
         ConstGauge::new(flows).encode(metric.encode_family(&labels)?)?;
+    }
+    let (name, help) = ("nigh_gate_limit_bytes", "Bytes that went through a limit, by direction");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in &status.limits {
+        for (direction, bytes) in
+            [("to_inside", limit.bytes_to_inside), ("from_inside", limit.bytes_from_inside)]
+        {
+            let of = ("limit", limit.limit.as_str());
+            let labels = [of, ("share", limit.share.as_str()), ("direction", direction)];
+            ConstCounter::new(bytes).encode(metric.encode_family(&labels)?)?;
+        }
+    }
+    let (name, help) = ("nigh_gate_limit_dropped", "Packets that found a limit's queue full");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in &status.limits {
+        let labels = [("limit", limit.limit.as_str()), ("share", limit.share.as_str())];
+        ConstCounter::new(limit.dropped).encode(metric.encode_family(&labels)?)?;
     }
     Ok(())
 }

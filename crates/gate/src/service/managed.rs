@@ -330,6 +330,9 @@ impl Managers {
                 file.ended = Some((bytes, complete, sha256));
             }
         }
+        for side in [Side::Client, Side::Server] {
+            around.log.losses(&managed.subject(around), side, managed.manager.losses(side));
+        }
         let open: Vec<TransferId> = managed.transfers.keys().copied().collect();
         for transfer in open {
             managed.tell(transfer, around);

@@ -2,14 +2,15 @@
 
 use crate::{
     audit::{
-        Action, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record, Refusal, Scanned, Sender,
-        Subject, Traffic, Verdict,
+        Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
+        Refusal, Scanned, Sender, Subject, Traffic, Verdict,
     },
     chat,
     flow::{Flow, Side},
     label::Label,
     manage::FileNamed,
     status::Recent,
+    stream::Losses,
 };
 use std::{
     collections::VecDeque,
@@ -60,7 +61,7 @@ impl Log {
         began_ns: u64,
     ) -> Subject {
         let started = self.zero + Duration::from_nanos(began_ns);
-        Subject { flow, started, inside, interface: None, label }
+        Subject { flow, started, inside, label }
     }
 
     fn send(&self, record: impl FnOnce(SystemTime) -> Record) {
@@ -117,6 +118,33 @@ impl Log {
         self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts: 1 }));
     }
 
+    /// So many more attempts at what is refused.
+    pub(super) fn attempts(
+        &self,
+        subject: Subject,
+        action: Action,
+        rule: Option<&str>,
+        cause: Cause,
+        attempts: u64,
+    ) {
+        let verdict = verdict(action, rule);
+        self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts }));
+    }
+
+    /// What was wrong with the packets of one end.
+    pub(super) fn losses(&self, subject: &Subject, from: Side, losses: Losses) {
+        for (count, kind) in [
+            (losses.conflicts, AnomalyKind::Overlap),
+            (losses.missed, AnomalyKind::Gap),
+            (losses.strays, AnomalyKind::Reassembly),
+        ] {
+            if count > 0 {
+                let subject = subject.clone();
+                self.send(|at| Record::Anomaly(Anomaly { subject, at, from, kind }));
+            }
+        }
+    }
+
     pub(super) fn scanned(
         &self,
         subject: Subject,
@@ -142,7 +170,6 @@ impl Log {
                 from: named.from,
                 name: named.name.clone().unwrap_or_default(),
                 size: if bytes == u64::MAX { 0 } else { bytes },
-                sha256: None,
                 finding,
                 verdict: verdict(action, Some(rule)),
             })

@@ -3,9 +3,10 @@
 
 use super::{
     ControlError, ReloadError, answer,
+    attempts::Attempts,
     classes::Change,
     clock::{moment, monotonic_ns},
-    core::{Act, Bounds, Core, Fate},
+    core::{Act, Bounds, Core, Fate, News},
     id::Id,
     kernel, look,
     managed::{self, Around, Effect, Managers},
@@ -23,7 +24,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use datapath::gate::{
-    Gate, Held, Injector, Manage, Reader, Reason, Rules, Side, Table, TableError, Verdict,
+    CacheKey, Gate, Held, Injector, Manage, Reader, Reason, Rules, Side, Table, TableError, Verdict,
 };
 use serde_json::Value;
 use std::{
@@ -79,6 +80,7 @@ pub(super) struct Worker {
     pub(super) numbered: u64,
     pub(super) published: Arc<ArcSwap<Status>>,
     pub(super) ailments: answer::Ailing,
+    pub(super) attempts: Attempts,
 }
 
 /// Flows that are looked at, at the most, for a table of decided ones.
@@ -240,6 +242,13 @@ impl Worker {
     /// Writes down what became of flows.
     fn news(&mut self) {
         for news in self.core.news() {
+            if self.log.is_on()
+                && let News::Refused { flow, began_ns, inside, label, deny, rule } = &news
+            {
+                let subject = self.log.subject(*flow, *inside, label.clone(), *began_ns);
+                let (key, action) = (kernel::refusal(flow), answer::refusal(*deny));
+                self.attempts.remember(key, subject, action, rule.clone());
+            }
             answer::write(&self.log, &self.core, news);
         }
     }
@@ -270,6 +279,10 @@ impl Worker {
         }
         self.tell();
         self.news();
+        if self.attempts.are_due() {
+            let count = |key: &CacheKey| self.table.refused(key).ok().flatten();
+            self.attempts.write(count, self.config.gate.refuse_for, &self.log);
+        }
         if self.shapers.is_open()
             && !has_limits(&self.config.gate, &self.given)
             && self.core.classes().list().next().is_none()

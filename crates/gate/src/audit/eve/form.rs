@@ -15,8 +15,6 @@ pub(super) struct Line<'a> {
     pub(super) timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) flow_id: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) in_iface: Option<&'a str>,
     pub(super) event_type: &'static str,
     #[serde(flatten)]
     pub(super) tuple: Option<Tuple>,
@@ -178,8 +176,6 @@ pub(super) struct Scan<'a> {
     pub(super) result: &'static str,
     pub(super) filename: Cow<'a, str>,
     pub(super) size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Cow<'a, str>>,
 }

@@ -87,7 +87,6 @@ impl Eve {
         let line = Line {
             timestamp: timestamp(at),
             flow_id: None,
-            in_iface: None,
             event_type: "engine",
             tuple: None,
             tx_id: None,
@@ -126,7 +125,6 @@ impl Eve {
         Line {
             timestamp: timestamp(at),
             flow_id: Some(self.flow_id(subject)),
-            in_iface: subject.interface.as_deref(),
             event_type,
             tuple: Some(Tuple {
                 src_ip: source.ip(),
@@ -262,7 +260,6 @@ impl Eve {
         // An attempt about which no rule was asked is a drop, all else an alert that blocked.
         let (event_type, body) = match &it.cause {
             Cause::Cache => ("drop", dropped("flow drop")),
-            Cause::Failure => ("drop", dropped("flow memcap")),
             Cause::Rule | Cause::Operator => ("alert", refused(it, None)),
             Cause::File(name) => {
                 let info = FileInfo {
@@ -286,7 +283,6 @@ impl Eve {
                 Cause::Rule => "rule",
                 Cause::File(_) => "file",
                 Cause::Cache => "cache",
-                Cause::Failure => "failure",
                 Cause::Operator => "operator",
             });
         }
@@ -299,7 +295,6 @@ impl Eve {
             result: "clean",
             filename: self.name(&it.name),
             size: it.size,
-            sha256: it.sha256.as_ref().map(hexadecimal),
             reason: None,
         };
         let mut event_type = "scan";
@@ -321,8 +316,8 @@ impl Eve {
                     filename: self.name(&it.name),
                     magic: None,
                     gaps: false,
-                    state: if it.sha256.is_some() { "CLOSED" } else { "TRUNCATED" },
-                    sha256: it.sha256.as_ref().map(hexadecimal),
+                    state: "CLOSED",
+                    sha256: None,
                     stored: false,
                     size: it.size,
                     tx_id: it.transfer,
