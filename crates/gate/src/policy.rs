@@ -26,7 +26,7 @@ use file::FileRule;
 use hosts::Hosts;
 use ipnet::IpNet;
 use moment::Times;
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 /// What rules call a flow that nobody could name.
 pub const UNKNOWN: &str = "unknown";
@@ -44,7 +44,7 @@ pub struct Policy {
 /// A rule with its names resolved.
 #[derive(Clone, Debug)]
 struct Rule {
-    name: String,
+    name: Arc<str>,
     applications: Vec<Application>,
     categories: Vec<Category>,
     certainty: Option<Certainty>,
@@ -97,10 +97,10 @@ pub struct Question<'a> {
 pub struct Decision {
     /// What becomes of it.
     pub verdict: Verdict,
-    /// The rule that says so; `None` when no rule fits.
-    pub rule: Option<usize>,
-    /// The rules that count it.
-    pub counted: Vec<usize>,
+    /// The name of the rule that says so; `None` when no rule fits.
+    pub rule: Option<Arc<str>>,
+    /// The names of the rules that count it.
+    pub counted: Vec<Arc<str>>,
 }
 
 impl Policy {
@@ -150,7 +150,7 @@ impl Policy {
     ) -> Option<Decision> {
         let mut decision = Decision::default();
         let groups = self.hosts.groups_of(host);
-        for (number, rule) in self.rules.iter().enumerate() {
+        for rule in &self.rules {
             let ends = rule.direction.is_none_or(|wanted| wanted == direction)
                 && rule.host.is_none_or(|wanted| wanted.contains(&host))
                 && any(&rule.groups, |group| groups.contains(group))
@@ -159,10 +159,10 @@ impl Policy {
                 continue;
             }
             match rule.act {
-                Act::Count => decision.counted.push(number),
+                Act::Count => decision.counted.push(Arc::clone(&rule.name)),
                 Act::Decide(verdict) => {
                     decision.verdict = verdict;
-                    decision.rule = Some(number);
+                    decision.rule = Some(Arc::clone(&rule.name));
                     break;
                 }
             }
@@ -170,14 +170,9 @@ impl Policy {
         Some(decision)
     }
 
-    /// The name of a rule.
-    pub fn rule(&self, number: usize) -> Option<&str> {
-        self.rules.get(number).map(|rule| rule.name.as_str())
-    }
-
     /// The names of all rules, in order.
     pub fn rules(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().map(|rule| rule.name.as_str())
+        self.rules.iter().map(|rule| &*rule.name)
     }
 
     /// The names of all rules about files, in order.
@@ -239,7 +234,7 @@ impl Rule {
             Action::Limit => Act::Decide(limit(&rule.limit).map_or(Verdict::Pass, Verdict::Limit)),
         };
         Self {
-            name: rule.name.clone(),
+            name: rule.name.as_str().into(),
             applications: rule.application.iter().map(|name| Application::new(name)).collect(),
             categories: rule.category.clone(),
             certainty: rule.certainty,

@@ -69,9 +69,12 @@ pub struct FlowCounts {
     pub limit: u64,
     /// Seen since the start.
     pub seen: u64,
-    /// Ended or silent for too long since the start.
+    /// Decided ones that ended or were silent for too long since the start.
     pub ended: u64,
-    /// Given up undecided, as there were too many.
+    /// The same of undecided ones. Seen = decided + undecided + ended + ended undecided + given up.
+    #[serde(default)]
+    pub ended_undecided: u64,
+    /// Given up undecided, as there were too many; with their next packet they are seen anew.
     pub given_up: u64,
     /// Verdicts that the full table refused.
     pub full: u64,

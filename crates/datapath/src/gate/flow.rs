@@ -223,6 +223,8 @@ pub struct Flow {
     pub seen: Duration,
     /// First packets with payload that were to be copied out.
     pub copied: u32,
+    /// How many of them are copied, at the most.
+    pub budget: u32,
     /// What each side has sent.
     pub sent: [Sent; 2],
 }
@@ -249,6 +251,7 @@ impl Flow {
             began: Duration::from_nanos(raw.began_ns),
             seen: Duration::from_nanos(raw.seen_ns),
             copied: raw.copied,
+            budget: raw.budget,
             sent: raw.side.map(sent),
         })
     }

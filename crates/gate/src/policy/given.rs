@@ -64,7 +64,7 @@ impl Given {
             }
         };
         Rule {
-            name: self.name.clone(),
+            name: self.name.as_str().into(),
             applications: self.application.iter().map(|name| Application::new(name)).collect(),
             categories: self.category.clone(),
             certainty: None,

@@ -15,7 +15,7 @@ use crate::{
     config::Deny,
     control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
     flow::Flow,
-    policy::{Policy, Verdict},
+    policy::Verdict,
     status::{
         Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, RuleStatus, Status, TopRow,
         TopStatus, Why,
@@ -159,6 +159,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
             limit: u64::from(config.gate.max_flows),
             seen: counts.seen,
             ended: counts.ended,
+            ended_undecided: counts.ended_undecided,
             given_up: counts.given_up,
             full: counts.full,
         },
@@ -242,15 +243,11 @@ fn verdict<S>(entry: &Entry<S>) -> &'static str {
     }
 }
 
-fn row<S>(entry: &Entry<S>, policy: &Policy, now_ns: u64) -> FlowRow {
+fn row<S>(entry: &Entry<S>, now_ns: u64) -> FlowRow {
     let seconds = |since: u64| now_ns.saturating_sub(since) as f64 / 1e9;
     let rule = match &entry.phase {
         Phase::Looking(_) => None,
-        Phase::Decided(decided) => decided.decision.rule,
-    };
-    let by_file = match &entry.phase {
-        Phase::Looking(_) => None,
-        Phase::Decided(decided) => decided.by_file.clone(),
+        Phase::Decided(decided) => decided.rule().map(str::to_owned),
     };
     FlowRow {
         flow: entry.flow,
@@ -259,7 +256,7 @@ fn row<S>(entry: &Entry<S>, policy: &Policy, now_ns: u64) -> FlowRow {
             None => label.application.clone().into_owned(),
         }),
         verdict: verdict(entry).to_owned(),
-        rule: by_file.or_else(|| rule.and_then(|number| policy.rule(number)).map(str::to_owned)),
+        rule,
         packets: entry.packets,
         bytes: entry.bytes,
         age_seconds: seconds(entry.began_ns),
@@ -291,7 +288,7 @@ pub(super) fn flows(worker: &Worker, order: &FlowsOrder) -> Vec<FlowRow> {
     });
     found.truncate(order.count.min(MAX_ROWS));
     let now_ns = monotonic_ns();
-    found.into_iter().map(|entry| row(entry, core.policy(), now_ns)).collect()
+    found.into_iter().map(|entry| row(entry, now_ns)).collect()
 }
 
 /// Who uses most now.
@@ -315,10 +312,10 @@ pub(super) fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
 
 /// What is known of a flow.
 pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> {
-    let (core, policy) = (&worker.core, worker.core.policy());
+    let core = &worker.core;
     let entry = core.flow(&Id::from(name)).ok_or(ControlError::NoFlow)?;
     let now_ns = monotonic_ns();
-    let mut row = row(entry, policy, now_ns);
+    let mut row = row(entry, now_ns);
     // The counters of this moment, not of the last round.
     if let Ok(Some(flow)) = worker.table.get(&kernel::key(&entry.flow)) {
         let counted = kernel::counted(&kernel::key(&entry.flow), &flow, now_ns);
@@ -332,12 +329,12 @@ pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> 
     let (counted, limit) = match &entry.phase {
         Phase::Looking(_) => (Vec::new(), None),
         Phase::Decided(decided) => {
-            let names = decided.decision.counted.iter().filter_map(|number| policy.rule(*number));
+            let names = decided.decision.counted.iter().map(ToString::to_string);
             let limit = decided.class.as_ref().map(|(name, _)| match name.share.as_str() {
                 "" => name.limit.clone(),
                 share => format!("{} of {share}", name.limit),
             });
-            (names.map(str::to_owned).collect(), limit)
+            (names.collect(), limit)
         }
     };
     let (label, looked_at) = (entry.label().cloned(), entry.looked_at);
@@ -352,7 +349,7 @@ pub(super) const fn refusal(deny: Deny) -> audit::Action {
 }
 
 /// Writes down what became of a flow.
-pub(super) fn write<L: Look>(log: &Log, core: &Core<L>, news: News<L::State>) {
+pub(super) fn write<S>(log: &Log, news: News<S>) {
     match news {
         News::Refused { flow, began_ns, inside, label, deny, rule } => {
             let subject = log.subject(flow, inside, label, began_ns);
@@ -371,8 +368,7 @@ pub(super) fn write<L: Look>(log: &Log, core: &Core<L>, news: News<L::State>) {
                         Verdict::Refuse(Deny::Drop) => audit::Action::Drop,
                         Verdict::Refuse(Deny::Reset) => audit::Action::Reset,
                     };
-                    let rule = decided.decision.rule.and_then(|rule| core.policy().rule(rule));
-                    (action, decided.by_file.as_deref().or(rule))
+                    (action, decided.rule())
                 }
             };
             let traffic = [0, 1].map(|end: usize| audit::Traffic {

@@ -5,7 +5,10 @@ use super::records::Log;
 use crate::audit::{Action, Cause, Subject};
 use datapath::gate::CacheKey;
 use rustc_hash::FxHashMap;
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// So many refusals are watched. Attempts at others are in the counters, and not in the log.
 const MOST: usize = 4096;
@@ -17,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(10);
 struct Refused {
     subject: Subject,
     action: Action,
-    rule: Option<String>,
+    rule: Option<Arc<str>>,
     /// Attempts that were written down.
     told: u64,
     grew: Instant,
@@ -43,7 +46,7 @@ impl Attempts {
         key: CacheKey,
         subject: Subject,
         action: Action,
-        rule: Option<String>,
+        rule: Option<Arc<str>>,
     ) {
         if self.of.len() < MOST || self.of.contains_key(&key) {
             let grew = Instant::now();

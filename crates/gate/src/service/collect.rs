@@ -61,6 +61,11 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             flows.ended,
         ),
         (
+            "nigh_gate_flows_ended_undecided",
+            "Flows that ended or were silent for too long before they were decided",
+            flows.ended_undecided,
+        ),
+        (
             "nigh_gate_flows_given_up",
             "Flows given up undecided, as there were too many",
             flows.given_up,

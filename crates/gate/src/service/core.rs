@@ -11,6 +11,7 @@
 //! a flood of new flows never costs a decided one its place.
 
 mod count;
+mod crowd;
 mod flow;
 mod judge;
 #[cfg(test)]
@@ -26,6 +27,8 @@ use crate::{
     packet::Packet,
     policy::{Decision, Moment, Policy, Verdict},
 };
+use crowd::Crowd;
+use flow::{Decided, bump};
 use rustc_hash::FxHashMap;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -48,6 +51,8 @@ pub(super) trait Look {
 pub(super) struct Bounds {
     /// Flows that are looked at.
     pub(super) undecided: usize,
+    /// Packets with payload that the kernel copies of a flow when nothing else is said.
+    pub(super) packets: u32,
     /// Silence after which a flow is forgotten.
     pub(super) idle_tcp_ns: u64,
     pub(super) idle_udp_ns: u64,
@@ -68,6 +73,7 @@ pub(super) struct Core<L: Look> {
     labels: Labels,
     classes: Classes,
     round: u64,
+    crowd: Crowd,
     counts: Counts,
     acts: Vec<Act>,
     /// What became of flows, for the audit; only where there is one.
@@ -95,6 +101,7 @@ impl<L: Look> Core<L> {
             labels,
             classes: Classes::default(),
             round: 0,
+            crowd: Crowd::default(),
             counts: Counts::default(),
             acts: Vec::new(),
             news: audited.then(Vec::new),
@@ -163,9 +170,14 @@ impl<L: Look> Core<L> {
         self.now_ns = now_ns;
     }
 
-    /// A verdict did not fit into the table.
-    pub(super) fn was_full(&mut self) {
+    /// A verdict did not fit into the table: it is said again with the next round of counters.
+    pub(super) fn was_full(&mut self, flow: &Flow) {
         self.counts.full += 1;
+        if let Some(entry) = self.flows.get_mut(&Id::of(flow))
+            && let Phase::Decided(decided) = &mut entry.phase
+        {
+            decided.unsaid = true;
+        }
     }
 
     /// Time goes on. The named times that begin or end have every flow judged again.
@@ -219,6 +231,7 @@ impl<L: Look> Core<L> {
         }
         let Some(entry) = self.flows.get_mut(&id) else { return Fate::Go };
         entry.looked_at += 1;
+        entry.looked_ns = now_ns;
         entry.seen_ns = now_ns;
         match &mut entry.phase {
             Phase::Looking(state) => match self.look.packet(&entry.flow, state, packet) {
@@ -246,9 +259,13 @@ impl<L: Look> Core<L> {
         }
     }
 
-    /// Forgets a flow whose sockets began a new connection.
-    pub(super) fn restarted(&mut self, flow: &Flow) {
-        self.remove(&Id::of(flow), End::Closed);
+    /// Forgets a flow whose sockets began a new connection; it was counted like this at its end.
+    pub(super) fn restarted(&mut self, counted: &Counted) {
+        let id = Id::of(&counted.flow);
+        if let Some(entry) = self.flows.get_mut(&id) {
+            entry.count(counted);
+        }
+        self.remove(&id, End::Closed);
     }
 
     /// Whether a flow is looked at, or not known at all.
@@ -277,7 +294,6 @@ impl<L: Look> Core<L> {
                 };
                 if self.flows.get(&old).is_some_and(still) {
                     self.remove(&old, End::Forced);
-                    self.counts.given_up += 1;
                 }
             }
             self.undecided += 1;
@@ -293,6 +309,7 @@ impl<L: Look> Core<L> {
             flow,
             inside,
             looked_at: 0,
+            looked_ns: now_ns,
             packets: [0; 2],
             bytes: [0; 2],
             flags: [0; 2],
@@ -306,9 +323,20 @@ impl<L: Look> Core<L> {
     }
 
     fn remove(&mut self, id: &Id, end: End) {
-        let Some(entry) = self.flows.remove(id) else { return };
-        match &entry.phase {
-            Phase::Looking(_) => self.undecided -= 1,
+        let Some(mut entry) = self.flows.remove(id) else { return };
+        match &mut entry.phase {
+            Phase::Looking(state) => {
+                self.undecided -= 1;
+                if end == End::Forced {
+                    self.counts.given_up += 1;
+                } else {
+                    self.counts.ended_undecided += 1;
+                    if let Outcome::Known(label) = self.look.give_up(&entry.flow, state) {
+                        bump(&mut self.counts.named, &label.application);
+                        entry.phase = Phase::Decided(Box::new(Decided::passed(Some(label))));
+                    }
+                }
+            }
             Phase::Decided(decided) => {
                 self.counts.ended += 1;
                 if let Some((name, _)) = &decided.class {

@@ -98,6 +98,8 @@ pub(super) fn counted(key: &Key, entry: &gate::Flow, now_ns: u64) -> Counted {
         inside: side(client, inside),
         decided: entry.verdict.is_some(),
         label: entry.verdict.map_or(0, |verdict| verdict.label),
+        copied: entry.copied,
+        budget: entry.budget,
         packets: ends.map(|sent| sent.packets),
         bytes: ends.map(|sent| sent.bytes),
         flags: ends.map(|sent| sent.tcp_flags),

@@ -24,7 +24,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use datapath::gate::{
-    CacheKey, Gate, Held, Injector, Manage, Reader, Reason, Rules, Side, Table, TableError, Verdict,
+    CacheKey, Gate, Held, Injector, Manage, Reader, Rules, Side, Table, TableError, Verdict,
 };
 use serde_json::Value;
 use std::{
@@ -94,6 +94,7 @@ pub(super) fn bounds(config: &GateConfig) -> Bounds {
     Bounds {
         // A state is some kilobytes; an entry in the kernel's table is not.
         undecided: undecided(config.max_flows) as usize / 4,
+        packets: config.packets.into(),
         idle_tcp_ns: ns(config.idle_tcp),
         idle_udp_ns: ns(config.idle_udp),
     }
@@ -170,9 +171,9 @@ impl Worker {
         reader.poll(patience, |record| {
             let (flow, inside, packet) = kernel::packet(&record);
             let id = Id::of(&flow);
-            if record.reason == Reason::Ended {
+            if let Some(ended) = &record.ended {
                 managers.forget(&id, &around);
-                core.restarted(&flow);
+                core.restarted(&kernel::counted(&record.key, ended, now_ns));
             } else {
                 let held = Held::of(&record);
                 let new = core.flow(&id).is_none();
@@ -249,7 +250,7 @@ impl Worker {
                 let (key, action) = (kernel::refusal(flow), answer::refusal(*deny));
                 self.attempts.remember(key, subject, action, rule.clone());
             }
-            answer::write(&self.log, &self.core, news);
+            answer::write(&self.log, news);
         }
     }
 
@@ -507,7 +508,7 @@ fn tell(
                 let verdict = Verdict { action: kernel::action(action), limit: class, label };
                 match table.decide(&kernel::key(&flow), &verdict) {
                     Ok(()) => {}
-                    Err(TableError::Full) => core.was_full(),
+                    Err(TableError::Full) => core.was_full(&flow),
                     Err(error) => ailments.say("the kernel does not take a verdict", &error),
                 }
             }
@@ -518,6 +519,11 @@ fn tell(
                 }
                 if let Err(error) = table.refuse(&key, action, config.gate.refuse_for) {
                     ailments.say("the kernel does not take a refusal", &error);
+                }
+            }
+            Act::Watch { flow, packets } => {
+                if let Err(error) = table.watch(&kernel::key(&flow), packets) {
+                    ailments.say("the kernel does not watch a flow", &error);
                 }
             }
             Act::ForgetRefusals => table.forget_refusals(),

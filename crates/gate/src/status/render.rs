@@ -56,12 +56,13 @@ pub fn render(status: &Status) -> String {
     let flows = &status.flows;
     let _ = writeln!(
         out,
-        "flows: {} decided of at most {}, {} looked at; {} seen, {} ended, {} given up, {} verdicts did not fit",
+        "flows: {} decided of at most {}, {} looked at; {} seen, {} ended and {} before they were decided, {} given up, {} verdicts did not fit",
         flows.decided,
         flows.limit,
         flows.undecided,
         flows.seen,
         flows.ended,
+        flows.ended_undecided,
         flows.given_up,
         flows.full
     );

@@ -5,14 +5,15 @@ use super::{
     flow::{Act, Counted, Decided, Entry, Phase},
     judge::BY_FILE,
 };
-use crate::{
-    audit::End, flow::Transport, label::Outcome, packet::Tcp, policy::Decision, service::id::Id,
-};
+use crate::{audit::End, flow::Transport, label::Outcome, packet::Tcp, service::id::Id};
 
 /// How long an ended connection stays, for packets that still come.
 const LINGER_NS: u64 = 5_000_000_000;
-/// How long after its last copied packet a flow is called unknown that the kernel has decided itself.
+/// How long after its last copied packet a flow is judged by what was seen, when no more are copied.
 const LATE_NS: u64 = 1_000_000_000;
+/// How long a refused connection is silent until it is forgotten; TCP does not wait longer until it sends
+/// again (RFC 9293, section 3.8.1, and RFC 6298).
+const REFUSED_NS: u64 = 300_000_000_000;
 /// The rule of a flow that was refused for a file before a start.
 const EARLIER: &str = "a file, before the gate's last start";
 
@@ -25,40 +26,23 @@ impl<L: Look> Core<L> {
     /// A flow as the kernel counts it; `interval_ns` since the last round.
     pub(in crate::service) fn count(&mut self, counted: &Counted, interval_ns: u64) {
         let id = Id::of(&counted.flow);
-        let idle_ns = match counted.flow.transport {
-            Transport::Tcp if has_ended(counted.flags) => LINGER_NS,
-            Transport::Tcp => self.bounds.idle_tcp_ns,
-            Transport::Udp => self.bounds.idle_udp_ns,
-        };
-        if counted.idle_ns > idle_ns {
+        if counted.idle_ns > self.idle_ns(&id, counted) {
             if let Some(entry) = self.flows.get_mut(&id) {
-                entry.packets = counted.packets;
-                entry.bytes = counted.bytes;
-                entry.flags = counted.flags;
+                entry.count(counted);
             }
             let closed = counted.flow.transport == Transport::Tcp && has_ended(counted.flags);
             self.remove(&id, if closed { End::Closed } else { End::Timeout });
             self.acts.push(Act::Forget { flow: counted.flow });
             return;
         }
-        if counted.decided && !self.flows.contains_key(&id) {
-            self.adopt(id, counted);
+        if counted.decided {
+            if !self.flows.contains_key(&id) {
+                self.adopt(id, counted);
+            }
+        } else {
+            self.catch_up(id, counted);
         }
         let now_ns = self.now_ns;
-        // The kernel copies no more of it, and what it had copied was looked at.
-        let late = |entry: &Entry<_>| {
-            matches!(entry.phase, Phase::Looking(_)) && entry.seen_ns + LATE_NS < now_ns
-        };
-        if counted.decided
-            && self.flows.get(&id).is_some_and(late)
-            && let Some(Entry { flow, phase: Phase::Looking(state), .. }) = self.flows.get_mut(&id)
-        {
-            let label = match self.look.give_up(flow, state) {
-                Outcome::Known(label) => Some(label),
-                Outcome::More | Outcome::Unknown => None,
-            };
-            self.judge(id, label, true);
-        }
         let Some(entry) = self.flows.get_mut(&id) else { return };
         // The kernel knows best who began it.
         let turned = entry.flow != counted.flow;
@@ -70,11 +54,56 @@ impl<L: Look> Core<L> {
         let interval_ns = if fresh { counted.age_ns.min(interval_ns) } else { interval_ns };
         let rate = u128::from(more) * 8 * 1_000_000_000 / u128::from(interval_ns.max(1));
         entry.rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        entry.packets = counted.packets;
-        entry.bytes = counted.bytes;
-        entry.flags = counted.flags;
+        entry.count(counted);
         entry.seen_ns = now_ns.saturating_sub(counted.idle_ns);
         entry.round = self.round;
+    }
+
+    /// The silence after which a flow is forgotten.
+    fn idle_ns(&self, id: &Id, counted: &Counted) -> u64 {
+        let host = counted.flow.socket(counted.inside).ip();
+        match counted.flow.transport {
+            Transport::Tcp if has_ended(counted.flags) => LINGER_NS,
+            Transport::Tcp if self.refuses(id) => self.bounds.idle_tcp_ns.min(REFUSED_NS),
+            Transport::Udp if self.refuses(id) => self.bounds.idle_udp_ns,
+            Transport::Tcp => self.crowd.idle_ns(host, self.bounds.idle_tcp_ns),
+            Transport::Udp => self.crowd.idle_ns(host, self.bounds.idle_udp_ns),
+        }
+    }
+
+    /// The kernel has no verdict of a flow: it had no room for it, or copies no more packets and nobody
+    /// could say what it is by those that came.
+    fn catch_up(&mut self, id: Id, counted: &Counted) {
+        let spent = counted.copied >= counted.budget;
+        let now_ns = self.now_ns;
+        match self.flows.get_mut(&id) {
+            Some(Entry { phase: Phase::Decided(decided), .. }) => {
+                if std::mem::take(&mut decided.unsaid) {
+                    self.tell_again(&id);
+                }
+            }
+            Some(Entry { flow, looked_ns, phase: Phase::Looking(state), .. }) => {
+                if spent && *looked_ns + LATE_NS < now_ns {
+                    let label = match self.look.give_up(flow, state) {
+                        Outcome::Known(label) => Some(label),
+                        Outcome::More | Outcome::Unknown => None,
+                    };
+                    self.judge(id, label, true);
+                }
+            }
+            // Others came in its place, or its packets were missed: it is looked at once more.
+            None if spent && counted.budget <= self.bounds.packets => {
+                let packets = counted.copied.saturating_add(self.bounds.packets);
+                self.acts.push(Act::Watch { flow: counted.flow, packets });
+            }
+            None if spent && counted.idle_ns > LATE_NS => {
+                let state = Box::new(self.look.begin(&counted.flow, [None; 2]));
+                self.counts.seen += 1;
+                self.insert(id, counted.flow, counted.inside, Phase::Looking(state));
+                self.judge(id, None, true);
+            }
+            None => {}
+        }
     }
 
     /// Takes over a flow that was decided before this process began, or by the kernel itself when this
@@ -82,13 +111,7 @@ impl<L: Look> Core<L> {
     fn adopt(&mut self, id: Id, counted: &Counted) {
         let label = self.labels.label(counted.label & !BY_FILE);
         self.counts.seen += 1;
-        let decided = Decided {
-            label: label.clone(),
-            decision: Decision::default(),
-            class: None,
-            by_file: None,
-            learning: None,
-        };
+        let decided = Decided::passed(label.clone());
         self.insert(id, counted.flow, counted.inside, Phase::Decided(Box::new(decided)));
         if let Some(entry) = self.flows.get_mut(&id) {
             entry.began_ns = self.now_ns.saturating_sub(counted.age_ns);
@@ -122,6 +145,7 @@ impl<L: Look> Core<L> {
         let mut changes = Vec::new();
         self.classes.sweep(&mut changes);
         self.acts.extend(changes.into_iter().map(Act::Class));
+        self.crowd.round(self.counts.full, self.flows.values().map(Entry::host));
     }
 }
 

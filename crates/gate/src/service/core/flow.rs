@@ -8,7 +8,7 @@ use crate::{
     policy::{Decision, UNKNOWN},
     service::classes::{self, Change},
 };
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// Most names of applications that are counted one by one.
 const MAX_NAMES: usize = 1000;
@@ -22,6 +22,8 @@ pub(in crate::service) enum Act {
     Refuse { flow: Flow, deny: Deny },
     /// All that is refused that way is forgotten.
     ForgetRefusals,
+    /// So many packets with payload of an undecided flow are copied out, from its first on.
+    Watch { flow: Flow, packets: u32 },
     /// The packets of a decided flow are copied out, or no longer.
     Copy { flow: Flow, on: bool },
     /// A flow is forgotten.
@@ -45,6 +47,9 @@ pub(in crate::service) struct Counted {
     /// Whether it has a verdict.
     pub(in crate::service) decided: bool,
     pub(in crate::service) label: u32,
+    /// First packets with payload that the kernel has copied out, and how many it copies.
+    pub(in crate::service) copied: u32,
+    pub(in crate::service) budget: u32,
     /// Of the client, of the server.
     pub(in crate::service) packets: [u64; 2],
     pub(in crate::service) bytes: [u64; 2],
@@ -68,6 +73,8 @@ pub(in crate::service) struct Entry<S> {
     /// Which end is inside.
     pub(in crate::service) inside: Side,
     pub(in crate::service) looked_at: u64,
+    /// When the last packet was looked at.
+    pub(in crate::service) looked_ns: u64,
     pub(in crate::service) packets: [u64; 2],
     pub(in crate::service) bytes: [u64; 2],
     /// All TCP flags that were seen.
@@ -96,11 +103,39 @@ pub(in crate::service) struct Decided<S> {
     pub(in crate::service) class: Option<(classes::Name, u16)>,
     /// The rule about files by which it was refused; no policy takes that back.
     pub(in crate::service) by_file: Option<String>,
+    /// The kernel had no room for the verdict: it is told again.
+    pub(in crate::service) unsaid: bool,
     /// While its packets are of use still.
     pub(super) learning: Option<Box<S>>,
 }
 
+impl<S> Decided<S> {
+    /// A flow that passed; the policy was not asked.
+    pub(super) fn passed(label: Option<Label>) -> Self {
+        Self {
+            label,
+            decision: Decision::default(),
+            class: None,
+            by_file: None,
+            unsaid: false,
+            learning: None,
+        }
+    }
+
+    /// The rule that decided it.
+    pub(in crate::service) fn rule(&self) -> Option<&str> {
+        self.by_file.as_deref().or(self.decision.rule.as_deref())
+    }
+}
+
 impl<S> Entry<S> {
+    /// Takes over what the kernel has counted.
+    pub(super) const fn count(&mut self, counted: &Counted) {
+        self.packets = counted.packets;
+        self.bytes = counted.bytes;
+        self.flags = counted.flags;
+    }
+
     pub(in crate::service) fn host(&self) -> IpAddr {
         self.flow.socket(self.inside).ip()
     }
@@ -128,7 +163,11 @@ impl<S> Entry<S> {
 #[derive(Clone, Debug, Default)]
 pub(in crate::service) struct Counts {
     pub(in crate::service) seen: u64,
+    /// Decided ones that ended.
     pub(in crate::service) ended: u64,
+    /// Ones that ended before they were decided.
+    pub(in crate::service) ended_undecided: u64,
+    /// Ones in whose place others are looked at.
     pub(in crate::service) given_up: u64,
     pub(in crate::service) full: u64,
     pub(in crate::service) looked_at: u64,
@@ -149,7 +188,7 @@ pub(in crate::service) enum News<S> {
         inside: Side,
         label: Option<Label>,
         deny: Deny,
-        rule: Option<String>,
+        rule: Option<Arc<str>>,
     },
 }
 

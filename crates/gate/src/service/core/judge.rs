@@ -51,6 +51,21 @@ impl<L: Look> Core<L> {
         }
     }
 
+    /// The kernel is told once more what becomes of a decided flow.
+    pub(super) fn tell_again(&mut self, id: &Id) {
+        let Some(Entry { flow, phase: Phase::Decided(decided), .. }) = self.flows.get(id) else {
+            return;
+        };
+        let action = match decided.decision.verdict {
+            Verdict::Refuse(deny) => Action::Refuse(deny),
+            Verdict::Pass | Verdict::Limit(_) => Action::Pass,
+        };
+        let class = decided.class.as_ref().map_or(0, |(_, number)| *number);
+        let label = decided.label.as_ref().map_or(0, |label| self.labels.number(label));
+        let label = if decided.by_file.is_some() { label | BY_FILE } else { label };
+        self.acts.push(Act::Decide { flow: *flow, action, class, label });
+    }
+
     /// A rule about files was used.
     pub(in crate::service) fn used_file_rule(&mut self, number: usize) {
         if let Some(name) = self.policy.file_rule(number) {
@@ -111,9 +126,7 @@ impl<L: Look> Core<L> {
         });
         if before.is_none_or(|before| before.decision != decision) {
             for rule in decision.rule.iter().chain(&decision.counted) {
-                if let Some(name) = self.policy.rule(*rule) {
-                    *self.counts.rules.entry(name.to_owned()).or_default() += 1;
-                }
+                *self.counts.rules.entry(rule.to_string()).or_default() += 1;
             }
         }
         if before.is_none() {
@@ -131,7 +144,6 @@ impl<L: Look> Core<L> {
                 if refuses_again {
                     self.acts.push(Act::Refuse { flow, deny });
                 }
-                let rule = decision.rule.and_then(|rule| self.policy.rule(rule));
                 if let (Some(news), true) = (&mut self.news, refuses_again) {
                     news.push(News::Refused {
                         flow,
@@ -139,7 +151,7 @@ impl<L: Look> Core<L> {
                         inside: entry.inside,
                         label: label.clone(),
                         deny,
-                        rule: rule.map(str::to_owned),
+                        rule: decision.rule.clone(),
                     });
                 }
             }
@@ -149,6 +161,7 @@ impl<L: Look> Core<L> {
             decision,
             class,
             by_file: None,
+            unsaid: false,
             learning: None,
         }));
         let before = std::mem::replace(&mut entry.phase, before);

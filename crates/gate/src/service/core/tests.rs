@@ -9,28 +9,34 @@ use crate::{
 };
 use std::{net::SocketAddr, sync::Arc};
 
-/// Reads the application from the payload: `=name` names it, `?` says that nobody ever will.
+/// Reads the application from the payload: `=name` names it, `~name` is what it is when no more comes, `?`
+/// says that nobody ever will.
 struct Reader;
 
 impl Look for Reader {
-    type State = ();
+    type State = Option<Label>;
 
-    fn begin(&mut self, _: &Flow, _: [Option<u32>; 2]) {}
-
-    fn give_up(&mut self, _: &Flow, (): &mut ()) -> Outcome {
-        Outcome::Unknown
+    fn begin(&mut self, _: &Flow, _: [Option<u32>; 2]) -> Self::State {
+        None
     }
 
-    fn learns(&self, (): &()) -> bool {
+    fn give_up(&mut self, _: &Flow, state: &mut Self::State) -> Outcome {
+        state.take().map_or(Outcome::Unknown, Outcome::Known)
+    }
+
+    fn learns(&self, _: &Self::State) -> bool {
         false
     }
 
-    fn packet(&mut self, _: &Flow, (): &mut (), packet: &Packet<'_>) -> Outcome {
+    fn packet(&mut self, _: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Outcome {
+        let named = |name| label(&String::from_utf8_lossy(name));
         match packet.payload {
-            [b'=', name @ ..] => Outcome::Known(label(&String::from_utf8_lossy(name))),
-            [b'?'] => Outcome::Unknown,
-            _ => Outcome::More,
+            [b'=', name @ ..] => return Outcome::Known(named(name)),
+            [b'?'] => return Outcome::Unknown,
+            [b'~', name @ ..] => *state = Some(named(name)),
+            _ => {}
         }
+        Outcome::More
     }
 }
 
@@ -83,7 +89,8 @@ fn policy(text: &str) -> Arc<Policy> {
 }
 
 fn core(text: &str, moment: Moment) -> Core<Reader> {
-    let bounds = Bounds { undecided: 10, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
+    let bounds =
+        Bounds { undecided: 10, packets: 8, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
     Core::new(Reader, policy(text), bounds, Labels::default(), moment, false)
 }
 
@@ -106,6 +113,8 @@ fn counted(flow: Flow, bytes: u64) -> Counted {
         inside: Side::Client,
         decided: true,
         label: 0,
+        copied: 1,
+        budget: 8,
         packets: [1, 1],
         bytes: [bytes, 0],
         flags: [0, 0],
@@ -209,7 +218,7 @@ fn what_the_kernel_has_no_more_is_forgotten_here_too() {
 fn flows_of_an_earlier_process_are_taken_over_with_their_labels() {
     let mut labels = Labels::default();
     let number = labels.number(&label("edonkey"));
-    let bounds = Bounds { undecided: 10, idle_tcp_ns: u64::MAX, idle_udp_ns: u64::MAX };
+    let bounds = Bounds { undecided: 10, packets: 8, idle_tcp_ns: u64::MAX, idle_udp_ns: u64::MAX };
     let mut core = Core::new(Reader, policy(RULES), bounds, labels, NOON, false);
     core.begin_round();
     core.count(&Counted { label: number, ..counted(flow(1), 9) }, SECOND);
@@ -233,4 +242,134 @@ fn a_rate_is_what_came_since_the_last_round() {
         core.end_round();
         assert_eq!(core.flows().next().unwrap().rate, rate);
     }
+}
+
+#[test]
+fn a_verdict_that_found_no_room_is_said_again() {
+    let mut core = core(RULES, NOON);
+    send(&mut core, &flow(1), b"=edonkey");
+    let told = core.acts();
+    core.was_full(&flow(1));
+    let fresh = Counted { decided: false, ..counted(flow(1), 9) };
+    let round = |core: &mut Core<Reader>| {
+        core.begin_round();
+        core.count(&fresh, SECOND);
+        core.end_round();
+        core.acts()
+    };
+    assert_eq!(round(&mut core), told[..1]);
+    assert_eq!(round(&mut core), [], "it was taken");
+    core.was_full(&flow(1));
+    assert_eq!(round(&mut core), told[..1]);
+    assert_eq!(core.counts().refused["edonkey"], 1);
+}
+
+#[test]
+fn who_has_most_flows_makes_room_in_a_full_table() {
+    let mut core = core(RULES, NOON);
+    let other = Flow { client: SocketAddr::from(([10, 0, 0, 6], 1)), ..flow(1) };
+    let silent = |flow| Counted { idle_ns: 2000 * SECOND, ..counted(flow, 9) };
+    for port in 1..=20 {
+        send(&mut core, &flow(port), b"=http");
+    }
+    send(&mut core, &other, b"=http");
+    send(&mut core, &flow(30), b"=edonkey");
+    let refused = Counted { idle_ns: 200 * SECOND, ..counted(flow(30), 9) };
+    for halved in [false, true] {
+        core.acts();
+        core.begin_round();
+        core.count(&silent(flow(1)), SECOND);
+        core.count(&silent(other), SECOND);
+        core.count(&refused, SECOND);
+        core.end_round();
+        let forgotten = if halved { vec![Act::Forget { flow: flow(1) }] } else { vec![] };
+        assert_eq!(core.acts(), forgotten);
+        core.was_full(&flow(2));
+        core.begin_round();
+        for port in 1..=20 {
+            core.count(&counted(flow(port), 9), SECOND);
+        }
+        core.end_round();
+    }
+    for _ in 0..5 {
+        core.begin_round();
+        core.count(&counted(flow(2), 9), SECOND);
+        core.end_round();
+    }
+    core.acts();
+    core.count(&silent(flow(2)), SECOND);
+    assert_eq!(core.acts(), [], "there is room again");
+}
+
+#[test]
+fn a_flow_whose_packets_are_spent_is_judged_by_what_was_seen() {
+    let mut core = core(RULES, NOON);
+    let spent = |port| Counted { decided: false, copied: 9, ..counted(flow(port), 9) };
+    core.tick(10 * SECOND, NOON);
+    send(&mut core, &flow(1), b"~edonkey");
+    send(&mut core, &flow(2), b"hello");
+    let count = |core: &mut Core<Reader>, second: u64, counted: &[Counted]| {
+        core.tick(second * SECOND, NOON);
+        core.begin_round();
+        counted.iter().for_each(|counted| core.count(counted, SECOND));
+        core.end_round();
+        core.acts()
+    };
+    assert_eq!(count(&mut core, 11, &[spent(1), spent(2)]), [], "others may be on their way");
+    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Drop };
+    let drop = decide(flow(1), Action::Refuse(Deny::Drop), 0, 1);
+    let pass = |port| decide(flow(port), Action::Pass, 0, 0);
+    assert_eq!(count(&mut core, 12, &[spent(1), spent(2)]), [drop, refuse, pass(2)]);
+    // Of this one nothing was ever seen: its packets were missed.
+    let watch = Act::Watch { flow: flow(3), packets: 17 };
+    assert_eq!(count(&mut core, 13, &[spent(3)]), [watch]);
+    let again = Counted { copied: 17, budget: 17, idle_ns: 2 * SECOND, ..spent(3) };
+    assert_eq!(count(&mut core, 14, &[again]), [pass(3)]);
+}
+
+#[test]
+fn every_flow_that_was_seen_is_accounted_for() {
+    let mut core = core(RULES, NOON);
+    for port in 1..=30 {
+        core.tick(u64::from(port), NOON);
+        let says: &[u8] = if port % 3 == 0 { b"=http" } else { b"~edonkey" };
+        send(&mut core, &flow(port), says);
+    }
+    let ended = Counted { bytes: [5, 7], flags: [4, 0], ..counted(flow(30), 0) };
+    core.restarted(&ended);
+    core.begin_round();
+    let over = |port| Counted {
+        decided: false,
+        flags: [1, 1],
+        idle_ns: 6 * SECOND,
+        ..counted(flow(port), 0)
+    };
+    core.count(&over(29), SECOND);
+    core.end_round();
+    let counts = core.counts();
+    let (undecided, decided) = core.sizes();
+    let sum = [counts.ended, counts.ended_undecided, counts.given_up];
+    assert_eq!((sum, undecided, decided), ([1, 1, 11], 8, 9));
+    assert_eq!(counts.seen, 30);
+    assert_eq!(counts.named["edonkey"], 1, "it was named at its end");
+}
+
+#[test]
+fn a_flow_counts_once_for_its_rule_whatever_is_given_beside() {
+    let mut core = core(RULES, NOON);
+    send(&mut core, &flow(1), b"=edonkey");
+    let with_one_more = format!("{RULES}\n[[rule]]\nname = \"last\"\naction = \"allow\"");
+    for text in [
+        with_one_more
+            .replacen(
+                "[[rule]]",
+                "[[rule]]\nname = \"first\"\ncategory = [\"web\"]\naction = \"allow\"\n[[rule]]",
+                1,
+            )
+            .as_str(),
+        RULES,
+    ] {
+        core.set_policy(policy(text));
+    }
+    assert_eq!(core.counts().rules["no-mule"], 1);
 }
