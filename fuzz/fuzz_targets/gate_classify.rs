@@ -59,7 +59,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(frames, of_flows + lost_fragments + other_protocols + not_ip + damaged);
         assert_eq!(done.iter().map(|flow| flow.packets).sum::<u64>(), of_flows);
         for flow in done {
-            assert!(flow.known_after.is_none_or(|packets| packets <= 8));
+            assert!(flow.known_after.is_none_or(|packets| packets <= 32));
             assert!(flow.known_after.is_none() || flow.label.is_some());
         }
     });

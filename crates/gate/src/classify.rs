@@ -14,7 +14,7 @@
 
 mod guess;
 pub mod offline;
-pub(crate) mod prefix;
+mod request;
 #[cfg(test)]
 mod tests;
 pub mod truth;
@@ -32,11 +32,13 @@ use crate::{
     tls::{self, Carrier, Found},
 };
 use guess::Guess;
-use ndpi::Detector;
-use prefix::Prefix;
+use ndpi::{Detector, Known};
+use request::Request;
 
 /// Most packets with payload that a flow is looked at for, whatever the settings say.
 pub const MAX_PACKETS: u8 = 32;
+/// A connection whose packets bring fewer bytes than this is looked at for more packets than others.
+const FEW_BYTES: u64 = 512;
 /// Addresses whose names are remembered when not said otherwise.
 const NAMES: usize = 65_536;
 /// The port of DNS.
@@ -45,7 +47,8 @@ const DNS: u16 = 53;
 /// What an engine is told.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Packets with payload after which a flow is unknown, at most [`MAX_PACKETS`].
+    /// Packets with payload after which a flow is unknown, at most [`MAX_PACKETS`]. Those that bring
+    /// nothing new are not among them, and [`MAX_PACKETS`] it is where they bring few bytes.
     pub packets: u8,
     /// The operator's own signatures.
     pub signatures: Vec<SignatureConfig>,
@@ -95,6 +98,10 @@ pub struct Engine {
 pub struct State {
     /// Packets with payload so far.
     packets: u8,
+    /// Of these, those that brought something new.
+    useful: u8,
+    /// When the last one came.
+    at_ns: u64,
     /// Where each side's bytes begin, where its SYN was seen.
     begins: [Option<u32>; 2],
     work: Option<Box<Work>>,
@@ -109,8 +116,9 @@ struct Work {
     parsers_done: bool,
     flow: ndpi::Flow,
     guess: Option<Guess>,
-    sides: [Prefix; 2],
     hello_done: bool,
+    request_done: bool,
+    tcp: bool,
     signature: Option<Label>,
     answered: bool,
 }
@@ -156,19 +164,21 @@ impl State {
 
 impl Work {
     fn new(flow: &Flow, begins: [Option<u32>; 2]) -> Self {
-        let mut sides: [Prefix; 2] = Default::default();
-        for (side, begin) in sides.iter_mut().zip(begins) {
+        let tcp = flow.transport == Transport::Tcp;
+        let mut parsers = p2p::Classifier::new(flow);
+        for (side, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
             if let Some(begin) = begin {
-                side.begin(begin);
+                parsers.begin(side, begin);
             }
         }
         Self {
-            parsers: p2p::Classifier::new(flow),
+            parsers,
             parsers_done: false,
             flow: ndpi::Flow::new(),
             guess: None,
-            sides,
-            hello_done: flow.transport != Transport::Tcp,
+            hello_done: !tcp,
+            request_done: !tcp,
+            tcp,
             signature: None,
             answered: false,
         }
@@ -225,6 +235,7 @@ impl Engine {
         if packet.payload.is_empty() {
             return Outcome::More;
         }
+        state.at_ns = packet.at_ns;
         let begins = state.begins;
         let mut work = state.work.take().unwrap_or_else(|| {
             let name = self.names.of(flow.server.ip(), packet.at_ns);
@@ -232,14 +243,20 @@ impl Engine {
             Box::new(Work::new(flow, begins))
         });
         self.dns(flow, &mut work, packet);
-        let found = self.parse(&mut work, packet).or_else(|| {
+        let before = work.parsers.length();
+        let found = self.parse(&mut work, packet);
+        let new = packet.tcp.is_none() || work.parsers.length() != before;
+        state.useful += u8::from(new);
+        let found = found.or_else(|| {
             self.guess(flow, &mut work, &mut state.facts, packet);
-            self.read_ahead(flow, &mut work, &mut state.facts, packet);
+            if new {
+                self.read_ahead(flow, &mut work, &mut state.facts, packet);
+            }
             self.decide(&work, &state.facts)
         });
         let outcome = match found {
             Some(label) => Outcome::Known(label),
-            None if state.packets >= self.packets => self.last_word(flow, &mut work, &state.facts),
+            None if self.is_enough(state, &work) => self.last_word(flow, state, &mut work),
             None => {
                 state.work = Some(work);
                 return Outcome::More;
@@ -252,13 +269,28 @@ impl Engine {
         outcome
     }
 
+    /// Packets with payload that are worth copying of a flow: more than the settings say once its first
+    /// ones bring few bytes.
+    pub fn wants(&self, state: &State) -> u8 {
+        let few = state.work.as_ref().is_some_and(|work| {
+            work.tcp && work.parsers.length() * 2 < FEW_BYTES && state.packets >= self.packets / 2
+        });
+        if few { MAX_PACKETS } else { self.packets }
+    }
+
+    /// Whether a flow was looked at for long enough.
+    fn is_enough(&self, state: &State, work: &Work) -> bool {
+        let few = work.tcp && work.parsers.length() < FEW_BYTES;
+        state.packets >= MAX_PACKETS || state.useful >= self.packets && !few
+    }
+
     /// No more packets of the flow come, or too much time has passed: what it is by what was seen.
     pub fn give_up(&mut self, flow: &Flow, state: &mut State) -> Outcome {
         if let Some(outcome) = &state.outcome {
             return (**outcome).clone();
         }
         let outcome = match state.work.take() {
-            Some(mut work) => self.last_word(flow, &mut work, &state.facts),
+            Some(mut work) => self.last_word(flow, state, &mut work),
             None => Outcome::Unknown,
         };
         state.outcome = Some(Box::new(outcome.clone()));
@@ -288,16 +320,11 @@ impl Engine {
     }
 
     fn parse(&mut self, work: &mut Work, packet: &Packet<'_>) -> Option<Label> {
-        if work.parsers_done {
-            return None;
-        }
-        match work.parsers.packet(packet, &mut self.hosts) {
+        let outcome = work.parsers.packet(packet, &mut self.hosts);
+        work.parsers_done = outcome == Outcome::Unknown;
+        match outcome {
             Outcome::Known(label) => Some(label),
-            Outcome::Unknown => {
-                work.parsers_done = true;
-                None
-            }
-            Outcome::More => None,
+            Outcome::Unknown | Outcome::More => None,
         }
     }
 
@@ -316,21 +343,10 @@ impl Engine {
         }
     }
 
-    /// Puts in order what each side says, and looks for a ClientHello and signatures in it.
+    /// Looks for a ClientHello, a request of HTTP and signatures in what a side said, put in order.
     fn read_ahead(&mut self, flow: &Flow, work: &mut Work, facts: &mut Facts, packet: &Packet<'_>) {
         let side = packet.from;
-        let Some(prefix) = work.sides.get_mut(side as usize) else { return };
-        let said = match packet.tcp {
-            None => packet.payload,
-            Some(tcp) => {
-                // Data in a SYN comes behind the number that the SYN takes (RFC 9293, section 3.4).
-                let sequence = tcp.sequence.wrapping_add(u32::from(tcp.has(Tcp::SYN)));
-                if prefix.full() || !prefix.segment(sequence, packet.payload) {
-                    return;
-                }
-                prefix.bytes()
-            }
-        };
+        let said = if work.tcp { work.parsers.bytes(side) } else { packet.payload };
         if !work.hello_done && side == Side::Client {
             match tls::client_hello(said) {
                 Found::More => {}
@@ -342,7 +358,27 @@ impl Engine {
                     // nDPI does not read a hello whose segments came in another order.
                     if work.guess.is_none() {
                         let name = facts.server_name.as_deref();
-                        work.guess = Some(self.guesses.tls(&mut self.detector, name));
+                        let guess = self.guesses.carried(&mut self.detector, "tls", name);
+                        work.guess = Some(guess);
+                    }
+                }
+            }
+        }
+        // Who is answered has said what was wanted.
+        work.request_done |= side == Side::Server;
+        if !work.request_done {
+            match request::read(said) {
+                Request::More => {}
+                Request::Not => work.request_done = true,
+                Request::Head(head) => {
+                    work.request_done = true;
+                    let host = head.field("Host").and_then(request::host);
+                    facts.server_name = facts.server_name.take().or(host);
+                    // nDPI reads no request whose method is cut in two, and no field of a later segment.
+                    if work.guess.as_ref().is_none_or(Guess::is_only_http) {
+                        let name = facts.server_name.as_deref();
+                        let guess = self.guesses.carried(&mut self.detector, "http", name);
+                        work.guess = Some(guess);
                     }
                 }
             }
@@ -360,8 +396,9 @@ impl Engine {
         match (&work.guess, &work.signature) {
             (Some(guess), signature) if guess.is_application() || signature.is_none() => {
                 let wait = guess.more
-                    || guess.is_tls() && !work.hello_done
-                    || guess.is_dns() && !work.answered;
+                    || guess.is("tls") && !work.hello_done
+                    || guess.is("http") && !work.request_done
+                    || guess.is("dns") && !work.answered;
                 (!wait).then(|| self.guesses.label(&mut self.detector, guess, facts))
             }
             (_, signature) => signature.clone(),
@@ -369,18 +406,44 @@ impl Engine {
     }
 
     /// What a flow is when no more is seen of it.
-    fn last_word(&mut self, flow: &Flow, work: &mut Work, facts: &Facts) -> Outcome {
+    fn last_word(&mut self, flow: &Flow, state: &State, work: &mut Work) -> Outcome {
+        if let Outcome::Known(label) = work.parsers.give_up(&mut self.hosts, state.at_ns) {
+            return Outcome::Known(label);
+        }
         work.parsers_done = true;
         if work.guess.is_none() && work.signature.is_none() {
             let known = self.detector.give_up(&mut work.flow);
+            let known = known.or_else(|| self.joined(flow, state, work));
             work.guess = known.map(|known| self.guesses.guess(&self.detector, &known));
         }
         if let Some(guess) = &mut work.guess {
             guess.more = false;
         }
-        (work.hello_done, work.answered) = (true, true);
+        (work.hello_done, work.request_done, work.answered) = (true, true, true);
+        let facts = &state.facts;
         let label = self.decide(work, facts);
         let label = label.or_else(|| self.guesses.by_name(&mut self.detector, flow, facts));
         label.map_or(Outcome::Unknown, Outcome::Known)
+    }
+
+    /// nDPI reads most protocols in single segments: shows it what each side said as if it were one.
+    fn joined(&mut self, flow: &Flow, state: &State, work: &Work) -> Option<Known> {
+        let said = [Side::Client, Side::Server].map(|side| (side, work.parsers.bytes(side)));
+        let said = said.iter().filter(|(_, bytes)| !bytes.is_empty());
+        if !work.tcp || usize::from(state.useful) <= said.clone().count() {
+            return None;
+        }
+        let mut whole = ndpi::Flow::new();
+        for &(from, payload) in said {
+            let tcp = Some(Tcp { sequence: 1, acknowledgement: 1, flags: Tcp::ACK });
+            let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            let packet = Packet { at_ns: state.at_ns, from, tcp, payload, length };
+            let bytes = self.guesses.ip_packet(flow, &packet);
+            let known = self.detector.packet(&mut whole, bytes, state.at_ns / 1_000_000);
+            if known.is_some() {
+                return known;
+            }
+        }
+        self.detector.give_up(&mut whole)
     }
 }

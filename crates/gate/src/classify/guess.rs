@@ -42,12 +42,14 @@ impl Guess {
         self.detail.is_some() || !CARRIERS.contains(&&*self.application)
     }
 
-    pub(super) fn is_tls(&self) -> bool {
-        self.application == "tls"
+    /// Whether it is that application, or is carried by it.
+    pub(super) fn is(&self, application: &str) -> bool {
+        self.application == application
     }
 
-    pub(super) fn is_dns(&self) -> bool {
-        self.application == "dns"
+    /// Whether it is HTTP of which nothing more is known.
+    pub(super) fn is_only_http(&self) -> bool {
+        self.is("http") && self.detail.is_none()
     }
 }
 
@@ -81,13 +83,18 @@ impl Builder {
         Guess { application, detail, category, confidence: known.confidence, more }
     }
 
-    /// A connection that began with a ClientHello, perhaps with a server's name.
-    pub(super) fn tls(&mut self, detector: &mut Detector, name: Option<&str>) -> Guess {
+    /// A connection that began as a carrier's does, perhaps with a server's name.
+    pub(super) fn carried(
+        &mut self,
+        detector: &mut Detector,
+        carrier: &'static str,
+        name: Option<&str>,
+    ) -> Guess {
         let known = name.and_then(|name| detector.host(name));
         Guess {
-            application: "tls".into(),
+            application: carrier.into(),
             detail: known.map(|known| self.name(detector, known.app)),
-            category: known.map_or(Category::Web, |known| category(known.category, "tls")),
+            category: known.map_or(Category::Web, |known| category(known.category, carrier)),
             confidence: Confidence::Content,
             more: false,
         }

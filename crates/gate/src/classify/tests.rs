@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     dns::tests as dns_tests,
+    hosts::{Listed, Source},
     label::{Category, Certainty, Engine as By},
     tls::tests as hello,
 };
@@ -205,19 +206,113 @@ fn signatures_name_what_ndpi_does_not_and_refine_what_only_carries() {
     assert_eq!(&*label(outcome).application, "house-web");
 }
 
+/// What a connection is found to be whose client says that in segments of a length, in order or each pair
+/// of them swapped.
+fn cut(said: &[u8], length: usize, swapped: bool) -> Outcome {
+    let mut engine = engine();
+    let mut talk = Talk::new(Transport::Tcp, 50_000);
+    let _ = talk.segment(&mut engine, Side::Client, u32::MAX - 3, Tcp::SYN, &[]);
+    let mut segments: Vec<_> = said.chunks(length).enumerate().collect();
+    if swapped {
+        segments.chunks_mut(2).for_each(<[_]>::reverse);
+    }
+    let mut outcome = Outcome::More;
+    for (at, bytes) in segments {
+        let sequence = (u32::MAX - 2).wrapping_add((at * length) as u32);
+        outcome = talk.segment(&mut engine, Side::Client, sequence, Tcp::ACK, bytes);
+    }
+    match outcome {
+        Outcome::More => engine.give_up(&talk.flow, &mut talk.state),
+        outcome => outcome,
+    }
+}
+
 #[test]
-fn after_its_budget_a_flow_is_unknown_and_costs_nothing() {
+fn how_a_message_is_cut_into_segments_changes_nothing() {
+    let handshake = [b"\x13BitTorrent protocol".to_vec(), noise(48, 1)].concat();
+    let announce = b"GET /announce?info_hash=%124Vx%9A%BC%DE%F1%23Eg%89%AB%CD%EF%124Vx%9A&\
+        peer_id=-TR3000-123456789012&port=51413 HTTP/1.1\r\nHost: t.example\r\n\r\n";
+    let page = b"GET /index.html HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: curl/8\r\n\r\n";
+    let sent = b"POST /index.html HTTP/1.1\r\nHost: www.example.org\r\nContent-Length: 9\r\n\r\n";
+    // A hello of eDonkey: length, code, hash, id, port, a tag, address of the server.
+    let mut hello = [&[0xe3, 40, 0, 0, 0, 1, 16][..], &noise(16, 2)].concat();
+    hello.extend([1, 2, 3, 4, 0x36, 0x12, 1, 0, 0, 0, 0x83, 0x11, 60, 0, 0, 0]);
+    hello.extend([5, 6, 7, 8, 0x35, 0x12]);
+    let gnutella = b"GNUTELLA CONNECT/0.6\r\nUser-Agent: a\r\n\r\n";
+    let hub = b"HSUP ADBASE ADTIGR\n";
+    let mut missed = Vec::new();
+    for (said, expected) in [
+        (&handshake[..], "bittorrent/peer-wire (peer wire handshake)"),
+        (announce, "bittorrent/tracker (announcement to a tracker)"),
+        (page, "http (server name www.example.org)"),
+        (sent, "http (server name www.example.org)"),
+        (&hello, "edonkey/tcp (hello of a client)"),
+        (gnutella, "gnutella (handshake of Gnutella)"),
+        (hub, "directconnect/adc (features of an ADC client or hub)"),
+        (&web("rr4.googlevideo.com"), "tls/youtube (server name rr4.googlevideo.com)"),
+    ] {
+        for pieces in [1, 2, 3, 7, 25] {
+            for swapped in [false, true] {
+                let outcome = cut(said, said.len().div_ceil(pieces), swapped);
+                let found = match outcome {
+                    Outcome::Known(label) => label.to_string(),
+                    outcome => format!("{outcome:?}"),
+                };
+                if found != expected {
+                    missed.push(format!("{expected}, {pieces} segments, {swapped}: {found}"));
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn segments_that_bring_nothing_new_take_nothing_of_the_budget() {
     let mut engine = engine();
     let mut talk = Talk::new(Transport::Tcp, 6881);
-    for count in 1..=8 {
-        let outcome = talk.say(&mut engine, Side::Client, &[0x80, count, 0x80, 0x80, 0x80]);
-        let expected = if count == 8 { Outcome::Unknown } else { Outcome::More };
-        assert_eq!(outcome, expected, "packet {count}");
-        // What carries nothing does not count.
-        let _ = talk.say(&mut engine, Side::Server, &[]);
+    for _ in 0..20 {
+        let outcome = talk.segment(&mut engine, Side::Client, 1, Tcp::ACK, b"\x13Bit");
+        assert_eq!(outcome, Outcome::More);
     }
-    assert!(talk.state.work.is_none());
-    assert_eq!(talk.say(&mut engine, Side::Client, b"\x13BitTorrent protocol"), Outcome::Unknown);
+    assert_eq!(engine.wants(&talk.state), MAX_PACKETS);
+    let rest = b"Torrent protocol";
+    let found = label(talk.segment(&mut engine, Side::Client, 5, Tcp::ACK, rest));
+    assert_eq!(&*found.application, "bittorrent");
+}
+
+#[test]
+fn after_its_budget_a_flow_is_unknown_and_costs_nothing() {
+    for (bytes, budget) in [(200, 8), (5, 32)] {
+        let mut engine = engine();
+        let mut talk = Talk::new(Transport::Tcp, 6881);
+        for count in 1..=budget {
+            let outcome = talk.say(&mut engine, Side::Client, &[0x80 | count; 200][..bytes]);
+            let expected = if count == budget { Outcome::Unknown } else { Outcome::More };
+            assert_eq!(outcome, expected, "packet {count} of {bytes} bytes");
+            // What carries nothing does not count.
+            let _ = talk.say(&mut engine, Side::Server, &[]);
+        }
+        assert!(talk.state.work.is_none());
+        let outcome = talk.say(&mut engine, Side::Client, b"\x13BitTorrent protocol");
+        assert_eq!(outcome, Outcome::Unknown);
+    }
+}
+
+#[test]
+fn a_peer_that_ends_the_connection_at_once_is_found_when_the_flow_is_given_up() {
+    let mut engine = engine();
+    let mut talk = Talk::new(Transport::Tcp, 6881);
+    let told_by = "192.0.2.1:6969".parse().unwrap();
+    let learnt_by = talk.flow.client.ip();
+    let (application, source) = (p2p::Application::BitTorrent, Source::Tracker);
+    let listed = Listed { application, source, told_by, learnt_by, at_ns: 0 };
+    engine.hosts_mut().learn(talk.flow.server, listed);
+    assert_eq!(talk.say(&mut engine, Side::Client, &noise(300, 7)), Outcome::More);
+    let _ = talk.segment(&mut engine, Side::Server, 1, Tcp::RST, &[]);
+    let found = label(engine.give_up(&talk.flow, &mut talk.state));
+    let reason = "random first messages to 192.0.2.7:6881, named by the tracker 192.0.2.1:6969";
+    assert_eq!(found.to_string(), format!("bittorrent/mse (likely: {reason})"));
 }
 
 #[test]

@@ -3,17 +3,17 @@
 
 /// The head of a message with its body as far as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     /// The first line without its end.
-    pub(super) line: &'a [u8],
+    pub(crate) line: &'a [u8],
     fields: &'a [u8],
     /// What follows the empty line.
-    pub(super) body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
     /// Reads a head that came whole.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let (head, body) = (bytes.get(..head)?, bytes.get(head + 4..)?);
         let (line, fields) = match head.windows(2).position(|window| window == b"\r\n") {
@@ -24,7 +24,7 @@ impl<'a> Message<'a> {
     }
 
     /// The fields in order, names as they are written.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.fields.split(|byte| *byte == b'\n').filter_map(|line| {
             let at = line.iter().position(|byte| *byte == b':')?;
             Some((line.get(..at)?, line.get(at + 1..)?.trim_ascii()))
@@ -32,18 +32,18 @@ impl<'a> Message<'a> {
     }
 
     /// The value of a field.
-    pub(super) fn field(&self, name: &str) -> Option<&'a [u8]> {
+    pub(crate) fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields().find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
     }
 
     /// Whether it is an answer of HTTP/1 with status 200.
-    pub(super) fn is_ok(&self) -> bool {
+    pub(crate) fn is_ok(&self) -> bool {
         self.line.starts_with(b"HTTP/1.") && self.line.get(8..12) == Some(b" 200")
     }
 
     /// The body, with the chunks of a chunked one (RFC 9112, section 7.1) put together as far as they
     /// came.
-    pub(super) fn content(&self) -> std::borrow::Cow<'a, [u8]> {
+    pub(crate) fn content(&self) -> std::borrow::Cow<'a, [u8]> {
         let chunked = self
             .field("Transfer-Encoding")
             .is_some_and(|value| value.eq_ignore_ascii_case(b"chunked"));
@@ -68,7 +68,7 @@ impl<'a> Message<'a> {
 }
 
 /// The target of a request line `METHOD target HTTP/1.x`.
-pub(super) fn target<'a>(line: &'a [u8], method: &str) -> Option<&'a [u8]> {
+pub(crate) fn target<'a>(line: &'a [u8], method: &str) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(method.as_bytes())?.strip_prefix(b" ")?;
     let end = rest.iter().position(|byte| *byte == b' ')?;
     let version = rest.get(end + 1..)?;

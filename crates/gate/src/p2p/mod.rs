@@ -14,7 +14,7 @@ pub mod bencode;
 mod dht;
 mod edonkey;
 mod gnutella;
-mod http;
+pub(crate) mod http;
 mod kad;
 mod lsd;
 mod nmdc;
@@ -37,7 +37,8 @@ use crate::{
     label::{Category, Certainty, Engine, Label, Outcome},
     packet::{Packet, Tcp},
 };
-use prefix::Prefix;
+pub(crate) use prefix::KEPT;
+use prefix::{Added, Prefix};
 use std::{borrow::Cow, net::SocketAddr};
 
 /// The applications whose protocols are read here.
@@ -309,12 +310,37 @@ impl Classifier {
         }
     }
 
+    /// A SYN has said where a side's bytes begin.
+    pub fn begin(&mut self, side: Side, sequence: u32) {
+        self.streams[side as usize].begin(sequence);
+    }
+
+    /// The first bytes of a side of a TCP connection, in order.
+    #[must_use]
+    pub fn bytes(&self, side: Side) -> &[u8] {
+        self.streams[side as usize].bytes()
+    }
+
+    /// Bytes of both sides that came in order, whether they were kept or not.
+    pub(crate) fn length(&self) -> u64 {
+        self.streams.iter().map(Prefix::length).sum()
+    }
+
     /// Takes the next packet. What it tells of peers goes to the hosts, also when the flow is known.
     pub fn packet(&mut self, packet: &Packet<'_>, hosts: &mut Hosts) -> Outcome {
+        let mut added = 0;
+        if let Some(tcp) = packet.tcp {
+            let Added { bytes, moved } = self.streams[packet.from as usize].offer(packet, tcp);
+            added = bytes;
+            if moved && self.found.is_none() {
+                (self.rejected, self.given_up) = (0, false);
+                self.flights.anew();
+            }
+        }
         if !self.given_up {
             self.packets += u32::from(packet.length > 0);
             let verdict = match (self.flow.transport, packet.tcp) {
-                (Transport::Tcp, Some(tcp)) => self.tcp(packet, tcp, hosts),
+                (Transport::Tcp, Some(tcp)) => self.tcp(packet, tcp, added, hosts),
                 (Transport::Udp, _) if packet.length > 0 => self.udp(packet, hosts),
                 _ => Verdict::Perhaps,
             };
@@ -338,6 +364,22 @@ impl Classifier {
         }
     }
 
+    /// No more packets come: what the flow is by what was seen.
+    pub fn give_up(&mut self, hosts: &mut Hosts, at_ns: u64) -> Outcome {
+        if !self.given_up && self.found.is_none() && self.flow.transport == Transport::Tcp {
+            let [client, server] = &self.streams;
+            let streams = Streams { client: client.bytes(), server: server.bytes() };
+            if let Some(found) = self.flights.judge(&self.flow, streams, true, hosts, at_ns) {
+                self.settle(found, at_ns, hosts);
+            }
+        }
+        self.given_up |= self.label.is_none();
+        match &self.label {
+            Some(label) => Outcome::Known(label.clone()),
+            None => Outcome::Unknown,
+        }
+    }
+
     /// Whether further packets may tell of peers though the flow is known: worth copying while the
     /// flow's budget lasts.
     #[must_use]
@@ -349,10 +391,9 @@ impl Classifier {
         }
     }
 
-    /// Puts a packet's bytes in order and asks the parsers that did not say no yet. Once all have, what is
-    /// left is that the flow hides.
-    fn tcp(&mut self, packet: &Packet<'_>, tcp: Tcp, hosts: &mut Hosts) -> Verdict {
-        let new = self.streams[packet.from as usize].offer(packet, tcp);
+    /// Asks the parsers that did not say no yet about the bytes in order. Once all have, what is left is
+    /// that the flow hides.
+    fn tcp(&mut self, packet: &Packet<'_>, tcp: Tcp, new: u64, hosts: &mut Hosts) -> Verdict {
         if self.found.is_some() {
             return Verdict::Perhaps;
         }

@@ -68,6 +68,13 @@ impl Flights {
         }
     }
 
+    /// The bytes of the one end that has spoken begin earlier than was thought: they are counted anew.
+    pub(super) fn anew(&mut self) {
+        if self.count <= 1 {
+            *self = Self::default();
+        }
+    }
+
     /// Whether the flow may still be found to hide; `false` ends the search.
     pub(super) const fn waits(&self) -> bool {
         !self.judged

@@ -346,9 +346,7 @@ fn a_listed_peer_that_refuses_to_answer_is_found_at_the_end() {
     host.calls_peer(&mut rng, true);
     let mut talk = Talk::between(Transport::Tcp, "10.0.0.9:40000", "198.18.0.7:6881", host.hosts);
     assert_eq!(talk.client(&random(&mut rng, 300)), "more");
-    let tcp = Some(Tcp { sequence: 0, acknowledgement: 0, flags: Tcp::RST });
-    let packet = Packet { at_ns: 2, from: Side::Server, tcp, payload: b"", length: 0 };
-    let outcome = talk.classifier.packet(&packet, &mut talk.hosts);
+    let outcome = talk.classifier.give_up(&mut talk.hosts, 2);
     let Outcome::Known(label) = outcome else { panic!("{outcome:?}") };
     assert_eq!(label.certainty, Certainty::Likely);
     assert_eq!(
