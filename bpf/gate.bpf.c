@@ -469,13 +469,29 @@ static __always_inline void gate_take_over(struct gate_flow *to, struct gate_flo
 	}
 }
 
-/* Gives a flow an entry in gate_decided. */
+static __always_inline void gate_manage_side(struct gate_side *side,
+					     const struct gate_interest *interest)
+{
+	side->skip_to = interest->skip_to;
+	side->hold_from = interest->hold_from;
+	barrier();
+	side->manage = interest->manage;
+}
+
+/*
+ * Gives a flow an entry in gate_decided, and with it what user space wants to see of its sides, so
+ * that no packet goes on unseen in between.
+ */
 static __always_inline int gate_decide(struct gate_request *request)
 {
 	struct gate_flow *flow, *fresh, new = {};
 
 	flow = bpf_map_lookup_elem(&gate_decided, &request->key);
 	if (flow) {
+		if (request->order == GATE_ORDER_BOTH) {
+			gate_manage_side(&flow->side[0], &request->interest[0]);
+			gate_manage_side(&flow->side[1], &request->interest[1]);
+		}
 		flow->label = request->label;
 		flow->limit = request->limit;
 		flow->action = request->action;
@@ -498,6 +514,10 @@ static __always_inline int gate_decide(struct gate_request *request)
 	new.label = request->label;
 	new.limit = request->limit;
 	new.action = request->action;
+	if (request->order == GATE_ORDER_BOTH) {
+		gate_manage_side(&new.side[0], &request->interest[0]);
+		gate_manage_side(&new.side[1], &request->interest[1]);
+	}
 	if (bpf_map_update_elem(&gate_decided, &request->key, &new, BPF_NOEXIST))
 		return GATE_FULL;
 	flow = bpf_map_lookup_elem(&gate_decided, &request->key);
@@ -516,20 +536,19 @@ int gate_order(struct gate_request *order)
 	/* Keys of maps cannot lie in a context. */
 	struct gate_request copy = *order, *request = &copy;
 	struct gate_flow *flow, *fresh;
-	struct gate_side *side;
 
 	switch (request->order) {
 	case GATE_ORDER_DECIDE:
+	case GATE_ORDER_BOTH:
 		return gate_decide(request);
 	case GATE_ORDER_MANAGE:
 		flow = bpf_map_lookup_elem(&gate_decided, &request->key);
 		if (!flow)
 			return GATE_NO_FLOW;
-		side = request->side ? &flow->side[1] : &flow->side[0];
-		side->skip_to = request->skip_to;
-		side->hold_from = request->hold_from;
-		barrier();
-		side->manage = request->manage;
+		if (request->side)
+			gate_manage_side(&flow->side[1], &request->interest[1]);
+		else
+			gate_manage_side(&flow->side[0], &request->interest[0]);
 		return GATE_DONE;
 	case GATE_ORDER_BUDGET:
 		flow = bpf_map_lookup_elem(&gate_fresh, &request->key);

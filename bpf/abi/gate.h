@@ -202,7 +202,8 @@ struct gate_record {
 /* What user space asks the program gate_order for, which changes flows where they are. */
 enum gate_order {
 	GATE_ORDER_DECIDE, /* action, limit, label; a fresh flow becomes a decided one */
-	GATE_ORDER_MANAGE, /* manage, skip_to, hold_from of one side */
+	GATE_ORDER_BOTH,   /* the same, and the interest in both sides, at once */
+	GATE_ORDER_MANAGE, /* the interest in one side */
 	GATE_ORDER_BUDGET, /* budget of a fresh flow */
 	GATE_ORDER_SETTLE, /* takes over what was counted for the fresh flow, which goes */
 };
@@ -213,18 +214,23 @@ enum gate_answer {
 	GATE_FULL,
 };
 
+/* What user space wants to see of a side; see struct gate_side. */
+struct gate_interest {
+	__u32 manage;
+	__u32 skip_to;
+	__u32 hold_from;
+};
+
 struct gate_request {
 	struct gate_key key;
 	__u32 order;
 	__u32 side;
 	__u32 label;
 	__u32 budget;
-	__u32 manage;
-	__u32 skip_to;
-	__u32 hold_from;
+	struct gate_interest interest[2];
 	__u16 limit;
 	__u8 action;
-	__u8 unused;
+	__u8 unused[5];
 };
 
 _Static_assert(sizeof(struct gate_key) == 40, "gate_key");
@@ -236,6 +242,6 @@ _Static_assert(sizeof(struct gate_fragment_key) == 40, "gate_fragment_key");
 _Static_assert(sizeof(struct gate_fragment) == 48, "gate_fragment");
 _Static_assert(sizeof(struct gate_control) == 64, "gate_control");
 _Static_assert(sizeof(struct gate_record) == 112, "gate_record");
-_Static_assert(sizeof(struct gate_request) == 72, "gate_request");
+_Static_assert(sizeof(struct gate_request) == 88, "gate_request");
 
 #endif

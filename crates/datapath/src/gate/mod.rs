@@ -517,5 +517,5 @@ const _: () = {
     assert!(size_of::<types::gate_fragment>() == 48);
     assert!(size_of::<types::gate_control>() == 64);
     assert!(size_of::<types::gate_record>() == 112);
-    assert!(size_of::<types::gate_request>() == 72);
+    assert!(size_of::<types::gate_request>() == 88);
 };

@@ -41,11 +41,39 @@ impl Table {
     /// # Errors
     /// When there is no room for it.
     pub fn decide(&self, key: &Key, verdict: &Verdict) -> Result<(), TableError> {
+        self.say(key, verdict, None)
+    }
+
+    /// The same, and what is done with the packets of both sides (the lower one first), at once: no
+    /// packet of the flow meets the one without the other.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn decide_managed(
+        &self,
+        key: &Key,
+        verdict: &Verdict,
+        manage: [Manage; 2],
+    ) -> Result<(), TableError> {
+        self.say(key, verdict, Some(manage))
+    }
+
+    fn say(
+        &self,
+        key: &Key,
+        verdict: &Verdict,
+        manage: Option<[Manage; 2]>,
+    ) -> Result<(), TableError> {
+        let order = match manage {
+            Some(_) => types::gate_order::GATE_ORDER_BOTH,
+            None => types::gate_order::GATE_ORDER_DECIDE,
+        };
         let request = types::gate_request {
-            order: types::gate_order::GATE_ORDER_DECIDE.0,
+            order: order.0,
             action: verdict.action.number().0 as u8,
             limit: verdict.limit,
             label: verdict.label,
+            interest: manage.unwrap_or_default().map(interest),
             ..Default::default()
         };
         self.order(key, request)?;
@@ -60,16 +88,10 @@ impl Table {
     /// # Errors
     /// When the kernel refuses.
     pub fn manage(&self, key: &Key, side: Side, manage: Manage) -> Result<bool, TableError> {
-        use types::gate_manage as m;
-        let bit = |set: bool, bit: m| if set { bit.0 } else { 0 };
         let request = types::gate_request {
             order: types::gate_order::GATE_ORDER_MANAGE.0,
             side: side.index() as u32,
-            manage: bit(manage.copy, m::GATE_COPY)
-                | bit(manage.skip_to.is_some(), m::GATE_SKIP)
-                | bit(manage.hold_from.is_some(), m::GATE_HOLD),
-            skip_to: manage.skip_to.unwrap_or(0),
-            hold_from: manage.hold_from.unwrap_or(0),
+            interest: [interest(manage); 2],
             ..Default::default()
         };
         self.order(key, request)
@@ -213,6 +235,18 @@ impl Table {
             types::gate_answer::GATE_FULL => Err(TableError::Full),
             _ => Ok(false),
         }
+    }
+}
+
+fn interest(manage: Manage) -> types::gate_interest {
+    use types::gate_manage as m;
+    let bit = |set: bool, bit: m| if set { bit.0 } else { 0 };
+    types::gate_interest {
+        manage: bit(manage.copy, m::GATE_COPY)
+            | bit(manage.skip_to.is_some(), m::GATE_SKIP)
+            | bit(manage.hold_from.is_some(), m::GATE_HOLD),
+        skip_to: manage.skip_to.unwrap_or(0),
+        hold_from: manage.hold_from.unwrap_or(0),
     }
 }
 

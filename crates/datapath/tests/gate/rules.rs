@@ -6,7 +6,8 @@ use super::frame::{ACK, FIN, Packet, SYN};
 use super::site::settings;
 use super::table::{Outcome, gate, run, run_silently};
 use datapath::gate::{
-    Action, Counts, Direction, Gate, Meta, OnFailure, Reason, Rules, Settings, TcVerdict, Verdict,
+    Action, Counts, Direction, Gate, Manage, Meta, OnFailure, Reason, Rules, Settings, TcVerdict,
+    Verdict,
 };
 use std::time::Duration;
 use testbed::wait_until;
@@ -191,4 +192,34 @@ fn a_full_ring_is_counted_and_what_follows_is_configured() {
         assert_eq!(held as u64, counts.copied);
         run(&gate, UP, &frame, TcVerdict::Next, |c| c.passed_undecided);
     }
+}
+
+#[test]
+fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
+    let Some(gate) = gate() else { return };
+    let (mut reader, table) = (gate.reader().unwrap(), gate.table());
+    let packet = Packet::tcp(0, ACK, b"GET");
+    let (key, answer) = (packet.key(), packet.clone().back());
+    run(&gate, UP, &packet.bytes(), TcVerdict::Next, |c| c.passed_undecided);
+    assert_eq!(reader.poll(Duration::ZERO, |_| ()).unwrap(), 1);
+    let copy = Manage { copy: true, ..Manage::default() };
+    let hold = Manage { hold_from: Some(1000), ..copy };
+    let side = key.side_of(packet.from).unwrap();
+    let mut manage = [hold; 2];
+    manage[side as usize] = copy;
+    table.decide_managed(&key, &Verdict::default(), manage).unwrap();
+    // The very next packets of either side.
+    run(&gate, UP, &packet.bytes(), TcVerdict::Next, |c| c.passed_decided);
+    let to_inside = Direction::ToInside;
+    let (verdict, ..) = gate.run(to_inside, &answer.bytes(), Meta::default()).unwrap();
+    assert_eq!((verdict, gate.ledger().unwrap().to_inside.held), (TcVerdict::Drop, 1));
+    let mut seen = Vec::new();
+    reader.poll(Duration::ZERO, |record| seen.push((record.from, record.reason))).unwrap();
+    assert_eq!(seen, [(side, Reason::Managed), (side.other(), Reason::Held)]);
+    // Another verdict leaves that as it is, unless it brings something else.
+    table.decide(&key, &Verdict { label: 7, ..Verdict::default() }).unwrap();
+    assert_eq!(table.get(&key).unwrap().unwrap().sent.map(|sent| sent.manage), manage);
+    table.decide_managed(&key, &Verdict::default(), [Manage::default(), copy]).unwrap();
+    let flow = table.get(&key).unwrap().unwrap();
+    assert_eq!(flow.sent.map(|sent| sent.manage), [Manage::default(), copy]);
 }
