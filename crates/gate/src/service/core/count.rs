@@ -78,19 +78,20 @@ impl<L: Look> Core<L> {
         let now_ns = self.now_ns;
         match self.flows.get_mut(&id) {
             Some(Entry { phase: Phase::Decided(decided), .. }) => {
-                if std::mem::take(&mut decided.unsaid) {
-                    self.tell_again(&id);
-                }
+                let unsaid = std::mem::take(&mut decided.unsaid);
+                let verdict = if unsaid { self.verdict(&id) } else { None };
+                self.acts.extend(verdict);
             }
-            Some(Entry { flow, looked_ns, phase: Phase::Looking(state), .. }) => {
-                if spent && *looked_ns + LATE_NS < now_ns {
-                    let label = match self.look.give_up(flow, state) {
-                        Outcome::Known(label) => Some(label),
-                        Outcome::More | Outcome::Unknown => None,
-                    };
-                    self.judge(id, label, true);
-                }
+            Some(Entry { flow, looked_ns, phase: Phase::Looking(state), .. })
+                if spent && *looked_ns + LATE_NS < now_ns =>
+            {
+                let label = match self.look.give_up(flow, state) {
+                    Outcome::Known(label) => Some(label),
+                    Outcome::More | Outcome::Unknown => None,
+                };
+                self.judge(id, label, true);
             }
+            Some(_) => {}
             // Others came in its place, or its packets were missed: it is looked at once more.
             None if spent && counted.budget <= self.bounds.packets => {
                 let packets = counted.copied.saturating_add(self.bounds.packets);

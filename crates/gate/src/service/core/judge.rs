@@ -51,10 +51,10 @@ impl<L: Look> Core<L> {
         }
     }
 
-    /// The kernel is told once more what becomes of a decided flow.
-    pub(super) fn tell_again(&mut self, id: &Id) {
+    /// What the kernel is told of a decided flow.
+    pub(super) fn verdict(&mut self, id: &Id) -> Option<Act> {
         let Some(Entry { flow, phase: Phase::Decided(decided), .. }) = self.flows.get(id) else {
-            return;
+            return None;
         };
         let action = match decided.decision.verdict {
             Verdict::Refuse(deny) => Action::Refuse(deny),
@@ -63,7 +63,7 @@ impl<L: Look> Core<L> {
         let class = decided.class.as_ref().map_or(0, |(_, number)| *number);
         let label = decided.label.as_ref().map_or(0, |label| self.labels.number(label));
         let label = if decided.by_file.is_some() { label | BY_FILE } else { label };
-        self.acts.push(Act::Decide { flow: *flow, action, class, label });
+        Some(Act::Decide { flow: *flow, action, class, label })
     }
 
     /// A rule about files was used.
