@@ -3,15 +3,17 @@
 //! `make demo` builds it. Real BIRD in ten routers, joined by wires of `nigh lab run` with 10 ms each way,
 //! `nigh run` at the two DINR sites and at both enterprises, everything in network namespaces; nothing
 //! leaves this machine. Step by step it shows what the paper saw, then how an oracle ranks by the BGP
-//! tables, how others rank by what stations measure while a link is congested, and what happens when a site
-//! is overrun, killed, brought back and drained, with the figures measured here and now. What differs from
-//! what is expected is marked, and makes the exit code 1.
+//! tables, how others rank by what stations measure while a link is congested, how a gate limits the
+//! BitTorrent that an oracle steers to near peers, and what happens when a site is overrun, killed, brought
+//! back and drained, with the figures measured here and now. What differs from what is expected is marked,
+//! and makes the exit code 1.
 //!
 //! It then stays up until Ctrl-C; with DEMO_ONCE=1 it ends. Either way, and wherever it is interrupted,
 //! nothing of it stays behind.
 #![forbid(unsafe_code)]
 
 mod failover;
+mod gate;
 mod load;
 mod oracle;
 mod routing;
@@ -152,6 +154,9 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
 
     screen.step("One stream over two paths");
     transfer::show(screen, &internet, &mesh, binary)?;
+
+    screen.step("The gate of Enterprise_B: BitTorrent from near peers, and slowly");
+    gate::show(screen, &internet, &enterprises, binary)?;
 
     screen.step("kill -9 of DINR_A while ENT_A-testPC pings 500 times a second");
     failover::kill(screen, &internet, &mut site_a)?;
