@@ -3,7 +3,7 @@
 //! ```text
 //!                +-> p2p: parsers of peer-to-peer protocols, evidence of hosts     decides alone
 //! packet, state -+-> nDPI: everything else, helped by names in TLS and DNS         once p2p says no
-//!                +-> signatures of the operator's own                              where nDPI knows no
+//!                +-> signatures, the operator's and our own                        where nDPI knows no
 //!                                                                                  application
 //! ```
 //!
@@ -28,7 +28,7 @@ use crate::{
     names::Names,
     p2p,
     packet::{Packet, Tcp},
-    signatures::{CompileError, SignatureConfig, Signatures},
+    signatures::{CompileError, SignatureConfig, Signatures, own},
     tls::{self, Carrier, Found},
 };
 use guess::Guess;
@@ -195,7 +195,8 @@ impl Engine {
             packets: settings.packets.clamp(1, MAX_PACKETS),
             detector: Detector::open()?,
             guesses: guess::Builder::default(),
-            signatures: Signatures::compile(&settings.signatures)?,
+            // The operator's come first and so are preferred.
+            signatures: Signatures::compile(&[&settings.signatures[..], &own()].concat())?,
             names: Names::new(settings.names),
             hosts: Hosts::new(settings.hosts),
         })

@@ -72,6 +72,21 @@ const fn within() -> u16 {
     WITHIN
 }
 
+/// What the gate reads and neither its parsers nor nDPI name: MSN Messenger, by the first line that a client
+/// says to the servers for notification (`VER`) and for conversations (`USR` and `ANS` with a ticket).
+pub fn own() -> [SignatureConfig; 1] {
+    let pattern = r"^(VER \d{1,9} MSNP\d|(USR|ANS) \d{1,9} [^\s@]+@\S+ \d+\.\d+)";
+    [SignatureConfig {
+        name: "msn".into(),
+        category: Category::Chat,
+        transport: Some(Transport::Tcp),
+        side: Some(Side::Client),
+        ports: Vec::new(),
+        pattern: pattern.into(),
+        within: WITHIN,
+    }]
+}
+
 /// Says everything that is wrong with signatures; keys as `signature[2].pattern`.
 pub fn check(list: &[SignatureConfig], report: &mut Report<'_>) {
     if list.len() > MAX_SIGNATURES {

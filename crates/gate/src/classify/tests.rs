@@ -228,6 +228,25 @@ fn cut(said: &[u8], length: usize, swapped: bool) -> Outcome {
 }
 
 #[test]
+fn msn_messenger_is_named_so_that_its_chats_can_be_read() {
+    let mut engine = engine();
+    for line in [
+        &b"VER 1 MSNP8 CVR0\r\n"[..],
+        b"USR 1 alice@example.org 17262740.1050826919.32308\r\n",
+        b"ANS 1 bob@example.org 1056411141.26158 17342299\r\n",
+    ] {
+        let mut talk = Talk::new(Transport::Tcp, 1863);
+        let outcome = match talk.say(&mut engine, Side::Client, line) {
+            Outcome::More => engine.give_up(&talk.flow, &mut talk.state),
+            outcome => outcome,
+        };
+        let label = label(outcome);
+        assert_eq!((&*label.application, label.category), ("msn", Category::Chat));
+        assert!(crate::chat::Reader::new(&label.application).is_some());
+    }
+}
+
+#[test]
 fn how_a_message_is_cut_into_segments_changes_nothing() {
     let handshake = [b"\x13BitTorrent protocol".to_vec(), noise(48, 1)].concat();
     let announce = b"GET /announce?info_hash=%124Vx%9A%BC%DE%F1%23Eg%89%AB%CD%EF%124Vx%9A&\
