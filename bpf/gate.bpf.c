@@ -159,7 +159,9 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 	if (!(manage & GATE_COPY) ||
 	    (tcp && manage & GATE_SKIP && (__s32)(end - side->skip_to) <= 0))
 		goto pass;
-	if (!gate_copy(skb, counts, packet, flow, &how) && control->drop_on_failure &&
+	/* What the verdict on a held packet needs must not be missed: it is sent again. */
+	if (!gate_copy(skb, counts, packet, flow, &how) &&
+	    (control->drop_on_failure || manage & GATE_HOLD) &&
 	    !gate_alone(control, bpf_ktime_get_coarse_ns()))
 		return gate_done(counts, GATE_DROP_RING, TCX_DROP);
 pass:

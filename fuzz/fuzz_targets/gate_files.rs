@@ -58,9 +58,9 @@ fuzz_target!(|data: &[u8]| {
                     let transfer = file.transfer;
                     manager.answer(transfer, decision, &mut events);
                 }
-                Event::FileEnded { transfer, bytes, .. } if what & 8 != 0 => {
-                    let (transfer, bytes) = (*transfer, *bytes);
-                    manager.cleared(transfer, bytes);
+                Event::FileEnded { transfer, .. } if what & 8 != 0 => {
+                    let transfer = *transfer;
+                    manager.allow(transfer);
                 }
                 Event::Block { part, .. } if what & 8 != 0 => {
                     let part = *part;
@@ -74,6 +74,9 @@ fuzz_target!(|data: &[u8]| {
         }
         if what & 16 != 0 {
             manager.pause(&mut events);
+            if what & 8 != 0 {
+                manager.give_up(&mut events);
+            }
         }
         for expected in &mut managers {
             expected.packet(&packet, &mut events);

@@ -116,11 +116,19 @@ impl Transfers {
         self.events.push(event);
     }
 
+    /// Something passes that nobody is asked about.
+    pub(crate) fn unread(&mut self) {
+        if self.hold {
+            self.events.push(Event::Unread);
+        }
+    }
+
     /// A file whose content begins at offset `at` and, where known, ends before `last`.
     pub(crate) fn begin(&mut self, file: FileNamed, at: u64, last: Option<u64>) -> TransferId {
         let id = TransferId(self.next);
         self.next = self.next.wrapping_add(1);
         if self.open.len() >= OPEN {
+            self.unread();
             return id;
         }
         self.open.push(Transfer {
@@ -172,6 +180,7 @@ impl Transfers {
     /// cleared. None when too many wait.
     pub(crate) fn part(&mut self, from: Side, end: u64) -> Option<TransferId> {
         if self.parts.len() >= PARTS {
+            self.unread();
             return None;
         }
         let id = TransferId(self.next);
@@ -267,15 +276,21 @@ impl Transfers {
         self.tidy();
     }
 
-    pub(crate) fn cleared(&mut self, id: TransferId, bytes: u64) {
-        self.forget_part(Some(id));
-        let Some(transfer) = self.open.iter_mut().find(|transfer| transfer.id == id) else {
-            return;
-        };
-        if transfer.ended.is_some() && bytes >= transfer.count {
+    /// Nothing of it is held or looked at any more.
+    pub(crate) fn allow(&mut self, id: TransferId) {
+        let scanned = |open: &&mut Transfer| open.id == id && matches!(open.state, State::Scanned);
+        if let Some(transfer) = self.open.iter_mut().find(scanned) {
             transfer.state = State::Allowed;
             self.tidy();
-        } else if let Some((_, to)) = transfer.asked.filter(|(asked, _)| *asked <= bytes) {
+        }
+    }
+
+    pub(crate) fn cleared(&mut self, id: TransferId, bytes: u64) {
+        self.forget_part(Some(id));
+        let transfer = self.open.iter_mut().find(|transfer| transfer.id == id);
+        if let Some(transfer) = transfer
+            && let Some((_, to)) = transfer.asked.filter(|(asked, _)| *asked <= bytes)
+        {
             transfer.cleared = transfer.cleared.max(to);
         }
     }
@@ -372,6 +387,7 @@ impl Transfer {
             transfer: self.id,
             bytes: self.count,
             complete,
+            missed: self.lost,
             sha256: hash.and_then(|hash| hash.as_ref().try_into().ok()),
         });
     }

@@ -29,7 +29,7 @@ pub enum Decision {
     /// It passes; its content is not looked at.
     Allow,
     /// Its content is given out as it comes ([`Event::Content`]) and its last packet held until
-    /// [`cleared`](super::Manager::cleared).
+    /// [`allow`](super::Manager::allow).
     Scan,
     /// Nothing of it passes that is held; the flow is to be refused.
     Deny,
@@ -92,6 +92,13 @@ pub struct FileNamed {
     pub hash: Option<FileHash>,
 }
 
+impl FileNamed {
+    /// Whether only a part of the file comes.
+    pub fn is_part(&self) -> bool {
+        self.range.is_some_and(|(start, end)| start > 0 || self.size != Some(end))
+    }
+}
+
 /// What a manager tells.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -111,7 +118,7 @@ pub enum Event {
         /// Bytes that came so far.
         bytes: u64,
     },
-    /// A file is over. When it was scanned, its last packet waits for the verdict.
+    /// A file is over. When it was scanned, its last packet waits for [`Manager::allow`](super::Manager::allow).
     FileEnded {
         /// Which file.
         transfer: TransferId,
@@ -119,6 +126,8 @@ pub enum Event {
         bytes: u64,
         /// Whether it came to its end and every byte of it was seen or skipped on purpose.
         complete: bool,
+        /// Whether some of it was neither seen nor skipped on purpose.
+        missed: bool,
         /// Its hash, when hashes are wanted and all of it was seen.
         sha256: Option<[u8; 32]>,
     },
@@ -150,6 +159,8 @@ pub enum Event {
     Chat(Message),
     /// Another flow is about to begin, whose content is known beforehand.
     Expect(Expectation),
+    /// Something passed that rules about files should have been asked about, and could not be.
+    Unread,
 }
 
 /// A flow that another one has announced.

@@ -101,8 +101,16 @@ impl Manager {
         self.interests()
     }
 
-    /// The scanner found nothing in the first `bytes` bytes of a transfer (all, when it has ended): what
-    /// was held for that may pass. A find is answered by refusing the flow.
+    /// Nothing of a transfer is held any more: the scanner found nothing in all of it, or has failed and
+    /// it may pass all the same. A find is answered by refusing the flow.
+    pub fn allow(&mut self, transfer: TransferId) -> [Interest; 2] {
+        self.transfers.allow(transfer);
+        self.skip();
+        self.interests()
+    }
+
+    /// The scanner found nothing in the first `bytes` bytes of a transfer, as [`Event::Paused`] had
+    /// them, or in a part ([`Event::Block`]): what was held for that may pass.
     pub fn cleared(&mut self, transfer: TransferId, bytes: u64) -> [Interest; 2] {
         self.transfers.cleared(transfer, bytes);
         self.skip();
@@ -112,9 +120,24 @@ impl Manager {
     /// Nothing has come for a while and packets are held: asks for a verdict on what came of content
     /// whose length is not known ([`Event::Paused`]).
     pub fn pause(&mut self, events: &mut Vec<Event>) {
-        let read = [self.halves[0].position(), self.halves[1].position()];
-        self.transfers.pause(read);
+        self.transfers.pause(self.read());
         self.transfers.events_into(events);
+    }
+
+    /// What is missing will not come any more: reads on behind it.
+    pub fn give_up(&mut self, events: &mut Vec<Event>) -> [Interest; 2] {
+        let Self { halves, protocol, transfers } = self;
+        for (half, side) in halves.iter_mut().zip([Side::Client, Side::Server]) {
+            half.give_up(&mut |at, piece: Piece<'_>| feed(protocol, transfers, side, at, piece));
+        }
+        self.skip();
+        self.transfers.events_into(events);
+        self.interests()
+    }
+
+    /// How far both sides were read.
+    pub fn read(&self) -> [u64; 2] {
+        [self.halves[0].position(), self.halves[1].position()]
     }
 
     /// The flow is over, also if its end was not seen: ends what is open.
@@ -148,7 +171,8 @@ impl Manager {
             let unread = unread.map(|run| half.position().saturating_add(run));
             from = from.into_iter().chain(unread).min();
         }
-        half.sequence(from?)
+        // Farther ahead sequence numbers cannot be compared; what is there is read before.
+        half.sequence(from?.min(half.position().saturating_add(SKIP)))
     }
 
     /// What went wrong in a side's stream.
@@ -226,7 +250,12 @@ fn feed(
 ) {
     match piece {
         Piece::Bytes(bytes) => protocol.bytes(from, at, bytes, transfers),
-        Piece::Gap(length) => protocol.gap(from, at, length, transfers),
+        Piece::Gap(length) => {
+            if protocol.ahead(from) == Ahead::Read {
+                transfers.unread();
+            }
+            protocol.gap(from, at, length, transfers);
+        }
         Piece::End => protocol.end(from, true, transfers),
         Piece::Reset => protocol.end(from, false, transfers),
         Piece::Restart => protocol.restart(transfers),

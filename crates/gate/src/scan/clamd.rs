@@ -51,6 +51,15 @@ pub enum Failure {
     /// Too much content waits.
     #[error("too much content waits to be scanned")]
     Overloaded,
+    /// Not all of it was seen.
+    #[error("a part of the content was not seen")]
+    Missed,
+    /// Only a part of the file was sent.
+    #[error("a part of a file, where the whole is not known")]
+    Part,
+    /// It is packed in a way that nobody undoes.
+    #[error("the content is packed as {0}")]
+    Packed(String),
 }
 
 impl From<std::io::Error> for Failure {

@@ -4,11 +4,11 @@ use super::{
     Queue,
     clamd::{Failure, Stream, Verdict},
 };
-use crate::stream::Budget;
+use crate::stream::{Budget, Share};
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// One file's content: given piece by piece; dropped before its [`end`](Self::end), it is forgotten.
@@ -38,17 +38,23 @@ impl Job {
         taken
     }
 
-    /// Asks for a verdict on what came; more may follow.
-    pub fn pause(&mut self) {
-        self.shared.add(Step::Verdict { last: false });
+    /// The number by which its reports are known.
+    pub fn number(&self) -> u64 {
+        self.shared.number()
+    }
+
+    /// Asks for a verdict on what came; more may follow. Its report has `mark`.
+    pub fn pause(&mut self, mark: u64) {
+        self.shared.add(Step::Verdict { pause: Some(mark) });
         self.wake();
     }
 
     /// That was all: asks for the verdict.
     pub fn end(mut self) {
         self.ended = true;
-        self.shared.add(Step::Verdict { last: true });
+        self.shared.add(Step::Verdict { pause: None });
         self.wake();
+        self.queue.hurry(&self.shared);
     }
 
     /// A job that rests waits for a thread again.
@@ -71,7 +77,10 @@ impl Drop for Job {
 #[derive(Debug)]
 pub(super) enum Step {
     Content(Vec<u8>),
-    Verdict { last: bool },
+    /// A verdict on what came: the last one, or with the mark of a pause.
+    Verdict {
+        pause: Option<u64>,
+    },
     Cancelled,
 }
 
@@ -83,7 +92,10 @@ pub(super) struct Work {
     /// Content bytes that came.
     pub(super) total: u64,
     /// The last content, to be sent again after a verdict on it.
-    pub(super) kept: Vec<u8>,
+    kept: Vec<u8>,
+    share: Option<Share>,
+    /// There was no room to keep it.
+    lost: bool,
 }
 
 impl Work {
@@ -92,13 +104,25 @@ impl Work {
         self.stream.take().map_or(Verdict::Clean, Stream::end)
     }
 
+    /// What is to be sent again; none when there was no room for it.
+    pub(super) fn kept(&self) -> Option<&[u8]> {
+        (!self.lost).then_some(self.kept.as_slice())
+    }
+
     /// Adds to what is kept, or, where it becomes too much, keeps the last half alone: what lies
     /// across the seam is still found.
-    pub(super) fn keep(&mut self, bytes: &[u8], limit: usize) {
+    pub(super) fn keep(&mut self, bytes: &[u8], limit: usize, budget: &Budget) {
+        if self.lost {
+            return;
+        }
+        let share = self.share.get_or_insert_with(|| Share::new(budget));
         self.kept.extend_from_slice(bytes);
         if self.kept.len() > limit {
             let surplus = self.kept.len() - limit / 2;
             self.kept.drain(..surplus);
+        }
+        if !share.fit(self.kept.len()) {
+            (self.kept, self.share, self.lost) = (Vec::new(), None, true);
         }
     }
 }
@@ -122,6 +146,8 @@ struct State {
     /// What a thread has left when it went on to other jobs.
     work: Option<Work>,
     parked: bool,
+    /// Since when all content is there.
+    ended: Option<Instant>,
 }
 
 impl Shared {
@@ -162,6 +188,9 @@ impl Shared {
 
     fn add(&self, step: Step) {
         let mut state = self.state();
+        if matches!(step, Step::Verdict { pause: None }) {
+            state.ended = Some(Instant::now());
+        }
         if !state.over {
             state.steps.push_back(step);
         }
@@ -182,6 +211,21 @@ impl Shared {
             None if state.over => Some(Step::Cancelled),
             step => step,
         }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().ended.is_some()
+    }
+
+    /// How long all content has been there; none when it is not.
+    pub(super) fn waited(&self) -> Option<Duration> {
+        self.state().ended.map(|since| since.elapsed())
+    }
+
+    /// Whether there is something to be done.
+    pub(super) fn is_busy(&self) -> bool {
+        let state = self.state();
+        !state.steps.is_empty() || state.over
     }
 
     pub(super) fn take_work(&self) -> Work {

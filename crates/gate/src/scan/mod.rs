@@ -3,8 +3,9 @@
 //! A [`Scanner`] has a bounded number of threads with a connection to clamd each. A [`Job`] is one
 //! file's content: it is sent on as it comes when a thread is free, and waits until then. What waits
 //! is bounded over all jobs; a job that cannot be taken fails, and policy says what a failure means.
-//! Nothing here ever waits for clamd but the threads. A job whose content rests gives its thread to
-//! others after a verdict on what came; what it keeps of that is sent again when it goes on.
+//! Nothing here ever waits for clamd but the threads. A job whose content rests, or comes slowly while
+//! others wait, gives its thread to others after a verdict on what came; what it keeps of that is sent
+//! again when it goes on. Those whose content is complete come first: packets wait for them.
 //!
 //! ```text
 //! Job::content --> [ waiting bytes, bounded ] --> thread --> clamd, INSTREAM
@@ -22,7 +23,7 @@ pub use config::{Address, Config, Failed};
 pub use job::Job;
 
 use crate::stream::Budget;
-use clamd::Verdict;
+use clamd::{Failure, Verdict};
 use job::{Shared, Step, Work};
 use std::{
     collections::VecDeque,
@@ -32,13 +33,16 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    thread::{Builder, JoinHandle},
-    time::Duration,
+    thread::Builder,
+    time::{Duration, Instant},
 };
 
-/// How long a connection waits for a job's content before others may have it. clamd itself waits for
-/// 30 seconds (`CommandReadTimeout`).
+/// How long a connection waits for a job's content at most. clamd itself waits for 30 seconds
+/// (`CommandReadTimeout`).
 const REST: Duration = Duration::from_secs(10);
+
+/// How long a job whose content does not keep up has a connection that others wait for.
+const SLICE: Duration = Duration::from_millis(500);
 
 /// Bytes of a thread's stack; it calls little.
 const STACK: usize = 1 << 18;
@@ -50,6 +54,9 @@ pub struct Report {
     pub job: u64,
     /// Bytes of content that this is about.
     pub bytes: u64,
+    /// What [`Job::pause`] was given, when this is the answer to it and nothing was found: more may
+    /// follow. None of the last report of a job.
+    pub pause: Option<u64>,
     /// What the scanner says.
     pub verdict: Verdict,
 }
@@ -57,7 +64,7 @@ pub struct Report {
 /// What scanners count; exact.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Verdicts without a find.
+    /// Last verdicts without a find.
     pub clean: AtomicU64,
     /// Finds.
     pub found: AtomicU64,
@@ -70,12 +77,14 @@ pub struct Counters {
 /// Threads that bring content to clamd.
 pub struct Scanner {
     queue: Arc<Queue>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<usize>,
 }
 
 struct Queue {
     config: Config,
     budget: Budget,
+    /// For what is kept to be sent again.
+    kept: Budget,
     waiting: Mutex<Waiting>,
     more: Condvar,
     counters: Counters,
@@ -84,6 +93,8 @@ struct Queue {
 
 #[derive(Default)]
 struct Waiting {
+    /// Those whose content is complete.
+    ended: VecDeque<Arc<Shared>>,
     jobs: VecDeque<Arc<Shared>>,
     /// Threads that wait for a job.
     idle: usize,
@@ -107,6 +118,7 @@ impl Scanner {
     pub fn new(config: &Config, deliver: impl Fn(Report) + Send + Sync + 'static) -> Self {
         let queue = Queue {
             budget: Budget::new(config.waiting_bytes),
+            kept: Budget::new(config.waiting_bytes),
             config: config.clone(),
             waiting: Mutex::default(),
             more: Condvar::new(),
@@ -124,12 +136,13 @@ impl Scanner {
     pub fn begin(&self, job: u64) -> std::io::Result<Job> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = self.queue.lock();
-        let busy = waiting.idle <= waiting.jobs.len();
+        let busy = waiting.idle <= waiting.jobs.len() + waiting.ended.len();
         drop(waiting);
-        if busy && threads.len() < self.queue.config.connections {
+        if busy && *threads < self.queue.config.connections {
             let queue = Arc::clone(&self.queue);
             let thread = Builder::new().name("gate-scan".into()).stack_size(STACK);
-            threads.push(thread.spawn(move || queue.work())?);
+            thread.spawn(move || queue.work())?;
+            *threads += 1;
         }
         drop(threads);
         let budget = self.queue.budget.clone();
@@ -150,16 +163,15 @@ impl Scanner {
 }
 
 impl Drop for Scanner {
-    /// Ends the threads; jobs without a verdict get none.
+    /// Lets the threads end, each as soon as clamd lets it; jobs without a verdict get none.
     fn drop(&mut self) {
         let mut waiting = self.queue.lock();
         waiting.closed = true;
-        waiting.jobs.clear();
+        let jobs: Vec<_> = std::mem::take(&mut waiting.jobs).into_iter().collect();
+        let ended = std::mem::take(&mut waiting.ended);
         drop(waiting);
+        jobs.iter().chain(&ended).for_each(|job| job.cancel());
         self.queue.more.notify_all();
-        for thread in self.threads.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -169,8 +181,22 @@ impl Queue {
     }
 
     fn add(&self, job: Arc<Shared>) {
-        self.lock().jobs.push_back(job);
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return;
+        }
+        if job.has_ended() { &mut waiting.ended } else { &mut waiting.jobs }.push_back(job);
+        drop(waiting);
         self.more.notify_one();
+    }
+
+    /// A job that waits has ended: it is next.
+    fn hurry(&self, job: &Arc<Shared>) {
+        let mut waiting = self.lock();
+        if let Some(place) = waiting.jobs.iter().position(|other| Arc::ptr_eq(other, job)) {
+            waiting.jobs.remove(place);
+            waiting.ended.push_back(Arc::clone(job));
+        }
     }
 
     fn next(&self) -> Option<Arc<Shared>> {
@@ -180,7 +206,7 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            if let Some(job) = waiting.jobs.pop_front() {
+            if let Some(job) = waiting.ended.pop_front().or_else(|| waiting.jobs.pop_front()) {
                 waiting.idle -= 1;
                 return Some(job);
             }
@@ -192,31 +218,53 @@ impl Queue {
         self.lock().closed
     }
 
+    /// Whether jobs wait that no thread is free for.
+    fn wanted(&self) -> bool {
+        let waiting = self.lock();
+        waiting.ended.len() + waiting.jobs.len() > 0
+    }
+
     fn work(&self) {
         while let Some(job) = self.next() {
-            let mut work = job.take_work();
-            loop {
-                match job.next(REST) {
-                    Some(step) => {
-                        if self.step(&job, &mut work, step).is_break() {
-                            job.cancel();
-                            break;
-                        }
+            self.serve(&job);
+        }
+    }
+
+    /// Serves a job until it is over, or others are served first.
+    fn serve(&self, job: &Arc<Shared>) {
+        let mut work = job.take_work();
+        if job.waited().is_some_and(|waited| waited > self.config.timeout) {
+            let verdict = Verdict::Failed(Failure::TimedOut);
+            self.report(job, work.total, None, verdict);
+            return job.cancel();
+        }
+        let (begun, mut rested) = (Instant::now(), Instant::now());
+        loop {
+            match job.next(SLICE) {
+                Some(step) => {
+                    if self.step(job, &mut work, step).is_break() {
+                        return job.cancel();
                     }
-                    None if self.closed() => break,
-                    // Its content comes slowly: it gives its connection up until more has come.
-                    None => match work.end() {
-                        Verdict::Clean => {
-                            if job.park(&mut work) {
-                                break;
-                            }
-                        }
-                        verdict => {
-                            self.report(&job, work.total, verdict);
-                            job.cancel();
-                            break;
-                        }
-                    },
+                    rested = Instant::now();
+                }
+                None if self.closed() => return,
+                None => {}
+            }
+            let long = rested.elapsed() > REST;
+            let slow = begun.elapsed() > SLICE && !job.is_busy() && self.wanted();
+            if !long && !slow {
+                continue;
+            }
+            // Its content comes slowly: it gives its connection up until more has come.
+            match work.end() {
+                Verdict::Clean => {
+                    if job.park(&mut work) {
+                        return;
+                    }
+                }
+                verdict => {
+                    self.report(job, work.total, None, verdict);
+                    return job.cancel();
                 }
             }
         }
@@ -227,17 +275,17 @@ impl Queue {
             Step::Content(bytes) => {
                 work.total += bytes.len() as u64;
                 if let Err(verdict) = self.send(work, &bytes) {
-                    self.report(job, work.total, verdict);
+                    self.report(job, work.total, None, verdict);
                     return ControlFlow::Break(());
                 }
-                work.keep(&bytes, self.config.keep_bytes);
+                work.keep(&bytes, self.config.keep_bytes, &self.kept);
                 ControlFlow::Continue(())
             }
-            Step::Verdict { last } => {
+            Step::Verdict { pause } => {
                 let verdict = work.end();
-                let over = last || verdict != Verdict::Clean;
-                self.report(job, work.total, verdict);
-                if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                let pause = pause.filter(|_| verdict == Verdict::Clean);
+                self.report(job, work.total, pause, verdict);
+                if pause.is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             }
             Step::Cancelled => ControlFlow::Break(()),
         }
@@ -247,9 +295,11 @@ impl Queue {
         let begun = match &mut work.stream {
             Some(stream) => stream,
             None => {
+                // What came before is to be told again.
+                let kept = work.kept().ok_or(Verdict::Failed(Failure::Overloaded))?;
                 let mut begun = clamd::Stream::begin(&self.config).map_err(Verdict::Failed)?;
-                begun.send(&work.kept)?;
-                self.counters.bytes.fetch_add(work.kept.len() as u64, Ordering::Relaxed);
+                begun.send(kept)?;
+                self.counters.bytes.fetch_add(kept.len() as u64, Ordering::Relaxed);
                 work.stream.insert(begun)
             }
         };
@@ -258,9 +308,11 @@ impl Queue {
         Ok(())
     }
 
-    fn report(&self, job: &Shared, bytes: u64, verdict: Verdict) {
-        self.count(&verdict);
-        (self.deliver)(Report { job: job.number(), bytes, verdict });
+    fn report(&self, job: &Shared, bytes: u64, pause: Option<u64>, verdict: Verdict) {
+        if pause.is_none() {
+            self.count(&verdict);
+        }
+        (self.deliver)(Report { job: job.number(), bytes, pause, verdict });
     }
 
     fn count(&self, verdict: &Verdict) {

@@ -32,11 +32,11 @@ fn at(clamd: Address) -> Config {
 
 fn found(job: u64, bytes: usize) -> Report {
     let verdict = Verdict::Found("Nigh.Test.EICAR.UNOFFICIAL".into());
-    Report { job, bytes: bytes as u64, verdict }
+    Report { job, bytes: bytes as u64, pause: None, verdict }
 }
 
 fn clean(job: u64, bytes: usize) -> Report {
-    Report { job, bytes: bytes as u64, verdict: Verdict::Clean }
+    Report { job, bytes: bytes as u64, pause: None, verdict: Verdict::Clean }
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn clamd_finds_what_it_knows_and_passes_what_it_does_not() {
     let mut job = scanner.begin(4).unwrap();
     let (first, second) = virus.split_at(40);
     job.content(first.to_vec()).unwrap();
-    job.pause();
-    assert_eq!(reports.recv_timeout(LONG), Ok(clean(4, 40)));
+    job.pause(7);
+    assert_eq!(reports.recv_timeout(LONG), Ok(Report { pause: Some(7), ..clean(4, 40) }));
     job.content(second.to_vec()).unwrap();
     job.end();
     assert_eq!(reports.recv_timeout(LONG), Ok(found(4, virus.len())));
@@ -119,7 +119,10 @@ fn clamd_may_end_the_stream_early_and_say_why() {
     drop(peer);
     job.end();
     let verdict = Verdict::Failed(Failure::TooLarge);
-    assert_eq!(reports.recv_timeout(LONG), Ok(Report { job: 1, bytes: 5000, verdict }));
+    assert_eq!(
+        reports.recv_timeout(LONG),
+        Ok(Report { job: 1, bytes: 5000, pause: None, verdict })
+    );
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn a_clamd_that_says_nothing_is_not_waited_for_longer_than_configured() {
     job.content(vec![0; 10]).unwrap();
     job.end();
     let verdict = Verdict::Failed(Failure::TimedOut);
-    assert_eq!(reports.recv_timeout(LONG), Ok(Report { job: 1, bytes: 10, verdict }));
+    assert_eq!(reports.recv_timeout(LONG), Ok(Report { job: 1, bytes: 10, pause: None, verdict }));
 }
 
 /// However many jobs bring however much while clamd takes nothing: no more waits than allowed.
@@ -169,10 +172,99 @@ fn a_flood_of_content_stays_within_its_bounds() {
     assert_eq!(scanner.waiting_bytes(), 0);
     drop(jobs);
     for (mut peer, _) in held {
+        // The command, a chunk of one byte, the empty one.
+        peer.read_exact(&mut [0; 10 + 5 + 4]).unwrap();
         peer.write_all(b"stream: OK\0").unwrap();
     }
     for _ in 0..4 {
         assert_eq!(reports.recv_timeout(LONG).unwrap().verdict, Verdict::Clean);
     }
     assert!(reports.try_recv().is_err());
+}
+
+/// Reads the command and chunks up to the empty one; answers that nothing was found.
+fn answer(mut peer: std::os::unix::net::UnixStream) -> Vec<u8> {
+    let mut command = [0; 10];
+    peer.read_exact(&mut command).unwrap();
+    let mut content = Vec::new();
+    loop {
+        let mut length = [0; 4];
+        peer.read_exact(&mut length).unwrap();
+        let begin = content.len();
+        content.resize(begin + u32::from_be_bytes(length) as usize, 0);
+        if content.len() == begin {
+            peer.write_all(b"stream: OK\0").unwrap();
+            return content;
+        }
+        peer.read_exact(&mut content[begin..]).unwrap();
+    }
+}
+
+/// One connection, and a file that never ends: one that has ended is scanned all the same, and the
+/// first goes on afterwards with what came before.
+#[test]
+fn a_slow_file_does_not_keep_others_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clamd");
+    let listener = UnixListener::bind(&path).unwrap();
+    let config = Config { connections: 1, ..at(Address::Unix(path)) };
+    let (scanner, reports) = scanner(&config);
+    let mut slow = scanner.begin(1).unwrap();
+    slow.content(b"begin".to_vec()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    let mut whole = scanner.begin(2).unwrap();
+    whole.content(b"whole".to_vec()).unwrap();
+    whole.end();
+    assert_eq!(answer(peer), b"begin");
+    assert_eq!(answer(listener.accept().unwrap().0), b"whole");
+    assert_eq!(reports.recv_timeout(LONG), Ok(clean(2, 5)));
+    slow.content(b"end".to_vec()).unwrap();
+    slow.end();
+    assert_eq!(answer(listener.accept().unwrap().0), b"beginend");
+    assert_eq!(reports.recv_timeout(LONG), Ok(clean(1, 8)));
+}
+
+/// What is kept to be sent again is bounded over all jobs; a job without room for it fails when it
+/// would need it, not before.
+#[test]
+fn what_is_kept_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clamd");
+    let listener = UnixListener::bind(&path).unwrap();
+    let config = Config { waiting_bytes: 1000, ..at(Address::Unix(path)) };
+    let (scanner, reports) = scanner(&config);
+    let mut job = scanner.begin(1).unwrap();
+    job.content(vec![b'a'; 900]).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    wait_until("the first content's way", LONG, || scanner.waiting_bytes() == 0).unwrap();
+    job.content(vec![b'b'; 900]).unwrap();
+    job.pause(1800);
+    assert_eq!(answer(peer).len(), 1800);
+    let report = Report { pause: Some(1800), ..clean(1, 1800) };
+    assert_eq!(reports.recv_timeout(LONG), Ok(report));
+    job.content(vec![b'c'; 10]).unwrap();
+    let verdict = Verdict::Failed(Failure::Overloaded);
+    assert_eq!(
+        reports.recv_timeout(LONG),
+        Ok(Report { job: 1, bytes: 1810, pause: None, verdict })
+    );
+}
+
+/// A scanner that is dropped waits for nobody, even where clamd never answers.
+#[test]
+fn a_scanner_is_gone_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clamd");
+    let listener = UnixListener::bind(&path).unwrap();
+    let config = Config { timeout: LONG * 10, ..at(Address::Unix(path)) };
+    let (scanner, reports) = scanner(&config);
+    let mut job = scanner.begin(1).unwrap();
+    job.content(vec![0; 10]).unwrap();
+    job.end();
+    let peer = listener.accept().unwrap();
+    drop(scanner);
+    // Its thread still waits for the answer.
+    drop(peer);
+    let report = reports.recv_timeout(LONG).unwrap();
+    assert!(matches!(report.verdict, Verdict::Failed(_)), "{report:?}");
 }

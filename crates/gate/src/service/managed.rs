@@ -9,6 +9,8 @@
 
 mod files;
 mod flow;
+#[cfg(test)]
+mod tests;
 
 use super::{id::Id, records::Log};
 use crate::{
@@ -24,21 +26,29 @@ use crate::{
     },
 };
 use datapath::gate::{Held, Manage};
-use flow::{Kept, Managed, Waiting};
-use rustc_hash::FxHashMap;
+pub(super) use flow::Ended;
+use flow::{Kept, Managed, Transfer, Waiting};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of first packets that are kept for flows that nobody has named yet.
 const MAX_FIRST: usize = 32 << 20;
-/// Bytes of packets that wait, over all flows; what comes beyond goes on.
+/// Bytes of packets that wait, over all flows; what comes beyond goes on unread, or is refused with its
+/// flow.
 const MAX_WAITING: usize = 64 << 20;
+/// Packets that wait longest of a flow, among which one that is sent again is looked for.
+const MAX_AGAIN: usize = 256;
 /// Flows that are managed at once.
 const MAX_MANAGED: usize = 1 << 16;
 /// Announced flows that are waited for, and how long.
 const MAX_EXPECTED: usize = 1000;
 const EXPECTED_NS: u64 = 60_000_000_000;
-/// How long a flow with waiting packets is silent before a verdict on what came is asked for.
+/// How long a flow with waiting packets is silent before a verdict on what came is asked for; twice as
+/// long after each, so many times at the most.
 const QUIET_NS: u64 = 100_000_000;
+const QUIET_DOUBLES: u32 = 5;
+/// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
+const HOLE_NS: u64 = 2_000_000_000;
 
 /// What follows outside.
 #[derive(Debug)]
@@ -74,11 +84,21 @@ pub(super) struct Counts {
     pub(super) dropped: u64,
 }
 
+/// What was kept of a flow that nobody has named yet.
+#[derive(Default)]
+struct First {
+    packets: Vec<Kept>,
+    /// There was no room for some.
+    missed: bool,
+}
+
 /// All managed flows.
 pub(super) struct Managers {
     flows: FxHashMap<Id, Managed>,
-    first: FxHashMap<Id, Vec<Kept>>,
+    first: FxHashMap<Id, First>,
     first_bytes: usize,
+    /// Flows of which packets wait, and the bytes of these.
+    waiting: FxHashSet<Id>,
     waiting_bytes: usize,
     expected: VecDeque<(Expectation, u64)>,
     settings: Settings,
@@ -109,6 +129,7 @@ impl Managers {
             flows: FxHashMap::default(),
             first: FxHashMap::default(),
             first_bytes: 0,
+            waiting: FxHashSet::default(),
             waiting_bytes: 0,
             expected: VecDeque::new(),
             settings: Settings::default(),
@@ -140,9 +161,10 @@ impl Managers {
         effects: &mut Vec<Effect>,
     ) {
         self.scanner = scanner;
-        for (_, (id, transfer)) in std::mem::take(&mut self.jobs) {
+        let jobs: Vec<_> = self.jobs.values().copied().collect();
+        for (id, transfer) in jobs {
             let verdict = Verdict::Failed(Failure::Away("another scanner is configured".into()));
-            self.verdict(id, transfer, u64::MAX, &verdict, around, effects);
+            self.verdict(id, transfer, 0, verdict, around, effects);
         }
     }
 
@@ -153,7 +175,7 @@ impl Managers {
 
     /// Whether any packet waits.
     pub(super) fn waits(&self) -> bool {
-        self.waiting_bytes > 0
+        !self.waiting.is_empty()
     }
 
     /// Bytes that wait.
@@ -169,11 +191,16 @@ impl Managers {
     /// Keeps a packet of a flow that nobody has named yet.
     pub(super) fn keep(&mut self, id: Id, packet: &Packet<'_>) {
         let reads = self.files && packet.tcp.is_some();
-        if !reads || self.first_bytes + packet.payload.len() > MAX_FIRST {
+        if !reads {
+            return;
+        }
+        let first = self.first.entry(id).or_default();
+        if first.missed || self.first_bytes + packet.payload.len() > MAX_FIRST {
+            first.missed = true;
             return;
         }
         self.first_bytes += packet.payload.len();
-        self.first.entry(id).or_default().push(Kept {
+        first.packets.push(Kept {
             from: packet.from,
             at_ns: packet.at_ns,
             tcp: packet.tcp,
@@ -183,9 +210,9 @@ impl Managers {
     }
 
     /// The first packets that were kept of a flow.
-    fn take_first(&mut self, id: &Id) -> Vec<Kept> {
+    fn take_first(&mut self, id: &Id) -> First {
         let first = self.first.remove(id).unwrap_or_default();
-        self.first_bytes -= first.iter().map(|kept| kept.payload.len()).sum::<usize>();
+        self.first_bytes -= first.packets.iter().map(|kept| kept.payload.len()).sum::<usize>();
         first
     }
 
@@ -214,9 +241,6 @@ impl Managers {
         effects: &mut Vec<Effect>,
     ) {
         let first = self.take_first(&id);
-        if self.flows.len() >= MAX_MANAGED {
-            return;
-        }
         let application = match expectation {
             Some(expectation) => expectation.application.to_owned(),
             None => label.as_ref().map(|label| label.application.to_string()).unwrap_or_default(),
@@ -238,9 +262,19 @@ impl Managers {
             transfers: BTreeMap::new(),
             seen_ns: around.now_ns,
             asked: false,
+            pauses: 0,
+            read: [0; 2],
+            moved_ns: around.now_ns,
         };
+        let full = self.flows.len() >= MAX_MANAGED;
         self.flows.insert(id, managed);
-        for kept in &first {
+        if full || first.missed {
+            self.unread(&id, around, effects);
+        }
+        if full {
+            self.forget(&id, around);
+        }
+        for kept in &first.packets {
             self.packet(id, &kept.packet(), None, around, effects);
         }
     }
@@ -260,27 +294,53 @@ impl Managers {
         };
         managed.seen_ns = around.now_ns;
         managed.asked = false;
-        if let (Some(held), Some(tcp)) = (held, packet.tcp) {
-            let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
-            let end = tcp.sequence.wrapping_add(packet.length).wrapping_add(more);
-            self.waiting_bytes += held.bytes();
-            managed.waiting.push_back(Waiting { from: packet.from, end, held });
+        let mut over = None;
+        match (held, packet.tcp) {
+            (Some(held), Some(tcp)) => {
+                let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
+                let end = tcp.sequence.wrapping_add(packet.length).wrapping_add(more);
+                let again = |waiting: &Waiting| {
+                    (waiting.from, waiting.end) == (packet.from, end)
+                        && waiting.held.bytes() >= held.bytes()
+                };
+                if managed.waiting.iter().take(MAX_AGAIN).any(again) {
+                    // Sent again because it waits; the first one goes on.
+                    self.counts.dropped += 1;
+                } else if self.waiting_bytes + held.bytes() > MAX_WAITING {
+                    over = Some(held);
+                } else {
+                    self.waiting_bytes += held.bytes();
+                    self.waiting.insert(id);
+                    managed.waiting.push_back(Waiting { from: packet.from, end, held });
+                }
+            }
+            (Some(held), None) => effects.push(Effect::Release(held)),
+            (None, _) => {}
         }
         let mut events = Vec::new();
         managed.manager.packet(packet, &mut events);
+        let read = managed.manager.read();
+        if read != managed.read {
+            (managed.read, managed.moved_ns) = (read, around.now_ns);
+        }
         self.events(id, events, around, effects);
+        if let Some(held) = over {
+            self.overloaded(id, held, around, effects);
+        }
     }
 
-    /// Releases what nothing holds any more, and says what the kernel is to copy from here on.
+    /// Says what the kernel is to copy from here on, and releases what nothing holds any more.
     fn settle(&mut self, id: &Id, effects: &mut Vec<Effect>) {
         let Some(managed) = self.flows.get_mut(id) else { return };
         let (hold_from, wanted) = managed.wants();
-        let full = self.waiting_bytes > MAX_WAITING;
+        if wanted != managed.told {
+            managed.told = wanted;
+            effects.push(Effect::Manage(managed.flow, wanted));
+        }
         let mut kept = VecDeque::new();
         for waiting in std::mem::take(&mut managed.waiting) {
             let from = hold_from[waiting.from as usize];
-            let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
-            if !full && from.is_some_and(behind) {
+            if from.is_some_and(|from| waiting.end.wrapping_sub(from).cast_signed() > 0) {
                 kept.push_back(waiting);
             } else {
                 self.waiting_bytes -= waiting.held.bytes();
@@ -288,31 +348,70 @@ impl Managers {
                 effects.push(Effect::Release(waiting.held));
             }
         }
-        managed.waiting = kept;
-        if wanted != managed.told {
-            managed.told = wanted;
-            effects.push(Effect::Manage(managed.flow, wanted));
+        if kept.is_empty() {
+            self.waiting.remove(id);
         }
+        managed.waiting = kept;
     }
 
-    /// Asks for verdicts on what came of flows that rest while packets wait.
-    pub(super) fn rest(&mut self, around: &Around<'_>, effects: &mut Vec<Effect>) {
-        if !self.waits() {
+    /// There is no room for a packet of a flow that waits: the flow is refused, or goes on without a
+    /// verdict.
+    fn overloaded(&mut self, id: Id, held: Held, around: &Around<'_>, effects: &mut Vec<Effect>) {
+        let Some(managed) = self.flows.get(&id) else {
+            self.counts.dropped += 1;
             return;
-        }
-        let quiet = |managed: &Managed| {
-            !managed.waiting.is_empty()
-                && !managed.asked
-                && managed.seen_ns + QUIET_NS < around.now_ns
         };
-        let quiet: Vec<Id> =
-            self.flows.iter().filter(|(_, managed)| quiet(managed)).map(|(id, _)| *id).collect();
-        for id in quiet {
+        let scanned = |(number, file): (&TransferId, &Transfer)| {
+            (file.action == FileAction::Scan).then_some(*number)
+        };
+        let scanned: Vec<TransferId> = managed.transfers.iter().filter_map(scanned).collect();
+        if scanned.is_empty() {
+            self.unread(&id, around, effects);
+        }
+        for transfer in scanned {
+            let verdict = Verdict::Failed(Failure::Overloaded);
+            self.verdict(id, transfer, 0, verdict, around, effects);
+        }
+        // A flow that is refused takes what waits with it.
+        let Some(managed) = self.flows.get_mut(&id) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        let waiting = std::mem::take(&mut managed.waiting);
+        self.waiting.remove(&id);
+        for held in waiting.into_iter().map(|waiting| waiting.held) {
+            self.waiting_bytes -= held.bytes();
+            self.counts.released += 1;
+            effects.push(Effect::Release(held));
+        }
+        self.counts.released += 1;
+        effects.push(Effect::Release(held));
+    }
+
+    /// Asks for verdicts on what came of flows that rest while packets wait, and no longer waits for
+    /// what does not come.
+    pub(super) fn rest(&mut self, around: &Around<'_>, effects: &mut Vec<Effect>) {
+        let now_ns = around.now_ns;
+        let mut resting = Vec::new();
+        for id in &self.waiting {
+            let Some(managed) = self.flows.get_mut(id) else { continue };
+            let quiet_ns = QUIET_NS << managed.pauses.min(QUIET_DOUBLES);
             let mut events = Vec::new();
-            if let Some(managed) = self.flows.get_mut(&id) {
+            if !managed.asked && managed.seen_ns + quiet_ns < now_ns {
                 managed.asked = true;
                 managed.manager.pause(&mut events);
+                managed.pauses += u32::from(!events.is_empty());
             }
+            if managed.moved_ns + HOLE_NS < now_ns {
+                managed.moved_ns = now_ns;
+                managed.manager.give_up(&mut events);
+                managed.read = managed.manager.read();
+            }
+            if !events.is_empty() {
+                resting.push((*id, events));
+            }
+        }
+        for (id, events) in resting {
             self.events(id, events, around, effects);
         }
     }
@@ -324,14 +423,17 @@ impl Managers {
         let mut events = Vec::new();
         managed.manager.finish(&mut events);
         for event in events {
-            if let Event::FileEnded { transfer, bytes, complete, sha256 } = event
+            if let Event::FileEnded { transfer, bytes, complete, missed, sha256 } = event
                 && let Some(file) = managed.transfers.get_mut(&transfer)
             {
-                file.ended = Some((bytes, complete, sha256));
+                file.ended = Some(Ended { bytes, complete, missed, sha256 });
             }
         }
         for side in [Side::Client, Side::Server] {
             around.log.losses(&managed.subject(around), side, managed.manager.losses(side));
+        }
+        for number in managed.transfers.values().filter_map(|file| file.number) {
+            self.jobs.remove(&number);
         }
         let open: Vec<TransferId> = managed.transfers.keys().copied().collect();
         for transfer in open {
@@ -341,7 +443,7 @@ impl Managers {
             self.waiting_bytes -= waiting.held.bytes();
             self.counts.dropped += 1;
         }
-        self.jobs.retain(|_, (of, _)| of != id);
+        self.waiting.remove(id);
     }
 
     /// Forgets what is there no more.

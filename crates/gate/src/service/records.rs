@@ -1,5 +1,6 @@
 //! What is written down of flows, files and messages.
 
+use super::managed::Ended;
 use crate::{
     audit::{
         Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
@@ -169,7 +170,7 @@ impl Log {
                 transfer: named.transfer.0.into(),
                 from: named.from,
                 name: named.name.clone().unwrap_or_default(),
-                size: if bytes == u64::MAX { 0 } else { bytes },
+                size: bytes,
                 finding,
                 verdict: verdict(action, Some(rule)),
             })
@@ -180,11 +181,11 @@ impl Log {
         &self,
         subject: Subject,
         named: &FileNamed,
-        ended: Option<(u64, bool, Option<[u8; 32]>)>,
+        ended: Option<Ended>,
         rule: Option<&str>,
         refused: bool,
     ) {
-        let (seen, complete, sha256) = ended.unwrap_or_default();
+        let Ended { bytes: seen, complete, missed, sha256 } = ended.unwrap_or_default();
         let action = if refused { Action::Drop } else { Action::Allow };
         self.send(|at| {
             Record::File(FileSeen {
@@ -199,7 +200,7 @@ impl Log {
                 sha256,
                 hash: named.hash.map(|hash| hash.to_string()),
                 complete: complete && !refused,
-                gaps: !complete && !refused,
+                gaps: missed,
                 peers: Vec::new(),
                 verdict: verdict(action, rule),
             })

@@ -332,7 +332,7 @@ impl Worker {
                 let _ = reply.send(());
             }
             Ask::Report(report) => self.manage(|managers, around, effects| {
-                managers.report(&report, around, effects);
+                managers.report(report, around, effects);
             }),
             Ask::Stop => {}
         }

@@ -62,6 +62,16 @@ impl Share {
         self.bytes += if taken { bytes } else { 0 };
         taken
     }
+
+    /// Becomes `bytes` large, or stays as it is when they are not there.
+    pub(crate) fn fit(&mut self, bytes: usize) -> bool {
+        if let Some(surplus) = self.bytes.checked_sub(bytes) {
+            self.budget.give(surplus);
+            self.bytes = bytes;
+            return true;
+        }
+        self.grow(bytes - self.bytes)
+    }
 }
 
 impl Drop for Share {

@@ -14,7 +14,8 @@
 //! - The first copy of a byte wins; a later one that differs is counted as a conflict, as far as
 //!   the first is still held.
 //! - A hole becomes a gap when the receiver acknowledges what lies in it (so it has it, and we never
-//!   will), when what waits behind it grows beyond the limit, or when nobody needs it ([`Half::skip`]).
+//!   will), when what waits behind it grows beyond the limit, when nobody needs it ([`Half::skip`]), or
+//!   when who reads it does not wait any longer ([`Half::give_up`]).
 //! - Early bytes are bounded per direction and, by a [`Budget`], over all of them.
 
 mod budget;
@@ -208,6 +209,14 @@ impl Half {
         let to = to.min(self.highest.max(self.skip));
         if to > self.next {
             self.pass_hole(to, sink);
+            self.drain(sink);
+        }
+    }
+
+    /// What is missing before what was seen will not come any more.
+    pub fn give_up(&mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {
+        if !self.ended && self.next < self.highest {
+            self.pass_hole(self.highest, sink);
             self.drain(sink);
         }
     }

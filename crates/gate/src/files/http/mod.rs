@@ -123,6 +123,7 @@ impl Protocol for Http {
         }
         if over > 0 {
             // The gap hides where this body ends.
+            transfers.unread();
             way.broken(transfers);
         }
     }

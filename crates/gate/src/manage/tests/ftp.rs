@@ -56,7 +56,7 @@ fn a_passive_download_is_named_and_scanned_to_its_end() {
     assert_eq!(data.content(0).len(), 20);
     // The byte before the FIN.
     assert_eq!(data.held(Side::Server), Some(2));
-    data.manager.cleared(TransferId(0), 20);
+    data.manager.allow(TransferId(0));
     assert_eq!(data.held(Side::Server), None);
 }
 

@@ -47,6 +47,57 @@ fn more_than_sequence_numbers_can_count_is_skipped_in_steps() {
     assert_eq!(steps, total.div_ceil(SKIP + 1));
 }
 
+/// Sequence numbers tell only what is near: what is held must never be so far ahead that packets
+/// before it look like packets behind it.
+#[test]
+fn a_large_body_is_not_held_by_its_far_end() {
+    for decision in [Decision::Allow, Decision::Scan] {
+        let mut bench = Bench::new("http", &holding());
+        bench.client("GET /huge HTTP/1.1\r\n\r\n");
+        let total = 10_000_000_000_u64;
+        bench.server(format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\nbeginning"));
+        bench.answer(decision);
+        let mut passed = 9_u64;
+        while bench.ends().is_empty() {
+            // As fast as a window allows, up to the last packet.
+            let step = (1 << 29).min(total - passed - 1).max(1);
+            let last = passed + step >= total;
+            bench.next[1] = bench.next[1].wrapping_add(step as u32 - 1);
+            bench.server("x");
+            passed += step;
+            bench.client("");
+            let held = bench.held(Side::Server).unwrap().cast_signed();
+            assert_eq!(held > 0, last && decision == Decision::Scan, "{passed}: {held}");
+        }
+        assert_eq!(passed, total);
+    }
+}
+
+#[test]
+fn a_body_passes_once_nothing_is_asked_of_it_and_what_is_missing_is_given_up() {
+    let mut bench = Bench::new("http", &holding());
+    bench.client("GET /f HTTP/1.1\r\n\r\n");
+    bench.server("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
+    bench.answer(Decision::Scan);
+    bench.next[1] = bench.next[1].wrapping_add(10);
+    bench.server("0123456789");
+    assert_eq!((bench.held(Side::Server), bench.ends()), (Some(1), vec![]));
+    bench.manager.give_up(&mut bench.events);
+    assert_eq!(bench.ends(), [(0, 30, false)]);
+    assert!(matches!(bench.events.last(), Some(Event::FileEnded { missed: true, .. })));
+    assert_eq!(bench.held(Side::Server), Some(1), "until the verdict");
+    bench.manager.allow(TransferId(0));
+    assert_eq!(bench.held(Side::Server), Some(0));
+    // Allowed before its end.
+    bench.client("GET /g HTTP/1.1\r\n\r\n");
+    bench.server("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
+    let transfer = bench.names()[1].transfer;
+    bench.manager.answer(transfer, Decision::Scan, &mut bench.events);
+    bench.manager.allow(transfer);
+    bench.server("01234567890123456789");
+    assert_eq!(bench.held(Side::Server), Some(0));
+}
+
 #[test]
 fn pipelined_responses_belong_to_their_requests() {
     let mut bench = Bench::new("http", &Settings::default());
@@ -187,7 +238,7 @@ fn a_scanned_file_passes_but_for_its_last_packet() {
     // The next response is held as well until the verdict on this one.
     bench.client("GET /g HTTP/1.1\r\n\r\n");
     assert_eq!(bench.held(Side::Server), Some(1));
-    bench.manager.cleared(TransferId(0), 30);
+    bench.manager.allow(TransferId(0));
     assert_eq!(bench.held(Side::Server), Some(0));
 }
 
@@ -217,7 +268,7 @@ fn chunked_content_is_held_by_its_last_byte_so_far() {
     assert_eq!(bench.held(Side::Server), Some(8));
     bench.manager.cleared(TransferId(0), 20);
     assert_eq!(bench.held(Side::Server), Some(8), "that was the verdict on a part");
-    bench.manager.cleared(TransferId(0), 25);
+    bench.manager.allow(TransferId(0));
     assert_eq!(bench.held(Side::Server), Some(0));
 }
 

@@ -158,7 +158,7 @@ fn an_edonkey_file_is_named_and_held_at_its_last_byte() {
     bench.answer(Decision::Scan);
     assert_eq!((bench.content(0), bench.ends()), (b"EICARxyz".to_vec(), vec![(0, 8, true)]));
     assert_eq!(bench.held(Side::Server), Some(1));
-    bench.manager.cleared(TransferId(0), 8);
+    bench.manager.allow(TransferId(0));
     assert_eq!(bench.held(Side::Server), Some(0));
 }
 
@@ -204,7 +204,7 @@ fn nmdc_and_adc_say_what_they_send() {
     assert_eq!(bench.name_list(), ["eicar.com"]);
     assert_eq!((bench.content(0), bench.ends()), (b"0123456789".to_vec(), vec![(0, 10, true)]));
     assert_eq!(bench.held(Side::Server), Some(1));
-    bench.manager.cleared(TransferId(0), 10);
+    bench.manager.allow(TransferId(0));
     bench.server(format!("$ADCSND file {tth} 0 10|0123456789"));
     assert!(matches!(bench.names()[1].hash, Some(FileHash::TigerTree(_))));
     let packed = zlib(b"the content");

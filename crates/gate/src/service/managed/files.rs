@@ -2,16 +2,22 @@
 
 use super::{
     Around, EXPECTED_NS, Effect, MAX_EXPECTED, Managers,
-    flow::{Transfer, title},
+    flow::{Ended, Transfer, title},
 };
 use crate::{
     audit::{Cause, Finding},
     config::FileAction,
-    manage::{Decision, Event, TransferId},
-    scan::{Failed, Report, clamd::Verdict},
+    manage::{Decision, Event, FileNamed, TransferId},
+    scan::{
+        Failed, Job, Report,
+        clamd::{Failure, Verdict},
+    },
     service::id::Id,
 };
 use std::collections::VecDeque;
+
+/// What flows are refused by of which files passed unseen.
+const UNREAD: &str = "gate.scan";
 
 impl Managers {
     /// What a manager told, and what follows from that.
@@ -22,26 +28,23 @@ impl Managers {
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        let unscanned = self.unscanned();
         let mut queue = VecDeque::from(events);
         while let Some(event) = queue.pop_front() {
             let Some(managed) = self.flows.get_mut(&id) else { return };
             match event {
                 Event::FileNamed(named) => {
                     self.counts.files += 1;
-                    let (action, rule) = managed.judge(&named, around, effects);
+                    let (mut action, rule) = managed.judge(&named, around, effects);
                     let transfer = named.transfer;
-                    let (mut action, mut job) = (action, None);
+                    let mut job = None;
                     if action == FileAction::Scan {
-                        match self.scanner.as_ref().map(|scanner| scanner.begin(self.next_job)) {
-                            Some(Ok(begun)) => {
-                                self.jobs.insert(self.next_job, (id, transfer));
-                                self.next_job += 1;
+                        match self.begin_scan(&named) {
+                            Ok(begun) => {
+                                self.jobs.insert(begun.number(), (id, transfer));
                                 job = Some(begun);
                             }
-                            _ => {
-                                self.counts.unscanned += 1;
-                                action = unscanned;
+                            Err(failure) => {
+                                action = self.not_scanned(&id, &named, &rule, &failure, around);
                             }
                         }
                     }
@@ -50,12 +53,15 @@ impl Managers {
                         FileAction::Scan => Decision::Scan,
                         FileAction::Deny => Decision::Deny,
                     };
+                    let Some(managed) = self.flows.get_mut(&id) else { return };
                     let name = title(&named).to_owned();
-                    let one = Transfer { named, action, rule: rule.clone(), job, ended: None };
+                    let number = job.as_ref().map(Job::number);
+                    let one =
+                        Transfer { named, action, rule: rule.clone(), job, number, ended: None };
                     managed.transfers.insert(transfer, one);
                     if action == FileAction::Deny {
                         self.counts.denied += 1;
-                        let rule = rule.unwrap_or_else(|| "gate.scan".into());
+                        let rule = rule.unwrap_or_default();
                         let subject = managed.subject(around);
                         around.log.refused(subject, &rule, Cause::File(name));
                         self.refuse(&id, &rule, around, effects);
@@ -74,18 +80,18 @@ impl Managers {
                         .and_then(|job| job.content(bytes).err());
                     if let Some(failure) = failed {
                         let verdict = Verdict::Failed(failure);
-                        self.verdict(id, transfer, u64::MAX, &verdict, around, effects);
+                        self.verdict(id, transfer, 0, verdict, around, effects);
                     }
                 }
-                Event::Paused { transfer, .. } => {
+                Event::Paused { transfer, bytes } => {
                     let file = managed.transfers.get_mut(&transfer);
                     if let Some(job) = file.and_then(|file| file.job.as_mut()) {
-                        job.pause();
+                        job.pause(bytes);
                     }
                 }
-                Event::FileEnded { transfer, bytes, complete, sha256 } => {
+                Event::FileEnded { transfer, bytes, complete, missed, sha256 } => {
                     if let Some(file) = managed.transfers.get_mut(&transfer) {
-                        file.ended = Some((bytes, complete, sha256));
+                        file.ended = Some(Ended { bytes, complete, missed, sha256 });
                         match file.job.take() {
                             Some(job) => job.end(),
                             None => managed.tell(transfer, around),
@@ -101,6 +107,7 @@ impl Managers {
                 Event::Block { part, .. } => {
                     managed.manager.cleared(part, u64::MAX);
                 }
+                Event::Unread => self.unread(&id, around, effects),
                 Event::Expect(expectation) => {
                     if self.expected.len() >= MAX_EXPECTED {
                         self.expected.pop_front();
@@ -113,60 +120,117 @@ impl Managers {
         self.settle(&id, effects);
     }
 
-    /// What becomes of a file that could not be scanned.
-    const fn unscanned(&self) -> FileAction {
-        match self.scan_fails {
-            Failed::Pass => FileAction::Allow,
-            Failed::Refuse => FileAction::Deny,
+    /// Begins to scan a file.
+    fn begin_scan(&mut self, named: &FileNamed) -> Result<Job, Failure> {
+        // clamd undoes what is a file format by itself.
+        let undone = ["gzip", "x-gzip"];
+        if let Some(coding) = &named.coding
+            && !undone.iter().any(|known| coding.trim().eq_ignore_ascii_case(known))
+        {
+            return Err(Failure::Packed(coding.clone()));
+        }
+        let scanner = self.scanner.as_ref();
+        let scanner = scanner.ok_or_else(|| Failure::Away("there is no [gate.scan]".into()))?;
+        let number = self.next_job;
+        self.next_job += 1;
+        scanner.begin(number).map_err(|error| Failure::Away(error.to_string()))
+    }
+
+    /// A file is not scanned; what becomes of it.
+    fn not_scanned(
+        &mut self,
+        id: &Id,
+        named: &FileNamed,
+        rule: &Option<String>,
+        failure: &Failure,
+        around: &Around<'_>,
+    ) -> FileAction {
+        self.counts.unscanned += 1;
+        let passes = self.scan_fails == Failed::Pass;
+        if let Some(managed) = self.flows.get(id) {
+            let rule = rule.as_deref().unwrap_or_default();
+            let finding = Finding::Failed(failure.to_string());
+            tracing::warn!(flow = %managed.flow, file = title(named), %failure, "not scanned");
+            around.log.scanned(managed.subject(around), named, 0, finding, rule, passes);
+        }
+        if passes { FileAction::Allow } else { FileAction::Deny }
+    }
+
+    /// Something passed in a flow that the rules about files should have been asked about.
+    pub(super) fn unread(&mut self, id: &Id, around: &Around<'_>, effects: &mut Vec<Effect>) {
+        if !self.settings.hold {
+            return;
+        }
+        self.counts.unscanned += 1;
+        if self.scan_fails == Failed::Refuse
+            && let Some(managed) = self.flows.get(id)
+        {
+            let cause = Cause::File("not seen".into());
+            around.log.refused(managed.subject(around), UNREAD, cause);
+            self.refuse(id, UNREAD, around, effects);
         }
     }
 
     /// The scanner has answered.
     pub(in crate::service) fn report(
         &mut self,
-        report: &Report,
+        report: Report,
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
-        if let Some((id, transfer)) = self.jobs.get(&report.job).copied() {
-            self.verdict(id, transfer, report.bytes, &report.verdict, around, effects);
-            let over = self.flows.get(&id).is_none_or(|managed| {
-                managed.transfers.get(&transfer).is_none_or(|file| file.job.is_none())
-            });
-            if over {
-                self.jobs.remove(&report.job);
+        let Some((id, transfer)) = self.jobs.get(&report.job).copied() else { return };
+        if let Some(mark) = report.pause {
+            if let Some(managed) = self.flows.get_mut(&id) {
+                managed.manager.cleared(transfer, mark);
+                self.settle(&id, effects);
             }
+            return;
         }
+        self.verdict(id, transfer, report.bytes, report.verdict, around, effects);
     }
 
+    /// The last verdict on a file, on so many bytes.
     pub(super) fn verdict(
         &mut self,
         id: Id,
         transfer: TransferId,
         bytes: u64,
-        verdict: &Verdict,
+        verdict: Verdict,
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
+        let Some(managed) = self.flows.get_mut(&id) else { return };
+        let subject = managed.subject(around);
+        let Some(file) = managed.transfers.get_mut(&transfer) else { return };
+        if let Some(number) = file.number.take() {
+            self.jobs.remove(&number);
+        }
+        file.job = None;
+        let missed = file.ended.is_some_and(|ended| ended.missed);
+        let verdict = match verdict {
+            Verdict::Clean if missed => Verdict::Failed(Failure::Missed),
+            Verdict::Clean if file.named.is_part() => Verdict::Failed(Failure::Part),
+            verdict => verdict,
+        };
         let (passes, finding) = match verdict {
             Verdict::Clean => (true, Finding::Clean),
-            Verdict::Found(what) => (false, Finding::Found(what.clone())),
+            Verdict::Found(what) => (false, Finding::Found(what)),
             Verdict::Failed(failure) => {
                 (self.scan_fails == Failed::Pass, Finding::Failed(failure.to_string()))
             }
         };
+        let name = title(&file.named).to_owned();
         match &finding {
             Finding::Clean => self.counts.scanned += 1,
             Finding::Found(_) => self.counts.found += 1,
-            Finding::Failed(_) => self.counts.unscanned += 1,
+            Finding::Failed(why) => {
+                self.counts.unscanned += 1;
+                tracing::warn!(flow = %managed.flow, file = name, why, "not scanned");
+            }
         }
-        let Some(managed) = self.flows.get_mut(&id) else { return };
-        let subject = managed.subject(around);
-        let Some(file) = managed.transfers.get_mut(&transfer) else { return };
         let rule = file.rule.clone().unwrap_or_default();
         around.log.scanned(subject.clone(), &file.named, bytes, finding.clone(), &rule, passes);
         if !passes {
-            let name = title(&file.named).to_owned();
             tracing::warn!(flow = %managed.flow, file = name, ?finding, "refused");
             file.action = FileAction::Deny;
             managed.tell(transfer, around);
@@ -174,12 +238,9 @@ impl Managers {
             self.refuse(&id, &rule, around, effects);
             return;
         }
-        if matches!(verdict, Verdict::Failed(_)) {
-            tracing::warn!(flow = %managed.flow, file = title(&file.named), ?finding, "not scanned");
-            file.job = None;
-        }
+        file.action = FileAction::Allow;
         let over = file.ended.is_some();
-        managed.manager.cleared(transfer, bytes);
+        managed.manager.allow(transfer);
         if over {
             managed.tell(transfer, around);
         }

@@ -40,8 +40,22 @@ pub(super) struct Transfer {
     pub(super) action: FileAction,
     pub(super) rule: Option<String>,
     pub(super) job: Option<Job>,
+    /// The job's number, until its last verdict.
+    pub(super) number: Option<u64>,
     /// What is told of it when it is over.
-    pub(super) ended: Option<(u64, bool, Option<[u8; 32]>)>,
+    pub(super) ended: Option<Ended>,
+}
+
+/// A file that is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::service) struct Ended {
+    /// Bytes that passed.
+    pub(in crate::service) bytes: u64,
+    /// Whether it came to its end, and all of it was seen.
+    pub(in crate::service) complete: bool,
+    /// Whether some of it was not seen.
+    pub(in crate::service) missed: bool,
+    pub(in crate::service) sha256: Option<[u8; 32]>,
 }
 
 /// A packet that waits: who sent it, and the sequence number behind it.
@@ -63,6 +77,11 @@ pub(super) struct Managed {
     pub(super) transfers: BTreeMap<TransferId, Transfer>,
     pub(super) seen_ns: u64,
     pub(super) asked: bool,
+    /// Verdicts on beginnings that were asked for.
+    pub(super) pauses: u32,
+    /// How far it was read, and since when.
+    pub(super) read: [u64; 2],
+    pub(super) moved_ns: u64,
 }
 
 impl Managed {
