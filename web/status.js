@@ -70,8 +70,9 @@ function bars(id, rows, kind, none, unit = number) {
 
 function duration(seconds) {
   const units = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
-  const at = Math.max(0, units.findIndex(([size]) => seconds >= size));
-  return units.slice(at < 0 ? 3 : at, at + 2)
+  const found = units.findIndex(([size]) => seconds >= size);
+  const at = found < 0 ? 3 : found;
+  return units.slice(at, at + 2)
     .map(([size, name], i) => `${Math.floor(i ? (seconds % units[at][0]) / size : seconds / size)} ${name}`)
     .join(' ');
 }
@@ -279,6 +280,9 @@ function gate(state) {
   const { files } = state;
   byId('gate-scanned').hidden = !files;
   bars('gate-scans', files ? counted({ clean: files.clean, found: files.found, 'not scanned': files.unscanned }) : [], 'passed', 'nothing was scanned');
+  grid('gate-recent', ['ago', make('th', 'free', 'what')], state.recent.slice(0, 12).map((event) => [
+    duration(event.seconds_ago), make('td', event.harm ? 'free warning' : 'free', event.text),
+  ]), 'nothing was refused or scanned');
   const given = new Set(state.given.map((rule) => rule.name));
   grid('gate-rules', ['rule', 'for', 'met'], state.rules.map((rule) => [
     rule.name, given.has(rule.name) ? `${rule.of}s, given` : `${rule.of}s`, number(rule.count),
