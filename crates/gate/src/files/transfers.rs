@@ -267,6 +267,10 @@ impl Transfers {
             Decision::Scan => State::Scanned,
             Decision::Deny => State::Denied,
         };
+        if decision == Decision::Allow && transfer.hash.is_none() {
+            // Nobody needs what was missed.
+            transfer.lost = false;
+        }
         if decision == Decision::Scan && !bytes.is_empty() {
             events.push(Event::Content { transfer: id, bytes });
         }

@@ -28,6 +28,7 @@ use crate::{
     policy::{Decision, Moment, Policy, Verdict},
 };
 use crowd::Crowd;
+use datapath::gate::Manage;
 use flow::{Decided, bump};
 use rustc_hash::FxHashMap;
 use std::{collections::VecDeque, sync::Arc};
@@ -207,7 +208,11 @@ impl<L: Look> Core<L> {
         for entry in self.flows.values_mut() {
             match &mut entry.phase {
                 Phase::Looking(state) => **state = self.look.begin(&entry.flow, [None; 2]),
-                Phase::Decided(decided) => decided.learning = None,
+                Phase::Decided(decided) => {
+                    if decided.learning.take().is_some() {
+                        self.acts.push(Act::Manage { flow: entry.flow });
+                    }
+                }
             }
         }
     }
@@ -244,12 +249,38 @@ impl<L: Look> Core<L> {
                     let _ = self.look.packet(&entry.flow, state, packet);
                     if !self.look.learns(state) {
                         decided.learning = None;
-                        self.acts.push(Act::Copy { flow: entry.flow, on: false });
+                        self.acts.push(Act::Manage { flow: entry.flow });
                     }
                 }
             }
         }
         self.fate(&id)
+    }
+
+    /// What is to be copied out and held of the packets of a flow's client and server: what its manager
+    /// wants, and everything while there is something to be learnt from it.
+    pub(super) fn managed(&self, flow: &Flow) -> [Manage; 2] {
+        match self.flows.get(&Id::of(flow)).map(|entry| &entry.phase) {
+            Some(Phase::Decided(decided)) if !refuses(&decided.decision) => {
+                let learns = decided.learning.is_some();
+                let whole = |manage: Manage| Manage { copy: true, skip_to: None, ..manage };
+                decided.managed.map(|manage| if learns { whole(manage) } else { manage })
+            }
+            _ => Default::default(),
+        }
+    }
+
+    /// What a flow's manager wants of it from here on. A verdict that the kernel is still to be told
+    /// brings it along, so that no packet passes between them.
+    pub(super) fn manage(&mut self, flow: &Flow, manage: [Manage; 2]) {
+        let Some(entry) = self.flows.get_mut(&Id::of(flow)) else { return };
+        if let Phase::Decided(decided) = &mut entry.phase {
+            decided.managed = manage;
+            let told = |act: &Act| matches!(act, Act::Decide { flow: of, .. } | Act::Manage { flow: of } if of == flow);
+            if !self.acts.iter().any(told) {
+                self.acts.push(Act::Manage { flow: *flow });
+            }
+        }
     }
 
     fn fate(&self, id: &Id) -> Fate {

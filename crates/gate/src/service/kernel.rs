@@ -6,7 +6,7 @@ use crate::{
     flow::{Flow, Side, Transport},
     packet::{Packet, Tcp},
 };
-use datapath::gate::{self, CacheKey, Key, Protocol, Record};
+use datapath::gate::{self, CacheKey, Key, Manage, Protocol, Record};
 
 /// The table's key of a flow.
 pub(super) fn key(flow: &Flow) -> Key {
@@ -17,6 +17,14 @@ const fn protocol(transport: Transport) -> Protocol {
     match transport {
         Transport::Tcp => Protocol::Tcp,
         Transport::Udp => Protocol::Udp,
+    }
+}
+
+/// What is wanted of client and server, in the order of the key's sides.
+pub(super) fn manage(flow: &Flow, [client, server]: [Manage; 2]) -> [Manage; 2] {
+    match key(flow).side_of(flow.client) {
+        Some(gate::Side::Higher) => [server, client],
+        Some(gate::Side::Lower) | None => [client, server],
     }
 }
 

@@ -237,6 +237,7 @@ impl Managers {
         label: Option<Label>,
         expectation: Option<&Expectation>,
         began_ns: u64,
+        begins: [Option<u32>; 2],
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
@@ -273,6 +274,14 @@ impl Managers {
         }
         if full {
             self.forget(&id, around);
+        }
+        // Where each side begins is what its SYN said: what comes of it is held from its first byte on.
+        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
+            if let Some(sequence) = begin {
+                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
+                let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
+                self.packet(id, &syn, None, around, effects);
+            }
         }
         for kept in &first.packets {
             self.packet(id, &kept.packet(), None, around, effects);
@@ -344,7 +353,6 @@ impl Managers {
                 kept.push_back(waiting);
             } else {
                 self.waiting_bytes -= waiting.held.bytes();
-                self.counts.released += 1;
                 effects.push(Effect::Release(waiting.held));
             }
         }
@@ -381,10 +389,8 @@ impl Managers {
         self.waiting.remove(&id);
         for held in waiting.into_iter().map(|waiting| waiting.held) {
             self.waiting_bytes -= held.bytes();
-            self.counts.released += 1;
             effects.push(Effect::Release(held));
         }
-        self.counts.released += 1;
         effects.push(Effect::Release(held));
     }
 

@@ -24,7 +24,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use datapath::gate::{
-    CacheKey, Gate, Held, Injector, Manage, Reader, Rules, Side, Table, TableError, Verdict,
+    CacheKey, Gate, Held, Injector, Reader, Rules, Side, Table, TableError, Verdict,
 };
 use serde_json::Value;
 use std::{
@@ -183,14 +183,15 @@ impl Worker {
                 }
                 let undecided = new || core.is_undecided(&id);
                 match core.packet(&flow, inside, kernel::begins(&record), &packet) {
-                    Fate::Vanish => managers.forget(&id, &around),
+                    Fate::Vanish => {
+                        managers.counts.dropped += u64::from(held.is_some());
+                        managers.forget(&id, &around);
+                    }
                     Fate::Go if core.is_undecided(&id) => {
                         managers.keep(id, &packet);
                         effects.extend(held.map(Effect::Release));
                     }
                     Fate::Go => {
-                        // The kernel has the verdict before it is told to copy.
-                        tell(core, table, shapers, gate, config, ailments);
                         if undecided && let Some(entry) = core.flow(&id) {
                             let label = entry.label().cloned();
                             let (flow, began_ns) = (entry.flow, entry.began_ns);
@@ -202,6 +203,7 @@ impl Worker {
                                 label,
                                 expected,
                                 began_ns,
+                                kernel::begins(&record),
                                 &around,
                                 &mut effects,
                             );
@@ -210,11 +212,9 @@ impl Worker {
                     }
                 }
             }
+            let released = perform(std::mem::take(&mut effects), core);
             tell(core, table, shapers, gate, config, ailments);
-            if !effects.is_empty() {
-                perform(std::mem::take(&mut effects), core, table, injector, ailments);
-                tell(core, table, shapers, gate, config, ailments);
-            }
+            release(released, managers, injector, ailments);
         })?;
         Ok(())
     }
@@ -227,8 +227,9 @@ impl Worker {
         let (moment, now_ns) = (core.moment(), monotonic_ns());
         let mut effects = Vec::new();
         what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut effects);
-        perform(effects, core, table, injector, ailments);
+        let released = perform(effects, core);
         tell(core, table, shapers, gate, config, ailments);
+        release(released, managers, injector, ailments);
     }
 
     /// Forgets managers of flows that are gone or refused.
@@ -463,32 +464,34 @@ impl Worker {
     }
 }
 
-/// Does what follows from what managers found.
-fn perform(
-    effects: Vec<Effect>,
-    core: &mut Core<Engine>,
-    table: &Table,
+/// Does what follows from what managers found; the packets that go on then.
+fn perform(effects: Vec<Effect>, core: &mut Core<Engine>) -> Vec<Held> {
+    let mut released = Vec::new();
+    for effect in effects {
+        match effect {
+            Effect::Release(held) => released.push(held),
+            Effect::Manage(flow, manage) => core.manage(&flow, manage),
+            Effect::Refuse(flow, rule) => core.refuse_for_file(&flow, rule),
+            Effect::Used(rule) => core.used_file_rule(rule),
+        }
+    }
+    released
+}
+
+/// Sends packets on that waited: the kernel knows by then what it is to do with those that follow.
+fn release(
+    released: Vec<Held>,
+    managers: &mut Managers,
     injector: &Injector,
     ailments: &mut answer::Ailing,
 ) {
-    for effect in effects {
-        match effect {
-            Effect::Release(held) => {
-                if let Err(error) = injector.release(&held) {
-                    ailments.say("a held packet was lost", &error);
-                }
+    for held in released {
+        match injector.release(&held) {
+            Ok(()) => managers.counts.released += 1,
+            Err(error) => {
+                managers.counts.dropped += 1;
+                ailments.say("a held packet was lost", &error);
             }
-            Effect::Manage(flow, manage) => {
-                let key = kernel::key(&flow);
-                for (socket, manage) in [flow.client, flow.server].into_iter().zip(manage) {
-                    let Some(side) = key.side_of(socket) else { continue };
-                    if let Err(error) = table.manage(&key, side, manage) {
-                        ailments.say("the kernel does not manage a flow", &error);
-                    }
-                }
-            }
-            Effect::Refuse(flow, rule) => core.refuse_for_file(&flow, rule),
-            Effect::Used(rule) => core.used_file_rule(rule),
         }
     }
 }
@@ -506,7 +509,8 @@ fn tell(
         match act {
             Act::Decide { flow, action, class, label } => {
                 let verdict = Verdict { action: kernel::action(action), limit: class, label };
-                match table.decide(&kernel::key(&flow), &verdict) {
+                let manage = kernel::manage(&flow, core.managed(&flow));
+                match table.decide_managed(&kernel::key(&flow), &verdict, manage) {
                     Ok(()) => {}
                     Err(TableError::Full) => core.was_full(&flow),
                     Err(error) => ailments.say("the kernel does not take a verdict", &error),
@@ -532,9 +536,9 @@ fn tell(
                     ailments.say("the kernel does not forget a flow", &error);
                 }
             }
-            Act::Copy { flow, on } => {
-                let manage = Manage { copy: on, ..Manage::default() };
-                for side in [Side::Lower, Side::Higher] {
+            Act::Manage { flow } => {
+                let manage = kernel::manage(&flow, core.managed(&flow));
+                for (side, manage) in [Side::Lower, Side::Higher].into_iter().zip(manage) {
                     if let Err(error) = table.manage(&kernel::key(&flow), side, manage) {
                         ailments.say("the kernel does not manage a flow", &error);
                     }

@@ -8,6 +8,7 @@ use crate::{
     policy::{Decision, UNKNOWN},
     service::classes::{self, Change},
 };
+use datapath::gate::Manage;
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// Most names of applications that are counted one by one.
@@ -24,8 +25,8 @@ pub(in crate::service) enum Act {
     ForgetRefusals,
     /// So many packets with payload of an undecided flow are copied out, from its first on.
     Watch { flow: Flow, packets: u32 },
-    /// The packets of a decided flow are copied out, or no longer.
-    Copy { flow: Flow, on: bool },
+    /// What is copied out and held of a decided flow has changed: see [`Core::managed`](super::Core::managed).
+    Manage { flow: Flow },
     /// A flow is forgotten.
     Forget { flow: Flow },
     /// A limit's class changes.
@@ -107,6 +108,8 @@ pub(in crate::service) struct Decided<S> {
     pub(in crate::service) unsaid: bool,
     /// While its packets are of use still.
     pub(super) learning: Option<Box<S>>,
+    /// What its manager wants of the packets of client and server.
+    pub(super) managed: [Manage; 2],
 }
 
 impl<S> Decided<S> {
@@ -119,6 +122,7 @@ impl<S> Decided<S> {
             by_file: None,
             unsaid: false,
             learning: None,
+            managed: Default::default(),
         }
     }
 

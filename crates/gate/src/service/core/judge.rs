@@ -163,14 +163,20 @@ impl<L: Look> Core<L> {
             by_file: None,
             unsaid: false,
             learning: None,
+            managed: Default::default(),
         }));
         let before = std::mem::replace(&mut entry.phase, before);
-        if action == Action::Pass
-            && let (Phase::Looking(state), Phase::Decided(decided)) = (before, &mut entry.phase)
-            && self.look.learns(&state)
-        {
-            decided.learning = Some(state);
-            self.acts.push(Act::Copy { flow: entry.flow, on: true });
+        if let (Action::Pass, Phase::Decided(decided)) = (action, &mut entry.phase) {
+            match before {
+                Phase::Looking(state) if self.look.learns(&state) => {
+                    decided.learning = Some(state);
+                }
+                Phase::Looking(_) => {}
+                // Another policy changes nothing of what is read.
+                Phase::Decided(before) => {
+                    (decided.learning, decided.managed) = (before.learning, before.managed);
+                }
+            }
         }
     }
 }

@@ -373,3 +373,56 @@ fn a_flow_counts_once_for_its_rule_whatever_is_given_beside() {
     }
     assert_eq!(core.counts().rules["no-mule"], 1);
 }
+
+/// Learns from everything that is not said to be the last of it.
+struct Pupil;
+
+impl Look for Pupil {
+    type State = bool;
+
+    fn begin(&mut self, _: &Flow, _: [Option<u32>; 2]) -> bool {
+        true
+    }
+
+    fn give_up(&mut self, _: &Flow, _: &mut bool) -> Outcome {
+        Outcome::Unknown
+    }
+
+    fn learns(&self, state: &bool) -> bool {
+        *state
+    }
+
+    fn packet(&mut self, _: &Flow, state: &mut bool, packet: &Packet<'_>) -> Outcome {
+        *state = packet.payload != b"last";
+        Outcome::Known(label("directconnect"))
+    }
+}
+
+#[test]
+fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
+    let bounds =
+        Bounds { undecided: 10, packets: 8, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
+    let mut core = Core::new(Pupil, policy(RULES), bounds, Labels::default(), NOON, false);
+    let send = |core: &mut Core<Pupil>, payload: &[u8]| {
+        let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
+        core.packet(&flow(1), Side::Client, [None; 2], &packet)
+    };
+    let all = Manage { copy: true, skip_to: None, hold_from: None };
+    let file = Manage { copy: true, skip_to: Some(7), hold_from: Some(9) };
+    send(&mut core, b"first");
+    // The manager's wish goes with the verdict that the kernel has not been told yet.
+    core.manage(&flow(1), [file, Manage::default()]);
+    assert_eq!(core.acts(), [decide(flow(1), Action::Pass, 0, 1)]);
+    let held = Manage { skip_to: None, ..file };
+    assert_eq!(core.managed(&flow(1)), [held, all]);
+    // Another policy takes neither away.
+    core.set_policy(policy(RULES));
+    core.acts();
+    assert_eq!(core.managed(&flow(1)), [held, all]);
+    send(&mut core, b"last");
+    assert_eq!(core.acts(), [Act::Manage { flow: flow(1) }]);
+    assert_eq!(core.managed(&flow(1)), [file, Manage::default()]);
+    // A refused flow is neither copied nor held.
+    core.refuse_for_file(&flow(1), "a rule".into());
+    assert_eq!(core.managed(&flow(1)), [Manage::default(); 2]);
+}

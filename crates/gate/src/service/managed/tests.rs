@@ -101,8 +101,10 @@ impl Bench {
     fn begin(&mut self) {
         let (flow, id) = (self.flow, Id::of(&self.flow));
         let label = Some(label("http"));
+        let begins = self.next.map(|next| next.wrapping_sub(1));
         self.with(|managers, around, effects| {
-            managers.begin(id, flow, Side::Client, label, None, 0, around, effects);
+            let begins = begins.map(Some);
+            managers.begin(id, flow, Side::Client, label, None, 0, begins, around, effects);
         });
     }
 
