@@ -60,8 +60,8 @@ fuzz_target!(|data: &[u8]| {
             (Outcome::More | Outcome::Unknown, None) => assert!(!classifier.learns()),
         }
         let (sockets, held) = hosts.counts();
-        assert!(sockets <= 16 && held <= 8);
-        assert_eq!(hosts.listed(([10, 0, 0, 5], 0).into(), at_ns), None);
-        assert_eq!(hosts.listed(([0, 0, 0, 0], 6881).into(), at_ns), None);
+        assert!(sockets <= 16 + 4 && held <= 8);
+        assert_eq!(hosts.listed(([10, 0, 0, 5], 0).into(), Transport::Tcp, at_ns), None);
+        assert_eq!(hosts.listed(([0, 0, 0, 0], 6881).into(), Transport::Tcp, at_ns), None);
     }
 });

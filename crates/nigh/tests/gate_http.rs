@@ -29,7 +29,8 @@ fn the_gates_state_is_served_as_json_and_shown_on_the_page() {
     assert_eq!(state["inside"], serde_json::json!(["eth0"]));
     assert_eq!(state["bypass"], false);
     // What the page takes apart.
-    let keys = ["flows", "packets", "copies", "rates", "refused", "rules", "limits", "given", "recent"];
+    let keys =
+        ["flows", "packets", "copies", "rates", "refused", "rules", "limits", "given", "recent"];
     let whole = json("/api/v1/status");
     for key in keys {
         assert!(!state[key].is_null() && !whole["gate"][key].is_null(), "{key} in {state}");

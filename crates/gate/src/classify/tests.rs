@@ -325,7 +325,8 @@ fn a_peer_that_ends_the_connection_at_once_is_found_when_the_flow_is_given_up() 
     let told_by = "192.0.2.1:6969".parse().unwrap();
     let learnt_by = talk.flow.client.ip();
     let (application, source) = (p2p::Application::BitTorrent, Source::Tracker);
-    let listed = Listed { application, source, told_by, learnt_by, at_ns: 0 };
+    let (transport, confirmed) = (None, false);
+    let listed = Listed { application, transport, source, told_by, learnt_by, confirmed, at_ns: 0 };
     engine.hosts_mut().learn(talk.flow.server, listed);
     assert_eq!(talk.say(&mut engine, Side::Client, &noise(300, 7)), Outcome::More);
     let _ = talk.segment(&mut engine, Side::Server, 1, Tcp::RST, &[]);

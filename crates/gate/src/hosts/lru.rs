@@ -14,7 +14,7 @@ struct Slot<K, V> {
 
 /// Slots in a vector that are linked from the newest to the oldest; a full map reuses the oldest.
 #[derive(Clone, Debug)]
-pub(super) struct Lru<K, V> {
+pub(crate) struct Lru<K, V> {
     places: HashMap<K, u32>,
     slots: Vec<Slot<K, V>>,
     newest: u32,
@@ -24,22 +24,22 @@ pub(super) struct Lru<K, V> {
 
 impl<K: Copy + Eq + Hash, V> Lru<K, V> {
     /// Room for that many, at least one.
-    pub(super) fn new(bound: usize) -> Self {
+    pub(crate) fn new(bound: usize) -> Self {
         let bound = bound.clamp(1, NONE as usize - 1);
         Self { places: HashMap::new(), slots: Vec::new(), newest: NONE, oldest: NONE, bound }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// The value of a key, without touching it.
-    pub(super) fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
         Some(&self.slots.get(*self.places.get(key)? as usize)?.value)
     }
 
     /// The value of a key, made if it is not there, which is now the newest.
-    pub(super) fn touch(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+    pub(crate) fn touch(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.places.get(&key) {
             Some(place) => {
                 let place = *place;

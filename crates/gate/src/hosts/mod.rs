@@ -7,13 +7,18 @@
 //! [`Hosts::speaks`]) and the classifier asks about the ends of flows that no parser knows.
 //!
 //! All of it is said by strangers, so it is never enough alone: it makes an application likely for a flow
-//! that also has the shape of that application's obfuscation ([`crate::p2p`]). Both tables are bounded and
-//! forget what was not heard of for longest; everything is forgotten after [`Bounds::lifetime_ns`].
+//! that also has the shape of that application's obfuscation ([`crate::p2p`]). All tables are bounded and
+//! forget what was not heard of for longest; everything is forgotten after [`Bounds::lifetime_ns`]. Nodes of
+//! distributed hash tables, of which one answer names many, have a table of their own, so that a walk
+//! through all of them does not push out what trackers and peers said.
 
+mod calls;
 mod lru;
 
-use crate::p2p::Application;
-use lru::Lru;
+use crate::{flow::Transport, p2p::Application};
+pub use calls::Calls;
+use calls::History;
+pub(crate) use lru::Lru;
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
@@ -22,18 +27,20 @@ use std::{
 /// How much is kept, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Sockets at which peers were said to listen, some 150 bytes each.
+    /// Sockets at which peers were said to listen, some 150 bytes each; a quarter of that for nodes of
+    /// distributed hash tables beside.
     pub sockets: usize,
-    /// Hosts of which something is known, 100 bytes each and up to 3 KB of calls that look random.
+    /// Hosts that spoke an application, 150 bytes each; a quarter of that for hosts of which calls that look
+    /// random are kept, up to 3 KB each.
     pub hosts: usize,
     /// After that, what was said is not believed any more, nanoseconds.
     pub lifetime_ns: u64,
 }
 
 impl Default for Bounds {
-    /// 65,536 sockets, 16,384 hosts, two hours: clients announce themselves anew every half hour.
+    /// 65,536 sockets, 65,536 hosts, two hours: clients announce themselves anew every half hour.
     fn default() -> Self {
-        Self { sockets: 65_536, hosts: 16_384, lifetime_ns: 2 * 3600 * 1_000_000_000 }
+        Self { sockets: 65_536, hosts: 65_536, lifetime_ns: 2 * 3600 * 1_000_000_000 }
     }
 }
 
@@ -42,8 +49,10 @@ impl Default for Bounds {
 pub enum Source {
     /// A BitTorrent tracker's answer.
     Tracker,
-    /// Values or nodes of a DHT message (BEP 5).
+    /// Values of a DHT message (BEP 5): peers of a torrent.
     Dht,
+    /// Nodes of a DHT message: hosts that keep the table.
+    DhtNode,
     /// A peer exchange message (BEP 11).
     PeerExchange,
     /// Local service discovery (BEP 14).
@@ -68,7 +77,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tracker => "the tracker",
-            Self::Dht => "the DHT node",
+            Self::Dht | Self::DhtNode => "the DHT node",
             Self::PeerExchange => "peer exchange with",
             Self::LocalDiscovery => "local discovery by",
             Self::Edonkey => "the eDonkey host",
@@ -87,14 +96,29 @@ impl fmt::Display for Source {
 pub struct Listed {
     /// What runs there.
     pub application: Application,
+    /// Over which transport; none when over both.
+    pub transport: Option<Transport>,
     /// Where it was named.
     pub source: Source,
     /// The other end of the flow in which it was named, for people.
     pub told_by: SocketAddr,
     /// The host that was told.
     pub learnt_by: IpAddr,
+    /// Whether another host said it before, or another one was told.
+    pub confirmed: bool,
     /// When, nanoseconds of [`crate::packet::Packet::at_ns`].
     pub at_ns: u64,
+}
+
+impl Listed {
+    /// Whether it holds for a call of a host: the host itself was told, or the one that is called said it
+    /// of itself, or it does not rest on one word alone. One host inside thus cannot make others' calls look
+    /// like what it wants.
+    #[must_use]
+    pub fn holds_for(&self, caller: IpAddr, called: IpAddr) -> bool {
+        let told = self.learnt_by.to_canonical();
+        self.confirmed || told == caller.to_canonical() || told == called.to_canonical()
+    }
 }
 
 /// `port named by the tracker 192.0.2.1:6969`
@@ -104,34 +128,14 @@ impl fmt::Display for Listed {
     }
 }
 
-/// Flows that look random, kept of each host.
-const CALLS: usize = 48;
-
-/// What is known of a host.
-#[derive(Clone, Debug, Default)]
-struct Host {
-    /// When it last spoke each application in plain text.
-    spoke_ns: [Option<u64>; Application::ALL.len()],
-    /// Calls in which both ends sent what looks random: a ring.
-    calls: Vec<Call>,
-    /// Where the ring is written next.
-    turn: usize,
-}
-
-/// A call between a host and a socket.
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    socket: SocketAddr,
-    at_ns: u64,
-    /// Whether its first messages had the lengths of an obfuscated handshake.
-    shaped: bool,
-}
-
 /// The evidence of hosts.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     sockets: Lru<SocketAddr, Listed>,
-    hosts: Lru<IpAddr, Host>,
+    nodes: Lru<SocketAddr, Listed>,
+    /// When each host last spoke each application in plain text.
+    spoke_ns: Lru<IpAddr, [Option<u64>; Application::ALL.len()]>,
+    calls: Lru<IpAddr, History>,
     lifetime_ns: u64,
 }
 
@@ -147,88 +151,81 @@ impl Hosts {
     pub fn new(bounds: Bounds) -> Self {
         Self {
             sockets: Lru::new(bounds.sockets),
-            hosts: Lru::new(bounds.hosts),
+            nodes: Lru::new(bounds.sockets / 4),
+            spoke_ns: Lru::new(bounds.hosts),
+            calls: Lru::new(bounds.hosts / 4),
             lifetime_ns: bounds.lifetime_ns,
         }
     }
 
     /// A peer was named. What cannot be a peer's socket is not taken.
-    pub fn learn(&mut self, socket: SocketAddr, listed: Listed) {
+    pub fn learn(&mut self, socket: SocketAddr, mut listed: Listed) {
         let socket = canonical(socket);
         let ip = socket.ip();
         let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast() || ip.octets()[0] == 0);
         if socket.port() == 0 || ip.is_unspecified() || ip.is_multicast() || broadcast {
             return;
         }
-        *self.sockets.touch(socket, || listed) = listed;
+        let table = match listed.source {
+            Source::DhtNode | Source::Kad => &mut self.nodes,
+            _ => &mut self.sockets,
+        };
+        let before = table.touch(socket, || listed);
+        if before.application == listed.application
+            && listed.at_ns.saturating_sub(before.at_ns) <= self.lifetime_ns
+        {
+            let others =
+                before.told_by.ip() != listed.told_by.ip() || before.learnt_by != listed.learnt_by;
+            listed.confirmed |= before.confirmed || others;
+            if before.transport != listed.transport {
+                listed.transport = None;
+            }
+        }
+        *before = listed;
     }
 
     /// A host spoke an application in plain text.
     pub fn speaks(&mut self, host: IpAddr, application: Application, at_ns: u64) {
-        let host = self.hosts.touch(host.to_canonical(), Host::default);
-        host.spoke_ns[application as usize] = Some(at_ns);
+        let spoke_ns = self.spoke_ns.touch(host.to_canonical(), Default::default);
+        spoke_ns[application as usize] = Some(at_ns);
     }
 
-    /// Who listens at a socket, if that was said within the lifetime.
+    /// Who listens at a socket of a transport, if that was said within the lifetime.
     #[must_use]
-    pub fn listed(&self, socket: SocketAddr, now_ns: u64) -> Option<&Listed> {
-        let listed = self.sockets.get(&canonical(socket))?;
-        self.fresh(listed.at_ns, now_ns).then_some(listed)
+    pub fn listed(&self, socket: SocketAddr, over: Transport, now_ns: u64) -> Option<&Listed> {
+        let socket = canonical(socket);
+        [&self.sockets, &self.nodes].into_iter().filter_map(|table| table.get(&socket)).find(
+            |listed| {
+                listed.transport.is_none_or(|listens| listens == over)
+                    && self.fresh(listed.at_ns, now_ns)
+            },
+        )
     }
 
     /// Whether a host spoke an application within the lifetime.
     #[must_use]
     pub fn spoke(&self, host: IpAddr, application: Application, now_ns: u64) -> bool {
-        let host = self.hosts.get(&host.to_canonical());
-        let at = host.and_then(|host| host.spoke_ns[application as usize]);
+        let spoke_ns = self.spoke_ns.get(&host.to_canonical());
+        let at = spoke_ns.and_then(|spoke_ns| spoke_ns[application as usize]);
         at.is_some_and(|at_ns| self.fresh(at_ns, now_ns))
     }
 
     /// A host and a socket exchanged first messages that look random, in the lengths of an obfuscated
     /// handshake or not; what is known of the host's calls before.
     pub fn called(&mut self, host: IpAddr, socket: SocketAddr, shaped: bool, now_ns: u64) -> Calls {
-        let socket = canonical(socket);
-        let lifetime_ns = self.lifetime_ns;
-        let host = self.hosts.touch(host.to_canonical(), Host::default);
-        let recent =
-            host.calls.iter().filter(|call| now_ns.saturating_sub(call.at_ns) <= lifetime_ns);
-        let others = |shaped| {
-            let others = recent.clone().filter(|call| call.shaped == shaped);
-            let others = others.map(|call| call.socket.ip()).filter(|ip| *ip != socket.ip());
-            others.collect::<std::collections::BTreeSet<_>>().len()
-        };
-        let again = recent.clone().filter(|call| call.socket == socket).count();
-        let calls = Calls { others: others(true), otherwise: others(false), again };
-        let call = Call { socket, at_ns: now_ns, shaped };
-        if host.calls.len() < CALLS {
-            host.calls.push(call);
-        } else if let Some(oldest) = host.calls.get_mut(host.turn) {
-            *oldest = call;
-            host.turn = (host.turn + 1) % CALLS;
-        }
-        calls
+        let history = self.calls.touch(host.to_canonical(), History::default);
+        history.add(canonical(socket), shaped, now_ns, self.lifetime_ns)
     }
 
     /// Sockets and hosts that are kept.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.sockets.len(), self.hosts.len())
+        (self.sockets.len() + self.nodes.len(), self.spoke_ns.len())
     }
 
     fn fresh(&self, at_ns: u64, now_ns: u64) -> bool {
         now_ns.saturating_sub(at_ns) <= self.lifetime_ns
     }
-}
-
-/// Calls of a host with first messages that look random, before the one that is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Calls {
-    /// Other hosts, in the lengths of an obfuscated handshake.
-    pub others: usize,
-    /// Other hosts, in other lengths.
-    pub otherwise: usize,
-    /// How often with the same socket.
-    pub again: usize,
 }
 
 /// IPv4 in IPv6 as IPv4.
@@ -245,9 +242,11 @@ mod tests {
     fn listed(at_ns: u64) -> Listed {
         Listed {
             application: Application::BitTorrent,
+            transport: None,
             source: Source::Tracker,
             told_by: "192.0.2.1:6969".parse().unwrap(),
             learnt_by: "10.0.0.5".parse().unwrap(),
+            confirmed: false,
             at_ns,
         }
     }
@@ -257,14 +256,14 @@ mod tests {
         let mut hosts = Hosts::default();
         let peer: SocketAddr = "198.51.100.7:51413".parse().unwrap();
         hosts.learn("[::ffff:198.51.100.7]:51413".parse().unwrap(), listed(MINUTE));
-        assert_eq!(hosts.listed(peer, 0), Some(&listed(MINUTE)));
-        assert!(hosts.listed(peer, 121 * MINUTE).is_some());
-        assert_eq!(hosts.listed(peer, 122 * MINUTE), None);
+        assert_eq!(hosts.listed(peer, Transport::Tcp, 0), Some(&listed(MINUTE)));
+        assert!(hosts.listed(peer, Transport::Tcp, 121 * MINUTE).is_some());
+        assert_eq!(hosts.listed(peer, Transport::Tcp, 122 * MINUTE), None);
         hosts.speaks(peer.ip(), Application::Edonkey, MINUTE);
         assert!(hosts.spoke(peer.ip(), Application::Edonkey, 2 * MINUTE));
         assert!(!hosts.spoke(peer.ip(), Application::BitTorrent, 2 * MINUTE));
         assert!(!hosts.spoke(peer.ip(), Application::Edonkey, 122 * MINUTE));
-        let reason = hosts.listed(peer, 0).unwrap().to_string();
+        let reason = hosts.listed(peer, Transport::Tcp, 0).unwrap().to_string();
         assert_eq!(reason, "named by the tracker 192.0.2.1:6969");
     }
 
@@ -288,12 +287,59 @@ mod tests {
             hosts.called("10.0.0.5".parse().unwrap(), SocketAddr::new(ip, 6881), true, 0);
         }
         assert_eq!(hosts.counts(), (100, 10));
-        assert!(hosts.listed("10.0.39.15:6881".parse().unwrap(), 0).is_some());
+        assert!(hosts.listed("10.0.39.15:6881".parse().unwrap(), Transport::Tcp, 0).is_some());
+        let host = "10.0.0.5".parse().unwrap();
         let last = "10.0.39.15:6881".parse().unwrap();
-        let calls = hosts.called("10.0.0.5".parse().unwrap(), last, false, 0);
-        assert_eq!(calls, Calls { others: CALLS - 1, otherwise: 0, again: 1 });
-        let calls =
-            hosts.called("10.0.0.5".parse().unwrap(), "10.9.0.1:1".parse().unwrap(), true, 0);
-        assert_eq!(calls, Calls { others: CALLS - 1, otherwise: 1, again: 0 });
+        let calls = hosts.called(host, last, false, 0);
+        let kept = calls::KEPT;
+        let full =
+            Calls { others: kept - 1, again: 1, all: kept, shaped: kept, ..Calls::default() };
+        assert_eq!(calls, full);
+        let calls = hosts.called(host, "10.9.0.1:1".parse().unwrap(), true, 0);
+        assert_eq!(calls, Calls { otherwise: 1, again: 0, shaped: kept - 1, ..full });
+        let calls = hosts.called(host, last, true, 0);
+        assert!(calls.strange, "{calls:?}");
+    }
+
+    #[test]
+    fn a_walk_through_the_dht_pushes_out_no_peers() {
+        let mut hosts = Hosts::new(Bounds { sockets: 100, ..Bounds::default() });
+        let peer: SocketAddr = "198.51.100.7:51413".parse().unwrap();
+        hosts.learn(peer, listed(0));
+        for number in 1..1000_u32 {
+            let node = IpAddr::from(std::net::Ipv4Addr::from(0x0b00_0000 + number));
+            let source = Source::DhtNode;
+            hosts.learn(SocketAddr::new(node, 6881), Listed { source, ..listed(0) });
+        }
+        assert_eq!(hosts.listed(peer, Transport::Tcp, 0), Some(&listed(0)));
+        assert_eq!(hosts.counts().0, 26);
+    }
+
+    #[test]
+    fn a_port_of_one_transport_is_none_of_the_other() {
+        let mut hosts = Hosts::default();
+        let peer: SocketAddr = "198.51.100.7:4672".parse().unwrap();
+        let over = |transport| Listed { transport: Some(transport), ..listed(0) };
+        hosts.learn(peer, over(Transport::Udp));
+        assert_eq!(hosts.listed(peer, Transport::Tcp, 0), None);
+        assert!(hosts.listed(peer, Transport::Udp, 0).is_some());
+        hosts.learn(peer, over(Transport::Tcp));
+        assert!(hosts.listed(peer, Transport::Tcp, 0).is_some());
+    }
+
+    #[test]
+    fn what_one_host_was_told_alone_holds_for_its_own_calls() {
+        let mut hosts = Hosts::default();
+        let peer: SocketAddr = "198.51.100.7:6881".parse().unwrap();
+        let holds = |hosts: &Hosts, caller: &str| {
+            let listed = hosts.listed(peer, Transport::Tcp, 0);
+            listed.is_some_and(|listed| listed.holds_for(caller.parse().unwrap(), peer.ip()))
+        };
+        hosts.learn(peer, listed(0));
+        hosts.learn(peer, listed(1));
+        assert!(holds(&hosts, "10.0.0.5") && !holds(&hosts, "10.0.0.6"));
+        // Another tracker says so too.
+        hosts.learn(peer, Listed { told_by: "192.0.2.2:6969".parse().unwrap(), ..listed(2) });
+        assert!(holds(&hosts, "10.0.0.6"));
     }
 }

@@ -75,22 +75,24 @@ pub(super) fn learn(datagram: &[u8], place: &Place<'_>, hosts: &mut Hosts) {
             place.announces(hosts, port, Protocol::Dht);
         }
         Some(Message::Answer(answer)) => {
-            // Compact node information: an id of 20 bytes before the socket.
-            let nodes = |key, size| answer.bytes(key).unwrap_or_default().chunks_exact(size);
-            let sockets = nodes(b"nodes", 26).chain(nodes(b"nodes6", 38));
-            let sockets = sockets.filter_map(|node| node.get(20..));
-            let values = answer.list(b"values").into_iter();
-            let values = values.flat_map(|values| values.iter()).filter_map(|peer| peer.bytes());
-            for socket in sockets.chain(values) {
+            let mut name = |socket: &[u8], source| {
                 let socket = match socket.len() {
                     6 => addresses::compact_v4(socket).next(),
                     18 => addresses::compact_v6(socket).next(),
                     _ => None,
                 };
                 if let Some(socket) = socket {
-                    place.names(hosts, socket, Protocol::Dht, Source::Dht);
+                    place.names(hosts, socket, Protocol::Dht, source);
                 }
-            }
+            };
+            let values = answer.list(b"values").into_iter();
+            let values = values.flat_map(|values| values.iter()).filter_map(|peer| peer.bytes());
+            values.for_each(|peer| name(peer, Source::Dht));
+            // Compact node information: an id of 20 bytes before the socket.
+            let nodes = |key, size| answer.bytes(key).unwrap_or_default().chunks_exact(size);
+            let nodes = nodes(b"nodes", 26).chain(nodes(b"nodes6", 38));
+            let nodes = nodes.filter_map(|node| node.get(20..));
+            nodes.for_each(|node| name(node, Source::DhtNode));
         }
         _ => {}
     }

@@ -349,6 +349,11 @@ fn is_search(body: &[u8], code: u8) -> bool {
     }
 }
 
+/// Whether a datagram may be one of eDonkey's.
+pub(super) fn is_datagram(bytes: &[u8]) -> bool {
+    datagram(bytes).is_some()
+}
+
 /// Whether a datagram is one of eDonkey's; `again` says if another one was plausible before.
 pub(super) fn udp(bytes: &[u8], again: bool) -> Verdict {
     match datagram(bytes) {

@@ -162,6 +162,11 @@ fn part(datagram: &[u8]) -> Option<()> {
     fits.then_some(())
 }
 
+/// Whether a datagram may be one of Gnutella.
+pub(super) fn is_datagram(datagram: &[u8]) -> bool {
+    message(datagram).is_some() || part(datagram).is_some()
+}
+
 /// Whether a datagram is one of Gnutella; `again` says if another one was plausible before.
 pub(super) fn udp(datagram: &[u8], again: bool) -> Verdict {
     if message(datagram).is_some() {

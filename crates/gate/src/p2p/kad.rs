@@ -12,7 +12,10 @@ use super::{
     edonkey::{backwards, tag},
     reader::Reader,
 };
-use crate::hosts::{Hosts, Source};
+use crate::{
+    flow::Transport,
+    hosts::{Hosts, Source},
+};
 use std::net::SocketAddr;
 
 const KAD: u8 = 0xe4;
@@ -99,6 +102,11 @@ const fn is_code(code: u8) -> bool {
     matches!(code, 0x09 | 0x29 | 0x33 | 0x3b | 0x43 | 0x44 | 0x45)
 }
 
+/// Whether a datagram may be one.
+pub(super) fn is_message(datagram: &[u8]) -> bool {
+    read(datagram).is_some()
+}
+
 /// Whether a datagram is a message of Kad; `again` says if another one was plausible before.
 pub(super) fn udp(datagram: &[u8], again: bool) -> Verdict {
     match read(datagram) {
@@ -120,15 +128,16 @@ pub(super) fn learn(datagram: &[u8], place: &Place<'_>, hosts: &mut Hosts) {
                 let sockets =
                     (|| Some((backwards(&mut reader)?, reader.u16_le()?, reader.u16_le()?)))();
                 let Some((ip, udp, tcp)) = sockets else { continue };
-                for port in [udp, tcp] {
-                    place.names(hosts, SocketAddr::new(ip, port), Protocol::Kad, Source::Kad);
+                for (port, over) in [(udp, Transport::Udp), (tcp, Transport::Tcp)] {
+                    let socket = SocketAddr::new(ip, port);
+                    place.names_over(hosts, socket, Some(over), Protocol::Kad, Source::Kad);
                 }
             }
         }
         Some(Message::Hello(port)) => {
             place.announces(hosts, port, Protocol::Kad);
             let udp = place.flow.socket(place.from).port();
-            place.announces(hosts, udp, Protocol::Kad);
+            place.announces_over(hosts, udp, Some(Transport::Udp), Protocol::Kad);
         }
         _ => {}
     }

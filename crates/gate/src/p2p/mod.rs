@@ -21,8 +21,10 @@ mod nmdc;
 mod obfuscation;
 mod peer_wire;
 mod prefix;
+mod protocol;
 mod reader;
 mod soulseek;
+mod speakers;
 #[cfg(test)]
 mod tests;
 mod tracker_http;
@@ -39,40 +41,9 @@ use crate::{
 };
 pub(crate) use prefix::KEPT;
 use prefix::{Added, Prefix};
-use std::{borrow::Cow, net::SocketAddr};
-
-/// The applications whose protocols are read here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Application {
-    /// The BEPs.
-    BitTorrent,
-    /// eDonkey, eMule and Kad.
-    Edonkey,
-    /// Gnutella 0.4 and 0.6.
-    Gnutella,
-    /// NMDC and ADC.
-    DirectConnect,
-    /// Soulseek.
-    Soulseek,
-}
-
-impl Application {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::BitTorrent, Self::Edonkey, Self::Gnutella, Self::DirectConnect, Self::Soulseek];
-
-    /// The name that labels and policies have.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BitTorrent => "bittorrent",
-            Self::Edonkey => "edonkey",
-            Self::Gnutella => "gnutella",
-            Self::DirectConnect => "directconnect",
-            Self::Soulseek => "soulseek",
-        }
-    }
-}
+pub use protocol::Application;
+use protocol::Protocol;
+use std::{borrow::Cow, cell::Cell, net::SocketAddr};
 
 /// What a protocol says of the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,99 +72,41 @@ impl Match {
     }
 }
 
-/// The parts of applications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Protocol {
-    PeerWire,
-    Utp,
-    Dht,
-    TrackerHttp,
-    TrackerUdp,
-    LocalDiscovery,
-    WebSeed,
-    Mse,
-    EdonkeyTcp,
-    EdonkeyUdp,
-    Kad,
-    EmuleObfuscated,
-    Gnutella,
-    Nmdc,
-    Adc,
-    Soulseek,
-}
-
-impl Protocol {
-    const fn application(self) -> Application {
-        match self {
-            Self::PeerWire
-            | Self::Utp
-            | Self::Dht
-            | Self::TrackerHttp
-            | Self::TrackerUdp
-            | Self::LocalDiscovery
-            | Self::WebSeed
-            | Self::Mse => Application::BitTorrent,
-            Self::EdonkeyTcp | Self::EdonkeyUdp | Self::Kad | Self::EmuleObfuscated => {
-                Application::Edonkey
-            }
-            Self::Gnutella => Application::Gnutella,
-            Self::Nmdc | Self::Adc => Application::DirectConnect,
-            Self::Soulseek => Application::Soulseek,
-        }
-    }
-
-    /// The label's detail, where the application has several.
-    const fn detail(self) -> Option<&'static str> {
-        match self {
-            Self::PeerWire => Some("peer-wire"),
-            Self::Utp => Some("utp"),
-            Self::Dht => Some("dht"),
-            Self::TrackerHttp | Self::TrackerUdp => Some("tracker"),
-            Self::LocalDiscovery => Some("lsd"),
-            Self::WebSeed => Some("web-seed"),
-            Self::Mse => Some("mse"),
-            Self::EdonkeyTcp => Some("tcp"),
-            Self::EdonkeyUdp => Some("udp"),
-            Self::Kad => Some("kad"),
-            Self::EmuleObfuscated => Some("obfuscated"),
-            Self::Nmdc => Some("nmdc"),
-            Self::Adc => Some("adc"),
-            Self::Gnutella | Self::Soulseek => None,
-        }
-    }
-
-    /// Whether the one who is called is a peer too, and not a server that all use.
-    const fn is_between_peers(self) -> bool {
-        matches!(
-            self,
-            Self::PeerWire
-                | Self::Utp
-                | Self::Dht
-                | Self::EdonkeyTcp
-                | Self::EdonkeyUdp
-                | Self::Kad
-                | Self::Gnutella
-        )
-    }
-}
-
 /// Where a message was and when: what evidence needs besides the message.
 #[derive(Clone, Copy, Debug)]
 struct Place<'a> {
     flow: &'a Flow,
     from: Side,
     at_ns: u64,
+    /// How many more peers a packet may name.
+    room: &'a Cell<u16>,
 }
 
 impl Place<'_> {
     /// The sender of the message named a peer to the other end.
     fn names(&self, hosts: &mut Hosts, socket: SocketAddr, protocol: Protocol, source: Source) {
+        self.names_over(hosts, socket, protocol.listens(), protocol, source);
+    }
+
+    /// The same of a transport, none for both.
+    fn names_over(
+        &self,
+        hosts: &mut Hosts,
+        socket: SocketAddr,
+        transport: Option<Transport>,
+        protocol: Protocol,
+        source: Source,
+    ) {
+        let Some(room) = self.room.get().checked_sub(1) else { return };
+        self.room.set(room);
         let told_by = self.flow.socket(self.from);
         let listed = Listed {
             application: protocol.application(),
+            transport,
             source,
             told_by,
             learnt_by: self.flow.socket(self.from.other()).ip(),
+            confirmed: false,
             at_ns: self.at_ns,
         };
         hosts.learn(socket, listed);
@@ -201,12 +114,25 @@ impl Place<'_> {
 
     /// The sender of the message said that it listens at a port itself.
     fn announces(&self, hosts: &mut Hosts, port: u16, protocol: Protocol) {
+        self.announces_over(hosts, port, protocol.listens(), protocol);
+    }
+
+    /// The same of a transport, none for both.
+    fn announces_over(
+        &self,
+        hosts: &mut Hosts,
+        port: u16,
+        transport: Option<Transport>,
+        protocol: Protocol,
+    ) {
         let host = self.flow.socket(self.from).ip();
         let listed = Listed {
             application: protocol.application(),
+            transport,
             source: Source::Announced,
             told_by: self.flow.socket(self.from.other()),
             learnt_by: host,
+            confirmed: false,
             at_ns: self.at_ns,
         };
         hosts.learn(SocketAddr::new(host, port), listed);
@@ -274,6 +200,8 @@ struct Learnt {
     adc: adc::State,
     read: [usize; 2],
     answered: bool,
+    /// Which ends were heard to speak the protocol.
+    spoke: [bool; 2],
 }
 
 /// One flow's state: feed it packets until it knows, and further as long as [`Classifier::learns`].
@@ -349,11 +277,14 @@ impl Classifier {
                 Verdict::Perhaps => {
                     self.given_up |= self.found.is_none() && self.packets >= PACKETS
                 }
-                Verdict::Yes(found) => self.settle(found, packet.at_ns, hosts),
+                Verdict::Yes(found) => self.settle(found),
             }
             if packet.length > 0
                 && let Some(protocol) = self.found
             {
+                if self.label.as_ref().is_some_and(|label| label.certainty == Certainty::Certain) {
+                    self.hear(protocol, packet, hosts);
+                }
                 self.learn(protocol, packet, hosts);
             }
         }
@@ -370,7 +301,7 @@ impl Classifier {
             let [client, server] = &self.streams;
             let streams = Streams { client: client.bytes(), server: server.bytes() };
             if let Some(found) = self.flights.judge(&self.flow, streams, true, hosts, at_ns) {
-                self.settle(found, at_ns, hosts);
+                self.settle(found);
             }
         }
         self.given_up |= self.label.is_none();
@@ -452,7 +383,7 @@ impl Classifier {
         }
         if self.packets >= 2
             && self.datagrams.utp.is_plausible()
-            && let Some(listed) = hosts.listed(self.flow.server, packet.at_ns)
+            && let Some(listed) = hosts.listed(self.flow.server, Transport::Udp, packet.at_ns)
             && listed.application == Application::BitTorrent
         {
             let reason = format!("uTP headers to {}, {listed}", self.flow.server).into();
@@ -465,7 +396,7 @@ impl Classifier {
         if self.packets < DATAGRAMS { Verdict::Perhaps } else { verdict }
     }
 
-    fn settle(&mut self, found: Match, at_ns: u64, hosts: &mut Hosts) {
+    fn settle(&mut self, found: Match) {
         let Match { protocol, certainty, reason } = found;
         let application = protocol.application();
         let certain = certainty == Certainty::Certain;
@@ -478,29 +409,42 @@ impl Classifier {
             engine: if certain { Engine::Parser } else { Engine::Host },
             reason,
         });
-        if !certain {
-            // What is only likely makes nothing else likely.
-            return;
-        }
-        hosts.speaks(self.flow.client.ip(), application, at_ns);
-        if protocol.is_between_peers() {
-            hosts.speaks(self.flow.server.ip(), application, at_ns);
-            let place = Place { flow: &self.flow, from: Side::Server, at_ns };
-            place.names(hosts, self.flow.server, protocol, Source::Spoken);
-            if self.flow.transport == Transport::Udp {
-                // Peers send datagrams from the port at which they listen.
-                let place = Place { from: Side::Client, ..place };
-                place.names(hosts, self.flow.client, protocol, Source::Spoken);
+    }
+
+    /// Takes note of an end that speaks the flow's protocol. What is only likely makes nothing else likely,
+    /// and what one end says makes nothing of the other: anybody may send a greeting to anybody.
+    fn hear(&mut self, protocol: Protocol, packet: &Packet<'_>, hosts: &mut Hosts) {
+        for from in [Side::Client, Side::Server] {
+            let bytes = match self.flow.transport {
+                Transport::Tcp => self.streams[from as usize].bytes(),
+                Transport::Udp if packet.from == from => packet.payload,
+                Transport::Udp => &[],
+            };
+            let peers = from == Side::Client || protocol.is_between_peers();
+            if self.learnt.spoke[from as usize] || !peers || !speakers::speaks(protocol, bytes) {
+                continue;
+            }
+            self.learnt.spoke[from as usize] = true;
+            let socket = self.flow.socket(from);
+            hosts.speaks(socket.ip(), protocol.application(), packet.at_ns);
+            if from == Side::Server {
+                // It listens where it was called.
+                let (at_ns, room) = (packet.at_ns, &Cell::new(1));
+                let place = Place { flow: &self.flow, from, at_ns, room };
+                let both = protocol.application() == Application::BitTorrent;
+                let transport = (!both).then_some(self.flow.transport);
+                place.names_over(hosts, socket, transport, protocol, Source::Spoken);
             }
         }
     }
 
     /// What a message of a known protocol tells of peers.
     fn learn(&mut self, protocol: Protocol, packet: &Packet<'_>, hosts: &mut Hosts) {
-        let place = Place { flow: &self.flow, from: packet.from, at_ns: packet.at_ns };
+        let (from, at_ns, room) = (packet.from, packet.at_ns, &Cell::new(protocol.most_named()));
+        let place = Place { flow: &self.flow, from, at_ns, room };
         let [client, server] = &self.streams;
         let streams = Streams { client: client.bytes(), server: server.bytes() };
-        let Learnt { wire, adc, read, answered } = &mut self.learnt;
+        let Learnt { wire, adc, read, answered, .. } = &mut self.learnt;
         match protocol {
             Protocol::PeerWire => wire.learn(streams, &place, hosts),
             Protocol::Dht => dht::learn(packet.payload, &place, hosts),

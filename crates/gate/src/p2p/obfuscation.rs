@@ -11,19 +11,22 @@
 //! message, and its length is known from the wire also where bytes were not copied. Nothing in them can be
 //! checked, for the keys are not known here: a shape alone never makes a label. With it one of these does:
 //!
-//! 1. the called socket was named as a peer's (by a tracker, the DHT, another peer, ..., or its owner);
-//! 2. both ends spoke BitTorrent plainly elsewhere, or one did, the call is its first to that socket,
-//!    which is no well-known port, and nearly all of its calls with random bytes had the shape;
-//! 3. as 2, without a word of BitTorrent heard, if many hosts were called so;
-//! 4. eMule's shape with a server, which is narrow, if one end spoke eDonkey plainly, or any random
+//! 1. the called socket was named as a peer's (by a tracker, the DHT, another peer, ..., or its owner), to
+//!    the caller or by more than one word;
+//! 2. both ends spoke BitTorrent plainly elsewhere, nearly all calls with random bytes of either had the
+//!    shape, and all between the two had;
+//! 3. one end did, the call is its first to that socket, which is no well-known port, and nearly all hosts
+//!    that it called with random bytes were called in the shape;
+//! 4. as 3, without a word of BitTorrent heard, if many hosts were called so;
+//! 5. eMule's shape with a server, which is narrow, if one end spoke eDonkey plainly, or any random
 //!    datagram between two ends that did.
 //!
-//! A tunnel calls one server again and again, which 2 and 3 do not take for a peer. What is found so is
-//! only likely, and its reason says by what.
+//! A tunnel calls one server again and again, which 3 and 4 do not take for a peer, and in all lengths, which
+//! ends 2. What is found so is only likely, and its reason says by what.
 
 use super::{Application, Match, Protocol, Streams};
 use crate::{
-    flow::{Flow, Side},
+    flow::{Flow, Side, Transport},
     hosts::{Calls, Hosts},
     label::Certainty,
 };
@@ -98,30 +101,39 @@ impl Flights {
             self.judged = true;
             return None;
         }
-        if self.count < 3 && !ends {
+        let answered = self.count >= 2;
+        let mse = MSE.contains(&first) && (!answered || MSE.contains(&second));
+        // A third message of MSE may come in several segments.
+        let comes = self.count == 3 && mse && third < MSE_THIRD;
+        if (self.count < 3 || comes) && !ends {
             return None;
         }
         self.judged = true;
-        let answered = self.count >= 2;
         if answered && !looks_random(streams.server, second) {
             return None;
         }
         let (client, server) = (flow.client.ip(), flow.server);
-        let mse = MSE.contains(&first) && (!answered || MSE.contains(&second));
         let emule = |shape: &(RangeInclusive<u32>, RangeInclusive<u32>)| {
             let marker = streams.client.first().is_some_and(|byte| !EMULE_TCP.contains(byte));
             marker && shape.0.contains(&first) && (!answered || shape.1.contains(&second))
         };
-        let shaped = mse && self.count >= 3 && third >= MSE_THIRD;
+        let shaped = mse && third >= MSE_THIRD;
         let spoke = |ip| hosts.spoke(ip, Application::BitTorrent, now_ns);
-        // Calls are kept of the host that may be a peer: the one inside calls and is called.
-        let (host, partner) = match spoke(server.ip()) && !spoke(client) {
-            true => (server.ip(), flow.client),
-            false => (client, server),
+        let speak = [spoke(client), spoke(server.ip())];
+        // Calls are kept of the hosts that may be peers: the one inside calls and is called. One that ended
+        // before it was whole says nothing of its shape.
+        let tells = answered && (!mse || self.count >= 3);
+        let mut called = |host, partner| {
+            if tells { hosts.called(host, partner, shaped, now_ns) } else { Calls::default() }
         };
-        let (known, both) = (spoke(host), spoke(client) && spoke(server.ip()));
-        let calls = answered.then(|| hosts.called(host, partner, shaped, now_ns));
-        if let Some(listed) = hosts.listed(server, now_ns) {
+        let calls = match speak {
+            [false, true] => [None, Some(called(server.ip(), flow.client))],
+            [true, true] => [Some(called(client, server)), Some(called(server.ip(), flow.client))],
+            [_, false] => [Some(called(client, server)), None],
+        };
+        if let Some(listed) = hosts.listed(server, Transport::Tcp, now_ns)
+            && listed.holds_for(client, server.ip())
+        {
             match listed.application {
                 Application::BitTorrent if mse => {
                     return likely(
@@ -136,7 +148,9 @@ impl Flights {
                 _ => {}
             }
         }
-        let calls = calls?;
+        if !answered {
+            return None;
+        }
         let edonkey = |ip| hosts.spoke(ip, Application::Edonkey, now_ns);
         if emule(&EMULE_SERVER) && (edonkey(client) || edonkey(server.ip())) {
             let reason = "random first messages of the lengths of eMule with a server";
@@ -145,13 +159,19 @@ impl Flights {
         if !shaped || server.port() < 1024 {
             return None;
         }
-        if both {
-            let reason = "random first messages between two hosts that speak BitTorrent";
-            return likely(Protocol::Mse, reason);
-        }
+        let (host, calls) = match calls {
+            [Some(caller), Some(called)] => {
+                let reason = "random first messages between two hosts that speak BitTorrent";
+                let peers = caller.are_in_the_shape() && called.are_in_the_shape();
+                return peers.then(|| likely(Protocol::Mse, reason)).flatten();
+            }
+            [Some(calls), None] => (client, calls),
+            [None, calls] => (server.ip(), calls?),
+        };
         if !calls.are_of_a_peer() {
             return None;
         }
+        let known = speak != [false, false];
         if known && calls.others >= SOME {
             return likely(
                 Protocol::Mse,
@@ -172,6 +192,11 @@ impl Calls {
     const fn are_of_a_peer(&self) -> bool {
         self.again == 0 && self.others * 10 >= (self.others + self.otherwise) * 9
     }
+
+    /// Nine of ten calls are in the shape if the one that is asked about is, and all with its other end.
+    const fn are_in_the_shape(&self) -> bool {
+        !self.strange && (self.shaped + 1) * 10 >= (self.all + 1) * 9
+    }
 }
 
 fn likely(protocol: Protocol, reason: impl Into<Cow<'static, str>>) -> Option<Match> {
@@ -189,7 +214,7 @@ pub(super) fn udp(flow: &Flow, datagram: &[u8], hosts: &Hosts, now_ns: u64) -> O
         return None;
     }
     let named = [flow.server, flow.client].into_iter().find_map(|socket| {
-        let listed = hosts.listed(socket, now_ns)?;
+        let listed = hosts.listed(socket, Transport::Udp, now_ns)?;
         (listed.application == Application::Edonkey).then_some((socket, listed))
     });
     if let Some((socket, listed)) = named {

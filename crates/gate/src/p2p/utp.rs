@@ -49,6 +49,11 @@ fn read(datagram: &[u8]) -> Option<(Header, &[u8])> {
     fits.then_some((header, payload))
 }
 
+/// Whether a datagram may be one.
+pub(super) fn is_header(datagram: &[u8]) -> bool {
+    read(datagram).is_some()
+}
+
 /// The last header of each end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {

@@ -1,5 +1,6 @@
 //! Flows of random bytes: over TCP in the shapes that hidden file sharing has, with and without a
-//! length before each message, and over UDP; half of them from hosts that do share files.
+//! length before each message, and over UDP; half of them from hosts that do share files, and half of those to
+//! others that do.
 
 use gate::{
     flow::{Flow, Side, Transport},
@@ -31,9 +32,9 @@ impl Made {
 pub(crate) fn flows(count: u32) -> impl Iterator<Item = (Flow, Vec<Made>)> {
     let mut draw = StdRng::seed_from_u64(6);
     (0..count).map(move |number| {
-        let transport = if number % 4 == 3 { Transport::Udp } else { Transport::Tcp };
+        let transport = if number / 4 % 4 == 3 { Transport::Udp } else { Transport::Tcp };
         let sharing = number % 2 == 0;
-        let flow = flow(&mut draw, transport, sharing);
+        let flow = flow(&mut draw, transport, sharing, number % 4 < 2);
         let packets = packets(&mut draw, transport, number);
         (flow, packets)
     })
@@ -44,15 +45,19 @@ pub(crate) fn shares(flow: &Flow) -> bool {
     matches!(flow.client.ip(), IpAddr::V4(address) if address.octets()[2] == 0)
 }
 
-/// From a host to a server on a port that nobody announced; hosts that share files are 10.60.0.2 to .8, servers
-/// are none of them: between two that do, random bytes are likely what they share.
-fn flow(draw: &mut StdRng, transport: Transport, sharing: bool) -> Flow {
+/// From a host to a server on a port that nobody announced; hosts that share files are 10.60.0.2 to .8.
+fn flow(draw: &mut StdRng, transport: Transport, sharing: bool, with_sharer: bool) -> Flow {
     let client = if sharing {
         Ipv4Addr::new(10, 60, 0, draw.random_range(2..=8))
     } else {
         Ipv4Addr::new(10, 60, 1, draw.random_range(1..=250))
     };
-    let server = Ipv4Addr::new(10, 60, 2, draw.random_range(1..=250));
+    let server = if sharing && with_sharer {
+        let other = draw.random_range(2..8);
+        Ipv4Addr::new(10, 60, 0, if other >= client.octets()[3] { other + 1 } else { other })
+    } else {
+        Ipv4Addr::new(10, 60, 2, draw.random_range(1..=250))
+    };
     let client = SocketAddr::from((client, draw.random_range(32_768..61_000)));
     let server = SocketAddr::from((server, draw.random_range(1024..20_000)));
     Flow { transport, client, server }
@@ -75,7 +80,7 @@ fn packets(draw: &mut StdRng, transport: Transport, number: u32) -> Vec<Made> {
         made.push(packet(Side::Client, Tcp::SYN, Vec::new()));
         made.push(packet(Side::Server, Tcp::SYN | Tcp::ACK, Vec::new()));
     }
-    let (shape, mut from) = (number / 8 % 3, Side::Client);
+    let (shape, mut from) = (number / 16 % 3, Side::Client);
     for _ in 0..draw.random_range(2..12) {
         let length = match shape {
             0 => draw.random_range(96..=608),

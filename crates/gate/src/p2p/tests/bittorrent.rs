@@ -60,12 +60,46 @@ fn dht_messages_are_known_by_one_datagram() {
 }
 
 #[test]
+fn who_was_only_spoken_to_is_no_peer() {
+    let query = b"d1:ad2:id20:abcdefghij0123456789e1:q4:ping1:t2:aa1:y1:qe";
+    let mut talk = Talk::new(Transport::Udp);
+    assert_eq!(talk.client(query), "bittorrent/dht");
+    let spoke = |talk: &Talk, host: &str| {
+        talk.hosts.spoke(host.parse().unwrap(), Application::BitTorrent, talk.at_ns)
+    };
+    assert!(spoke(&talk, "10.0.0.5") && !spoke(&talk, "192.0.2.7"));
+    assert_eq!(talk.listed(OUTSIDE), None);
+    talk.server(b"d1:rd2:id20:abcdefghij0123456789e1:t2:aa1:y1:re");
+    assert!(spoke(&talk, "192.0.2.7"));
+    assert_eq!(talk.listed(OUTSIDE), Some(("bittorrent", Source::Spoken)));
+    // The port from which one asks may be that of a router behind which others live.
+    assert_eq!(talk.listed(INSIDE), None);
+
+    let mut talk = Talk::new(Transport::Tcp);
+    assert_eq!(talk.client(&handshake(1)), "bittorrent/peer-wire");
+    talk.server(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    assert!(!spoke(&talk, "192.0.2.7"));
+}
+
+#[test]
+fn one_answer_names_no_more_peers_than_programs_write_into_one() {
+    let mut talk = Talk::new(Transport::Udp);
+    let values: Vec<u8> = (0..1000_u16)
+        .flat_map(|number| [&b"6:\xc6\x12"[..], &number.to_be_bytes(), b"\x1a\xe1"].concat())
+        .collect();
+    let begin = &b"d1:rd2:id20:abcdefghij01234567896:valuesl"[..];
+    talk.server(&[begin, &values, b"ee1:t2:aa1:y1:re"].concat());
+    // And the socket that was called.
+    assert_eq!(talk.hosts.counts().0, 64 + 1);
+}
+
+#[test]
 fn the_dht_names_nodes_values_and_the_port_announced() {
     let mut talk = Talk::new(Transport::Udp);
     let answer = b"d1:rd2:id20:abcdefghij01234567895:nodes26:mnopqrstuvwxyz123456\
         \xc6\x33\x64\x08\x1a\xe16:valuesl6:\xc6\x33\x64\x09\x1a\xe1ee1:t2:aa1:y1:re";
     talk.server(answer);
-    assert_eq!(talk.listed("198.51.100.8:6881"), Some(("bittorrent", Source::Dht)));
+    assert_eq!(talk.listed("198.51.100.8:6881"), Some(("bittorrent", Source::DhtNode)));
     assert_eq!(talk.listed("198.51.100.9:6881"), Some(("bittorrent", Source::Dht)));
     talk.client(
         b"d1:ad2:id20:abcdefghij01234567899:info_hash20:mnopqrstuvwxyz1234564:porti6999e\
@@ -167,7 +201,7 @@ fn utp_needs_both_ends_or_a_greeting() {
     assert_eq!(talk.client(&utp(4, 700, 1, 0, b"")), "more");
     assert_eq!(talk.client(&utp(4, 700, 1, 0, b"")), "more");
     assert_eq!(talk.server(&utp(2, 700, 9000, 1, b"")), "bittorrent/utp");
-    assert_eq!(talk.listed(INSIDE), Some(("bittorrent", Source::Spoken)));
+    assert_eq!(talk.listed(OUTSIDE), Some(("bittorrent", Source::Spoken)));
 
     let mut talk = Talk::new(Transport::Udp);
     assert_eq!(talk.server(&utp(0, 701, 50, 900, b"data")), "more");

@@ -169,9 +169,10 @@ impl Host {
         if named {
             let told_by = "192.0.2.1:6969".parse().unwrap();
             let learnt_by = self.address.parse().unwrap();
-            let application = Application::BitTorrent;
-            let source = Source::Tracker;
-            let listed = Listed { application, source, told_by, learnt_by, at_ns: 1 };
+            let (application, transport) = (Application::BitTorrent, None);
+            let (source, confirmed, at_ns) = (Source::Tracker, false, 1);
+            let listed =
+                Listed { application, transport, source, told_by, learnt_by, confirmed, at_ns };
             self.hosts.learn(peer.parse().unwrap(), listed);
         }
         let talk = mse(rng);
@@ -208,6 +209,18 @@ impl Host {
         }
         self.hosts = talk.hosts;
         outcome
+    }
+
+    /// Calls a host that shares files, too, with what it says of both.
+    fn calls_one_who_shares(
+        &mut self,
+        rng: &mut StdRng,
+        talk: fn(&mut StdRng) -> Conversation,
+    ) -> bool {
+        let server = format!("203.0.113.{}", rng.random_range(1..40));
+        self.hosts.speaks(server.parse().unwrap(), Application::BitTorrent, 1);
+        let talk = talk(rng);
+        self.calls(&format!("{server}:8443"), &talk) == "bittorrent/mse?"
     }
 }
 
@@ -278,6 +291,48 @@ fn other_flows_are_seldom_called_bittorrent() {
     }
 }
 
+/// Between two hosts that share files nobody needs to be named, and a tunnel is not taken for what they share.
+#[test]
+fn of_two_hosts_that_share_their_calls_before_tell() {
+    let mut rng = StdRng::seed_from_u64(180);
+    let mut found = 0;
+    for number in 0..HOSTS {
+        let mut host = Host::new(number);
+        host.runs_bittorrent();
+        found += (0..FLOWS).filter(|_| host.calls_one_who_shares(&mut rng, mse)).count();
+    }
+    let found = found as f64 / f64::from(HOSTS * FLOWS);
+    println!("between two that share: {found:.4} found");
+    assert!(found >= 0.95, "{found}");
+    for talk in [shadowsocks, noise_of_any_length, noise_bare] {
+        let mut wrong = 0;
+        for number in 0..HOSTS {
+            let mut host = Host::new(number);
+            host.runs_bittorrent();
+            wrong += (0..FLOWS).filter(|_| host.calls_one_who_shares(&mut rng, talk)).count();
+        }
+        let wrong = wrong as f64 / f64::from(HOSTS * FLOWS);
+        println!("between two that share, something else: {wrong:.4}");
+        assert!(wrong <= 0.005, "{wrong}");
+    }
+}
+
+#[test]
+fn a_third_message_in_pieces_is_waited_for() {
+    let mut rng = StdRng::seed_from_u64(181);
+    for pieces in [1, 20, 40] {
+        let mut host = Host::new(0);
+        host.runs_bittorrent();
+        host.hosts.speaks("192.0.2.7".parse().unwrap(), Application::BitTorrent, 1);
+        let hosts = std::mem::take(&mut host.hosts);
+        let mut talk = Talk::between(Transport::Tcp, "10.0.0.1:40000", OUTSIDE, hosts);
+        talk.client(&random(&mut rng, 300));
+        talk.server(&random(&mut rng, 200));
+        assert_eq!(talk.client(&random(&mut rng, pieces)), "more");
+        assert_eq!(talk.client(&random(&mut rng, 60)), "bittorrent/mse?");
+    }
+}
+
 #[test]
 fn obfuscated_emule_is_found_by_its_sources() {
     let mut rng = StdRng::seed_from_u64(176);
@@ -286,9 +341,11 @@ fn obfuscated_emule_is_found_by_its_sources() {
         let mut hosts = Hosts::default();
         let listed = Listed {
             application: Application::Edonkey,
+            transport: None,
             source: Source::Edonkey,
             told_by: "192.0.2.1:4661".parse().unwrap(),
             learnt_by: "10.0.0.5".parse().unwrap(),
+            confirmed: false,
             at_ns: 1,
         };
         hosts.learn("192.0.2.7:6881".parse().unwrap(), listed);
@@ -321,9 +378,11 @@ fn obfuscated_emule_is_found_by_its_sources() {
     let mut hosts = Hosts::default();
     let listed = Listed {
         application: Application::Edonkey,
+        transport: None,
         source: Source::Kad,
         told_by: "192.0.2.1:4672".parse().unwrap(),
         learnt_by: "10.0.0.5".parse().unwrap(),
+        confirmed: false,
         at_ns: 1,
     };
     hosts.learn(OUTSIDE.parse().unwrap(), listed);
@@ -344,7 +403,7 @@ fn a_listed_peer_that_refuses_to_answer_is_found_at_the_end() {
     let mut rng = StdRng::seed_from_u64(177);
     let mut host = Host::new(0);
     host.calls_peer(&mut rng, true);
-    let mut talk = Talk::between(Transport::Tcp, "10.0.0.9:40000", "198.18.0.7:6881", host.hosts);
+    let mut talk = Talk::between(Transport::Tcp, "10.0.0.1:40000", "198.18.0.7:6881", host.hosts);
     assert_eq!(talk.client(&random(&mut rng, 300)), "more");
     let outcome = talk.classifier.give_up(&mut talk.hosts, 2);
     let Outcome::Known(label) = outcome else { panic!("{outcome:?}") };

@@ -57,7 +57,8 @@ impl Talk {
     /// Who is said to listen at a socket.
     pub(super) fn listed(&self, socket: &str) -> Option<(&'static str, Source)> {
         let socket = socket.parse().expect("a socket");
-        let listed = self.hosts.listed(socket, self.at_ns)?;
+        let over = |over| self.hosts.listed(socket, over, self.at_ns);
+        let listed = over(Transport::Tcp).or_else(|| over(Transport::Udp))?;
         Some((listed.application.name(), listed.source))
     }
 }

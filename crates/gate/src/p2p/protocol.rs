@@ -1,0 +1,130 @@
+//! The applications and the protocols of which they consist.
+
+use crate::flow::Transport;
+
+/// The applications whose protocols are read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Application {
+    /// The BEPs.
+    BitTorrent,
+    /// eDonkey, eMule and Kad.
+    Edonkey,
+    /// Gnutella 0.4 and 0.6.
+    Gnutella,
+    /// NMDC and ADC.
+    DirectConnect,
+    /// Soulseek.
+    Soulseek,
+}
+
+impl Application {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::BitTorrent, Self::Edonkey, Self::Gnutella, Self::DirectConnect, Self::Soulseek];
+
+    /// The name that labels and policies have.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BitTorrent => "bittorrent",
+            Self::Edonkey => "edonkey",
+            Self::Gnutella => "gnutella",
+            Self::DirectConnect => "directconnect",
+            Self::Soulseek => "soulseek",
+        }
+    }
+}
+
+/// The parts of applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Protocol {
+    PeerWire,
+    Utp,
+    Dht,
+    TrackerHttp,
+    TrackerUdp,
+    LocalDiscovery,
+    WebSeed,
+    Mse,
+    EdonkeyTcp,
+    EdonkeyUdp,
+    Kad,
+    EmuleObfuscated,
+    Gnutella,
+    Nmdc,
+    Adc,
+    Soulseek,
+}
+
+impl Protocol {
+    pub(super) const fn application(self) -> Application {
+        match self {
+            Self::PeerWire
+            | Self::Utp
+            | Self::Dht
+            | Self::TrackerHttp
+            | Self::TrackerUdp
+            | Self::LocalDiscovery
+            | Self::WebSeed
+            | Self::Mse => Application::BitTorrent,
+            Self::EdonkeyTcp | Self::EdonkeyUdp | Self::Kad | Self::EmuleObfuscated => {
+                Application::Edonkey
+            }
+            Self::Gnutella => Application::Gnutella,
+            Self::Nmdc | Self::Adc => Application::DirectConnect,
+            Self::Soulseek => Application::Soulseek,
+        }
+    }
+
+    /// The label's detail, where the application has several.
+    pub(super) const fn detail(self) -> Option<&'static str> {
+        match self {
+            Self::PeerWire => Some("peer-wire"),
+            Self::Utp => Some("utp"),
+            Self::Dht => Some("dht"),
+            Self::TrackerHttp | Self::TrackerUdp => Some("tracker"),
+            Self::LocalDiscovery => Some("lsd"),
+            Self::WebSeed => Some("web-seed"),
+            Self::Mse => Some("mse"),
+            Self::EdonkeyTcp => Some("tcp"),
+            Self::EdonkeyUdp => Some("udp"),
+            Self::Kad => Some("kad"),
+            Self::EmuleObfuscated => Some("obfuscated"),
+            Self::Nmdc => Some("nmdc"),
+            Self::Adc => Some("adc"),
+            Self::Gnutella | Self::Soulseek => None,
+        }
+    }
+
+    /// The transport at whose port those listen whom it names; none when over both with one number.
+    pub(super) const fn listens(self) -> Option<Transport> {
+        match self.application() {
+            Application::BitTorrent | Application::Gnutella => None,
+            Application::Edonkey | Application::DirectConnect | Application::Soulseek => {
+                Some(Transport::Tcp)
+            }
+        }
+    }
+
+    /// How many peers one packet may name: more than programs write into one.
+    pub(super) const fn most_named(self) -> u16 {
+        match self {
+            Self::Dht | Self::Kad => 64,
+            _ => 200,
+        }
+    }
+
+    /// Whether the one who is called is a peer too, and not a server that all use.
+    pub(super) const fn is_between_peers(self) -> bool {
+        matches!(
+            self,
+            Self::PeerWire
+                | Self::Utp
+                | Self::Dht
+                | Self::EdonkeyTcp
+                | Self::EdonkeyUdp
+                | Self::Kad
+                | Self::Gnutella
+        )
+    }
+}
