@@ -30,9 +30,24 @@ pub fn since(unix: f64, now: SystemTime) -> String {
     humantime::format_duration(Duration::from_secs(since.as_secs())).to_string()
 }
 
+/// A number in at most six places.
+pub fn short(number: f64) -> String {
+    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match units.into_iter().find(|(size, _)| number >= *size) {
+        Some((size, unit)) => format!("{:.1}{unit}", number / size),
+        None => format!("{number:.0}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_number_has_six_places_at_most() {
+        let numbers = [0.0, 999.0, 1000.0, 12_345.0, 999_949.0, 3e12];
+        assert_eq!(numbers.map(short), ["0", "999", "1.0k", "12.3k", "999.9k", "3.0T"]);
+    }
 
     #[test]
     fn numbers_are_aligned_to_the_right_and_no_line_ends_in_blanks() {

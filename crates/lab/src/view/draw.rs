@@ -12,6 +12,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table},
 };
+use wire::text::short;
 
 /// Rows that the boxes at the bottom have at least.
 const BOTTOM: u16 = 9;
@@ -161,15 +162,6 @@ fn host_line(host: &HostView) -> String {
 fn bar(share: f64) -> String {
     let full = (share * 8.0).round() as usize;
     "█".repeat(full) + &"░".repeat(8usize.saturating_sub(full))
-}
-
-/// A number in at most six places.
-fn short(number: f64) -> String {
-    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    match units.into_iter().find(|(size, _)| number >= *size) {
-        Some((size, unit)) => format!("{:.1}{unit}", number / size),
-        None => format!("{number:.0}"),
-    }
 }
 
 #[cfg(test)]

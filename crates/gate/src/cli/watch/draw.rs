@@ -13,6 +13,7 @@ use ratatui::{
     widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table},
 };
 use std::collections::VecDeque;
+use wire::text::short;
 
 /// Rows of the boxes at the bottom, with their frames, at least.
 const BOTTOM: u16 = 8;
@@ -194,15 +195,6 @@ fn happened(event: &Recent) -> Line<'static> {
     };
     let style = if event.harm { Style::new().fg(Color::Red) } else { Style::new() };
     Line::from(vec![Span::styled(ago, Style::new().dim()), Span::styled(event.text.clone(), style)])
-}
-
-/// A number in at most six places.
-fn short(number: f64) -> String {
-    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    match units.into_iter().find(|(size, _)| number >= *size) {
-        Some((size, unit)) => format!("{:.1}{unit}", number / size),
-        None => format!("{number:.0}"),
-    }
 }
 
 #[cfg(test)]
