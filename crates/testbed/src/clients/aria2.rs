@@ -48,6 +48,8 @@ impl Aria2 {
             "--file-allocation=none".to_owned(),
             "--summary-interval=0".to_owned(),
             "--log-level=notice".to_owned(),
+            // It says itself that all is there only when it has stopped seeding, too.
+            "--on-bt-download-complete=/bin/echo".to_owned(),
             "--log=-".to_owned(),
         ];
         words.extend(peer.dht.iter().map(|first| format!("--dht-entry-point={first}")));
@@ -68,7 +70,8 @@ impl Aria2 {
 
     /// Whether it has fetched the whole file.
     pub fn complete(&self) -> bool {
-        self.process.stdout().contains("Download complete: ")
+        let end = format!(" 1 {}", self.file.display());
+        self.process.stdout().lines().any(|line| line.ends_with(&end))
     }
 
     /// Waits until the whole file is there.

@@ -1,0 +1,70 @@
+//! The daemon is killed while traffic goes through: nothing of a decided flow is lost, what is refused stays
+//! refused, and the next daemon takes over what the kernel has.
+
+use super::{
+    site::{OUTSIDE, Site, count},
+    talk::{self, Pings},
+    web::Web,
+};
+use std::net::TcpStream;
+use testbed::{clients::noise, wait_until};
+
+/// What a server of SSH says first, on port 22.
+const SECTIONS: &str = "refuse_for = \"1h\"\nhold = true\n[[gate.rule]]\nname = \"no-shell\"\n\
+                        application = [\"ssh\"]\naction = \"deny\"\n";
+
+#[test]
+fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
+    if !testbed::require_root() {
+        return;
+    }
+    let mut site = Site::start(SECTIONS);
+    let shell = (OUTSIDE, 22);
+    let _server = talk::greet(&site.outside, shell, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
+    // The first attempt says what it is, the others end at their first packet.
+    let connect = || site.inside.enter(|| TcpStream::connect(shell));
+    drop(connect());
+    site.wait("a refusal", |status| count(&status["refused"], "ssh") >= 1);
+    wait_until("a refusal at the first packet", super::site::LIMIT, || connect().is_err()).unwrap();
+
+    let web = Web::start(&site);
+    let content = noise(5, 60_000_000);
+    web.offer("large.bin", &content);
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("fetched.bin");
+    let url = "http://10.62.0.2:8080/length/large.bin";
+    // Slow enough to be killed in the middle.
+    let words = ["curl", "-s", "-S", "--limit-rate", "8M", "-o", to.to_str().unwrap(), url];
+    let transfer = site.inside.spawn(&words).unwrap();
+    let length = || std::fs::metadata(&to).map_or(0, |file| file.len());
+    let pings = Pings::start(&site.inside, &site.outside, OUTSIDE);
+    wait_until("the first megabytes", super::site::LIMIT, || length() > 4_000_000).unwrap();
+    // The transfer, and the pings, which nobody can name.
+    site.wait("both decided", |status| {
+        count(&status["named"], "http") >= 1 && count(&status["named"], "unknown") >= 1
+    });
+    site.nigh.process().kill();
+    let before = pings.answered();
+    assert!(length() < 60_000_000, "the transfer was over before the daemon was killed");
+    let still = connect();
+    assert!(still.is_err(), "the refusal is forgotten: {still:?}");
+    wait_until("pings without a daemon", super::site::LIMIT, || pings.answered() > before + 200)
+        .unwrap();
+
+    // A daemon that finds what the killed one has left goes on with it.
+    site.restart(SECTIONS);
+    let status = site.wait("the next daemon", |status| status["healthy"] == true);
+    assert_eq!(status["taken_over"], true, "{status:#}");
+    let greeting = site.inside.enter(|| talk::greeting(shell));
+    assert!(greeting.is_empty(), "the rule is forgotten: {greeting:?}");
+    let before = pings.answered();
+    wait_until("pings with the next", super::site::LIMIT, || pings.answered() > before + 200)
+        .unwrap();
+    let done = transfer.finish(super::site::LIMIT).unwrap();
+    assert!(done.success(), "{}", done.stderr);
+    assert!(std::fs::read(&to).unwrap() == content);
+    // Each waited for the answer to the one before it, and none was sent twice.
+    assert_eq!(pings.stop(), 0, "packets were lost");
+    let flows = site.flows("http");
+    assert!(flows.iter().any(|row| row["verdict"] == "pass"), "{flows:#?}");
+}

@@ -1,0 +1,13 @@
+//! The gate as an operator runs it, with real clients on both of its sides: what it names, refuses
+//! and lets through, and what it does when it is killed or flooded.
+//!
+//! All traffic stays between namespaces of the test.
+
+mod flood;
+mod http;
+mod killed;
+mod rules;
+mod sharing;
+mod site;
+mod talk;
+mod web;
