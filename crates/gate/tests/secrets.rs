@@ -92,12 +92,46 @@ fn no_password_of_a_chat_is_in_the_log() {
     }
 }
 
-#[test]
-fn no_password_of_ftp_or_of_a_url_is_in_the_log() {
-    let flow = subject().flow;
-    let mut manager = Manager::new("ftp", &flow, &Settings::default()).unwrap();
+/// Feeds a connection's bytes to a manager; what it told.
+fn told(application: &str, session: &[(Side, String)]) -> Vec<Event> {
+    let mut manager = Manager::new(application, &subject().flow, &Settings::default()).unwrap();
     let mut events = Vec::new();
     let mut next = [100_u32, 200];
+    for (from, bytes) in session {
+        let own = usize::from(*from == Side::Server);
+        let tcp = Tcp { sequence: next[own], acknowledgement: next[1 - own], flags: Tcp::ACK };
+        next[own] += bytes.len() as u32;
+        let (payload, length) = (bytes.as_bytes(), bytes.len() as u32);
+        let packet = Packet { at_ns: 0, from: *from, tcp: Some(tcp), payload, length };
+        manager.packet(&packet, &mut events);
+    }
+    events
+}
+
+#[test]
+fn no_query_of_a_url_is_told_of_a_file() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n01234567";
+    let form = "--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\ndata....\r\n--b--";
+    for request in [
+        format!("GET /?token={SECRET} HTTP/1.1\r\n\r\n"),
+        format!("GET /a/?token={SECRET}#{SECRET} HTTP/1.1\r\n\r\n"),
+        format!("GET http://h/?token={SECRET} HTTP/1.1\r\n\r\n"),
+        format!("POST /?password={SECRET} HTTP/1.1\r\nContent-Length: 8\r\n\r\n01234567"),
+        format!(
+            "POST /send?password={SECRET} HTTP/1.1\r\nContent-Length: {}\r\n\
+             Content-Type: multipart/form-data; boundary=b\r\n\r\n{form}",
+            form.len()
+        ),
+    ] {
+        let session = [(Side::Client, request), (Side::Server, answer.to_owned())];
+        let events = told("http", &session);
+        assert!(events.iter().any(|event| matches!(event, Event::FileNamed(_))));
+        assert!(!format!("{events:?}").contains(SECRET), "{events:?}");
+    }
+}
+
+#[test]
+fn no_password_of_ftp_or_of_a_url_is_in_the_log() {
     let session = [
         (Side::Server, "220 ready\r\n".to_owned()),
         (Side::Client, "USER ann\r\n".to_owned()),
@@ -110,14 +144,7 @@ fn no_password_of_ftp_or_of_a_url_is_in_the_log() {
         (Side::Client, "RETR a.iso\r\n".to_owned()),
         (Side::Server, "150 comes\r\n".to_owned()),
     ];
-    for (from, bytes) in session {
-        let own = usize::from(from == Side::Server);
-        let tcp = Tcp { sequence: next[own], acknowledgement: next[1 - own], flags: Tcp::ACK };
-        next[own] += bytes.len() as u32;
-        let length = bytes.len() as u32;
-        let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload: bytes.as_bytes(), length };
-        manager.packet(&packet, &mut events);
-    }
+    let events = told("ftp", &session);
     let expected = events.iter().find_map(|event| match event {
         Event::Expect(expectation) => Some(expectation),
         _ => None,

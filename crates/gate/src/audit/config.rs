@@ -25,6 +25,9 @@ pub struct Config {
     /// What is written.
     #[serde(default = "all_kinds")]
     pub record: BTreeSet<Kind>,
+    /// Whether files are hashed (SHA-256): all content of all files is read for it, in user space.
+    #[serde(default)]
+    pub hash: bool,
     /// Whether what people say in chats is written, too, and not only who speaks to whom.
     #[serde(default = "yes")]
     pub chat_text: bool,
@@ -100,6 +103,7 @@ impl Config {
         Self {
             folder: folder.into(),
             record: all_kinds(),
+            hash: false,
             chat_text: true,
             queue: queue(),
             rotate_mib: size(),

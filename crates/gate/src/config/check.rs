@@ -276,6 +276,13 @@ impl RuleConfig {
 impl FileConfig {
     fn check(&self, config: &GateConfig, report: &mut Report<'_>) {
         applications(&self.application, report);
+        for (i, name) in self.application.iter().enumerate() {
+            if let Some((application, _)) = name.split_once('/') {
+                let text =
+                    format!("files are told by their application alone; write {application:?}");
+                report.add(&format!("application[{i}]"), text);
+            }
+        }
         known("group", "group", &self.group, &config.group_names(), report);
         known("time", "time", &self.time, &config.time_names(), report);
         for (key, list) in

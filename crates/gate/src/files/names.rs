@@ -30,6 +30,11 @@ pub fn last_part(path: &str) -> Option<String> {
     name.get(..end).map(str::to_owned)
 }
 
+/// A request target without its query, in which what lets people in may stand.
+pub fn without_query(target: &[u8]) -> String {
+    text(target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or(target))
+}
+
 /// A request target's file name: the last part of its path, percent-decoded (RFC 3986, section 2.1).
 pub fn of_target(target: &[u8]) -> Option<String> {
     let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or(target);

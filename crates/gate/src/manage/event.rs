@@ -74,7 +74,7 @@ pub struct FileNamed {
     pub from: Side,
     /// Its name, where the protocol says one.
     pub name: Option<String>,
-    /// Where it is, as asked for: an HTTP target, an FTP path.
+    /// Where it is, as asked for: an HTTP target without its query, an FTP path.
     pub location: Option<String>,
     /// The host that was asked by name, where the protocol says it.
     pub host: Option<String>,

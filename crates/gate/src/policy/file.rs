@@ -45,6 +45,15 @@ pub struct FileDecision {
     pub rule: Option<usize>,
 }
 
+/// The application that announces flows of this one, which people mean by its name.
+fn family(application: &str) -> &str {
+    match application {
+        "ftp-data" | "ftp_data" | "ftp_control" => "ftp",
+        "dcc" => "irc",
+        other => other,
+    }
+}
+
 impl FileRule {
     pub(super) fn new(file: &FileConfig, hosts: &Hosts, times: &Times) -> Self {
         let globs = |list: &[String]| list.iter().map(|pattern| Glob::new(pattern)).collect();
@@ -68,7 +77,9 @@ impl FileRule {
             && any(&self.hashes, |hash| {
                 question.hash.is_some_and(|other| hash.eq_ignore_ascii_case(other))
             })
-            && any(&self.applications, |wanted| wanted.name == question.application)
+            && any(&self.applications, |wanted| {
+                [question.application, family(question.application)].contains(&wanted.name.as_str())
+            })
             && any(&self.groups, |group| groups.contains(group))
             && any(&self.times, |time| policy.times.holds(*time, question.now))
     }

@@ -213,6 +213,11 @@ names = ["*.iso"]
 application = ["bittorrent", "http"]
 action = "deny"
 [[file]]
+name = "no-zip"
+names = ["*.zip"]
+application = ["ftp"]
+action = "deny"
+[[file]]
 name = "no-film"
 types = ["video/*"]
 action = "deny"
@@ -244,5 +249,7 @@ action = "scan"
     assert_eq!(ask("bittorrent", Some("a.iso"), None, hash, other), (FileAction::Allow, "good"));
     assert_eq!(ask("ftp", Some("a.iso"), None, None, other), (FileAction::Allow, ""));
     assert_eq!(ask("ftp", None, Some("video/mp4"), None, other), (FileAction::Deny, "no-film"));
+    assert_eq!(ask("ftp-data", Some("a.zip"), None, None, other), (FileAction::Deny, "no-zip"));
+    assert_eq!(ask("http", Some("a.zip"), None, None, other), (FileAction::Allow, ""));
     assert_eq!(ask("ftp", None, None, None, [10, 3, 0, 1]), (FileAction::Scan, "scan"));
 }

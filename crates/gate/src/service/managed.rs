@@ -14,7 +14,10 @@ mod tests;
 
 use super::{id::Id, records::Log};
 use crate::{
+    audit::Kind,
+    chat,
     config::{FileAction, GateConfig},
+    files::http::Http,
     flow::{Flow, Side},
     label::Label,
     manage::{Event, Expectation, Manager, Settings, TransferId},
@@ -49,6 +52,9 @@ const QUIET_NS: u64 = 100_000_000;
 const QUIET_DOUBLES: u32 = 5;
 /// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
 const HOLE_NS: u64 = 2_000_000_000;
+
+/// What Managers call HTTP.
+const HTTP: &str = "http";
 
 /// What follows outside.
 #[derive(Debug)]
@@ -106,7 +112,9 @@ pub(super) struct Managers {
     scan_fails: Failed,
     jobs: FxHashMap<u64, (Id, TransferId)>,
     next_job: u64,
+    /// Whether anybody wants to know of files, and of what people say.
     files: bool,
+    chat: bool,
     pub(super) counts: Counts,
 }
 
@@ -138,6 +146,7 @@ impl Managers {
             jobs: FxHashMap::default(),
             next_job: 0,
             files: false,
+            chat: false,
             counts: Counts::default(),
         };
         managers.configure(config);
@@ -148,8 +157,12 @@ impl Managers {
     /// Takes another configuration; flows that are managed go on as they began.
     pub(super) fn configure(&mut self, config: &GateConfig) {
         self.settings.hold = holds(config);
-        self.settings.hash = config.audit.is_some();
-        self.files = config.audit.is_some() || !config.files.is_empty();
+        let records =
+            |kind| config.audit.as_ref().is_some_and(|audit| audit.record.contains(&kind));
+        let hashes = config.audit.as_ref().is_some_and(|audit| audit.hash);
+        self.settings.hash = hashes && records(Kind::Files);
+        self.files = !config.files.is_empty() || records(Kind::Files);
+        self.chat = records(Kind::Chat);
         self.scan_fails = config.scan.as_ref().map_or(Failed::Pass, |scan| scan.on_failure);
     }
 
@@ -190,7 +203,7 @@ impl Managers {
 
     /// Keeps a packet of a flow that nobody has named yet.
     pub(super) fn keep(&mut self, id: Id, packet: &Packet<'_>) {
-        let reads = self.files && packet.tcp.is_some();
+        let reads = (self.files || self.chat) && packet.tcp.is_some();
         if !reads {
             return;
         }
@@ -227,7 +240,8 @@ impl Managers {
         self.expected.remove(place).map(|(expectation, _)| expectation)
     }
 
-    /// A flow has a name and passes: from here on it is managed, if there is something in it.
+    /// A flow has a name by the packet `now`, which is not looked at yet, and passes: from here on it is
+    /// managed, if there is something in it.
     #[expect(clippy::too_many_arguments, reason = "all that is known of a new flow")]
     pub(super) fn begin(
         &mut self,
@@ -237,7 +251,8 @@ impl Managers {
         label: Option<Label>,
         expectation: Option<&Expectation>,
         began_ns: u64,
-        begins: [Option<u32>; 2],
+        syns: [Option<u32>; 2],
+        now: &Packet<'_>,
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
@@ -246,17 +261,30 @@ impl Managers {
             Some(expectation) => expectation.application.to_owned(),
             None => label.as_ref().map(|label| label.application.to_string()).unwrap_or_default(),
         };
-        let files = || match expectation {
+        let talks = chat::Reader::new(&application).is_some();
+        // Where chats announce files, they are read for that, too.
+        let wanted = if talks { self.chat || self.files } else { self.files };
+        let begins = |packet: &Packet<'_>| {
+            packet.from == Side::Client && packet.tcp.is_some() && Http::begins(packet.payload)
+        };
+        let http = || begins(now) || first.packets.iter().any(|kept| begins(&kept.packet()));
+        let named = match expectation {
             Some(expectation) => Some(Manager::expected(expectation, &flow, &self.settings)),
             None => Manager::new(&application, &flow, &self.settings),
         };
-        let Some(manager) = files().filter(|_| self.files) else { return };
+        let (manager, carrier) = match named {
+            Some(manager) => (Some(manager), None),
+            None if http() => (Manager::new(HTTP, &flow, &self.settings), Some(HTTP)),
+            None => (None, None),
+        };
+        let Some(manager) = manager.filter(|_| wanted) else { return };
         let managed = Managed {
             flow,
             inside,
             label,
             began_ns,
             application,
+            carrier,
             manager: Box::new(manager),
             told: Default::default(),
             waiting: VecDeque::new(),
@@ -276,7 +304,7 @@ impl Managers {
             self.forget(&id, around);
         }
         // Where each side begins is what its SYN said: what comes of it is held from its first byte on.
-        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
+        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(syns) {
             if let Some(sequence) = begin {
                 let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
                 let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };

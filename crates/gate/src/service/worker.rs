@@ -204,6 +204,7 @@ impl Worker {
                                 expected,
                                 began_ns,
                                 kernel::begins(&record),
+                                &packet,
                                 &around,
                                 &mut effects,
                             );

@@ -383,7 +383,7 @@ impl Head<'_> {
                 .value(b"content-disposition")
                 .and_then(names::of_disposition)
                 .or_else(|| if form { None } else { names::of_target(target) }),
-            location: Some(names::text(target)),
+            location: Some(names::without_query(target)),
             host: self.value(b"host").map(names::text),
             ..self.file(from)
         }
@@ -401,7 +401,7 @@ impl Head<'_> {
                 .value(b"content-disposition")
                 .and_then(names::of_disposition)
                 .or_else(|| names::of_target(&request?.target)),
-            location: request.map(|request| names::text(&request.target)),
+            location: request.map(|request| names::without_query(&request.target)),
             host: request.and_then(|request| request.host.clone()),
             size: if range.is_some() { total } else { file.size },
             range,

@@ -71,6 +71,8 @@ pub(super) struct Managed {
     pub(super) label: Option<Label>,
     pub(super) began_ns: u64,
     pub(super) application: String,
+    /// What carries it, where that is something else: HTTP under a name of the operator's.
+    pub(super) carrier: Option<&'static str>,
     pub(super) manager: Box<Manager>,
     pub(super) told: [Manage; 2],
     pub(super) waiting: VecDeque<Waiting>,
@@ -98,15 +100,22 @@ impl Managed {
     ) -> (FileAction, Option<String>) {
         let hash = named.hash.map(|hash| hash.to_string());
         let hash = hash.as_deref().map(|hash| hash.split_once(':').map_or(hash, |(_, hex)| hex));
-        let decision = around.policy.decide_file(&FileQuestion {
-            application: &self.application,
-            name: named.name.as_deref(),
-            kind: Some(named.kind.name),
-            media: Some(named.kind.media),
-            hash,
-            host: self.flow.socket(self.inside).ip(),
-            now: around.moment,
-        });
+        let decide = |application| {
+            around.policy.decide_file(&FileQuestion {
+                application,
+                name: named.name.as_deref(),
+                kind: Some(named.kind.name),
+                media: Some(named.kind.media),
+                hash,
+                host: self.flow.socket(self.inside).ip(),
+                now: around.moment,
+            })
+        };
+        let names = [Some(self.application.as_str()), self.carrier];
+        // The first rule of the list that fits it by one of its names.
+        let decision = names.into_iter().flatten().map(decide);
+        let decision = decision.min_by_key(|decision| decision.rule.unwrap_or(usize::MAX));
+        let Some(decision) = decision else { return (FileAction::Allow, None) };
         effects.extend(decision.rule.map(Effect::Used));
         let rule = decision.rule.and_then(|number| around.policy.file_rule(number));
         (decision.action, rule.map(str::to_owned))

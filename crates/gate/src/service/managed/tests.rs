@@ -18,6 +18,7 @@ struct Bench {
     policy: Policy,
     log: Log,
     flow: Flow,
+    application: &'static str,
     now_ns: u64,
     next: [u32; 2],
     effects: Vec<Effect>,
@@ -78,6 +79,10 @@ fn held(flow: &Flow, from: Side, payload: &[u8]) -> Held {
 
 impl Bench {
     fn new(text: &str) -> Self {
+        Self::of("http", text)
+    }
+
+    fn of(application: &'static str, text: &str) -> Self {
         let config = config(text);
         let scanner = scanner(&config, |_| {});
         let mut bench = Self {
@@ -85,6 +90,7 @@ impl Bench {
             policy: Policy::new(&config, &[]),
             log: Log::new(None, 0),
             flow: flow(40_000),
+            application,
             now_ns: 1000 * MS,
             next: [100, u32::MAX - 50],
             effects: Vec::new(),
@@ -100,11 +106,13 @@ impl Bench {
 
     fn begin(&mut self) {
         let (flow, id) = (self.flow, Id::of(&self.flow));
-        let label = Some(label("http"));
-        let begins = self.next.map(|next| next.wrapping_sub(1));
+        let label = Some(label(self.application));
+        let syns = self.next.map(|next| Some(next.wrapping_sub(1)));
+        let payload = b"GET / HTTP/1.1";
+        let tcp = Some(Tcp { sequence: self.next[0], acknowledgement: 0, flags: Tcp::ACK });
+        let now = Packet { at_ns: 0, from: Side::Client, tcp, payload, length: 14 };
         self.with(|managers, around, effects| {
-            let begins = begins.map(Some);
-            managers.begin(id, flow, Side::Client, label, None, 0, begins, around, effects);
+            managers.begin(id, flow, Side::Client, label, None, 0, syns, &now, around, effects);
         });
     }
 
@@ -363,5 +371,48 @@ fn what_nobody_could_read_is_counted_or_refused() {
         bench.begin();
         assert_eq!(bench.outcome().1, !passes);
         assert_eq!(bench.managers.counts.unscanned, 1);
+    }
+}
+
+/// Names of the operator's own are still HTTP, and rules about either fit, the first of the list first.
+#[test]
+fn http_under_another_name_is_read() {
+    let rule = |name: &str, application: &str, action: &str| {
+        format!(
+            "[[file]]\nname = \"{name}\"\nnames = [\"*.exe\"]\n\
+             application = [\"{application}\"]\naction = \"{action}\"\n"
+        )
+    };
+    for (rules, refused) in [
+        (rule("a", "http", "deny"), true),
+        (rule("a", "our-updates", "deny"), true),
+        (rule("a", "our-updates", "allow") + &rule("b", "http", "deny"), false),
+        (rule("a", "http", "deny") + &rule("b", "our-updates", "allow"), true),
+        (rule("a", "ftp", "deny"), false),
+    ] {
+        let mut bench = Bench::of("our-updates", &rules);
+        bench.send(Side::Client, "GET /f.exe HTTP/1.1\r\n\r\n");
+        bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+        assert_eq!(bench.managers.counts.files, 1);
+        assert_eq!(bench.outcome().1, refused, "{rules}");
+    }
+}
+
+/// Only what is written down is read.
+#[test]
+fn an_audit_reads_no_more_than_it_writes() {
+    let audit = |what: &str| format!("[audit]\nfolder = \"/nowhere\"\n{what}\n");
+    for (application, what, managed, hash) in [
+        ("http", "record = [\"flows\"]", false, false),
+        ("http", "record = [\"files\"]", true, false),
+        ("http", "record = [\"files\"]\nhash = true", true, true),
+        ("http", "record = [\"chat\"]", false, false),
+        ("xmpp", "record = [\"files\"]", true, false),
+        ("irc", "record = [\"chat\"]", true, false),
+        ("irc", "record = [\"refusals\"]\nhash = true", false, false),
+    ] {
+        let bench = Bench::of(application, &audit(what));
+        assert_eq!(bench.managers.len(), usize::from(managed), "{application} {what}");
+        assert_eq!(bench.managers.settings.hash, hash, "{what}");
     }
 }
