@@ -161,7 +161,11 @@ impl Opened {
             table: gate.table(),
             gate,
             core: Core::new(engine, policy, bounds, labels, clock::moment(), log.is_on()),
-            managers: Managers::new(&config.gate, scanner),
+            managers: Managers::new(
+                &config.gate,
+                scanner,
+                config.state.join(FOLDER).join("torrents"),
+            ),
             log,
             audit,
             injector,

@@ -23,8 +23,8 @@ const PROTOCOL: &[u8] = b"\x13BitTorrent protocol";
 /// Bytes of a message that is read whole: an extension's, with a piece of metadata of 16 KiB.
 const MESSAGE: u32 = 1 << 15;
 
-/// Bytes of a block that are taken; clients ask for 16 KiB.
-const BLOCK: u32 = 1 << 17;
+/// Bytes of a block, as all clients ask for them; of others no bytes are taken.
+const BLOCK: u32 = 1 << 14;
 
 /// Bytes of the largest message: a bit field of the largest torrents, or a block.
 const LARGEST: u32 = 1 << 24;
@@ -69,6 +69,8 @@ enum State {
         left: u32,
         part: Option<TransferId>,
         bytes: Vec<u8>,
+        /// What its bytes take of the budget; none when they are not taken.
+        share: Option<Share>,
     },
     Message {
         length: u32,
@@ -192,8 +194,10 @@ impl PeerWire {
             }
             State::Lost => return bytes.len(),
         };
-        if let State::Block { index, begin, left, part, bytes: block } = &mut way.state {
-            block.extend_from_slice(bytes.get(..wanted).unwrap_or_default());
+        if let State::Block { index, begin, left, part, bytes: block, share } = &mut way.state {
+            if share.is_some() {
+                block.extend_from_slice(bytes.get(..wanted).unwrap_or_default());
+            }
             *left -= wanted as u32;
             if *left == 0 {
                 let (index, begin, part) = (*index, *begin, *part);
@@ -249,7 +253,7 @@ impl PeerWire {
                 length => State::Kind { length: length - 1 },
             },
             State::Kind { length } => match whole.first() {
-                Some(7) if length > 8 && length - 8 <= BLOCK => State::Place { length: length - 8 },
+                Some(7) if length > 8 => State::Place { length: length - 8 },
                 Some(20) if length > 0 && length <= MESSAGE => State::Message { length },
                 _ if length == 0 => State::Length,
                 _ => State::Skip { left: length },
@@ -258,8 +262,11 @@ impl PeerWire {
                 let decision = self.transfer.and_then(|id| transfers.decision(id));
                 if decision == Some(Decision::Scan) {
                     let part = transfers.part(from, at + u64::from(length));
-                    let bytes = Vec::with_capacity(length as usize);
-                    State::Block { index: number(0), begin: number(4), left: length, part, bytes }
+                    let (index, begin, bytes) = (number(0), number(4), Vec::new());
+                    let mut share = Share::new(&self.budget);
+                    let taken = length <= BLOCK && share.grow(length as usize);
+                    let share = taken.then_some(share);
+                    State::Block { index, begin, left: length, part, bytes, share }
                 } else {
                     State::Skip { left: length }
                 }

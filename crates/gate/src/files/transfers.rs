@@ -262,11 +262,7 @@ impl Transfers {
         let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
         let State::Undecided { bytes, .. } = &mut transfer.state else { return };
         let bytes = mem::take(bytes);
-        transfer.state = match decision {
-            Decision::Allow => State::Allowed,
-            Decision::Scan => State::Scanned,
-            Decision::Deny => State::Denied,
-        };
+        transfer.state = decided(decision);
         if decision == Decision::Allow && transfer.hash.is_none() {
             // Nobody needs what was missed.
             transfer.lost = false;
@@ -278,6 +274,14 @@ impl Transfers {
             transfer.tell_end(events);
         }
         self.tidy();
+    }
+
+    /// Another decision on a transfer whose content comes in parts; those that wait still do.
+    pub(crate) fn revise(&mut self, id: TransferId, decision: Decision) {
+        let transfer = self.open.iter_mut().find(|open| open.id == id && open.in_parts);
+        if let Some(transfer) = transfer.filter(|open| open.ended.is_none()) {
+            transfer.state = decided(decision);
+        }
     }
 
     /// Nothing of it is held or looked at any more.
@@ -348,6 +352,14 @@ impl Transfers {
     }
 }
 
+const fn decided(decision: Decision) -> State {
+    match decision {
+        Decision::Allow => State::Allowed,
+        Decision::Scan => State::Scanned,
+        Decision::Deny => State::Denied,
+    }
+}
+
 impl Transfer {
     /// Asks policy, once the kind can be told or will not be.
     fn name(&mut self, events: &mut Vec<Event>) {
@@ -401,9 +413,10 @@ impl Transfer {
             State::Denied => Some(self.start),
             State::Unnamed { .. } | State::Undecided { .. } => hold.then_some(self.start),
             State::Scanned if self.in_parts => None,
-            State::Allowed => None,
-            // The packet that has the last content byte, or the last so far.
-            State::Scanned => {
+            State::Allowed if self.metainfo.is_empty() || !hold => None,
+            // The packet that has the last content byte, or the last so far; a `.torrent` file's until the
+            // names in it were judged.
+            State::Scanned | State::Allowed => {
                 let last = self.last.unwrap_or(self.reach).saturating_sub(1);
                 Some(last.max(self.start).max(self.cleared))
             }

@@ -145,7 +145,8 @@ pub enum Event {
         index: u32,
         /// Where in the piece it begins.
         begin: u32,
-        /// The block.
+        /// The block; empty where it is of another size than clients ask for, or there was no memory for
+        /// it.
         bytes: Vec<u8>,
     },
     /// A torrent's metadata passed: in a `.torrent` file or between peers.

@@ -101,6 +101,13 @@ impl Manager {
         self.interests()
     }
 
+    /// Policy decides otherwise of a transfer whose content comes in parts, now that more is known of it.
+    pub fn revise(&mut self, transfer: TransferId, decision: Decision) -> [Interest; 2] {
+        self.transfers.revise(transfer, decision);
+        self.skip();
+        self.interests()
+    }
+
     /// Nothing of a transfer is held any more: the scanner found nothing in all of it, or has failed and
     /// it may pass all the same. A find is answered by refusing the flow.
     pub fn allow(&mut self, transfer: TransferId) -> [Interest; 2] {

@@ -60,6 +60,9 @@ pub enum Failure {
     /// It is packed in a way that nobody undoes.
     #[error("the content is packed as {0}")]
     Packed(String),
+    /// A torrent's file that cannot be put together.
+    #[error("the torrent's files cannot be put together: {0}")]
+    Scattered(&'static str),
 }
 
 impl From<std::io::Error> for Failure {

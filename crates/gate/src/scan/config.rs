@@ -74,6 +74,8 @@ pub struct Config {
     pub waiting_bytes: usize,
     /// Bytes of a file without a known length that are sent again after a verdict on its beginning.
     pub keep_bytes: usize,
+    /// Bytes of disk space, in the state directory, in which the files of torrents are put together.
+    pub torrent_bytes: u64,
     /// How long to wait for a connection, for clamd to take content, and for its verdict.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -90,6 +92,7 @@ impl Default for Config {
             max_bytes: 100 << 20,
             waiting_bytes: 64 << 20,
             keep_bytes: 8 << 20,
+            torrent_bytes: 4 << 30,
             timeout: Duration::from_secs(30),
             on_failure: Failed::Pass,
         }

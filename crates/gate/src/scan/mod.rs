@@ -18,6 +18,7 @@ mod config;
 mod job;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use config::{Address, Config, Failed};
 pub use job::Job;
@@ -32,6 +33,7 @@ use std::{
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     thread::Builder,
     time::{Duration, Instant},
@@ -78,6 +80,8 @@ pub struct Counters {
 pub struct Scanner {
     queue: Arc<Queue>,
     threads: Mutex<usize>,
+    /// To the thread for content that is all there.
+    wholes: Mutex<Option<mpsc::Sender<whole::Whole>>>,
 }
 
 struct Queue {
@@ -125,7 +129,7 @@ impl Scanner {
             counters: Counters::default(),
             deliver: Box::new(deliver),
         };
-        Self { queue: Arc::new(queue), threads: Mutex::default() }
+        Self { queue: Arc::new(queue), threads: Mutex::default(), wholes: Mutex::default() }
     }
 
     /// A new job; its reports carry its number.

@@ -11,6 +11,7 @@ mod files;
 mod flow;
 #[cfg(test)]
 mod tests;
+mod torrents;
 
 use super::{id::Id, records::Log};
 use crate::{
@@ -32,7 +33,11 @@ use datapath::gate::{Held, Manage};
 pub(super) use flow::Ended;
 use flow::{Kept, Managed, Transfer, Waiting};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::PathBuf,
+};
+use torrents::Torrents;
 
 /// Bytes of first packets that are kept for flows that nobody has named yet.
 const MAX_FIRST: usize = 32 << 20;
@@ -115,6 +120,7 @@ pub(super) struct Managers {
     /// Whether anybody wants to know of files, and of what people say.
     files: bool,
     chat: bool,
+    torrents: Torrents,
     pub(super) counts: Counts,
 }
 
@@ -132,7 +138,8 @@ pub(super) fn scanner(
 }
 
 impl Managers {
-    pub(super) fn new(config: &GateConfig, scanner: Option<Scanner>) -> Self {
+    /// No flows yet; `folder` is where torrents are put together.
+    pub(super) fn new(config: &GateConfig, scanner: Option<Scanner>, folder: PathBuf) -> Self {
         let mut managers = Self {
             flows: FxHashMap::default(),
             first: FxHashMap::default(),
@@ -147,6 +154,7 @@ impl Managers {
             next_job: 0,
             files: false,
             chat: false,
+            torrents: Torrents::new(folder),
             counts: Counts::default(),
         };
         managers.configure(config);
@@ -163,6 +171,7 @@ impl Managers {
         self.settings.hash = hashes && records(Kind::Files);
         self.files = !config.files.is_empty() || records(Kind::Files);
         self.chat = records(Kind::Chat);
+        self.torrents.set_limit(config.scan.as_ref().map_or(0, |scan| scan.torrent_bytes));
         self.scan_fails = config.scan.as_ref().map_or(Failed::Pass, |scan| scan.on_failure);
     }
 
@@ -174,10 +183,11 @@ impl Managers {
         effects: &mut Vec<Effect>,
     ) {
         self.scanner = scanner;
+        let verdict = Verdict::Failed(Failure::Away("another scanner is configured".into()));
+        self.torrents_failed(&verdict, around, effects);
         let jobs: Vec<_> = self.jobs.values().copied().collect();
         for (id, transfer) in jobs {
-            let verdict = Verdict::Failed(Failure::Away("another scanner is configured".into()));
-            self.verdict(id, transfer, 0, verdict, around, effects);
+            self.verdict(id, transfer, 0, verdict.clone(), around, effects);
         }
     }
 
@@ -453,6 +463,7 @@ impl Managers {
     /// A flow is over, or refused: what waits of it never goes on.
     pub(super) fn forget(&mut self, id: &Id, around: &Around<'_>) {
         self.take_first(id);
+        self.torrents.forget(id);
         let Some(mut managed) = self.flows.remove(id) else { return };
         let mut events = Vec::new();
         managed.manager.finish(&mut events);

@@ -8,12 +8,13 @@ use crate::{
     p2p::bencode::{self, Dict, Value},
 };
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use std::{iter, sync::Arc};
 
 /// Bytes of metadata that are read; those of the largest torrents known have some ten megabytes.
 pub const MAX: usize = 16 << 20;
 
-/// Files of a torrent that are kept.
-const FILES: usize = 100_000;
+/// Files of a torrent that are kept; policy is asked about each.
+const FILES: usize = 20_000;
 
 /// A torrent, by its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,33 @@ impl Torrent {
             return None;
         }
         Some(Self { hash, hash_v2, name, files, piece, pieces })
+    }
+
+    /// The same torrent by each info-hash that a handshake may name it by (BEP 52).
+    pub fn by_each_hash(self: Arc<Self>) -> impl Iterator<Item = Arc<Self>> {
+        let short = self.hash_v2.and_then(|hash| hash.first_chunk().copied());
+        let other = short.filter(|short| *short != self.hash);
+        let other = other.map(|hash| Arc::new(Self { hash, ..(*self).clone() }));
+        iter::once(self).chain(other)
+    }
+
+    /// About the bytes of memory that it takes.
+    pub(super) fn weight(&self) -> usize {
+        let files = self.files.iter().map(|file| size_of::<File>() + file.path.len());
+        size_of::<Self>() + self.name.len() + self.pieces.len() * 20 + files.sum::<usize>()
+    }
+
+    /// Whether it has hashes of pieces, and these are not too large.
+    pub(super) fn can_be_put_together(&self) -> bool {
+        !self.pieces.is_empty() && self.piece <= super::PIECE
+    }
+
+    /// Whether a file has bytes in a piece.
+    pub(super) fn touches(&self, index: u32, file: usize) -> bool {
+        let piece = u64::from(self.piece);
+        let (from, to) = (u64::from(index) * piece, (u64::from(index) + 1) * piece);
+        let file = self.files.get(file);
+        file.is_some_and(|file| file.size > 0 && file.at < to && file.at + file.size > from)
     }
 
     /// Bytes of all files.

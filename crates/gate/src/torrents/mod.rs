@@ -9,7 +9,8 @@
 //! A torrent must be known by its metadata ([`Store::learn`]) before its blocks can be placed. Disk
 //! space counts by blocks written; the torrent that was longest without one goes first. A torrent
 //! whose files were all scanned leaves the disk. One in which something was found is remembered by
-//! its info-hash.
+//! its info-hash. Until the verdict on a file every block of it waits, also those that another host
+//! fetches again.
 
 mod metainfo;
 #[cfg(test)]
@@ -17,11 +18,11 @@ mod tests;
 
 pub use metainfo::{File, MAX, Torrent};
 
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     fs::{self, OpenOptions},
-    io,
+    io::{self, Read},
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::PathBuf,
     sync::Arc,
@@ -32,6 +33,15 @@ const BLOCK: u32 = 1 << 14;
 
 /// Torrents that are known; the one that was longest unused is forgotten for another.
 const KNOWN: usize = 1 << 12;
+
+/// Bytes of metadata that are kept, over all torrents.
+const METADATA: usize = 1 << 26;
+
+/// Bytes of the largest piece that is put together; a longer one would be hashed for too long.
+const PIECE: u32 = 1 << 26;
+
+/// Bytes that are hashed at once.
+const SLICE: usize = 1 << 18;
 
 /// Info-hashes of torrents in which something was found.
 const REFUSED: usize = 1 << 16;
@@ -55,6 +65,35 @@ pub struct Counts {
     pub wrong: u64,
 }
 
+/// What came of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// The files that are whole with it, and were not before.
+    pub whole: Vec<Whole>,
+    /// The numbers of the files without a verdict that it belongs to and that are whole.
+    pub awaits: Vec<usize>,
+    /// It was not placed, so that its file will never be whole.
+    pub unplaced: bool,
+}
+
+/// The content of a whole file.
+#[derive(Debug)]
+pub struct Content {
+    file: fs::File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Content {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        let read = self.file.read_at(bytes.get_mut(..most).unwrap_or_default(), self.at)?;
+        self.at += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
 /// A file that is whole and is to be scanned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {
@@ -74,6 +113,7 @@ pub struct Store {
     folder: PathBuf,
     limit: u64,
     used: u64,
+    metadata: usize,
     clock: u64,
     torrents: HashMap<[u8; 20], Held>,
     refused: HashSet<[u8; 20]>,
@@ -90,43 +130,53 @@ struct Held {
     whole: HashSet<u32>,
     /// Files that were given out to be scanned.
     given: HashSet<usize>,
-    scanned: usize,
+    /// Those of them on which there is a verdict.
+    scanned: HashSet<usize>,
     done: bool,
     used: u64,
     last: u64,
 }
 
 impl Store {
-    /// A store in a folder that is its own, of at most so many bytes.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be made, or what an earlier one left there cannot be removed.
-    pub fn open(folder: PathBuf, limit: u64) -> io::Result<Self> {
-        fs::create_dir_all(&folder)?;
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
+    /// A store of at most so many bytes in a folder that is its own, which is made with the first
+    /// block. What an earlier store left there is removed.
+    pub fn open(folder: PathBuf, limit: u64) -> Self {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
             if path.extension().is_some_and(|ending| ending == "pieces") {
-                fs::remove_file(path)?;
+                // What cannot be removed is written over.
+                let _ = fs::remove_file(path);
             }
         }
-        Ok(Self {
+        Self {
             folder,
             limit,
             used: 0,
+            metadata: 0,
             clock: 0,
             torrents: HashMap::new(),
             refused: HashSet::new(),
             refused_order: VecDeque::new(),
             counts: Counts::default(),
-        })
+        }
+    }
+
+    /// Sets the bytes that it may have from now on.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
     }
 
     /// A torrent's metadata was seen.
     pub fn learn(&mut self, torrent: Arc<Torrent>) {
         self.clock += 1;
-        if self.torrents.len() >= KNOWN && !self.torrents.contains_key(&torrent.hash) {
-            self.forget_oldest(None);
+        if self.torrents.contains_key(&torrent.hash) {
+            return;
+        }
+        self.metadata += torrent.weight();
+        while self.torrents.len() >= KNOWN || self.metadata > METADATA {
+            if !self.forget_oldest(None) {
+                break;
+            }
         }
         let last = self.clock;
         self.torrents.entry(torrent.hash).or_insert_with(|| Held {
@@ -135,7 +185,7 @@ impl Store {
             blocks: HashMap::new(),
             whole: HashSet::new(),
             given: HashSet::new(),
-            scanned: 0,
+            scanned: HashSet::new(),
             done: false,
             used: 0,
             last,
@@ -162,7 +212,7 @@ impl Store {
         self.counts
     }
 
-    /// A block that passed. Returns the files that are whole with it and were not before.
+    /// A block that passed.
     ///
     /// # Errors
     ///
@@ -173,18 +223,19 @@ impl Store {
         index: u32,
         begin: u32,
         bytes: &[u8],
-    ) -> io::Result<Vec<Whole>> {
+    ) -> io::Result<Placed> {
         self.clock += 1;
         let clock = self.clock;
-        let Some(held) = self.torrents.get_mut(hash).filter(|held| !held.torrent.pieces.is_empty())
-        else {
+        let unplaced = Ok(Placed { unplaced: true, ..Placed::default() });
+        let held = self.torrents.get_mut(hash);
+        let Some(held) = held.filter(|held| held.torrent.can_be_put_together()) else {
             self.counts.unknown += 1;
-            return Ok(Vec::new());
+            return unplaced;
         };
         held.last = clock;
         let Some(size) = held.size_of(index) else {
             self.counts.misplaced += 1;
-            return Ok(Vec::new());
+            return unplaced;
         };
         let length = bytes.len() as u64;
         let end = u64::from(begin) + length;
@@ -195,18 +246,18 @@ impl Store {
             || length > u64::from(BLOCK)
         {
             self.counts.misplaced += 1;
-            return Ok(Vec::new());
+            return unplaced;
         }
         let there = held.blocks.get(&index).is_some_and(|blocks| blocks.contains(&begin));
         if held.done || held.whole.contains(&index) || there {
             self.counts.known += 1;
-            return Ok(Vec::new());
+            return Ok(Placed { awaits: held.awaited(index), ..Placed::default() });
         }
         if !self.make_room(length, hash) {
             self.counts.no_room += 1;
-            return Ok(Vec::new());
+            return unplaced;
         }
-        let Some(held) = self.torrents.get_mut(hash) else { return Ok(Vec::new()) };
+        let Some(held) = self.torrents.get_mut(hash) else { return unplaced };
         let at = u64::from(index) * u64::from(held.torrent.piece);
         held.file(&self.folder)?.write_all_at(bytes, at + u64::from(begin))?;
         held.used += length;
@@ -215,51 +266,47 @@ impl Store {
         let blocks = held.blocks.entry(index).or_default();
         blocks.insert(begin);
         if (blocks.len() as u64) < size.div_ceil(u64::from(BLOCK)) {
-            return Ok(Vec::new());
+            return Ok(Placed::default());
         }
         held.blocks.remove(&index);
-        let mut piece = vec![0; usize::try_from(size).unwrap_or(0)];
-        held.file(&self.folder)?.read_exact_at(&mut piece, at)?;
+        let mut piece = Content { file: held.file(&self.folder)?.try_clone()?, at, left: size };
+        let mut sum = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+        let mut slice = vec![0; SLICE];
+        loop {
+            match piece.read(&mut slice)? {
+                0 => break,
+                read => sum.update(slice.get(..read).unwrap_or_default()),
+            }
+        }
         let right = usize::try_from(index).ok().and_then(|index| held.torrent.pieces.get(index));
-        if right.is_none_or(|right| digest(&SHA1_FOR_LEGACY_USE_ONLY, &piece).as_ref() != right) {
+        if right.is_none_or(|right| sum.finish().as_ref() != right) {
             // Which block was wrong cannot be told.
             self.counts.wrong += 1;
             held.used -= size;
             self.used -= size;
-            return Ok(Vec::new());
+            return Ok(Placed::default());
         }
         self.counts.pieces += 1;
         held.whole.insert(index);
-        Ok(held.files_whole_with(index))
+        let whole = held.files_whole_with(index);
+        Ok(Placed { whole, awaits: held.awaited(index), unplaced: false })
     }
 
-    /// Reads a part of a whole file, up to `most` bytes from `at` on; empty at its end.
+    /// The content of a whole file.
     ///
     /// # Errors
     ///
     /// When the file has left the disk, or that fails.
-    pub fn read(&self, whole: &Whole, at: u64, most: usize) -> io::Result<Vec<u8>> {
+    pub fn content(&self, whole: &Whole) -> io::Result<Content> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, "the torrent has left the disk");
         let held = self.torrents.get(&whole.hash).ok_or_else(gone)?;
-        let file = held.torrent.files.get(whole.file).ok_or_else(gone)?;
-        let length = usize::try_from(file.size.saturating_sub(at)).unwrap_or(usize::MAX).min(most);
-        let mut bytes = vec![0; length];
-        held.file.as_ref().ok_or_else(gone)?.read_exact_at(&mut bytes, file.at + at)?;
-        Ok(bytes)
+        let described = held.torrent.files.get(whole.file).ok_or_else(gone)?;
+        let file = held.file.as_ref().ok_or_else(gone)?.try_clone()?;
+        Ok(Content { file, at: described.at, left: described.size })
     }
 
     /// The verdict on a whole file: with a find its torrent is refused from now on.
     pub fn verdict(&mut self, whole: &Whole, found: bool) {
-        let Some(held) = self.torrents.get_mut(&whole.hash) else { return };
-        held.scanned += 1;
-        held.done =
-            found || held.scanned == held.torrent.files.iter().filter(|f| f.size > 0).count();
-        if held.done {
-            self.used -= held.used;
-            held.used = 0;
-            held.blocks.clear();
-            remove(&self.folder, &whole.hash, held);
-        }
         if found && self.refused.insert(whole.hash) {
             self.refused_order.push_back(whole.hash);
             if self.refused_order.len() > REFUSED
@@ -267,6 +314,25 @@ impl Store {
             {
                 self.refused.remove(&oldest);
             }
+        }
+        let Some(held) = self.torrents.get_mut(&whole.hash) else { return };
+        held.scanned.insert(whole.file);
+        let all = held.torrent.files.iter().filter(|file| file.size > 0).count();
+        held.done = found || held.scanned.len() == all;
+        if held.done {
+            self.used -= held.used;
+            held.used = 0;
+            held.blocks.clear();
+            remove(&self.folder, &whole.hash, held);
+        }
+    }
+
+    /// A torrent begins anew, as when its content could not be scanned.
+    pub fn forget(&mut self, hash: &[u8; 20]) {
+        if let Some(mut held) = self.torrents.remove(hash) {
+            self.used -= held.used;
+            self.metadata -= held.torrent.weight();
+            remove(&self.folder, hash, &mut held);
         }
     }
 
@@ -290,10 +356,7 @@ impl Store {
         let Some(hash) = others.min_by_key(|(_, held)| held.last).map(|(hash, _)| *hash) else {
             return false;
         };
-        if let Some(mut held) = self.torrents.remove(&hash) {
-            self.used -= held.used;
-            remove(&self.folder, &hash, &mut held);
-        }
+        self.forget(&hash);
         true
     }
 }
@@ -321,6 +384,7 @@ fn remove(folder: &std::path::Path, hash: &[u8; 20], held: &mut Held) {
 impl Held {
     fn file(&mut self, folder: &std::path::Path) -> io::Result<&fs::File> {
         if self.file.is_none() {
+            fs::create_dir_all(folder)?;
             let path = path(folder, &self.torrent.hash);
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(true).mode(0o600);
@@ -336,14 +400,21 @@ impl Held {
         (left > 0).then_some(left.min(piece))
     }
 
+    /// The files in a piece that are whole and without a verdict.
+    fn awaited(&self, index: u32) -> Vec<usize> {
+        if self.given.len() == self.scanned.len() || self.done {
+            return Vec::new();
+        }
+        let in_piece = |file: &&usize| self.torrent.touches(index, **file);
+        self.given.difference(&self.scanned).filter(in_piece).copied().collect()
+    }
+
     /// The files that end up whole with a piece, and were not given out before.
     fn files_whole_with(&mut self, index: u32) -> Vec<Whole> {
         let piece = u64::from(self.torrent.piece);
-        let (from, to) = (u64::from(index) * piece, (u64::from(index) + 1) * piece);
         let mut files = Vec::new();
         for (number, file) in self.torrent.files.iter().enumerate() {
-            let touches = file.size > 0 && file.at < to && file.at + file.size > from;
-            if touches && !self.given.contains(&number) {
+            if self.torrent.touches(index, number) && !self.given.contains(&number) {
                 let mut pieces = file.at / piece..(file.at + file.size).div_ceil(piece);
                 let whole = |piece| u32::try_from(piece).is_ok_and(|p| self.whole.contains(&p));
                 if pieces.all(whole) {

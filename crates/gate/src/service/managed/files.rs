@@ -3,6 +3,7 @@
 use super::{
     Around, EXPECTED_NS, Effect, MAX_EXPECTED, Managers,
     flow::{Ended, Transfer, title},
+    torrents::{Block, is_torrent},
 };
 use crate::{
     audit::{Cause, Finding},
@@ -32,12 +33,17 @@ impl Managers {
         while let Some(event) = queue.pop_front() {
             let Some(managed) = self.flows.get_mut(&id) else { return };
             match event {
-                Event::FileNamed(named) => {
+                Event::FileNamed(mut named) => {
                     self.counts.files += 1;
-                    let (mut action, rule) = managed.judge(&named, around, effects);
+                    let torrent = self.torrent_named(&id, &mut named, around, effects);
+                    let Some(managed) = self.flows.get_mut(&id) else { return };
+                    let (mut action, rule) =
+                        torrent.unwrap_or_else(|| managed.judge(&named, around, effects));
                     let transfer = named.transfer;
                     let mut job = None;
-                    if action == FileAction::Scan {
+                    // A torrent's files are scanned when they are whole.
+                    let by_files = is_torrent(&named) && self.scanner.is_some();
+                    if action == FileAction::Scan && !by_files {
                         match self.begin_scan(&named) {
                             Ok(begun) => {
                                 self.jobs.insert(begun.number(), (id, transfer));
@@ -102,10 +108,12 @@ impl Managers {
                     self.counts.messages += 1;
                     around.log.chat(managed.subject(around), message);
                 }
-                // Torrents are judged by their names and info-hashes; nobody puts them together.
-                Event::Torrent { .. } => {}
-                Event::Block { part, .. } => {
-                    managed.manager.cleared(part, u64::MAX);
+                Event::Torrent { torrent, .. } => {
+                    self.torrent_learnt(id, &torrent, around, effects);
+                }
+                Event::Block { transfer, part, info_hash, index, begin, bytes } => {
+                    let block = Block { transfer, part, info_hash, index, begin, bytes };
+                    self.torrent_block(id, &block, around, effects);
                 }
                 Event::Unread => self.unread(&id, around, effects),
                 Event::Expect(expectation) => {
@@ -178,6 +186,9 @@ impl Managers {
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
+        if self.torrent_report(&report, around, effects) {
+            return;
+        }
         let Some((id, transfer)) = self.jobs.get(&report.job).copied() else { return };
         if let Some(mark) = report.pause {
             if let Some(managed) = self.flows.get_mut(&id) {

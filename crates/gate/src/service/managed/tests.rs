@@ -86,7 +86,7 @@ impl Bench {
         let config = config(text);
         let scanner = scanner(&config, |_| {});
         let mut bench = Self {
-            managers: Managers::new(&config, scanner),
+            managers: Managers::new(&config, scanner, "/nonexistent".into()),
             policy: Policy::new(&config, &[]),
             log: Log::new(None, 0),
             flow: flow(40_000),
