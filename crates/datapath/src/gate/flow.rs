@@ -237,13 +237,18 @@ impl Flow {
 
     /// Reads the program's struct; none if the bytes are not as many.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        let raw: types::gate_flow = super::read(bytes)?;
+        super::read::<types::gate_flow>(bytes).as_ref().map(Self::from)
+    }
+}
+
+impl From<&types::gate_flow> for Flow {
+    fn from(raw: &types::gate_flow) -> Self {
         let verdict = Action::of(raw.action).map(|action| Verdict {
             action,
             limit: raw.limit,
             label: raw.label,
         });
-        Some(Self {
+        Self {
             verdict,
             client: Side::of(raw.client),
             inside: Side::of(raw.inside),
@@ -253,7 +258,7 @@ impl Flow {
             copied: raw.copied,
             budget: raw.budget,
             sent: raw.side.map(sent),
-        })
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod run;
 mod settings;
 mod skeleton;
 mod table;
+mod walk;
 
 pub use crate::attach::AttachMode;
 pub use crate::load::LoadError;
@@ -31,6 +32,7 @@ pub use ring::Reader;
 pub use run::{Meta, RunError, TcVerdict};
 pub use settings::{OnFailure, PIN, Rules, Settings};
 pub use table::{Table, TableError};
+pub use walk::Walk;
 
 use crate::load::{Object, log_to_tracing, undisturbed};
 use crate::xdp_link;

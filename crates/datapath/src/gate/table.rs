@@ -3,17 +3,15 @@
 
 use super::flow::{Action, CacheKey, Flow, Key, Manage, Side, Verdict};
 use super::skeleton::types;
+use super::walk::Walk;
 use super::{Inner, bytes_of, monotonic_ns};
-use libbpf_rs::{MapCore, MapFlags, libbpf_sys};
+use libbpf_rs::{MapCore as _, MapFlags, libbpf_sys};
 use std::{
     io,
     os::fd::{AsFd as _, AsRawFd as _},
     sync::{Arc, PoisonError},
     time::Duration,
 };
-
-/// Flows that are read at once.
-const BATCH: u32 = 1024;
 
 /// The tables of a gate; all copies are the same.
 #[derive(Clone, Debug)]
@@ -30,6 +28,9 @@ pub enum TableError {
     /// The kernel refuses.
     #[error("the kernel refuses to change a flow's entry: {0}")]
     Order(io::Error),
+    /// The kernel refuses.
+    #[error("the kernel refuses to show its flows: {0}")]
+    Walk(io::Error),
     /// The kernel refuses.
     #[error("the kernel refuses to access the gate's tables: {0}")]
     Map(#[from] libbpf_rs::Error),
@@ -141,14 +142,14 @@ impl Table {
     /// # Errors
     /// When the kernel refuses.
     pub fn for_each(&self, mut each: impl FnMut(&Key, &Flow)) -> Result<(), TableError> {
-        let maps = &self.inner.skeleton.maps;
-        batches(&maps.gate_decided, &mut each)?;
-        // What was decided a moment ago is there a little longer.
-        batches(&maps.gate_fresh, &mut |key: &Key, flow: &Flow| {
-            if flow.verdict.is_none() {
-                each(key, flow);
-            }
-        })
+        let mut walk = self.walk();
+        while walk.part(&mut each)? {}
+        Ok(())
+    }
+
+    /// The same in parts.
+    pub fn walk(&self) -> Walk {
+        Walk::new(self.clone())
     }
 
     /// Refuses what this host begins with that socket for a time, at its first packet.
@@ -248,13 +249,4 @@ fn interest(manage: Manage) -> types::gate_interest {
         skip_to: manage.skip_to.unwrap_or(0),
         hold_from: manage.hold_from.unwrap_or(0),
     }
-}
-
-fn batches(map: &impl MapCore, each: &mut impl FnMut(&Key, &Flow)) -> Result<(), TableError> {
-    for (key, value) in map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)? {
-        if let (Ok(key), Some(flow)) = (key.try_into(), Flow::of(&value)) {
-            each(&Key(key), &flow);
-        }
-    }
-    Ok(())
 }

@@ -3,8 +3,9 @@
 use super::frame::{Packet, SYN};
 use super::site::Site;
 use super::through::exchange;
-use datapath::gate::{Direction, Key, Meta, Protocol, Verdict};
+use datapath::gate::{Direction, Gate, Key, Meta, Protocol, Settings, Verdict};
 use std::{
+    collections::HashMap,
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
     time::Duration,
@@ -66,4 +67,40 @@ fn a_million_new_flows_push_out_no_decided_one() {
     // Nobody read the ring: it is full, and that was counted.
     assert!(counts.missed > 0 && counts.copied + counts.missed >= u64::from(FLOWS / 2));
     exchange(&site, 0, 100_000);
+}
+
+/// The kernel hands over whole buckets: a part may have fewer flows than there is room for and not be the
+/// last.
+#[test]
+fn every_flow_of_a_large_table_is_shown_once() {
+    const DECIDED: u32 = 20_000;
+    if !testbed::require_root() {
+        return;
+    }
+    let settings = Settings { max_flows: 32_768, ..super::site::settings() };
+    let gate = Gate::open(&settings).unwrap();
+    let table = gate.table();
+    let to = ([192, 0, 2, 1], 80).into();
+    let key = |flow: u32| {
+        let [_, high, middle, low] = flow.to_be_bytes();
+        Key::new(Protocol::Tcp, ([10, high, middle, low], 1024).into(), to)
+    };
+    for flow in 0..DECIDED {
+        table.decide(&key(flow), &Verdict { label: flow, ..Verdict::default() }).unwrap();
+    }
+    let mut walk = table.walk();
+    // A second walk of the same is as whole as the first.
+    for _ in 0..2 {
+        let mut shown = HashMap::new();
+        let mut parts = 1;
+        let mut show = |key: &Key, flow: &datapath::gate::Flow| {
+            *shown.entry((*key, flow.verdict.map(|verdict| verdict.label))).or_insert(0) += 1;
+        };
+        while walk.part(&mut show).unwrap() {
+            parts += 1;
+        }
+        assert!(parts > 2);
+        assert_eq!(shown.len(), DECIDED as usize);
+        assert!((0..DECIDED).all(|flow| shown.get(&(key(flow), Some(flow))) == Some(&1)));
+    }
 }
