@@ -92,12 +92,24 @@ static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *
 	return gate_done(counts, what, TCX_NEXT);
 }
 
-static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts *counts,
-				       const struct gate_packet *packet, __u32 hook, __u32 action,
-				       __u32 dropped, __u32 reset)
+/* Is the receiver of this refused packet told too? Only of some, as that makes two of one. */
+static __always_inline int gate_tell(const struct gate_packet *packet, struct gate_flow *flow)
 {
+	struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
+
+	return side->told < GATE_TOLD && __sync_fetch_and_add(&side->told, 1) < GATE_TOLD;
+}
+
+/* Refuses a packet: of a flow that is refused, or one that begins what was refused before. */
+static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts *counts,
+				       const struct gate_packet *packet, struct gate_flow *flow,
+				       __u32 hook, __u32 action)
+{
+	__u32 dropped = flow ? GATE_DROP_VERDICT : GATE_DROP_CACHE;
+	__u32 reset = flow ? GATE_RESET_VERDICT : GATE_RESET_CACHE;
+
 	if (action == GATE_RESET && packet->key.protocol == PROTOCOL_TCP) {
-		int verdict = gate_reset(skb, packet, hook);
+		int verdict = gate_reset(skb, packet, hook, flow && gate_tell(packet, flow));
 
 		if (verdict >= 0)
 			return gate_done(counts, reset, verdict);
@@ -200,6 +212,24 @@ __noinline int gate_refused_before(const struct gate_packet *packet)
 	return refusal->action;
 }
 
+/* Is this a new connection between the sockets of one that has ended? */
+static __always_inline int gate_ended(const struct gate_packet *packet,
+				      const struct gate_flow *flow)
+{
+	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN &&
+	       (flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST);
+}
+
+/* Does a connection that has said nothing begin anew, with other numbers? */
+static __always_inline int gate_tries_again(const struct gate_packet *packet,
+					    const struct gate_flow *flow)
+{
+	const struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
+
+	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && !flow->spoke &&
+	       side->tcp_flags & TCP_SYN && side->first != packet->sequence;
+}
+
 /* A packet whose flow nobody has decided. */
 __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
@@ -219,12 +249,20 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		bpf_map_delete_elem(&gate_fresh, &packet->key);
 		flow = NULL;
 	}
+	if (flow && unlikely(gate_ended(packet, flow)) &&
+	    (!flow->spoke || gate_tell_ended(packet, flow, skb->ifindex, hook))) {
+		bpf_map_delete_elem(&gate_fresh, &packet->key);
+		flow = NULL;
+	}
+	if (flow && unlikely(flow->refused)) {
+		gate_account_frame(skb, flow, packet);
+		return gate_refuse(skb, counts, packet, flow, hook, flow->refused);
+	}
 	if (!flow && packet->fragmented != 2) {
 		int action = gate_refused_before(packet);
 
 		if (action)
-			return gate_refuse(skb, counts, packet, hook, action, GATE_DROP_CACHE,
-					   GATE_RESET_CACHE);
+			return gate_refuse(skb, counts, packet, NULL, hook, action);
 	}
 	if (gate_alone(control, now)) {
 		if (control->drop_on_failure)
@@ -235,12 +273,24 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		/* Another CPU may have been earlier. */
 		gate_new(packet, control->budget, skb->ifindex, hook);
 		flow = bpf_map_lookup_elem(&gate_fresh, &packet->key);
-		if (!flow)
+		if (!flow) {
+			if (packet->payload_length && (control->hold || control->drop_on_failure))
+				return gate_done(counts, GATE_DROP_RING, TCX_DROP);
 			return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
+		}
+	}
+	if (unlikely(gate_tries_again(packet, flow))) {
+		struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
+		struct gate_side *other = packet->from ? &flow->side[0] : &flow->side[1];
+
+		side->first = packet->sequence;
+		__sync_fetch_and_and(&other->tcp_flags, ~TCP_SYN);
 	}
 	gate_account_frame(skb, flow, packet);
 	if (!packet->payload_length)
 		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
+	if (!flow->spoke)
+		flow->spoke = 1;
 	if (control->hold)
 		return gate_hold(skb, counts, packet, flow, hook);
 	if (packet->fragmented != 2 && flow->copied < flow->budget) {
@@ -303,14 +353,6 @@ __noinline int gate_find_fragment(struct gate_packet *packet)
 	return 1;
 }
 
-/* Is this a new connection between the sockets of one that has ended? */
-static __always_inline int gate_ended(const struct gate_packet *packet,
-				      const struct gate_flow *flow)
-{
-	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN &&
-	       (flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST);
-}
-
 /*
  * A new connection between the sockets of one that has ended: user space is told how that was, and
  * its entry goes. It stays if there is no room to tell.
@@ -371,14 +413,18 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 		if (kind == GATE_KIND_OTHER)
 			return gate_done(counts, GATE_PASS_OTHER, TCX_NEXT);
 		if (kind == GATE_KIND_SHORT)
-			return gate_done(counts, GATE_PASS_FORM, TCX_NEXT);
+			return gate_done(counts, GATE_DROP_FORM, TCX_DROP);
 		if (!gate_find_fragment(&packet))
 			return gate_done(counts, GATE_PASS_FRAGMENT, TCX_NEXT);
 	}
 	/* Between hosts inside: judged where it came in. */
 	if (hook == GATE_TO_INSIDE && skb->ingress_ifindex &&
-	    unlikely(gate_inside(control, skb->ingress_ifindex)))
+	    unlikely(gate_inside(control, skb->ingress_ifindex))) {
+		/* Nor does it queue in a class again. */
+		if ((skb->priority & 0xffff0000) == GATE_CLASSES)
+			skb->priority = 0;
 		return gate_done(counts, GATE_PASS_INSIDE, TCX_NEXT);
+	}
 	if (unlikely(packet.fragmented == 1))
 		gate_keep_fragment(&packet);
 
@@ -391,8 +437,7 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 		flow->ifindex = skb->ifindex;
 	}
 	if (unlikely(flow->action != GATE_PASS))
-		return gate_refuse(skb, counts, &packet, hook, flow->action, GATE_DROP_VERDICT,
-				   GATE_RESET_VERDICT);
+		return gate_refuse(skb, counts, &packet, flow, hook, flow->action);
 	manage = packet.from ? flow->side[1].manage : flow->side[0].manage;
 	if (unlikely(manage))
 		return gate_managed(skb, counts, control, &packet, flow, hook, manage);
@@ -443,6 +488,9 @@ int gate_driver(struct xdp_md *ctx)
 		if (flow->action != GATE_DROP || gate_ended(&packet, flow))
 			return gate_done(counts, GATE_PASS_DECIDED, XDP_PASS);
 		gate_account(flow, &packet, 1, packet.length);
+		/* The others of its packet are found by it above. */
+		if (packet.fragmented)
+			gate_keep_fragment(&packet);
 		return gate_done(counts, GATE_DROP_VERDICT, XDP_DROP);
 	}
 	gate_refusal_key(&packet, &key);
@@ -520,8 +568,12 @@ static __always_inline int gate_decide(struct gate_request *request)
 		gate_manage_side(&new.side[0], &request->interest[0]);
 		gate_manage_side(&new.side[1], &request->interest[1]);
 	}
-	if (bpf_map_update_elem(&gate_decided, &request->key, &new, BPF_NOEXIST))
+	if (bpf_map_update_elem(&gate_decided, &request->key, &new, BPF_NOEXIST)) {
+		/* What is refused is refused for as long as it is known at all. */
+		if (fresh)
+			fresh->refused = request->action == GATE_PASS ? 0 : request->action;
 		return GATE_FULL;
+	}
 	flow = bpf_map_lookup_elem(&gate_decided, &request->key);
 	if (flow && fresh)
 		gate_take_over(flow, fresh);

@@ -26,16 +26,16 @@ enum gate_count {
 	GATE_RECEIVED,
 	GATE_PASS_BYPASS,    /* passed: the gate is switched off */
 	GATE_PASS_OTHER,     /* passed: neither TCP nor UDP over IP */
-	GATE_PASS_FORM,	     /* passed to the kernel, which drops it: its headers are cut short */
 	GATE_PASS_FRAGMENT,  /* passed: a later fragment, the first was not seen */
 	GATE_PASS_INSIDE,    /* passed: it came from inside, where it was judged */
 	GATE_PASS_DECIDED,   /* passed: its flow may */
 	GATE_PASS_UNDECIDED, /* passed: nothing is said of its flow yet */
 	GATE_PASS_FAILURE,   /* passed: undecided, and user space is gone or late */
+	GATE_DROP_FORM,	     /* dropped: its headers are cut short, so nobody knows its flow */
 	GATE_DROP_VERDICT,   /* dropped: its flow is refused */
 	GATE_DROP_CACHE,     /* dropped: begins what was refused before */
 	GATE_DROP_FAILURE,   /* dropped: undecided, and user space is gone or late */
-	GATE_DROP_RING,	     /* dropped: to be copied or held, and the ring is full */
+	GATE_DROP_RING,	     /* dropped: to be copied or held, and ring or table are full */
 	GATE_HELD,	     /* taken from the kernel's way; user space has it */
 	GATE_RESET_VERDICT,  /* turned into a reset for its sender: its flow is refused */
 	GATE_RESET_CACHE,    /* the same: begins what was refused before */
@@ -76,6 +76,7 @@ enum gate_limits {
 	GATE_MARK_BACK = 0x6e676175,   /* of those that are to come in from inside again */
 	GATE_CLASSES = 0x6e690000,     /* major number of the classes that packets queue in */
 	GATE_UNREACHABLES = 16,	       /* ICMP errors that are sent at most within one jiffy */
+	GATE_TOLD = 16,		       /* segments of a side that go on as resets at most */
 	GATE_INSIDES = 8,	       /* inside interfaces */
 	GATE_RECORD_LARGEST = 0x10800, /* bytes of the largest record */
 };
@@ -96,7 +97,7 @@ struct gate_side {
 	__u32 hold_from;
 	__u32 tcp_flags; /* all that were seen */
 	__u32 manage;	 /* enum gate_manage */
-	__u32 unused;
+	__u32 told;	 /* refused segments that went on as resets */
 };
 
 struct gate_flow {
@@ -109,7 +110,9 @@ struct gate_flow {
 	__u8 action;	/* enum gate_action */
 	__u8 client;	/* which side began, or GATE_NOBODY */
 	__u8 inside;	/* which side is inside, or GATE_NOBODY */
-	__u8 unused[3];
+	__u8 refused;	/* fresh: an enum gate_action that gate_decided has no room for */
+	__u8 spoke;	/* fresh: there was payload */
+	__u8 unused;
 	__u32 ifindex; /* the inside interface where it was seen first */
 	struct gate_side side[2];
 };
@@ -154,7 +157,7 @@ struct gate_control {
 	__u32 hold;		    /* what is undecided is held */
 	__u32 queue;		    /* the device where what comes from inside queues; 0: none */
 	__u32 inside[GATE_INSIDES]; /* the inside interfaces, the rest 0 */
-	__u32 unused;
+	__u32 version;		    /* of what is kept: a sum of this file and gate_state.h */
 };
 
 /* Why a record was made. */

@@ -32,7 +32,7 @@ enum gate_kind {
 	GATE_KIND_FLOW,	    /* TCP or UDP; also the first fragment of such a packet */
 	GATE_KIND_FRAGMENT, /* a later fragment: no ports */
 	GATE_KIND_OTHER,    /* no flow */
-	GATE_KIND_SHORT,    /* the headers are not in reach, or wrong */
+	GATE_KIND_SHORT,    /* the headers are not in reach, too many, or wrong */
 };
 
 struct gate_packet {
@@ -45,11 +45,11 @@ struct gate_packet {
 	__u32 sequence;
 	__u32 acknowledgement;
 	__be32 fragment; /* its identification */
-	__u8 fragmented;
-	__u8 four;   /* IPv4 */
-	__u8 plain;  /* neither options nor extension headers */
-	__u8 from;   /* which side of the key sent it */
-	__u32 flags; /* TCP's */
+	__u8 fragmented; /* 1: the first fragment, 2: a later one */
+	__u8 four;	 /* IPv4 */
+	__u8 plain;	 /* neither options nor extension headers */
+	__u8 from;	 /* which side of the key sent it */
+	__u32 flags;	 /* TCP's */
 };
 
 /* What goes before an IPv4 address in the second half of its IPv6 form, as it lies in memory. */
@@ -65,6 +65,21 @@ static __always_inline int gate_lower(const __u64 a[2], __be16 p, const __u64 b[
 	return __builtin_bswap16(p) <= __builtin_bswap16(q);
 }
 
+/*
+ * Tiny fragments, of which nobody can tell the flow and which the receiver puts together all the
+ * same: firsts that end before the ports and flags are there are GATE_KIND_SHORT, and so are later
+ * ones that begin within TCP's header (RFC 1858, RFC 3128; RFC 7112 of IPv6). This is `fragmented`
+ * of such a one for a moment.
+ */
+#define GATE_TINY 3
+
+static __always_inline int gate_is_extension(int next)
+{
+	return next == PROTOCOL_HOP_BY_HOP || next == PROTOCOL_ROUTING ||
+	       next == PROTOCOL_AUTHENTICATION || next == PROTOCOL_DESTINATION ||
+	       next == PROTOCOL_FRAGMENT;
+}
+
 /* Passes the extension headers; what is behind them, or -1. *at moves. */
 static __always_inline int gate_extensions(void *data, void *end, int next, __u32 *at,
 					   struct gate_packet *packet)
@@ -74,9 +89,7 @@ static __always_inline int gate_extensions(void *data, void *end, int next, __u3
 	for (i = 0; i < GATE_EXTENSIONS; i++) {
 		void *header;
 
-		if (next != PROTOCOL_HOP_BY_HOP && next != PROTOCOL_ROUTING &&
-		    next != PROTOCOL_AUTHENTICATION && next != PROTOCOL_DESTINATION &&
-		    next != PROTOCOL_FRAGMENT)
+		if (!gate_is_extension(next))
 			break;
 		if (offset > GATE_DEEPEST)
 			return -1;
@@ -89,10 +102,13 @@ static __always_inline int gate_extensions(void *data, void *end, int next, __u3
 			/* Offset and more-fragments bit (RFC 8200, section 4.5). */
 			packet->fragmented = LOAD16(header, 2) & ETHERTYPE(0xfff9) ? 1 : 0;
 			if (LOAD16(header, 2) & ETHERTYPE(0xfff8))
-				packet->fragmented = 2;
+				packet->fragmented =
+				    (LOAD16(header, 2) & ETHERTYPE(0xfff8)) == ETHERTYPE(8)
+					? GATE_TINY
+					: 2;
 			next = *(__u8 *)header;
 			offset += 8;
-			if (packet->fragmented == 2)
+			if (packet->fragmented >= 2)
 				break;
 			continue;
 		}
@@ -102,6 +118,9 @@ static __always_inline int gate_extensions(void *data, void *end, int next, __u3
 			offset += (((__u8 *)header)[1] + 1) * 8;
 		next = *(__u8 *)header;
 	}
+	/* A later fragment's next header is behind it only in the first. */
+	if (packet->fragmented < 2 && gate_is_extension(next))
+		return -1;
 	*at = offset;
 	return next;
 }
@@ -138,6 +157,8 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 		protocol = ((__u8 *)l3)[9];
 		if (LOAD16(l3, 6) & ETHERTYPE(0x3fff)) {
 			packet->fragmented = LOAD16(l3, 6) & ETHERTYPE(0x1fff) ? 2 : 1;
+			if ((LOAD16(l3, 6) & ETHERTYPE(0x1fff)) == ETHERTYPE(1))
+				packet->fragmented = GATE_TINY;
 			packet->fragment = LOAD16(l3, 4);
 		}
 		at = offset + header;
@@ -166,6 +187,11 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 	}
 	if (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP)
 		return GATE_KIND_OTHER;
+	if (unlikely(packet->fragmented == GATE_TINY)) {
+		if (protocol == PROTOCOL_TCP)
+			return GATE_KIND_SHORT;
+		packet->fragmented = 2;
+	}
 	/* Super-packets of more than 64 KB say 0 (or have a jumbo payload option). */
 	if (!packet->length)
 		packet->length = wire - offset;

@@ -15,6 +15,14 @@
  * It goes to its sender: one from inside leaves by the interface that it came from; one to inside
  * comes in there, as if the host inside had sent it, so that the kernel translates its addresses as
  * it does all others of that connection. Either is marked, and passes when it is seen again.
+ *
+ * The receiver of a refused segment hears of it too, as it may have nothing to send and would wait:
+ * the segment goes on to it as a reset without payload. Its sequence number is what the receiver
+ * expects; if it is not, the receiver answers that (RFC 5961, section 3.2), and has its reset by
+ * that answer.
+ *
+ * Nobody is told of what goes to a group or comes from no host (RFC 1122, sections 3.2.2 and
+ * 4.2.3.10; RFC 4443, section 2.4 (e)).
  */
 #ifndef NIGH_GATE_REFUSE_H
 #define NIGH_GATE_REFUSE_H
@@ -84,17 +92,19 @@ static __always_inline __u64 gate_sum(const __u32 *words, int count)
 	__u64 sum = 0;
 	int i;
 
+	/* What is summed was written as words of other sizes. */
+	barrier();
 #pragma unroll
 	for (i = 0; i < count; i++)
 		sum += words[i];
 	return sum;
 }
 
-/* From the receiver of the packet to its sender. */
-static __always_inline void gate_turn(const struct gate_packet *packet,
+/* From a socket of the packet's flow to the other. */
+static __always_inline void gate_ends(const struct gate_packet *packet, int source,
 				      struct gate_segment *segment)
 {
-	if (packet->from) {
+	if (!source) {
 		segment->source[0] = packet->key.address[0][0];
 		segment->source[1] = packet->key.address[0][1];
 		segment->target[0] = packet->key.address[1][0];
@@ -176,6 +186,36 @@ static __always_inline int gate_may_tell(void)
 	return __sync_fetch_and_add(&gate_unreachables, 1) < GATE_UNREACHABLES;
 }
 
+/* The first byte that differs by family. */
+static __always_inline __u8 gate_first_byte(const struct gate_packet *packet, int socket)
+{
+	__u64 high = packet->key.address[0][0], low = packet->key.address[0][1];
+
+	if (socket) {
+		high = packet->key.address[1][0];
+		low = packet->key.address[1][1];
+	}
+	return packet->four ? low >> 32 : high;
+}
+
+/* Does the packet go to one host, and come from one? */
+static __always_inline int gate_is_between_hosts(struct __sk_buff *skb,
+						 const struct gate_packet *packet)
+{
+	__u8 group = packet->four ? 224 : 255, mac = 1;
+	__u8 from = gate_first_byte(packet, packet->from);
+
+	if (bpf_skb_load_bytes(skb, 0, &mac, sizeof(mac)) || mac & 1)
+		return 0;
+	if (from >= group || gate_first_byte(packet, !packet->from) >= group)
+		return 0;
+	/* 0.0.0.0/8; of IPv6 the unspecified address is the one to look for (RFC 4291). */
+	if (packet->four)
+		return from;
+	return packet->from ? packet->key.address[1][0] || packet->key.address[1][1]
+			    : packet->key.address[0][0] || packet->key.address[0][1];
+}
+
 /* Turns a datagram into its port unreachable. -1: there is none, and it may have been spoilt. */
 __noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
@@ -186,7 +226,7 @@ __noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet 
 	__u64 sum;
 
 	if (!packet || !scratch || packet->key.protocol != PROTOCOL_UDP || !packet->plain ||
-	    packet->fragmented || !gate_may_tell())
+	    packet->fragmented || !gate_is_between_hosts(skb, packet) || !gate_may_tell())
 		return -1;
 	segment = &scratch->segment;
 	error = &scratch->error;
@@ -208,7 +248,7 @@ __noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet 
 	if (bpf_skb_pull_data(skb, packet->transport + UDP_HEADER) ||
 	    bpf_skb_change_tail(skb, packet->transport + length, 0))
 		return -1;
-	gate_turn(packet, segment);
+	gate_ends(packet, !packet->from, segment);
 	error->type = four ? 3 : 1;
 	error->code = four ? 3 : 4;
 	sum = gate_sum((const __u32 *)error, sizeof(*error) / 4);
@@ -240,23 +280,65 @@ __noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet 
 	return gate_send_back(skb, hook);
 }
 
-/* Turns a segment into its reset. -1: there is none, and it may have been spoilt. */
-__noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
+/* Puts a segment's headers into the packet; it has no more than room for them. */
+static __always_inline int gate_put(struct __sk_buff *skb, const struct gate_packet *packet,
+				    struct gate_segment *segment, __u32 flags, __u32 partial)
+{
+	__u64 sum;
+
+	segment->flags = __builtin_bswap16((TCP_HEADER / 4) << 12 | flags);
+	segment->length = __builtin_bswap32(TCP_HEADER);
+	segment->protocol = __builtin_bswap32(PROTOCOL_TCP);
+	segment->check = 0;
+	/* What is before an IPv4 address in its IPv6 form is 0 in sums: twice 0xffff. */
+	sum = gate_sum((const __u32 *)segment, 10);
+	if (partial)
+		segment->check = csum_fold(sum);
+	else
+		segment->check = ~csum_fold(sum + gate_sum((const __u32 *)segment + 10, 5));
+	if (packet->four) {
+		if (gate_store4(skb, packet->network, segment, IPV4_HEADER + TCP_HEADER,
+				PROTOCOL_TCP))
+			return -1;
+	} else if (gate_store6(skb, packet->network, segment, TCP_HEADER, PROTOCOL_TCP)) {
+		return -1;
+	}
+	return bpf_skb_store_bytes(skb, packet->transport, &segment->ports, TCP_HEADER, 0);
+}
+
+/*
+ * Turns a segment into its reset; before that its receiver has one if `both` is set. -1: there is
+ * none, and it may have been spoilt.
+ */
+__noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook,
+			  __u32 both)
 {
 	struct gate_scratch *scratch = gate_room();
 	struct gate_segment *segment;
-	__u32 flags, partial, length = TCP_HEADER;
-	__u64 sum;
+	__u32 flags, partial;
 
 	/* Resets are not answered. What has options or extension headers is not worth a reset. */
 	if (!packet || !scratch || packet->key.protocol != PROTOCOL_TCP ||
-	    packet->flags & TCP_RST || !packet->plain || packet->fragmented)
+	    packet->flags & TCP_RST || !packet->plain || packet->fragmented ||
+	    !gate_is_between_hosts(skb, packet))
 		return -1;
 	segment = &scratch->segment;
 	if (bpf_skb_change_tail(skb, packet->transport + TCP_HEADER, 0))
 		return -1;
 	partial = gate_partial(skb, packet);
-	gate_turn(packet, segment);
+	/* Without an acknowledgement it begins a connection, which its receiver has not. */
+	if (both && packet->flags & TCP_ACK) {
+		gate_ends(packet, packet->from, segment);
+		segment->sequence = __builtin_bswap32(packet->sequence);
+		segment->acknowledgement = __builtin_bswap32(packet->acknowledgement);
+		if (gate_put(skb, packet, segment, TCP_RST | TCP_ACK, partial))
+			return -1;
+		skb->mark = GATE_MARK;
+		/* If there is no memory for it, the next one may have some. */
+		bpf_clone_redirect(skb, skb->ifindex, hook == GATE_FROM_INSIDE ? BPF_F_INGRESS : 0);
+	}
+	gate_ends(packet, !packet->from, segment);
+	segment->sequence = segment->acknowledgement = 0;
 	if (packet->flags & TCP_ACK) {
 		segment->sequence = __builtin_bswap32(packet->acknowledgement);
 		flags = TCP_RST;
@@ -267,23 +349,7 @@ __noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packe
 		segment->acknowledgement = __builtin_bswap32(next);
 		flags = TCP_RST | TCP_ACK;
 	}
-	segment->flags = __builtin_bswap16((TCP_HEADER / 4) << 12 | flags);
-	segment->length = __builtin_bswap32(length);
-	segment->protocol = __builtin_bswap32(PROTOCOL_TCP);
-	/* What is before an IPv4 address in its IPv6 form is 0 in sums: twice 0xffff. */
-	sum = gate_sum((const __u32 *)segment, 10);
-	if (partial)
-		segment->check = csum_fold(sum);
-	else
-		segment->check = ~csum_fold(sum + gate_sum((const __u32 *)segment + 10, 5));
-	if (packet->four) {
-		if (gate_store4(skb, packet->network, segment, IPV4_HEADER + length, PROTOCOL_TCP))
-			return -1;
-	} else if (gate_store6(skb, packet->network, segment, length, PROTOCOL_TCP)) {
-		return -1;
-	}
-	if (bpf_skb_store_bytes(skb, packet->transport, &segment->ports, TCP_HEADER, 0) ||
-	    gate_store_macs(skb))
+	if (gate_put(skb, packet, segment, flags, partial) || gate_store_macs(skb))
 		return -1;
 	return gate_send_back(skb, hook);
 }

@@ -16,8 +16,6 @@ pub struct Counts {
     pub passed_bypass: u64,
     /// Passed: neither TCP nor UDP over IP.
     pub passed_other: u64,
-    /// Passed to the kernel, which drops it: its headers are cut short or contradict each other.
-    pub passed_form: u64,
     /// Passed: a later fragment of a packet whose first was not seen.
     pub passed_fragment: u64,
     /// Passed: it came in by an inside interface and was judged there.
@@ -28,13 +26,16 @@ pub struct Counts {
     pub passed_undecided: u64,
     /// Passed: nothing is said of its flow, and user space is silent.
     pub passed_failure: u64,
+    /// Dropped: its headers are cut short, too many, or contradict each other, so that nobody can tell its
+    /// flow; tiny fragments are such.
+    pub dropped_form: u64,
     /// Dropped: its flow is refused.
     pub dropped_verdict: u64,
     /// Dropped: it begins what was refused before.
     pub dropped_cache: u64,
     /// Dropped: nothing is said of its flow, and user space is silent.
     pub dropped_failure: u64,
-    /// Dropped: it was to be held or copied, and the ring is full.
+    /// Dropped: it was to be held or copied, and the ring or the table of undecided flows is full.
     pub dropped_ring: u64,
     /// Held.
     pub held: u64,
@@ -59,7 +60,6 @@ impl Counts {
     pub fn passed(&self) -> u64 {
         self.passed_bypass
             + self.passed_other
-            + self.passed_form
             + self.passed_fragment
             + self.passed_inside
             + self.passed_decided
@@ -69,7 +69,11 @@ impl Counts {
 
     /// Packets that went nowhere.
     pub fn dropped(&self) -> u64 {
-        self.dropped_verdict + self.dropped_cache + self.dropped_failure + self.dropped_ring
+        self.dropped_form
+            + self.dropped_verdict
+            + self.dropped_cache
+            + self.dropped_failure
+            + self.dropped_ring
     }
 
     /// What became of all packets: the same as `received`, but for packets that are counted while this
@@ -86,12 +90,12 @@ impl Counts {
             received: count(c::GATE_RECEIVED),
             passed_bypass: count(c::GATE_PASS_BYPASS),
             passed_other: count(c::GATE_PASS_OTHER),
-            passed_form: count(c::GATE_PASS_FORM),
             passed_fragment: count(c::GATE_PASS_FRAGMENT),
             passed_inside: count(c::GATE_PASS_INSIDE),
             passed_decided: count(c::GATE_PASS_DECIDED),
             passed_undecided: count(c::GATE_PASS_UNDECIDED),
             passed_failure: count(c::GATE_PASS_FAILURE),
+            dropped_form: count(c::GATE_DROP_FORM),
             dropped_verdict: count(c::GATE_DROP_VERDICT),
             dropped_cache: count(c::GATE_DROP_CACHE),
             dropped_failure: count(c::GATE_DROP_FAILURE),

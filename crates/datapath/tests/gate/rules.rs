@@ -2,12 +2,12 @@
 //! silence of user space, a ring that is full.
 
 use super::common::{network_header, sum};
-use super::frame::{ACK, FIN, Packet, SYN};
+use super::frame::{ACK, FIN, Packet, RST, SYN};
 use super::site::settings;
 use super::table::{Outcome, gate, run, run_silently};
 use datapath::gate::{
-    Action, Counts, Direction, Gate, Manage, Meta, OnFailure, Reason, Rules, Settings, TcVerdict,
-    Verdict,
+    Action, Counts, Direction, Gate, Manage, Meta, OnFailure, Reason, Rules, Settings, TableError,
+    TcVerdict, Verdict,
 };
 use std::time::Duration;
 use testbed::wait_until;
@@ -131,6 +131,112 @@ fn a_refused_datagram_becomes_a_port_unreachable() {
         .unwrap();
     let counts = gate.ledger().unwrap().from_inside;
     assert!(counts.dropped_verdict > 0 && counts.accounted() == counts.received);
+}
+
+#[test]
+fn nobody_is_told_of_what_goes_to_a_group_or_comes_from_no_host() {
+    let Some(gate) = gate() else { return };
+    let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+    let rows = [
+        (0, "10.0.0.5", "239.192.152.143"),
+        (0, "10.0.0.5", "255.255.255.255"),
+        (0, "0.0.0.0", "192.0.2.7"),
+        (0, "239.0.0.1", "192.0.2.7"),
+        (1, "2001:db8:1::5", "ff15::efc0:988f"),
+        (1, "::", "2001:db8:2::7"),
+        (1, "ff02::1", "2001:db8:2::7"),
+    ];
+    let mut packets = Vec::new();
+    for (family, from, to) in rows {
+        for mut packet in [Packet::udp(family, b"x"), Packet::tcp(family, ACK, b"x")] {
+            packet.from.set_ip(from.parse().unwrap());
+            packet.to.set_ip(to.parse().unwrap());
+            packets.push(packet);
+        }
+    }
+    // A frame for all on the link.
+    let mut group = Packet::udp(0, b"x");
+    group.link.to = [1, 0, 0x5e, 0x40, 0x98, 0x8f];
+    packets.push(group);
+    for packet in packets {
+        println!("{packet:?}");
+        gate.table().decide(&packet.key(), &reset).unwrap();
+        run(&gate, UP, &packet.bytes(), TcVerdict::Drop, |c| c.dropped_verdict);
+    }
+}
+
+#[test]
+fn a_second_attempt_between_the_same_sockets_is_a_new_beginning() {
+    let Some(gate) = gate() else { return };
+    let (mut reader, table) = (gate.reader().unwrap(), gate.table());
+    let packet = |flags, sequence, payload| Packet { sequence, ..Packet::tcp(0, flags, payload) };
+    let key = packet(SYN, 0, b"").key();
+    let side = key.side_of(packet(SYN, 0, b"").from).unwrap();
+    let count = |c: &Counts| c.passed_undecided;
+    let up = |packet: Packet| run(&gate, UP, &packet.bytes(), TcVerdict::Next, count);
+    let down = |packet: Packet| {
+        run(&gate, Direction::ToInside, &packet.back().bytes(), TcVerdict::Next, count);
+    };
+    let firsts = || {
+        let flow = table.get(&key).unwrap().unwrap();
+        (flow.sent(side).first, flow.sent(side.other()).first)
+    };
+    // Nobody has said anything: the numbers are those of the last attempt.
+    up(packet(SYN, 1000, b""));
+    down(packet(SYN | ACK, 5000, b""));
+    up(packet(SYN, 2000, b""));
+    assert_eq!(firsts(), (Some(2000), None));
+    down(packet(SYN | ACK, 6000, b""));
+    assert_eq!(firsts(), (Some(2000), Some(6000)));
+    // Refused by the peer: the entry is a new one, of which nobody need be told.
+    down(packet(RST | ACK, 6001, b""));
+    up(packet(SYN, 3000, b""));
+    assert_eq!((firsts(), reader.poll(Duration::ZERO, |_| ()).unwrap()), ((Some(3000), None), 0));
+    // With payload there was something to look at, and the next has its own first packets.
+    for _ in 0..9 {
+        up(packet(ACK, 3001, b"hello"));
+    }
+    up(packet(SYN, 4000, b""));
+    assert_eq!(firsts(), (Some(3000), None), "within a connection that is no beginning");
+    up(packet(RST, 3006, b""));
+    up(packet(SYN, 4000, b""));
+    up(packet(ACK, 4001, b"again"));
+    assert_eq!(firsts(), (Some(4000), None));
+    let mut seen = Vec::new();
+    reader
+        .poll(Duration::ZERO, |record| {
+            seen.push((record.reason, record.number, record.sequence));
+            let ended = record.ended.map(|flow| (flow.verdict, flow.copied));
+            assert_eq!(ended, (record.reason == Reason::Ended).then_some((None, 8)));
+        })
+        .unwrap();
+    assert_eq!(seen.len(), 10);
+    assert_eq!(
+        seen[7..],
+        [(Reason::First, 7, 3001), (Reason::Ended, 0, 0), (Reason::First, 0, 4001)]
+    );
+}
+
+#[test]
+fn a_flow_is_refused_also_where_the_table_has_no_room_for_that() {
+    let Some(gate) = with(|settings| settings.max_flows = 1) else { return };
+    let table = gate.table();
+    table.decide(&Packet::udp(1, b"").key(), &Verdict::default()).unwrap();
+    let packet = Packet::tcp(0, ACK, b"x");
+    let say = |action| table.decide(&packet.key(), &Verdict { action, ..Verdict::default() });
+    let sees = |verdict, count| run(&gate, UP, &packet.bytes(), verdict, count);
+    sees(TcVerdict::Next, |c| c.passed_undecided);
+    assert!(matches!(say(Action::Drop), Err(TableError::Full)));
+    sees(TcVerdict::Drop, |c| c.dropped_verdict);
+    assert!(matches!(say(Action::Pass), Err(TableError::Full)));
+    sees(TcVerdict::Next, |c| c.passed_undecided);
+    assert!(matches!(say(Action::Drop), Err(TableError::Full)));
+    // With room the verdict takes over what was counted.
+    table.remove(&Packet::udp(1, b"").key()).unwrap();
+    say(Action::Drop).unwrap();
+    sees(TcVerdict::Drop, |c| c.dropped_verdict);
+    let flow = table.get(&packet.key()).unwrap().unwrap();
+    assert_eq!(flow.sent.map(|sent| sent.packets).iter().sum::<u64>(), 4);
 }
 
 fn with(change: impl FnOnce(&mut Settings)) -> Option<Gate> {

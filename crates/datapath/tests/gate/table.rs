@@ -62,9 +62,11 @@ pub(crate) type Outcome = (Action, TcVerdict, fn(&Counts) -> u64);
 const BOTH: [Direction; 2] = [Direction::FromInside, Direction::ToInside];
 
 #[test]
-fn what_is_no_flow_passes() {
+fn what_is_no_flow_passes_but_for_what_hides_its_flow() {
     let Some(gate) = gate() else { return };
-    type Row = (&'static str, Vec<u8>, fn(&Counts) -> u64);
+    type Row = (&'static str, Vec<u8>, TcVerdict, fn(&Counts) -> u64);
+    const NEXT: TcVerdict = TcVerdict::Next;
+    const DROP: TcVerdict = TcVerdict::Drop;
     let mut tags = Packet::tcp(0, ACK, b"x");
     tags.link.tags = vec![(0x8100, 5); 3];
     let mut later = Packet::udp(0, b"x");
@@ -80,20 +82,43 @@ fn what_is_no_flow_passes() {
     header[14 + 20 + 12] = 0xf0;
     let mut small = Packet::tcp(0, ACK, b"hello").bytes();
     small[14 + 20 + 12] = 0x40;
+    // Fragments that a receiver puts together to a segment whose flow no part tells (RFC 1858, RFC 3128).
+    let tcp = Packet::tcp(0, ACK, b"hello");
+    let piece =
+        |fragment: u16, transport: &[u8]| Packet { fragment, ..tcp.clone() }.around(transport);
+    let ports = [200, 213, 26, 225, 0, 0, 3, 232, 0, 0, 7, 208, 0x50, 16, 0, 0];
+    let six = |extensions: &[(u8, Vec<u8>)], transport: &[u8]| {
+        Packet { extensions: extensions.to_vec(), ..Packet::tcp(1, ACK, b"") }.around(transport)
+    };
+    let fragment = |field: u8| (44, vec![0, 0, 0, field, 0, 0, 0, 9]);
+    let options: (u8, Vec<u8>) = (60, vec![0; 8]);
+    let seven = vec![options.clone(); 7];
+    // Options of 16 bytes, 8 of which are in this fragment.
+    let mut long_options = options.clone();
+    long_options.1[1] = 1;
+    let cut = six(&[fragment(1), long_options], b"");
     let rows: Vec<Row> = vec![
-        ("ARP", [vec![0xff; 12], vec![8, 6], vec![0; 28]].concat(), |c| c.passed_other),
-        ("three tags", tags.bytes(), |c| c.passed_other),
-        ("ICMP", icmp.bytes(), |c| c.passed_other),
-        ("a later fragment without its first", later.bytes(), |c| c.passed_fragment),
-        ("IPv4 that ends in its options", short[..60].to_vec(), |c| c.passed_form),
-        ("longer than its frame", long, |c| c.passed_form),
-        ("a TCP header longer than the packet", header, |c| c.passed_form),
-        ("a TCP header that is too short", small, |c| c.passed_form),
+        ("ARP", [vec![0xff; 12], vec![8, 6], vec![0; 28]].concat(), NEXT, |c| c.passed_other),
+        ("three tags", tags.bytes(), NEXT, |c| c.passed_other),
+        ("ICMP", icmp.bytes(), NEXT, |c| c.passed_other),
+        ("a later fragment without its first", later.bytes(), NEXT, |c| c.passed_fragment),
+        ("IPv4 that ends in its options", short[..60].to_vec(), DROP, |c| c.dropped_form),
+        ("longer than its frame", long, DROP, |c| c.dropped_form),
+        ("a TCP header longer than the packet", header, DROP, |c| c.dropped_form),
+        ("a TCP header that is too short", small, DROP, |c| c.dropped_form),
+        ("a first fragment of 8 bytes", piece(0x2000, &ports[..8]), DROP, |c| c.dropped_form),
+        ("of 16 bytes", piece(0x2000, &ports), DROP, |c| c.dropped_form),
+        ("a later one within the header", piece(1, &ports), DROP, |c| c.dropped_form),
+        ("the same of IPv6", six(&[fragment(1)], &ports[..8]), DROP, |c| c.dropped_form),
+        ("a later one of it", six(&[fragment(8)], &ports), DROP, |c| c.dropped_form),
+        ("a later one beyond", six(&[fragment(16)], &ports), NEXT, |c| c.passed_fragment),
+        ("headers that go on in the next fragment", cut, DROP, |c| c.dropped_form),
+        ("a seventh extension header", six(&seven, &ports), DROP, |c| c.dropped_form),
     ];
     for direction in BOTH {
-        for (what, frame, count) in &rows {
+        for (what, frame, verdict, count) in &rows {
             println!("{what}, {direction:?}");
-            run(&gate, direction, frame, TcVerdict::Next, *count);
+            run(&gate, direction, frame, *verdict, *count);
         }
     }
     let mut flows = 0;

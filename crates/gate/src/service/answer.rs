@@ -207,7 +207,6 @@ fn packets_of(counts: &Counts) -> Packets {
         ("passed_failure", counts.passed_failure),
         ("passed_bypass", counts.passed_bypass),
         ("passed_other", counts.passed_other),
-        ("passed_form", counts.passed_form),
         ("passed_fragment", counts.passed_fragment),
         ("passed_inside", counts.passed_inside),
         ("redirected", counts.redirected),
@@ -218,6 +217,7 @@ fn packets_of(counts: &Counts) -> Packets {
         ("dropped_verdict", counts.dropped_verdict),
         ("dropped_cache", counts.dropped_cache),
         ("dropped_failure", counts.dropped_failure),
+        ("dropped_form", counts.dropped_form),
         ("dropped_ring", counts.dropped_ring),
     ];
     let beside =
