@@ -83,19 +83,11 @@ impl Site {
             engine: Engine::Parser,
             reason: "".into(),
         };
-        let id = Id::of(&flow);
+        let (id, label) = (Id::of(&flow), Some(label));
+        let now = Packet { at_ns: 0, from: Side::Client, tcp: None, payload: &[], length: 0 };
+        let (syns, inside) = ([None; 2], Side::Client);
         self.with(|managers, around, effects| {
-            managers.begin(
-                id,
-                flow,
-                Side::Client,
-                Some(label),
-                None,
-                0,
-                [None; 2],
-                around,
-                effects,
-            );
+            managers.begin(id, flow, inside, label, None, 0, syns, &now, around, effects);
         });
         Talk(id, flow, [1; 2])
     }
