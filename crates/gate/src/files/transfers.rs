@@ -108,6 +108,10 @@ impl Transfers {
         self.hold
     }
 
+    pub(crate) fn set_hold(&mut self, hold: bool) {
+        self.hold = hold;
+    }
+
     pub(crate) fn events_into(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
     }

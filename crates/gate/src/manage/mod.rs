@@ -108,6 +108,11 @@ impl Manager {
         self.interests()
     }
 
+    /// Whether packets that may begin a file are held from here on.
+    pub fn hold(&mut self, hold: bool) {
+        self.transfers.set_hold(hold);
+    }
+
     /// Nothing of a transfer is held any more: the scanner found nothing in all of it, or has failed and
     /// it may pass all the same. A find is answered by refusing the flow.
     pub fn allow(&mut self, transfer: TransferId) -> [Interest; 2] {

@@ -77,6 +77,8 @@ pub(super) struct Core<L: Look> {
     crowd: Crowd,
     counts: Counts,
     acts: Vec<Act>,
+    /// Flows that nobody manages yet, see [`Core::adopted`].
+    adopted: Vec<(Id, bool)>,
     /// What became of flows, for the audit; only where there is one.
     news: Option<Vec<News<L::State>>>,
 }
@@ -105,6 +107,7 @@ impl<L: Look> Core<L> {
             crowd: Crowd::default(),
             counts: Counts::default(),
             acts: Vec::new(),
+            adopted: Vec::new(),
             news: audited.then(Vec::new),
         }
     }
@@ -120,6 +123,12 @@ impl<L: Look> Core<L> {
         for id in ids {
             self.remove(&id, End::Shutdown);
         }
+    }
+
+    /// Flows that passed since this was asked last without that a packet was at hand, and whether an
+    /// earlier process had more of each copied out or held.
+    pub(super) fn adopted(&mut self) -> Vec<(Id, bool)> {
+        std::mem::take(&mut self.adopted)
     }
 
     /// What the kernel must be told since this was asked last.
@@ -155,6 +164,13 @@ impl<L: Look> Core<L> {
 
     pub(super) fn flows(&self) -> impl Iterator<Item = &Entry<L::State>> {
         self.flows.values()
+    }
+
+    /// All decided flows.
+    pub(super) fn ids(&self) -> impl Iterator<Item = Id> {
+        let decided =
+            |(id, entry): (&Id, &Entry<_>)| matches!(entry.phase, Phase::Decided(_)).then_some(*id);
+        self.flows.iter().filter_map(decided)
     }
 
     pub(super) fn flow(&self, id: &Id) -> Option<&Entry<L::State>> {

@@ -106,6 +106,7 @@ pub(super) fn counted(key: &Key, entry: &gate::Flow, now_ns: u64) -> Counted {
         inside: side(client, inside),
         decided: entry.verdict.is_some(),
         label: entry.verdict.map_or(0, |verdict| verdict.label),
+        managed: ends.iter().any(|sent| sent.manage != Manage::default()),
         copied: entry.copied,
         budget: entry.budget,
         packets: ends.map(|sent| sent.packets),

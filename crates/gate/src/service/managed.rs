@@ -30,6 +30,7 @@ use crate::{
     },
 };
 use datapath::gate::{Held, Manage};
+use files::UNREAD;
 pub(super) use flow::Ended;
 use flow::{Kept, Managed, Transfer, Waiting};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -162,7 +163,18 @@ impl Managers {
         managers
     }
 
-    /// Takes another configuration; flows that are managed go on as they began.
+    /// Another configuration is in force: what is held of managed flows follows it.
+    pub(super) fn configured(&mut self, _: &Around<'_>, effects: &mut Vec<Effect>) {
+        let ids: Vec<Id> = self.flows.keys().copied().collect();
+        for id in ids {
+            if let Some(managed) = self.flows.get_mut(&id) {
+                managed.manager.hold(self.settings.hold);
+            }
+            self.settle(&id, effects);
+        }
+    }
+
+    /// Takes another configuration, before [`Managers::configured`].
     pub(super) fn configure(&mut self, config: &GateConfig) {
         self.settings.hold = holds(config);
         let records =
@@ -250,6 +262,39 @@ impl Managers {
         self.expected.remove(place).map(|(expectation, _)| expectation)
     }
 
+    /// A flow was decided without a packet at hand: by an earlier process, late, or before there were rules
+    /// about files. Its streams begin with what comes next. If that process was `interrupted`, what it had
+    /// begun to look at has passed unread.
+    #[expect(clippy::too_many_arguments, reason = "all that is known of a flow")]
+    pub(super) fn adopt(
+        &mut self,
+        id: Id,
+        flow: Flow,
+        inside: Side,
+        label: Option<Label>,
+        began_ns: u64,
+        interrupted: bool,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.flows.contains_key(&id) {
+            return;
+        }
+        let syns = [None; 2];
+        self.begin(id, flow, inside, label, None, began_ns, syns, None, around, effects);
+        if !interrupted {
+            self.settle(&id, effects);
+        } else if self.flows.contains_key(&id) {
+            self.unread(&id, around, effects);
+            self.settle(&id, effects);
+        } else if self.settings.hold {
+            self.counts.unscanned += 1;
+            if self.scan_fails == Failed::Refuse {
+                effects.push(Effect::Refuse(flow, UNREAD.to_owned()));
+            }
+        }
+    }
+
     /// A flow has a name by the packet `now`, which is not looked at yet, and passes: from here on it is
     /// managed, if there is something in it.
     #[expect(clippy::too_many_arguments, reason = "all that is known of a new flow")]
@@ -262,7 +307,7 @@ impl Managers {
         expectation: Option<&Expectation>,
         began_ns: u64,
         syns: [Option<u32>; 2],
-        now: &Packet<'_>,
+        now: Option<&Packet<'_>>,
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
@@ -277,7 +322,8 @@ impl Managers {
         let begins = |packet: &Packet<'_>| {
             packet.from == Side::Client && packet.tcp.is_some() && Http::begins(packet.payload)
         };
-        let http = || begins(now) || first.packets.iter().any(|kept| begins(&kept.packet()));
+        let http =
+            || now.is_some_and(begins) || first.packets.iter().any(|kept| begins(&kept.packet()));
         let named = match expectation {
             Some(expectation) => Some(Manager::expected(expectation, &flow, &self.settings)),
             None => Manager::new(&application, &flow, &self.settings),

@@ -204,7 +204,7 @@ impl Worker {
                                 expected,
                                 began_ns,
                                 kernel::begins(&record),
-                                &packet,
+                                Some(&packet),
                                 &around,
                                 &mut effects,
                             );
@@ -230,6 +230,31 @@ impl Worker {
         what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut effects);
         let released = perform(effects, core);
         tell(core, table, shapers, gate, config, ailments);
+        release(released, managers, injector, ailments);
+    }
+
+    /// Flows that were decided without a packet at hand are managed from here on, if there may be
+    /// something in them.
+    fn adopt(&mut self) {
+        let adopted = self.core.adopted();
+        self.take_up(adopted);
+    }
+
+    fn take_up(&mut self, flows: Vec<(Id, bool)>) {
+        let Self { core, managers, log, .. } = self;
+        let policy = core.policy().clone();
+        let (moment, now_ns) = (core.moment(), core.now_ns());
+        let around = Around { policy: &policy, moment, now_ns, log };
+        let mut effects = Vec::new();
+        for (id, interrupted) in flows {
+            let Some(entry) = core.flow(&id).filter(|_| !core.refuses(&id)) else { continue };
+            let (flow, inside, label) = (entry.flow, entry.inside, entry.label().cloned());
+            let began_ns = entry.began_ns;
+            managers.adopt(id, flow, inside, label, began_ns, interrupted, &around, &mut effects);
+        }
+        let released = perform(effects, core);
+        self.tell();
+        let Self { managers, injector, ailments, .. } = self;
         release(released, managers, injector, ailments);
     }
 
@@ -277,6 +302,7 @@ impl Worker {
             Ok(()) => {
                 self.core.end_round();
                 self.managers_retain();
+                self.adopt();
             }
             Err(error) => self.ailments.say("the table of flows cannot be read", &error),
         }
@@ -366,6 +392,9 @@ impl Worker {
         self.managers.configure(&self.config.gate);
         self.configure();
         self.set_policy();
+        self.manage(Managers::configured);
+        // Rules about files that are new act on running flows, too.
+        self.take_up(self.core.ids().map(|id| (id, false)).collect());
         self.publish();
     }
 

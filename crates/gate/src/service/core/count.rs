@@ -90,6 +90,7 @@ impl<L: Look> Core<L> {
                     Outcome::More | Outcome::Unknown => None,
                 };
                 self.judge(id, label, true);
+                self.adopted.push((id, false));
             }
             Some(_) => {}
             // Others came in its place, or its packets were missed: it is looked at once more.
@@ -123,6 +124,7 @@ impl<L: Look> Core<L> {
         }
         // Whatever the kernel has now, it is told what the policy says.
         self.judge(id, label, true);
+        self.adopted.push((id, counted.managed));
     }
 
     /// Forgets the flows that the kernel has no more.

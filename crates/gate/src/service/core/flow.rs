@@ -48,6 +48,8 @@ pub(in crate::service) struct Counted {
     /// Whether it has a verdict.
     pub(in crate::service) decided: bool,
     pub(in crate::service) label: u32,
+    /// Whether packets of it are copied out or held.
+    pub(in crate::service) managed: bool,
     /// First packets with payload that the kernel has copied out, and how many it copies.
     pub(in crate::service) copied: u32,
     pub(in crate::service) budget: u32,

@@ -113,6 +113,7 @@ fn counted(flow: Flow, bytes: u64) -> Counted {
         inside: Side::Client,
         decided: true,
         label: 0,
+        managed: false,
         copied: 1,
         budget: 8,
         packets: [1, 1],

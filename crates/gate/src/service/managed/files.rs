@@ -18,7 +18,7 @@ use crate::{
 use std::collections::VecDeque;
 
 /// What flows are refused by of which files passed unseen.
-const UNREAD: &str = "gate.scan";
+pub(super) const UNREAD: &str = "gate.scan";
 
 impl Managers {
     /// What a manager told, and what follows from that.

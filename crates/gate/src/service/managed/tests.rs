@@ -112,7 +112,18 @@ impl Bench {
         let tcp = Some(Tcp { sequence: self.next[0], acknowledgement: 0, flags: Tcp::ACK });
         let now = Packet { at_ns: 0, from: Side::Client, tcp, payload, length: 14 };
         self.with(|managers, around, effects| {
-            managers.begin(id, flow, Side::Client, label, None, 0, syns, &now, around, effects);
+            managers.begin(
+                id,
+                flow,
+                Side::Client,
+                label,
+                None,
+                0,
+                syns,
+                Some(&now),
+                around,
+                effects,
+            );
         });
     }
 
@@ -414,5 +425,72 @@ fn an_audit_reads_no_more_than_it_writes() {
         let bench = Bench::of(application, &audit(what));
         assert_eq!(bench.managers.len(), usize::from(managed), "{application} {what}");
         assert_eq!(bench.managers.settings.hash, hash, "{what}");
+    }
+}
+
+const DENY: &str = "[[file]]\nname = \"no\"\nnames = [\"*.exe\"]\naction = \"deny\"\n[scan]\n";
+
+impl Bench {
+    /// The flow is taken up in the middle.
+    fn adopt(&mut self, application: &'static str, interrupted: bool) {
+        let id = Id::of(&self.flow);
+        let flow = self.flow;
+        let label = Some(label(application));
+        self.with(|managers, around, effects| {
+            managers.forget(&id, around);
+            let side = Side::Client;
+            managers.adopt(id, flow, side, label, 0, interrupted, around, effects);
+        });
+    }
+
+    fn denied(&mut self) -> bool {
+        self.send(Side::Client, "GET /f.exe HTTP/1.1\r\n\r\n");
+        self.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+        self.outcome().1
+    }
+}
+
+#[test]
+fn flows_of_an_earlier_process_are_read_on_and_what_it_had_begun_is_counted_or_refused() {
+    for (application, on_failure, interrupted, unscanned, refused) in [
+        ("http", "pass", false, 0, false),
+        ("http", "refuse", false, 0, false),
+        ("http", "pass", true, 1, false),
+        ("http", "refuse", true, 1, true),
+        // Nobody can read on in these.
+        ("ftp-data", "pass", true, 1, false),
+        ("ftp-data", "refuse", true, 1, true),
+    ] {
+        let mut bench = Bench::new(&format!("{DENY}on_failure = \"{on_failure}\"\n"));
+        bench.outcome();
+        bench.adopt(application, interrupted);
+        let case = format!("{application} {on_failure} {interrupted}");
+        let told = bench.effects.iter().any(|effect| matches!(effect, Effect::Manage(..)));
+        assert_eq!(told, application == "http" && !refused, "{case}");
+        assert_eq!(bench.outcome().1, refused, "{case}");
+        assert_eq!(bench.managers.counts.unscanned, unscanned, "{case}");
+        if application == "http" && !refused {
+            bench.send(Side::Server, "the rest of a body");
+            assert!(bench.denied(), "{case}");
+        }
+    }
+}
+
+#[test]
+fn rules_about_files_that_come_later_act_on_running_flows() {
+    let audit = "[audit]\nfolder = \"/nowhere\"\n";
+    for (before, managed) in [("", 0), (audit, 1)] {
+        let mut bench = Bench::new(before);
+        assert_eq!(bench.managers.len(), managed);
+        bench.send(Side::Client, "GET /a HTTP/1.1\r\n\r\n");
+        let config = config(&format!("{DENY}{before}"));
+        bench.policy = Policy::new(&config, &[]);
+        bench.managers.configure(&config);
+        bench.with(Managers::configured);
+        if managed == 0 {
+            bench.adopt("http", false);
+        }
+        bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+        assert!(bench.denied());
     }
 }

@@ -87,7 +87,7 @@ impl Site {
         let now = Packet { at_ns: 0, from: Side::Client, tcp: None, payload: &[], length: 0 };
         let (syns, inside) = ([None; 2], Side::Client);
         self.with(|managers, around, effects| {
-            managers.begin(id, flow, inside, label, None, 0, syns, &now, around, effects);
+            managers.begin(id, flow, inside, label, None, 0, syns, Some(&now), around, effects);
         });
         Talk(id, flow, [1; 2])
     }
