@@ -38,6 +38,8 @@ pub struct GateConfig {
     pub hold: bool,
     /// What becomes of new flows while nobody decides them.
     pub on_failure: OnFailure,
+    /// Where packets from inside are refused.
+    pub refuse_at: RefuseAt,
     /// Decided flows at once, at the most; as many undecided ones beside them.
     pub max_flows: u32,
     /// How long a refused flow's next attempts are refused at their first packet.
@@ -82,6 +84,7 @@ impl Default for GateConfig {
             packets: 8,
             hold: false,
             on_failure: OnFailure::Pass,
+            refuse_at: RefuseAt::Stack,
             max_flows: 1 << 18,
             refuse_for: Duration::from_secs(30),
             idle_tcp: Duration::from_secs(3600),
@@ -108,6 +111,17 @@ pub enum OnFailure {
     Pass,
     /// They are dropped.
     Drop,
+}
+
+/// Where packets of refused flows end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RefuseAt {
+    /// With all others, where the kernel's stack begins.
+    #[default]
+    Stack,
+    /// Already in the driver: needs one that runs XDP.
+    Driver,
 }
 
 /// One `[[gate.group]]`: hosts inside.

@@ -25,6 +25,7 @@ mod collect;
 mod core;
 mod error;
 mod id;
+mod inside;
 mod kernel;
 mod labels;
 mod look;
@@ -48,9 +49,10 @@ use arc_swap::ArcSwap;
 use attempts::Attempts;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, PIN, Reader, Settings};
+use inside::Inside;
 use labels::Labels;
 use managed::Managers;
-use nix::{net::if_::if_nametoindex, sys::stat::stat};
+use nix::sys::stat::stat;
 use prometheus_client::encoding::DescriptorEncoder;
 use records::Log;
 use serde_json::Value;
@@ -75,6 +77,7 @@ pub struct Opened {
     gate: Gate,
     reader: Reader,
     shapers: Shapers,
+    inside: Inside,
     labels: Labels,
     engine: Engine,
     injector: Injector,
@@ -82,7 +85,7 @@ pub struct Opened {
 
 /// Where maps and links are pinned: one folder for each network namespace, as a gate is one's.
 fn pin() -> PathBuf {
-    let namespace = stat("/proc/self/ns/net").map_or(0, |namespace| namespace.st_ino);
+    let namespace = stat("/proc/thread-self/ns/net").map_or(0, |namespace| namespace.st_ino);
     Path::new(PIN).join(namespace.to_string())
 }
 
@@ -92,52 +95,42 @@ impl Opened {
     /// # Errors
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
     pub fn open(config: Config) -> Result<Self, StartError> {
-        let mut indices = Vec::new();
-        for name in &config.gate.inside {
-            let index = if_nametoindex(name.as_str()).map_err(|error| StartError::Interface {
-                name: name.clone(),
-                source: error.into(),
-            })?;
-            indices.push(index);
-        }
+        let inside = Inside::find(&config.gate)?;
         let engine = Engine::new(&look::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join("labels.jsonl");
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
-        let mut shapers = Shapers::new(indices.clone());
+        let injector = Injector::open().map_err(StartError::Injector)?;
+        let pin = pin();
+        let is_new = !pin.exists();
+        let mut shapers = Shapers::new(inside.indices());
         if !config.gate.limits.is_empty() {
             shapers.open()?;
         }
         let settings = Settings {
-            pin: Some(pin()),
+            pin: Some(pin),
             max_flows: config.gate.max_flows,
             fresh_flows: worker::undecided(config.gate.max_flows),
             rules: worker::rules(&config.gate, shapers.queue()),
             ..Settings::default()
         };
-        let injector = Injector::open().map_err(StartError::Injector)?;
-        let gate = Gate::open(&settings)?;
-        if gate.found() == Found::TakenOver {
-            info!("takes over the flows of an earlier process");
-            if !shapers.is_open() {
-                // What it may have left there is not wanted any more.
-                gate.table().forget_refusals();
+        let opened = Gate::open(&settings).map_err(StartError::from).and_then(|gate| {
+            match put_in_place(&config, &gate, &inside, &mut shapers) {
+                Ok(reader) => Ok((gate, reader)),
+                Err(error) => {
+                    if gate.found() != Found::TakenOver {
+                        close(gate);
+                    }
+                    Err(error)
+                }
             }
-        } else if config.gate.bypass {
-            gate.bypass(true).map_err(datapath::gate::OpenError::Control)?;
-        }
-        for index in gate.interfaces() {
-            if !indices.contains(&index) || !gate.is_attached(index) {
-                gate.detach(index);
+        });
+        match opened {
+            Ok((gate, reader)) => {
+                Ok(Self { config, gate, reader, shapers, inside, labels, engine, injector })
             }
-        }
-        let attached = attach(&gate, &indices);
-        let reader = attached.and_then(|()| gate.reader().map_err(StartError::Reader));
-        match reader {
-            Ok(reader) => Ok(Self { config, gate, reader, shapers, labels, engine, injector }),
             Err(error) => {
-                if gate.found() != Found::TakenOver {
+                if is_new {
                     shapers.close();
-                    let _ = gate.close();
                 }
                 Err(error)
             }
@@ -147,17 +140,24 @@ impl Opened {
     /// Starts the thread.
     ///
     /// # Errors
-    /// See [`StartError`].
+    /// See [`StartError`]; what was opened is given back then.
     pub fn start(self) -> Result<Service, StartError> {
-        let Self { config, gate, reader, shapers, labels, engine, injector } = self;
         let (asks, receiver) = mpsc::channel();
-        let audit = config.gate.audit.clone().map(|audit| Audit::start(audit, None)).transpose()?;
+        let audit = self.config.gate.audit.clone();
+        let audit = match audit.map(|audit| Audit::start(audit, None)).transpose() {
+            Ok(audit) => audit,
+            Err(error) => {
+                self.give_back();
+                return Err(error.into());
+            }
+        };
+        let Self { config, gate, reader, shapers, inside, labels, engine, injector } = self;
         let log = Log::new(audit.as_ref().map(Audit::sender), clock::monotonic_ns());
         let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));
         let bounds = worker::bounds(&config.gate);
         let published = Arc::new(ArcSwap::from_pointee(Status::default()));
-        let worker = Worker {
+        let mut worker = Worker {
             table: gate.table(),
             gate,
             core: Core::new(engine, policy, bounds, labels, clock::moment(), log.is_on()),
@@ -170,6 +170,7 @@ impl Opened {
             audit,
             injector,
             shapers,
+            inside,
             config: config.clone(),
             given: Vec::new(),
             last_round: Instant::now(),
@@ -178,6 +179,7 @@ impl Opened {
             ailments: answer::Ailing::default(),
             attempts: Attempts::default(),
         };
+        worker.begin();
         let thread = std::thread::Builder::new()
             .name("gate".into())
             .spawn(move || worker.run(reader, &receiver))
@@ -191,21 +193,50 @@ impl Opened {
         })
     }
 
-    /// Takes back what was opened.
+    /// Takes the gate away.
     pub fn stop(self) {
         let Self { gate, mut shapers, .. } = self;
+        // No packet is sent to queue where no queue is any more.
+        close(gate);
         shapers.close();
-        if let Err(error) = gate.close() {
-            tracing::warn!(%error, "what the gate had pinned was not removed");
+    }
+
+    /// Takes back what was opened as the start goes no further; what an earlier process had left in force
+    /// stays so.
+    pub fn give_back(self) {
+        if self.gate.found() != Found::TakenOver {
+            self.stop();
         }
     }
 }
 
-fn attach(gate: &Gate, indices: &[u32]) -> Result<(), StartError> {
-    for index in indices {
-        gate.attach(*index)?;
+/// Removes what is pinned.
+fn close(gate: Gate) {
+    if let Err(error) = gate.close() {
+        tracing::warn!(%error, "what the gate had pinned was not removed");
     }
-    Ok(())
+}
+
+/// Puts the gate on its interfaces; what an earlier process has left beside its flows goes.
+fn put_in_place(
+    config: &Config,
+    gate: &Gate,
+    inside: &Inside,
+    shapers: &mut Shapers,
+) -> Result<Reader, StartError> {
+    if gate.found() == Found::TakenOver {
+        info!("takes over the flows of an earlier process");
+        // It may have had another policy.
+        gate.table().forget_refusals();
+        if !shapers.is_open() && shapers.open().is_ok() {
+            shapers.close();
+        }
+    }
+    if config.gate.bypass {
+        gate.bypass(true).map_err(datapath::gate::OpenError::Control)?;
+    }
+    inside.attach(gate)?;
+    gate.reader().map_err(StartError::Reader)
 }
 
 /// A configuration that was found good, and that is not in force yet.
@@ -256,6 +287,7 @@ impl Service {
         let old = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (differs, key) in [
             (config.gate.inside != old.gate.inside, "inside"),
+            (config.gate.refuse_at != old.gate.refuse_at, "refuse_at"),
             (config.gate.max_flows != old.gate.max_flows, "max_flows"),
             (config.gate.audit != old.gate.audit, "audit"),
         ] {

@@ -139,7 +139,10 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
             return Ok(());
         }
     };
-    privileges::settle()?;
+    if let Err(error) = privileges::settle() {
+        opened.stop().await;
+        return Err(error.into());
+    }
     let features = opened.start().await?;
     let file = std::path::absolute(&args.config)?;
     let node = Arc::new(Node::new(file, config, address, features, state));

@@ -102,7 +102,7 @@ impl Opened {
                     Ok(echo) => Some((echo, mode)),
                     Err(error) => {
                         if let Some(gate) = gate {
-                            gate.stop();
+                            gate.give_back();
                         }
                         return Err(error.into());
                     }
@@ -128,7 +128,7 @@ impl Opened {
                         echo.stop().await;
                     }
                     if let Some(gate) = self.gate {
-                        gate.stop();
+                        gate.give_back();
                     }
                     return Err(error.into());
                 }

@@ -286,6 +286,17 @@ impl Gate {
         Ok(())
     }
 
+    /// Refuses no more in the driver of an interface.
+    pub fn detach_driver(&self, ifindex: u32) {
+        let key = (ifindex, DRIVER.to_owned());
+        if self.links().remove(&key).is_some()
+            && let Some(path) = &self.settings.pin
+        {
+            // It may have been removed by hand.
+            let _ = std::fs::remove_file(pin::name(path, ifindex, DRIVER));
+        }
+    }
+
     /// Pins a link, if links are to be pinned.
     fn keep(&self, link: &OwnedFd, ifindex: u32, place: &str) -> Result<(), AttachError> {
         let Some(path) = &self.settings.pin else { return Ok(()) };

@@ -106,11 +106,6 @@ pub(super) fn status(worker: &mut Worker) -> Status {
         managers.counts.unscanned,
     );
     ailments.grows(SHARED, "further hosts share a rate", core.classes().shared);
-    for (ifindex, name) in gate.interfaces().iter().zip(&config.gate.inside) {
-        if !gate.is_attached(*ifindex) {
-            ailments.say("an interface is gone", name);
-        }
-    }
     let audit = audit.as_ref().map(Audit::status);
     if let Some(audit) = &audit {
         if let Some(trouble) = &audit.trouble {

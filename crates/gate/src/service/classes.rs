@@ -97,6 +97,11 @@ impl Classes {
             .filter_map(|(number, name)| Some((*number, name, self.classes.get(name)?.flows)))
     }
 
+    /// What each class is limited to.
+    pub(super) fn limits(&self) -> impl Iterator<Item = (u16, &LimitConfig)> {
+        self.classes.values().map(|class| (class.number, &class.limit))
+    }
+
     /// A number that is not in use. Numbers go round, so that one that was given back rests.
     fn free(&mut self) -> Option<u16> {
         // Room for the shared class of a limit is left when all others are taken.

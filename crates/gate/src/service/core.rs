@@ -41,6 +41,8 @@ pub(super) trait Look {
     fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> Self::State;
     /// Looks at a packet.
     fn packet(&mut self, flow: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Outcome;
+    /// How many packets with payload are worth copying of a flow that has no name yet.
+    fn wants(&self, state: &Self::State) -> u32;
     /// Says what it can of a flow of which no more packets come.
     fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Outcome;
     /// Whether further packets are of use though the flow has a name, for what they tell of others.
@@ -256,7 +258,14 @@ impl<L: Look> Core<L> {
         entry.seen_ns = now_ns;
         match &mut entry.phase {
             Phase::Looking(state) => match self.look.packet(&entry.flow, state, packet) {
-                Outcome::More => return Fate::Go,
+                Outcome::More => {
+                    let wants = self.look.wants(state);
+                    if wants > entry.budget {
+                        entry.budget = wants;
+                        self.acts.push(Act::Watch { flow: entry.flow, packets: wants });
+                    }
+                    return Fate::Go;
+                }
                 Outcome::Known(label) => self.judge(id, Some(label), false),
                 Outcome::Unknown => self.judge(id, None, false),
             },
@@ -357,6 +366,7 @@ impl<L: Look> Core<L> {
             inside,
             looked_at: 0,
             looked_ns: now_ns,
+            budget: self.bounds.packets,
             packets: [0; 2],
             bytes: [0; 2],
             flags: [0; 2],

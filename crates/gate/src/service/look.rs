@@ -47,6 +47,10 @@ impl Look for Engine {
         Engine::packet(self, flow, state, packet)
     }
 
+    fn wants(&self, state: &Self::State) -> u32 {
+        Engine::wants(self, state).into()
+    }
+
     fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Outcome {
         Engine::give_up(self, flow, state)
     }

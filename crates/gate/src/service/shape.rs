@@ -1,6 +1,6 @@
 //! The shapers of all inside interfaces, put there with the first limit and taken away with the last.
 
-use super::classes::Change;
+use super::classes::{Change, Classes};
 use crate::config::Rate;
 use datapath::shaper::{self, Direction, Error, Shaper, Usage};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,15 +48,26 @@ impl Shapers {
     }
 
     pub(super) fn change(&mut self, change: &Change) -> Result<(), Error> {
-        let rate = |rate: Option<Rate>| {
-            rate.map(|rate| shaper::Rate { bytes_a_second: rate.0.div_ceil(8) })
-        };
         self.open.iter_mut().try_for_each(|shaper| match change {
             Change::Set(number, limit) => {
                 shaper.class(*number, rate(limit.from_inside), rate(limit.to_inside))
             }
             Change::Remove(number) => shaper.remove(*number),
         })
+    }
+
+    /// An interface went and came again with another number.
+    pub(super) fn replace(&mut self, from: u32, to: u32, classes: &Classes) -> Result<(), Error> {
+        let Some(place) = self.interfaces.iter().position(|interface| *interface == from) else {
+            return Ok(());
+        };
+        self.interfaces[place] = to;
+        let Some(open) = self.open.get_mut(place) else { return Ok(()) };
+        *open = Shaper::open(to, IFB)?;
+        for (number, limit) in classes.limits() {
+            open.class(number, rate(limit.from_inside), rate(limit.to_inside))?;
+        }
+        Ok(())
     }
 
     /// Removes what an earlier process has left and nobody uses.
@@ -92,6 +103,10 @@ impl Shapers {
     pub(super) fn close(&mut self) {
         close(std::mem::take(&mut self.open));
     }
+}
+
+fn rate(rate: Option<Rate>) -> Option<shaper::Rate> {
+    rate.map(|rate| shaper::Rate { bytes_a_second: rate.0.div_ceil(8) })
 }
 
 fn close(shapers: Vec<Shaper>) {

@@ -8,6 +8,7 @@ use super::{
     clock::{moment, monotonic_ns},
     core::{Act, Bounds, Core, Fate, News},
     id::Id,
+    inside::Inside,
     kernel, look,
     managed::{self, Around, Effect, Managers},
     records::Log,
@@ -72,6 +73,7 @@ pub(super) struct Worker {
     pub(super) audit: Option<Audit>,
     pub(super) injector: Injector,
     pub(super) shapers: Shapers,
+    pub(super) inside: Inside,
     pub(super) config: Config,
     pub(super) given: Vec<Given>,
     /// When counters were read last.
@@ -119,12 +121,16 @@ fn has_limits(config: &GateConfig, given: &[Given]) -> bool {
 }
 
 impl Worker {
-    /// Runs until it is told to stop, or nobody can tell it any more.
-    pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
-        // Nothing that an earlier process decided waits for the first packet.
+    /// What comes before the first packet: flows that an earlier process decided, and a first status.
+    pub(super) fn begin(&mut self) {
         self.core.tick(monotonic_ns(), moment());
         self.round();
         self.keep_classes();
+        self.publish();
+    }
+
+    /// Runs until it is told to stop, or nobody can tell it any more.
+    pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
         let mut next_round = Instant::now() + TICK;
         let mut next_tick = Instant::now();
         loop {
@@ -316,9 +322,11 @@ impl Worker {
             && !has_limits(&self.config.gate, &self.given)
             && self.core.classes().list().next().is_none()
         {
+            // No packet is sent to queue where no queue is any more.
+            self.configure(None);
             self.shapers.close();
-            self.configure();
         }
+        self.inside.look(&self.gate, &mut self.shapers, self.core.classes(), &mut self.ailments);
     }
 
     /// Counters for who asks, unless they are those of a moment ago.
@@ -336,8 +344,8 @@ impl Worker {
         }
     }
 
-    fn configure(&mut self) {
-        let rules = rules(&self.config.gate, self.shapers.queue());
+    fn configure(&mut self, queue: Option<u32>) {
+        let rules = rules(&self.config.gate, queue);
         if let Err(error) = self.gate.configure(&rules) {
             self.ailments.say("the kernel does not take the rules", &error);
         }
@@ -368,7 +376,7 @@ impl Worker {
 
     fn open_shapers(&mut self) -> Result<(), datapath::shaper::Error> {
         self.shapers.open()?;
-        self.configure();
+        self.configure(self.shapers.queue());
         Ok(())
     }
 
@@ -390,7 +398,7 @@ impl Worker {
             });
         }
         self.managers.configure(&self.config.gate);
-        self.configure();
+        self.configure(self.shapers.queue());
         self.set_policy();
         self.manage(Managers::configured);
         // Rules about files that are new act on running flows, too.
@@ -486,11 +494,11 @@ impl Worker {
         self.news();
         self.managers_retain();
         drop(self.audit.take());
-        self.shapers.close();
         drop(self.table);
         if let Err(error) = self.gate.close() {
             warn!(%error, "what the gate had pinned was not removed");
         }
+        self.shapers.close();
     }
 }
 

@@ -78,6 +78,8 @@ pub(in crate::service) struct Entry<S> {
     pub(in crate::service) looked_at: u64,
     /// When the last packet was looked at.
     pub(in crate::service) looked_ns: u64,
+    /// How many of its first packets with payload the kernel copies out.
+    pub(super) budget: u32,
     pub(in crate::service) packets: [u64; 2],
     pub(in crate::service) bytes: [u64; 2],
     /// All TCP flags that were seen.

@@ -20,6 +20,10 @@ impl Look for Reader {
         None
     }
 
+    fn wants(&self, state: &Self::State) -> u32 {
+        if state.is_some() { 32 } else { 8 }
+    }
+
     fn give_up(&mut self, _: &Flow, state: &mut Self::State) -> Outcome {
         state.take().map_or(Outcome::Unknown, Outcome::Known)
     }
@@ -309,6 +313,7 @@ fn a_flow_whose_packets_are_spent_is_judged_by_what_was_seen() {
     core.tick(10 * SECOND, NOON);
     send(&mut core, &flow(1), b"~edonkey");
     send(&mut core, &flow(2), b"hello");
+    core.acts();
     let count = |core: &mut Core<Reader>, second: u64, counted: &[Counted]| {
         core.tick(second * SECOND, NOON);
         core.begin_round();
@@ -385,6 +390,10 @@ impl Look for Pupil {
         true
     }
 
+    fn wants(&self, _: &bool) -> u32 {
+        8
+    }
+
     fn give_up(&mut self, _: &Flow, _: &mut bool) -> Outcome {
         Outcome::Unknown
     }
@@ -426,4 +435,15 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
     // A refused flow is neither copied nor held.
     core.refuse_for_file(&flow(1), "a rule".into());
     assert_eq!(core.managed(&flow(1)), [Manage::default(); 2]);
+}
+
+#[test]
+fn a_flow_of_which_more_is_worth_a_look_is_watched_for_longer() {
+    let mut core = core(RULES, NOON);
+    send(&mut core, &flow(1), b"hello");
+    assert_eq!(core.acts(), []);
+    send(&mut core, &flow(1), b"~edonkey");
+    assert_eq!(core.acts(), [Act::Watch { flow: flow(1), packets: 32 }]);
+    send(&mut core, &flow(1), b"more");
+    assert_eq!(core.acts(), [], "it is said once");
 }
