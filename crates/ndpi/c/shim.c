@@ -19,18 +19,30 @@ int nigh_ndpi_check(void)
 {
 	if (ndpi_get_api_version() != NDPI_API_VERSION)
 		return 1;
-	return ndpi_detection_get_sizeof_ndpi_flow_struct() == SIZEOF_FLOW_STRUCT ? 0 : 2;
+	if (ndpi_detection_get_sizeof_ndpi_flow_struct() != SIZEOF_FLOW_STRUCT)
+		return 2;
+	return ndpi_detection_get_sizeof_ndpi_flow_tcp_struct() ==
+			   sizeof(struct ndpi_flow_tcp_struct) &&
+		       ndpi_detection_get_sizeof_ndpi_flow_udp_struct() ==
+			   sizeof(struct ndpi_flow_udp_struct)
+		   ? 0
+		   : 3;
 }
 
 void *nigh_ndpi_open(void)
 {
 	// The hosts of Tor age faster than a library is replaced; what is read of a flow decides.
 	struct ndpi_detection_module_struct *detector =
-		ndpi_init_detection_module(ndpi_dont_load_tor_hosts);
+	    ndpi_init_detection_module(ndpi_dont_load_tor_hosts);
 	NDPI_PROTOCOL_BITMASK all;
 
 	if (!detector)
 		return NULL;
+	// What is set below has as many bits as the headers say: no more protocols may be known.
+	if (ndpi_get_num_supported_protocols(detector) > NDPI_NUM_BITS) {
+		ndpi_exit_detection_module(detector);
+		return NULL;
+	}
 	NDPI_BITMASK_SET_ALL(all);
 	ndpi_set_protocol_detection_bitmask2(detector, &all);
 	ndpi_finalize_initialization(detector);

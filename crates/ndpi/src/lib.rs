@@ -15,11 +15,12 @@ use std::{
     ffi::{CStr, c_void},
     fmt,
     ptr::NonNull,
-    sync::{Mutex, PoisonError},
+    sync::{PoisonError, RwLock},
 };
 
-/// Opening and closing detectors writes memory that all of them share.
-static LIFE: Mutex<()> = Mutex::new(());
+/// Opening and closing detectors writes memory that all of them share, and everything else reads it: the
+/// first is done alone, the rest side by side.
+static LIFE: RwLock<()> = RwLock::new(());
 
 /// A detector could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +182,7 @@ impl Detector {
         if unsafe { ffi::nigh_ndpi_check() } != 0 {
             return Err(OpenError::Version);
         }
-        let _alone = LIFE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = LIFE.write().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: no other detector is opened or closed meanwhile.
         let detector = unsafe { ffi::nigh_ndpi_open() };
         NonNull::new(detector).map(Self).ok_or(OpenError::Memory)
@@ -194,6 +195,7 @@ impl Detector {
     pub fn packet(&mut self, flow: &mut Flow, packet: &mut [u8], at_ms: u64) -> Option<Known> {
         let length = u16::try_from(packet.len()).unwrap_or(u16::MAX);
         let mut answer = ffi::Answer::default();
+        let _together = LIFE.read().unwrap_or_else(PoisonError::into_inner);
         let flow = flow.memory()?;
         // SAFETY: both pointers are live and changed by nobody else; the packet has at least `length`
         // bytes, which the library keeps no pointer to after the call.
@@ -215,6 +217,7 @@ impl Detector {
     pub fn give_up(&mut self, flow: &mut Flow) -> Option<Known> {
         let mut answer = ffi::Answer::default();
         let flow = flow.0?;
+        let _together = LIFE.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both pointers are live and changed by nobody else.
         unsafe { ffi::nigh_ndpi_give_up(self.0.as_ptr(), flow.as_ptr(), &raw mut answer) };
         answer.known()
@@ -222,10 +225,12 @@ impl Detector {
 
     /// The application that a host's name belongs to, by the library's list.
     pub fn host(&mut self, name: &str) -> Option<Known> {
-        let mut name = name.as_bytes().to_vec();
-        let length = u32::try_from(name.len()).ok()?;
+        let length = u32::try_from(name.len()).ok().filter(|length| *length > 0)?;
+        // The library reads by the length, and may print up to a NUL.
+        let mut name = [name.as_bytes(), &[0]].concat();
         let mut answer = ffi::Answer::default();
-        // SAFETY: the detector is live, and the name has `length` bytes, of which no pointer is kept.
+        let _together = LIFE.read().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the detector is live, and the name has `length` bytes and a NUL, of which no pointer is kept.
         unsafe {
             ffi::nigh_ndpi_host(self.0.as_ptr(), name.as_mut_ptr().cast(), length, &raw mut answer);
         }
@@ -252,7 +257,7 @@ impl Detector {
 
 impl Drop for Detector {
     fn drop(&mut self) {
-        let _alone = LIFE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = LIFE.write().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the pointer came from `nigh_ndpi_open` and is not used again; flows have no pointer
         // into it; no other detector is opened or closed meanwhile.
         unsafe { ffi::nigh_ndpi_close(self.0.as_ptr()) };
