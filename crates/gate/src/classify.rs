@@ -34,6 +34,7 @@ use crate::{
 use guess::Guess;
 use ndpi::{Detector, Known};
 use request::Request;
+use std::collections::VecDeque;
 
 /// Most packets with payload that a flow is looked at for, whatever the settings say.
 pub const MAX_PACKETS: u8 = 32;
@@ -43,6 +44,8 @@ const FEW_BYTES: u64 = 512;
 const NAMES: usize = 65_536;
 /// The port of DNS.
 const DNS: u16 = 53;
+/// Questions of a flow to DNS that wait for their answers.
+const QUESTIONS: usize = 4;
 
 /// What an engine is told.
 #[derive(Clone, Debug)]
@@ -90,7 +93,9 @@ pub struct Engine {
     guesses: guess::Builder,
     signatures: Signatures,
     names: Names,
+    most_names: usize,
     hosts: Hosts,
+    bounds: Bounds,
 }
 
 /// What is kept of a flow.
@@ -120,6 +125,8 @@ struct Work {
     request_done: bool,
     tcp: bool,
     signature: Option<Label>,
+    /// The last questions to DNS.
+    questions: VecDeque<(u16, String)>,
     answered: bool,
 }
 
@@ -132,6 +139,8 @@ pub struct Facts {
     pub ja4: Option<String>,
     /// What a DNS answer said before the flow began that the server's address is.
     pub dns_name: Option<String>,
+    /// Whether the client itself was told so, and not only another host.
+    pub dns_own: bool,
 }
 
 impl State {
@@ -180,6 +189,7 @@ impl Work {
             request_done: !tcp,
             tcp,
             signature: None,
+            questions: VecDeque::new(),
             answered: false,
         }
     }
@@ -198,7 +208,9 @@ impl Engine {
             // The operator's come first and so are preferred.
             signatures: Signatures::compile(&[&settings.signatures[..], &own()].concat())?,
             names: Names::new(settings.names),
+            most_names: settings.names,
             hosts: Hosts::new(settings.hosts),
+            bounds: settings.hosts,
         })
     }
 
@@ -210,6 +222,12 @@ impl Engine {
     /// The same, to learn from others: what managers of flows read.
     pub const fn hosts_mut(&mut self) -> &mut Hosts {
         &mut self.hosts
+    }
+
+    /// Forgets all that flows told of hosts and names.
+    pub fn forget(&mut self) {
+        self.names = Names::new(self.most_names);
+        self.hosts = Hosts::new(self.bounds);
     }
 
     /// What addresses were called in DNS answers.
@@ -239,8 +257,9 @@ impl Engine {
         state.at_ns = packet.at_ns;
         let begins = state.begins;
         let mut work = state.work.take().unwrap_or_else(|| {
-            let name = self.names.of(flow.server.ip(), packet.at_ns);
-            state.facts.dns_name = name.map(ToString::to_string);
+            let named = self.names.of(flow.client.ip(), flow.server.ip(), packet.at_ns);
+            state.facts.dns_own = named.as_ref().is_some_and(|named| named.own);
+            state.facts.dns_name = named.map(|named| named.name.to_string());
             Box::new(Work::new(flow, begins))
         });
         self.dns(flow, &mut work, packet);
@@ -307,16 +326,24 @@ impl Engine {
         }
     }
 
-    /// Takes note of DNS answers.
+    /// Takes note of DNS answers to what was asked.
     fn dns(&mut self, flow: &Flow, work: &mut Work, packet: &Packet<'_>) {
-        let answers = flow.transport == Transport::Udp
-            && flow.server.port() == DNS
-            && packet.from == Side::Server;
-        if answers {
-            work.answered = true;
-            if let Some(answer) = dns::answer(packet.payload) {
-                self.names.learn(&answer, packet.at_ns);
+        if flow.transport != Transport::Udp || flow.server.port() != DNS {
+            return;
+        }
+        if packet.from == Side::Client {
+            work.questions.extend(dns::question(packet.payload));
+            if work.questions.len() > QUESTIONS {
+                work.questions.pop_front();
             }
+            return;
+        }
+        work.answered = true;
+        let asked = |answer: &dns::Answer| {
+            work.questions.iter().any(|(id, name)| *id == answer.id && *name == answer.name)
+        };
+        if let Some(answer) = dns::answer(packet.payload).filter(asked) {
+            self.names.learn(flow.client.ip(), &answer, packet.at_ns);
         }
     }
 

@@ -1,7 +1,8 @@
 //! DNS answers: which addresses a name was said to have.
 //!
-//! Read RFC 1035 (section 4) and RFC 3596. Only answers are read, and of them the question's name, the
-//! aliases (CNAME) that lead away from it, and the addresses at their end. Names are unpacked with a bound
+//! Read RFC 1035 (section 4) and RFC 3596. Of questions the number and the name are read, for an answer is
+//! only believed to one who asked (RFC 5452, section 4.1); of answers the same, the aliases (CNAME) that lead
+//! away from the name, and the addresses at their end. Names are unpacked with a bound
 //! on their length, and each pointer must lead backwards, so no message is read in circles.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,10 +21,21 @@ const AAAA: u16 = 28;
 /// What a response says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
+    /// The number of the question.
+    pub id: u16,
     /// The name that was asked for, in lower case.
     pub name: String,
     /// Its addresses, with the seconds that they hold.
     pub addresses: Vec<(IpAddr, u32)>,
+}
+
+/// The number of a plain query for one name, and the name in lower case.
+pub fn question(message: &[u8]) -> Option<(u16, String)> {
+    // QR is clear, the operation is a plain query.
+    if u16_at(message, 2)? & 0xf800 != 0 || u16_at(message, 4)? != 1 {
+        return None;
+    }
+    Some((u16_at(message, 0)?, name(message, 12)?.0))
 }
 
 /// Reads a message: none where it is no response without error to one question.
@@ -62,7 +74,7 @@ pub fn answer(message: &[u8]) -> Option<Answer> {
             _ => {}
         }
     }
-    Some(Answer { name, addresses })
+    Some(Answer { id: u16_at(message, 0)?, name, addresses })
 }
 
 /// One record of class IN (RFC 1035, section 4.1.3).
@@ -164,6 +176,14 @@ pub(crate) mod tests {
         out
     }
 
+    /// The question to which a response is.
+    pub(crate) fn question_to(response: &[u8]) -> Vec<u8> {
+        let (_, end) = name(response, 12).unwrap();
+        let mut question = response[..end + 4].to_vec();
+        question[2..8].copy_from_slice(&[1, 0, 0, 1, 0, 0]);
+        question
+    }
+
     /// A response that gives a name one address.
     pub(crate) fn one(name: &str, address: Ipv4Addr, seconds: u32) -> Vec<u8> {
         response(name, &[record(&[0xc0, 12], A, seconds, &address.octets())])
@@ -191,6 +211,8 @@ pub(crate) mod tests {
     #[test]
     fn questions_errors_and_cut_messages_say_nothing_and_circles_end() {
         let whole = one("a.example", [192, 0, 2, 1].into(), 9);
+        assert_eq!(question(&question_to(&whole)), Some((0x1234, "a.example".to_owned())));
+        assert_eq!(question(&whole), None);
         assert_eq!(answer(&whole).unwrap().addresses.len(), 1);
         for cut in 0..whole.len() {
             assert!(answer(&whole[..cut]).is_none_or(|answer| answer.addresses.is_empty()));

@@ -1,13 +1,10 @@
 //! The names that hosts were told for addresses, by DNS answers that passed.
 //!
-//! Bounded in number; a name is forgotten with its time to live, or earlier when newer ones need its place.
+//! Bounded in number; a name is forgotten with its time to live, or earlier when ones that were told later
+//! need its place. What one host was told is its own: another one may have asked a server that lies.
 
-use crate::dns::Answer;
-use std::{
-    collections::{HashMap, VecDeque},
-    net::IpAddr,
-    sync::Arc,
-};
+use crate::{dns::Answer, hosts::Lru};
+use std::{net::IpAddr, sync::Arc};
 
 /// A name holds at least this long: programs keep addresses longer than resolvers do.
 const SHORTEST_S: u64 = 300;
@@ -18,28 +15,36 @@ const LONGEST_S: u64 = 86_400;
 #[derive(Debug)]
 pub struct Names {
     most: usize,
-    by_address: HashMap<IpAddr, Entry>,
-    /// Oldest first; an entry that was replaced since is told by its number.
-    order: VecDeque<(IpAddr, u64)>,
-    number: u64,
+    /// What each host was told of an address.
+    told: Lru<(IpAddr, IpAddr), Entry>,
+    /// What any host was told of it last.
+    last: Lru<IpAddr, Entry>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     name: Arc<str>,
     until_ns: u64,
-    number: u64,
+}
+
+/// The name of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// As it was asked for, in lower case.
+    pub name: Arc<str>,
+    /// Whether the host itself was told, or only another one.
+    pub own: bool,
 }
 
 impl Names {
     /// Room for so many addresses.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { most, by_address: HashMap::new(), order: VecDeque::new(), number: 0 }
+        Self { most, told: Lru::new(most), last: Lru::new(most) }
     }
 
-    /// Takes note of an answer seen at a time of the packets' clock.
-    pub fn learn(&mut self, answer: &Answer, at_ns: u64) {
+    /// Takes note of an answer to a host, seen at a time of the packets' clock.
+    pub fn learn(&mut self, host: IpAddr, answer: &Answer, at_ns: u64) {
         if answer.name.is_empty() || self.most == 0 {
             return;
         }
@@ -47,38 +52,28 @@ impl Names {
         for &(address, seconds) in &answer.addresses {
             let seconds = u64::from(seconds).clamp(SHORTEST_S, LONGEST_S);
             let until_ns = at_ns.saturating_add(seconds * 1_000_000_000);
-            self.number += 1;
-            let entry = Entry { name: name.clone(), until_ns, number: self.number };
-            self.order.push_back((address, self.number));
-            self.by_address.insert(address, entry);
-            self.make_room();
+            let entry = Entry { name: name.clone(), until_ns };
+            self.told.put((host, address), &entry);
+            self.last.put(address, &entry);
         }
     }
 
-    /// The name that an address was last said to have.
-    pub fn of(&self, address: IpAddr, at_ns: u64) -> Option<&Arc<str>> {
-        let entry = self.by_address.get(&address)?;
-        (at_ns <= entry.until_ns).then_some(&entry.name)
+    /// The name that a host was last told for an address, else the one that another host was.
+    pub fn of(&self, host: IpAddr, address: IpAddr, at_ns: u64) -> Option<Named> {
+        let fresh = |entry: &&Entry| at_ns <= entry.until_ns;
+        let named = |own| move |entry: &Entry| Named { name: entry.name.clone(), own };
+        let told = self.told.get(&(host, address)).filter(fresh).map(named(true));
+        told.or_else(|| self.last.get(&address).filter(fresh).map(named(false)))
     }
 
     /// How many addresses have a name.
     pub fn len(&self) -> usize {
-        self.by_address.len()
+        self.last.len()
     }
 
     /// Whether no address has one.
     pub fn is_empty(&self) -> bool {
-        self.by_address.is_empty()
-    }
-
-    fn make_room(&mut self) {
-        // Replaced entries stay in the order until their turn; twice the room bounds them.
-        while self.by_address.len() > self.most || self.order.len() > 2 * self.most {
-            let Some((address, number)) = self.order.pop_front() else { return };
-            if self.by_address.get(&address).is_some_and(|entry| entry.number == number) {
-                self.by_address.remove(&address);
-            }
-        }
+        self.len() == 0
     }
 }
 
@@ -90,31 +85,47 @@ mod tests {
         IpAddr::from(number.to_be_bytes())
     }
 
+    const HOST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 5));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 6));
+
     fn told(name: &str, number: u32, seconds: u32) -> Answer {
-        Answer { name: name.into(), addresses: vec![(address(number), seconds)] }
+        Answer { id: 0, name: name.into(), addresses: vec![(address(number), seconds)] }
     }
 
     #[test]
     fn the_last_answer_holds_for_its_time() {
         let mut names = Names::new(10);
-        names.learn(&told("a.example", 1, 1000), 0);
-        names.learn(&told("b.example", 1, 1000), 5);
-        assert_eq!(names.of(address(1), 999_000_000_000).map(|name| &**name), Some("b.example"));
-        assert_eq!(names.of(address(1), 1_001_000_000_000), None);
-        assert_eq!(names.of(address(2), 0), None);
+        names.learn(HOST, &told("a.example", 1, 1000), 0);
+        names.learn(HOST, &told("b.example", 1, 1000), 5);
+        let name = names.of(HOST, address(1), 999_000_000_000).unwrap();
+        assert_eq!((&*name.name, name.own), ("b.example", true));
+        assert_eq!(names.of(HOST, address(1), 1_001_000_000_000), None);
+        assert_eq!(names.of(HOST, address(2), 0), None);
     }
 
     #[test]
-    fn the_oldest_make_room_for_the_newest() {
+    fn what_another_host_was_told_is_not_one_s_own() {
+        let mut names = Names::new(10);
+        names.learn(HOST, &told("a.example", 1, 1000), 0);
+        names.learn(OTHER, &told("b.example", 1, 1000), 5);
+        names.learn(OTHER, &told("c.example", 2, 1000), 5);
+        let name = |number| names.of(HOST, address(number), 9).map(|named| (named.name, named.own));
+        assert_eq!(name(1), Some(("a.example".into(), true)));
+        assert_eq!(name(2), Some(("c.example".into(), false)));
+    }
+
+    #[test]
+    fn those_told_last_stay() {
         let mut names = Names::new(3);
         for number in 0..100 {
-            names.learn(&told("a.example", number, 60), 0);
-            // The same again and again must not push others out for nothing.
-            names.learn(&told("a.example", 1000, 60), 0);
+            names.learn(HOST, &told("a.example", number, 60), 0);
+            // The same again and again pushes no others out.
+            for _ in 0..1000 {
+                names.learn(HOST, &told("a.example", 1000, 60), 0);
+            }
         }
         assert_eq!(names.len(), 3);
-        assert!(names.of(address(99), 0).is_some() && names.of(address(1000), 0).is_some());
-        assert!(names.of(address(0), 0).is_none());
-        assert!(names.order.len() <= 6);
+        let has = |number| names.of(HOST, address(number), 0).is_some();
+        assert!(has(99) && has(98) && has(1000) && !has(97));
     }
 }

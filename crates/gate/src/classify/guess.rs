@@ -76,8 +76,12 @@ impl Builder {
 
     /// nDPI's answer by names.
     pub(super) fn guess(&mut self, detector: &Detector, known: &Known) -> Guess {
-        let application = self.name(detector, known.master.unwrap_or(known.app));
-        let detail = known.master.map(|_| self.name(detector, known.app));
+        let mut application = self.name(detector, known.master.unwrap_or(known.app));
+        let mut detail = known.master.map(|_| self.name(detector, known.app));
+        // Peer-to-peer is what it is, whatever carries it.
+        if let Some(carried) = detail.take_if(|detail| is_ours(detail)) {
+            application = carried;
+        }
         let category = category(known.category, &application);
         let more = known.more && SLOW.contains(&&*application);
         Guess { application, detail, category, confidence: known.confidence, more }
@@ -111,8 +115,7 @@ impl Builder {
             reason: reason(guess, facts).into(),
         };
         // Peer-to-peer has parsers of our own: what they did not confirm is likely at best.
-        let ours = Application::ALL.iter().any(|ours| ours.name() == label.application);
-        if guess.confidence != Confidence::Content || ours {
+        if guess.confidence != Confidence::Content || is_ours(&label.application) {
             label.certainty = Certainty::Likely;
         }
         if !guess.is_application()
@@ -134,7 +137,7 @@ impl Builder {
         flow: &Flow,
         facts: &Facts,
     ) -> Option<Label> {
-        let name = facts.dns_name.as_ref()?;
+        let name = facts.dns_name.as_ref().filter(|_| facts.dns_own)?;
         let known = detector.host(name)?;
         let application = self.name(detector, known.app);
         Some(Label {
@@ -169,12 +172,17 @@ fn reason(guess: &Guess, facts: &Facts) -> String {
     }
 }
 
+/// Whether there is a parser here for an application.
+fn is_ours(application: &str) -> bool {
+    Application::ALL.iter().any(|ours| ours.name() == application)
+}
+
 fn category(category: ndpi::Category, application: &str) -> Category {
     use ndpi::Category as Theirs;
     if application == "dns" {
         return Category::Network;
     }
-    if Application::ALL.iter().any(|ours| ours.name() == application) {
+    if is_ours(application) {
         return Category::PeerToPeer;
     }
     match category {

@@ -148,8 +148,7 @@ fn the_name_that_dns_gave_an_address_helps_where_nothing_else_does() {
     let mut engine = engine();
     let mut asked = Talk::new(Transport::Udp, 53);
     let answer = dns_tests::one("rr4.googlevideo.com", Ipv4Addr::new(192, 0, 2, 7), 60);
-    let mut question = answer[..answer.len() - 16].to_vec();
-    question[2..8].copy_from_slice(&[1, 0, 0, 1, 0, 0]);
+    let question = dns_tests::question_to(&answer);
     assert_eq!(asked.say(&mut engine, Side::Client, &question), Outcome::More);
     let outcome = match asked.say(&mut engine, Side::Server, &answer) {
         Outcome::More => engine.give_up(&asked.flow, &mut asked.state),
@@ -159,11 +158,30 @@ fn the_name_that_dns_gave_an_address_helps_where_nothing_else_does() {
     assert_eq!((&*found.application, found.category), ("dns", Category::Network));
     assert_eq!(engine.names().len(), 1);
 
+    // Nobody asked for what comes then, or asked it under another number.
+    for question in [None, Some(dns_tests::one("b.example", Ipv4Addr::LOCALHOST, 1))] {
+        let mut lies = Talk::new(Transport::Udp, 53);
+        if let Some(answer) = question {
+            let _ = lies.say(&mut engine, Side::Client, &dns_tests::question_to(&answer));
+        }
+        let answer = dns_tests::one("windowsupdate.com", Ipv4Addr::new(192, 0, 2, 8), 60);
+        let _ = lies.say(&mut engine, Side::Server, &answer);
+        assert_eq!(engine.names().len(), 1);
+    }
+
     let mut talk = Talk::new(Transport::Tcp, 9999);
     assert_eq!(talk.say(&mut engine, Side::Client, &[0; 30]), Outcome::More);
     let found = label(engine.give_up(&talk.flow, &mut talk.state));
     assert_eq!(found.to_string(), "youtube (likely: 192.0.2.7 is rr4.googlevideo.com by DNS)");
     assert_eq!(talk.state.facts().dns_name.as_deref(), Some("rr4.googlevideo.com"));
+
+    // What one host was told names no unknown flow of another.
+    let mut talk = Talk::new(Transport::Tcp, 9999);
+    talk.flow.client = "10.0.0.6:40000".parse().unwrap();
+    assert_eq!(talk.say(&mut engine, Side::Client, &[0; 30]), Outcome::More);
+    assert_eq!(engine.give_up(&talk.flow, &mut talk.state), Outcome::Unknown);
+    engine.forget();
+    assert!(engine.names().is_empty());
 }
 
 #[test]

@@ -38,6 +38,14 @@ impl<K: Copy + Eq + Hash, V> Lru<K, V> {
         Some(&self.slots.get(*self.places.get(key)? as usize)?.value)
     }
 
+    /// Gives a key a value; it is now the newest.
+    pub(crate) fn put(&mut self, key: K, value: &V)
+    where
+        V: Clone,
+    {
+        self.touch(key, || value.clone()).clone_from(value);
+    }
+
     /// The value of a key, made if it is not there, which is now the newest.
     pub(crate) fn touch(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.places.get(&key) {

@@ -9,7 +9,7 @@
 //! (Kulbak, Bickson, 2005) explains. A greeting (hello, login) has enough structure to be known alone; of
 //! all else two messages are wanted whose codes and lengths agree.
 
-use super::{Match, Place, Protocol, Streams, Verdict, reader::Reader};
+use super::{Before, Match, Place, Protocol, Streams, Verdict, plausible, reader::Reader};
 use crate::{
     flow::Side,
     hosts::{Hosts, Source},
@@ -354,12 +354,12 @@ pub(super) fn is_datagram(bytes: &[u8]) -> bool {
     datagram(bytes).is_some()
 }
 
-/// Whether a datagram is one of eDonkey's; `again` says if another one was plausible before.
-pub(super) fn udp(bytes: &[u8], again: bool) -> Verdict {
+/// Whether a datagram is one of eDonkey's, after those before.
+pub(super) fn udp(bytes: &[u8], before: &mut Before) -> Verdict {
+    let kind = bytes.get(1).copied().unwrap_or_default();
     match datagram(bytes) {
         Some(Fit::Strong) => Match::certain(Protocol::EdonkeyUdp, "eDonkey datagram"),
-        Some(Fit::Weak) if again => Match::certain(Protocol::EdonkeyUdp, "two eDonkey datagrams"),
-        Some(Fit::Weak) => Verdict::Perhaps,
+        Some(Fit::Weak) => plausible(before, kind, Protocol::EdonkeyUdp, "two eDonkey datagrams"),
         None => Verdict::No,
     }
 }

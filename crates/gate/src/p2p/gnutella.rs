@@ -11,8 +11,9 @@
 //! The header's length must be the datagram's, which is enough with a known type and few hops.
 
 use super::{
-    Match, Place, Protocol, Streams, Verdict, begins,
+    Before, Match, Place, Protocol, Streams, Verdict, begins,
     http::{self, Message},
+    plausible,
     reader::Reader,
 };
 use crate::hosts::{Hosts, Source};
@@ -167,14 +168,15 @@ pub(super) fn is_datagram(datagram: &[u8]) -> bool {
     message(datagram).is_some() || part(datagram).is_some()
 }
 
-/// Whether a datagram is one of Gnutella; `again` says if another one was plausible before.
-pub(super) fn udp(datagram: &[u8], again: bool) -> Verdict {
+/// Whether a datagram is one of Gnutella, after those before.
+pub(super) fn udp(datagram: &[u8], before: &mut Before) -> Verdict {
     if message(datagram).is_some() {
         return Match::certain(Protocol::Gnutella, "Gnutella message");
     }
+    // A part, or that one was acknowledged.
+    let kind = u8::from(datagram.get(7) == Some(&0));
     match part(datagram) {
-        Some(()) if again => Match::certain(Protocol::Gnutella, "two semi-reliable datagrams"),
-        Some(()) => Verdict::Perhaps,
+        Some(()) => plausible(before, kind, Protocol::Gnutella, "two semi-reliable datagrams"),
         None => Verdict::No,
     }
 }

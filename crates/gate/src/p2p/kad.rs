@@ -5,11 +5,12 @@
 //! contact: 16 id, 4 address (backwards), u16 UDP port, u16 TCP port, u8 version
 //! ```
 //! Numbers are little-endian. Messages with a count that agrees with their length, or with tags, are known
-//! alone; of others two are wanted.
+//! alone; of others two of different codes are wanted.
 
 use super::{
-    Match, Place, Protocol, Verdict,
+    Before, Match, Place, Protocol, Verdict,
     edonkey::{backwards, tag},
+    plausible,
     reader::Reader,
 };
 use crate::{
@@ -38,8 +39,10 @@ enum Message<'a> {
 fn read(datagram: &[u8]) -> Option<Message<'_>> {
     let [protocol, code, body @ ..] = datagram else { return None };
     if *protocol == PACKED {
-        // RFC 1950: eMule packs with the default window.
-        let fits = is_code(*code) && body.len() > 8 && body.starts_with(&[0x78]);
+        // RFC 1950, section 2.2: eMule packs with the default window, and both bytes are a multiple of 31.
+        let head = body.first_chunk().map(|head| u16::from_be_bytes(*head));
+        let head = head.is_some_and(|head| head >> 8 == 0x78 && head.is_multiple_of(31));
+        let fits = is_code(*code) && body.len() > 8 && head;
         return fits.then_some(Message::Plain);
     }
     if *protocol != KAD {
@@ -107,14 +110,14 @@ pub(super) fn is_message(datagram: &[u8]) -> bool {
     read(datagram).is_some()
 }
 
-/// Whether a datagram is a message of Kad; `again` says if another one was plausible before.
-pub(super) fn udp(datagram: &[u8], again: bool) -> Verdict {
+/// Whether a datagram is a message of Kad, after those before.
+pub(super) fn udp(datagram: &[u8], before: &mut Before) -> Verdict {
+    let kind = datagram.get(1).copied().unwrap_or_default();
     match read(datagram) {
         Some(Message::Strong | Message::Hello(_) | Message::Contacts(_)) => {
             Match::certain(Protocol::Kad, "Kad message")
         }
-        Some(Message::Plain) if again => Match::certain(Protocol::Kad, "two Kad messages"),
-        Some(Message::Plain) => Verdict::Perhaps,
+        Some(Message::Plain) => plausible(before, kind, Protocol::Kad, "two Kad messages"),
         None => Verdict::No,
     }
 }

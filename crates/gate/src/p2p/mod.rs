@@ -22,6 +22,7 @@ mod obfuscation;
 mod peer_wire;
 mod prefix;
 mod protocol;
+mod proxy;
 mod reader;
 mod soulseek;
 mod speakers;
@@ -43,6 +44,7 @@ pub(crate) use prefix::KEPT;
 use prefix::{Added, Prefix};
 pub use protocol::Application;
 use protocol::Protocol;
+use proxy::Proxy;
 use std::{borrow::Cow, cell::Cell, net::SocketAddr};
 
 /// What a protocol says of the bytes so far.
@@ -146,6 +148,30 @@ struct Streams<'a> {
     server: &'a [u8],
 }
 
+impl<'a> Streams<'a> {
+    /// What one of them said.
+    const fn of(self, side: Side) -> &'a [u8] {
+        match side {
+            Side::Client => self.client,
+            Side::Server => self.server,
+        }
+    }
+
+    /// What they say behind so many bytes.
+    fn behind(self, [client, server]: [usize; 2]) -> Self {
+        Self {
+            client: self.client.get(client..).unwrap_or_default(),
+            server: self.server.get(server..).unwrap_or_default(),
+        }
+    }
+}
+
+/// What both ends said, or what a proxy carries of it.
+fn streams([client, server]: &[Prefix; 2], carried: Option<[usize; 2]>) -> Streams<'_> {
+    let streams = Streams { client: client.bytes(), server: server.bytes() };
+    carried.map_or(streams, |at| streams.behind(at))
+}
+
 /// Packets with payload after which a flow that no parser knows stays unknown.
 const PACKETS: u32 = 32;
 /// Datagrams that no parser knows, after which the next ones are not read.
@@ -164,14 +190,35 @@ const TCP: [fn(Streams<'_>) -> Verdict; 7] = [
 /// The bit of the web seeds' parser beside those.
 const WEB_SEED: u8 = 1 << TCP.len();
 
+/// Asks all parsers of TCP at once.
+fn all(streams: Streams<'_>) -> Verdict {
+    any(TCP.iter().map(|parser| parser(streams)))
+}
+
 /// What datagrams before told each parser of UDP.
 #[derive(Clone, Debug, Default)]
 struct Datagrams {
     tracker: tracker_udp::State,
     utp: utp::State,
-    edonkey: bool,
-    kad: bool,
-    gnutella: bool,
+    edonkey: Before,
+    kad: Before,
+    gnutella: Before,
+}
+
+/// The kind of the last datagram that was plausible for a parser, and no more than that.
+type Before = Option<u8>;
+
+/// A datagram that is only plausible, of a kind. Two of different kinds belong to one conversation; the same
+/// twice may be any protocol whose datagrams all begin alike.
+fn plausible(before: &mut Before, kind: u8, protocol: Protocol, reason: &'static str) -> Verdict {
+    match before.replace(kind) {
+        None => Verdict::Perhaps,
+        Some(other) if other != kind => Match::certain(protocol, reason),
+        Some(_) => {
+            let (certainty, reason) = (Certainty::Likely, reason.into());
+            Verdict::Yes(Match { protocol, certainty, reason })
+        }
+    }
 }
 
 impl Datagrams {
@@ -180,12 +227,9 @@ impl Datagrams {
         if !whole {
             return any([dht::udp(datagram, false), utp].into_iter());
         }
-        let edonkey = edonkey::udp(datagram, self.edonkey);
-        let kad = kad::udp(datagram, self.kad);
-        let gnutella = gnutella::udp(datagram, self.gnutella);
-        self.edonkey |= edonkey == Verdict::Perhaps;
-        self.kad |= kad == Verdict::Perhaps;
-        self.gnutella |= gnutella == Verdict::Perhaps;
+        let edonkey = edonkey::udp(datagram, &mut self.edonkey);
+        let kad = kad::udp(datagram, &mut self.kad);
+        let gnutella = gnutella::udp(datagram, &mut self.gnutella);
         let dht = dht::udp(datagram, true);
         let tracker = self.tracker.udp(from, datagram);
         let others = [lsd::udp(datagram), nmdc::udp(datagram), adc::udp(datagram)];
@@ -213,6 +257,9 @@ pub struct Classifier {
     given_up: bool,
     packets: u32,
     streams: [Prefix; 2],
+    /// Where the bytes begin that a proxy carries, once that is known; whether there is none.
+    carried: Option<[usize; 2]>,
+    direct: bool,
     /// Parsers of TCP that said no, a bit each.
     rejected: u8,
     flights: obfuscation::Flights,
@@ -231,6 +278,8 @@ impl Classifier {
             given_up: false,
             packets: 0,
             streams: Default::default(),
+            carried: None,
+            direct: false,
             rejected: 0,
             flights: obfuscation::Flights::default(),
             datagrams: Datagrams::default(),
@@ -261,7 +310,7 @@ impl Classifier {
             let Added { bytes, moved } = self.streams[packet.from as usize].offer(packet, tcp);
             added = bytes;
             if moved && self.found.is_none() {
-                (self.rejected, self.given_up) = (0, false);
+                (self.rejected, self.direct, self.given_up) = (0, false, false);
                 self.flights.anew();
             }
         }
@@ -298,8 +347,7 @@ impl Classifier {
     /// No more packets come: what the flow is by what was seen.
     pub fn give_up(&mut self, hosts: &mut Hosts, at_ns: u64) -> Outcome {
         if !self.given_up && self.found.is_none() && self.flow.transport == Transport::Tcp {
-            let [client, server] = &self.streams;
-            let streams = Streams { client: client.bytes(), server: server.bytes() };
+            let streams = streams(&self.streams, None);
             if let Some(found) = self.flights.judge(&self.flow, streams, true, hosts, at_ns) {
                 self.settle(found);
             }
@@ -328,8 +376,7 @@ impl Classifier {
         if self.found.is_some() {
             return Verdict::Perhaps;
         }
-        let [client, server] = &self.streams;
-        let streams = Streams { client: client.bytes(), server: server.bytes() };
+        let streams = streams(&self.streams, None);
         let mut perhaps = false;
         if new > 0 {
             self.flights.add(packet.from, new);
@@ -354,8 +401,23 @@ impl Classifier {
             if let Some(yes) = ask(WEB_SEED, &mut || web_seed::tcp(streams, spoke())) {
                 return yes;
             }
+            if !self.direct {
+                let (at, verdict) = match proxy::read(streams) {
+                    Proxy::No => (None, Verdict::No),
+                    Proxy::Perhaps => (None, Verdict::Perhaps),
+                    Proxy::Carries(at) => (Some(at), all(streams.behind(at))),
+                };
+                match verdict {
+                    Verdict::No => self.direct = true,
+                    Verdict::Perhaps => perhaps = true,
+                    yes => {
+                        self.carried = at;
+                        return yes;
+                    }
+                }
+            }
         } else {
-            perhaps = self.rejected != u8::MAX;
+            perhaps = self.rejected != u8::MAX || !self.direct;
         }
         let ends = tcp.has(Tcp::FIN) || tcp.has(Tcp::RST);
         let hidden = self.flights.judge(&self.flow, streams, ends, hosts, packet.at_ns);
@@ -416,11 +478,13 @@ impl Classifier {
     fn hear(&mut self, protocol: Protocol, packet: &Packet<'_>, hosts: &mut Hosts) {
         for from in [Side::Client, Side::Server] {
             let bytes = match self.flow.transport {
-                Transport::Tcp => self.streams[from as usize].bytes(),
+                Transport::Tcp => streams(&self.streams, self.carried).of(from),
                 Transport::Udp if packet.from == from => packet.payload,
                 Transport::Udp => &[],
             };
-            let peers = from == Side::Client || protocol.is_between_peers();
+            // Behind a proxy is somebody else.
+            let peers = protocol.is_between_peers() && self.carried.is_none();
+            let peers = from == Side::Client || peers;
             if self.learnt.spoke[from as usize] || !peers || !speakers::speaks(protocol, bytes) {
                 continue;
             }
@@ -442,8 +506,7 @@ impl Classifier {
     fn learn(&mut self, protocol: Protocol, packet: &Packet<'_>, hosts: &mut Hosts) {
         let (from, at_ns, room) = (packet.from, packet.at_ns, &Cell::new(protocol.most_named()));
         let place = Place { flow: &self.flow, from, at_ns, room };
-        let [client, server] = &self.streams;
-        let streams = Streams { client: client.bytes(), server: server.bytes() };
+        let streams = streams(&self.streams, self.carried);
         let Learnt { wire, adc, read, answered, .. } = &mut self.learnt;
         match protocol {
             Protocol::PeerWire => wire.learn(streams, &place, hosts),

@@ -36,6 +36,55 @@ fn a_handshake_is_known_and_peer_exchange_names_peers() {
 }
 
 #[test]
+fn what_a_proxy_carries_is_read() {
+    let talks: [&[(Side, &[u8])]; 4] = [
+        &[
+            (Side::Client, b"CONNECT 192.0.2.9:6881 HTTP/1.1\r\nHost: 192.0.2.9:6881\r\n\r\n"),
+            (Side::Server, b"HTTP/1.1 200 Connection established\r\n\r\n"),
+        ],
+        &[
+            (Side::Client, b"\x05\x01\x00"),
+            (Side::Server, b"\x05\x00"),
+            (Side::Client, b"\x05\x01\x00\x01\xc0\x00\x02\x09\x1a\xe1"),
+            (Side::Server, b"\x05\x00\x00\x01\0\0\0\0\0\0"),
+        ],
+        &[
+            (Side::Client, b"\x05\x02\x00\x02"),
+            (Side::Server, b"\x05\x02"),
+            (Side::Client, b"\x01\x01a\x01b"),
+            (Side::Server, b"\x01\x00"),
+            (Side::Client, b"\x05\x01\x00\x03\x09a.example\x1a\xe1"),
+            (Side::Server, b"\x05\x00\x00\x01\0\0\0\0\0\0"),
+        ],
+        &[
+            (Side::Client, b"\x04\x01\x1a\xe1\xc0\x00\x02\x09user\0"),
+            (Side::Server, b"\0\x5a\0\0\0\0\0\0"),
+        ],
+    ];
+    for said in talks {
+        let mut talk = Talk::new(Transport::Tcp);
+        for (from, bytes) in said {
+            assert_eq!(name(talk.say(*from, bytes)), "more", "{bytes:?}");
+        }
+        assert_eq!(talk.client(&handshake(1)), "bittorrent/peer-wire");
+        talk.server(&handshake(2));
+        talk.client(&message(0, b"d1:md6:ut_pexi1ee1:pi51000ee"));
+        assert_eq!(talk.listed("10.0.0.5:51000"), Some(("bittorrent", Source::Announced)));
+        assert_eq!(talk.listed(OUTSIDE), None, "the proxy is no peer");
+        // What is no file sharing stays what it is.
+        let mut talk = Talk::new(Transport::Tcp);
+        for (from, bytes) in said {
+            let _ = talk.say(*from, bytes);
+        }
+        assert_eq!(talk.client(b"SSH-2.0-OpenSSH_9.2\r\n"), "unknown");
+    }
+    let mut talk = Talk::new(Transport::Tcp);
+    assert_eq!(talk.client(b"\x05\x02\x00\x02"), "more");
+    talk.server(b"\x05\xff");
+    assert_eq!(talk.client(&handshake(1)), "unknown", "the proxy has refused");
+}
+
+#[test]
 fn what_only_begins_like_a_handshake_is_not() {
     let mut talk = Talk::new(Transport::Tcp);
     assert_eq!(talk.client(b"\x13BitTorrent protoco"), "more");

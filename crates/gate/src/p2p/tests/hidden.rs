@@ -1,6 +1,10 @@
 //! How often the rules for flows that hide are right: BitTorrent with message stream encryption and
 //! obfuscated eMule among flows of other protocols that look random too, with hosts of which something is
 //! known and hosts of which nothing is. Everything is drawn from a seed.
+//!
+//! The lengths are those of the specification, and so are the rule's: what is measured here is what the rule
+//! does with other protocols and with evidence, not whether clients keep to the specification. That
+//! `tests/recordings` shows, by what they sent.
 
 use super::*;
 use rand::{RngExt, SeedableRng, rngs::StdRng};

@@ -96,6 +96,28 @@ fn datagrams_of_edonkey() {
     assert_eq!(talk.server(b"\xc5\x91\x07\0"), "edonkey/udp");
 }
 
+/// Any protocol may begin all its datagrams with the same two bytes.
+#[test]
+fn two_plausible_datagrams_of_one_code_are_only_likely() {
+    for (datagram, found) in [
+        (&b"\xc5\x91\x07\0abc"[..], "edonkey/udp?"),
+        (b"\xe4\x60", "edonkey/kad?"),
+        (b"\xe5\x29\x78\x9cabcdefghijkl", "edonkey/kad?"),
+        (b"GND\x03\x12\x34\x01\x01x", "gnutella/?"),
+    ] {
+        let mut talk = Talk::new(Transport::Udp);
+        assert_eq!(talk.client(datagram), "more");
+        assert_eq!(talk.server(datagram), found);
+        let host = "10.0.0.5".parse().unwrap();
+        let spoke = |application| talk.hosts.spoke(host, application, talk.at_ns);
+        assert!(!Application::ALL.into_iter().any(spoke));
+    }
+    // No head of zlib.
+    let mut talk = Talk::new(Transport::Udp);
+    assert_eq!(talk.client(b"\xe5\x29\x78\x9dabcdefghijkl"), "more");
+    assert_eq!(talk.server(b"\xe5\x29\x78\x9dabcdefghijkl"), "more");
+}
+
 #[test]
 fn kad_is_known_by_what_counts() {
     let hello = [&b"\xe4\x11"[..], &[7; 16], b"\x36\x12\x08\x01\x89\xfc\x04"].concat();
@@ -114,7 +136,7 @@ fn kad_is_known_by_what_counts() {
 
     let mut talk = Talk::new(Transport::Udp);
     assert_eq!(talk.client(&request), "more");
-    assert_eq!(talk.client(&request), "edonkey/kad");
+    assert_eq!(talk.client(&request), "edonkey/kad?");
     let wrong = [&b"\xe4\x29"[..], &[7; 16], &[2], &contact].concat();
     assert_eq!(Talk::new(Transport::Udp).client(&wrong), "more");
 }
