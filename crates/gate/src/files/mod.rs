@@ -3,6 +3,7 @@
 //! - `ftp`: FTP's control and data connections.
 //! - `http`: HTTP/1, and Gnutella's and web seeds' transfers, which are HTTP.
 //! - `peer_wire`, `edonkey`, `direct_connect`: files between peers.
+//! - `utp`: the peer wire's connections over uTP.
 //! - `talk`: chat, and the files offered in it.
 //! - [`kind`]: a file's type by its first bytes.
 //! - [`names`]: names as they stand in heads and paths.
@@ -19,6 +20,7 @@ pub(crate) mod http;
 pub(crate) mod peer_wire;
 pub(crate) mod talk;
 pub(crate) mod transfers;
+pub(crate) mod utp;
 
 mod gather;
 

@@ -350,6 +350,17 @@ impl Transfers {
         open.filter_map(|open| open.hold(self.hold)).chain(parts.map(|(.., last)| *last)).min()
     }
 
+    /// Whether a part waits whose last byte is between two offsets.
+    pub(crate) fn waits(&self, side: Side, start: u64, end: u64) -> bool {
+        self.parts.iter().any(|(_, from, last)| *from == side && (start..end).contains(last))
+    }
+
+    /// Whether parts of any transfer are scanned.
+    pub(crate) fn scans_parts(&self) -> bool {
+        !self.parts.is_empty()
+            || self.open.iter().any(|open| open.in_parts && matches!(open.state, State::Scanned))
+    }
+
     /// Forgets what is over and waits for nothing.
     fn tidy(&mut self) {
         self.open.retain(|open| open.ended.is_none() || !matches!(open.state, State::Allowed));

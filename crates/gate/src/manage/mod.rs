@@ -29,7 +29,7 @@ pub use event::{
 use crate::{
     files::{
         Ahead, Protocol, direct_connect::DirectConnect, edonkey::Edonkey, ftp, http::Http,
-        peer_wire::PeerWire, talk::Talk, transfers::Transfers,
+        peer_wire::PeerWire, talk::Talk, transfers::Transfers, utp::Utp,
     },
     flow::{Flow, Side, Transport},
     packet::{Packet, Tcp},
@@ -45,13 +45,17 @@ pub struct Manager {
     halves: [Half; 2],
     protocol: Box<dyn Protocol>,
     transfers: Transfers,
+    /// Instead of the others, in a flow of UDP.
+    utp: Option<Box<Utp>>,
 }
 
 impl Manager {
     /// A manager for a flow of this application; none when there is nothing in it to manage.
     pub fn new(application: &str, flow: &Flow, settings: &Settings) -> Option<Self> {
-        if flow.transport != Transport::Tcp {
-            return None;
+        if flow.transport == Transport::Udp {
+            let utp = (application == "bittorrent").then(|| Box::new(Utp::new(settings)))?;
+            let none = Box::new(PeerWire::new(&settings.budget));
+            return Some(Self { utp: Some(utp), ..Self::of(none, settings) });
         }
         let protocol: Box<dyn Protocol> = match application {
             "http" | "gnutella" => Box::new(Http::default()),
@@ -73,7 +77,12 @@ impl Manager {
 
     fn of(protocol: Box<dyn Protocol>, settings: &Settings) -> Self {
         let half = || Half::new(settings.early_bytes, settings.budget.clone());
-        Self { halves: [half(), half()], protocol, transfers: Transfers::new(settings) }
+        Self { halves: [half(), half()], protocol, transfers: Transfers::new(settings), utp: None }
+    }
+
+    /// Whether a flow that nobody has named yet may be one of UDP with files, by a datagram.
+    pub fn may_begin(datagram: &[u8]) -> bool {
+        Utp::begins(datagram)
     }
 
     /// A packet of the flow, in the order in which packets were copied. What came of it is added to
@@ -82,6 +91,8 @@ impl Manager {
     pub fn packet(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) -> [Interest; 2] {
         if let Some(tcp) = &packet.tcp {
             self.segment(packet, tcp);
+        } else if let Some(utp) = &mut self.utp {
+            utp.packet(packet, &mut self.transfers);
         }
         self.skip();
         self.transfers.events_into(events);
@@ -138,7 +149,10 @@ impl Manager {
 
     /// What is missing will not come any more: reads on behind it.
     pub fn give_up(&mut self, events: &mut Vec<Event>) -> [Interest; 2] {
-        let Self { halves, protocol, transfers } = self;
+        let Self { halves, protocol, transfers, utp } = self;
+        if let Some(utp) = utp {
+            utp.give_up(transfers);
+        }
         for (half, side) in halves.iter_mut().zip([Side::Client, Side::Server]) {
             half.give_up(&mut |at, piece: Piece<'_>| feed(protocol, transfers, side, at, piece));
         }
@@ -149,11 +163,17 @@ impl Manager {
 
     /// How far both sides were read.
     pub fn read(&self) -> [u64; 2] {
+        if let Some(utp) = &self.utp {
+            return utp.read();
+        }
         [self.halves[0].position(), self.halves[1].position()]
     }
 
     /// The flow is over, also if its end was not seen: ends what is open.
     pub fn finish(&mut self, events: &mut Vec<Event>) {
+        if let Some(utp) = &mut self.utp {
+            utp.finish(&mut self.transfers);
+        }
         for side in [Side::Client, Side::Server] {
             let half = &self.halves[index(side)];
             if !half.ended() {
@@ -166,12 +186,18 @@ impl Manager {
 
     /// What is needed of the client's and of the server's further packets.
     pub fn interests(&self) -> [Interest; 2] {
+        if let Some(utp) = &self.utp {
+            return [if utp.is_idle() { Interest::Nothing } else { Interest::All }; 2];
+        }
         [self.interest(Side::Client), self.interest(Side::Server)]
     }
 
     /// The sequence number of a side from which on packets are to be held: those that reach beyond
-    /// it. None when nothing is.
+    /// it. None when nothing is. In a flow of UDP all are, or none.
     pub fn hold_from(&self, side: Side) -> Option<u32> {
+        if self.utp.is_some() {
+            return self.transfers.scans_parts().then_some(0);
+        }
         let half = &self.halves[index(side)];
         let mut from = self.transfers.hold(side);
         if self.transfers.holding() && !half.ended() {
@@ -187,13 +213,23 @@ impl Manager {
         half.sequence(from?.min(half.position().saturating_add(SKIP)))
     }
 
+    /// What a datagram that is held is known by; none when it need not wait.
+    pub fn token(&self, packet: &Packet<'_>) -> Option<u32> {
+        self.utp.as_ref()?.token(packet)
+    }
+
+    /// Whether a datagram that is held waits still.
+    pub fn waits(&self, from: Side, token: u32) -> bool {
+        self.utp.as_ref().is_some_and(|utp| utp.waits(from, token, &self.transfers))
+    }
+
     /// What went wrong in a side's stream.
     pub fn losses(&self, side: Side) -> Losses {
         self.halves[index(side)].losses()
     }
 
     fn segment(&mut self, packet: &Packet<'_>, tcp: &Tcp) {
-        let Self { halves: [client, server], protocol, transfers } = self;
+        let Self { halves: [client, server], protocol, transfers, .. } = self;
         let (own, other) = match packet.from {
             Side::Client => (client, server),
             Side::Server => (server, client),

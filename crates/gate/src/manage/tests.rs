@@ -3,6 +3,7 @@
 mod ftp;
 mod http;
 mod peers;
+mod utp;
 
 use super::*;
 

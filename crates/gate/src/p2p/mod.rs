@@ -31,7 +31,7 @@ mod tests;
 mod tracker_http;
 mod tracker_udp;
 mod urlencoding;
-mod utp;
+pub(crate) mod utp;
 mod web_seed;
 
 use crate::{

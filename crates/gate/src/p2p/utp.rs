@@ -12,21 +12,23 @@
 use super::{Match, Protocol, Verdict, peer_wire, reader::Reader};
 use crate::flow::Side;
 
-const DATA: u8 = 0;
-const RESET: u8 = 3;
-const SYN: u8 = 4;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const FIN: u8 = 1;
+pub(crate) const STATE: u8 = 2;
+pub(crate) const RESET: u8 = 3;
+pub(crate) const SYN: u8 = 4;
 
 /// The header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Header {
-    kind: u8,
-    connection: u16,
-    sequence: u16,
-    acknowledgement: u16,
+pub(crate) struct Header {
+    pub(crate) kind: u8,
+    pub(crate) connection: u16,
+    pub(crate) sequence: u16,
+    pub(crate) acknowledgement: u16,
 }
 
 /// Reads header and extensions; what is left is payload.
-fn read(datagram: &[u8]) -> Option<(Header, &[u8])> {
+pub(crate) fn read(datagram: &[u8]) -> Option<(Header, &[u8])> {
     let mut reader = Reader::new(datagram);
     let first = reader.u8()?;
     let kind = first >> 4;

@@ -19,7 +19,7 @@ use crate::{
     chat,
     config::{FileAction, GateConfig},
     files::http::Http,
-    flow::{Flow, Side},
+    flow::{Flow, Side, Transport},
     label::Label,
     manage::{Event, Expectation, Manager, Settings, TransferId},
     packet::{Packet, Tcp},
@@ -225,7 +225,8 @@ impl Managers {
 
     /// Keeps a packet of a flow that nobody has named yet.
     pub(super) fn keep(&mut self, id: Id, packet: &Packet<'_>) {
-        let reads = (self.files || self.chat) && packet.tcp.is_some();
+        let talks = packet.tcp.is_some() || Manager::may_begin(packet.payload);
+        let reads = (self.files || self.chat) && talks;
         if !reads {
             return;
         }
@@ -388,10 +389,15 @@ impl Managers {
         managed.seen_ns = around.now_ns;
         managed.asked = false;
         let mut over = None;
-        match (held, packet.tcp) {
-            (Some(held), Some(tcp)) => {
+        let end = match packet.tcp {
+            Some(tcp) => {
                 let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
-                let end = tcp.sequence.wrapping_add(packet.length).wrapping_add(more);
+                Some(tcp.sequence.wrapping_add(packet.length).wrapping_add(more))
+            }
+            None => managed.manager.token(packet),
+        };
+        match (held, end) {
+            (Some(held), Some(end)) => {
                 let again = |waiting: &Waiting| {
                     (waiting.from, waiting.end) == (packet.from, end)
                         && waiting.held.bytes() >= held.bytes()
@@ -432,8 +438,12 @@ impl Managers {
         }
         let mut kept = VecDeque::new();
         for waiting in std::mem::take(&mut managed.waiting) {
-            let from = hold_from[waiting.from as usize];
-            if from.is_some_and(|from| waiting.end.wrapping_sub(from).cast_signed() > 0) {
+            let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
+            let waits = match managed.flow.transport {
+                Transport::Tcp => hold_from[waiting.from as usize].is_some_and(behind),
+                Transport::Udp => managed.manager.waits(waiting.from, waiting.end),
+            };
+            if waits {
                 kept.push_back(waiting);
             } else {
                 self.waiting_bytes -= waiting.held.bytes();

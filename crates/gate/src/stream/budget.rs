@@ -63,6 +63,13 @@ impl Share {
         taken
     }
 
+    /// Gives `bytes` of it back.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.budget.give(bytes);
+        self.bytes -= bytes;
+    }
+
     /// Becomes `bytes` large, or stays as it is when they are not there.
     pub(crate) fn fit(&mut self, bytes: usize) -> bool {
         if let Some(surplus) = self.bytes.checked_sub(bytes) {

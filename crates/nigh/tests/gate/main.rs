@@ -10,4 +10,5 @@ mod rules;
 mod sharing;
 mod site;
 mod talk;
+mod torrents;
 mod web;

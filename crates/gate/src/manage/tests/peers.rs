@@ -19,15 +19,15 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
 const INFO: &[u8] =
     b"d6:lengthi5e4:name9:eicar.com12:piece lengthi16384e6:pieces20:01234567890123456789e";
 
-fn info_hash() -> [u8; 20] {
+pub(super) fn info_hash() -> [u8; 20] {
     digest(&SHA1_FOR_LEGACY_USE_ONLY, INFO).as_ref().try_into().unwrap()
 }
 
-fn handshake() -> Vec<u8> {
+pub(super) fn handshake() -> Vec<u8> {
     [&b"\x13BitTorrent protocol\0\0\0\0\0\x10\0\0"[..], &info_hash(), &[b'p'; 20]].concat()
 }
 
-fn message(body: &[u8]) -> Vec<u8> {
+pub(super) fn message(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_be_bytes(), body].concat()
 }
 
