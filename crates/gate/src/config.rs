@@ -4,7 +4,7 @@
 //! [`GateConfig::problems`] names every such value with its dotted key and says what to do. The rules
 //! are in `config/check.rs`.
 
-mod check;
+pub(crate) mod check;
 mod day;
 mod rate;
 #[cfg(test)]

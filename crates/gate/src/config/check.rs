@@ -1,8 +1,8 @@
 //! What can be wrong with values that parsed; read `GateConfig::problems` first.
 
 use super::{
-    Action, Config, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate, RuleConfig,
-    TimeConfig,
+    Action, Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate,
+    RuleConfig, TimeConfig,
 };
 use std::{collections::HashSet, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
@@ -17,6 +17,8 @@ const MAX_RULES: usize = 1000;
 const MAX_LIST: usize = 4096;
 /// Lowest and highest rate, bits a second.
 const RATES: (Rate, Rate) = (Rate(8000), Rate(400_000_000_000));
+/// Least and most bytes of each of the scanner's bounds.
+const SCAN_BYTES: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 40;
 /// Longest name.
 const MAX_NAME: usize = 64;
 /// Longest time that anything is remembered.
@@ -132,7 +134,11 @@ impl GateConfig {
             time.check(&mut report.within(&format!("time[{i}]")));
         }
         for (i, limit) in self.limits.iter().enumerate() {
-            limit.check(&mut report.within(&format!("limit[{i}]")));
+            let mut report = report.within(&format!("limit[{i}]"));
+            limit.check(&mut report);
+            if let Err(text) = limit.is_possible(&self.inside) {
+                report.add("each", text);
+            }
         }
         for (i, rule) in self.rules.iter().enumerate() {
             rule.check(self, &mut report.within(&format!("rule[{i}]")));
@@ -149,6 +155,24 @@ impl GateConfig {
             let mut report = report.within("scan");
             if !(1..=1000).contains(&scan.connections) {
                 report.add("connections", "not a number of connections from 1 to 1000");
+            }
+            for (key, bytes) in [
+                ("max_bytes", scan.max_bytes),
+                ("waiting_bytes", scan.waiting_bytes as u64),
+                ("keep_bytes", scan.keep_bytes as u64),
+                ("torrent_bytes", scan.torrent_bytes),
+            ] {
+                if !SCAN_BYTES.contains(&bytes) {
+                    let text = format!(
+                        "{bytes} is not a number of bytes from {} to {}",
+                        SCAN_BYTES.start(),
+                        SCAN_BYTES.end()
+                    );
+                    report.add(key, text);
+                }
+            }
+            if scan.keep_bytes > scan.waiting_bytes {
+                report.add("keep_bytes", "more than waiting_bytes: no file could be kept");
             }
             if scan.timeout.is_zero() || scan.timeout > LONGEST {
                 report.add("timeout", "no verdict comes in this time: give some seconds");
@@ -180,6 +204,27 @@ impl GateConfig {
             if fits_all && rule.action != Action::Count && i + 1 < self.rules.len() {
                 let text = "this rule fits every flow: the rules after it are never asked";
                 report.add(&format!("rule[{i}].name"), text);
+            }
+        }
+        if self.scan.is_some() && !self.files.iter().any(|file| file.action == FileAction::Scan) {
+            report.add("scan", "no [[gate.file]] has action = \"scan\": nothing is scanned");
+        }
+        let lists = |of: fn(&RuleConfig) -> &Vec<String>, too: fn(&FileConfig) -> &Vec<String>| {
+            let rules = self.rules.iter().flat_map(of);
+            rules.chain(self.files.iter().flat_map(too)).collect::<HashSet<_>>()
+        };
+        let groups = lists(|rule| &rule.group, |file| &file.group);
+        // Rates may be for each group, also for those that no rule names.
+        let shared = self.limits.iter().any(|limit| limit.each == Some(Each::Group));
+        for (i, group) in self.groups.iter().enumerate() {
+            if !shared && !groups.contains(&group.name) {
+                report.add(&format!("group[{i}].name"), "no rule asks for this group");
+            }
+        }
+        let times = lists(|rule| &rule.time, |file| &file.time);
+        for (i, time) in self.times.iter().enumerate() {
+            if !times.contains(&time.name) {
+                report.add(&format!("time[{i}].name"), "no rule asks for this time");
             }
         }
         for (i, limit) in self.limits.iter().enumerate() {
@@ -223,7 +268,34 @@ impl TimeConfig {
     }
 }
 
+/// Says so where an operator's order names what cannot be an application.
+///
+/// # Errors
+/// The sentence.
+pub(crate) fn check_applications(list: &[String]) -> Result<(), String> {
+    let mut problems = Vec::new();
+    applications(list, &mut Report::new(&mut problems, ""));
+    match problems.into_iter().next() {
+        Some(Problem { key, message }) => Err(format!("{key}: {message}")),
+        None => Ok(()),
+    }
+}
+
 impl LimitConfig {
+    /// Whether flows can share the rate: each interface has a queue of its own for what goes to inside.
+    ///
+    /// # Errors
+    /// The sentence.
+    pub(crate) fn is_possible(&self, inside: &[String]) -> Result<(), String> {
+        let apart = self.each == Some(Each::Host) || self.to_inside.is_none();
+        if apart || inside.len() < 2 {
+            return Ok(());
+        }
+        Err("to_inside cannot be shared over several inside interfaces: give each = \"host\", or only \
+             from_inside"
+            .into())
+    }
+
     /// Everything that is wrong with it, each key relative to it.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();

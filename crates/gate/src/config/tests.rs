@@ -72,6 +72,7 @@ action = "deny"
         "gate.time[0].to",
         "gate.limit[0].name",
         "gate.limit[1].to_inside",
+        "gate.limit[1].each",
         "gate.rule[0].application[0]",
         "gate.rule[0].application[1]",
         "gate.rule[0].application[3]",
@@ -99,6 +100,15 @@ fn what_is_seldom_meant_is_a_warning() {
     let text = r#"
 inside = ["eth1"]
 bypass = true
+[scan]
+clamd = "/run/clamd"
+[[group]]
+name = "nobody"
+hosts = ["10.0.0.0/8"]
+[[time]]
+name = "never"
+from = "08:00"
+to = "09:00"
 [[limit]]
 name = "unused"
 to_inside = "1mbit"
@@ -113,5 +123,51 @@ action = "allow"
     let config: GateConfig = toml::from_str(text).unwrap();
     assert_eq!(config.problems(), []);
     let keys: Vec<_> = config.warnings().into_iter().map(|problem| problem.key).collect();
-    assert_eq!(keys, ["gate.bypass", "gate.rule[0].name", "gate.limit[0].name"]);
+    let expected = [
+        "gate.bypass",
+        "gate.rule[0].name",
+        "gate.scan",
+        "gate.group[0].name",
+        "gate.time[0].name",
+        "gate.limit[0].name",
+    ];
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn a_rate_to_inside_is_not_shared_over_interfaces() {
+    for (inside, limit, problems) in [
+        (r#"["a", "b"]"#, "to_inside = \"1mbit\"", 1),
+        (r#"["a", "b"]"#, "to_inside = \"1mbit\"\neach = \"group\"", 1),
+        (r#"["a", "b"]"#, "to_inside = \"1mbit\"\neach = \"host\"", 0),
+        (r#"["a", "b"]"#, "from_inside = \"1mbit\"", 0),
+        (r#"["a"]"#, "to_inside = \"1mbit\"", 0),
+    ] {
+        let text = format!("inside = {inside}\n[[limit]]\nname = \"slow\"\n{limit}");
+        let config: GateConfig = toml::from_str(&text).unwrap();
+        assert_eq!(config.problems().len(), problems, "{text}");
+    }
+}
+
+#[test]
+fn bounds_of_the_scanner_without_which_nothing_is_scanned_are_refused() {
+    let text = r#"
+inside = ["eth1"]
+[scan]
+clamd = "/run/clamd"
+max_bytes = 0
+waiting_bytes = 0
+"#;
+    let config: GateConfig = toml::from_str(text).unwrap();
+    let keys: Vec<_> = config.problems().into_iter().map(|problem| problem.key).collect();
+    assert_eq!(keys, ["gate.scan.max_bytes", "gate.scan.waiting_bytes", "gate.scan.keep_bytes"]);
+}
+
+#[test]
+fn an_order_names_applications_as_rules_do() {
+    let check = |name: &str| super::check::check_applications(&[name.to_owned()]);
+    assert_eq!(check("bittorrent/dht"), Ok(()));
+    for bad in ["BitTorrent", "", "a/b/c", "two words"] {
+        assert!(check(bad).is_err(), "{bad:?}");
+    }
 }

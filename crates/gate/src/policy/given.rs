@@ -82,7 +82,7 @@ impl GivenLimit {
     ///
     /// # Errors
     /// The sentence.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, inside: &[String]) -> Result<(), String> {
         let limit = LimitConfig {
             name: "given".into(),
             to_inside: self.to_inside,
@@ -91,7 +91,7 @@ impl GivenLimit {
         };
         match limit.problems().into_iter().next() {
             Some(problem) => Err(problem.message),
-            None => Ok(()),
+            None => limit.is_possible(inside),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     audit::Audit,
     classify::Engine,
-    config::{Config, GateConfig, OnFailure},
+    config::{Config, GateConfig, OnFailure, check::check_applications},
     control::Request,
     policy::{Given, Policy, What},
     scan::{Report, Scanner},
@@ -444,8 +444,9 @@ impl Worker {
                         format!("{MAX_GIVEN} rules are given already: write them into the file");
                     return Err(ControlError::Rule(text));
                 }
+                check_applications(&order.application).map_err(ControlError::Rule)?;
                 if let What::Limit(limit) = &order.what {
-                    limit.check().map_err(ControlError::Rule)?;
+                    limit.check(&self.config.gate.inside).map_err(ControlError::Rule)?;
                     self.open_shapers()?;
                 }
                 self.numbered += 1;
