@@ -56,6 +56,8 @@ const EXPECTED_NS: u64 = 60_000_000_000;
 /// long after each, so many times at the most.
 const QUIET_NS: u64 = 100_000_000;
 const QUIET_DOUBLES: u32 = 5;
+/// Batches of packets for which a flow that was decided while its packets waited is held at the most.
+const MAX_SETTLING: u8 = 8;
 /// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
 const HOLE_NS: u64 = 2_000_000_000;
 
@@ -104,6 +106,14 @@ struct First {
     missed: bool,
 }
 
+/// A flow that nobody manages, and of which packets that waited may still be on their way to us.
+struct Settling {
+    flow: Flow,
+    /// Whether one came in this batch, and the batches before.
+    seen: bool,
+    batches: u8,
+}
+
 /// All managed flows.
 pub(super) struct Managers {
     flows: FxHashMap<Id, Managed>,
@@ -112,6 +122,7 @@ pub(super) struct Managers {
     /// Flows of which packets wait, and the bytes of these.
     waiting: FxHashSet<Id>,
     waiting_bytes: usize,
+    settling: FxHashMap<Id, Settling>,
     expected: VecDeque<(Expectation, u64)>,
     settings: Settings,
     scanner: Option<Scanner>,
@@ -147,6 +158,7 @@ impl Managers {
             first_bytes: 0,
             waiting: FxHashSet::default(),
             waiting_bytes: 0,
+            settling: FxHashMap::default(),
             expected: VecDeque::new(),
             settings: Settings::default(),
             scanner: None,
@@ -210,7 +222,40 @@ impl Managers {
 
     /// Whether any packet waits.
     pub(super) fn waits(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || !self.settling.is_empty()
+    }
+
+    /// A flow that nobody manages was decided by a packet that waited: those behind it are held, too,
+    /// until all that wait have gone on, so that none overtakes another.
+    pub(super) fn settle_in(
+        &mut self,
+        id: Id,
+        flow: Flow,
+        packet: &Packet<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.flows.contains_key(&id) {
+            return;
+        }
+        let (sequence, acknowledgement) =
+            packet.tcp.map_or((0, 0), |tcp| (tcp.sequence, tcp.acknowledgement));
+        let hold = |from| Manage { copy: false, skip_to: None, hold_from: Some(from) };
+        let [own, other] = [hold(sequence), hold(acknowledgement)];
+        let both = if packet.from == Side::Client { [own, other] } else { [other, own] };
+        effects.push(Effect::Manage(flow, both));
+        self.settling.insert(id, Settling { flow, seen: true, batches: 0 });
+    }
+
+    /// A batch of packets was read: flows of which none was in it are no longer held.
+    pub(super) fn settled(&mut self, effects: &mut Vec<Effect>) {
+        self.settling.retain(|_, settling| {
+            settling.batches += 1;
+            let stays = std::mem::take(&mut settling.seen) && settling.batches < MAX_SETTLING;
+            if !stays {
+                effects.push(Effect::Manage(settling.flow, Default::default()));
+            }
+            stays
+        });
     }
 
     /// Bytes that wait.
@@ -383,6 +428,9 @@ impl Managers {
         effects: &mut Vec<Effect>,
     ) {
         let Some(managed) = self.flows.get_mut(&id) else {
+            if let Some(settling) = self.settling.get_mut(&id) {
+                settling.seen |= held.is_some();
+            }
             effects.extend(held.map(Effect::Release));
             return;
         };
@@ -520,6 +568,7 @@ impl Managers {
     pub(super) fn forget(&mut self, id: &Id, around: &Around<'_>) {
         self.take_first(id);
         self.torrents.forget(id);
+        self.settling.remove(id);
         let Some(mut managed) = self.flows.remove(id) else { return };
         let mut events = Vec::new();
         managed.manager.finish(&mut events);

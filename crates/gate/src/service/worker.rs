@@ -214,6 +214,9 @@ impl Worker {
                                 &around,
                                 &mut effects,
                             );
+                            if held.is_some() {
+                                managers.settle_in(id, flow, &packet, &mut effects);
+                            }
                         }
                         managers.packet(id, &packet, held, &around, &mut effects);
                     }
@@ -223,6 +226,9 @@ impl Worker {
             tell(core, table, shapers, gate, config, ailments);
             release(released, managers, injector, ailments);
         })?;
+        managers.settled(&mut effects);
+        perform(effects, core);
+        tell(core, table, shapers, gate, config, ailments);
         Ok(())
     }
 

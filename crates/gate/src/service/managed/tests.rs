@@ -494,3 +494,40 @@ fn rules_about_files_that_come_later_act_on_running_flows() {
         assert!(bench.denied());
     }
 }
+
+/// A flow that is decided while packets wait: what comes behind them does not overtake them, and is held
+/// no longer than that.
+#[test]
+fn packets_of_a_flow_that_nobody_manages_keep_their_order() {
+    let mut bench = Bench::of("ssh", "hold = true");
+    let (flow, id) = (bench.flow, Id::of(&bench.flow));
+    let tcp = Some(Tcp { sequence: 7, acknowledgement: 9, flags: Tcp::ACK });
+    let packet = Packet { at_ns: 0, from: Side::Server, tcp, payload: b"ssh", length: 3 };
+    let hold = |from| Manage { copy: false, skip_to: None, hold_from: Some(from) };
+    let held = || Some(held(&flow, Side::Server, b"ssh"));
+    let words = |effects: &mut Vec<Effect>| -> Vec<[Manage; 2]> {
+        let told = effects.drain(..).filter_map(|effect| match effect {
+            Effect::Manage(_, words) => Some(words),
+            _ => None,
+        });
+        told.collect()
+    };
+    for batches in [1, 3, 100] {
+        bench.managers.settle_in(id, flow, &packet, &mut bench.effects);
+        assert_eq!(words(&mut bench.effects), [[hold(9), hold(7)]]);
+        let mut took = 0;
+        while bench.managers.waits() {
+            took += 1;
+            assert!(words(&mut bench.effects).is_empty());
+            if took <= batches {
+                bench.with(|managers, around, effects| {
+                    managers.packet(id, &packet, held(), around, effects);
+                });
+                assert_eq!(bench.outcome().0, 3, "it goes on at once");
+            }
+            bench.managers.settled(&mut bench.effects);
+        }
+        assert_eq!(words(&mut bench.effects), [[Manage::default(); 2]]);
+        assert_eq!(took, (batches + 1).min(MAX_SETTLING.into()));
+    }
+}
