@@ -168,8 +168,10 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 			return gate_done(counts, GATE_DROP_FAILURE, TCX_DROP);
 		goto pass;
 	}
+	/* Where a side ends is told also of what is skipped. */
 	if (!(manage & GATE_COPY) ||
-	    (tcp && manage & GATE_SKIP && (__s32)(end - side->skip_to) <= 0))
+	    (tcp && manage & GATE_SKIP && !(packet->flags & (TCP_FIN | TCP_RST)) &&
+	     (__s32)(end - side->skip_to) <= 0))
 		goto pass;
 	/* What the verdict on a held packet needs must not be missed: it is sent again. */
 	if (!gate_copy(skb, counts, packet, flow, &how) &&

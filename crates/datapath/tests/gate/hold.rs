@@ -8,7 +8,7 @@ use datapath::gate::{
 };
 use std::{
     io::{Read as _, Write as _},
-    net::{IpAddr, TcpListener, TcpStream, UdpSocket},
+    net::{IpAddr, Shutdown, TcpListener, TcpStream, UdpSocket},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -176,4 +176,21 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     assert_eq!(buffer[..50], [50; 50]);
     let flow = table.get(&key).unwrap().unwrap();
     assert_eq!(flow.sent(side).manage, hold);
+    // The end is told of what is skipped, too.
+    table.manage(&key, side, Manage { skip_to: Some(at(10_000)), ..copy }).unwrap();
+    server.write_all(&[9; 100]).unwrap();
+    client.read_exact(&mut buffer[..100]).unwrap();
+    server.shutdown(Shutdown::Write).unwrap();
+    let mut last = None;
+    let ended = || {
+        let each = |record: datapath::gate::Record<'_>| {
+            if record.reason == Reason::Managed {
+                last = Some((record.sequence, record.payload().len(), record.tcp_flags & 1));
+            }
+        };
+        reader.poll(Duration::from_millis(50), each).unwrap();
+        last.is_some()
+    };
+    wait_until("the end", Duration::from_secs(20), ended).unwrap();
+    assert_eq!(last, Some((at(350), 0, 1)));
 }
