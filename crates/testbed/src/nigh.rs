@@ -30,7 +30,7 @@ impl Nigh {
     ///
     /// # Errors
     ///
-    /// When it ends or does not answer within ten seconds; the error carries what it wrote.
+    /// When it ends or does not answer within a minute; the error carries what it wrote.
     pub fn start(
         namespace: &Namespace,
         binary: &Path,
@@ -64,7 +64,7 @@ impl Nigh {
     fn wait(&mut self) -> Result<(), Error> {
         let mut ended = false;
         let socket = self.socket();
-        let up = wait_until("nigh's control socket", Duration::from_secs(10), || {
+        let up = wait_until("nigh's control socket", Duration::from_secs(60), || {
             ended = self.process.ended().is_some();
             ended || ask(&socket, &serde_json::json!({"do": "status"})).is_ok()
         });

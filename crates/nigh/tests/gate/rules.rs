@@ -6,6 +6,8 @@ use super::{
     talk::Talk,
     web::Web,
 };
+use std::time::{Duration, Instant};
+use testbed::clients::noise;
 
 const NO_WEB: &str = "hold = true\nrefuse_for = \"0s\"\n[[gate.rule]]\nname = \"no-web\"\n\
                       application = [\"http\"]\naction = \"deny\"\n";
@@ -45,4 +47,53 @@ fn one_application_is_denied_and_the_others_pass() {
     site.reload(NO_WEB);
     assert!(!page(), "{}", site.says());
     site.wait("exact counters", exact);
+}
+
+#[test]
+fn a_file_is_denied_by_its_name() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::start(
+        "refuse_for = \"0s\"\n[[gate.file]]\nname = \"no-film\"\nnames = [\"*.avi\"]\n\
+         action = \"deny\"\n[[gate.file]]\nname = \"no-archive\"\ntypes = [\"zip\"]\n\
+         action = \"deny\"\n",
+    );
+    let web = Web::start(&site);
+    let text = b"nothing but text ".repeat(10_000);
+    let archive = [b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &text].concat();
+    for (name, content, passes) in [
+        ("clean.bin", &text, true),
+        ("Film.AVI", &text, false),
+        ("archive.bin", &archive, false),
+        ("clean.zip", &text, true),
+    ] {
+        web.offer(name, content);
+        let got = web.fetch(&site, "length", name);
+        assert_eq!(got.as_ref() == Some(content), passes, "{name}: {}", site.says());
+    }
+    site.wait("both denied", |status| count(&status["files"], "denied") == 2);
+}
+
+#[test]
+fn a_limited_application_is_no_faster_than_its_rate() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::start(
+        "[[gate.limit]]\nname = \"slow\"\nto_inside = \"8mbit\"\n[[gate.rule]]\n\
+         name = \"slow-web\"\napplication = [\"http\"]\naction = \"limit\"\nlimit = \"slow\"\n",
+    );
+    let web = Web::start(&site);
+    let content = noise(8, 4_000_000);
+    web.offer("large.bin", &content);
+    let begin = Instant::now();
+    let got = web.fetch(&site, "length", "large.bin");
+    let took = begin.elapsed();
+    assert!(got.as_ref() == Some(&content), "{}", site.says());
+    // Four seconds at this rate. A busy machine makes it slower; the first packets pass before the flow is
+    // known, and the bucket is full then.
+    assert!(took >= Duration::from_secs(3), "{took:?}: {}", site.says());
+    let status = site.status();
+    assert!(count(&status["limits"][0], "bytes_to_inside") > 3_000_000, "{status:#}");
 }

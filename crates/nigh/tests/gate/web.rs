@@ -44,6 +44,11 @@ impl Web {
         self.files.lock().unwrap().insert(name.to_owned(), content.to_owned());
     }
 
+    /// What was brought under a name.
+    pub(crate) fn brought(&self, name: &str) -> Option<Vec<u8>> {
+        self.files.lock().unwrap().get(name).cloned()
+    }
+
     /// The whole file, fetched by a curl inside; none when it did not get that.
     pub(crate) fn fetch(&self, site: &Site, form: &str, name: &str) -> Option<Vec<u8>> {
         assert!(FORMS.contains(&form));
@@ -54,6 +59,19 @@ impl Web {
         let content = std::fs::read(&to);
         let _ = std::fs::remove_file(&to);
         content.ok().filter(|_| whole)
+    }
+
+    /// Whether a curl inside could bring a file.
+    pub(crate) fn bring(&self, site: &Site, form: &str, name: &str, content: &[u8]) -> bool {
+        let from = self.to();
+        std::fs::write(&from, content).unwrap();
+        let mut words = vec!["curl", "-s", "-S", "-m", "20", "-T", from.to_str().unwrap()];
+        if form == "chunked" {
+            words.extend(["-H", "Transfer-Encoding: chunked"]);
+        }
+        let url = format!("http://{WEB}/{form}/{name}");
+        words.push(&url);
+        site.client(&words)
     }
 
     fn to(&self) -> PathBuf {

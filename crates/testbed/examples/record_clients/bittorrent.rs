@@ -28,20 +28,33 @@ const HIDDEN: &[&str] = &[
 ];
 
 pub(crate) const SCENES: &[Scene] = &[
-    Scene { name: "bt-plain", truth: PLAIN, play: |lan| swarms(lan, 3, 0, false, &|peer| peer) },
+    Scene {
+        name: "bt-plain",
+        least: 70,
+        truth: PLAIN,
+        play: |lan| swarms(lan, 3, 0, false, &|peer| peer),
+    },
     Scene {
         name: "bt-dht",
+        least: 60,
         truth: PLAIN,
         play: |lan| swarms(lan, 1, 10, false, &|peer| peer.dht("10.60.0.2:21002").discovery()),
     },
-    Scene { name: "bt-utp", truth: ALL_PLAIN, play: |lan| swarms(lan, 2, 20, true, &Peer::utp) },
+    Scene {
+        name: "bt-utp",
+        least: 27,
+        truth: ALL_PLAIN,
+        play: |lan| swarms(lan, 2, 20, true, &Peer::utp),
+    },
     Scene {
         name: "bt-hidden",
+        least: 90,
         truth: HIDDEN,
         play: |lan| swarms(lan, 4, 30, false, &Peer::hidden),
     },
     Scene {
         name: "bt-hidden-dht",
+        least: 120,
         truth: HIDDEN,
         play: |lan| {
             swarms(lan, 2, 40, false, &|peer| peer.hidden().dht("10.60.0.2:21002").discovery())

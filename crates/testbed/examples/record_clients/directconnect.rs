@@ -5,12 +5,17 @@ use std::time::Duration;
 use testbed::{
     Error,
     clients::{Eiskalt, Uhub, noise},
+    wait_until,
 };
 
-pub(crate) const SCENES: &[Scene] =
-    &[Scene { name: "dc-adc", truth: &["any *:* *:* directconnect plain"], play: share }];
+pub(crate) const SCENES: &[Scene] = &[Scene {
+    name: "dc-adc",
+    least: 10,
+    truth: &["any *:* *:* directconnect plain"],
+    play: share,
+}];
 
-/// Daemons on four hosts; each shares a file, and each fetches the lists of the others.
+/// Daemons on four hosts; each shares a file, and each fetches the lists and the files of the others.
 fn share(lan: &mut Lan) -> Result<(), Error> {
     const DAEMONS: u16 = 4;
     let hosts = lan.hosts(usize::from(DAEMONS) + 1)?;
@@ -29,7 +34,9 @@ fn share(lan: &mut Lan) -> Result<(), Error> {
         for other in (2..2 + DAEMONS).filter(|&other| other != own) {
             let nick = format!("nick{other}");
             daemon.wait_user(host, &nick, limit)?;
-            daemon.fetch_list(host, &nick, limit)?;
+            let name = format!("shared-{other}.avi");
+            daemon.fetch(host, &nick, &name, limit)?;
+            wait_until("a shared file", limit, || daemon.file(&name).exists())?;
         }
     }
     Ok(())

@@ -20,8 +20,8 @@ const HIDDEN: &[&str] = &[
 ];
 
 pub(crate) const SCENES: &[Scene] = &[
-    Scene { name: "ed2k-plain", truth: PLAIN, play: |lan| share(lan, false) },
-    Scene { name: "ed2k-hidden", truth: HIDDEN, play: |lan| share(lan, true) },
+    Scene { name: "ed2k-plain", least: 17, truth: PLAIN, play: |lan| share(lan, false) },
+    Scene { name: "ed2k-hidden", least: 17, truth: HIDDEN, play: |lan| share(lan, true) },
 ];
 
 /// Daemons on five hosts; each offers a file, and each fetches the files of all others.

@@ -13,11 +13,7 @@ mod lan;
 mod other;
 
 use lan::Lan;
-use std::{
-    error::Error as StdError,
-    fmt::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{error::Error as StdError, fmt::Write as _, path::Path};
 use testbed::Error;
 
 /// One capture: how it comes about, and the truth about it.
@@ -26,6 +22,8 @@ struct Scene {
     name: &'static str,
     /// What is known of its flows: transport, client, server, application, plain or hidden; the first line that fits counts.
     truth: &'static [&'static str],
+    /// Fewer flows than these are no recording: the clients did not find each other.
+    least: usize,
     /// Plays it; everything that it starts ends with it.
     play: fn(&mut Lan) -> Result<(), Error>,
 }
@@ -68,14 +66,18 @@ fn main() -> Result<(), Box<dyn StdError>> {
 /// Plays a scene and keeps the beginnings of its flows.
 fn record(scene: &Scene, to: &Path) -> Result<(), Box<dyn StdError>> {
     let mut lan = Lan::new()?;
-    let whole: PathBuf = std::env::temp_dir().join(format!("{}.whole.pcap", scene.name));
+    let scratch = tempfile::tempdir()?;
+    let whole = scratch.path().join("whole.pcap");
     let capture = lan.capture(&whole)?;
     (scene.play)(&mut lan).map_err(|error| format!("scene {}: {error}", scene.name))?;
     capture.stop()?;
     drop(lan);
     let (bytes, kept) = cut::cut(&std::fs::read(&whole)?)?;
+    if kept < scene.least {
+        let (name, least) = (scene.name, scene.least);
+        return Err(format!("scene {name}: {kept} flows, at least {least} were expected").into());
+    }
     std::fs::write(to, &bytes)?;
-    std::fs::remove_file(&whole)?;
     println!("{}: {} flows, {} bytes", to.display(), kept, bytes.len());
     Ok(())
 }

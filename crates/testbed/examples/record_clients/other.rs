@@ -12,11 +12,12 @@ use testbed::{
 const OTHER: &[&str] = &["any *:* *:* other plain"];
 
 pub(crate) const SCENES: &[Scene] = &[
-    Scene { name: "background", truth: OTHER, play: background },
-    Scene { name: "chat", truth: OTHER, play: chat },
-    Scene { name: "transfer", truth: OTHER, play: transfer },
+    Scene { name: "background", least: 150, truth: OTHER, play: background },
+    Scene { name: "chat", least: 4, truth: OTHER, play: chat },
+    Scene { name: "transfer", least: 40, truth: OTHER, play: transfer },
     Scene {
         name: "bt-among-others",
+        least: 100,
         truth: &[
             "any *:* 10.60.0.9:* other plain",
             "udp *:* *:53 other plain",

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 /// The password of the control port, and its MD5 as aMule keeps it.
 const PASSWORD: [&str; 2] = ["nigh", "ec96c3ac77e647a97fb01fc7174bce98"];
 
+/// How often it is started: aMule 2.3.3 sometimes crashes while it hashes its files at the start.
+const STARTS: u32 = 4;
+
 /// The scripted eDonkey server; ended when dropped.
 #[derive(Debug)]
 pub struct Ed2kServer {
@@ -89,11 +92,19 @@ impl Amule {
         write(folder.path().join("amule.conf"), settings.as_bytes())?;
         write(folder.path().join("server.met"), &server_list(server))?;
         let at = folder.path().to_string_lossy().into_owned();
-        let mut process = namespace.spawn(&["amuled", "-o", "-c", &at])?;
-        let mut amule_answers = |_: &Process| {
+        let mut answers = |_: &Process| {
             command(namespace, "status").is_ok_and(|wrote| wrote.contains("Succeeded"))
         };
-        serves("amuled", &mut process, &mut amule_answers)?;
+        let mut left = STARTS;
+        let process = loop {
+            left -= 1;
+            let mut process = namespace.spawn(&["amuled", "-o", "-c", &at])?;
+            match serves("amuled", &mut process, &mut answers) {
+                Ok(()) => break process,
+                Err(error) if left > 0 && error.why.contains("aMule has crashed") => {}
+                Err(error) => return Err(error),
+            }
+        };
         command(namespace, "connect ed2k")?;
         Ok(Self { process, folder })
     }

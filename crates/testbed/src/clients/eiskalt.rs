@@ -38,7 +38,7 @@ impl Eiskalt {
             std::fs::write(path("share").join(name), content)
                 .map_err(|error| Error::new(*name, error))?;
         }
-        let files = path("files").to_string_lossy().into_owned();
+        let files = format!("{}/", path("files").display());
         std::fs::write(path("DCPlusPlus.xml"), settings(nick, address, port, &files))
             .map_err(|error| Error::new("DCPlusPlus.xml", error))?;
         let at = folder.path().to_string_lossy().into_owned();
@@ -98,6 +98,36 @@ impl Eiskalt {
             list.is_some()
         })?;
         Ok(self.folder.path().join("FileLists").join(list.unwrap_or_default()))
+    }
+
+    /// Asks for a file that a user shares, by that user's list.
+    ///
+    /// # Errors
+    ///
+    /// When the list is not there after `limit`, or does not have the file.
+    pub fn fetch(
+        &self,
+        namespace: &Namespace,
+        nick: &str,
+        name: &str,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let list = self.fetch_list(namespace, nick, limit)?;
+        let list = list.file_name().unwrap_or_default().to_string_lossy();
+        let open = json!({ "filelist": list });
+        let target = format!("share\\{name}");
+        let wanted = json!({ "filelist": list, "target": target, "downloadto": "" });
+        // The list may be there and not yet be whole.
+        wait_until(&format!("{name} in {nick}'s list"), limit, || {
+            call(namespace, "list.open", &open).is_ok()
+                && call(namespace, "list.downloadfile", &wanted).is_ok_and(|said| said == json!(0))
+        })
+        .map(drop)
+    }
+
+    /// Where a fetched file is, or will be.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("files").join(name)
     }
 
     /// The name of a user's list, once it is fetched.
