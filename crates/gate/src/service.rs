@@ -48,18 +48,16 @@ use crate::{
 use arc_swap::ArcSwap;
 use attempts::Attempts;
 use core::Core;
-use datapath::gate::{Found, Gate, Injector, PIN, Reader, Settings};
+use datapath::gate::{Found, Gate, Injector, Reader, Settings};
 use inside::Inside;
 use labels::Labels;
 use managed::Managers;
-use nix::sys::stat::stat;
 use prometheus_client::encoding::DescriptorEncoder;
 use records::Log;
 use serde_json::Value;
 use shape::Shapers;
 use std::{
     fmt,
-    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::JoinHandle,
     time::Instant,
@@ -83,24 +81,19 @@ pub struct Opened {
     injector: Injector,
 }
 
-/// Where maps and links are pinned: one folder for each network namespace, as a gate is one's.
-fn pin() -> PathBuf {
-    let namespace = stat("/proc/thread-self/ns/net").map_or(0, |namespace| namespace.st_ino);
-    Path::new(PIN).join(namespace.to_string())
-}
-
 impl Opened {
     /// Loads the programs, or takes over those of an earlier process, and puts them on the interfaces.
     ///
     /// # Errors
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
     pub fn open(config: Config) -> Result<Self, StartError> {
+        datapath::gate::purge();
         let inside = Inside::find(&config.gate)?;
         let engine = Engine::new(&look::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join("labels.jsonl");
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
         let injector = Injector::open().map_err(StartError::Injector)?;
-        let pin = pin();
+        let pin = datapath::gate::home()?;
         let is_new = !pin.exists();
         let mut shapers = Shapers::new(inside.indices());
         if !config.gate.limits.is_empty() {

@@ -2,6 +2,7 @@
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
+use socket2::{Domain, Socket, Type};
 use std::{
     ffi::CString,
     io,
@@ -68,6 +69,25 @@ pub(super) fn interface(link: &OwnedFd) -> u32 {
         Ok(LinkTypeInfo::Xdp(xdp)) => xdp.ifindex,
         _ => 0,
     }
+}
+
+/// The type of an interface's hardware (linux/if_arp.h), in the calling thread's network namespace.
+pub(super) fn hardware(ifindex: u32) -> io::Result<u16> {
+    let name = nix::net::if_::if_indextoname(ifindex)?;
+    let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
+    // SAFETY: a struct of integers and a union of such, of which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // It is shorter than the field, which so ends with a zero.
+    for (to, from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the request is of the type that this ioctl takes, and lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has filled in this member.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
 }
 
 fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {

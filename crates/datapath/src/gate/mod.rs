@@ -27,10 +27,11 @@ pub use crate::load::LoadError;
 pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict};
 pub use injector::{Held, Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};
+pub use pin::{home, purge};
 pub use record::{Direction, Reason, Record};
 pub use ring::Reader;
 pub use run::{Meta, RunError, TcVerdict};
-pub use settings::{OnFailure, PIN, Rules, Settings};
+pub use settings::{OnFailure, Rules, Settings};
 pub use table::{Table, TableError};
 pub use walk::Walk;
 
@@ -76,12 +77,22 @@ pub enum OpenError {
         why: &'static str,
     },
     /// What is pinned could not be read, made or removed.
-    #[error("cannot keep the gate's maps in {path}: {source}")]
+    #[error(
+        "cannot keep the gate's maps in {path}: {source}; it takes a folder of a BPF file system that this user may write to: `mount -t bpf bpf /sys/fs/bpf`, or for another user than root one at /run/nigh-bpf that is his (contrib/nigh.service)"
+    )]
     Pin {
         /// The folder.
         path: String,
         /// The system's answer.
         source: io::Error,
+    },
+    /// Another process has this gate.
+    #[error(
+        "another process runs a gate in this network namespace and keeps its maps in {path}: end it first"
+    )]
+    Held {
+        /// The folder.
+        path: String,
     },
     /// What the programs are told could not be written.
     #[error("cannot tell the gate's programs its rules: {0}")]
@@ -91,6 +102,16 @@ pub enum OpenError {
 /// The gate could not be put on an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
+    /// Its frames are none of Ethernet.
+    #[error(
+        "interface {ifindex} carries no Ethernet frames (its hardware type is {kind}): the gate takes Ethernet interfaces, VLANs, bridges and bonds of them, and veth"
+    )]
+    NoEthernet {
+        /// The interface.
+        ifindex: u32,
+        /// linux/if_arp.h, ARPHRD_*.
+        kind: u16,
+    },
     /// The kernel refuses.
     #[error(
         "cannot attach the gate to interface {ifindex}: {source}; it takes an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.6"
@@ -166,6 +187,7 @@ pub struct Gate {
     links: Mutex<Links>,
     settings: Settings,
     found: Found,
+    _lock: Option<pin::Lock>,
 }
 
 impl Gate {
@@ -182,15 +204,21 @@ impl Gate {
         };
         let mut found = Found::Nothing;
         let mut open = prepare(settings)?;
+        let mut lock = None;
         if let Some(path) = &settings.pin {
-            pin::folder(path).map_err(failed(path))?;
+            lock = pin::folder(path).map_err(failed(path))?;
+            if lock.is_none() {
+                return Err(OpenError::Held { path: path.display().to_string() });
+            }
             let mut maps = pinned(&mut open);
             if path.read_dir().map_err(failed(path))?.next().is_some() {
                 found = Found::TakenOver;
-                if !maps.iter().all(|map| pin::fits(path, map)) {
+                let control = pin::first(path, "gate_control");
+                let control = control.and_then(|bytes| read::<types::gate_control>(&bytes));
+                let is_ours = control.is_some_and(|control| control.version == VERSION);
+                if !is_ours || !maps.iter().all(|map| pin::fits(path, map)) {
                     found = Found::Replaced;
-                    pin::remove(path).map_err(failed(path))?;
-                    pin::folder(path).map_err(failed(path))?;
+                    pin::clear(path).map_err(failed(path))?;
                 }
             }
             for map in &mut maps {
@@ -214,11 +242,17 @@ impl Gate {
             links: Mutex::new(links),
             settings: settings.clone(),
             found,
+            _lock: lock,
         };
+        // Programs that run already are told all at once: none of it is off for a moment.
         let bypass = gate.told().map_err(OpenError::Control)?.bypass;
-        gate.tell(|control| control.bypass = bypass).map_err(OpenError::Control)?;
-        gate.configure(&settings.rules)?;
-        gate.tell_interfaces().map_err(OpenError::Control)?;
+        let interfaces = gate.interfaces();
+        gate.tell(|control| {
+            *control = types::gate_control { bypass, version: VERSION, ..Default::default() };
+            put_rules(control, &settings.rules);
+            put_interfaces(control, &interfaces);
+        })
+        .map_err(OpenError::Control)?;
         Ok(gate)
     }
 
@@ -232,14 +266,7 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn configure(&self, rules: &Rules) -> Result<(), OpenError> {
-        let tell = |control: &mut types::gate_control| {
-            control.drop_on_failure = u32::from(rules.on_failure == OnFailure::Drop);
-            control.budget = rules.packets;
-            control.hold = u32::from(rules.hold);
-            control.queue = rules.queue.unwrap_or(0);
-            control.heartbeat_ns = monotonic_ns();
-        };
-        self.tell(tell).map_err(OpenError::Control)
+        self.tell(|control| put_rules(control, rules)).map_err(OpenError::Control)
     }
 
     /// Puts the gate on an inside interface of the calling thread's network namespace, or does nothing
@@ -248,6 +275,11 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach(&self, ifindex: u32) -> Result<(), AttachError> {
+        let refused = |source| AttachError::Refused { ifindex, source };
+        let kind = link::hardware(ifindex).map_err(refused)?;
+        if kind != libc::ARPHRD_ETHER {
+            return Err(AttachError::NoEthernet { ifindex, kind });
+        }
         for (hook, place) in [(Hook::Ingress, INGRESS), (Hook::Egress, EGRESS)] {
             let mut links = self.links();
             let interfaces = links.keys().filter(|(_, there)| there == place).count();
@@ -257,8 +289,7 @@ impl Gate {
             if interfaces >= INTERFACES {
                 return Err(AttachError::TooMany);
             }
-            let link = link::attach(self.inner.program(place), ifindex, hook)
-                .map_err(|source| AttachError::Refused { ifindex, source })?;
+            let link = link::attach(self.inner.program(place), ifindex, hook).map_err(refused)?;
             self.keep(&link, ifindex, place)?;
             links.insert((ifindex, place.to_owned()), link);
         }
@@ -416,14 +447,43 @@ impl Gate {
 
     fn tell_interfaces(&self) -> Result<(), libbpf_rs::Error> {
         let interfaces = self.interfaces();
-        self.tell(|control| {
-            control.inside = Default::default();
-            for (place, ifindex) in control.inside.iter_mut().zip(interfaces) {
-                *place = ifindex;
-            }
-        })
+        self.tell(|control| put_interfaces(control, &interfaces))
     }
 }
+
+fn put_rules(control: &mut types::gate_control, rules: &Rules) {
+    control.drop_on_failure = u32::from(rules.on_failure == OnFailure::Drop);
+    control.budget = rules.packets;
+    control.hold = u32::from(rules.hold);
+    control.queue = rules.queue.unwrap_or(0);
+    control.heartbeat_ns = monotonic_ns();
+}
+
+fn put_interfaces(control: &mut types::gate_control, interfaces: &[u32]) {
+    control.inside = Default::default();
+    for (place, ifindex) in control.inside.iter_mut().zip(interfaces) {
+        *place = *ifindex;
+    }
+}
+
+/// What is pinned is taken over only by who means the same by it: a sum (FNV-1a) of the files that say
+/// what it means.
+const VERSION: u32 = {
+    let files: [&[u8]; 2] = [
+        include_bytes!("../../../../bpf/abi/gate.h"),
+        include_bytes!("../../../../bpf/include/gate_state.h"),
+    ];
+    let (mut sum, mut file) = (0x811c_9dc5_u32, 0);
+    while file < files.len() {
+        let mut at = 0;
+        while at < files[file].len() {
+            sum = (sum ^ files[file][at] as u32).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        file += 1;
+    }
+    sum
+};
 
 /// Places of links.
 const INGRESS: &str = "ingress";

@@ -1,21 +1,29 @@
 //! What stays when the process ends: maps and links in a folder of a BPF file system.
 //!
 //! A process that finds them there takes them over: it loads its own programs with those maps and puts
-//! them in the links' place, each at once. Maps of another size or form are not taken over: all that
-//! was pinned is removed then, links first, and made anew.
+//! them in the links' place, each at once. Maps of another size, form or meaning are not taken over: all
+//! that was pinned is removed then, links first, and made anew.
+//!
+//! Each network namespace has its folder, named by its cookie, which no other namespace has until the
+//! machine restarts. Who uses a folder holds a lock on it (flock(2)), which ends with the process.
 
-use super::link;
-use libbpf_rs::{MapCore as _, MapHandle, OpenMapMut};
-use nix::mount::{MsFlags, mount};
+use super::{OpenError, link};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, OpenMapMut};
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::{
-    fs, io,
-    os::fd::OwnedFd,
+    fs::{self, File},
+    io,
+    os::fd::{AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
 };
 
 /// Where BPF file systems are mounted by convention.
 const MOUNT: &str = "/sys/fs/bpf";
+/// Where one may be mounted for a user who may not use that one.
+const OWN_MOUNT: &str = "/run/nigh-bpf";
+/// The gate's part of either.
+const PART: &str = "nigh/gate";
 
 /// What has been pinned of a gate on one interface.
 #[derive(Debug)]
@@ -25,17 +33,99 @@ pub(super) struct PinnedLink {
     pub(super) link: OwnedFd,
 }
 
-/// Makes the folder, and mounts the file system that it needs if the usual one is not mounted.
-pub(super) fn folder(path: &Path) -> io::Result<()> {
-    let mounted = |at: &Path| statfs(at).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
-    if path.starts_with(MOUNT) && !mounted(Path::new(MOUNT)) {
-        mount(Some("bpf"), MOUNT, Some("bpf"), MsFlags::empty(), None::<&str>)?;
+/// That nobody else uses a folder, for as long as this lives.
+pub(super) type Lock = Flock<File>;
+
+fn mounted(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
+}
+
+/// The folder of this thread's network namespace, where a gate of it is to be pinned: below
+/// `/run/nigh-bpf` if a BPF file system is mounted there, else below `/sys/fs/bpf`.
+///
+/// # Errors
+/// When the system does not say which namespace that is.
+pub fn home() -> Result<PathBuf, OpenError> {
+    let base = if mounted(Path::new(OWN_MOUNT)) { OWN_MOUNT } else { MOUNT };
+    let parent = Path::new(base).join(PART);
+    match cookie() {
+        Ok(cookie) => Ok(parent.join(cookie.to_string())),
+        Err(source) => Err(OpenError::Pin { path: parent.display().to_string(), source }),
     }
+}
+
+/// The namespace's number, which is never given again.
+fn cookie() -> io::Result<u64> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)?;
+    let mut cookie = 0_u64;
+    let mut length = size_of_val(&cookie) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `length` bytes, which `cookie` has.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Removes what gates of network namespaces have left that are gone: folders without a living link, that
+/// nobody uses.
+pub fn purge() {
+    for base in [OWN_MOUNT, MOUNT] {
+        let folders = fs::read_dir(Path::new(base).join(PART)).into_iter().flatten().flatten();
+        for folder in folders {
+            let path = folder.path();
+            if !is_dead(&path) {
+                continue;
+            }
+            // Whoever makes or takes over what is there has it locked.
+            let Ok(_lock) = lock(&path) else { continue };
+            if is_dead(&path)
+                && let Err(error) = remove(&path)
+            {
+                let path = path.display();
+                tracing::warn!("cannot remove what a gate has left in {path}: {error}");
+            }
+        }
+    }
+}
+
+/// Whether something is pinned there, but no link at an interface.
+fn is_dead(path: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(path) else { return false };
+    let mut files = entries.flatten().map(|entry| entry.path()).peekable();
+    files.peek().is_some()
+        && !files.filter(|file| is_link(file)).any(|file| {
+            // One that cannot be opened may live.
+            link::open(&file).map_or(true, |link| link::interface(&link) != 0)
+        })
+}
+
+fn is_link(file: &Path) -> bool {
+    file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("link-"))
+}
+
+fn lock(path: &Path) -> io::Result<Lock> {
+    Flock::lock(File::open(path)?, FlockArg::LockExclusiveNonblock)
+        .map_err(|(_, error)| error.into())
+}
+
+/// Makes the folder and sees that nobody else uses it; none if somebody does.
+pub(super) fn folder(path: &Path) -> io::Result<Option<Lock>> {
     fs::create_dir_all(path)?;
-    if mounted(path) {
-        return Ok(());
+    if !mounted(path) {
+        let why = "this is no folder of a BPF file system";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this is no folder of a BPF file system"))
+    match lock(path) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the map that is pinned in a map's place, if there is one, has its form and size.
@@ -48,6 +138,12 @@ pub(super) fn fits(path: &Path, map: &OpenMapMut<'_>) -> bool {
     MapHandle::from_pinned_path(file).is_ok_and(|there| {
         (there.map_type(), there.key_size(), there.value_size(), there.max_entries()) == form
     })
+}
+
+/// The first entry of a pinned map whose keys are numbers.
+pub(super) fn first(path: &Path, map: &str) -> Option<Vec<u8>> {
+    let there = MapHandle::from_pinned_path(path.join(map)).ok()?;
+    there.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?
 }
 
 /// The name of a link's file.
@@ -76,21 +172,18 @@ pub(super) fn links(path: &Path) -> io::Result<Vec<PinnedLink>> {
     Ok(links)
 }
 
-/// Removes all that is pinned in the folder, links first, so that no packet meets half of it; then the
-/// folder.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+/// Removes all that is pinned in the folder, links first, so that no packet meets half of it.
+pub(super) fn clear(path: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         files.push(entry?.path());
     }
-    let is_link = |path: &PathBuf| {
-        path.file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with("link-"))
-    };
     files.sort_by_key(|path| !is_link(path));
-    for file in files {
-        fs::remove_file(file)?;
-    }
+    files.into_iter().try_for_each(fs::remove_file)
+}
+
+/// The same, and the folder.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    clear(path)?;
     fs::remove_dir(path)
 }

@@ -2,9 +2,6 @@
 
 use std::path::PathBuf;
 
-/// Where the gate's maps and links are pinned.
-pub const PIN: &str = "/sys/fs/bpf/nigh/gate";
-
 /// What becomes of packets of which nothing is said when user space is gone or late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFailure {
@@ -37,8 +34,8 @@ impl Default for Rules {
 /// What a gate is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The folder in a BPF file system where maps and links stay when the process ends; `None`: they
-    /// go with it.
+    /// The folder in a BPF file system where maps and links stay when the process ends, such as
+    /// [`super::home`]; `None`: they go with it.
     pub pin: Option<PathBuf>,
     /// Decided flows that there is room for.
     pub max_flows: u32,
@@ -55,7 +52,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            pin: Some(PIN.into()),
+            pin: None,
             max_flows: 262_144,
             fresh_flows: 65_536,
             refusals: 65_536,

@@ -2,7 +2,9 @@
 
 use super::site::{Alive, SERVER, Site, settings};
 use super::through::exchange;
-use datapath::gate::{Found, Gate, Key, Manage, OnFailure, Protocol, Rules, Settings, Verdict};
+use datapath::gate::{
+    AttachError, Found, Gate, Key, Manage, OnFailure, OpenError, Protocol, Rules, Settings, Verdict,
+};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::sys::signal::Signal;
 use std::{
@@ -202,4 +204,78 @@ fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
     let settings = Settings { pin: Some(elsewhere.path().into()), ..larger };
     let error = Gate::open(&settings).unwrap_err();
     assert!(error.to_string().contains("no folder of a BPF file system"), "{error}");
+}
+
+#[test]
+fn a_gate_belongs_to_one_process_and_its_version() {
+    if !testbed::require_root() {
+        return;
+    }
+    let folder = Folder::new("lock");
+    let settings = folder.settings(OnFailure::Pass);
+    let gate = Gate::open(&settings).unwrap();
+    let key =
+        Key::new(Protocol::Udp, "10.0.0.5:1".parse().unwrap(), "192.0.2.7:1".parse().unwrap());
+    gate.table().decide(&key, &Verdict::default()).unwrap();
+    let second = Gate::open(&settings).unwrap_err();
+    assert!(matches!(second, OpenError::Held { .. }), "{second}");
+    drop(gate);
+    let gate = Gate::open(&settings).unwrap();
+    assert_eq!(gate.found(), Found::TakenOver);
+    assert!(gate.table().get(&key).unwrap().is_some());
+    drop(gate);
+    // What another version has left may mean something else: the last word says which it was.
+    let control = MapHandle::from_pinned_path(folder.0.join("gate_control")).unwrap();
+    let mut value = control.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+    *value.last_mut().unwrap() ^= 1;
+    control.update(&[0; 4], &value, MapFlags::ANY).unwrap();
+    let gate = Gate::open(&settings).unwrap();
+    assert_eq!(gate.found(), Found::Replaced);
+    assert_eq!(gate.table().get(&key).unwrap(), None);
+    gate.close().unwrap();
+}
+
+#[test]
+fn each_namespace_has_its_folder_and_what_dead_ones_left_is_removed() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (site, other) = (Site::new(), Site::new());
+    let home = |site: &Site| site.router.enter(datapath::gate::home).unwrap();
+    let folders = [home(&site), home(&other)];
+    assert_ne!(folders[0], folders[1]);
+    for (site, folder) in [&site, &other].into_iter().zip(&folders) {
+        let settings = Settings { pin: Some(folder.clone()), ..settings() };
+        let gate = site.router.enter(|| Gate::open(&settings)).unwrap();
+        site.attach(&gate);
+    }
+    // Its process is gone, its network is not.
+    datapath::gate::purge();
+    assert!(folders.iter().all(|folder| folder.exists()));
+    drop(site);
+    let purged = || {
+        datapath::gate::purge();
+        !folders[0].exists()
+    };
+    wait_until("the dead gate to be removed", PATIENCE, purged).unwrap();
+    assert!(folders[1].exists());
+    let settings = Settings { pin: Some(folders[1].clone()), ..settings() };
+    let gate = other.router.enter(|| Gate::open(&settings)).unwrap();
+    assert_eq!(gate.found(), Found::TakenOver);
+    gate.close().unwrap();
+    assert!(!folders[1].exists());
+}
+
+#[test]
+fn an_interface_that_has_no_ethernet_frames_is_refused() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::new();
+    let gate = Gate::open(&settings()).unwrap();
+    site.router.check(&["ip", "tuntap", "add", "tun0", "mode", "tun"]).unwrap();
+    let index = site.router.enter(|| nix::net::if_::if_nametoindex("tun0")).unwrap();
+    let error = site.router.enter(|| gate.attach(index)).unwrap_err();
+    assert!(matches!(error, AttachError::NoEthernet { .. }), "{error}");
+    site.attach(&gate);
 }
