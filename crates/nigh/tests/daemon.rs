@@ -412,21 +412,26 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
         return;
     }
     let site = site();
-    // The capabilities are read from the unit that operators are given.
+    // Capabilities, and how maps are kept, are read from the unit that operators are given.
     let unit = include_str!("../../../contrib/nigh.service");
+    let prepare = unit.lines().find_map(|line| line.strip_prefix("ExecStartPre=+/bin/sh -c '"));
+    let prepare = prepare.and_then(|line| line.strip_suffix('\'')).unwrap();
     let words = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
     let words = words.to_lowercase().replace("cap_", "+").replace(' ', ",");
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(folder.path(), Some(65534), Some(65534)).unwrap();
     let here = folder.path().display();
     let file = folder.path().join("nigh.toml");
-    let node =
-        format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{}", sections(""));
+    let sections = sections("[gate]\ninside = [\"eth0\"]");
+    let node = format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{sections}");
     std::fs::write(&file, node).unwrap();
     // That user may not be able to reach the folder where this was built.
     let binary = folder.path().join("nigh");
     std::fs::copy(BINARY, &binary).unwrap();
-    let mut command = Command::new("setpriv");
+    // In a mount namespace of its own, as a unit has.
+    let prepare = prepare.replace("/run/nigh ", &format!("{here} "));
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &format!("{prepare} && exec setpriv \"$@\""), "sh"]);
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
     command.args(["--inh-caps", &words, "--ambient-caps", &words]);
     command.args(["--bounding-set", &format!("-all,{words}"), "--no-new-privs"]);
@@ -437,6 +442,10 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
         site.left() == (true, 1) && site.answers()
     })
     .unwrap();
+    // Its gate's maps would outlive it.
+    let pins = format!("/proc/{}/root/run/nigh-bpf/nigh/gate", daemon.pid());
+    let gate = std::fs::read_dir(pins).unwrap().next().unwrap().unwrap().path();
+    assert!(gate.join("gate_decided").exists());
     daemon.signal(Signal::SIGTERM).unwrap();
     let finished = daemon.finish(LIMIT).unwrap();
     assert!(finished.success(), "{}", finished.stderr);

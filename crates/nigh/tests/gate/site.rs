@@ -6,7 +6,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use std::{cell::RefCell, os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{cell::RefCell, path::Path, time::Duration};
 use testbed::{End, Finished, Namespace, Nigh, link, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
@@ -122,8 +122,9 @@ impl Drop for Site {
 
 /// Removes what daemons of this namespace have left in the kernel.
 fn forget(gate: &Namespace) {
-    let number = gate.enter(|| std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino());
-    let _ = std::fs::remove_dir_all(format!("/sys/fs/bpf/nigh/gate/{number}"));
+    if let Ok(folder) = gate.enter(datapath::gate::home) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// A counter of a map in the status, 0 where it has none of that name.
