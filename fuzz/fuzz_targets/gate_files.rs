@@ -20,8 +20,9 @@ fuzz_target!(|data: &[u8]| {
         assert!(torrent.files.iter().all(|file| file.at + file.size <= torrent.size()));
     }
     let Some((&[application, how], mut records)) = data.split_first_chunk() else { return };
+    let udp = how & 4 != 0;
     let flow = Flow {
-        transport: Transport::Tcp,
+        transport: if udp { Transport::Udp } else { Transport::Tcp },
         client: ([10, 0, 0, 5], 40_000).into(),
         server: ([192, 0, 2, 7], 80).into(),
     };
@@ -41,10 +42,17 @@ fuzz_target!(|data: &[u8]| {
         let flags = Tcp::ACK | if what & 4 != 0 { Tcp::FIN } else { 0 };
         let tcp = Tcp { sequence: next[own], acknowledgement: next[1 - own], flags };
         next[own] = next[own].wrapping_add(payload.len() as u32);
-        let packet =
-            Packet { at_ns: 0, from, tcp: Some(tcp), payload, length: payload.len() as u32 };
+        let packet = Packet {
+            at_ns: 0,
+            from,
+            tcp: (!udp).then_some(tcp),
+            payload,
+            length: payload.len() as u32,
+        };
+        let token = manager.token(&packet);
         let mut events = Vec::new();
         manager.packet(&packet, &mut events);
+        let _ = token.is_some_and(|token| manager.waits(from, token));
         let mut answered = 0;
         while let Some(event) = events.get(answered) {
             answered += 1;

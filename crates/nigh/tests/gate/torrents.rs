@@ -1,6 +1,7 @@
 //! Torrents through the gate, fetched by Transmission: their files are scanned when they are whole.
 
 use super::site::{LIMIT, OUTSIDE, Site, count};
+use serde_json::Value;
 use testbed::{
     Process,
     clients::{Clamd, OpenTracker, Peer, Torrent, Transmission, eicar, noise},
@@ -52,8 +53,8 @@ impl Share {
     }
 }
 
-/// Fetches a file with and without EICAR in it, by peers with these settings.
-fn eicar_is_stopped_and_what_is_clean_arrives(peer: fn(u16) -> Peer) {
+/// Fetches a file with and without EICAR in it, by peers with these settings, over TCP or UDP.
+fn eicar_is_stopped_and_what_is_clean_arrives(peer: fn(u16) -> Peer, transport: &str) {
     for harm in [false, true] {
         let mut content = noise(62, SIZE);
         if harm {
@@ -71,8 +72,14 @@ fn eicar_is_stopped_and_what_is_clean_arrives(peer: fn(u16) -> Peer) {
         let says = || format!("{:#?} {}", site.flows("bittorrent"), site.says());
         if harm {
             site.wait("the find", |status| count(&status["files"], "found") >= 1);
-            // It tries again, and is refused by the torrent's hash.
-            site.wait("a refusal of the torrent", |status| count(&status["files"], "denied") >= 1);
+            site.wait("the refusal", |status| count(&status["refused"], "bittorrent") >= 1);
+            let flows = site.flows("bittorrent");
+            let refused = |row: &Value| row["flow"]["transport"] == transport;
+            assert!(flows.iter().any(refused), "{}", says());
+            // Over TCP it tries again, and is refused by the torrent's hash.
+            if transport == "tcp" {
+                site.wait("another attempt", |status| count(&status["files"], "denied") >= 1);
+            }
             assert!(!leech.complete(), "{}", says());
         } else {
             let whole = leech.wait_complete(LIMIT);
@@ -89,5 +96,13 @@ fn a_torrent_with_eicar_in_it_is_stopped_and_a_clean_one_arrives() {
     if !testbed::require_root() {
         return;
     }
-    eicar_is_stopped_and_what_is_clean_arrives(Peer::new);
+    eicar_is_stopped_and_what_is_clean_arrives(Peer::new, "tcp");
+}
+
+#[test]
+fn the_same_over_utp() {
+    if !testbed::require_root() {
+        return;
+    }
+    eicar_is_stopped_and_what_is_clean_arrives(|port| Peer::new(port).utp(), "udp");
 }
