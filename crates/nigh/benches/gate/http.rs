@@ -12,7 +12,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
 };
@@ -20,6 +20,8 @@ use testbed::Namespace;
 
 /// Where servers listen.
 pub(crate) const PORT: u16 = 80;
+/// Where they send and where they take as much as goes, by [`Bulk`].
+pub(crate) const BULK: [u16; 2] = [5001, 5002];
 /// Bytes that a thread of either end has as its stack.
 const STACK: usize = 128 << 10;
 /// The longest head of a request or an answer.
@@ -27,6 +29,15 @@ pub(crate) const HEAD: usize = 1024;
 
 /// Longest time between the drop of [`Servers`] and their end, in milliseconds.
 const POLL_MS: u16 = 50;
+
+/// Which way bytes go that nobody looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bulk {
+    /// To the client.
+    Down,
+    /// From it.
+    Up,
+}
 
 /// Servers at several addresses of one namespace; they end when dropped.
 pub(crate) struct Servers {
@@ -58,6 +69,30 @@ impl Servers {
             stream.write_all(&message[..length])
         };
         Self::start(namespace, &[place], Arc::new(serve))
+    }
+
+    /// Sends to one port of an address as much as goes, and takes as much at another, which is counted.
+    pub(crate) fn of_bulk(
+        namespace: &Namespace,
+        address: Ipv4Addr,
+        taken: &Arc<AtomicU64>,
+    ) -> Result<Self, Failure> {
+        let taken = Arc::clone(taken);
+        let serve = move |mut stream: TcpStream| {
+            let mut buffer = vec![0x6e; 64 << 10];
+            if stream.local_addr()?.port() == BULK[Bulk::Down as usize] {
+                loop {
+                    stream.write_all(&buffer)?;
+                }
+            }
+            loop {
+                match stream.read(&mut buffer)? {
+                    0 => return Ok(()),
+                    length => taken.fetch_add(length as u64, Ordering::Relaxed),
+                };
+            }
+        };
+        Self::start(namespace, &BULK.map(|port| SocketAddrV4::new(address, port)), Arc::new(serve))
     }
 
     fn start(

@@ -21,13 +21,12 @@ use testbed::Figures;
 const FILE: usize = 200_000;
 /// Of both directions, percent.
 const LOSSES: [u32; 4] = [0, 1, 3, 5];
-/// Of a round trip, milliseconds, and transfers at once of each of the two clients.
-const DELAYS: [(u32, usize); 2] = [(0, 100), (100, 500)];
-const WARM: Duration = Duration::from_millis(1_000);
-const MEASURE: Duration = Duration::from_millis(2_500);
-const ROUNDS: usize = 2;
+const WARM: Duration = Duration::from_millis(800);
+const MEASURE: Duration = Duration::from_millis(1_800);
+/// In turns: forwards, backwards.
+const ROUNDS: usize = 3;
 
-/// What is compared; the first is what the others are measured by.
+/// What is compared, if it is wanted; shares are of forwarding.
 const WAYS: [Way; 3] = [Way::Forwarding, Way::Classify, Way::Hold];
 
 /// Mean seconds of a transfer with a connection of its own.
@@ -50,40 +49,55 @@ fn transfer(stage: &Stage, connections: usize) -> Result<f64, Failure> {
     })
 }
 
-/// Measures all losses and delays.
-pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
+/// Measures all losses with ends that are near.
+pub(crate) fn near(figures: &mut Figures) -> Result<(), Failure> {
+    measure(figures, 0, 100)
+}
+
+/// Measures all losses with ends that are far.
+pub(crate) fn far(figures: &mut Figures) -> Result<(), Failure> {
+    measure(figures, 100, 500)
+}
+
+/// With round trips of so many milliseconds, and transfers at once of each of the two clients.
+fn measure(figures: &mut Figures, delay: u32, connections: usize) -> Result<(), Failure> {
     let stage = Stage::through_lab(FILE)?;
     let lab = stage.lab.as_ref().ok_or("no lab")?;
-    for (delay, connections) in DELAYS {
-        println!("\nTransfers of 200 KB through the lab, round trips of {delay} ms");
-        for loss in LOSSES {
-            let (one_way, lost) = (format!("delay={}us", delay * 500), format!("loss={loss}%"));
-            lab.ask(&["link", "gate-servers", "set", &one_way, &lost])?;
-            let wanted = WAYS.into_iter().filter(|way| way.is_wanted());
-            let mut times: Vec<_> = wanted.map(|way| (way, Vec::new())).collect();
-            for _ in 0..ROUNDS {
-                for (way, times) in &mut times {
-                    match way.start(&stage)? {
-                        Ok(running) => {
-                            times.push(transfer(&stage, connections)?);
-                            running.end()?;
-                        }
-                        Err(why) => println!("  {}: skipped: {why}", way.name()),
+    println!("\nTransfers of 200 KB through the lab, round trips of {delay} ms");
+    for loss in LOSSES {
+        let (one_way, lost) = (format!("delay={}us", delay * 500), format!("loss={loss}%"));
+        lab.ask(&["link", "gate-servers", "set", &one_way, &lost])?;
+        let wanted = WAYS.into_iter().filter(|way| way.is_wanted());
+        let mut times: Vec<_> = wanted.map(|way| (way, Vec::new())).collect();
+        for _ in 0..ROUNDS {
+            for (way, times) in &mut times {
+                match way.start(&stage)? {
+                    Ok(running) => {
+                        times.push(transfer(&stage, connections)?);
+                        running.end()?;
                     }
+                    Err(why) => println!("  {}: skipped: {why}", way.name()),
                 }
             }
-            report(figures, &format!("{delay} ms, {loss} % lost"), &times);
+            times.reverse();
         }
+        times.sort_by_key(|(way, _)| WAYS.iter().position(|one| one == way));
+        report(figures, &format!("{delay} ms, {loss} % lost"), &times);
     }
     Ok(())
 }
 
 fn report(figures: &mut Figures, what: &str, times: &[(Way, Vec<f64>)]) {
-    let plain = times.first().map_or(&[][..], |(_, times)| times);
+    let plain = times.iter().find(|(way, _)| *way == Way::Forwarding);
     for (way, times) in times.iter().filter(|(_, times)| !times.is_empty()) {
         let name = format!("{what}: {}", way.name());
         figures.add(&name, mean(times), "seconds", None);
-        if *way != Way::Forwarding {
+        // A mean is as uncertain as its rounds differ: the half of what lies between the extremes.
+        let (least, most) = times
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(least, most), time| (least.min(*time), most.max(*time)));
+        figures.add(&format!("{name}: between rounds"), (most - least) / 2.0, "seconds", None);
+        if let Some((_, plain)) = plain.filter(|(plain, _)| plain != way) {
             let goal = (*way == Way::Classify).then_some("1.02");
             let share = mean(times) / mean(plain);
             figures.add(&format!("{name}, of no gateway"), share, "times", goal);

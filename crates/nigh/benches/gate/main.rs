@@ -3,15 +3,18 @@
 //! - the seed's throughput (section 4.2.1): two clients with 100 connections each, three servers, and
 //!   between them forwarding alone, and gateways of several kinds;
 //! - storms of reconnections to what is refused: what an attempt costs, and what permitted traffic keeps;
-//! - transfer times at 0 to 5 % loss and 0 to 100 ms.
+//! - transfer times at 0 to 5 % loss and 0 to 100 ms;
+//! - limits: what passes at 1, 20 and 200 Mbit/s in both directions.
 //!
-//! All in namespaces joined by links with offloads on. `GATE_PARTS=throughput` in the environment measures
-//! only that part, `GATE_WAYS=forwarding,nfqueue` only these ways of being a gateway. Nothing here fails
-//! for being slow.
+//! All in namespaces joined by links with offloads on. `GATE_PARTS=new,storm` in the environment measures
+//! only these parts, and takes the others' figures of an earlier run into the file of all;
+//! `GATE_WAYS=forwarding,nfqueue` measures only these ways of being a gateway. Nothing here fails for being
+//! slow.
 #![forbid(unsafe_code)]
 
 mod clients;
 mod http;
+mod limits;
 mod loss;
 mod own;
 mod peers;
@@ -31,22 +34,32 @@ pub(crate) const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
 
 type Part = fn(&mut Figures) -> Result<(), Failure>;
 
-/// The parts by name.
-const PARTS: [(&str, Part); 3] =
-    [("throughput", throughput::measure), ("storm", storm::measure), ("loss", loss::measure)];
+/// The parts by name, each with the name of its own file; none takes longer than some two minutes.
+const PARTS: [(&str, &str, Part); 6] = [
+    ("persistent", "gate-persistent", throughput::persistent),
+    ("new", "gate-new", throughput::new),
+    ("storm", "gate-storm", storm::measure),
+    ("limits", "gate-limits", limits::measure),
+    ("loss", "gate-loss", loss::near),
+    ("late", "gate-late", loss::far),
+];
 
 fn main() -> Result<(), Failure> {
     if !testbed::require_root() {
         return Ok(());
     }
     let wanted = std::env::var("GATE_PARTS").ok();
-    let mut figures = Figures::new("gate");
-    for (name, part) in PARTS {
+    let mut all = Figures::new("gate");
+    for (name, file, part) in PARTS {
         if wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == name)) {
+            let mut figures = Figures::new(file);
             part(&mut figures)?;
+            figures.write()?;
         }
+        // A part that is not wanted now may have been measured before.
+        let _ = all.include(file);
     }
-    figures.write()?;
+    all.write()?;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Our own gate: the kernel's part alone, and the daemon with several configurations.
 
 use crate::{
-    Failure, NIGH, processor,
+    Failure, NIGH,
     stage::{INSIDE, Stage},
+    ways::Way,
 };
 use datapath::gate::{Action, Gate, Rules, Settings, Verdict};
 use nix::{net::if_::if_nametoindex, sys::signal::Signal};
@@ -16,7 +17,7 @@ use std::{
     thread::{self, JoinHandle},
     time::Duration,
 };
-use testbed::{Nigh, wait_until};
+use testbed::{Nigh, clients::Clamd, wait_until};
 
 /// First packets that are copied of each flow.
 const PACKETS: u32 = 8;
@@ -77,26 +78,34 @@ impl Drop for CopyOut {
     }
 }
 
-/// The daemon with a section `[gate]`.
-pub(crate) struct Daemon(Nigh);
+/// The daemon with a section `[gate]`, and the scanner that it asks.
+pub(crate) struct Daemon {
+    nigh: Nigh,
+    clamd: Option<Clamd>,
+}
 
 impl Daemon {
-    /// Starts it with these words in its section, besides the interface.
-    pub(crate) fn start(stage: &Stage, words: &str) -> Result<Self, Failure> {
+    /// Starts it as this way has it.
+    pub(crate) fn start(stage: &Stage, way: Way) -> Result<Self, Failure> {
+        let clamd = way.scans().then(|| Clamd::start(&stage.gate, None)).transpose()?;
+        let socket = clamd.as_ref().map(Clamd::socket);
+        let words = way.section(&stage.folder.path().join("audit"), socket.as_deref());
         let section = format!("[gate]\ninside = [\"{INSIDE}\"]\n{words}");
-        Ok(Self(Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?))
+        let nigh = Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?;
+        Ok(Self { nigh, clamd })
     }
 
-    pub(crate) fn seconds(&mut self) -> Result<f64, Failure> {
-        processor::of_process(self.0.process().pid())
+    pub(crate) fn pid(&mut self) -> u32 {
+        self.nigh.process().pid()
     }
 
     /// Ends it as an operator does, so that nothing of it stays; what it counted until then.
     pub(crate) fn end(mut self) -> Result<String, Failure> {
-        let status = self.0.control(&json!({"do": "status"}))?;
-        self.0.process().signal(Signal::SIGTERM)?;
-        wait_until("the gate's end", END, || self.0.process().ended().is_some())?;
+        let status = self.nigh.control(&json!({"do": "status"}))?;
+        self.nigh.process().signal(Signal::SIGTERM)?;
+        wait_until("the gate's end", END, || self.nigh.process().ended().is_some())?;
         let packets = status.pointer("/gate/packets");
-        Ok(packets.map(ToString::to_string).unwrap_or_default())
+        let files = status.pointer("/gate/files").filter(|_| self.clamd.is_some());
+        Ok(files.or(packets).map(ToString::to_string).unwrap_or_default())
     }
 }

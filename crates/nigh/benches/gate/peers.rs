@@ -1,6 +1,6 @@
 //! Gateways of others: a program at NFQUEUE with nDPI (peer/nfqueue.c), and Suricata inline.
 
-use crate::{Failure, processor, stage::Stage};
+use crate::{Failure, stage::Stage};
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -20,9 +20,8 @@ pub(crate) struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// Seconds that its threads have run.
-    pub(crate) fn seconds(&self) -> Result<f64, Failure> {
-        processor::of_process(self.process.pid())
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// Ends it; what it says at its end.

@@ -27,10 +27,10 @@ impl Work {
         let line = lines.next().ok_or("an empty /proc/stat")?;
         let fields: Vec<f64> =
             line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-        // user nice system idle iowait
+        // user nice system idle iowait irq softirq steal; what was stolen did not work for us.
         let at = |index: usize| fields.get(index).copied().unwrap_or_default();
         let processors = lines.take_while(|line| line.starts_with("cpu")).count() as f64;
-        Ok(Self { at: Instant::now(), processors, idle: (at(3) + at(4)) / TICKS })
+        Ok(Self { at: Instant::now(), processors, idle: (at(3) + at(4) + at(7)) / TICKS })
     }
 
     /// Seconds since then, and processor seconds of them in which something ran.
@@ -43,10 +43,29 @@ impl Work {
 
 /// Seconds that a process and its threads have run, in user mode and in the kernel.
 pub(crate) fn of_process(pid: u32) -> Result<f64, Failure> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let rest = text.rsplit(") ").next().ok_or("no state in /proc/PID/stat")?;
-    let fields: Vec<f64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
-    // The state is no number; ppid is the first, utime and stime the 11th and 12th.
-    let at = |index: usize| fields.get(index).copied().unwrap_or_default();
-    Ok((at(10) + at(11)) / TICKS)
+    let mut nanoseconds = 0.0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that ends meanwhile takes its time with it.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        let first = text.split_whitespace().next().ok_or("an empty schedstat")?;
+        nanoseconds += first.parse::<f64>()?;
+    }
+    Ok(nanoseconds / 1e9)
+}
+
+/// The kernel's threads that receive from an interface whose work was put into threads.
+pub(crate) fn receiving(interface: &str) -> Result<Vec<u32>, Failure> {
+    let begin = format!("napi/{interface}-");
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        if name.starts_with(&begin) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
 }

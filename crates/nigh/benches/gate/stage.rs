@@ -1,11 +1,13 @@
 //! The seed's scene (figure 4): two clients, a gateway, three servers; here three namespaces with
 //! addresses for each, joined by links with offloads on.
 
-use crate::{Failure, NIGH, http::Servers};
+use crate::{Failure, NIGH, http::Servers, processor};
 use std::{
     io::Write,
     net::{Ipv4Addr, SocketAddrV4},
     path::Path,
+    process::Command,
+    sync::{Arc, atomic::AtomicU64},
 };
 use tempfile::TempDir;
 use testbed::{End, Lab, Namespace, link};
@@ -17,8 +19,6 @@ pub(crate) const SERVERS: [Ipv4Addr; 3] =
     [Ipv4Addr::new(10, 2, 0, 11), Ipv4Addr::new(10, 2, 0, 12), Ipv4Addr::new(10, 2, 0, 13)];
 /// Where policies refuse what is said.
 pub(crate) const REFUSED: SocketAddrV4 = SocketAddrV4::new(SERVERS[0], 6881);
-/// Where packets go that only their sender sees.
-const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 3, 0, 2), 6881);
 /// The gateway's interface towards the clients.
 pub(crate) const INSIDE: &str = "inside";
 /// The one towards the servers, and its address.
@@ -29,12 +29,14 @@ const FILE: usize = 2_000_000;
 
 /// The scene, with servers that serve.
 pub(crate) struct Stage {
-    _served: [Servers; 2],
+    _served: [Servers; 3],
+    /// Bytes that servers have taken.
+    pub(crate) taken: Arc<AtomicU64>,
     /// What joins the gateway and the servers, if it is no link.
     pub(crate) lab: Option<Lab>,
     pub(crate) clients: Namespace,
     pub(crate) gate: Namespace,
-    _servers: Namespace,
+    servers: Namespace,
     pub(crate) folder: TempDir,
 }
 
@@ -95,24 +97,49 @@ impl Stage {
         write_file(&path, file)?;
         let echoes = Servers::of_echoes(&servers, REFUSED)?;
         let files = Servers::of_file(&servers, &SERVERS, &path)?;
-        Ok(Self { _served: [files, echoes], lab, clients, gate, _servers: servers, folder })
+        let taken = Arc::default();
+        let bulk = Servers::of_bulk(&servers, SERVERS[0], &taken)?;
+        Ok(Self { _served: [files, echoes, bulk], taken, lab, clients, gate, servers, folder })
     }
 
-    /// A place behind an interface of the clients whose other end takes nothing: frames go to a MAC
-    /// address that is not its own.
-    pub(crate) fn nowhere(&self) -> Result<SocketAddrV4, Failure> {
-        let address = NOWHERE.ip().to_string();
-        let words: [&[&str]; 5] = [
-            &["link", "add", "nowhere", "type", "veth", "peer", "name", "nobody"],
-            &["address", "add", "10.3.0.1/24", "dev", "nowhere"],
-            &["link", "set", "nowhere", "up"],
-            &["link", "set", "nobody", "up"],
-            &["neighbour", "add", &address, "lladdr", "02:00:00:00:00:01", "dev", "nowhere"],
-        ];
-        for words in words {
-            self.clients.check(&[&["ip"], words].concat())?;
+    /// Has the gateway's work of receiving done by threads of the kernel, whose time can be read.
+    pub(crate) fn receive_in_threads(&self) -> Result<Vec<u32>, Failure> {
+        let mut threads = Vec::new();
+        for end in [&self.clients, &self.servers] {
+            // What comes from an end that makes super-packets, veth hands over at once instead.
+            end.check(&["ethtool", "-K", "eth0", "tso", "off"])?;
         }
-        Ok(NOWHERE)
+        for interface in [INSIDE, OUTSIDE] {
+            self.gate.check(&["ethtool", "-K", interface, "gro", "on"])?;
+            // A namespace's interfaces are seen in a /sys of its own, which ip-netns(8) mounts.
+            let line = format!("echo 1 > /sys/class/net/{interface}/threaded");
+            let words = ["netns", "exec", self.gate.name(), "sh", "-c", &line];
+            let done = Command::new("ip").args(words).output()?;
+            if !done.status.success() {
+                return Err(String::from_utf8_lossy(&done.stderr).into());
+            }
+            threads.extend(processor::receiving(interface)?);
+        }
+        if threads.is_empty() {
+            return Err("the kernel receives in no threads".into());
+        }
+        Ok(threads)
+    }
+
+    /// Packets that the gateway has received from the clients.
+    pub(crate) fn received(&self) -> Result<f64, Failure> {
+        let text = self.gate.check(&["ip", "-s", "-j", "link", "show", "dev", INSIDE])?;
+        let links: serde_json::Value = serde_json::from_str(&text)?;
+        let packets = links.pointer("/0/stats64/rx/packets").and_then(|packets| packets.as_f64());
+        Ok(packets.ok_or("ip(8) counts no packets")?)
+    }
+
+    /// Has the kernel's filter drop all packets of the clients before routing, or no longer.
+    pub(crate) fn drop_all(&self, on: bool) -> Result<(), Failure> {
+        let what = if on { "-A" } else { "-D" };
+        let words = ["iptables", "-w", "-t", "mangle", what, "PREROUTING", "-i", INSIDE];
+        self.gate.check(&[&words[..], &["-j", "DROP"]].concat())?;
+        Ok(())
     }
 }
 

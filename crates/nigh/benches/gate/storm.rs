@@ -1,20 +1,19 @@
 //! Reconnection storms: a host that tries the same refused place again and again (seed, sections 3.3 and
 //! 4.2.2).
 //!
-//! - What a refused attempt costs at its first packet. SYNs with changing source ports at a steady rate;
-//!   what sending and receiving them takes is measured first, at an interface that drops them as none of
-//!   its own, and taken away.
-//! - What it costs where every attempt has to be recognised anew: real connections whose first bytes are
-//!   BitTorrent's. What the ends take is measured with forwarding alone and taken away.
+//! - What a refused attempt costs the gateway: the time of the kernel's threads that receive from its
+//!   interfaces, whose work of receiving is put into threads for that, and of the gateway's program. Nothing
+//!   is taken away, and the ends' work is not in it. SYNs with changing source ports at a steady rate are
+//!   counted where they arrive; beside the gateways stands a rule of iptables that drops all of them.
+//!   Then whole attempts: real connections whose first bytes are BitTorrent's.
 //! - What a storm leaves of the permitted traffic beside it.
 
 use crate::{
     Failure,
     clients::{Connections, Counts, Load},
-    median,
-    processor::Work,
+    median, processor,
     stage::{CLIENTS, REFUSED, SERVERS, Stage},
-    ways::Way,
+    ways::{Running, Way},
 };
 use nix::sys::socket::{
     AddressFamily, MsgFlags, MultiHeaders, SockFlag, SockProtocol, SockType, SockaddrIn, sendmmsg,
@@ -31,12 +30,12 @@ use std::{
 use testbed::Figures;
 
 /// SYNs a second.
-const RATE: u32 = 100_000;
+const RATE: u32 = 50_000;
 /// SYNs to a system call, and the time of that many at the rate.
 const BATCH: usize = 100;
 const STEP: Duration = Duration::from_nanos(1_000_000_000 / RATE as u64 * BATCH as u64);
 /// How long a rate is measured.
-const MEASURE: Duration = Duration::from_millis(2_000);
+const MEASURE: Duration = Duration::from_millis(1_500);
 /// Until what was started is at work.
 const WARM: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 3;
@@ -69,7 +68,7 @@ impl Syns {
         Ok(Self { socket, to, from })
     }
 
-    fn run(&self, sent: &AtomicU64, stop: &AtomicBool) -> Result<(), Failure> {
+    fn run(&self, stop: &AtomicBool) -> Result<(), Failure> {
         let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
         let addresses = [Some(SockaddrIn::from(self.to)); BATCH];
         let mut packets = [syn(self.from, self.to); BATCH];
@@ -88,11 +87,10 @@ impl Syns {
             let slices: Vec<_> = packets.iter().map(|packet| [IoSlice::new(packet)]).collect();
             let fd = self.socket.as_raw_fd();
             match sendmmsg(fd, &mut headers, &slices, addresses, [], MsgFlags::empty()) {
-                Ok(results) => sent.fetch_add(results.count() as u64, Ordering::Relaxed),
-                // An interface that goes nowhere says so.
-                Err(nix::Error::ENOBUFS) => sent.fetch_add(BATCH as u64, Ordering::Relaxed),
+                // What arrives is counted, not what is sent.
+                Ok(_) | Err(nix::Error::ENOBUFS) => {}
                 Err(error) => return Err(error.into()),
-            };
+            }
         }
         Ok(())
     }
@@ -126,27 +124,40 @@ fn set_port(packet: &mut [u8; 40], port: u16) {
 fn during<R>(
     stage: &Stage,
     to: SocketAddrV4,
-    meanwhile: impl FnOnce(&AtomicU64) -> Result<R, Failure>,
+    meanwhile: impl FnOnce() -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let syns = Syns::open(stage, CLIENTS[0], to)?;
-    let (sent, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let storm = scope.spawn(|| syns.run(&sent, &stop));
+        let storm = scope.spawn(|| syns.run(&stop));
         thread::sleep(WARM);
-        let result = meanwhile(&sent);
+        let result = meanwhile();
         stop.store(true, Ordering::Relaxed);
         storm.join().map_err(|_| "the storm died")??;
         result
     })
 }
 
-/// Microseconds of all processors for each SYN of a storm.
-fn of_syns(stage: &Stage, to: SocketAddrV4) -> Result<f64, Failure> {
-    during(stage, to, |sent| {
-        let (before, work) = (sent.load(Ordering::Relaxed), Work::begin()?);
+/// The time that a gateway works, in microseconds: its threads of the kernel and its program.
+fn worked(threads: &[u32], running: &mut Running<'_>) -> Result<f64, Failure> {
+    let mut kernel = 0.0;
+    for thread in threads {
+        kernel += processor::of_process(*thread)?;
+    }
+    // Thousands of packets have come before this is asked.
+    if kernel < 1e-3 {
+        return Err("the kernel does not receive in its threads here".into());
+    }
+    Ok((kernel + running.seconds()?) * 1e6)
+}
+
+/// Microseconds of the gateway for each SYN of a storm that arrives.
+fn of_syns(stage: &Stage, threads: &[u32], running: &mut Running<'_>) -> Result<f64, Failure> {
+    during(stage, REFUSED, || {
+        let before = (stage.received()?, worked(threads, running)?);
         thread::sleep(MEASURE);
-        let (_, busy) = work.until_now()?;
-        Ok(busy * 1e6 / (sent.load(Ordering::Relaxed) - before) as f64)
+        let after = (worked(threads, running)?, stage.received()?);
+        Ok((after.0 - before.1) / (after.1 - before.0))
     })
 }
 
@@ -168,8 +179,12 @@ fn connect(from: Ipv4Addr) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Microseconds of all processors for each whole attempt, and the share that was answered.
-fn of_attempts(stage: &Stage) -> Result<(f64, f64), Failure> {
+/// Microseconds of the gateway for each whole attempt, and the share that was answered.
+fn of_attempts(
+    stage: &Stage,
+    threads: &[u32],
+    running: &mut Running<'_>,
+) -> Result<(f64, f64), Failure> {
     let (made, answered, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let message = handshake();
     let attempts = || -> Result<(), Failure> {
@@ -185,20 +200,19 @@ fn of_attempts(stage: &Stage) -> Result<(f64, f64), Failure> {
         Ok(())
     };
     thread::scope(|scope| {
-        let threads: Vec<_> =
+        let ends: Vec<_> =
             (0..THREADS).map(|_| scope.spawn(|| stage.clients.enter(attempts))).collect();
         thread::sleep(WARM);
         let count = || (made.load(Ordering::Relaxed), answered.load(Ordering::Relaxed));
-        let (before, work) = (count(), Work::begin());
+        let before = (count(), worked(threads, running));
         thread::sleep(MEASURE);
-        let busy = work.and_then(Work::until_now);
-        let after = count();
+        let after = (count(), worked(threads, running));
         stop.store(true, Ordering::Relaxed);
-        for thread in threads {
-            thread.join().map_err(|_| "an attempt died")??;
+        for end in ends {
+            end.join().map_err(|_| "an attempt died")??;
         }
-        let made = (after.0 - before.0) as f64;
-        Ok((busy?.1 * 1e6 / made, (after.1 - before.1) as f64 / made))
+        let made = (after.0.0 - before.0.0) as f64;
+        Ok(((after.1? - before.1?) / made, (after.0.1 - before.0.1) as f64 / made))
     })
 }
 
@@ -222,24 +236,61 @@ fn permitted(stage: &Stage, every: Duration) -> Result<f64, Failure> {
 
 /// Ways that refuse at the first packet.
 const REFUSE: [Way; 2] = [Way::Refuse, Way::NfqueueRefuse];
-/// Ways that recognise every attempt.
-const RECOGNISE: [Way; 2] = [Way::Deny, Way::NfqueueDeny];
+/// Ways that meet whole attempts; the last recognises each anew.
+const ATTEMPTED: [Way; 4] = [Way::Refuse, Way::Deny, Way::NfqueueRefuse, Way::NfqueueDeny];
+
+/// A way with what its rounds gave.
+type Measured<const N: usize> = (Way, Vec<[f64; N]>);
 
 /// Measures all of it.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
-    println!("\nA host tries a refused place again {RATE} times a second");
     let stage = Stage::build()?;
-    let nowhere = stage.nowhere()?;
-    let mut sending = Vec::new();
-    let mut costs: Vec<(Way, Vec<f64>)> = REFUSE.map(|way| (way, Vec::new())).into();
+    let threads = stage.receive_in_threads()?;
+    println!("\nA host tries a refused place again {RATE} times a second");
+    let measured = rounds(&stage, &REFUSE, |running| Ok([of_syns(&stage, &threads, running)?]))?;
+    let mut nothing = Vec::new();
+    for _ in 0..ROUNDS {
+        stage.drop_all(true)?;
+        let cost = of_syns(&stage, &threads, &mut Running::Kernel);
+        stage.drop_all(false)?;
+        nothing.push(cost?);
+    }
+    spread(figures, "a rule of iptables: a refused SYN", &nothing);
+    for (way, costs) in &measured {
+        let costs: Vec<f64> = costs.iter().map(|[cost]| *cost).collect();
+        spread(figures, &format!("{}: a refused SYN", way.name()), &costs);
+    }
+    ratio(figures, "a refused SYN", &measured, Way::NfqueueRefuse);
+
+    println!("\nA host makes whole attempts at a refused place");
+    let measured = rounds(&stage, &ATTEMPTED, |running| {
+        let (cost, answered) = of_attempts(&stage, &threads, running)?;
+        Ok([cost, answered])
+    })?;
+    for (way, samples) in &measured {
+        let costs: Vec<f64> = samples.iter().map(|[cost, _]| *cost).collect();
+        spread(figures, &format!("{}: a whole attempt", way.name()), &costs);
+        let answered = median(samples.iter().map(|[_, answered]| answered * 100.0).collect());
+        figures.add(&format!("{}: attempts answered", way.name()), answered, "percent", None);
+    }
+    ratio(figures, "a whole attempt", &measured, Way::NfqueueDeny);
+    drop(stage);
+    beside(figures, &Stage::build()?)
+}
+
+/// What each way costs, in turns; ways that cannot be had are left out.
+fn rounds<const N: usize>(
+    stage: &Stage,
+    ways: &[Way],
+    one: impl Fn(&mut Running<'_>) -> Result<[f64; N], Failure>,
+) -> Result<Vec<Measured<N>>, Failure> {
+    let mut all: Vec<_> = ways.iter().map(|way| (*way, Vec::new())).collect();
     for round in 0..ROUNDS {
-        let own = of_syns(&stage, nowhere)?;
-        sending.push(own);
-        for (way, costs) in &mut costs {
-            match way.start(&stage)? {
-                Ok(running) => {
-                    refuse_once(&stage)?;
-                    costs.push(of_syns(&stage, REFUSED)? - own);
+        for (way, samples) in &mut all {
+            match way.start(stage)? {
+                Ok(mut running) => {
+                    refuse_once(stage)?;
+                    samples.push(one(&mut running)?);
                     let said = running.end()?;
                     if round == 0 {
                         println!("  {}: {said}", way.name());
@@ -248,40 +299,32 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
                 Err(why) => println!("  {}: skipped: {why}", way.name()),
             }
         }
+        all.reverse();
     }
-    figures.add(
-        "sending a SYN and dropping it at the other end",
-        median(sending),
-        "microseconds of CPU",
-        None,
-    );
-    for (way, costs) in &costs {
-        let name = format!("{}: a refused SYN", way.name());
-        figures.add(&name, median(costs.clone()), "microseconds of CPU", None);
+    all.sort_by_key(|(way, _)| ways.iter().position(|one| one == way));
+    all.retain(|(_, samples)| !samples.is_empty());
+    Ok(all)
+}
+
+/// The median, and the least and the most.
+fn spread(figures: &mut Figures, name: &str, costs: &[f64]) {
+    let unit = "microseconds of CPU";
+    figures.add(name, median(costs.to_vec()), unit, None);
+    let least = costs.iter().copied().fold(f64::MAX, f64::min);
+    figures.add(&format!("{name}, least"), least, unit, None);
+    figures.add(&format!("{name}, most"), costs.iter().copied().fold(0.0, f64::max), unit, None);
+}
+
+/// What the gate's cache costs of what a gateway of others does.
+fn ratio<const N: usize>(figures: &mut Figures, what: &str, measured: &[Measured<N>], peer: Way) {
+    let of = |wanted: Way| {
+        let (_, samples) = measured.iter().find(|(way, _)| *way == wanted)?;
+        Some(median(samples.iter().map(|sample| sample[0]).collect()))
+    };
+    if let (Some(ours), Some(theirs)) = (of(Way::Refuse), of(peer)) {
+        let name = format!("{what}, of \"{}\"", peer.name());
+        figures.add(&name, ours / theirs, "times", Some("0.1"));
     }
-    if let [(_, ours), (_, theirs)] = &costs[..]
-        && !theirs.is_empty()
-    {
-        let share = median(ours.clone()) / median(theirs.clone());
-        figures.add("a refused SYN, of NFQUEUE's with a list", share, "times", Some("0.1"));
-    }
-    let alone = of_attempts(&stage)?;
-    figures.add("forwarding alone: attempts answered", alone.1 * 100.0, "percent", None);
-    for way in RECOGNISE {
-        let name = way.name();
-        match way.start(&stage)? {
-            Ok(running) => {
-                let (cost, answered) = of_attempts(&stage)?;
-                running.end()?;
-                let title = format!("{name}: an attempt, more than forwarding");
-                figures.add(&title, cost - alone.0, "microseconds of CPU", None);
-                let title = format!("{name}: attempts answered");
-                figures.add(&title, answered * 100.0, "percent", None);
-            }
-            Err(why) => println!("  {}: skipped: {why}", way.name()),
-        }
-    }
-    beside(figures, &stage)
 }
 
 /// One whole attempt, so that a gateway that learns has learnt.
@@ -308,7 +351,7 @@ fn beside(figures: &mut Figures, stage: &Stage) -> Result<(), Failure> {
             };
             refuse_once(stage)?;
             let before = permitted(stage, steady)?;
-            let under = during(stage, REFUSED, |_| permitted(stage, steady))?;
+            let under = during(stage, REFUSED, || permitted(stage, steady))?;
             running.end()?;
             without.push(before);
             with.push(under);

@@ -4,8 +4,10 @@ use crate::{
     Failure,
     own::{CopyOut, Daemon},
     peers::{self, Peer},
+    processor,
     stage::{REFUSED, Stage},
 };
+use std::path::Path;
 
 /// Ways of being a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +18,24 @@ pub(crate) enum Way {
     CopyOut,
     /// The daemon: first packets are looked at.
     Classify,
+    /// The same, and a rule about the names of files.
+    Files,
+    /// The daemon, which writes down connections and files.
+    Audit,
+    /// The daemon, which has clamd scan all files.
+    Scan,
+    /// Names, audit and scan.
+    All,
     /// The daemon, which refuses BitTorrent and remembers whom.
     Refuse,
     /// The daemon, which refuses BitTorrent and forgets at once.
     Deny,
     /// The daemon, which holds back what is undecided.
     Hold,
+    /// The daemon, with one limit of so many Mbit/s each way for everything.
+    Limit(u64),
     /// Every packet to a program with nDPI, whole.
     Nfqueue,
-    /// The same with the first 2 KB of every packet.
-    NfqueueShort,
     /// The same, but connections that are decided pass by the queue.
     NfqueueMark,
     /// Every packet to the program, which drops what goes to the place that is refused.
@@ -45,13 +55,18 @@ pub(crate) enum Running<'a> {
 }
 
 impl Running<'_> {
-    /// Seconds that its program has run, if there is one.
-    pub(crate) fn seconds(&mut self) -> Result<f64, Failure> {
+    /// Its program, if there is one beside the benchmark's own.
+    pub(crate) fn pid(&mut self) -> Option<u32> {
         match self {
-            Self::Kernel | Self::CopyOut(_) => Ok(0.0),
-            Self::Daemon(daemon) => daemon.seconds(),
-            Self::Peer(peer) => peer.seconds(),
+            Self::Kernel | Self::CopyOut(_) => None,
+            Self::Daemon(daemon) => Some(daemon.pid()),
+            Self::Peer(peer) => Some(peer.pid()),
         }
+    }
+
+    /// Seconds that its program has run.
+    pub(crate) fn seconds(&mut self) -> Result<f64, Failure> {
+        self.pid().map_or(Ok(0.0), processor::of_process)
     }
 
     /// Ends it; what it says at its end.
@@ -66,13 +81,16 @@ impl Running<'_> {
 }
 
 impl Way {
-    /// Those whose throughput is measured, in the table's order.
-    pub(crate) const ALL: [Self; 7] = [
+    /// Those whose throughput is measured, in the table's order: the seed's seven configurations first.
+    pub(crate) const ALL: [Self; 10] = [
         Self::Forwarding,
         Self::CopyOut,
         Self::Classify,
+        Self::Files,
+        Self::Audit,
+        Self::Scan,
+        Self::All,
         Self::Nfqueue,
-        Self::NfqueueShort,
         Self::NfqueueMark,
         Self::Suricata,
     ];
@@ -85,7 +103,18 @@ impl Way {
 
     /// Whether it is the gate.
     pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Self::CopyOut | Self::Classify | Self::Refuse | Self::Deny | Self::Hold)
+        !self.is_peer() && self != Self::Forwarding
+    }
+
+    /// Whether it is a gateway of others.
+    fn is_peer(self) -> bool {
+        use Way::{Nfqueue, NfqueueDeny, NfqueueMark, NfqueueRefuse, Suricata};
+        matches!(self, Nfqueue | NfqueueMark | NfqueueRefuse | NfqueueDeny | Suricata)
+    }
+
+    /// Whether files go through a scanner, which decides how fast they are.
+    pub(crate) fn scans(self) -> bool {
+        matches!(self, Self::Scan | Self::All)
     }
 
     /// Its name in the table.
@@ -94,11 +123,15 @@ impl Way {
             Self::Forwarding => "forwarding alone",
             Self::CopyOut => "gate: copy out",
             Self::Classify => "gate: copy out, classify",
+            Self::Files => "gate: + file names",
+            Self::Audit => "gate: + audit",
+            Self::Scan => "gate: + virus scan",
+            Self::All => "gate: all of it",
+            Self::Limit(_) => "gate, a limit",
             Self::Refuse => "gate, connection cache",
             Self::Deny => "gate, no connection cache",
             Self::Hold => "gate, holding",
             Self::Nfqueue => "NFQUEUE + nDPI",
-            Self::NfqueueShort => "NFQUEUE + nDPI, 2 KB of a packet",
             Self::NfqueueMark => "NFQUEUE + nDPI, decided ones marked",
             Self::NfqueueRefuse => "NFQUEUE, a list of its own",
             Self::NfqueueDeny => "NFQUEUE, nDPI each time",
@@ -112,11 +145,15 @@ impl Way {
             Self::Forwarding => "forwarding",
             Self::CopyOut => "copy-out",
             Self::Classify => "classify",
+            Self::Files => "files",
+            Self::Audit => "audit",
+            Self::Scan => "scan",
+            Self::All => "all",
+            Self::Limit(_) => "limit",
             Self::Refuse => "refuse",
             Self::Deny => "deny",
             Self::Hold => "hold",
             Self::Nfqueue => "nfqueue",
-            Self::NfqueueShort => "nfqueue-short",
             Self::NfqueueMark => "nfqueue-mark",
             Self::NfqueueRefuse => "nfqueue-refuse",
             Self::NfqueueDeny => "nfqueue-deny",
@@ -129,30 +166,47 @@ impl Way {
         let peer = match self {
             Self::Forwarding => return Ok(Ok(Running::Kernel)),
             Self::CopyOut => return Ok(Ok(Running::CopyOut(CopyOut::start(stage)?))),
-            Self::Classify | Self::Refuse | Self::Deny | Self::Hold => {
-                return Ok(Ok(Running::Daemon(Daemon::start(stage, &self.section())?)));
-            }
             Self::Nfqueue => peers::nfqueue(stage, &[], false)?,
-            Self::NfqueueShort => peers::nfqueue(stage, &["--copy", "2048"], false)?,
             Self::NfqueueMark => peers::nfqueue(stage, &["--mark", "1"], true)?,
             Self::NfqueueRefuse => {
                 peers::nfqueue(stage, &["--refuse", &REFUSED.to_string()], false)?
             }
             Self::NfqueueDeny => peers::nfqueue(stage, &["--deny", "BitTorrent"], false)?,
             Self::Suricata => peers::suricata(stage)?,
+            _ => return Ok(Ok(Running::Daemon(Daemon::start(stage, self)?))),
         };
         Ok(peer.map(Running::Peer))
     }
 
-    /// What stands in the daemon's section.
-    fn section(self) -> String {
+    /// What stands in the daemon's section, with files of its own below a folder and clamd at a socket.
+    pub(crate) fn section(self, folder: &Path, clamd: Option<&Path>) -> String {
         let rule = |words: &str| format!("[[gate.rule]]\nname = \"p2p\"\n{words}\n");
+        let count = rule("category = [\"peer-to-peer\"]\naction = \"count\"");
         let bittorrent = "application = [\"bittorrent\"]\naction = \"deny\"\ndeny = \"drop\"";
+        let names = "[[gate.file]]\nname = \"programs\"\nnames = [\"*.exe\", \"*.scr\"]\n\
+                     action = \"deny\"\n";
+        let audit = format!("[gate.audit]\nfolder = \"{}\"\n", folder.display());
+        let scan = clamd.map_or(String::new(), |clamd| {
+            format!(
+                "[[gate.file]]\nname = \"viruses\"\naction = \"scan\"\n[gate.scan]\n\
+                 clamd = \"{}\"\n",
+                clamd.display()
+            )
+        });
         match self {
+            Self::Files => format!("{count}{names}"),
+            Self::Audit => format!("{count}{audit}"),
+            Self::Scan => format!("{count}{scan}"),
+            Self::All => format!("{count}{names}{scan}{audit}"),
             Self::Refuse => rule(bittorrent),
             Self::Deny => format!("refuse_for = \"0s\"\n{}", rule(bittorrent)),
             Self::Hold => format!("hold = true\n{}", rule("action = \"allow\"")),
-            _ => rule("category = [\"peer-to-peer\"]\naction = \"count\""),
+            Self::Limit(rate) => format!(
+                "[[gate.limit]]\nname = \"rate\"\nto_inside = \"{rate}mbit\"\n\
+                 from_inside = \"{rate}mbit\"\n{}",
+                rule("action = \"limit\"\nlimit = \"rate\"")
+            ),
+            _ => count,
         }
     }
 }

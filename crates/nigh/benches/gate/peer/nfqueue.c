@@ -73,7 +73,7 @@ struct queue {
 	uint64_t now_ms;
 	/* The run of accepted packets without a verdict yet, and its mark. */
 	bool pending;
-	uint32_t pending_id, pending_mark;
+	uint32_t pending_id, pending_mark, pending_verdict;
 	uint64_t packets, inspected, seen, known, refused;
 };
 
@@ -208,16 +208,17 @@ static int judge(struct queue *queue, const uint8_t *packet, int length, uint32_
 	return NF_ACCEPT;
 }
 
-/* Accepts all packets up to the last one that was judged. */
+/* Gives all packets up to the last one that was judged the verdict of that one: a run has one
+ * verdict. */
 static void flush(struct queue *queue)
 {
 	if (!queue->pending)
 		return;
 	if (queue->pending_mark)
-		nfq_set_verdict_batch2(queue->queue, queue->pending_id, NF_ACCEPT,
+		nfq_set_verdict_batch2(queue->queue, queue->pending_id, queue->pending_verdict,
 				       queue->pending_mark);
 	else
-		nfq_set_verdict_batch(queue->queue, queue->pending_id, NF_ACCEPT);
+		nfq_set_verdict_batch(queue->queue, queue->pending_id, queue->pending_verdict);
 	queue->pending = false;
 }
 
@@ -226,22 +227,21 @@ static int received(struct nfq_q_handle *handle, struct nfgenmsg *message, struc
 {
 	struct queue *queue = context;
 	struct nfqnl_msg_packet_hdr *header = nfq_get_msg_packet_hdr(data);
-	uint32_t id = ntohl(header->packet_id), mark = 0;
+	uint32_t id = ntohl(header->packet_id), mark = 0, verdict = NF_ACCEPT;
 	uint8_t *packet;
 	int length = nfq_get_payload(data, &packet);
 
+	(void)handle;
 	(void)message;
 	queue->packets++;
-	if (length > 0 && judge(queue, packet, length, &mark) == NF_DROP) {
-		/* A batch's verdict goes for all up to its packet, so those before come first. */
-		flush(queue);
-		return nfq_set_verdict(handle, id, NF_DROP, 0, NULL);
-	}
-	if (queue->pending && queue->pending_mark != mark)
+	if (length > 0)
+		verdict = judge(queue, packet, length, &mark);
+	if (queue->pending && (queue->pending_verdict != verdict || queue->pending_mark != mark))
 		flush(queue);
 	queue->pending = true;
 	queue->pending_id = id;
 	queue->pending_mark = mark;
+	queue->pending_verdict = verdict;
 	return 0;
 }
 
