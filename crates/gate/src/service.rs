@@ -30,7 +30,9 @@ mod kernel;
 mod labels;
 mod look;
 mod managed;
+mod orders;
 mod records;
+mod rounds;
 mod shape;
 mod worker;
 
@@ -60,7 +62,6 @@ use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::JoinHandle,
-    time::Instant,
 };
 use tokio::sync::oneshot;
 use tracing::info;
@@ -150,8 +151,10 @@ impl Opened {
         let policy = Arc::new(Policy::new(&config.gate, &[]));
         let bounds = worker::bounds(&config.gate);
         let published = Arc::new(ArcSwap::from_pointee(Status::default()));
+        let table = gate.table();
+        let rounds = rounds::Rounds::new(table.walk());
         let mut worker = Worker {
-            table: gate.table(),
+            table,
             gate,
             core: Core::new(engine, policy, bounds, labels, clock::moment(), log.is_on()),
             managers: Managers::new(
@@ -166,7 +169,8 @@ impl Opened {
             inside,
             config: config.clone(),
             given: Vec::new(),
-            last_round: Instant::now(),
+            rounds,
+            beat: orders::Beat::default(),
             numbered: 0,
             published: published.clone(),
             ailments: answer::Ailing::default(),

@@ -29,7 +29,7 @@ pub use injector::{Held, Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};
 pub use pin::{home, purge};
 pub use record::{Direction, Reason, Record};
-pub use ring::Reader;
+pub use ring::{Pace, Reader};
 pub use run::{Meta, RunError, TcVerdict};
 pub use settings::{OnFailure, Rules, Settings};
 pub use table::{Table, TableError};

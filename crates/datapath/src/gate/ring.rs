@@ -20,6 +20,17 @@ use std::{
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER: usize = 8;
+/// Bytes after which the kernel is told that they were read.
+const TOLD: u64 = 64 << 10;
+
+/// How records are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How long to wait at the most if there is nothing.
+    pub timeout: Duration,
+    /// Records that are handed over at the most.
+    pub most: usize,
+}
 
 /// Part of the ring in memory.
 #[derive(Debug)]
@@ -84,29 +95,36 @@ impl Reader {
     ///
     /// # Errors
     /// When the system refuses to wait.
-    pub fn poll(
-        &mut self,
-        timeout: Duration,
-        mut each: impl FnMut(Record<'_>),
-    ) -> io::Result<usize> {
-        let count = self.consume(&mut each);
-        if count > 0 || timeout.is_zero() {
+    pub fn poll(&mut self, timeout: Duration, each: impl FnMut(Record<'_>)) -> io::Result<usize> {
+        self.read(Pace { timeout, most: usize::MAX }, each)
+    }
+
+    /// Hands over records that are there, and waits if there is none. Returns how many there were.
+    ///
+    /// # Errors
+    /// When the system refuses to wait.
+    pub fn read(&mut self, pace: Pace, mut each: impl FnMut(Record<'_>)) -> io::Result<usize> {
+        let count = self.consume(pace.most, &mut each);
+        if count > 0 || pace.timeout.is_zero() {
             return Ok(count);
         }
         let mut ready = [PollFd::new(self.ring.as_fd(), PollFlags::POLLIN)];
-        let limit = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        let limit = PollTimeout::try_from(pace.timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut ready, limit) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(self.consume(&mut each)),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(self.consume(pace.most, &mut each)),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Hands over what is there now; the ring may be refilled meanwhile, so no more than it holds.
-    fn consume(&mut self, each: &mut impl FnMut(Record<'_>)) -> usize {
-        let mut at = self.consumer.position().load(Ordering::Relaxed);
+    /// Hands over what is there now; the ring may be refilled meanwhile, so no more than it holds. The
+    /// kernel is told the position now and then: it wakes the reader for the record that the position is
+    /// at, and there is no need to wake one that is awake.
+    fn consume(&mut self, most: usize, each: &mut impl FnMut(Record<'_>)) -> usize {
+        let mut told = self.consumer.position().load(Ordering::Relaxed);
+        let mut at = told;
         let end = self.producer.position().load(Ordering::Acquire);
         let mut count = 0;
-        while at < end {
+        while at < end && count < most {
             let place = self.page + (at as usize & (self.size - 1));
             // SAFETY: the mapping has two times `size` bytes behind its first page, and the record's
             // header is within the first half.
@@ -129,6 +147,12 @@ impl Reader {
                 }
             }
             at += (length + HEADER).next_multiple_of(8) as u64;
+            if at - told >= TOLD {
+                self.consumer.position().store(at, Ordering::Release);
+                told = at;
+            }
+        }
+        if at != told {
             self.consumer.position().store(at, Ordering::Release);
         }
         count

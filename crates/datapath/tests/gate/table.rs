@@ -3,7 +3,7 @@
 use super::frame::{ACK, FIN, HOSTS, Packet, RST, SYN, Segment};
 use super::site::settings;
 use datapath::gate::{
-    Action, CacheKey, Counts, Direction, Gate, Meta, Protocol, TcVerdict, Verdict,
+    Action, CacheKey, Counts, Direction, Gate, Meta, Pace, Protocol, TcVerdict, Verdict,
 };
 use std::time::Duration;
 
@@ -206,6 +206,26 @@ fn only_the_first_packets_with_payload_are_copied() {
     assert_eq!(reader.poll(Duration::ZERO, |_| ()).unwrap(), 2);
     let counts = gate.ledger().unwrap().from_inside;
     assert_eq!((counts.copied, counts.missed), (10, 0));
+}
+
+#[test]
+fn no_more_records_are_read_at_once_than_wanted() {
+    let Some(gate) = gate() else { return };
+    let mut reader = gate.reader().unwrap();
+    gate.heartbeat().unwrap();
+    for port in 1..=20 {
+        let mut packet = Packet::udp(0, b"hello");
+        packet.from.set_port(port);
+        gate.run(Direction::FromInside, &packet.bytes(), Meta::default()).unwrap();
+    }
+    let mut ports = Vec::new();
+    let mut read = || {
+        let pace = Pace { timeout: Duration::ZERO, most: 8 };
+        reader.read(pace, |record| ports.push(record.key.socket(record.from).port())).unwrap()
+    };
+    assert_eq!([read(), read(), read(), read()], [8, 8, 4, 0]);
+    // Each once, in the order in which they came.
+    assert_eq!(ports, (1..=20).collect::<Vec<_>>());
 }
 
 #[test]

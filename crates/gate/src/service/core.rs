@@ -81,6 +81,8 @@ pub(super) struct Core<L: Look> {
     acts: Vec<Act>,
     /// Flows that nobody manages yet, see [`Core::adopted`].
     adopted: Vec<(Id, bool)>,
+    /// Flows that another policy or time has not judged yet.
+    unjudged: Vec<Id>,
     /// What became of flows, for the audit; only where there is one.
     news: Option<Vec<News<L::State>>>,
 }
@@ -110,6 +112,7 @@ impl<L: Look> Core<L> {
             counts: Counts::default(),
             acts: Vec::new(),
             adopted: Vec::new(),
+            unjudged: Vec::new(),
             news: audited.then(Vec::new),
         }
     }
@@ -133,9 +136,15 @@ impl<L: Look> Core<L> {
         std::mem::take(&mut self.adopted)
     }
 
-    /// What the kernel must be told since this was asked last.
+    /// What the kernel must be told since this was asked last; while [`Core::has_acts`], there is more.
     pub(super) fn acts(&mut self) -> Vec<Act> {
+        self.judge_some();
         std::mem::take(&mut self.acts)
+    }
+
+    /// Whether there is more that the kernel must be told, or may be.
+    pub(super) fn has_acts(&self) -> bool {
+        !self.acts.is_empty() || !self.unjudged.is_empty()
     }
 
     pub(super) fn counts(&self) -> &Counts {

@@ -4,14 +4,15 @@
 use super::{
     ControlError, ReloadError, answer,
     attempts::Attempts,
-    classes::Change,
     clock::{moment, monotonic_ns},
-    core::{Act, Bounds, Core, Fate, News},
+    core::{Bounds, Core, Fate, News},
     id::Id,
     inside::Inside,
     kernel, look,
     managed::{self, Around, Effect, Managers},
+    orders::{Beat, perform, release, tell},
     records::Log,
+    rounds::Rounds,
     shape::Shapers,
 };
 use crate::{
@@ -24,9 +25,7 @@ use crate::{
     status::Status,
 };
 use arc_swap::ArcSwap;
-use datapath::gate::{
-    CacheKey, Gate, Held, Injector, Reader, Rules, Side, Table, TableError, Verdict,
-};
+use datapath::gate::{Gate, Held, Injector, Pace, Reader, Rules, Table};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
@@ -43,12 +42,10 @@ use tracing::{info, warn};
 const POLL: Duration = Duration::from_millis(50);
 /// The same while packets wait for the scanner.
 const QUICK: Duration = Duration::from_millis(5);
+/// Records that are read before the kernel hears the heartbeat, and the operator is heard.
+const MOST: usize = 256;
 /// Time from one look at the clock, and one status, to the next.
-const TICK: Duration = Duration::from_secs(1);
-/// Counters that are older are read anew for who asks.
-const REFRESH: Duration = Duration::from_millis(500);
-/// A round of counters takes at most one part in so many of the time.
-const ROUND_SHARE: u32 = 20;
+pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Most rules that the operator gives.
 const MAX_GIVEN: usize = 100;
 
@@ -76,8 +73,8 @@ pub(super) struct Worker {
     pub(super) inside: Inside,
     pub(super) config: Config,
     pub(super) given: Vec<Given>,
-    /// When counters were read last.
-    pub(super) last_round: Instant,
+    pub(super) rounds: Rounds,
+    pub(super) beat: Beat,
     /// Rules given since the start.
     pub(super) numbered: u64,
     pub(super) published: Arc<ArcSwap<Status>>,
@@ -116,7 +113,7 @@ pub(super) fn rules(config: &GateConfig, queue: Option<u32>) -> Rules {
 }
 
 /// Whether a policy needs shapers.
-fn has_limits(config: &GateConfig, given: &[Given]) -> bool {
+pub(super) fn has_limits(config: &GateConfig, given: &[Given]) -> bool {
     !config.limits.is_empty() || given.iter().any(|given| matches!(given.what, What::Limit(_)))
 }
 
@@ -131,21 +128,16 @@ impl Worker {
 
     /// Runs until it is told to stop, or nobody can tell it any more.
     pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
-        let mut next_round = Instant::now() + TICK;
         let mut next_tick = Instant::now();
         loop {
-            if let Err(error) = self.gate.heartbeat() {
-                self.ailments.say("the kernel does not take the heartbeat", &error);
-            }
+            self.beat.give(&self.gate, &mut self.ailments);
             let now = Instant::now();
             if now >= next_tick {
                 self.core.tick(monotonic_ns(), moment());
                 self.tell();
                 next_tick = now + TICK;
             }
-            if now >= next_round {
-                self.round();
-                next_round = Instant::now() + TICK.max(now.elapsed() * ROUND_SHARE);
+            if self.rounds.are_due() && self.part() {
                 self.publish();
             }
             self.manage(Managers::rest);
@@ -165,16 +157,32 @@ impl Worker {
 
     /// Looks at what was copied out.
     fn read(&mut self, reader: &mut Reader) -> std::io::Result<()> {
-        let Self { core, table, shapers, gate, config, ailments, managers, log, injector, .. } =
-            self;
+        let unfinished = self.rounds.are_due();
+        let Self {
+            core,
+            table,
+            shapers,
+            gate,
+            config,
+            beat,
+            ailments,
+            managers,
+            log,
+            injector,
+            ..
+        } = self;
         core.set_now(monotonic_ns());
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
         let around = Around { policy: &policy, moment, now_ns, log };
         // A verdict of the scanner is not kept waiting.
-        let patience = if managers.waits() { QUICK } else { POLL };
+        let timeout = match unfinished {
+            true => Duration::ZERO,
+            false if managers.waits() => QUICK,
+            false => POLL,
+        };
         let mut effects = Vec::new();
-        reader.poll(patience, |record| {
+        let count = reader.read(Pace { timeout, most: MOST }, |record| {
             let (flow, inside, packet) = kernel::packet(&record);
             let id = Id::of(&flow);
             if let Some(ended) = &record.ended {
@@ -223,31 +231,45 @@ impl Worker {
                 }
             }
             let released = perform(std::mem::take(&mut effects), core);
-            tell(core, table, shapers, gate, config, ailments);
+            tell(core, table, shapers, gate, config, beat, ailments);
             release(released, managers, injector, ailments);
         })?;
-        managers.settled(&mut effects);
+        // Unless more is to be read at once.
+        if count < MOST {
+            managers.settled(&mut effects);
+        }
         perform(effects, core);
-        tell(core, table, shapers, gate, config, ailments);
+        tell(core, table, shapers, gate, config, beat, ailments);
         Ok(())
     }
 
     /// Lets the managers do something, and does what follows from it.
     fn manage(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<Effect>)) {
-        let Self { core, table, shapers, gate, config, ailments, managers, log, injector, .. } =
-            self;
+        let Self {
+            core,
+            table,
+            shapers,
+            gate,
+            config,
+            beat,
+            ailments,
+            managers,
+            log,
+            injector,
+            ..
+        } = self;
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), monotonic_ns());
         let mut effects = Vec::new();
         what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut effects);
         let released = perform(effects, core);
-        tell(core, table, shapers, gate, config, ailments);
+        tell(core, table, shapers, gate, config, beat, ailments);
         release(released, managers, injector, ailments);
     }
 
     /// Flows that were decided without a packet at hand are managed from here on, if there may be
     /// something in them.
-    fn adopt(&mut self) {
+    pub(super) fn adopt(&mut self) {
         let adopted = self.core.adopted();
         self.take_up(adopted);
     }
@@ -271,7 +293,7 @@ impl Worker {
     }
 
     /// Forgets managers of flows that are gone or refused.
-    fn managers_retain(&mut self) {
+    pub(super) fn managers_retain(&mut self) {
         let Self { core, managers, log, .. } = self;
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
@@ -280,7 +302,7 @@ impl Worker {
     }
 
     /// Writes down what became of flows.
-    fn news(&mut self) {
+    pub(super) fn news(&mut self) {
         for news in self.core.news() {
             if self.log.is_on()
                 && let News::Refused { flow, began_ns, inside, label, deny, rule } = &news
@@ -293,53 +315,9 @@ impl Worker {
         }
     }
 
-    fn tell(&mut self) {
-        let Self { core, table, shapers, gate, config, ailments, .. } = self;
-        tell(core, table, shapers, gate, config, ailments);
-    }
-
-    /// Reads all counters; forgets what is silent or gone.
-    fn round(&mut self) {
-        let interval = self.last_round.elapsed();
-        self.last_round = Instant::now();
-        let now_ns = monotonic_ns();
-        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-        self.core.set_now(now_ns);
-        self.core.begin_round();
-        let core = &mut self.core;
-        let result = self.table.for_each(|key, flow| {
-            core.count(&kernel::counted(key, flow, now_ns), interval_ns);
-        });
-        match result {
-            Ok(()) => {
-                self.core.end_round();
-                self.managers_retain();
-                self.adopt();
-            }
-            Err(error) => self.ailments.say("the table of flows cannot be read", &error),
-        }
-        self.tell();
-        self.news();
-        if self.attempts.are_due() {
-            let count = |key: &CacheKey| self.table.refused(key).ok().flatten();
-            self.attempts.write(count, self.config.gate.refuse_for, &self.log);
-        }
-        if self.shapers.is_open()
-            && !has_limits(&self.config.gate, &self.given)
-            && self.core.classes().list().next().is_none()
-        {
-            // No packet is sent to queue where no queue is any more.
-            self.configure(None);
-            self.shapers.close();
-        }
-        self.inside.look(&self.gate, &mut self.shapers, self.core.classes(), &mut self.ailments);
-    }
-
-    /// Counters for who asks, unless they are those of a moment ago.
-    fn refresh(&mut self) {
-        if self.last_round.elapsed() > REFRESH {
-            self.round();
-        }
+    pub(super) fn tell(&mut self) {
+        let Self { core, table, shapers, gate, config, beat, ailments, .. } = self;
+        tell(core, table, shapers, gate, config, beat, ailments);
     }
 
     /// Removes the classes of an earlier process that no flow is in any more.
@@ -350,7 +328,7 @@ impl Worker {
         }
     }
 
-    fn configure(&mut self, queue: Option<u32>) {
+    pub(super) fn configure(&mut self, queue: Option<u32>) {
         let rules = rules(&self.config.gate, queue);
         if let Err(error) = self.gate.configure(&rules) {
             self.ailments.say("the kernel does not take the rules", &error);
@@ -506,100 +484,5 @@ impl Worker {
             warn!(%error, "what the gate had pinned was not removed");
         }
         self.shapers.close();
-    }
-}
-
-/// Does what follows from what managers found; the packets that go on then.
-fn perform(effects: Vec<Effect>, core: &mut Core<Engine>) -> Vec<Held> {
-    let mut released = Vec::new();
-    for effect in effects {
-        match effect {
-            Effect::Release(held) => released.push(held),
-            Effect::Manage(flow, manage) => core.manage(&flow, manage),
-            Effect::Refuse(flow, rule) => core.refuse_for_file(&flow, rule),
-            Effect::Used(rule) => core.used_file_rule(rule),
-        }
-    }
-    released
-}
-
-/// Sends packets on that waited: the kernel knows by then what it is to do with those that follow.
-fn release(
-    released: Vec<Held>,
-    managers: &mut Managers,
-    injector: &Injector,
-    ailments: &mut answer::Ailing,
-) {
-    for held in released {
-        match injector.release(&held) {
-            Ok(()) => managers.counts.released += 1,
-            Err(error) => {
-                managers.counts.dropped += 1;
-                ailments.say("a held packet was lost", &error);
-            }
-        }
-    }
-}
-
-/// Tells the kernel what the core wants of it.
-fn tell(
-    core: &mut Core<Engine>,
-    table: &Table,
-    shapers: &mut Shapers,
-    gate: &Gate,
-    config: &Config,
-    ailments: &mut answer::Ailing,
-) {
-    for act in core.acts() {
-        match act {
-            Act::Decide { flow, action, class, label } => {
-                let verdict = Verdict { action: kernel::action(action), limit: class, label };
-                let manage = kernel::manage(&flow, core.managed(&flow));
-                match table.decide_managed(&kernel::key(&flow), &verdict, manage) {
-                    Ok(()) => {}
-                    Err(TableError::Full) => core.was_full(&flow),
-                    Err(error) => ailments.say("the kernel does not take a verdict", &error),
-                }
-            }
-            Act::Refuse { flow, deny } => {
-                let (key, action) = (kernel::refusal(&flow), kernel::refuse(deny));
-                if config.gate.refuse_for.is_zero() {
-                    continue;
-                }
-                if let Err(error) = table.refuse(&key, action, config.gate.refuse_for) {
-                    ailments.say("the kernel does not take a refusal", &error);
-                }
-            }
-            Act::Watch { flow, packets } => {
-                if let Err(error) = table.watch(&kernel::key(&flow), packets) {
-                    ailments.say("the kernel does not watch a flow", &error);
-                }
-            }
-            Act::ForgetRefusals => table.forget_refusals(),
-            Act::Forget { flow } => {
-                if let Err(error) = table.remove(&kernel::key(&flow)) {
-                    ailments.say("the kernel does not forget a flow", &error);
-                }
-            }
-            Act::Manage { flow } => {
-                let manage = kernel::manage(&flow, core.managed(&flow));
-                for (side, manage) in [Side::Lower, Side::Higher].into_iter().zip(manage) {
-                    if let Err(error) = table.manage(&kernel::key(&flow), side, manage) {
-                        ailments.say("the kernel does not manage a flow", &error);
-                    }
-                }
-            }
-            Act::Class(change) => {
-                let opened = !shapers.is_open() && matches!(change, Change::Set(..));
-                let result = shapers.open().and_then(|()| shapers.change(&change));
-                if let Err(error) = result {
-                    ailments.say("a limit is not in force", &error);
-                } else if opened
-                    && let Err(error) = gate.configure(&rules(&config.gate, shapers.queue()))
-                {
-                    ailments.say("the kernel does not take the rules", &error);
-                }
-            }
-        }
     }
 }

@@ -12,14 +12,23 @@ use crate::{
     service::id::Id,
 };
 
+/// Flows that are judged at once.
+const AT_ONCE: usize = 1024;
+
 /// Set in the number of a label when a file in the flow was refused.
 pub(super) const BY_FILE: u32 = 1 << 31;
 
 impl<L: Look> Core<L> {
+    /// Has all flows judged by what holds now, some with each look at the acts.
     pub(super) fn judge_again(&mut self) {
         self.acts.push(Act::ForgetRefusals);
-        let ids: Vec<Id> = self.flows.keys().copied().collect();
-        for id in ids {
+        self.unjudged = self.flows.keys().copied().collect();
+    }
+
+    /// Judges some of the flows that are to be judged again.
+    pub(super) fn judge_some(&mut self) {
+        let rest = self.unjudged.len().saturating_sub(AT_ONCE);
+        for id in self.unjudged.split_off(rest) {
             let Some(entry) = self.flows.get_mut(&id) else { continue };
             match &mut entry.phase {
                 Phase::Looking(_) => self.judge_early(id),

@@ -153,6 +153,25 @@ fn a_flow_is_decided_once_when_it_has_a_name() {
 }
 
 #[test]
+fn many_flows_are_judged_again_a_part_at_a_time() {
+    const FLOWS: u16 = 5000;
+    let mut core = core("inside = [\"eth1\"]", NOON);
+    for port in 1..=FLOWS {
+        send(&mut core, &flow(port), b"=bittorrent");
+        core.acts();
+    }
+    core.set_policy(policy(RULES));
+    let (mut parts, mut told) = (0, 0);
+    while core.has_acts() {
+        let acts = core.acts();
+        let decided = acts.iter().filter(|act| matches!(act, Act::Decide { .. })).count();
+        assert!(decided <= 1024);
+        (parts, told) = (parts + 1, told + decided);
+    }
+    assert_eq!((parts, told), (5, usize::from(FLOWS)));
+}
+
+#[test]
 fn flows_are_judged_again_when_a_time_ends_and_when_the_policy_changes() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"=bittorrent");
