@@ -33,4 +33,6 @@ pub fn close() {
     lab::end_all();
     namespace::remove_of(|owner| owner == std::process::id());
     folder::remove_of(|owner| owner == std::process::id());
+    // A gate that was killed leaves its maps to the next one; there is none in a namespace that is gone.
+    datapath::gate::purge();
 }
