@@ -225,7 +225,7 @@ fn put_in_place(
         info!("takes over the flows of an earlier process");
         // It may have had another policy.
         gate.table().forget_refusals();
-        if !shapers.is_open() && shapers.open().is_ok() {
+        if !shapers.is_open() && Shapers::are_left() && shapers.open().is_ok() {
             shapers.close();
         }
     }

@@ -3,6 +3,7 @@
 use super::classes::{Change, Classes};
 use crate::config::Rate;
 use datapath::shaper::{self, Direction, Error, Shaper, Usage};
+use nix::net::if_::if_nametoindex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The device where packets from inside queue.
@@ -36,6 +37,12 @@ impl Shapers {
             self.open = open;
         }
         Ok(())
+    }
+
+    /// Whether an earlier process has left some. To put them there only to take them away again would lose
+    /// what passes meanwhile.
+    pub(super) fn are_left() -> bool {
+        if_nametoindex(IFB).is_ok()
     }
 
     pub(super) fn is_open(&self) -> bool {

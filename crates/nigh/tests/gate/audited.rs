@@ -67,7 +67,8 @@ fn files_chat_and_flows_are_written_down_and_passwords_are_not() {
     };
     let row = line(&site, folder, "the file of HTTP", file("page.bin"));
     assert_eq!((&row["src_ip"], &row["app_proto"]), (&OUTSIDE.into(), &"http".into()), "{row:#}");
-    assert_eq!(row["fileinfo"]["size"], 400_000, "{row:#}");
+    // Nothing is held here: how much of it was seen depends on how fast it was.
+    assert_eq!(row["nigh"]["size"], 400_000, "{row:#}");
 
     let served = tempfile::tempdir().unwrap();
     std::fs::write(served.path().join("report.bin"), &content).unwrap();
