@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-use testbed::{End, Namespace, link};
+use testbed::{End, Namespace, link, wait_until};
 
 /// Two hosts and a namespace between them with an interface to each.
 struct Stage {
@@ -84,6 +84,8 @@ fn an_interface_is_taken_once() {
         let first = Interface::open("left").unwrap();
         assert!(matches!(Interface::open("left"), Err(OpenError::Attach(_))));
         drop(first);
-        Interface::open("left").unwrap();
+        // A program that another thread starts just now holds what is open here until it is there.
+        let again = || Interface::open("left").is_ok();
+        wait_until("the interface to be free", Duration::from_secs(10), again).unwrap();
     });
 }

@@ -67,12 +67,16 @@ fn every_answer_is_what_the_command_prints() {
     ] {
         assert_eq!(value(address, &format!("/api/v1/{path}")), ask(&mut lab, words), "{path}");
     }
-    // Time goes on between the two.
-    let mut answers = [value(address, "/api/v1/status"), ask(&mut lab, &["status"])];
-    for answer in &mut answers {
-        assert!(answer["runs"].take().is_string());
-    }
-    assert_eq!(answers[0], answers[1]);
+    // Time goes on between the two, and hosts look for their neighbours.
+    let mut answers = [Value::Null, Value::Null];
+    let agree = wait_until("two answers of the same moment", PATIENCE, || {
+        answers = [value(address, "/api/v1/status"), ask(&mut lab, &["status"])];
+        for answer in &mut answers {
+            assert!(answer["runs"].take().is_string());
+        }
+        answers[0] == answers[1]
+    });
+    agree.unwrap_or_else(|error| panic!("{error}: {answers:#?}"));
     assert_eq!(answers[0]["hosts"][0]["name"], "pc");
 
     let nodes = value(address, "/api/v1/nodes");
