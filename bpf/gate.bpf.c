@@ -4,7 +4,7 @@
  * hosts inside and the rest of the world.
  *
  *   packet -> decided flow?  pass | copied and passed | held | dropped | reset
- *          -> fresh flow?    first packets with payload copied, passed
+ *          -> fresh flow?    first packets with payload copied, and its ends, passed
  *          -> refused before? dropped | reset
  *          -> a new fresh flow
  *
@@ -289,7 +289,8 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		__sync_fetch_and_and(&other->tcp_flags, ~TCP_SYN);
 	}
 	gate_account_frame(skb, flow, packet);
-	if (!packet->payload_length)
+	/* Who has spoken may have sent a file that ends with the stream. */
+	if (!packet->payload_length && !(flow->spoke && packet->flags & (TCP_FIN | TCP_RST)))
 		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
 	if (!flow->spoke)
 		flow->spoke = 1;

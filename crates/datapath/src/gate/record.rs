@@ -15,7 +15,7 @@ pub enum Direction {
 /// Why a record was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// One of the flow's first packets with payload; it goes on meanwhile.
+    /// One of the flow's first packets with payload, or an end among them; it goes on meanwhile.
     First,
     /// User space manages this side of the flow; it goes on meanwhile.
     Managed,

@@ -208,6 +208,32 @@ fn only_the_first_packets_with_payload_are_copied() {
     assert_eq!((counts.copied, counts.missed), (10, 0));
 }
 
+/// What ends with its stream is known to be whole only by the FIN.
+#[test]
+fn ends_are_copied_of_flows_that_have_spoken_while_more_is_wanted_of_them() {
+    let Some(gate) = gate() else { return };
+    let mut reader = gate.reader().unwrap();
+    let run = |flags, payload: &[u8]| {
+        let frame = Packet::tcp(0, ACK | flags, payload).bytes();
+        run(&gate, Direction::FromInside, &frame, TcVerdict::Next, |c| c.passed_undecided);
+    };
+    run(FIN, b"");
+    run(RST, b"");
+    let mut seen = Vec::new();
+    for (flags, payload) in [(0, &b"file"[..]), (0, b""), (FIN, b""), (RST, b"")] {
+        run(flags, payload);
+    }
+    for _ in 0..20 {
+        run(0, b"more");
+    }
+    run(FIN, b"");
+    reader
+        .poll(Duration::ZERO, |record| seen.push((record.tcp_flags & !ACK, record.payload().len())))
+        .unwrap();
+    let more = std::iter::repeat_n((0, 4), 5);
+    assert_eq!(seen, [(0, 4), (FIN, 0), (RST, 0)].into_iter().chain(more).collect::<Vec<_>>());
+}
+
 #[test]
 fn no_more_records_are_read_at_once_than_wanted() {
     let Some(gate) = gate() else { return };

@@ -122,3 +122,25 @@ fn files_chat_and_flows_are_written_down_and_passwords_are_not() {
     });
     assert!(read.is_ok(), "{shown}");
 }
+
+/// A file that ends with its connection is whole in the audit, however soon that is.
+#[test]
+fn a_file_that_is_over_before_its_flow_is_known_is_written_down_whole() {
+    if !testbed::require_root() {
+        return;
+    }
+    let log = tempfile::tempdir().unwrap();
+    let site = Site::start(&format!("[gate.audit]\nfolder = {:?}\n", log.path()));
+    let web = Web::start(&site);
+    let content = noise(3, 1000);
+    for number in 0..10 {
+        let name = format!("{number}.bin");
+        web.offer(&name, &content);
+        assert!(web.fetch(&site, "close", &name).as_ref() == Some(&content));
+        let row = line(&site, log.path(), "the file", |line| {
+            line["fileinfo"]["filename"].as_str().is_some_and(|path| path.ends_with(&name))
+        });
+        let file = &row["fileinfo"];
+        assert_eq!((&file["size"], &file["state"]), (&1000.into(), &"CLOSED".into()), "{row:#}");
+    }
+}

@@ -385,6 +385,32 @@ fn what_nobody_could_read_is_counted_or_refused() {
     }
 }
 
+/// What passed before the flow had its name is whole where its end was seen.
+#[test]
+fn a_file_that_was_over_before_its_flow_was_known_is_read_from_what_was_kept() {
+    for (flags, complete) in [(Tcp::FIN, true), (Tcp::RST, false)] {
+        let mut bench = Bench::new(SCAN);
+        bench.flow = flow(40_001);
+        let id = Id::of(&bench.flow);
+        let head = "HTTP/1.0 200 OK\r\n\r\n0123456789";
+        let packet = |from, sequence, flags, payload: &'static str| Packet {
+            at_ns: 0,
+            from,
+            tcp: Some(Tcp { sequence, acknowledgement: 0, flags }),
+            payload: payload.as_bytes(),
+            length: payload.len() as u32,
+        };
+        let [client, server] = bench.next;
+        bench.managers.keep(id, &packet(Side::Client, client, 0, "GET /f HTTP/1.0\r\n\r\n"));
+        bench.managers.keep(id, &packet(Side::Server, server, 0, head));
+        let end = server.wrapping_add(head.len() as u32);
+        bench.managers.keep(id, &packet(Side::Server, end, flags, ""));
+        bench.begin();
+        let ended = bench.managers.flows[&id].transfers[&TransferId(0)].ended.unwrap();
+        assert_eq!((ended.bytes, ended.complete), (10, complete));
+    }
+}
+
 /// Names of the operator's own are still HTTP, and rules about either fit, the first of the list first.
 #[test]
 fn http_under_another_name_is_read() {
