@@ -103,23 +103,21 @@ impl Log {
             _ => "refused".into(),
         };
         self.happened(false, format!("{what} in {}, by {rule}", told(&subject)));
-        let verdict = verdict(Action::Drop, Some(rule));
-        self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts: 1 }));
+        self.attempts(subject, Action::Drop, Some(rule), cause, 1);
     }
 
     pub(super) fn refused_flow(&self, subject: Subject, action: Action, rule: Option<&str>) {
         let by = rule.map(|rule| format!(", by {rule}")).unwrap_or_default();
         self.happened(false, format!("refused {}{by}", told(&subject)));
-        let verdict = verdict(action, rule);
         let cause = if rule.is_some_and(|rule| rule.starts_with("given-")) {
             Cause::Operator
         } else {
             Cause::Rule
         };
-        self.send(|at| Record::Refusal(Refusal { subject, at, verdict, cause, attempts: 1 }));
+        self.attempts(subject, action, rule, cause, 1);
     }
 
-    /// So many more attempts at what is refused.
+    /// So many attempts at what is refused.
     pub(super) fn attempts(
         &self,
         subject: Subject,
