@@ -372,6 +372,8 @@ impl Managers {
             || now.is_some_and(begins) || first.packets.iter().any(|kept| begins(&kept.packet()));
         let named = match expectation {
             Some(expectation) => Some(Manager::expected(expectation, &flow, &self.settings)),
+            // Trackers and web seeds.
+            None if application == torrents::APPLICATION && http() => None,
             None => Manager::new(&application, &flow, &self.settings),
         };
         let (manager, carrier) = match named {

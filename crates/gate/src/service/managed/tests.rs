@@ -435,6 +435,28 @@ fn http_under_another_name_is_read() {
     }
 }
 
+/// The label is the first request's; files of all are read, also where that one was to a tracker.
+#[test]
+fn files_of_later_requests_on_one_connection_are_read() {
+    for application in ["http", "http.video", "bittorrent"] {
+        for (name, refused) in [("f.txt", false), ("f.exe", true)] {
+            let mut bench = Bench::of(application, DENY);
+            bench.send(Side::Client, "GET /announce HTTP/1.1\r\n\r\n");
+            bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+            // A response that says nothing of a file comes between.
+            bench.send(Side::Client, "HEAD /g.exe HTTP/1.1\r\n\r\n");
+            bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n");
+            bench.send(Side::Client, "GET /a HTTP/1.1\r\n\r\n");
+            bench.send(Side::Client, format!("GET /{name} HTTP/1.1\r\n\r\n"));
+            bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+            assert!(!bench.outcome().1, "{application}");
+            bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+            assert_eq!(bench.outcome().1, refused, "{application} {name}");
+            assert_eq!(bench.managers.counts.files, 3, "{application} {name}");
+        }
+    }
+}
+
 /// Only what is written down is read.
 #[test]
 fn an_audit_reads_no_more_than_it_writes() {

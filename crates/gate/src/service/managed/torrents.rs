@@ -24,7 +24,7 @@ use crate::{
 use rustc_hash::FxHashMap;
 use std::{io::Read, path::PathBuf, sync::Arc};
 
-const APPLICATION: &str = "bittorrent";
+pub(super) const APPLICATION: &str = "bittorrent";
 /// The rule by which a torrent is refused in which something was found earlier.
 const EARLIER: &str = "a find in the same torrent";
 
