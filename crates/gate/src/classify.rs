@@ -13,6 +13,7 @@
 //! those know. Why in this order: `docs/decisions/176-engines.md`.
 
 mod guess;
+mod known;
 pub mod offline;
 mod request;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::{
     tls::{self, Carrier, Found},
 };
 use guess::Guess;
+pub(crate) use known::can_be_named;
 use ndpi::{Detector, Known};
 use request::Request;
 use std::collections::VecDeque;

@@ -14,6 +14,7 @@ mod moment;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use file::FAMILIES;
 pub use file::{FileDecision, FileQuestion};
 pub use given::{Given, GivenLimit, What};
 pub use moment::Moment;

@@ -150,14 +150,19 @@ impl Builder {
         })
     }
 
-    /// The name of a protocol in lower case, blanks as `-`.
+    /// The name of a protocol as labels have it.
     fn name(&mut self, detector: &Detector, protocol: Protocol) -> Cow<'static, str> {
-        let name = self.names.entry(protocol).or_insert_with(|| {
-            let name = detector.name(protocol).unwrap_or("unknown");
-            name.to_lowercase().replace(|c: char| c.is_whitespace() || c == '/', "-").into()
-        });
+        let name = self
+            .names
+            .entry(protocol)
+            .or_insert_with(|| written(detector.name(protocol).unwrap_or("unknown")).into());
         name.clone()
     }
+}
+
+/// A name in lower case, blanks as `-`.
+pub(super) fn written(name: &str) -> String {
+    name.to_lowercase().replace(|c: char| c.is_whitespace() || c == '/', "-")
 }
 
 /// What a label's reason says of nDPI's answer.

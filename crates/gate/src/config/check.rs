@@ -4,6 +4,7 @@ use super::{
     Action, Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate,
     RuleConfig, TimeConfig,
 };
+use crate::{classify::can_be_named, policy::FAMILIES};
 use std::{collections::HashSet, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
@@ -232,7 +233,39 @@ impl GateConfig {
                 report.add(&format!("limit[{i}].name"), "no rule puts flows under this limit");
             }
         }
+        self.unnamed(report);
         problems
+    }
+
+    /// Applications that rules ask for and nobody names, and signatures for whose names no rule asks.
+    fn unnamed(&self, report: &mut Report<'_>) {
+        let rules = self.rules.iter().enumerate();
+        let rules = rules.map(|(i, rule)| (format!("rule[{i}]"), &rule.application, &[][..]));
+        let files = self.files.iter().enumerate();
+        let files = files.map(|(i, file)| (format!("file[{i}]"), &file.application, &FAMILIES[..]));
+        for (rule, list, more) in rules.chain(files) {
+            for (i, name) in list.iter().enumerate() {
+                if !more.contains(&name.as_str()) && !can_be_named(name, &self.signatures) {
+                    let text = format!(
+                        "no flow is ever called {name:?}: `nigh gate classify` shows what those of a \
+                         capture are called; or add a [[gate.signature]] of this name"
+                    );
+                    report.add(&format!("{rule}.application[{i}]"), text);
+                }
+            }
+        }
+        for (i, signature) in self.signatures.iter().enumerate() {
+            let asks = |list: &Vec<String>| list.contains(&signature.name);
+            let used = self.files.iter().any(|file| asks(&file.application))
+                || self.rules.iter().any(|rule| {
+                    asks(&rule.application) || rule.category.contains(&signature.category)
+                });
+            if !used {
+                let text = "no rule asks for this name or its category: it only stands in status and audit; \
+                            name it in a rule's `application` where it shall act";
+                report.add(&format!("signature[{i}].name"), text);
+            }
+        }
     }
 
     fn interfaces(&self, report: &mut Report<'_>) {

@@ -135,6 +135,54 @@ action = "allow"
 }
 
 #[test]
+fn names_that_no_flow_has_and_signatures_that_no_rule_asks_for_are_warned_of() {
+    let warned = |text: &str| -> Vec<String> {
+        let config: GateConfig = toml::from_str(&format!("inside = [\"eth1\"]\n{text}")).unwrap();
+        assert_eq!(config.problems(), [], "{text}");
+        config.warnings().into_iter().map(|problem| problem.key).collect()
+    };
+    let signature = "[[signature]]\nname = \"our-chat\"\ncategory = \"chat\"\npattern = 'hello'\n";
+    for (name, good) in [
+        ("bittorrent", true),
+        ("bittorrent/dht", true),
+        ("edonkey/kad", true),
+        ("tls/youtube", true),
+        ("http", true),
+        ("ftp_control", true),
+        ("ftp-data", true),
+        ("dcc", true),
+        ("msn", true),
+        ("unknown", true),
+        ("our-chat", true),
+        ("bittorent", false),
+        ("bittorrent/tls", false),
+        ("tls/yutube", false),
+        ("msn/part", false),
+        ("our-chat/part", false),
+        ("ftp", false),
+    ] {
+        let rule = format!(
+            "[[rule]]\nname = \"a\"\naction = \"deny\"\napplication = [\"our-chat\", \"{name}\"]\n"
+        );
+        let rule = rule.replace("[\"our-chat\", \"our-chat\"]", "[\"our-chat\"]");
+        let expected: &[&str] = if good { &[] } else { &["gate.rule[0].application[1]"] };
+        assert_eq!(warned(&format!("{signature}{rule}")), expected, "{name}");
+    }
+    let file = |name: &str| {
+        format!("[[file]]\nname = \"a\"\naction = \"deny\"\napplication = [\"{name}\"]\n")
+    };
+    assert!(warned(&file("ftp")).is_empty() && warned(&file("irc")).is_empty());
+    assert_eq!(warned(&file("our-chat")), ["gate.file[0].application[0]"]);
+    assert_eq!(warned(signature), ["gate.signature[0].name"]);
+    assert!(warned(&format!("{signature}{}", file("our-chat"))).is_empty());
+    let category = |name: &str| {
+        format!("[[rule]]\nname = \"a\"\naction = \"count\"\ncategory = [\"{name}\"]\n")
+    };
+    assert!(warned(&format!("{signature}{}", category("chat"))).is_empty());
+    assert_eq!(warned(&format!("{signature}{}", category("game"))), ["gate.signature[0].name"]);
+}
+
+#[test]
 fn a_rate_to_inside_is_not_shared_over_interfaces() {
     for (inside, limit, problems) in [
         (r#"["a", "b"]"#, "to_inside = \"1mbit\"", 1),

@@ -29,6 +29,9 @@ pub use kind::Kind;
 use crate::flow::Side;
 use transfers::Transfers;
 
+/// What flows are called that others announce.
+pub(crate) const ANNOUNCED: [&str; 2] = [ftp::DATA, talk::DATA];
+
 /// What a direction will bring next, as its parser sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ahead {

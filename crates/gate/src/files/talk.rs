@@ -10,7 +10,7 @@ use crate::{
 use std::sync::Arc;
 
 /// What announced flows are called.
-const DATA: &str = "dcc";
+pub(crate) const DATA: &str = "dcc";
 
 /// A flow of a chat protocol.
 #[derive(Debug)]

@@ -44,6 +44,7 @@ pub(crate) use prefix::KEPT;
 use prefix::{Added, Prefix};
 pub use protocol::Application;
 use protocol::Protocol;
+pub(crate) use protocol::parts;
 use proxy::Proxy;
 use std::{borrow::Cow, cell::Cell, net::SocketAddr};
 

@@ -56,7 +56,33 @@ pub(super) enum Protocol {
     Soulseek,
 }
 
+/// The parts that an application's labels may name; none if it is not one of those read here.
+pub(crate) fn parts(application: &str) -> Option<impl Iterator<Item = &'static str>> {
+    let application = Application::ALL.into_iter().find(|one| one.name() == application)?;
+    let of = move |one: &Protocol| one.application() == application;
+    Some(Protocol::ALL.into_iter().filter(of).filter_map(Protocol::detail))
+}
+
 impl Protocol {
+    const ALL: [Self; 16] = [
+        Self::PeerWire,
+        Self::Utp,
+        Self::Dht,
+        Self::TrackerHttp,
+        Self::TrackerUdp,
+        Self::LocalDiscovery,
+        Self::WebSeed,
+        Self::Mse,
+        Self::EdonkeyTcp,
+        Self::EdonkeyUdp,
+        Self::Kad,
+        Self::EmuleObfuscated,
+        Self::Gnutella,
+        Self::Nmdc,
+        Self::Adc,
+        Self::Soulseek,
+    ];
+
     pub(super) const fn application(self) -> Application {
         match self {
             Self::PeerWire

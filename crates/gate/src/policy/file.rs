@@ -45,6 +45,9 @@ pub struct FileDecision {
     pub rule: Option<usize>,
 }
 
+/// Names that are meant by [`family`] alone.
+pub(crate) const FAMILIES: [&str; 2] = ["ftp", "irc"];
+
 /// The application that announces flows of this one, which people mean by its name.
 fn family(application: &str) -> &str {
     match application {
