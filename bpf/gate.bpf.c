@@ -611,7 +611,8 @@ int gate_order(struct gate_request *order)
 		flow = bpf_map_lookup_elem(&gate_fresh, &request->key);
 		if (!flow)
 			return GATE_NO_FLOW;
-		flow->budget = request->budget;
+		if (flow->budget < request->budget)
+			flow->budget = request->budget;
 		return GATE_DONE;
 	case GATE_ORDER_SETTLE:
 		flow = bpf_map_lookup_elem(&gate_decided, &request->key);

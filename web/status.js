@@ -298,7 +298,7 @@ function gate(state) {
       make('td', 'free', parts.map(([name, count]) => `${name} ${number(count)}`).join(', ') || 'none came'),
       make('td', 'bar', bar(kinds, packets.received, `what became of packets ${place}`))];
   }), 'no packet was seen');
-  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were looked at, ${number(state.copies.missed)} were not as the ring was full`;
+  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were looked at, ${number(state.copies.missed)} were not as the ring was full, ${number(state.copies.broken)} as their checksum is wrong`;
   byId('gate-audit').hidden = !state.audit;
   if (state.audit) {
     const { audit } = state;

@@ -169,7 +169,8 @@ enum gate_reason {
 };
 
 enum gate_record_flag {
-	GATE_PARTIAL = 1, /* its transport checksum is the sum of the pseudo header only */
+	GATE_PARTIAL = 1,    /* its transport checksum is the sum of the pseudo header only */
+	GATE_UNVERIFIED = 2, /* nobody has looked whether its transport checksum is right */
 };
 
 /* What is copied out: this, then the frame as far as it was copied. */

@@ -33,8 +33,7 @@ static __always_inline __u32 gate_check_at(const struct gate_packet *packet)
 /*
  * Is the frame's transport checksum still to be finished by a network card (CHECKSUM_PARTIAL)? The
  * kernel does not say. But it leaves such a checksum alone when a word changes that the pseudo
- * header does not have, and updates any other. The frame is not to be used any more: it has
- * changed.
+ * header does not have, and updates any other, which is undone here.
  */
 static __always_inline int gate_partial(struct __sk_buff *skb, const struct gate_packet *packet)
 {
@@ -45,7 +44,20 @@ static __always_inline int gate_partial(struct __sk_buff *skb, const struct gate
 	    bpf_l4_csum_replace(skb, at, 0, 1, sizeof(before)) ||
 	    bpf_skb_load_bytes(skb, at, &after, sizeof(after)))
 		return 0;
-	return before == after;
+	return before == after || bpf_skb_store_bytes(skb, at, &before, sizeof(before), 0);
+}
+
+/*
+ * What is known of the frame's transport checksum. Of what was put together from several frames,
+ * and of what its card has looked at, it is right; of a fragment nobody can tell.
+ */
+static __always_inline __u8 gate_checksum(struct __sk_buff *skb, const struct gate_packet *packet)
+{
+	if (skb->gso_size || bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) >= 0)
+		return 0;
+	if (gate_partial(skb, packet))
+		return GATE_PARTIAL;
+	return packet->fragmented ? 0 : GATE_UNVERIFIED;
 }
 
 static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_packet *packet,
@@ -81,7 +93,6 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	record->reason = how->reason;
 	record->hook = how->hook;
 	record->action = flow->action;
-	record->flags = 0;
 	record->unused = 0;
 	/* In one register for both the bound and the call. */
 	asm volatile("" : "+r"(length));
@@ -90,8 +101,7 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 		bpf_ringbuf_discard(record, 0);
 		return 0;
 	}
-	if (how->reason == GATE_AWAITS && gate_partial(skb, packet))
-		record->flags = GATE_PARTIAL;
+	record->flags = gate_checksum(skb, packet);
 	bpf_ringbuf_submit(record, 0);
 	return 1;
 }

@@ -98,6 +98,9 @@ pub struct Copies {
     pub read: u64,
     /// Not copied, as the ring was full.
     pub missed: u64,
+    /// Copied, and not looked at, as the checksum is wrong.
+    #[serde(default)]
+    pub broken: u64,
 }
 
 /// A rule and what it did.

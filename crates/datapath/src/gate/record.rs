@@ -1,7 +1,12 @@
 //! What comes over the ring: packets that were copied out or held, and flows that ended.
 
-use super::flow::{Action, Flow, Key, Side};
+use super::flow::{Action, Flow, Key, Protocol, Side};
 use super::skeleton::types;
+use std::net::IpAddr;
+use wire::{
+    IpProtocol,
+    checksum::{Sum, pseudo},
+};
 
 /// Where a packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +75,8 @@ pub struct Record<'a> {
     pub vlan: Option<(u16, u16)>,
     /// Whether its transport checksum is still to be finished.
     pub partial: bool,
+    /// Whether nobody has looked whether its transport checksum is right.
+    pub unverified: bool,
     /// Where its transport header begins.
     pub transport: usize,
     /// Where its payload begins.
@@ -87,6 +94,39 @@ impl<'a> Record<'a> {
         self.frame.get(self.payload_at..end.min(self.frame.len())).unwrap_or_default()
     }
 
+    /// Whether its transport checksum is wrong, so that its receiver drops it. What was not copied whole, and
+    /// what has options before its transport header, is believed.
+    pub fn is_broken(&self) -> bool {
+        if !self.unverified || self.frame.len() != self.length as usize {
+            return false;
+        }
+        self.sum().is_some_and(|sum| sum.fold() != u16::MAX)
+    }
+
+    /// The sum over which its transport checksum is made, with that; none where that cannot be said.
+    fn sum(&self) -> Option<Sum> {
+        let end = self.payload_at.checked_add(self.payload_length as usize)?;
+        let mut segment = self.frame.get(self.transport..end)?;
+        let mut protocol = IpProtocol::TCP;
+        if self.key.protocol() == Protocol::Udp {
+            protocol = IpProtocol::UDP;
+            let length = segment.get(4..6)?.try_into().map(u16::from_be_bytes).ok()?;
+            segment = segment.get(..length.into())?;
+            // RFC 768: the sender has made none.
+            if segment.get(6..8)? == [0, 0] {
+                return None;
+            }
+        }
+        let [from, to] = [self.from, self.from.other()].map(|side| self.key.socket(side).ip());
+        let network = |length| self.frame.get(self.transport.checked_sub(length)?..);
+        let plain = match from {
+            IpAddr::V4(_) => network(20)?.first() == Some(&0x45),
+            IpAddr::V6(_) => network(40)?.get(6) == Some(&protocol.0),
+        };
+        let pseudo = pseudo(from, to, u32::try_from(segment.len()).ok()?, protocol)?;
+        plain.then(|| pseudo.bytes(segment))
+    }
+
     /// Reads what the program wrote; none if that is not what it should be.
     pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
         let raw: types::gate_record = super::read(bytes)?;
@@ -97,6 +137,7 @@ impl<'a> Record<'a> {
         let reason = [Reason::First, Reason::Managed, Reason::Held, Reason::Ended];
         let reason = *reason.get(usize::from(raw.reason))?;
         let ended = if reason == Reason::Ended { Some(Flow::of(frame)?) } else { None };
+        let flag = |flag: types::gate_record_flag| u32::from(raw.flags) & flag.0 != 0;
         Some(Self {
             key: Key(key),
             reason,
@@ -117,7 +158,8 @@ impl<'a> Record<'a> {
             length: raw.length,
             segment: raw.gso_size,
             vlan: (raw.vlan_protocol != 0).then(|| (u16::from_be(raw.vlan_protocol), raw.vlan_tci)),
-            partial: u32::from(raw.flags) & types::gate_record_flag::GATE_PARTIAL.0 != 0,
+            partial: flag(types::gate_record_flag::GATE_PARTIAL),
+            unverified: flag(types::gate_record_flag::GATE_UNVERIFIED),
             transport: raw.transport.into(),
             payload_at: raw.payload as usize,
             payload_length: raw.payload_length,

@@ -28,6 +28,7 @@ fn release_all(gate: &Gate, injector: &Injector, stop: &AtomicBool) -> usize {
         reader
             .poll(Duration::from_millis(20), |record| {
                 assert_eq!(record.reason, Reason::Held);
+                assert!(!record.is_broken());
                 longest = longest.max(record.frame.len());
                 injector.release(&Held::of(&record).unwrap()).unwrap();
             })

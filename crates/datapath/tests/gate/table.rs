@@ -234,6 +234,51 @@ fn ends_are_copied_of_flows_that_have_spoken_while_more_is_wanted_of_them() {
     assert_eq!(seen, [(0, 4), (FIN, 0), (RST, 0)].into_iter().chain(more).collect::<Vec<_>>());
 }
 
+/// What only the gate would see says nothing of a flow.
+#[test]
+fn a_packet_with_a_wrong_checksum_is_known_by_it() {
+    let Some(gate) = gate() else { return };
+    let mut reader = gate.reader().unwrap();
+    let with = |change: fn(&mut Packet)| {
+        let mut packet = Packet::tcp(0, ACK, b"hello");
+        change(&mut packet);
+        packet.bytes()
+    };
+    // A word of the payload changes, which no checksum of the network header covers.
+    let spoilt = |mut frame: Vec<u8>, believed: bool| {
+        let last = frame.len() - 1;
+        frame[last] ^= 1;
+        (frame, !believed)
+    };
+    let without_checksum = |mut frame: Vec<u8>| {
+        let check = frame.len() - 5 - 2;
+        frame[check..check + 2].fill(0);
+        frame
+    };
+    let plain = [Packet::tcp(0, ACK, b"hello"), Packet::tcp(1, ACK, b"hello")];
+    let plain = plain.into_iter().chain([Packet::udp(0, b"hello"), Packet::udp(1, b"hello!")]);
+    let mut table: Vec<(Vec<u8>, bool)> = Vec::new();
+    for frame in plain.map(|packet| packet.bytes()) {
+        table.extend([(frame.clone(), false), spoilt(frame, false)]);
+    }
+    table.extend([
+        // Behind options a checksum may be made over other addresses.
+        spoilt(with(|packet| packet.options = vec![1; 4]), true),
+        // Parts of datagrams.
+        spoilt(with(|packet| packet.fragment = 0x2000), true),
+        spoilt(without_checksum(Packet::udp(0, b"hello").bytes()), true),
+        spoilt(Packet::tcp(0, ACK, &[7; 2500]).bytes(), true),
+    ]);
+    for (frame, broken) in table {
+        gate.heartbeat().unwrap();
+        let (_, out, _) = gate.run(Direction::FromInside, &frame, Meta::default()).unwrap();
+        assert_eq!(out, frame);
+        let mut said = None;
+        reader.poll(Duration::ZERO, |record| said = Some(record.is_broken())).unwrap();
+        assert_eq!(said, Some(broken), "{frame:02x?}");
+    }
+}
+
 #[test]
 fn no_more_records_are_read_at_once_than_wanted() {
     let Some(gate) = gate() else { return };

@@ -159,7 +159,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
             full: counts.full,
         },
         packets,
-        copies: Copies { read: counts.looked_at, missed },
+        copies: Copies { read: counts.looked_at, missed, broken: counts.broken },
         rates,
         rules: policy
             .rules()

@@ -88,6 +88,11 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             status.files.dropped,
         ),
         ("nigh_gate_packets_looked_at", "Packets looked at", status.copies.read),
+        (
+            "nigh_gate_packets_broken",
+            "Packets not looked at, as their checksum is wrong",
+            status.copies.broken,
+        ),
     ] {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(count).encode(metric)?;

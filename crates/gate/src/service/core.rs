@@ -22,6 +22,7 @@ pub(super) use flow::{Act, Action, Counted, Counts, Entry, Fate, News, Phase};
 use super::{classes::Classes, id::Id, labels::Labels};
 use crate::{
     audit::End,
+    config::MAX_PACKETS,
     flow::{Flow, Side},
     label::{Label, Outcome},
     packet::Packet,
@@ -289,6 +290,16 @@ impl<L: Look> Core<L> {
             }
         }
         self.fate(&id)
+    }
+
+    /// A packet whose receiver drops it, which was that number of the flow's first ones, is not looked at:
+    /// others are in its place.
+    pub(super) fn broken(&mut self, flow: &Flow, number: u32) {
+        self.counts.broken += 1;
+        if self.is_undecided(&Id::of(flow)) {
+            let packets = number.saturating_add(1 + u32::from(MAX_PACKETS));
+            self.acts.push(Act::Watch { flow: *flow, packets });
+        }
     }
 
     /// What is to be copied out and held of the packets of a flow's client and server: what its manager

@@ -188,6 +188,9 @@ impl Worker {
             if let Some(ended) = &record.ended {
                 managers.forget(&id, &around);
                 core.restarted(&kernel::counted(&record.key, ended, now_ns));
+            } else if record.is_broken() {
+                core.broken(&flow, record.number);
+                effects.extend(Held::of(&record).map(Effect::Release));
             } else {
                 let held = Held::of(&record);
                 let new = core.flow(&id).is_none();

@@ -74,7 +74,11 @@ pub fn render(status: &Status) -> String {
         }
     }
     let copies = &status.copies;
-    let _ = writeln!(out, "looked at: {} packets, {} missed", copies.read, copies.missed);
+    let _ = writeln!(
+        out,
+        "looked at: {} packets, {} missed, {} left out for a wrong checksum",
+        copies.read, copies.missed, copies.broken
+    );
     let files = &status.files;
     if files.managed + files.seen + files.messages > 0 {
         let _ = writeln!(

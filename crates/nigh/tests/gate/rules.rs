@@ -6,8 +6,13 @@ use super::{
     talk::Talk,
     web::Web,
 };
-use std::time::{Duration, Instant};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::{
+    net::UdpSocket,
+    time::{Duration, Instant},
+};
 use testbed::clients::noise;
+use wire::{IpProtocol, checksum::pseudo};
 
 const NO_WEB: &str = "hold = true\nrefuse_for = \"0s\"\n[[gate.rule]]\nname = \"no-web\"\n\
                       application = [\"http\"]\naction = \"deny\"\n";
@@ -47,6 +52,36 @@ fn one_application_is_denied_and_the_others_pass() {
     site.reload(NO_WEB);
     assert!(!page(), "{}", site.says());
     site.wait("exact counters", exact);
+}
+
+/// What the server never takes does not hide what it does.
+#[test]
+fn packets_with_a_wrong_checksum_hide_nothing() {
+    const DECOYS: u64 = 50;
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::start(
+        "[[gate.rule]]\nname = \"no-sharing\"\napplication = [\"bittorrent\"]\naction = \"deny\"\n",
+    );
+    let server = site.outside.enter(|| UdpSocket::bind((OUTSIDE, 6881))).unwrap();
+    let client = site.inside.enter(|| UdpSocket::bind("10.61.0.2:0")).unwrap();
+    client.connect((OUTSIDE, 6881)).unwrap();
+    let raw = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP));
+    let raw = site.inside.enter(raw).unwrap();
+    for number in 0..DECOYS {
+        let payload = noise(number, 40);
+        let [from, to] = [&client, &server].map(|socket| socket.local_addr().unwrap());
+        let header = |check| [from.port(), to.port(), 8 + 40, check].map(u16::to_be_bytes).concat();
+        let sum = pseudo(from.ip(), to.ip(), 8 + 40, IpProtocol::UDP).unwrap();
+        let wrong = sum.bytes(&header(0)).bytes(&payload).finish() ^ 1;
+        raw.send_to(&[header(wrong), payload].concat(), &to.into()).unwrap();
+        // Each is looked at before the next one comes.
+        site.wait("a decoy", |status| count(&status["copies"], "broken") == number + 1);
+    }
+    assert_eq!(site.status()["flows"]["seen"], 0, "{}", site.says());
+    client.send(b"d1:ad2:id20:abcdefghij0123456789e1:q4:ping1:t2:aa1:y1:qe").unwrap();
+    site.wait("the refusal", |status| count(&status["refused"], "bittorrent") == 1);
 }
 
 #[test]

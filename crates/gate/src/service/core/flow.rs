@@ -179,6 +179,8 @@ pub(in crate::service) struct Counts {
     pub(in crate::service) given_up: u64,
     pub(in crate::service) full: u64,
     pub(in crate::service) looked_at: u64,
+    /// Packets that were not looked at, as their checksum is wrong.
+    pub(in crate::service) broken: u64,
     pub(in crate::service) named: BTreeMap<String, u64>,
     pub(in crate::service) refused: BTreeMap<String, u64>,
     pub(in crate::service) rules: BTreeMap<String, u64>,

@@ -69,6 +69,7 @@ fn held(flow: &Flow, from: Side, payload: &[u8]) -> Held {
         segment: 0,
         vlan: None,
         partial: false,
+        unverified: false,
         transport: 0,
         payload_at: 0,
         payload_length: payload.len() as u32,
