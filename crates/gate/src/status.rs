@@ -129,6 +129,9 @@ pub struct FileCounts {
     pub found: u64,
     /// Files that could not be scanned.
     pub unscanned: u64,
+    /// Connections of torrents that began before the names were known that rules ask for.
+    #[serde(default)]
+    pub nameless: u64,
     /// Messages of chats.
     pub messages: u64,
     /// Bytes of packets that wait for a verdict, now.

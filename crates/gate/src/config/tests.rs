@@ -212,6 +212,21 @@ waiting_bytes = 0
 }
 
 #[test]
+fn a_rule_about_files_names_whole_applications() {
+    let problems = |name: &str| {
+        let text = format!(
+            "inside = [\"eth1\"]\n[[file]]\nname = \"f\"\naction = \"deny\"\n\
+             application = [\"bittorrent\", \"{name}\"]\n"
+        );
+        toml::from_str::<GateConfig>(&text).unwrap().problems()
+    };
+    assert_eq!(problems("ftp"), []);
+    let [problem] = &problems("http/youtube")[..] else { panic!("one is wrong") };
+    assert_eq!(problem.key, "gate.file[0].application[1]");
+    assert!(problem.message.ends_with("write \"http\""), "{}", problem.message);
+}
+
+#[test]
 fn an_order_names_applications_as_rules_do() {
     let check = |name: &str| super::check::check_applications(&[name.to_owned()]);
     assert_eq!(check("bittorrent/dht"), Ok(()));

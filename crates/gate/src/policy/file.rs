@@ -98,6 +98,14 @@ impl Policy {
         FileDecision { action: action.unwrap_or(FileAction::Allow), rule }
     }
 
+    /// Whether any rule asks what files of an application are called.
+    pub fn asks_names(&self, application: &str) -> bool {
+        let asks = |rule: &FileRule| {
+            !rule.names.is_empty() && any(&rule.applications, |wanted| wanted.name == application)
+        };
+        self.files.iter().any(asks)
+    }
+
     /// The name of a rule about files.
     pub fn file_rule(&self, number: usize) -> Option<&str> {
         self.files.get(number).map(|rule| rule.name.as_str())

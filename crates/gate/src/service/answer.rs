@@ -102,7 +102,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
     ailments.grows(MISSED, "the ring to user space was full", missed);
     ailments.grows(
         SCANNER,
-        "clamd is away, too slow or refuses: see gate.scan",
+        "clamd is away, slow or refuses, or not all of them could be read: see the log, and gate.scan",
         managers.counts.unscanned,
     );
     ailments.grows(SHARED, "further hosts share a rate", core.classes().shared);
@@ -186,6 +186,7 @@ fn files(managers: &Managers) -> FileCounts {
         clean: counts.scanned,
         found: counts.found,
         unscanned: counts.unscanned,
+        nameless: counts.nameless,
         messages: counts.messages,
         waiting_bytes: managers.waiting_bytes() as u64,
         scanning_bytes: managers.scanner().map_or(0, |scanner| scanner.waiting_bytes() as u64),

@@ -76,6 +76,11 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
         ("nigh_gate_scans_clean", "Verdicts of the scanner without a find", status.files.clean),
         ("nigh_gate_scans_found", "Finds of the scanner", status.files.found),
         ("nigh_gate_scans_failed", "Files that could not be scanned", status.files.unscanned),
+        (
+            "nigh_gate_torrents_nameless",
+            "Connections of torrents that began before the names were known that rules ask for",
+            status.files.nameless,
+        ),
         ("nigh_gate_messages", "Messages of chats", status.files.messages),
         (
             "nigh_gate_held_released",

@@ -94,6 +94,8 @@ pub(super) struct Counts {
     pub(super) scanned: u64,
     pub(super) found: u64,
     pub(super) unscanned: u64,
+    /// Connections of torrents of which no names were known that rules ask for.
+    pub(super) nameless: u64,
     pub(super) released: u64,
     pub(super) dropped: u64,
 }

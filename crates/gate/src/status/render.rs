@@ -83,12 +83,13 @@ pub fn render(status: &Status) -> String {
     if files.managed + files.seen + files.messages > 0 {
         let _ = writeln!(
             out,
-            "files: {} seen, {} denied, {} scanned clean, {} found, {} not scanned; {} messages; {} flows read, {} waits",
+            "files: {} seen, {} denied, {} scanned clean, {} found, {} not scanned, {} of torrents without names; {} messages; {} flows read, {} waits",
             files.seen,
             files.denied,
             files.clean,
             files.found,
             files.unscanned,
+            files.nameless,
             files.messages,
             files.managed,
             size(files.waiting_bytes)

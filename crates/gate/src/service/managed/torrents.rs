@@ -182,7 +182,10 @@ impl Managers {
         if self.torrents.store.is_refused(&hash) {
             return Some((FileAction::Deny, Some(EARLIER.to_owned())));
         }
-        let torrent = Arc::clone(self.torrents.store.torrent(&hash)?);
+        let Some(torrent) = self.torrents.store.torrent(&hash).map(Arc::clone) else {
+            self.counts.nameless += u64::from(around.policy.asks_names(APPLICATION));
+            return None;
+        };
         named.name = Some(torrent.name.clone());
         named.size = Some(torrent.size());
         Some(self.judge_torrent(id, &torrent, around, effects))
