@@ -36,6 +36,11 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
+    /// Lets a torrent pass again that was refused for a file in it.
+    Pardon {
+        /// Its info-hash in hexadecimal digits.
+        torrent: String,
+    },
     /// Switches the gate off or on.
     Bypass {
         /// Whether it is off.

@@ -37,6 +37,9 @@ pub struct Status {
     pub rules: Vec<RuleStatus>,
     /// Files, messages, and packets that wait for verdicts.
     pub files: FileCounts,
+    /// Info-hashes of torrents that are refused for a file in them, the latest first.
+    #[serde(default)]
+    pub torrents: Vec<String>,
     /// What became of records of the audit, where there is one.
     pub audit: Option<audit::Status>,
     /// The classes of limits that are in use.

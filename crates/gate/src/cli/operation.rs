@@ -89,6 +89,16 @@ pub enum Operation {
         #[arg(long)]
         all: bool,
     },
+    /// Let a torrent pass again that was refused for a file in it
+    ///
+    /// Its files are scanned anew; one that the scanner wrongly finds something in needs a [[gate.file]] with
+    /// its info-hash and action = "allow".
+    #[command(after_help = "Example:\n  nigh gate pardon 0123456789abcdef0123456789abcdef01234567")]
+    Pardon {
+        /// Its info-hash, as `nigh gate status` shows it
+        #[arg(value_name = "INFO-HASH")]
+        torrent: String,
+    },
     /// Switch the gate off at one stroke, or on again: off, every packet passes
     #[command(after_help = "Examples:\n  nigh gate bypass on\n  nigh gate bypass off")]
     Bypass {
@@ -197,6 +207,7 @@ impl Operation {
                 }))
             }
             Self::Forget { name, .. } => Request::Forget { name: name.clone() },
+            Self::Pardon { torrent } => Request::Pardon { torrent: torrent.clone() },
             Self::Bypass { state } => Request::Bypass { on: state == "on" },
         })
     }
@@ -221,6 +232,7 @@ impl Operation {
                 [] => "no given rule is in force\n".into(),
                 rest => rest.iter().map(status::render_given).collect(),
             },
+            Self::Pardon { torrent } => format!("torrent {torrent} is no longer refused\n"),
             Self::Bypass { state } if state == "on" => {
                 "the gate is switched off: everything passes until `nigh gate bypass off`\n".into()
             }
@@ -253,6 +265,7 @@ mod tests {
             Request::Forget { name: Some("given-2".into()) }
         );
         assert_eq!(request("gate forget --all"), Request::Forget { name: None });
+        assert_eq!(request("gate pardon 0a"), Request::Pardon { torrent: "0a".into() });
         let flow = "tcp 10.0.0.1:1 10.0.0.2:2".parse().unwrap();
         assert_eq!(request("gate why tcp 10.0.0.1:1 > 10.0.0.2:2"), Request::Why { flow });
         let order = Order {

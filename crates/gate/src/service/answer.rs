@@ -31,6 +31,9 @@ use std::{
 /// How long something that went wrong is told after it was seen last.
 const TOLD: Duration = Duration::from_secs(60);
 
+/// Refused torrents in a status, at the most.
+const MAX_TORRENTS: usize = 100;
+
 /// What went wrong lately, a sentence each.
 #[derive(Debug, Default)]
 pub(super) struct Ailing {
@@ -167,6 +170,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
             .chain(policy.file_rules().map(rule("file", &counts.files)))
             .collect(),
         files: files(managers),
+        torrents: managers.torrents.refused().take(MAX_TORRENTS).collect(),
         audit,
         limits: core.classes().list().map(limit).collect(),
         given: given.clone(),

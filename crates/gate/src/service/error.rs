@@ -80,6 +80,9 @@ pub enum ControlError {
     /// There is no such given rule.
     #[error("there is no given rule {0}: `nigh gate status` shows them")]
     NoRule(String),
+    /// There is no such refused torrent.
+    #[error("no torrent {0} is refused: `nigh gate status --json` shows those that are")]
+    NoTorrent(String),
     /// The kernel refuses.
     #[error("the kernel refuses: {0}")]
     Kernel(String),

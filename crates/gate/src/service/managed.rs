@@ -134,7 +134,7 @@ pub(super) struct Managers {
     /// Whether anybody wants to know of files, and of what people say.
     files: bool,
     chat: bool,
-    torrents: Torrents,
+    pub(super) torrents: Torrents,
     pub(super) counts: Counts,
 }
 

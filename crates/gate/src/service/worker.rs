@@ -462,6 +462,13 @@ impl Worker {
                 self.set_policy();
                 Ok(serde_json::to_value(&self.given).unwrap_or_default())
             }
+            Request::Pardon { torrent } => {
+                if !self.managers.torrents.pardon(&torrent) {
+                    return Err(ControlError::NoTorrent(torrent));
+                }
+                info!(torrent, "no longer refused, by the operator");
+                Ok(serde_json::json!({ "torrent": torrent }))
+            }
             Request::Bypass { on } => {
                 self.gate.bypass(on).map_err(|error| ControlError::Kernel(error.to_string()))?;
                 warn!(on, "bypass, by the operator");

@@ -117,6 +117,12 @@ pub fn render(status: &Status) -> String {
         }
         let _ = write!(out, "\n{}", lines(&limits));
     }
+    for torrent in &status.torrents {
+        let _ = writeln!(
+            out,
+            "torrent {torrent} is refused: `nigh gate pardon {torrent}` takes that back"
+        );
+    }
     for given in &status.given {
         let _ = write!(out, "{}", render_given(given));
     }

@@ -202,6 +202,21 @@ impl Store {
         self.refused.contains(hash)
     }
 
+    /// The torrents in which something was found, the latest first.
+    pub fn refused(&self) -> impl Iterator<Item = &[u8; 20]> {
+        self.refused_order.iter().rev()
+    }
+
+    /// Takes back that something was found in a torrent, whose files are scanned anew; false if nothing was.
+    pub fn pardon(&mut self, hash: &[u8; 20]) -> bool {
+        self.refused_order.retain(|refused| refused != hash);
+        let refused = self.refused.remove(hash);
+        if refused {
+            self.forget(hash);
+        }
+        refused
+    }
+
     /// Bytes on the disk.
     pub fn used(&self) -> u64 {
         self.used

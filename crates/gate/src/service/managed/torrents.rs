@@ -31,7 +31,7 @@ const EARLIER: &str = "a find in the same torrent";
 type InfoHash = [u8; 20];
 
 /// The torrents that pass.
-pub(super) struct Torrents {
+pub(in crate::service) struct Torrents {
     store: Store,
     /// Connections by their torrent.
     flows: FxHashMap<InfoHash, Vec<(Id, TransferId)>>,
@@ -83,6 +83,18 @@ impl Torrents {
             Some(FileHash::InfoV1(hash)) => Some(hash),
             _ => None,
         }
+    }
+
+    /// Those that are refused for a file in them, the latest first.
+    pub(in crate::service) fn refused(&self) -> impl Iterator<Item = String> {
+        self.store.refused().map(|hash| digits(hash))
+    }
+
+    /// One of them may pass again; false if it is none.
+    pub(in crate::service) fn pardon(&mut self, torrent: &str) -> bool {
+        let hash =
+            self.store.refused().find(|hash| digits(*hash).eq_ignore_ascii_case(torrent)).copied();
+        hash.is_some_and(|hash| self.store.pardon(&hash))
     }
 
     /// A flow is over.

@@ -250,6 +250,14 @@ fn the_block_that_makes_a_file_whole_waits_and_with_a_find_the_torrent_is_refuse
             let mut again = site.open("bittorrent", 40_003);
             site.send(&mut again, Side::Client, &handshake(&info));
             assert_eq!(site.refused(), [(again.1, EARLIER.to_owned())]);
+            // Until it is taken back.
+            let torrents = &mut site.managers.torrents;
+            let [hash] = &torrents.refused().collect::<Vec<_>>()[..] else { panic!("one is") };
+            assert!(!torrents.pardon("00") && torrents.pardon(&hash.to_uppercase()));
+            assert!(!torrents.pardon(hash) && torrents.refused().next().is_none());
+            let mut pardoned = site.open("bittorrent", 40_004);
+            site.send(&mut pardoned, Side::Client, &handshake(&info));
+            assert_eq!(site.refused(), []);
         } else {
             assert!(!site.waits(one) && !site.waits(other));
             assert_eq!(site.refused(), []);
