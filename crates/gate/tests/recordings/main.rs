@@ -78,9 +78,11 @@ fn real_clients_are_recognised_and_nothing_else_is_called_file_sharing() {
         let of = kinds.get(&(application, how)).copied().unwrap_or_default();
         assert!(of >= least, "{application}, {how:?}: only {of} flows");
     }
-    // So few flows cannot show a share of 1 in 1000: the random ones below do.
     let (certain, likely) = (score.wrong_for_certain(), score.wrong_likely());
     assert!(certain.are == 0 && likely.share() <= 0.005, "others: {score}");
+    // So many that a share of 1 in 1000 would have shown.
+    let others = score.others_wrong_for_certain();
+    assert!(others.at_most() <= 0.001, "others: {others:?}");
 }
 
 #[test]

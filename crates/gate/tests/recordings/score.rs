@@ -121,7 +121,12 @@ impl Score {
         self.sum(|_| true, |row| row.wrong[0])
     }
 
-    /// The same, only likely.
+    /// Only flows that are no file sharing at all, and were called it for certain.
+    pub(crate) fn others_wrong_for_certain(&self) -> Part {
+        self.sum(|row| row.1 == OTHER, |row| row.wrong[0])
+    }
+
+    /// All that were called file sharing that they are not, only likely.
     pub(crate) fn wrong_likely(&self) -> Part {
         self.sum(|_| true, |row| row.wrong[1])
     }
@@ -159,9 +164,11 @@ impl fmt::Display for Score {
                 writeln!(f, "    {example}")?;
             }
         }
-        for (what, wrong) in
-            [("certain", self.wrong_for_certain()), ("likely", self.wrong_likely())]
-        {
+        for (what, wrong) in [
+            ("certain", self.wrong_for_certain()),
+            ("certain, others", self.others_wrong_for_certain()),
+            ("likely", self.wrong_likely()),
+        ] {
             let (share, most) = (wrong.share() * 100.0, wrong.at_most() * 100.0);
             writeln!(
                 f,

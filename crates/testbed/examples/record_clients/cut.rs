@@ -1,25 +1,39 @@
 //! Keeps the beginning of each flow of a capture: what a classifier sees.
 //!
-//! Classic pcap, Ethernet, IPv4. Of a flow stay the first packets, of those the first with payload,
-//! and of their bytes the first; the lengths on the wire stay as they were.
+//! Classic pcap, Ethernet, IPv4 and IPv6. Of a flow stay the first packets, of those the first with payload,
+//! and of their bytes the first; the lengths on the wire stay as they were. Where nothing but the count
+//! of flows matters, also bare acknowledgements go, which no classifier looks at.
 
 use std::collections::HashMap;
 
-/// Packets of a flow that are kept.
-const PACKETS: u32 = 24;
-/// Packets with payload among them; half as many again as are classified by.
-const WITH_PAYLOAD: u32 = 12;
-/// Bytes of the earlier and of the later packets.
-const BYTES: [usize; 2] = [400, 120];
-/// How many packets with payload are earlier ones.
-const EARLIER: u32 = 5;
+/// How much of a flow is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Keep {
+    /// Packets, also without payload.
+    packets: u32,
+    /// Packets with payload among them; at least as many as are classified by.
+    with_payload: u32,
+    /// Bytes of the earlier and of the later packets.
+    bytes: [usize; 2],
+    /// How many packets with payload are earlier ones.
+    earlier: u32,
+    /// Whether bare acknowledgements are kept.
+    acknowledgements: bool,
+}
+
+/// Half as many packets again as are classified by, with enough of their bytes to read what they say.
+pub(crate) const MUCH: Keep =
+    Keep { packets: 24, with_payload: 12, bytes: [400, 120], earlier: 5, acknowledgements: true };
+/// What tells that a flow is not file sharing, for recordings of thousands of flows.
+pub(crate) const LITTLE: Keep =
+    Keep { packets: 10, with_payload: 8, bytes: [128, 70], earlier: 2, acknowledgements: false };
 
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 const ETHERNET: usize = 14;
 
 /// A capture cut down, and how many flows it has.
-pub(crate) fn cut(capture: &[u8]) -> Result<(Vec<u8>, usize), String> {
+pub(crate) fn cut(capture: &[u8], keep: Keep) -> Result<(Vec<u8>, usize), String> {
     let (head, mut rest) = capture.split_at_checked(FILE_HEADER).ok_or("no capture")?;
     if head[..4] != 0xa1b2_c3d4_u32.to_le_bytes() {
         return Err("not a capture of this machine's byte order with microseconds".to_owned());
@@ -32,14 +46,17 @@ pub(crate) fn cut(capture: &[u8]) -> Result<(Vec<u8>, usize), String> {
         };
         let (packet, after) = after.split_at_checked(word(8) as usize).ok_or("ends in a packet")?;
         rest = after;
-        let Some((flow, payload)) = read(packet) else { continue };
+        let Some(Read { flow, payload, bare }) = read(packet) else { continue };
         let (packets, with_payload) = flows.entry(flow).or_default();
-        if *packets == PACKETS || (payload > 0 && *with_payload == WITH_PAYLOAD) {
+        if *packets == keep.packets
+            || (payload > 0 && *with_payload == keep.with_payload)
+            || (bare && !keep.acknowledgements)
+        {
             continue;
         }
         *packets += 1;
         *with_payload += u32::from(payload > 0);
-        let limit = BYTES[usize::from(*with_payload > EARLIER)];
+        let limit = keep.bytes[usize::from(*with_payload > keep.earlier)];
         let packet = &packet[..packet.len().min(limit)];
         out.extend_from_slice(&header[..8]);
         out.extend_from_slice(&u32::try_from(packet.len()).unwrap_or_default().to_le_bytes());
@@ -50,26 +67,36 @@ pub(crate) fn cut(capture: &[u8]) -> Result<(Vec<u8>, usize), String> {
 }
 
 /// Protocol and the two sockets, the lower one first.
-type Flow = (u8, [[u8; 6]; 2]);
+type Flow = (u8, [(Vec<u8>, [u8; 2]); 2]);
 
-/// The flow of a packet, and the bytes of its payload on the wire.
-fn read(packet: &[u8]) -> Option<(Flow, usize)> {
+/// What is read of a packet.
+struct Read {
+    flow: Flow,
+    /// Bytes on the wire.
+    payload: usize,
+    /// Whether it only acknowledges.
+    bare: bool,
+}
+
+fn read(packet: &[u8]) -> Option<Read> {
     let ip = packet.get(ETHERNET..)?;
-    if packet.get(12..14)? != [8, 0] {
-        return None;
-    }
-    let header = usize::from(ip.first()? & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([*ip.get(2)?, *ip.get(3)?]));
-    let transport = ip.get(header..)?;
-    let protocol = *ip.get(9)?;
-    let own = if protocol == 6 { usize::from(transport.get(12)? >> 4) * 4 } else { 8 };
-    let socket = |address: usize, port: usize| {
-        let mut socket = [0; 6];
-        socket[..4].copy_from_slice(ip.get(address..address + 4)?);
-        socket[4..].copy_from_slice(transport.get(port..port + 2)?);
-        Some(socket)
+    let word = |at: usize| Some(usize::from(u16::from_be_bytes([*ip.get(at)?, *ip.get(at + 1)?])));
+    // Headers of IPv6 beside the first do not come here.
+    let (header, total, protocol, addresses, width) = match packet.get(12..14)? {
+        [8, 0] => (usize::from(ip.first()? & 15) * 4, word(2)?, *ip.get(9)?, 12, 4),
+        [0x86, 0xdd] => (40, word(4)? + 40, *ip.get(6)?, 8, 16),
+        _ => return None,
     };
-    let mut ends = [socket(12, 0)?, socket(16, 2)?];
+    let transport = ip.get(header..)?;
+    let own = if protocol == 6 { usize::from(transport.get(12)? >> 4) * 4 } else { 8 };
+    let socket = |number: usize| {
+        let address = ip.get(addresses + number * width..)?.get(..width)?;
+        Some((address.to_vec(), transport.get(number * 2..)?.first_chunk().copied()?))
+    };
+    let mut ends = [socket(0)?, socket(1)?];
     ends.sort_unstable();
-    Some(((protocol, ends), total.saturating_sub(header + own)))
+    let payload = total.saturating_sub(header + own);
+    // SYN, FIN and RST (RFC 9293, section 3.1).
+    let bare = protocol == 6 && payload == 0 && transport.get(13)? & 0b111 == 0;
+    Some(Read { flow: (protocol, ends), payload, bare })
 }

@@ -1,6 +1,6 @@
 //! Direct Connect: EiskaltDC++'s daemons that share files through a hub that speaks ADC.
 
-use super::{Scene, lan::Lan};
+use super::{Scene, cut::MUCH, lan::Lan};
 use std::time::Duration;
 use testbed::{
     Error,
@@ -12,6 +12,7 @@ pub(crate) const SCENES: &[Scene] = &[Scene {
     name: "dc-adc",
     least: 10,
     truth: &["any *:* *:* directconnect plain"],
+    keep: MUCH,
     play: share,
 }];
 

@@ -1,6 +1,6 @@
 //! eDonkey: aMule's daemons that share files through the scripted server, plain and hidden.
 
-use super::{Scene, lan::Lan};
+use super::{Scene, cut::MUCH, lan::Lan};
 use std::time::Duration;
 use testbed::{
     Error,
@@ -20,8 +20,20 @@ const HIDDEN: &[&str] = &[
 ];
 
 pub(crate) const SCENES: &[Scene] = &[
-    Scene { name: "ed2k-plain", least: 17, truth: PLAIN, play: |lan| share(lan, false) },
-    Scene { name: "ed2k-hidden", least: 17, truth: HIDDEN, play: |lan| share(lan, true) },
+    Scene {
+        name: "ed2k-plain",
+        least: 17,
+        truth: PLAIN,
+        keep: MUCH,
+        play: |lan| share(lan, false),
+    },
+    Scene {
+        name: "ed2k-hidden",
+        least: 17,
+        truth: HIDDEN,
+        keep: MUCH,
+        play: |lan| share(lan, true),
+    },
 ];
 
 /// Daemons on five hosts; each offers a file, and each fetches the files of all others.

@@ -56,7 +56,7 @@ impl Lan {
             "-s",
             "400",
         ];
-        let what = ["-w", &to, "ip and (tcp or udp)"];
+        let what = ["-w", &to, "tcp or udp"];
         let process = self.bridge.spawn(&[&words[..], &what].concat())?;
         wait_until("tcpdump", Duration::from_secs(20), || {
             process.stderr().contains("listening on")

@@ -11,6 +11,7 @@ mod directconnect;
 mod edonkey;
 mod lan;
 mod other;
+mod programs;
 
 use lan::Lan;
 use std::{error::Error as StdError, fmt::Write as _, path::Path};
@@ -24,6 +25,8 @@ struct Scene {
     truth: &'static [&'static str],
     /// Fewer flows than these are no recording: the clients did not find each other.
     least: usize,
+    /// How much of its flows is kept.
+    keep: cut::Keep,
     /// Plays it; everything that it starts ends with it.
     play: fn(&mut Lan) -> Result<(), Error>,
 }
@@ -37,11 +40,16 @@ const HEAD: &str = "\
 
 fn main() -> Result<(), Box<dyn StdError>> {
     let wanted: Vec<_> = std::env::args().skip(1).collect();
-    let scenes: Vec<_> =
-        [bittorrent::SCENES, edonkey::SCENES, directconnect::SCENES, other::SCENES]
-            .into_iter()
-            .flatten()
-            .collect();
+    let scenes: Vec<_> = [
+        bittorrent::SCENES,
+        edonkey::SCENES,
+        directconnect::SCENES,
+        other::SCENES,
+        programs::SCENES,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if let Some(name) = wanted.iter().find(|name| !scenes.iter().any(|scene| scene.name == *name)) {
         let known: Vec<_> = scenes.iter().map(|scene| scene.name).collect();
         return Err(format!("there is no scene {name}; known are {}", known.join(", ")).into());
@@ -72,7 +80,7 @@ fn record(scene: &Scene, to: &Path) -> Result<(), Box<dyn StdError>> {
     (scene.play)(&mut lan).map_err(|error| format!("scene {}: {error}", scene.name))?;
     capture.stop()?;
     drop(lan);
-    let (bytes, kept) = cut::cut(&std::fs::read(&whole)?)?;
+    let (bytes, kept) = cut::cut(&std::fs::read(&whole)?, scene.keep)?;
     if kept < scene.least {
         let (name, least) = (scene.name, scene.least);
         return Err(format!("scene {name}: {kept} flows, at least {least} were expected").into());

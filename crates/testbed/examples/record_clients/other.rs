@@ -1,7 +1,12 @@
 //! What is not file sharing between peers, and must not be called so: the web, mail, names, chat,
 //! file transfer, shells, clocks, loads and random bytes; also between hosts that share files.
 
-use super::{Scene, bittorrent, lan::Lan};
+use super::{
+    Scene,
+    bittorrent::{self, Odd},
+    cut::MUCH,
+    lan::Lan,
+};
 use std::{path::Path, time::Duration};
 use testbed::{
     Chrony, Error, Namespace,
@@ -9,12 +14,12 @@ use testbed::{
 };
 
 /// Nothing of it is file sharing.
-const OTHER: &[&str] = &["any *:* *:* other plain"];
+pub(crate) const OTHER: &[&str] = &["any *:* *:* other plain"];
 
 pub(crate) const SCENES: &[Scene] = &[
-    Scene { name: "background", least: 150, truth: OTHER, play: background },
-    Scene { name: "chat", least: 4, truth: OTHER, play: chat },
-    Scene { name: "transfer", least: 40, truth: OTHER, play: transfer },
+    Scene { name: "background", least: 150, truth: OTHER, keep: MUCH, play: background },
+    Scene { name: "chat", least: 4, truth: OTHER, keep: MUCH, play: chat },
+    Scene { name: "transfer", least: 40, truth: OTHER, keep: MUCH, play: transfer },
     Scene {
         name: "bt-among-others",
         least: 100,
@@ -25,6 +30,7 @@ pub(crate) const SCENES: &[Scene] = &[
             "tcp *:* *:6969 bittorrent plain",
             "tcp *:* *:* bittorrent hidden",
         ],
+        keep: MUCH,
         play: among_others,
     },
 ];
@@ -47,7 +53,7 @@ fn among_others(lan: &mut Lan) -> Result<(), Error> {
     let folder = folder()?;
     let certificate = certificate(&hosts[8], folder.path())?;
     let _server = Script::start(&hosts[8], "background.py", &["serve", "10.60.0.9", &certificate])?;
-    bittorrent::swarm(&hosts[..8], 50, false, &Peer::hidden, &|| {
+    bittorrent::swarm(&hosts[..8], 50, Odd::Aria2, &Peer::hidden, &|| {
         (12..)
             .zip(&hosts[1..6])
             .try_for_each(|(seed, host): (u64, _)| talk(host, "10.60.0.9", seed, 4))
@@ -142,8 +148,8 @@ fn talk(host: &Namespace, server: &str, seed: u64, count: u32) -> Result<(), Err
     Script::check(host, "background.py", &["talk", server, &seed, &count]).map(drop)
 }
 
-/// A key and its certificate in one file.
-fn certificate(namespace: &Namespace, folder: &Path) -> Result<String, Error> {
+/// A key and its certificate in one file, `server.pem`; the certificate is also in `server.pem.crt`.
+pub(crate) fn certificate(namespace: &Namespace, folder: &Path) -> Result<String, Error> {
     let path = folder.join("server.pem").to_string_lossy().into_owned();
     let words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
     let how = ["-nodes", "-subj", "/CN=server.test.example", "-keyout", &path, "-out"];
@@ -156,6 +162,6 @@ fn certificate(namespace: &Namespace, folder: &Path) -> Result<String, Error> {
     Ok(path)
 }
 
-fn folder() -> Result<tempfile::TempDir, Error> {
+pub(crate) fn folder() -> Result<tempfile::TempDir, Error> {
     tempfile::tempdir().map_err(|error| Error::new("making a folder", error))
 }
