@@ -1,11 +1,12 @@
 //! BitTorrent: aria2, Transmission and libtorrent (python3-libtorrent of Debian), plain and hidden, with opentracker, the distributed table,
 //! local discovery and uTP.
 
-use super::{Scene, cut::MUCH, lan::Lan};
+use super::{Scene, cut::MUCH, lan::Lan, other, programs};
 use std::time::Duration;
 use testbed::{
     Error, Namespace,
     clients::{Aria2, LibTorrent, OpenTracker, Peer, Torrent, Transmission, noise},
+    wait_until,
 };
 
 /// aria2, on the odd hosts, hides also when it need not: it begins each connection of its own so.
@@ -82,6 +83,20 @@ pub(crate) const SCENES: &[Scene] = &[
         keep: MUCH,
         play: |lan| swarms(lan, 3, 64, Odd::LibTorrent, &Peer::hidden),
     },
+    Scene {
+        name: "bt-web-seed",
+        least: 25,
+        truth: &[
+            "udp *:* *:53 other plain",
+            "tcp *:* *:80 bittorrent plain",
+            "tcp *:* *:6969 bittorrent plain",
+            "tcp 10.60.0.2:* *:* bittorrent hidden",
+            "tcp 10.60.0.3:* *:* bittorrent hidden",
+            "any *:* *:* bittorrent plain",
+        ],
+        keep: MUCH,
+        play: web_seeds,
+    },
     Scene { name: "bt-ipv6", least: 40, truth: ALL_PLAIN, keep: MUCH, play: over_ipv6 },
 ];
 
@@ -115,6 +130,44 @@ fn over_ipv6(lan: &mut Lan) -> Result<(), Error> {
         }
         let limit = Duration::from_secs(60);
         others.iter_mut().try_for_each(|client| client.wait_complete(limit))?;
+    }
+    Ok(())
+}
+
+/// The file comes from a web server (nginx, on the tracker's host) and from peers of all three kinds.
+fn web_seeds(lan: &mut Lan) -> Result<(), Error> {
+    let hosts = lan.hosts(7)?;
+    let folder = other::folder()?;
+    other::certificate(&hosts[0], folder.path())?;
+    let _server = programs::serve(&hosts[0], folder.path(), "nginx", "10.60.0.1")?;
+    wait_until("nginx", Duration::from_secs(60), || {
+        hosts[0].enter(|| std::net::TcpStream::connect("10.60.0.1:80")).is_ok()
+    })?;
+    for seed in 80..84 {
+        let name = format!("swarm-{seed}.iso");
+        let file = folder.path().join(&name);
+        std::fs::write(&file, noise(seed, SIZE))
+            .map_err(|error| Error::new("writing a file", error))?;
+        let torrent = Torrent::make(&file, &["http://10.60.0.1:6969/announce"])?;
+        torrent.add_web_seed(&format!("http://10.60.0.1/{name}"))?;
+        let _tracker = OpenTracker::start(&hosts[0], "10.60.0.1", &[&torrent.info_hash])?;
+        let peer = Peer::new(23_000 + u16::try_from(seed).unwrap_or_default());
+        let arias =
+            [&hosts[1], &hosts[2]].map(|host| Aria2::start(host, &torrent, None, &peer, &[]));
+        let transmissions =
+            [&hosts[3], &hosts[4]].map(|host| Transmission::start(host, &torrent, None, &peer));
+        let others =
+            [&hosts[5], &hosts[6]].map(|host| LibTorrent::start(host, &torrent, None, &peer, &[]));
+        let limit = Duration::from_secs(60);
+        for client in arias {
+            client?.wait_complete(limit)?;
+        }
+        for client in transmissions {
+            client?.wait_complete(limit)?;
+        }
+        for client in others {
+            client?.wait_complete(limit)?;
+        }
     }
     Ok(())
 }

@@ -14,8 +14,8 @@
 //! ```
 
 use super::{Scene, cut::LITTLE, lan::Lan, other};
-use std::time::Duration;
-use testbed::{Error, wait_until};
+use std::{path::Path, time::Duration};
+use testbed::{Error, Namespace, Process, wait_until};
 
 pub(crate) const SCENES: &[Scene] =
     &[Scene { name: "programs", least: 2600, truth: other::OTHER, keep: LITTLE, play: talk }];
@@ -75,22 +75,31 @@ fn talk(lan: &mut Lan) -> Result<(), Error> {
     for (program, times) in PROGRAMS {
         let folder = other::folder()?;
         other::certificate(&hosts[0], folder.path())?;
-        let at = folder.path().to_string_lossy();
-        let words = |what, own: &str| {
-            let line = format!("cd {at} && exec bash {SCRIPT} {what} {program} 10.60.0.1 {own}");
-            ["bash".to_owned(), "-c".to_owned(), line]
-        };
-        let _server =
-            hosts[0].spawn(&words("serve", "10.60.0.1").each_ref().map(String::as_str))?;
+        let _server = serve(&hosts[0], folder.path(), program, "10.60.0.1")?;
         for number in 0..*times {
             let client = 1 + number % CLIENTS;
-            let words = words("talk", &format!("10.60.0.{}", client + 1));
-            let words = words.each_ref().map(String::as_str);
+            let own = format!("10.60.0.{}", client + 1);
+            let line = line(folder.path(), "talk", program, &own);
             // Some servers take one client at a time and need a moment in between.
             wait_until(program, LIMIT, || {
-                hosts[client].run(&words, LIMIT).is_ok_and(|done| done.success())
+                hosts[client].run(&["bash", "-c", &line], LIMIT).is_ok_and(|done| done.success())
             })?;
         }
     }
     Ok(())
+}
+
+/// Starts a program's server in a folder with a certificate.
+pub(crate) fn serve(
+    host: &Namespace,
+    folder: &Path,
+    program: &str,
+    address: &str,
+) -> Result<Process, Error> {
+    host.spawn(&["bash", "-c", &line(folder, "serve", program, address)])
+}
+
+/// What the shell is told.
+fn line(folder: &Path, what: &str, program: &str, own: &str) -> String {
+    format!("cd {} && exec bash {SCRIPT} {what} {program} 10.60.0.1 {own}", folder.display())
 }

@@ -54,4 +54,17 @@ impl Torrent {
             .to_owned();
         Ok(Self { path, name, info_hash })
     }
+
+    /// Names a web server that has the file, too (BEP 19).
+    ///
+    /// # Errors
+    ///
+    /// When the .torrent file cannot be written anew.
+    pub fn add_web_seed(&self, url: &str) -> Result<(), Error> {
+        // The last key of the dictionary, whose end is the file's last byte.
+        let mut bytes = std::fs::read(&self.path).unwrap_or_default();
+        bytes.pop();
+        bytes.extend_from_slice(format!("8:url-list{}:{url}e", url.len()).as_bytes());
+        std::fs::write(&self.path, bytes).map_err(|error| Error::new("adding a web seed", error))
+    }
 }
