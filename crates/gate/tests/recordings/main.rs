@@ -73,7 +73,7 @@ fn real_clients_are_recognised_and_nothing_else_is_called_file_sharing() {
         ("bittorrent", How::Plain, 300),
         ("edonkey", How::Plain, 40),
         ("edonkey", How::Hidden, 20),
-        ("directconnect", How::Plain, 10),
+        ("directconnect", How::Plain, 25),
     ] {
         let of = kinds.get(&(application, how)).copied().unwrap_or_default();
         assert!(of >= least, "{application}, {how:?}: only {of} flows");

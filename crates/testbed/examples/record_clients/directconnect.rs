@@ -1,28 +1,39 @@
-//! Direct Connect: EiskaltDC++'s daemons that share files through a hub that speaks ADC.
+//! Direct Connect: EiskaltDC++'s daemons that share files through a hub that speaks ADC, and through a
+//! scripted one that speaks NMDC.
 
 use super::{Scene, cut::MUCH, lan::Lan};
 use std::time::Duration;
 use testbed::{
-    Error,
-    clients::{Eiskalt, Uhub, noise},
+    Error, Namespace,
+    clients::{Eiskalt, Script, Uhub, noise},
     wait_until,
 };
 
-pub(crate) const SCENES: &[Scene] = &[Scene {
-    name: "dc-adc",
-    least: 10,
-    truth: &["any *:* *:* directconnect plain"],
-    keep: MUCH,
-    play: share,
-}];
+const TRUTH: &[&str] = &["any *:* *:* directconnect plain"];
 
-/// Daemons on four hosts; each shares a file, and each fetches the lists and the files of the others.
-fn share(lan: &mut Lan) -> Result<(), Error> {
-    const DAEMONS: u16 = 4;
+pub(crate) const SCENES: &[Scene] = &[
+    Scene { name: "dc-adc", least: 10, truth: TRUTH, keep: MUCH, play: adc },
+    Scene { name: "dc-nmdc", least: 10, truth: TRUTH, keep: MUCH, play: nmdc },
+];
+
+const DAEMONS: u16 = 4;
+
+fn adc(lan: &mut Lan) -> Result<(), Error> {
     let hosts = lan.hosts(usize::from(DAEMONS) + 1)?;
-    let limit = Duration::from_secs(240);
-    let hub = "adc://10.60.0.1:1511";
     let _hub = Uhub::start(&hosts[0], "10.60.0.1")?;
+    share(hosts, "adc://10.60.0.1:1511", true)
+}
+
+fn nmdc(lan: &mut Lan) -> Result<(), Error> {
+    let hosts = lan.hosts(usize::from(DAEMONS) + 1)?;
+    let _hub = Script::start(&hosts[0], "nmdc_hub.py", &["10.60.0.1", "411"])?;
+    share(hosts, "dchub://10.60.0.1:411", false)
+}
+
+/// Each daemon on a host of its own shares a file, and fetches the lists and with `files` the files of the
+/// others; lists of users of NMDC it fetches, but does not open.
+fn share(hosts: &[Namespace], hub: &str, files: bool) -> Result<(), Error> {
+    let limit = Duration::from_secs(240);
     let mut daemons = Vec::new();
     for (number, host) in (2..).zip(&hosts[1..]) {
         let (nick, name) = (format!("nick{number}"), format!("shared-{number}.avi"));
@@ -35,6 +46,10 @@ fn share(lan: &mut Lan) -> Result<(), Error> {
         for other in (2..2 + DAEMONS).filter(|&other| other != own) {
             let nick = format!("nick{other}");
             daemon.wait_user(host, &nick, limit)?;
+            if !files {
+                daemon.fetch_list(host, &nick, limit)?;
+                continue;
+            }
             let name = format!("shared-{other}.avi");
             daemon.fetch(host, &nick, &name, limit)?;
             wait_until("a shared file", limit, || daemon.file(&name).exists())?;
