@@ -21,7 +21,12 @@ fn lines(folder: &Path) -> Vec<Value> {
 }
 
 /// Waits until there is such a line, and returns it.
-fn line(site: &Site, folder: &Path, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn line(
+    site: &Site,
+    folder: &Path,
+    what: &str,
+    wanted: impl Fn(&Value) -> bool,
+) -> Value {
     let mut found = None;
     let done = wait_until(what, super::site::LIMIT, || {
         found = lines(folder).into_iter().find(&wanted);

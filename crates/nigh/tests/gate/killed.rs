@@ -2,11 +2,11 @@
 //! refused, and the next daemon takes over what the kernel has.
 
 use super::{
-    site::{OUTSIDE, Site, count},
+    site::{LIMIT, OUTSIDE, Site, count},
     talk::{self, Pings},
-    web::Web,
+    web::{WEB, Web},
 };
-use std::net::TcpStream;
+use std::{net::TcpStream, time::Duration};
 use testbed::{clients::noise, wait_until};
 
 /// What a server of SSH says first, on port 22.
@@ -25,7 +25,7 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     let connect = || site.inside.enter(|| TcpStream::connect(shell));
     drop(connect());
     site.wait("a refusal", |status| count(&status["refused"], "ssh") >= 1);
-    wait_until("a refusal at the first packet", super::site::LIMIT, || connect().is_err()).unwrap();
+    wait_until("a refusal at the first packet", LIMIT, || connect().is_err()).unwrap();
 
     let web = Web::start(&site);
     let content = noise(5, 60_000_000);
@@ -38,7 +38,7 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     let transfer = site.inside.spawn(&words).unwrap();
     let length = || std::fs::metadata(&to).map_or(0, |file| file.len());
     let pings = Pings::start(&site.inside, &site.outside, OUTSIDE);
-    wait_until("the first megabytes", super::site::LIMIT, || length() > 4_000_000).unwrap();
+    wait_until("the first megabytes", LIMIT, || length() > 4_000_000).unwrap();
     // The transfer, and the pings, which nobody can name.
     site.wait("both decided", |status| {
         count(&status["named"], "http") >= 1 && count(&status["named"], "unknown") >= 1
@@ -48,8 +48,7 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     assert!(length() < 60_000_000, "the transfer was over before the daemon was killed");
     let still = connect();
     assert!(still.is_err(), "the refusal is forgotten: {still:?}");
-    wait_until("pings without a daemon", super::site::LIMIT, || pings.answered() > before + 200)
-        .unwrap();
+    wait_until("pings without a daemon", LIMIT, || pings.answered() > before + 200).unwrap();
 
     // A daemon that finds what the killed one has left goes on with it.
     site.restart(SECTIONS);
@@ -58,13 +57,43 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     let greeting = site.inside.enter(|| talk::greeting(shell));
     assert!(greeting.is_empty(), "the rule is forgotten: {greeting:?}");
     let before = pings.answered();
-    wait_until("pings with the next", super::site::LIMIT, || pings.answered() > before + 200)
-        .unwrap();
-    let done = transfer.finish(super::site::LIMIT).unwrap();
+    wait_until("pings with the next", LIMIT, || pings.answered() > before + 200).unwrap();
+    let done = transfer.finish(LIMIT).unwrap();
     assert!(done.success(), "{}", done.stderr);
     assert!(std::fs::read(&to).unwrap() == content);
     // Each waited for the answer to the one before it, and none was sent twice.
     assert_eq!(pings.stop(), 0, "packets were lost");
     let flows = site.flows("unknown");
     assert!(flows.iter().any(|row| row["verdict"] == "pass"), "{flows:#?}");
+}
+
+#[test]
+fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
+    if !testbed::require_root() {
+        return;
+    }
+    let sections = "on_failure = \"drop\"\n";
+    let mut site = Site::start(sections);
+    let web = Web::start(&site);
+    web.offer("page", b"a page");
+    let page = |site: &Site| web.fetch(site, "length", "page").is_some();
+    assert!(page(&site), "{}", site.says());
+    let pings = Pings::start(&site.inside, &site.outside, OUTSIDE);
+    site.wait("the decided pings", |status| count(&status["named"], "unknown") >= 1);
+    site.nigh.process().kill();
+    // It takes two seconds until the kernel knows.
+    let connect = || {
+        let connected = TcpStream::connect_timeout(&WEB.parse().unwrap(), Duration::from_secs(1));
+        connected.is_ok()
+    };
+    wait_until("a refused flow", LIMIT, || !site.inside.enter(connect)).unwrap();
+    let before = pings.answered();
+    wait_until("pings without a daemon", LIMIT, || pings.answered() > before + 200).unwrap();
+    assert!(!site.inside.enter(connect), "a new flow passed");
+
+    site.restart(sections);
+    let status = site.wait("the next daemon", |status| status["healthy"] == true);
+    assert_eq!(status["taken_over"], true, "{status:#}");
+    assert!(page(&site), "{}", site.says());
+    assert_eq!(pings.stop(), 0, "packets were lost");
 }

@@ -4,6 +4,7 @@
 //! All traffic stays between namespaces of the test.
 
 mod audited;
+mod chat;
 mod flood;
 mod http;
 mod killed;

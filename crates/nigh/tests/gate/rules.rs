@@ -2,16 +2,16 @@
 //! reload.
 
 use super::{
-    site::{OUTSIDE, Site, count, exact},
+    site::{LIMIT, OUTSIDE, Site, count, exact},
     talk::Talk,
-    web::Web,
+    web::{WEB, Web},
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     net::UdpSocket,
     time::{Duration, Instant},
 };
-use testbed::clients::noise;
+use testbed::{clients::noise, wait_until};
 use wire::{IpProtocol, checksum::pseudo};
 
 const NO_WEB: &str = "hold = true\nrefuse_for = \"0s\"\n[[gate.rule]]\nname = \"no-web\"\n\
@@ -131,4 +131,64 @@ fn a_limited_application_is_no_faster_than_its_rate() {
     assert!(took >= Duration::from_secs(3), "{took:?}: {}", site.says());
     let status = site.status();
     assert!(count(&status["limits"][0], "bytes_to_inside") > 3_000_000, "{status:#}");
+}
+
+#[test]
+fn a_rule_of_a_group_is_for_its_hosts_alone() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::start(
+        "hold = true\nrefuse_for = \"0s\"\n[[gate.group]]\nname = \"students\"\n\
+         hosts = [\"10.61.0.128/25\"]\n[[gate.rule]]\nname = \"no-web\"\n\
+         application = [\"http\"]\ngroup = [\"students\"]\naction = \"deny\"\n",
+    );
+    let web = Web::start(&site);
+    web.offer("page", b"a page");
+    site.inside.check(&["ip", "address", "add", "10.61.0.130/24", "dev", "eth0"]).unwrap();
+    let url = format!("http://{WEB}/length/page");
+    for (address, passes) in [("10.61.0.2", true), ("10.61.0.130", false)] {
+        let got = site.client(&["curl", "-sS", "-m", "20", "--interface", address, &url]);
+        assert_eq!(got, passes, "{address}: {}", site.says());
+    }
+    site.wait("one refusal", |status| count(&status["refused"], "http") == 1);
+}
+
+/// The time of day at another moment, such as `+1 hour`.
+fn hour(site: &Site, when: &str) -> String {
+    site.gate.check(&["date", "-d", when, "+%H:%M"]).unwrap().trim().to_owned()
+}
+
+/// No web and nothing that nobody can name between two times of day.
+fn lessons(from: &str, to: &str) -> String {
+    format!(
+        "hold = true\nrefuse_for = \"0s\"\n[[gate.time]]\nname = \"lessons\"\nfrom = \"{from}\"\n\
+         to = \"{to}\"\n[[gate.rule]]\nname = \"learn\"\napplication = [\"http\", \"unknown\"]\n\
+         time = [\"lessons\"]\naction = \"deny\"\n"
+    )
+}
+
+#[test]
+fn a_rule_of_a_time_holds_within_it_and_begins_with_it() {
+    if !testbed::require_root() {
+        return;
+    }
+    let site = Site::start("");
+    let web = Web::start(&site);
+    web.offer("page", b"a page");
+    let page = || web.fetch(&site, "length", "page").is_some();
+    for (from, to, passes) in [("-2 hours", "-1 hour", true), ("-1 hour", "+1 hour", false)] {
+        site.reload(&lessons(&hour(&site, from), &hour(&site, to)));
+        assert_eq!(page(), passes, "{from}: {}", site.says());
+    }
+    // The next minute but for the last seconds of this one, in which it would begin too early.
+    site.reload(&lessons(&hour(&site, "+75 seconds"), &hour(&site, "+2 hours")));
+    assert!(page(), "{}", site.says());
+    let mut talk = Talk::open(&site.inside, &site.outside, OUTSIDE);
+    // A flow of few bytes would be looked at for longer.
+    (0..16).for_each(|_| talk.say(&b"before the lesson".repeat(10)));
+    let verdict = |verdict: &str| site.flows("unknown").iter().any(|row| row["verdict"] == verdict);
+    wait_until("the flow's name", LIMIT, || verdict("pass")).unwrap();
+    wait_until("the lesson's beginning", LIMIT, || verdict("reset")).unwrap();
+    assert!(!page(), "{}", site.says());
 }
