@@ -216,7 +216,8 @@ impl DirectConnect {
                 range: (start > 0).then(|| (start, start.saturating_add(left))),
                 kind: kind::UNKNOWN,
                 media: None,
-                coding: packed.then(|| "zlib".to_owned()),
+                // It is inflated here.
+                coding: None,
                 hash,
             };
             transfers.begin(file, at, (!packed && at > 0).then(|| at.saturating_add(left)))
