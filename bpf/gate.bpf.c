@@ -160,7 +160,8 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 		goto pass;
 	end = packet->sequence + packet->payload_length + (marks & TCP_SYN ? 1 : 0) +
 	      (marks & TCP_FIN ? 1 : 0);
-	if (manage & GATE_HOLD && !(packet->flags & TCP_RST) &&
+	/* A bare end gives nothing away; if it overtakes what is held, TCP puts it behind again. */
+	if (manage & GATE_HOLD && packet->payload_length && !(packet->flags & TCP_RST) &&
 	    (!tcp || (__s32)(end - side->hold_from) > 0)) {
 		if (!gate_alone(control, bpf_ktime_get_coarse_ns()))
 			return gate_hold(skb, counts, packet, flow, hook);

@@ -7,8 +7,8 @@
 //! passes the other program by its mark, and meets routing and NAT as if it had just arrived. Either
 //! loses its mark.
 
-use super::flow::Protocol;
-use super::record::{Direction, Reason, Record};
+use super::held::Held;
+use super::record::Direction;
 use super::skeleton::types;
 use socket2::{Domain, Socket, Type};
 use std::{
@@ -16,81 +16,8 @@ use std::{
     os::fd::AsRawFd as _,
 };
 
-/// Bytes of `struct virtio_net_hdr`.
-const HEADER: usize = 10;
-/// linux/virtio_net.h, VIRTIO_NET_HDR_*.
-const NEEDS_CHECKSUM: u8 = 1;
-const TCP4: u8 = 1;
-const TCP6: u8 = 4;
-const UDP: u8 = 5;
-const ECN: u8 = 0x80;
-/// TCP's control bit.
-const CWR: u8 = 0x80;
 /// Bytes that may wait in queues: those of limited flows are long.
 const BUFFER: usize = 16 << 20;
-
-/// A packet that was held, whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    direction: Direction,
-    ifindex: u32,
-    header: [u8; HEADER],
-    frame: Vec<u8>,
-}
-
-impl Held {
-    /// Of a record that says that it is held; `None` of others.
-    pub fn of(record: &Record<'_>) -> Option<Self> {
-        if record.reason != Reason::Held || record.frame.len() != record.length as usize {
-            return None;
-        }
-        let mut frame = Vec::with_capacity(record.frame.len() + 4);
-        let mut shift = 0;
-        match (record.vlan, record.frame.split_at_checked(12)) {
-            (Some((protocol, control)), Some((addresses, rest))) => {
-                frame.extend_from_slice(addresses);
-                frame.extend_from_slice(&protocol.to_be_bytes());
-                frame.extend_from_slice(&control.to_be_bytes());
-                frame.extend_from_slice(rest);
-                shift = 4;
-            }
-            _ => frame.extend_from_slice(record.frame),
-        }
-        let tcp = record.key.protocol() == Protocol::Tcp;
-        let mut header = [0; HEADER];
-        let mut put = |at: usize, value: u16| {
-            header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
-        };
-        if record.segment != 0 || record.partial {
-            put(6, (record.transport + shift) as u16);
-            put(8, if tcp { 16 } else { 6 });
-        }
-        if record.segment != 0 {
-            put(2, (record.payload_at + shift) as u16);
-            put(4, record.segment);
-        }
-        if record.segment != 0 || record.partial {
-            header[0] = NEEDS_CHECKSUM;
-        }
-        if record.segment != 0 {
-            let six = record.key.socket(record.from).is_ipv6();
-            header[1] = match (tcp, six) {
-                (true, false) => TCP4,
-                (true, true) => TCP6,
-                (false, _) => UDP,
-            };
-            if tcp && record.tcp_flags & CWR != 0 {
-                header[1] |= ECN;
-            }
-        }
-        Some(Self { direction: record.direction, ifindex: record.ifindex, header, frame })
-    }
-
-    /// Bytes that it takes.
-    pub fn bytes(&self) -> usize {
-        self.frame.len()
-    }
-}
 
 /// A packet could not be sent on.
 #[derive(Debug, thiserror::Error)]
@@ -142,7 +69,7 @@ impl Injector {
             Direction::ToInside => &self.to_inside,
         };
         send(socket, held).map_err(|source| ReleaseError {
-            bytes: held.frame.len(),
+            bytes: held.bytes(),
             ifindex: held.ifindex,
             source,
         })
@@ -163,7 +90,8 @@ fn send(socket: &Socket, held: &Held) -> io::Result<()> {
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_ifindex =
         i32::try_from(held.ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-    let mut parts = [IoSlice::new(&held.header), IoSlice::new(&held.frame)];
+    let header = held.header();
+    let mut parts = [IoSlice::new(&header), IoSlice::new(&held.frame)];
     // SAFETY: as above, with null pointers.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_name = (&raw mut address).cast();

@@ -10,6 +10,7 @@
 //! packets of which nothing is said follow [`OnFailure`].
 
 mod flow;
+mod held;
 mod injector;
 mod ledger;
 mod link;
@@ -25,7 +26,8 @@ mod walk;
 pub use crate::attach::AttachMode;
 pub use crate::load::LoadError;
 pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict};
-pub use injector::{Held, Injector, ReleaseError};
+pub use held::Held;
+pub use injector::{Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};
 pub use pin::{home, purge};
 pub use record::{Direction, Reason, Record};

@@ -10,6 +10,7 @@
 use super::{OpenError, link};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, OpenMapMut};
 use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{self, MsFlags};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::{
     fs::{self, File},
@@ -41,17 +42,34 @@ fn mounted(path: &Path) -> bool {
 }
 
 /// The folder of this thread's network namespace, where a gate of it is to be pinned: below
-/// `/run/nigh-bpf` if a BPF file system is mounted there, else below `/sys/fs/bpf`.
+/// `/run/nigh-bpf` if a BPF file system is mounted there, else below `/sys/fs/bpf`, where one is mounted
+/// if there is none yet and this process may.
 ///
 /// # Errors
 /// When the system does not say which namespace that is.
 pub fn home() -> Result<PathBuf, OpenError> {
     let base = if mounted(Path::new(OWN_MOUNT)) { OWN_MOUNT } else { MOUNT };
+    if let Err(error) = mount(Path::new(base)) {
+        tracing::warn!("cannot mount a BPF file system at {base}: {error}");
+    }
     let parent = Path::new(base).join(PART);
     match cookie() {
         Ok(cookie) => Ok(parent.join(cookie.to_string())),
         Err(source) => Err(OpenError::Pin { path: parent.display().to_string(), source }),
     }
+}
+
+/// Mounts a BPF file system where none is; two processes do not mount one over the other's.
+fn mount(path: &Path) -> io::Result<()> {
+    if mounted(path) {
+        return Ok(());
+    }
+    let locked = Flock::lock(File::open(path)?, FlockArg::LockExclusive);
+    let _lock = locked.map_err(|(_, error)| error)?;
+    if !mounted(path) {
+        mount::mount(Some("bpf"), path, Some("bpf"), MsFlags::empty(), None::<&str>)?;
+    }
+    Ok(())
 }
 
 /// The namespace's number, which is never given again.

@@ -14,7 +14,8 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     ptr::NonNull,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 const BUSY: u32 = 1 << 31;
@@ -28,6 +29,9 @@ const TOLD: u64 = 64 << 10;
 pub struct Pace {
     /// How long to wait at the most if there is nothing.
     pub timeout: Duration,
+    /// Least time between two looks at the ring if there was nothing: to be woken for each record costs
+    /// more than to read it.
+    pub gather: Duration,
     /// Records that are handed over at the most.
     pub most: usize,
 }
@@ -77,6 +81,8 @@ pub struct Reader {
     producer: Mapping,
     page: usize,
     size: usize,
+    /// The last look at the ring after there was nothing.
+    looked: Instant,
 }
 
 impl Reader {
@@ -87,7 +93,7 @@ impl Reader {
         let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
         let consumer = Mapping::new(ring.as_fd(), page, 0, true)?;
         let producer = Mapping::new(ring.as_fd(), page + 2 * size, page, false)?;
-        Ok(Self { ring, consumer, producer, page, size })
+        Ok(Self { ring, consumer, producer, page, size, looked: Instant::now() })
     }
 
     /// Hands over all records that are there, and waits for at most `timeout` if there is none.
@@ -96,7 +102,7 @@ impl Reader {
     /// # Errors
     /// When the system refuses to wait.
     pub fn poll(&mut self, timeout: Duration, each: impl FnMut(Record<'_>)) -> io::Result<usize> {
-        self.read(Pace { timeout, most: usize::MAX }, each)
+        self.read(Pace { timeout, gather: Duration::ZERO, most: usize::MAX }, each)
     }
 
     /// Hands over records that are there, and waits if there is none. Returns how many there were.
@@ -111,9 +117,13 @@ impl Reader {
         let mut ready = [PollFd::new(self.ring.as_fd(), PollFlags::POLLIN)];
         let limit = PollTimeout::try_from(pace.timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut ready, limit) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(self.consume(pace.most, &mut each)),
-            Err(error) => Err(error.into()),
+            Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+            // The kernel wakes nobody again until something was consumed.
+            Ok(_) => thread::sleep(pace.gather.saturating_sub(self.looked.elapsed())),
+            Err(error) => return Err(error.into()),
         }
+        self.looked = Instant::now();
+        Ok(self.consume(pace.most, &mut each))
     }
 
     /// Hands over what is there now; the ring may be refilled meanwhile, so no more than it holds. The

@@ -20,21 +20,29 @@ fn holding() -> Settings {
     Settings { rules, ring_bytes: 16 << 20, ..settings }
 }
 
-/// Releases everything in order until told to stop. Returns the longest packet that was held.
-fn release_all(gate: &Gate, injector: &Injector, stop: &AtomicBool) -> usize {
+/// Releases everything in order until told to stop, what follows each other as one where it can be.
+/// Returns the longest packet that was held, and how many were joined with one before.
+fn release_all(gate: &Gate, injector: &Injector, stop: &AtomicBool) -> (usize, usize) {
     let mut reader = gate.reader().unwrap();
-    let mut longest = 0;
+    let (mut longest, mut joined) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
+        let mut all = Vec::new();
         reader
             .poll(Duration::from_millis(20), |record| {
                 assert_eq!(record.reason, Reason::Held);
                 assert!(!record.is_broken());
                 longest = longest.max(record.frame.len());
-                injector.release(&Held::of(&record).unwrap()).unwrap();
+                all.extend(Held::of(&record));
             })
             .unwrap();
+        joined += all.len();
+        let all = Held::join_all(all);
+        joined -= all.len();
+        for held in all {
+            injector.release(&held).unwrap();
+        }
     }
-    longest
+    (longest, joined)
 }
 
 #[test]
@@ -48,7 +56,7 @@ fn connections_through_holding_arrive_whole_in_either_direction_and_family() {
         site.attach(&gate);
         let injector = site.router.enter(Injector::open).unwrap();
         let stop = AtomicBool::new(false);
-        let longest = std::thread::scope(|scope| {
+        let (longest, joined) = std::thread::scope(|scope| {
             let worker = scope.spawn(|| release_all(&gate, &injector, &stop));
             for family in [0, 1] {
                 exchange(&site, family, 1_000_000);
@@ -57,6 +65,7 @@ fn connections_through_holding_arrive_whole_in_either_direction_and_family() {
             worker.join().unwrap()
         });
         assert!(!offloads || longest > 10_000, "{longest}");
+        assert!(!offloads || joined > 0);
         let ledger = gate.ledger().unwrap();
         for counts in [ledger.from_inside, ledger.to_inside] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");

@@ -291,7 +291,7 @@ fn no_more_records_are_read_at_once_than_wanted() {
     }
     let mut ports = Vec::new();
     let mut read = || {
-        let pace = Pace { timeout: Duration::ZERO, most: 8 };
+        let pace = Pace { timeout: Duration::ZERO, gather: Duration::ZERO, most: 8 };
         reader.read(pace, |record| ports.push(record.key.socket(record.from).port())).unwrap()
     };
     assert_eq!([read(), read(), read(), read()], [8, 8, 4, 0]);

@@ -4,13 +4,14 @@ use super::{
     answer,
     classes::Change,
     core::{Act, Core},
+    id::Id,
     kernel,
-    managed::{Effect, Managers},
-    shape::Shapers,
-    worker::rules,
+    managed::Effect,
+    worker::{Worker, rules},
 };
-use crate::{classify::Engine, config::Config};
-use datapath::gate::{Gate, Held, Injector, Side, Table, TableError, Verdict};
+use crate::classify::Engine;
+use datapath::gate::{Gate, Held, Key, Side, TableError, Verdict};
+use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
 /// Time from one heartbeat to the next; the kernel's patience is two seconds. It is also longer than any
@@ -35,9 +36,8 @@ impl Beat {
     }
 }
 
-/// Does what follows from what managers found; the packets that go on then.
-pub(super) fn perform(effects: Vec<Effect>, core: &mut Core<Engine>) -> Vec<Held> {
-    let mut released = Vec::new();
+/// Does what follows from what managers found; the packets that go on then are added to `released`.
+pub(super) fn perform(effects: Vec<Effect>, core: &mut Core<Engine>, released: &mut Vec<Held>) {
     for effect in effects {
         match effect {
             Effect::Release(held) => released.push(held),
@@ -46,69 +46,67 @@ pub(super) fn perform(effects: Vec<Effect>, core: &mut Core<Engine>) -> Vec<Held
             Effect::Used(rule) => core.used_file_rule(rule),
         }
     }
-    released
 }
 
-/// Sends packets on that waited: the kernel knows by then what it is to do with those that follow.
-pub(super) fn release(
-    released: Vec<Held>,
-    managers: &mut Managers,
-    injector: &Injector,
-    ailments: &mut answer::Ailing,
-) {
-    for held in released {
-        match injector.release(&held) {
-            Ok(()) => managers.counts.released += 1,
-            Err(error) => {
-                managers.counts.dropped += 1;
-                ailments.say("a held packet was lost", &error);
+impl Worker {
+    /// Tells the kernel what the core wants of it, and sends packets on that waited: a flow's as soon as
+    /// the kernel knows what it is to do with those that follow, and all in one go, so that few of these
+    /// overtake.
+    pub(super) fn tell(&mut self, released: Vec<Held>) {
+        let mut waited: FxHashMap<Key, Vec<Held>> = FxHashMap::default();
+        for held in released {
+            waited.entry(*held.key()).or_default().push(held);
+        }
+        while self.core.has_acts() {
+            for act in self.core.acts() {
+                let flow = self.perform(act);
+                self.release(flow.and_then(|key| waited.remove(&key)).unwrap_or_default());
+            }
+            self.beat.give(&self.gate, &mut self.ailments);
+        }
+        for held in waited.into_values() {
+            self.release(held);
+        }
+    }
+
+    fn release(&mut self, released: Vec<Held>) {
+        for held in Held::join_all(released) {
+            match self.injector.release(&held) {
+                Ok(()) => self.managers.counts.released += 1,
+                Err(error) => {
+                    self.managers.counts.dropped += 1;
+                    self.ailments.say("a held packet was lost", &error);
+                }
             }
         }
     }
-}
 
-/// Tells the kernel what the core wants of it.
-pub(super) fn tell(
-    core: &mut Core<Engine>,
-    table: &Table,
-    shapers: &mut Shapers,
-    gate: &Gate,
-    config: &Config,
-    beat: &mut Beat,
-    ailments: &mut answer::Ailing,
-) {
-    while core.has_acts() {
-        some(core, table, shapers, gate, config, ailments);
-        beat.give(gate, ailments);
-    }
-}
-
-/// Tells it some of that.
-fn some(
-    core: &mut Core<Engine>,
-    table: &Table,
-    shapers: &mut Shapers,
-    gate: &Gate,
-    config: &Config,
-    ailments: &mut answer::Ailing,
-) {
-    for act in core.acts() {
+    /// Tells the kernel one thing. Returns the flow whose packets it knows now how to handle.
+    fn perform(&mut self, act: Act) -> Option<Key> {
+        let Self { core, table, shapers, gate, config, ailments, .. } = self;
         match act {
-            Act::Decide { flow, action, class, label } => {
+            decide @ Act::Decide { flow, .. } => {
+                // As it is by now: another verdict may have followed, and what is held goes with that.
+                let Act::Decide { action, class, label, .. } =
+                    core.verdict(&Id::of(&flow)).unwrap_or(decide)
+                else {
+                    return None;
+                };
                 let verdict = Verdict { action: kernel::action(action), limit: class, label };
-                let manage = kernel::manage(&flow, core.managed(&flow));
-                match table.decide_managed(&kernel::key(&flow), &verdict, manage) {
+                let (key, manage) =
+                    (kernel::key(&flow), kernel::manage(&flow, core.managed(&flow)));
+                match table.decide_managed(&key, &verdict, manage) {
                     Ok(()) => {}
                     Err(TableError::Full) => core.was_full(&flow),
                     Err(error) => ailments.say("the kernel does not take a verdict", &error),
                 }
+                return Some(key);
             }
             Act::Refuse { flow, deny } => {
                 let (key, action) = (kernel::refusal(&flow), kernel::refuse(deny));
-                if config.gate.refuse_for.is_zero() {
-                    continue;
-                }
-                if let Err(error) = table.refuse(&key, action, config.gate.refuse_for) {
+                if !config.gate.refuse_for.is_zero()
+                    && let Err(error) = table.refuse(&key, action, config.gate.refuse_for)
+                {
                     ailments.say("the kernel does not take a refusal", &error);
                 }
             }
@@ -124,12 +122,14 @@ fn some(
                 }
             }
             Act::Manage { flow } => {
+                let key = kernel::key(&flow);
                 let manage = kernel::manage(&flow, core.managed(&flow));
                 for (side, manage) in [Side::Lower, Side::Higher].into_iter().zip(manage) {
-                    if let Err(error) = table.manage(&kernel::key(&flow), side, manage) {
+                    if let Err(error) = table.manage(&key, side, manage) {
                         ailments.say("the kernel does not manage a flow", &error);
                     }
                 }
+                return Some(key);
             }
             Act::Class(change) => {
                 let opened = !shapers.is_open() && matches!(change, Change::Set(..));
@@ -143,5 +143,6 @@ fn some(
                 }
             }
         }
+        None
     }
 }

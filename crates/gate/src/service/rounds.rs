@@ -56,7 +56,7 @@ impl Worker {
             core.count(&kernel::counted(key, flow, now_ns), interval_ns);
         });
         self.adopt();
-        self.tell();
+        self.tell(Vec::new());
         match more {
             Ok(true) => {
                 self.rounds.now = Some((interval, spent + began.elapsed()));
@@ -65,7 +65,7 @@ impl Worker {
             Ok(false) => {
                 self.core.end_round();
                 self.managers_retain();
-                self.tell();
+                self.tell(Vec::new());
             }
             Err(error) => self.ailments.say("the table of flows cannot be read", &error),
         }

@@ -10,7 +10,7 @@ use super::{
     inside::Inside,
     kernel, look,
     managed::{self, Around, Effect, Managers},
-    orders::{Beat, perform, release, tell},
+    orders::{Beat, perform},
     records::Log,
     rounds::Rounds,
     shape::Shapers,
@@ -42,6 +42,8 @@ use tracing::{info, warn};
 const POLL: Duration = Duration::from_millis(50);
 /// The same while packets wait for the scanner.
 const QUICK: Duration = Duration::from_millis(5);
+/// Least time between two wake-ups for records that nobody waits for.
+const GATHER: Duration = Duration::from_millis(1);
 /// Records that are read before the kernel hears the heartbeat, and the operator is heard.
 const MOST: usize = 256;
 /// Time from one look at the clock, and one status, to the next.
@@ -107,9 +109,14 @@ pub(super) fn rules(config: &GateConfig, queue: Option<u32>) -> Rules {
             OnFailure::Drop => datapath::gate::OnFailure::Drop,
         },
         packets: u32::from(config.packets),
-        hold: config.hold || managed::holds(config),
+        hold: holds(config),
         queue,
     }
+}
+
+/// Whether packets are held at all.
+fn holds(config: &GateConfig) -> bool {
+    config.hold || managed::holds(config)
 }
 
 /// Whether a policy needs shapers.
@@ -134,7 +141,7 @@ impl Worker {
             let now = Instant::now();
             if now >= next_tick {
                 self.core.tick(monotonic_ns(), moment());
-                self.tell();
+                self.tell(Vec::new());
                 next_tick = now + TICK;
             }
             if self.rounds.are_due() && self.part() {
@@ -158,19 +165,7 @@ impl Worker {
     /// Looks at what was copied out.
     fn read(&mut self, reader: &mut Reader) -> std::io::Result<()> {
         let unfinished = self.rounds.are_due();
-        let Self {
-            core,
-            table,
-            shapers,
-            gate,
-            config,
-            beat,
-            ailments,
-            managers,
-            log,
-            injector,
-            ..
-        } = self;
+        let Self { core, config, managers, log, .. } = self;
         core.set_now(monotonic_ns());
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
@@ -181,8 +176,10 @@ impl Worker {
             false if managers.waits() => QUICK,
             false => POLL,
         };
-        let mut effects = Vec::new();
-        let count = reader.read(Pace { timeout, most: MOST }, |record| {
+        // Nor is a packet that is held.
+        let gather = if holds(&config.gate) { Duration::ZERO } else { GATHER };
+        let (mut effects, mut released) = (Vec::new(), Vec::new());
+        let count = reader.read(Pace { timeout, gather, most: MOST }, |record| {
             let (flow, inside, packet) = kernel::packet(&record);
             let id = Id::of(&flow);
             if let Some(ended) = &record.ended {
@@ -233,41 +230,26 @@ impl Worker {
                     }
                 }
             }
-            let released = perform(std::mem::take(&mut effects), core);
-            tell(core, table, shapers, gate, config, beat, ailments);
-            release(released, managers, injector, ailments);
+            perform(std::mem::take(&mut effects), core, &mut released);
         })?;
         // Unless more is to be read at once.
         if count < MOST {
             managers.settled(&mut effects);
         }
-        perform(effects, core);
-        tell(core, table, shapers, gate, config, beat, ailments);
+        perform(effects, core, &mut released);
+        self.tell(released);
         Ok(())
     }
 
     /// Lets the managers do something, and does what follows from it.
     fn manage(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<Effect>)) {
-        let Self {
-            core,
-            table,
-            shapers,
-            gate,
-            config,
-            beat,
-            ailments,
-            managers,
-            log,
-            injector,
-            ..
-        } = self;
+        let Self { core, managers, log, .. } = self;
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), monotonic_ns());
-        let mut effects = Vec::new();
+        let (mut effects, mut released) = (Vec::new(), Vec::new());
         what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut effects);
-        let released = perform(effects, core);
-        tell(core, table, shapers, gate, config, beat, ailments);
-        release(released, managers, injector, ailments);
+        perform(effects, core, &mut released);
+        self.tell(released);
     }
 
     /// Flows that were decided without a packet at hand are managed from here on, if there may be
@@ -289,10 +271,9 @@ impl Worker {
             let began_ns = entry.began_ns;
             managers.adopt(id, flow, inside, label, began_ns, interrupted, &around, &mut effects);
         }
-        let released = perform(effects, core);
-        self.tell();
-        let Self { managers, injector, ailments, .. } = self;
-        release(released, managers, injector, ailments);
+        let mut released = Vec::new();
+        perform(effects, core, &mut released);
+        self.tell(released);
     }
 
     /// Forgets managers of flows that are gone or refused.
@@ -316,11 +297,6 @@ impl Worker {
             }
             answer::write(&self.log, news);
         }
-    }
-
-    pub(super) fn tell(&mut self) {
-        let Self { core, table, shapers, gate, config, beat, ailments, .. } = self;
-        tell(core, table, shapers, gate, config, beat, ailments);
     }
 
     /// Removes the classes of an earlier process that no flow is in any more.
@@ -404,7 +380,7 @@ impl Worker {
     fn set_policy(&mut self) {
         let policy = Policy::new(&self.config.gate, &self.given);
         self.core.set_policy(Arc::new(policy));
-        self.tell();
+        self.tell(Vec::new());
     }
 
     fn control(&mut self, request: Request) -> Result<Value, ControlError> {

@@ -200,7 +200,9 @@ impl<'a> Client<'a> {
             Connections::Persistent => "",
         };
         let file = connection.files;
-        write!(socket, "GET /file-{file}.bin HTTP/1.1\r\nHost: server.test\r\n{close}\r\n")?;
+        let request = format!("GET /file-{file}.bin HTTP/1.1\r\nHost: server.test\r\n{close}\r\n");
+        // In one segment, as clients do it.
+        socket.write_all(request.as_bytes())?;
         connection.state = State::Head(Vec::with_capacity(HEAD));
         Ok(())
     }

@@ -1,15 +1,14 @@
 //! The servers of the load: the seed's (section 4.1), which serve a file of 2 MB.
 //!
-//! They hand the file to the kernel (sendfile), so that what lies between the ends is what is measured.
+//! They have the file in memory and hand it to the kernel whole, so that what lies between the ends is
+//! what is measured.
 
 use crate::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::{
-    fs::File,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream},
     os::fd::AsFd,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -49,16 +48,15 @@ pub(crate) struct Servers {
 type Serve = Arc<dyn Fn(TcpStream) -> io::Result<()> + Send + Sync>;
 
 impl Servers {
-    /// Serves one file, whatever is asked for, at each address.
+    /// Serves one file of this content, whatever is asked for, at each address.
     pub(crate) fn of_file(
         namespace: &Namespace,
         addresses: &[Ipv4Addr],
-        file: &Path,
+        content: Vec<u8>,
     ) -> Result<Self, Failure> {
-        let file = file.to_owned();
         let places: Vec<_> =
             addresses.iter().map(|address| SocketAddrV4::new(*address, PORT)).collect();
-        Self::start(namespace, &places, Arc::new(move |stream| serve(stream, &file)))
+        Self::start(namespace, &places, Arc::new(move |stream| serve(stream, &content)))
     }
 
     /// Sends the first bytes of each connection back and hangs up.
@@ -139,13 +137,12 @@ fn accept(listener: &TcpListener, serve: &Serve, ended: &AtomicBool) {
 }
 
 /// Answers requests until the client hangs up or asks for the end.
-fn serve(mut stream: TcpStream, file: &Path) -> io::Result<()> {
+fn serve(mut stream: TcpStream, content: &[u8]) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut file = File::open(file)?;
-    let length = file.metadata()?.len();
     let head = format!(
         "HTTP/1.1 200 OK\r\nServer: nigh-bench\r\nContent-Type: application/octet-stream\r\n\
-         Content-Length: {length}\r\n\r\n"
+         Content-Length: {}\r\n\r\n",
+        content.len()
     );
     let mut request = Vec::with_capacity(HEAD);
     loop {
@@ -154,9 +151,7 @@ fn serve(mut stream: TcpStream, file: &Path) -> io::Result<()> {
             return Ok(());
         }
         stream.write_all(head.as_bytes())?;
-        io::Seek::rewind(&mut file)?;
-        // From a file to a socket this is sendfile(2).
-        io::copy(&mut (&mut file).take(length), &mut stream)?;
+        stream.write_all(content)?;
         if contains(&request, b"Connection: close") {
             return Ok(());
         }

@@ -51,12 +51,12 @@ fn transfer(stage: &Stage, connections: usize) -> Result<f64, Failure> {
 
 /// Measures all losses with ends that are near.
 pub(crate) fn near(figures: &mut Figures) -> Result<(), Failure> {
-    measure(figures, 0, 100)
+    measure(figures, 0, 20)
 }
 
 /// Measures all losses with ends that are far.
 pub(crate) fn far(figures: &mut Figures) -> Result<(), Failure> {
-    measure(figures, 100, 500)
+    measure(figures, 100, 100)
 }
 
 /// With round trips of so many milliseconds, and transfers at once of each of the two clients.

@@ -5,7 +5,7 @@ use crate::{
     stage::{INSIDE, Stage},
     ways::Way,
 };
-use datapath::gate::{Action, Gate, Rules, Settings, Verdict};
+use datapath::gate::{Action, Gate, Pace, Rules, Settings, Verdict};
 use nix::{net::if_::if_nametoindex, sys::signal::Signal};
 use serde_json::json;
 use std::{
@@ -15,14 +15,17 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use testbed::{Nigh, clients::Clamd, wait_until};
 
 /// First packets that are copied of each flow.
 const PACKETS: u32 = 8;
-/// Longest time without a look at whether it is over, and without a heartbeat.
-const POLL: Duration = Duration::from_millis(50);
+/// How records are read, as the daemon does.
+const PACE: Pace =
+    Pace { timeout: Duration::from_millis(50), gather: Duration::from_millis(1), most: usize::MAX };
+/// Time from one heartbeat to the next, as the daemon's.
+const BEAT: Duration = Duration::from_millis(100);
 /// How long the daemon may take to end.
 const END: Duration = Duration::from_secs(10);
 
@@ -47,9 +50,13 @@ impl CopyOut {
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&copied));
         let read = move || -> std::io::Result<()> {
             let pass = Verdict { action: Action::Pass, ..Verdict::default() };
+            let mut beaten = None;
             while !stopped.load(Ordering::Relaxed) {
-                gate.heartbeat().map_err(std::io::Error::other)?;
-                reader.poll(POLL, |record| {
+                if beaten.is_none_or(|last: Instant| last.elapsed() >= BEAT) {
+                    gate.heartbeat().map_err(std::io::Error::other)?;
+                    beaten = Some(Instant::now());
+                }
+                reader.read(PACE, |record| {
                     count.fetch_add(1, Ordering::Relaxed);
                     if record.number + 1 >= PACKETS {
                         // A full table is no reason to end: the flow stays undecided.

@@ -3,7 +3,6 @@
 
 use crate::{Failure, NIGH, http::Servers, processor};
 use std::{
-    io::Write,
     net::{Ipv4Addr, SocketAddrV4},
     path::Path,
     process::Command,
@@ -93,10 +92,8 @@ impl Stage {
         clients.check(&["ip", "route", "add", "default", "via", "10.1.0.1"])?;
         servers.check(&["ip", "route", "add", "default", "via", "10.2.0.1"])?;
         let folder = tempfile::tempdir()?;
-        let path = folder.path().join("file");
-        write_file(&path, file)?;
         let echoes = Servers::of_echoes(&servers, REFUSED)?;
-        let files = Servers::of_file(&servers, &SERVERS, &path)?;
+        let files = Servers::of_file(&servers, &SERVERS, content(file))?;
         let taken = Arc::default();
         let bulk = Servers::of_bulk(&servers, SERVERS[0], &taken)?;
         Ok(Self { _served: [files, echoes, bulk], taken, lab, clients, gate, servers, folder })
@@ -144,7 +141,7 @@ impl Stage {
 }
 
 /// A file that cannot be told from a compressed one, the same each time.
-fn write_file(path: &Path, bytes: usize) -> Result<(), Failure> {
+fn content(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut content = Vec::with_capacity(bytes + 8);
     while content.len() < bytes {
@@ -155,6 +152,5 @@ fn write_file(path: &Path, bytes: usize) -> Result<(), Failure> {
         content.extend(state.to_le_bytes());
     }
     content.truncate(bytes);
-    std::fs::File::create(path)?.write_all(&content)?;
-    Ok(())
+    content
 }

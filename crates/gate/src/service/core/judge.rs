@@ -61,7 +61,7 @@ impl<L: Look> Core<L> {
     }
 
     /// What the kernel is told of a decided flow.
-    pub(super) fn verdict(&mut self, id: &Id) -> Option<Act> {
+    pub(in crate::service) fn verdict(&mut self, id: &Id) -> Option<Act> {
         let Some(Entry { flow, phase: Phase::Decided(decided), .. }) = self.flows.get(id) else {
             return None;
         };
