@@ -27,7 +27,10 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(label: &str) -> Self {
-        Self(format!("/sys/fs/bpf/nigh-test-{}-{label}/gate", std::process::id()).into())
+        // Below the mount, where gates have folders named by program, part and namespace.
+        let home = datapath::gate::home().unwrap();
+        let mount = home.ancestors().nth(3).unwrap();
+        Self(mount.join(format!("nigh-test-{}-{label}/gate", std::process::id())))
     }
 
     fn settings(&self, on_failure: OnFailure) -> Settings {
