@@ -16,6 +16,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// Bytes of a command that are read.
 const LINE: usize = 1 << 14;
 
+/// Least bytes under a leaf of the hash trees that clients keep of files; longer ones are multiples.
+const LEAF: u64 = 1 << 16;
+
 /// A connection between two clients.
 #[derive(Debug, Default)]
 pub(crate) struct DirectConnect {
@@ -204,6 +207,8 @@ impl DirectConnect {
         let is_list = name
             .as_deref()
             .is_none_or(|name| name.starts_with("files.xml") || name == "MyList.DcLst");
+        // Who fetches a file in parts asks for whole leaves of its hash tree.
+        let whole = start == 0 && (size.is_some() || !left.is_multiple_of(LEAF));
         let transfer = (hash.is_some() || !is_list).then(|| {
             let at = at.unwrap_or(0);
             let file = FileNamed {
@@ -212,8 +217,8 @@ impl DirectConnect {
                 name,
                 location: Some(text),
                 host: None,
-                size: size.or_else(|| (start == 0).then_some(left)),
-                range: (start > 0).then(|| (start, start.saturating_add(left))),
+                size: size.or_else(|| whole.then_some(left)),
+                range: (!whole).then(|| (start, start.saturating_add(left))),
                 kind: kind::UNKNOWN,
                 media: None,
                 // It is inflated here.

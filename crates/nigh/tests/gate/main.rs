@@ -8,6 +8,7 @@ mod chat;
 mod flood;
 mod http;
 mod killed;
+mod peers;
 mod rules;
 mod scanned;
 mod sharing;

@@ -13,14 +13,14 @@ use testbed::{
 const SIZES: [usize; 4] = [68, 5_000, 2_500_000, 12_000_000];
 
 /// A site whose files are scanned.
-struct Scanned {
-    site: Site,
+pub(super) struct Scanned {
+    pub(super) site: Site,
     _clamd: Clamd,
     _place: Namespace,
 }
 
 impl Scanned {
-    fn start(application: &str) -> Self {
+    pub(super) fn start(application: &str) -> Self {
         // The gate reaches clamd by its socket in the file system, so its namespace does not matter.
         let place = Namespace::new("clamd").unwrap();
         let clamd = Clamd::start(&place, None).unwrap();
@@ -34,7 +34,7 @@ impl Scanned {
 }
 
 /// A clean file and one of the same size with EICAR at its end.
-fn pair(size: usize) -> [Vec<u8>; 2] {
+pub(super) fn pair(size: usize) -> [Vec<u8>; 2] {
     let clean = noise(size as u64, size);
     let mut found = clean.clone();
     let eicar = eicar();

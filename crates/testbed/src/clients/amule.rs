@@ -1,6 +1,6 @@
 //! aMule's daemon, a client of eDonkey, and the eDonkey server for tests.
 
-use super::{Script, serves};
+use super::{START, Script, serves};
 use crate::{Error, Namespace, Process, folder, wait_until};
 use std::{
     path::{Path, PathBuf},
@@ -63,8 +63,8 @@ pub struct Amule {
 }
 
 impl Amule {
-    /// Starts it on a port (TCP, and UDP three above) with files to share, waits until its control port answers and tells
-    /// it to connect to the server at an address. If it is `hidden`, it asks for obfuscated connections.
+    /// Starts it on a port (TCP, and UDP three above) with files to share, waits until its control port answers and has
+    /// it connect to the server at an address. If it is `hidden`, it asks for obfuscated connections.
     ///
     /// # Errors
     ///
@@ -106,6 +106,9 @@ impl Amule {
             }
         };
         command(namespace, "connect ed2k")?;
+        wait_until("aMule's connection to the server", START, || {
+            command(namespace, "status").is_ok_and(|wrote| wrote.contains("HighID"))
+        })?;
         Ok(Self { process, folder })
     }
 
@@ -154,7 +157,7 @@ fn settings(folder: &Path, port: u16, hidden: bool) -> String {
     let (at, udp, hidden, password) = (folder.display(), port + 3, u8::from(hidden), PASSWORD[1]);
     format!(
         "[eMule]\nAppVersion=2.3.3\nNick=nigh\nPort={port}\nUDPPort={udp}\nUDPEnable=1\n\
-         Autoconnect=1\nReconnect=1\nConnectToKad=0\nConnectToED2K=1\nFilterLanIPs=0\n\
+         Autoconnect=0\nReconnect=1\nConnectToKad=0\nConnectToED2K=1\nFilterLanIPs=0\n\
          IPFilterAutoLoad=0\nTempDir={at}/Temp\nIncomingDir={at}/Incoming\nCheckDiskspace=0\n\
          RemoveDeadServer=0\nSmartIdCheck=0\nNewVersionCheck=0\nGeoIPEnabled=0\n\
          StartNextFile=1\nKadNodesUrl=\nEd2kServersUrl=\nUPnPEnabled=0\n\

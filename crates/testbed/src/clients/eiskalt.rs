@@ -50,9 +50,17 @@ impl Eiskalt {
         if !share.is_empty() {
             let shared = format!("{at}/share/");
             call(namespace, "share.add", &json!({ "directory": shared, "virtname": "share" }))?;
-            wait_until("the hash of a shared file", Duration::from_secs(60), || {
-                call(namespace, "share.list", &json!({ "separator": ";" }))
-                    .is_ok_and(|list| list.as_str().is_some_and(|list| !list.contains(";0 B;")))
+            // Others get a list of files that is made once: none must be missing in it.
+            wait_until("the hashes of the shared files", Duration::from_secs(60), || {
+                let hashed = call(namespace, "hash.status", &json!({}))
+                    .is_ok_and(|status| status["filesleft"] == 0 && status["bytesleft"] == 0);
+                // `FOLDER;NAME;SIZE;`, once the folder is known.
+                let list = call(namespace, "share.list", &json!({ "separator": ";" }));
+                let listed = list.is_ok_and(|list| {
+                    list.as_str()
+                        .is_some_and(|list| list.contains(";share;") && !list.contains(";0 B;"))
+                });
+                hashed && listed
             })?;
         }
         call(namespace, "hub.add", &json!({ "huburl": hub, "enc": "" }))?;
@@ -130,11 +138,12 @@ impl Eiskalt {
         self.folder.path().join("files").join(name)
     }
 
-    /// The name of a user's list, once it is fetched.
+    /// The name of a user's list, once it is fetched: what is opened while it is empty stays so.
     fn list_of(&self, nick: &str) -> Option<String> {
         std::fs::read_dir(self.folder.path().join("FileLists"))
             .ok()?
             .flatten()
+            .filter(|entry| entry.metadata().is_ok_and(|file| file.len() > 0))
             .filter_map(|entry| entry.file_name().into_string().ok())
             .find(|name| name.starts_with(&format!("{nick}.")) && name.ends_with(".bz2"))
     }
@@ -179,6 +188,7 @@ fn settings(nick: &str, address: &str, port: u16, files: &str) -> String {
         ("UseTLS", "0"),
         ("RequireTLS", "0"),
         ("UseDHT", "0"),
+        ("HashingStartDelay", "0"),
         ("IncomingConnections", "0"),
         ("AutoDetectIncomingConnection", "0"),
         ("NoIpOverride", "1"),

@@ -218,6 +218,9 @@ fn nmdc_and_adc_say_what_they_send() {
     assert!(bench.held(Side::Server) > Some(0), "its end waits for the verdict");
     bench.server("CSND list files.xml.bz2 0 3\nabcCSND file x 0 8\n12345678");
     assert_eq!(bench.name_list()[3..], ["x"], "a list of files is no file");
+    bench.server([b"CSND file y 0 65536\n".as_slice(), &[b'y'; 65536]].concat());
+    let parts: Vec<bool> = bench.names().iter().map(|file| file.is_part()).collect();
+    assert_eq!(parts, [false, false, true, false, true], "others may follow a whole leaf");
 }
 
 #[test]
