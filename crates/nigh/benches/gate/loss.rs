@@ -1,8 +1,8 @@
 //! Transfer times where packets are lost and late (seed, section 4.2.3): a wire of the lab between the
 //! gateway and the servers loses packets of both directions and delays them.
 //!
-//! Which packets are lost is chance, and with it the time of a transfer. So a thousand go on at once
-//! and the mean counts: its own chance is about one in a hundred at the highest loss.
+//! Which packets are lost is chance, and with it the time of a transfer. So many go on at once, and the
+//! mean counts; how far rounds differ is written beside it.
 
 use crate::{
     Failure,
