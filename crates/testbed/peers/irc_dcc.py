@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 """A client of IRC for tests that sends and takes files by DCC.
 
-usage: irc_dcc.py SERVER NICK send TO FILE
+usage: irc_dcc.py SERVER NICK send TO FILE [passive]
        irc_dcc.py SERVER NICK take FOLDER
 
 `send` offers a file to the user TO at an address and port of its own, writes `ready`, and sends it to
-who connects there. `take` writes `ready` when it is signed in; of each file that it is offered it writes
+who connects there; `passive`, it sends it to where TO says. `take` writes `ready` when it is signed in; of each file that it is offered it writes
 `got NAME` when the file is whole in FOLDER, else `lost NAME`.
 
 The offer is `DCC SEND NAME ADDRESS PORT SIZE`, its address a number; who takes the file says after each
-piece how much has come, in four bytes (Rollo, "A description of the DCC protocol").
+piece how much has come, in four bytes (Rollo, "A description of the DCC protocol"). A passive offer has
+port 0 and a token behind the size; its answer is the same with the port where the file is waited for.
 """
 
 import ipaddress
@@ -21,6 +22,12 @@ import sys
 
 # How long the other client may be silent.
 PATIENCE = 60
+# What a passive offer and its answer have in common.
+TOKEN = 7
+# Nick, name, address, port, size and token of an offer.
+OFFER = re.compile(
+    r":([^!]+)!\S+ PRIVMSG \S+ :\x01DCC SEND (\S+) (\d+) (\d+) (\d+)(?: (\d+))?\x01"
+)
 
 
 def sign_in(server, nick):
@@ -39,17 +46,33 @@ def say(connection, line):
     connection.sendall((line + "\r\n").encode())
 
 
-def send(server, nick, to, path):
-    connection, _ = sign_in(server, nick)
+def offer(connection, to, *words):
+    say(connection, "PRIVMSG %s :\x01DCC SEND %s\x01" % (to, " ".join(map(str, words))))
+
+
+def number(address):
+    return int(ipaddress.ip_address(address))
+
+
+def send(server, nick, to, path, *passive):
+    connection, lines = sign_in(server, nick)
     address = connection.getsockname()[0]
+    name = os.path.basename(path)
     with open(path, "rb") as file:
         content = file.read()
-    with socket.create_server((address, 0)) as listener:
-        where = (int(ipaddress.ip_address(address)), listener.getsockname()[1])
-        offer = "DCC SEND %s %d %d %d" % (os.path.basename(path), *where, len(content))
-        say(connection, "PRIVMSG %s :\x01%s\x01" % (to, offer))
+    if passive:
+        offer(connection, to, name, number(address), 0, len(content), TOKEN)
         print("ready")
-        peer, _ = listener.accept()
+        answers = (OFFER.search(line) for line in lines)
+        answer = next(answer for answer in answers if answer)
+        peer = socket.create_connection((str(ipaddress.ip_address(int(answer[3]))), int(answer[4])))
+    else:
+        with socket.create_server((address, 0)) as listener:
+            port = listener.getsockname()[1]
+            offer(connection, to, name, number(address), port, len(content))
+            print("ready")
+            peer, _ = listener.accept()
+    with peer:
         peer.sendall(content)
         while peer.recv(4096):
             pass
@@ -61,11 +84,15 @@ def take(server, nick, folder):
     for line in lines:
         if line.startswith("PING"):
             say(connection, line.strip().replace("PING", "PONG", 1))
-        offer = re.search(r"\x01DCC SEND (\S+) (\d+) (\d+) (\d+)\x01", line)
-        if offer is None:
+        offered = OFFER.search(line)
+        if offered is None:
             continue
-        name, (address, port, size) = offer[1], map(int, offer.groups()[1:])
-        content = fetch((str(ipaddress.ip_address(address)), port), size)
+        nick, name = offered[1], offered[2]
+        address, port, size = map(int, offered.groups()[2:5])
+        if port == 0:
+            content = await_file(connection, nick, name, size, offered[6])
+        else:
+            content = connect(address, port, size)
         if content is None:
             print("lost", name)
             continue
@@ -74,19 +101,39 @@ def take(server, nick, folder):
         print("got", name)
 
 
-def fetch(peer, size):
-    """A file of that size; none when it does not come."""
-    content = b""
+def connect(address, port, size):
+    """A file that is fetched."""
     try:
-        with socket.create_connection(peer, timeout=PATIENCE) as connection:
-            while len(content) < size:
-                piece = connection.recv(65536)
-                if not piece:
-                    return None
-                content += piece
-                connection.sendall(struct.pack(">I", len(content) & 0xFFFFFFFF))
+        peer = (str(ipaddress.ip_address(address)), port)
+        return receive(socket.create_connection(peer, timeout=PATIENCE), size)
     except OSError:
         return None
+
+
+def await_file(connection, nick, name, size, token):
+    """A file that is brought."""
+    own = connection.getsockname()[0]
+    try:
+        with socket.create_server((own, 0)) as listener:
+            listener.settimeout(PATIENCE)
+            offer(connection, nick, name, number(own), listener.getsockname()[1], size, token)
+            peer, _ = listener.accept()
+            return receive(peer, size)
+    except OSError:
+        return None
+
+
+def receive(peer, size):
+    """A file of that size; none when it does not come."""
+    content = b""
+    with peer:
+        peer.settimeout(PATIENCE)
+        while len(content) < size:
+            piece = peer.recv(65536)
+            if not piece:
+                return None
+            content += piece
+            peer.sendall(struct.pack(">I", len(content) & 0xFFFFFFFF))
     return content
 
 

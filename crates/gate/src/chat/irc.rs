@@ -225,7 +225,9 @@ fn said(parts: &Parts<'_>, side: Side) -> Option<Event> {
     }
 }
 
-/// `SEND name address port [size]` or `CHAT chat address port`; a name with blanks is in quotes.
+/// `SEND name address port [size]` or `CHAT chat address port`; a name with blanks is in quotes. Who cannot
+/// be connected to offers port 0 and a token after the size; the answer repeats both with the port of who takes
+/// the file.
 fn offer(words: &[u8]) -> Option<Event> {
     let (kind, rest) = word(words);
     let (name, rest) = match rest.strip_prefix(b"\"") {
@@ -238,10 +240,15 @@ fn offer(words: &[u8]) -> Option<Event> {
     };
     let (host, rest) = word(rest);
     let (port, rest) = word(rest);
-    let (size, _) = word(rest);
-    let address = host_of(host).zip(number(port)).map(|(host, port)| SocketAddr::new(host, port));
+    let (size, token) = word(rest);
+    let port = number(port).filter(|&port| port != 0);
+    let address = host_of(host).zip(port).map(|(host, port)| SocketAddr::new(host, port));
     if is(kind, "SEND") || is(kind, "TSEND") {
-        Some(Event::Offer { name: text(name), size: number(size), address })
+        let (name, size) = (text(name), number(size));
+        Some(match address {
+            Some(address) if !token.is_empty() => Event::Await { name, size, address },
+            _ => Event::Offer { name, size, address },
+        })
     } else if is(kind, "CHAT") {
         address.map(Event::Direct)
     } else {

@@ -60,6 +60,15 @@ pub enum Event {
         /// Where it can be fetched, where that was told.
         address: Option<SocketAddr>,
     },
+    /// Somebody waits for a file that was offered without an address (DCC SEND, passive).
+    Await {
+        /// The file's name, as it was offered.
+        name: String,
+        /// Its bytes, where they were told.
+        size: Option<u64>,
+        /// Where it is to be sent to.
+        address: SocketAddr,
+    },
     /// Somebody offers a connection past the server (DCC CHAT).
     Direct(SocketAddr),
     /// Encryption begins: nothing is read from here on.
@@ -78,6 +87,7 @@ impl Event {
             Self::Rename(_) => "rename",
             Self::Topic(_) => "topic",
             Self::Offer { .. } => "offer",
+            Self::Await { .. } => "await",
             Self::Direct(_) => "direct",
             Self::Encrypted => "encrypted",
         }

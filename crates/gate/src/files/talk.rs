@@ -7,7 +7,10 @@ use crate::{
     flow::Side,
     manage::{Event, Expectation, Promise, Promised},
 };
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex},
+};
 
 /// What announced flows are called.
 pub(crate) const DATA: &str = "dcc";
@@ -27,6 +30,24 @@ impl Talk {
     }
 }
 
+/// Announces the flow that will carry a file.
+fn expect(
+    name: &str,
+    size: Option<u64>,
+    server: SocketAddr,
+    sender: Option<IpAddr>,
+    transfers: &mut Transfers,
+) {
+    let path = Some(name.as_bytes().to_vec());
+    let file = Mutex::new(Some(Promised { path, sender, start: 0, size }));
+    transfers.tell(Event::Expect(Expectation {
+        client: None,
+        server,
+        application: DATA,
+        promise: Arc::new(Promise { file }),
+    }));
+}
+
 impl Protocol for Talk {
     fn bytes(&mut self, from: Side, _at: u64, bytes: &[u8], transfers: &mut Transfers) {
         if self.secret {
@@ -37,21 +58,11 @@ impl Protocol for Talk {
         for message in messages {
             match &message.event {
                 chat::Event::Offer { name, size, address: Some(address) } => {
-                    let promise = Promise::default();
-                    if let Ok(mut file) = promise.file.lock() {
-                        *file = Some(Promised {
-                            path: Some(name.clone().into_bytes()),
-                            sender: Some(address.ip()),
-                            start: 0,
-                            size: *size,
-                        });
-                    }
-                    transfers.tell(Event::Expect(Expectation {
-                        client: None,
-                        server: *address,
-                        application: DATA,
-                        promise: Arc::new(promise),
-                    }));
+                    expect(name, *size, *address, Some(address.ip()), transfers);
+                }
+                // It is sent by who speaks first: one who calls an offer an answer is believed nothing.
+                chat::Event::Await { name, size, address } => {
+                    expect(name, *size, *address, None, transfers);
                 }
                 chat::Event::Encrypted => self.secret = true,
                 _ => {}

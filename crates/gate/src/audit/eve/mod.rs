@@ -247,6 +247,11 @@ impl Eve {
                 chat.size = *size;
                 chat.address = address.map(|it| self.mask.socket(it).to_string());
             }
+            Event::Await { name, size, address } => {
+                chat.filename = Some(self.name(name));
+                chat.size = *size;
+                chat.address = Some(self.mask.socket(*address).to_string());
+            }
             Event::Direct(address) => {
                 chat.address = Some(self.mask.socket(*address).to_string());
             }

@@ -61,6 +61,7 @@ fn files_and_connections_that_are_offered_have_their_addresses() {
         "< :bob!b@h PRIVMSG ann :\u{1}DCC SEND a.iso 167772166 5000 700\u{1}",
         "< :bob!b@h PRIVMSG ann :\u{1}DCC SEND \"a b.iso\" fe80::1 5000\u{1}",
         "< :bob!b@h PRIVMSG ann :\u{1}DCC SEND passive 0 0 700 17\u{1}",
+        "> PRIVMSG bob :\u{1}DCC SEND passive 167772165 5002 700 17\u{1}",
         "< :bob!b@h PRIVMSG ann :\u{1}DCC CHAT chat 167772166 5001\u{1}",
         "< :bob!b@h PRIVMSG ann :\u{1}DCC RESUME a.iso 5000 10\u{1}",
         "< :bob!b@h PRIVMSG ann :\u{1}VERSION\u{1}",
@@ -68,7 +69,8 @@ fn files_and_connections_that_are_offered_have_their_addresses() {
     let expected = [
         "bob!b@h -> ann: Offer { name: \"a.iso\", size: Some(700), address: Some(10.0.0.6:5000) }",
         "bob!b@h -> ann: Offer { name: \"a b.iso\", size: None, address: Some([fe80::1]:5000) }",
-        "bob!b@h -> ann: Offer { name: \"passive\", size: Some(700), address: Some(0.0.0.0:0) }",
+        "bob!b@h -> ann: Offer { name: \"passive\", size: Some(700), address: None }",
+        " -> bob: Await { name: \"passive\", size: Some(700), address: 10.0.0.5:5002 }",
         "bob!b@h -> ann: Direct(10.0.0.6:5001)",
     ];
     assert_eq!(found, expected);

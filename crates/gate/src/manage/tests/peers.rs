@@ -245,3 +245,31 @@ fn a_file_offered_on_irc_announces_its_flow() {
     let file = data.names().remove(0);
     assert_eq!((file.name.as_deref(), file.size), (Some("song.mp3"), Some(1234)));
 }
+
+#[test]
+fn a_file_taken_passively_on_irc_comes_from_who_connects() {
+    let mut bench = Bench::new("irc", &Settings::default());
+    bench.client("NICK b\r\nUSER b 0 * :b\r\n");
+    bench.server(":a!a@h PRIVMSG b :\x01DCC SEND song.mp3 16843009 0 10 7\x01\r\n");
+    let expected = |bench: &Bench| {
+        bench.events.iter().find_map(|event| match event {
+            Event::Expect(expected) => Some(expected.clone()),
+            _ => None,
+        })
+    };
+    assert!(expected(&bench).is_none(), "nobody waits yet");
+    bench.client("PRIVMSG a :\x01DCC SEND song.mp3 167772165 40001 10 7\x01\r\n");
+    let expected = expected(&bench).unwrap();
+    assert_eq!(expected.server.to_string(), "10.0.0.5:40001");
+    let flow = Flow {
+        transport: Transport::Tcp,
+        client: "192.0.2.9:5000".parse().unwrap(),
+        server: expected.server,
+    };
+    let mut data = Bench::of(Manager::expected(&expected, &flow, &Settings::default()));
+    data.client("ID3.......");
+    data.server([0, 0, 0, 10]);
+    data.answer(Decision::Scan);
+    assert_eq!(data.name_list(), ["song.mp3"]);
+    assert_eq!(data.content(0), b"ID3.......");
+}
