@@ -353,7 +353,7 @@ impl Open {
     fn inflate(&mut self, at: u64, mut packed: &[u8], transfers: &mut Transfers) {
         let Some((_, inflater, total)) = &mut self.block else { return };
         let mut out = [0; 1 << 14];
-        while !packed.is_empty() && *total < INFLATED {
+        loop {
             let before = (inflater.total_in(), inflater.total_out());
             let status = inflater.decompress(packed, &mut out, FlushDecompress::None);
             let read = (inflater.total_in() - before.0) as usize;
@@ -366,11 +366,13 @@ impl Open {
                 *total += made as u64;
             }
             match status {
-                Ok(Status::Ok) if read > 0 || made > 0 => {}
                 Ok(Status::StreamEnd) => {
                     self.block = None;
                     return;
                 }
+                // A few packed bytes may become many: there are more as long as they fill the buffer.
+                Ok(_) if packed.is_empty() && made < out.len() => return,
+                Ok(_) if (read > 0 || made > 0) && *total < INFLATED => {}
                 _ => {
                     transfers.lost(self.transfer, at, 0);
                     self.block = None;

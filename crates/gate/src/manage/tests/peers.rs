@@ -181,6 +181,21 @@ fn parts_that_follow_each_other_are_one_transfer_also_when_packed() {
 }
 
 #[test]
+fn packed_blocks_of_little_variety_follow_each_other() {
+    let mut bench = Bench::new("edonkey", &Settings::default());
+    let block = [b'x'; 180 << 10];
+    let packed = zlib(&block);
+    for start in [0, block.len() as u32] {
+        bench.answer(Decision::Scan);
+        let length = (packed.len() as u32).to_le_bytes();
+        let place = [&ED2K[..], &start.to_le_bytes(), &length].concat();
+        bench.server(edonkey(0xc5, 0x40, &[&place[..], &packed].concat()));
+    }
+    assert_eq!(bench.names().len(), 1);
+    assert_eq!(bench.content(0).len(), 2 * block.len());
+}
+
+#[test]
 fn a_packed_bomb_is_given_up() {
     let mut bench = Bench::new("edonkey", &Settings::default());
     let packed = zlib(&vec![0; 50 << 20]);
