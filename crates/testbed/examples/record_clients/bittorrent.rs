@@ -97,30 +97,43 @@ pub(crate) const SCENES: &[Scene] = &[
         keep: MUCH,
         play: web_seeds,
     },
-    Scene { name: "bt-ipv6", least: 40, truth: ALL_PLAIN, keep: MUCH, play: over_ipv6 },
+    Scene {
+        name: "bt-ipv6",
+        least: 40,
+        truth: ALL_PLAIN,
+        keep: MUCH,
+        play: |lan| over_ipv6(lan, [70, 71], &|peer| peer),
+    },
+    Scene {
+        name: "bt-utp-ipv6",
+        least: 20,
+        truth: ALL_PLAIN,
+        keep: MUCH,
+        play: |lan| over_ipv6(lan, [72, 73], &Peer::utp),
+    },
 ];
 
-/// Over IPv6: Transmission and libtorrent in turn, each called by those after it; there is no tracker, and
-/// peers tell each other of more.
-fn over_ipv6(lan: &mut Lan) -> Result<(), Error> {
+/// Over IPv6: Transmission and libtorrent in turn, with uTP libtorrent alone (Transmission's goes over IPv4), each
+/// called by those after it; there is no tracker, and peers tell each other of more.
+fn over_ipv6(lan: &mut Lan, seeds: [u64; 2], with: &dyn Fn(Peer) -> Peer) -> Result<(), Error> {
     let hosts = lan.hosts(HOSTS)?;
     for (number, host) in (1..).zip(hosts) {
         host.sysctl(&[("ipv6.conf.all.disable_ipv6", "0")])?;
         let address = format!("fd60::{number}/64");
         host.check(&["ip", "address", "add", &address, "dev", "eth0", "nodad"])?;
     }
-    for seed in [70, 71] {
+    for seed in seeds {
         let content = noise(seed, SIZE);
         let folder = tempfile::tempdir().map_err(|error| Error::new("making a folder", error))?;
         let file = folder.path().join(format!("swarm-{seed}.iso"));
         std::fs::write(&file, &content).map_err(|error| Error::new("writing a file", error))?;
         let torrent = Torrent::make(&file, &[])?;
         let port = 22_000 + u16::try_from(seed).unwrap_or_default();
-        let peer = Peer::new(port);
+        let peer = with(Peer::new(port));
         let (mut transmissions, mut others, mut known) = (Vec::new(), Vec::new(), Vec::new());
         for (number, host) in (1..).zip(hosts) {
             let has = (number == 1).then_some(&content[..]);
-            if number % 2 == 1 {
+            if number % 2 == 1 && !peer.utp {
                 transmissions.push(Transmission::start(host, &torrent, has, &peer)?);
             } else {
                 let peers: Vec<&str> = known.iter().map(String::as_str).collect();
