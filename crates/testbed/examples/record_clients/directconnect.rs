@@ -21,18 +21,17 @@ const DAEMONS: u16 = 4;
 fn adc(lan: &mut Lan) -> Result<(), Error> {
     let hosts = lan.hosts(usize::from(DAEMONS) + 1)?;
     let _hub = Uhub::start(&hosts[0], "10.60.0.1")?;
-    share(hosts, "adc://10.60.0.1:1511", true)
+    share(hosts, "adc://10.60.0.1:1511")
 }
 
 fn nmdc(lan: &mut Lan) -> Result<(), Error> {
     let hosts = lan.hosts(usize::from(DAEMONS) + 1)?;
     let _hub = Script::start(&hosts[0], "nmdc_hub.py", &["10.60.0.1", "411"])?;
-    share(hosts, "dchub://10.60.0.1:411", false)
+    share(hosts, "dchub://10.60.0.1:411")
 }
 
-/// Each daemon on a host of its own shares a file, and fetches the lists and with `files` the files of the
-/// others; lists of users of NMDC it fetches, but does not open.
-fn share(hosts: &[Namespace], hub: &str, files: bool) -> Result<(), Error> {
+/// Each daemon on a host of its own shares a file, and fetches the lists and the files of the others.
+fn share(hosts: &[Namespace], hub: &str) -> Result<(), Error> {
     let limit = Duration::from_secs(240);
     let mut daemons = Vec::new();
     for (number, host) in (2..).zip(&hosts[1..]) {
@@ -46,10 +45,6 @@ fn share(hosts: &[Namespace], hub: &str, files: bool) -> Result<(), Error> {
         for other in (2..2 + DAEMONS).filter(|&other| other != own) {
             let nick = format!("nick{other}");
             daemon.wait_user(host, &nick, limit)?;
-            if !files {
-                daemon.fetch_list(host, &nick, limit)?;
-                continue;
-            }
             let name = format!("shared-{other}.avi");
             daemon.fetch(host, &nick, &name, limit)?;
             wait_until("a shared file", limit, || daemon.file(&name).exists())?;
