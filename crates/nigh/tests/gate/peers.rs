@@ -1,4 +1,4 @@
-//! EICAR is stopped between the clients of Direct Connect and of eDonkey, and a clean file of the same
+//! EICAR is stopped between the clients of Direct Connect (ADC and NMDC) and of eDonkey, and a clean file of the same
 //! size arrives intact.
 
 use super::{
@@ -6,7 +6,7 @@ use super::{
     site::{LIMIT, OUTSIDE, Site, count},
 };
 use testbed::{
-    clients::{Amule, Ed2kServer, Eiskalt, Uhub},
+    clients::{Amule, Ed2kServer, Eiskalt, Script, Uhub},
     wait_until,
 };
 
@@ -35,21 +35,35 @@ fn clean(name: &str) -> bool {
 }
 
 #[test]
-fn direct_connect_brings_clean_files_and_no_eicar() {
+fn adc_brings_clean_files_and_no_eicar() {
     if !testbed::require_root() {
         return;
     }
     let Scanned { site, .. } = &Scanned::start("\"directconnect\"");
-    let hub = format!("adc://{OUTSIDE}:1511");
     let _hub = Uhub::start(&site.outside, OUTSIDE).unwrap();
+    direct_connect(site, &format!("adc://{OUTSIDE}:1511"));
+}
+
+#[test]
+fn nmdc_brings_clean_files_and_no_eicar() {
+    if !testbed::require_root() {
+        return;
+    }
+    let Scanned { site, .. } = &Scanned::start("\"directconnect\"");
+    let _hub = Script::start(&site.outside, "nmdc_hub.py", &[OUTSIDE, "411"]).unwrap();
+    direct_connect(site, &format!("dchub://{OUTSIDE}:411"));
+}
+
+/// Clients inside fetch from one outside that they meet at a hub.
+fn direct_connect(site: &Site, hub: &str) {
     // Of larger ones the client asks for parts.
     let files = files(&[68, 5_000]);
     let shared: Vec<_> = files.iter().map(|(name, content)| (&name[..], &content[..])).collect();
-    let _seed = Eiskalt::start(&site.outside, "seed", OUTSIDE, 4000, &hub, &shared).unwrap();
+    let _seed = Eiskalt::start(&site.outside, "seed", OUTSIDE, 4000, hub, &shared).unwrap();
     // A client that was refused tries the same file again and again: each file has one of its own.
     for (number, (name, content)) in (1..).zip(&shared) {
         let (nick, port) = (format!("leech{number}"), 4000 + 10 * number);
-        let leech = Eiskalt::start(&site.inside, &nick, INSIDE, port, &hub, &[]).unwrap();
+        let leech = Eiskalt::start(&site.inside, &nick, INSIDE, port, hub, &[]).unwrap();
         leech.wait_user(&site.inside, "seed", LIMIT).unwrap();
         let asked = leech.fetch(&site.inside, "seed", name, LIMIT);
         assert!(asked.is_ok(), "{asked:?}: {:#?} {}", site.flows("directconnect"), site.says());
