@@ -1,0 +1,123 @@
+//! Keys from files that only their owner can read.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Why a file gives no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// It cannot be read.
+    #[error("cannot read the key {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others than its owner have rights.
+    #[error("others may use the key {path} (mode {mode:04o}): run `chmod 0600 {path}`")]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// What it holds is no key.
+    #[error("{path} holds no key: it must be {bytes} bytes, or {} hexadecimal digits", 2 * bytes)]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// How long a key is.
+        bytes: usize,
+    },
+}
+
+/// Reads a key of `N` bytes from a file that holds just these, or their hexadecimal digits and perhaps
+/// the end of the line. The key is wiped from memory when dropped.
+///
+/// # Errors
+///
+/// When the file cannot be read, others have rights to it, or what it holds is no key.
+pub fn read_key<const N: usize>(path: &Path) -> Result<Zeroizing<[u8; N]>, KeyError> {
+    let error = |source| KeyError::File { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(error)?;
+    let mode = file.metadata().map_err(error)?.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::Mode { path: path.to_owned(), mode });
+    }
+    // Room for all at once: what is moved when a vector grows is not wiped. Two bytes more than the
+    // digits show that a file is too long.
+    let most = 2 * N + 2;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+    file.take(most as u64).read_to_end(&mut bytes).map_err(error)?;
+    let mut key = Zeroizing::new([0; N]);
+    let digits = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let read = if bytes.len() == N {
+        key.copy_from_slice(&bytes);
+        true
+    } else {
+        digits.len() == 2 * N
+            && key.iter_mut().zip(digits.chunks_exact(2)).all(|(byte, pair)| {
+                let [high, low] = [pair[0], pair[1]].map(|it| char::from(it).to_digit(16));
+                high.zip(low).map(|(high, low)| *byte = (high << 4 | low) as u8).is_some()
+            })
+    };
+    read.then_some(key).ok_or_else(|| KeyError::Content { path: path.to_owned(), bytes: N })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// What becomes of a file of this content and these permissions.
+    fn read(content: &[u8], mode: u32) -> Result<[u8; 16], String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("key");
+        fs::write(&path, content).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("permissions");
+        read_key(&path).map(|key| *key).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn bytes_and_digits_are_keys() {
+        let key = std::array::from_fn(|n| 0xf0 | n as u8);
+        let digits = b"f0f1f2f3f4f5f6f7F8F9FAFBFCFDFEFF";
+        assert_eq!(read(&key, 0o600), Ok(key));
+        assert_eq!(read(digits, 0o400), Ok(key));
+        assert_eq!(read(&[digits.as_slice(), b"\n"].concat(), 0o600), Ok(key));
+    }
+
+    #[test]
+    fn what_others_can_read_is_refused_with_what_to_do() {
+        for mode in [0o640, 0o604, 0o620, 0o601] {
+            let error = read(&[1; 16], mode).unwrap_err();
+            assert!(error.contains(&format!("mode {mode:04o}")), "{error}");
+            assert!(error.contains("chmod 0600 "), "{error}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_key_and_is_not_shown() {
+        let digits = b"0123456789abcdef0123456789abcdef";
+        for content in [
+            b"".as_slice(),
+            &[7; 15],
+            &[7; 17],
+            &[b'0'; 31],
+            &[b'0'; 33],
+            &[b'0'; 1000],
+            &[digits.as_slice(), b"\n\n"].concat(),
+            b"0123456789abcdef0123456789abcde+",
+        ] {
+            let error = read(content, 0o600).unwrap_err();
+            assert!(error.ends_with("it must be 16 bytes, or 32 hexadecimal digits"), "{error}");
+            assert!(!error.contains("0123456789"), "{error}");
+        }
+        let missing = read_key::<16>(Path::new("/nonexistent/key")).unwrap_err();
+        assert!(missing.to_string().contains("/nonexistent/key"), "{missing}");
+    }
+}
