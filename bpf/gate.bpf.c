@@ -144,6 +144,30 @@ static __always_inline int gate_hold(struct __sk_buff *skb, struct gate_counts *
 	return gate_done(counts, copied ? GATE_HELD : GATE_DROP_RING, TCX_DROP);
 }
 
+/*
+ * Leaves out what nobody needs of a super-packet of TCP: what is skipped, and all but the beginning
+ * where that is enough. Its checksum is right, others' may not be and are looked at over the whole
+ * packet.
+ */
+static __always_inline void gate_shorten(const struct gate_packet *packet,
+					 const struct gate_side *side, __u32 manage,
+					 struct gate_copying *how)
+{
+	__u32 length = packet->payload_length, behind = packet->sequence - side->skip_to;
+	__s32 skipped = -(__s32)behind;
+
+	if (manage & GATE_SKIP && skipped > 0 && length) {
+		/* An end may be all that is behind. */
+		if (skipped >= (__s32)length)
+			skipped = length - 1;
+		how->begin = packet->payload + skipped;
+		how->length = length - skipped;
+	} else if (manage & GATE_BRIEF && !(manage & GATE_SKIP && behind < GATE_WINDOW) &&
+		   how->length > GATE_FIRST_LONGEST) {
+		how->length = GATE_FIRST_LONGEST;
+	}
+}
+
 /* A packet of a flow that may pass, and of whose side user space wants to see more. */
 static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_counts *counts,
 					const struct gate_control *control,
@@ -174,6 +198,8 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 	    (tcp && manage & GATE_SKIP && !(packet->flags & (TCP_FIN | TCP_RST)) &&
 	     (__s32)(end - side->skip_to) <= 0))
 		goto pass;
+	if (tcp && skb->gso_size)
+		gate_shorten(packet, side, manage, &how);
 	/* What the verdict on a held packet needs must not be missed: it is sent again. */
 	if (!gate_copy(skb, counts, packet, flow, &how) &&
 	    (control->drop_on_failure || manage & GATE_HOLD) &&
@@ -603,10 +629,8 @@ int gate_order(struct gate_request *order)
 		flow = bpf_map_lookup_elem(&gate_decided, &request->key);
 		if (!flow)
 			return GATE_NO_FLOW;
-		if (request->side)
-			gate_manage_side(&flow->side[1], &request->interest[1]);
-		else
-			gate_manage_side(&flow->side[0], &request->interest[0]);
+		gate_manage_side(&flow->side[0], &request->interest[0]);
+		gate_manage_side(&flow->side[1], &request->interest[1]);
 		return GATE_DONE;
 	case GATE_ORDER_BUDGET:
 		flow = bpf_map_lookup_elem(&gate_fresh, &request->key);

@@ -79,13 +79,20 @@ enum gate_limits {
 	GATE_TOLD = 16,		       /* segments of a side that go on as resets at most */
 	GATE_INSIDES = 8,	       /* inside interfaces */
 	GATE_RECORD_LARGEST = 0x10800, /* bytes of the largest record */
+	GATE_WINDOW = 0x10000,	       /* see GATE_BRIEF */
 };
 
 /* What is done with the packets of one side of a flow that may pass; bits. */
 enum gate_manage {
 	GATE_COPY = 1, /* copied whole */
-	GATE_SKIP = 2, /* but not what ends at or before skip_to */
+	GATE_SKIP =
+	    2, /* but not what ends at or before skip_to, and of a super-packet only the rest */
 	GATE_HOLD = 4, /* what reaches beyond hold_from is held (UDP: everything) */
+	/*
+	 * A message begins soon behind skip_to: of super-packets that do not begin within
+	 * GATE_WINDOW bytes behind it only the beginning is copied; without GATE_SKIP of all.
+	 */
+	GATE_BRIEF = 8,
 };
 
 /* One side of a flow: what it has sent. */
@@ -173,7 +180,11 @@ enum gate_record_flag {
 	GATE_UNVERIFIED = 2, /* nobody has looked whether its transport checksum is right */
 };
 
-/* What is copied out: this, then the frame as far as it was copied. */
+/*
+ * What is copied out: this, then the frame as far as it was copied. Of a super-packet that begins
+ * before skip_to and reaches beyond it follows the payload alone, from there on, and what is said
+ * of payload and sequence number is said of that.
+ */
 struct gate_record {
 	struct gate_key key;
 	__u64 at_ns;   /* of CLOCK_BOOTTIME */
@@ -207,7 +218,7 @@ struct gate_record {
 enum gate_order {
 	GATE_ORDER_DECIDE, /* action, limit, label; a fresh flow becomes a decided one */
 	GATE_ORDER_BOTH,   /* the same, and the interest in both sides, at once */
-	GATE_ORDER_MANAGE, /* the interest in one side */
+	GATE_ORDER_MANAGE, /* the interest in both sides */
 	GATE_ORDER_BUDGET, /* budget of a fresh flow */
 	GATE_ORDER_SETTLE, /* takes over what was counted for the fresh flow, which goes */
 };
@@ -228,13 +239,12 @@ struct gate_interest {
 struct gate_request {
 	struct gate_key key;
 	__u32 order;
-	__u32 side;
 	__u32 label;
 	__u32 budget;
 	struct gate_interest interest[2];
 	__u16 limit;
 	__u8 action;
-	__u8 unused[5];
+	__u8 unused;
 };
 
 _Static_assert(sizeof(struct gate_key) == 40, "gate_key");
@@ -246,6 +256,6 @@ _Static_assert(sizeof(struct gate_fragment_key) == 40, "gate_fragment_key");
 _Static_assert(sizeof(struct gate_fragment) == 48, "gate_fragment");
 _Static_assert(sizeof(struct gate_control) == 64, "gate_control");
 _Static_assert(sizeof(struct gate_record) == 112, "gate_record");
-_Static_assert(sizeof(struct gate_request) == 88, "gate_request");
+_Static_assert(sizeof(struct gate_request) == 80, "gate_request");
 
 #endif

@@ -21,7 +21,8 @@ struct gate_copying {
 	__u32 hook;
 	__u32 reason;
 	__u32 number;
-	__u32 length; /* at most so much of the frame */
+	__u32 length; /* at most so much of the frame, behind begin */
+	__u32 begin;  /* where in the frame the copy begins: 0, or within the payload */
 };
 
 /* Where the checksum of the transport header is. */
@@ -65,17 +66,19 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 				       const __u32 size)
 {
 	struct gate_record *record = bpf_ringbuf_reserve(&gate_ring, size, 0);
-	__u32 length = how->length;
+	__u32 length = how->length, begin = how->begin, skipped = 0;
 
 	if (!record)
 		return 0;
+	if (begin)
+		skipped = begin - packet->payload;
 	record->key = packet->key;
 	record->at_ns = bpf_ktime_get_boot_ns();
 	record->length = skb->len;
 	record->copied = length;
-	record->payload = packet->payload;
-	record->payload_length = packet->payload_length;
-	record->sequence = packet->sequence;
+	record->payload = begin ? 0 : packet->payload;
+	record->payload_length = packet->payload_length - skipped;
+	record->sequence = packet->sequence + skipped;
 	record->acknowledgement = packet->acknowledgement;
 	record->ifindex = skb->ifindex;
 	record->first[0] = flow->side[0].first;
@@ -97,7 +100,7 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	/* In one register for both the bound and the call. */
 	asm volatile("" : "+r"(length));
 	if (length < 1 || length > size - sizeof(*record) ||
-	    bpf_skb_load_bytes(skb, 0, record->data, length)) {
+	    bpf_skb_load_bytes(skb, begin, record->data, length)) {
 		bpf_ringbuf_discard(record, 0);
 		return 0;
 	}

@@ -179,13 +179,20 @@ pub struct Verdict {
     pub label: u32,
 }
 
+/// Bytes behind [`Manage::skip_to`] of which packets are copied whole.
+pub const WINDOW: u32 = types::gate_limits::GATE_WINDOW.0;
+
 /// What is done with the packets of one side of a flow that may pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Manage {
     /// They are copied whole.
     pub copy: bool,
-    /// But not what ends at or before this sequence number (TCP).
+    /// But not what ends at or before this sequence number (TCP), and of a super-packet that reaches
+    /// beyond it only what is behind.
     pub skip_to: Option<u32>,
+    /// A message begins soon behind `skip_to`: of super-packets that do not begin within [`WINDOW`] bytes
+    /// behind it only the beginning is copied, some two kilobytes; without `skip_to` of all.
+    pub brief: bool,
     /// What reaches beyond this sequence number is held until it is released; a FIN counts as a byte.
     /// Of UDP everything is held, whatever the number.
     pub hold_from: Option<u32>,
@@ -273,6 +280,7 @@ fn sent(raw: types::gate_side) -> Sent {
         manage: Manage {
             copy: has(types::gate_manage::GATE_COPY),
             skip_to: has(types::gate_manage::GATE_SKIP).then_some(raw.skip_to),
+            brief: has(types::gate_manage::GATE_BRIEF),
             hold_from: has(types::gate_manage::GATE_HOLD).then_some(raw.hold_from),
         },
     }

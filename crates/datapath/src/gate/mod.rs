@@ -25,7 +25,7 @@ mod walk;
 
 pub use crate::attach::AttachMode;
 pub use crate::load::LoadError;
-pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict};
+pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict, WINDOW};
 pub use held::Held;
 pub use injector::{Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};
@@ -592,5 +592,5 @@ const _: () = {
     assert!(size_of::<types::gate_fragment>() == 48);
     assert!(size_of::<types::gate_control>() == 64);
     assert!(size_of::<types::gate_record>() == 112);
-    assert!(size_of::<types::gate_request>() == 88);
+    assert!(size_of::<types::gate_request>() == 80);
 };

@@ -65,7 +65,9 @@ pub struct Record<'a> {
     /// The sequence number of each side's SYN, lower side first; 0 where it was not seen.
     pub first: [u32; 2],
     /// The Ethernet frame, as far as it was copied: a super-packet of up to 64 KiB if
-    /// `segment` is not zero, without the tag that the kernel has taken out.
+    /// `segment` is not zero, without the tag that the kernel has taken out. Where only the rest of one
+    /// was asked for ([`super::Manage::skip_to`]), the payload from there on, which `sequence`,
+    /// `payload_at` and `payload_length` tell of then.
     pub frame: &'a [u8],
     /// How long it was.
     pub length: u32,

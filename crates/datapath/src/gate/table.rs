@@ -1,7 +1,7 @@
 //! The tables of flows and of refusals, as user space changes them. Flows are changed by a program in
 //! the kernel, where they are: what is counted meanwhile is not lost.
 
-use super::flow::{Action, CacheKey, Flow, Key, Manage, Side, Verdict};
+use super::flow::{Action, CacheKey, Flow, Key, Manage, Verdict};
 use super::skeleton::types;
 use super::walk::Walk;
 use super::{Inner, bytes_of, monotonic_ns};
@@ -83,16 +83,15 @@ impl Table {
         Ok(())
     }
 
-    /// Says what is done with the packets of one side of a decided flow that may pass; whether there
-    /// is that flow.
+    /// Says what is done with the packets of a decided flow that may pass, its lower side's first;
+    /// whether there is that flow.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn manage(&self, key: &Key, side: Side, manage: Manage) -> Result<bool, TableError> {
+    pub fn manage(&self, key: &Key, manage: [Manage; 2]) -> Result<bool, TableError> {
         let request = types::gate_request {
             order: types::gate_order::GATE_ORDER_MANAGE.0,
-            side: side.index() as u32,
-            interest: [interest(manage); 2],
+            interest: manage.map(interest),
             ..Default::default()
         };
         self.order(key, request)
@@ -245,6 +244,7 @@ fn interest(manage: Manage) -> types::gate_interest {
     types::gate_interest {
         manage: bit(manage.copy, m::GATE_COPY)
             | bit(manage.skip_to.is_some(), m::GATE_SKIP)
+            | bit(manage.brief, m::GATE_BRIEF)
             | bit(manage.hold_from.is_some(), m::GATE_HOLD),
         skip_to: manage.skip_to.unwrap_or(0),
         hold_from: manage.hold_from.unwrap_or(0),

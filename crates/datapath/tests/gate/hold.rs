@@ -1,6 +1,6 @@
 //! What is held goes nowhere until it is released, and then as it was.
 
-use super::site::{Alive, SERVER, Site, settings};
+use super::site::{Alive, SERVER, Site, of_side, settings};
 use super::through::exchange;
 use datapath::gate::{
     Action, Direction, Gate, Held, Injector, Key, Manage, Protocol, Reason, Rules, Settings,
@@ -141,18 +141,18 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     // Bytes 0 to 9 are copied, 10 to 99 are not, the rest is, and held from byte 200 on.
     let at = |byte: u32| first.wrapping_add(1).wrapping_add(byte);
     let copy = Manage { copy: true, ..Manage::default() };
-    assert!(table.manage(&key, side, copy).unwrap());
+    assert!(table.manage(&key, of_side(side, copy)).unwrap());
     let mut give = |bytes: usize| {
         server.write_all(&vec![bytes as u8; bytes]).unwrap();
     };
     let mut buffer = [0; 1000];
     give(10);
     client.read_exact(&mut buffer[..10]).unwrap();
-    table.manage(&key, side, Manage { skip_to: Some(at(100)), ..copy }).unwrap();
+    table.manage(&key, of_side(side, Manage { skip_to: Some(at(100)), ..copy })).unwrap();
     give(90);
     client.read_exact(&mut buffer[..90]).unwrap();
     let hold = Manage { skip_to: Some(at(100)), hold_from: Some(at(200)), ..copy };
-    table.manage(&key, side, hold).unwrap();
+    table.manage(&key, of_side(side, hold)).unwrap();
     give(100);
     client.read_exact(&mut buffer[..100]).unwrap();
     give(50);
@@ -187,7 +187,7 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     let flow = table.get(&key).unwrap().unwrap();
     assert_eq!(flow.sent(side).manage, hold);
     // The end is told of what is skipped, too.
-    table.manage(&key, side, Manage { skip_to: Some(at(10_000)), ..copy }).unwrap();
+    table.manage(&key, of_side(side, Manage { skip_to: Some(at(10_000)), ..copy })).unwrap();
     server.write_all(&[9; 100]).unwrap();
     client.read_exact(&mut buffer[..100]).unwrap();
     server.shutdown(Shutdown::Write).unwrap();

@@ -3,11 +3,11 @@
 
 use super::common::{network_header, sum};
 use super::frame::{ACK, FIN, Packet, RST, SYN};
-use super::site::settings;
+use super::site::{of_side, settings};
 use super::table::{Outcome, gate, run, run_silently};
 use datapath::gate::{
     Action, Counts, Direction, Gate, Manage, Meta, OnFailure, Reason, Rules, Settings, TableError,
-    TcVerdict, Verdict,
+    TcVerdict, Verdict, WINDOW,
 };
 use std::time::Duration;
 use testbed::wait_until;
@@ -328,4 +328,52 @@ fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
     table.decide_managed(&key, &Verdict::default(), [Manage::default(), copy]).unwrap();
     let flow = table.get(&key).unwrap().unwrap();
     assert_eq!(flow.sent.map(|sent| sent.manage), [Manage::default(), copy]);
+}
+
+#[test]
+fn of_a_super_packet_only_what_is_needed_is_copied() {
+    let Some(gate) = gate() else { return };
+    let (mut reader, table) = (gate.reader().unwrap(), gate.table());
+    let payload: Vec<u8> = (0..3000_u32).map(|byte| byte as u8).collect();
+    let packet = Packet::tcp(0, ACK, &payload);
+    let (key, begin) = (packet.key(), packet.sequence);
+    let end = begin + payload.len() as u32;
+    table.decide(&key, &Verdict::default()).unwrap();
+    let side = key.side_of(packet.from).unwrap();
+    // What is skipped before which number; whether beginnings are enough; bytes left out, and copied.
+    let rows = [
+        (None, false, 0, 3000),
+        (Some(begin), false, 0, 3000),
+        (Some(begin + 1000), false, 1000, 2000),
+        (Some(end - 1), true, 2999, 1),
+        (Some(begin.wrapping_sub(WINDOW - 1)), true, 0, 3000),
+        (Some(begin.wrapping_sub(WINDOW)), true, 0, 1882),
+        (None, true, 0, 1882),
+    ];
+    for (skip_to, brief, left_out, copied) in rows {
+        let manage = Manage { copy: true, skip_to, brief, hold_from: None };
+        table.manage(&key, of_side(side, manage)).unwrap();
+        // One that is no super-packet is copied whole: its checksum has to be looked at.
+        for (gso_size, left_out, copied) in [(1448, left_out, copied), (0, 0, 3000)] {
+            let meta = Meta { gso_size, ..Meta::default() };
+            let (verdict, out, _) = gate.run(UP, &packet.bytes(), meta).unwrap();
+            assert_eq!((verdict, out), (TcVerdict::Next, packet.bytes()));
+            let mut seen = Vec::new();
+            let each = |record: datapath::gate::Record<'_>| {
+                seen.push((record.sequence, record.payload_length, record.payload().to_vec()));
+            };
+            reader.poll(Duration::ZERO, each).unwrap();
+            let rest = &payload[left_out..];
+            let expected = (begin + left_out as u32, rest.len() as u32, rest[..copied].to_vec());
+            assert_eq!(seen, [expected], "{manage:?}, {gso_size}");
+        }
+    }
+    // An end is told of with the last byte, however much is skipped before it.
+    let manage = Manage { copy: true, skip_to: Some(end + 9), ..Manage::default() };
+    table.manage(&key, of_side(side, manage)).unwrap();
+    let last = Packet { flags: ACK | FIN, ..packet };
+    gate.run(UP, &last.bytes(), Meta { gso_size: 1448, ..Meta::default() }).unwrap();
+    let mut seen = Vec::new();
+    reader.poll(Duration::ZERO, |record| seen.push((record.sequence, record.tcp_flags))).unwrap();
+    assert_eq!(seen, [(end - 1, ACK | FIN)]);
 }

@@ -1,6 +1,6 @@
 //! A host inside, the gate that routes, and a host outside.
 
-use datapath::gate::{Gate, Settings};
+use datapath::gate::{Gate, Manage, Settings, Side};
 use std::{
     ops::Deref,
     sync::{
@@ -120,5 +120,13 @@ pub(crate) fn settings() -> Settings {
         refusals: 1024,
         ring_bytes: 4 << 20,
         ..Settings::default()
+    }
+}
+
+/// What is wanted of one side of a flow alone, as [`Table::manage`](datapath::gate::Table::manage) takes it.
+pub(crate) fn of_side(side: Side, manage: Manage) -> [Manage; 2] {
+    match side {
+        Side::Lower => [manage, Manage::default()],
+        Side::Higher => [Manage::default(), manage],
     }
 }

@@ -1,6 +1,6 @@
 //! What is pinned outlives its process, and the next one takes it over.
 
-use super::site::{Alive, SERVER, Site, settings};
+use super::site::{Alive, SERVER, Site, of_side, settings};
 use super::through::exchange;
 use datapath::gate::{
     AttachError, Found, Gate, Key, Manage, OnFailure, OpenError, Protocol, Rules, Settings, Verdict,
@@ -182,7 +182,7 @@ fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
     gate.table().decide(&key, &Verdict::default()).unwrap();
     let side = key.side_of(from).unwrap();
     let copy = Manage { copy: true, ..Manage::default() };
-    assert!(gate.table().manage(&key, side, copy).unwrap());
+    assert!(gate.table().manage(&key, of_side(side, copy)).unwrap());
     gate.bypass(true).unwrap();
     drop(gate);
     let gate = open(&settings);

@@ -37,6 +37,10 @@ pub(crate) const ANNOUNCED: [&str; 2] = [ftp::DATA, talk::DATA];
 pub(crate) enum Ahead {
     /// Bytes that have to be read.
     Read,
+    /// The head of a message, which begins with a packet.
+    Head,
+    /// Nothing that can be read before a packet begins with a message.
+    Lost,
     /// A file's content: so many bytes of it in one run, none when only the connection's end ends
     /// it; `last` when that run ends the file.
     Content { run: Option<u64>, last: bool },

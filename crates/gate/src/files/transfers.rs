@@ -332,6 +332,11 @@ impl Transfers {
         }
     }
 
+    /// Whether the content of any file has to be read.
+    pub(crate) fn reads_all(&self) -> bool {
+        self.hold || self.hash
+    }
+
     /// Whether content of a side has to be read.
     pub(crate) fn needs(&self, side: Side) -> bool {
         self.open.iter().filter(|open| open.from == side && open.ended.is_none()).any(|open| {

@@ -19,8 +19,11 @@ pub enum Interest {
     Nothing,
     /// Each, whole.
     All,
-    /// Those that reach beyond this sequence number (modulo 2^32), whole.
+    /// Those that reach beyond this sequence number (modulo 2^32), at least from there on.
     SkipTo(u32),
+    /// The same, but only their beginnings where these are far behind that number: a message begins soon
+    /// behind it, and with a packet. Without a number the beginnings of all.
+    Heads(Option<u32>),
 }
 
 /// What policy decides of a file.

@@ -203,7 +203,7 @@ impl Manager {
         if self.transfers.holding() && !half.ended() {
             // What is not read yet may be the head of a file.
             let unread = match self.protocol.ahead(side) {
-                Ahead::Read => Some(0),
+                Ahead::Read | Ahead::Head | Ahead::Lost => Some(0),
                 Ahead::Content { run, .. } | Ahead::Idle(run) => run,
             };
             let unread = unread.map(|run| half.position().saturating_add(run));
@@ -221,6 +221,12 @@ impl Manager {
     /// Whether a datagram that is held waits still.
     pub fn waits(&self, from: Side, token: u32) -> bool {
         self.utp.as_ref().is_some_and(|utp| utp.waits(from, token, &self.transfers))
+    }
+
+    /// The sequence number up to which a side was read; none before its first segment, and of UDP.
+    pub fn sequence(&self, side: Side) -> Option<u32> {
+        let half = &self.halves[index(side)];
+        half.sequence(half.position())
     }
 
     /// What went wrong in a side's stream.
@@ -266,13 +272,20 @@ impl Manager {
         if ahead == Ahead::Idle(None) {
             return Interest::Nothing;
         }
-        match unneeded(ahead, &self.transfers, side) {
-            None | Some(0) => Interest::All,
-            Some(run) => {
-                // A skip that is already behind what was seen is one for packets to come.
-                let to = half.position() + run.min(SKIP);
-                half.sequence(to).map_or(Interest::All, Interest::SkipTo)
-            }
+        // Content that is hashed or scanned is needed as soon as it begins.
+        let brief = !self.transfers.reads_all();
+        let run = match (unneeded(ahead, &self.transfers, side), ahead) {
+            (None, Ahead::Lost) if brief => return Interest::Heads(None),
+            (None, Ahead::Head) if brief => 0,
+            (None | Some(0), _) => return Interest::All,
+            // A skip that is already behind what was seen is one for packets to come.
+            (Some(run), _) => run.min(SKIP),
+        };
+        let heads = brief && matches!(ahead, Ahead::Head | Ahead::Content { last: true, .. });
+        match half.sequence(half.position() + run) {
+            None => Interest::All,
+            Some(to) if heads => Interest::Heads(Some(to)),
+            Some(to) => Interest::SkipTo(to),
         }
     }
 }
@@ -280,7 +293,7 @@ impl Manager {
 /// Bytes ahead in a direction that nobody needs.
 fn unneeded(ahead: Ahead, transfers: &Transfers, side: Side) -> Option<u64> {
     match ahead {
-        Ahead::Read => None,
+        Ahead::Read | Ahead::Head | Ahead::Lost => None,
         Ahead::Idle(run) => Some(run.unwrap_or(SKIP)),
         Ahead::Content { .. } if transfers.needs(side) => None,
         // The packet with the last byte is read, so that the file's end is known when it comes.
@@ -299,7 +312,7 @@ fn feed(
     match piece {
         Piece::Bytes(bytes) => protocol.bytes(from, at, bytes, transfers),
         Piece::Gap(length) => {
-            if protocol.ahead(from) == Ahead::Read {
+            if matches!(protocol.ahead(from), Ahead::Read | Ahead::Head | Ahead::Lost) {
                 transfers.unread();
             }
             protocol.gap(from, at, length, transfers);

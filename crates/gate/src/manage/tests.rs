@@ -50,11 +50,19 @@ impl Bench {
         self.flags(from, Tcp::FIN, b"");
     }
 
+    /// Of a packet of `length` bytes only these were copied.
+    pub(super) fn cut(&mut self, from: Side, bytes: impl AsRef<[u8]>, length: u32) {
+        self.part(from, 0, bytes.as_ref(), length);
+    }
+
     fn flags(&mut self, from: Side, flags: u8, bytes: &[u8]) {
+        self.part(from, flags, bytes, bytes.len() as u32);
+    }
+
+    fn part(&mut self, from: Side, flags: u8, bytes: &[u8], length: u32) {
         let sequence = self.next[index(from)];
         let acknowledgement = self.next[index(from.other())];
         let tcp = Tcp { sequence, acknowledgement, flags: flags | Tcp::ACK };
-        let length = bytes.len() as u32;
         self.next[index(from)] =
             sequence.wrapping_add(length).wrapping_add(u32::from(flags & Tcp::FIN));
         let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload: bytes, length };

@@ -308,7 +308,8 @@ impl<L: Look> Core<L> {
         match self.flows.get(&Id::of(flow)).map(|entry| &entry.phase) {
             Some(Phase::Decided(decided)) if !refuses(&decided.decision) => {
                 let learns = decided.learning.is_some();
-                let whole = |manage: Manage| Manage { copy: true, skip_to: None, ..manage };
+                let whole =
+                    |manage: Manage| Manage { copy: true, skip_to: None, brief: false, ..manage };
                 decided.managed.map(|manage| if learns { whole(manage) } else { manage })
             }
             _ => Default::default(),

@@ -241,7 +241,7 @@ impl Managers {
         }
         let (sequence, acknowledgement) =
             packet.tcp.map_or((0, 0), |tcp| (tcp.sequence, tcp.acknowledgement));
-        let hold = |from| Manage { copy: false, skip_to: None, hold_from: Some(from) };
+        let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
         let [own, other] = [hold(sequence), hold(acknowledgement)];
         let both = if packet.from == Side::Client { [own, other] } else { [other, own] };
         effects.push(Effect::Manage(flow, both));
@@ -484,7 +484,7 @@ impl Managers {
     fn settle(&mut self, id: &Id, effects: &mut Vec<Effect>) {
         let Some(managed) = self.flows.get_mut(id) else { return };
         let (hold_from, wanted) = managed.wants();
-        if wanted != managed.told {
+        if !managed.was_told(&wanted) {
             managed.told = wanted;
             effects.push(Effect::Manage(managed.flow, wanted));
         }

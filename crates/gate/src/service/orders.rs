@@ -10,7 +10,7 @@ use super::{
     worker::{Worker, rules},
 };
 use crate::classify::Engine;
-use datapath::gate::{Gate, Held, Key, Side, TableError, Verdict};
+use datapath::gate::{Gate, Held, Key, TableError, Verdict};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
@@ -124,10 +124,8 @@ impl Worker {
             Act::Manage { flow } => {
                 let key = kernel::key(&flow);
                 let manage = kernel::manage(&flow, core.managed(&flow));
-                for (side, manage) in [Side::Lower, Side::Higher].into_iter().zip(manage) {
-                    if let Err(error) = table.manage(&key, side, manage) {
-                        ailments.say("the kernel does not manage a flow", &error);
-                    }
+                if let Err(error) = table.manage(&key, manage) {
+                    ailments.say("the kernel does not manage a flow", &error);
                 }
                 return Some(key);
             }

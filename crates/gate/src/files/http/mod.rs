@@ -153,6 +153,8 @@ impl Protocol for Http {
             }
             State::UntilClose { file: File::Known(_) } => Ahead::Content { run: None, last: true },
             State::Tunnel => Ahead::Idle(None),
+            State::Head => Ahead::Head,
+            State::Lost => Ahead::Lost,
             _ => Ahead::Read,
         }
     }

@@ -18,7 +18,7 @@ fn a_body_that_nobody_scans_is_skipped_up_to_its_last_byte() {
     assert_eq!(bench.interests[1], Interest::All);
     bench.answer(Decision::Allow);
     let last = bench.next[1].wrapping_add(100_000 - 12 - 1);
-    assert_eq!(bench.interests, [Interest::All, Interest::SkipTo(last)]);
+    assert_eq!(bench.interests, [bench.next[0], last].map(|next| Interest::Heads(Some(next))));
     // The kernel gives us the packet with the last byte again, and the next response.
     bench.next[1] = last;
     bench.server("z");
@@ -27,6 +27,38 @@ fn a_body_that_nobody_scans_is_skipped_up_to_its_last_byte() {
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678");
     assert_eq!(bench.name_list(), ["big.iso", "b"]);
     assert_eq!(bench.manager.losses(Side::Server), Losses::default());
+}
+
+/// The kernel copies only beginnings of what is sent before it was told what to skip.
+#[test]
+fn heads_are_found_where_only_beginnings_were_copied() {
+    let mut bench = Bench::new("http", &Settings::default());
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n";
+    bench.client("GET /one HTTP/1.1\r\n\r\n");
+    bench.cut(Side::Server, format!("{head}beginning"), 60_000);
+    bench.answer(Decision::Allow);
+    bench.cut(Side::Server, "of a packet", 30_000 + head.len() as u32);
+    bench.client("GET /two HTTP/1.1\r\n\r\n");
+    bench.cut(Side::Server, format!("{head}beginning"), 90_000 + head.len() as u32);
+    bench.answer(Decision::Allow);
+    assert_eq!(bench.name_list(), ["one", "two"]);
+    assert_eq!(bench.ends(), [(0, 90_000, true), (1, 90_000, true)]);
+    // A packet was missed with a head in it: the beginning of any may be the next.
+    bench.client("GET /three HTTP/1.1\r\n\r\n");
+    bench.next[1] = bench.next[1].wrapping_add(70_000);
+    bench.cut(Side::Server, "in the middle", 60_000);
+    bench.client("GET /four HTTP/1.1\r\n\r\n");
+    assert_eq!(bench.interests[1], Interest::Heads(None));
+    bench.cut(Side::Server, format!("{head}beginning"), 60_000);
+    assert_eq!(bench.name_list().len(), 3);
+}
+
+/// What is hashed is read as soon as it begins: nothing of it may be left out.
+#[test]
+fn what_is_hashed_is_copied_whole() {
+    let mut bench = Bench::new("http", &Settings { hash: true, ..Settings::default() });
+    bench.client("GET /one HTTP/1.1\r\n\r\n");
+    assert_eq!(bench.interests, [Interest::All; 2]);
 }
 
 #[test]
@@ -38,7 +70,7 @@ fn more_than_sequence_numbers_can_count_is_skipped_in_steps() {
     bench.answer(Decision::Allow);
     let mut steps = 0;
     while bench.ends().is_empty() {
-        let Interest::SkipTo(to) = bench.interests[1] else { panic!("{:?}", bench.interests) };
+        let Interest::Heads(Some(to)) = bench.interests[1] else { panic!("{:?}", bench.interests) };
         bench.next[1] = to;
         bench.server("x");
         steps += 1;

@@ -436,13 +436,13 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
         let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
         core.packet(&flow(1), Side::Client, [None; 2], &packet)
     };
-    let all = Manage { copy: true, skip_to: None, hold_from: None };
-    let file = Manage { copy: true, skip_to: Some(7), hold_from: Some(9) };
+    let all = Manage { copy: true, ..Manage::default() };
+    let file = Manage { copy: true, skip_to: Some(7), brief: true, hold_from: Some(9) };
     send(&mut core, b"first");
     // The manager's wish goes with the verdict that the kernel has not been told yet.
     core.manage(&flow(1), [file, Manage::default()]);
     assert_eq!(core.acts(), [decide(flow(1), Action::Pass, 0, 1)]);
-    let held = Manage { skip_to: None, ..file };
+    let held = Manage { skip_to: None, brief: false, ..file };
     assert_eq!(core.managed(&flow(1)), [held, all]);
     // Another policy takes neither away.
     core.set_policy(policy(RULES));

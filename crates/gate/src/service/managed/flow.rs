@@ -10,8 +10,11 @@ use crate::{
     policy::FileQuestion,
     scan::Job,
 };
-use datapath::gate::{Held, Manage};
+use datapath::gate::{Held, Manage, WINDOW};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes over which sequence numbers are compared: half of what can be told apart, halved again.
+const FAR: u32 = 1 << 30;
 
 /// A packet that is kept.
 pub(super) struct Kept {
@@ -129,21 +132,76 @@ impl Managed {
         around.log.file(self.subject(around), &file.named, file.ended, rule, refused);
     }
 
+    /// Whether the kernel does already what is wanted of it.
+    pub(super) fn was_told(&self, wanted: &[Manage; 2]) -> bool {
+        let next = [Side::Client, Side::Server].map(|side| self.manager.sequence(side));
+        (0..2).all(|side| does(self.told[side], wanted[side], next[side]))
+    }
+
     /// From where on packets of each side are held, and what is copied of them.
     pub(super) fn wants(&self) -> ([Option<u32>; 2], [Manage; 2]) {
         let manager = &self.manager;
         let hold = [manager.hold_from(Side::Client), manager.hold_from(Side::Server)];
         let [client, server] = manager.interests();
         let manage = |interest, hold_from| match interest {
-            Interest::Nothing => Manage { copy: false, skip_to: None, hold_from },
-            Interest::All => Manage { copy: true, skip_to: None, hold_from },
-            Interest::SkipTo(to) => Manage { copy: true, skip_to: Some(to), hold_from },
+            Interest::Nothing => Manage { hold_from, ..Manage::default() },
+            Interest::All => Manage { copy: true, hold_from, ..Manage::default() },
+            Interest::SkipTo(to) => {
+                Manage { copy: true, skip_to: Some(to), brief: false, hold_from }
+            }
+            Interest::Heads(skip_to) => Manage { copy: true, skip_to, brief: true, hold_from },
         };
         (hold, [manage(client, hold[0]), manage(server, hold[1])])
     }
 }
 
+/// Whether what the kernel was told does for what is wanted of a side that was read up to `next`: what was
+/// to be skipped is behind, and not too far.
+fn does(told: Manage, wanted: Manage, next: Option<u32>) -> bool {
+    let (from, far) = match (wanted.brief, wanted.skip_to) {
+        (true, from) => (from, WINDOW / 2),
+        (false, None) => (next, FAR),
+        (false, Some(_)) => (None, 0),
+    };
+    let behind = told.skip_to.zip(from).is_some_and(|(to, from)| from.wrapping_sub(to) < far);
+    told == wanted || (behind && told == Manage { skip_to: told.skip_to, ..wanted })
+}
+
 /// What people call a file.
 pub(super) fn title(named: &FileNamed) -> &str {
     named.name.as_deref().or(named.location.as_deref()).unwrap_or("without a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_told_only_what_it_does_not_do_already() {
+        let manage = |skip_to, brief| Manage { copy: true, skip_to, brief, hold_from: Some(7) };
+        let all = manage(None, false);
+        let skip = |to| manage(Some(to), false);
+        let heads = |from| manage(from, true);
+        let begin = u32::MAX - 5;
+        let rows = [
+            (all, all, true),
+            (all, skip(9), false),
+            // All is wanted, and what was skipped is behind.
+            (skip(begin), all, true),
+            (skip(begin.wrapping_sub(FAR)), all, false),
+            (skip(begin + 1), all, false),
+            (skip(begin), skip(begin + 1), false),
+            // The next head is looked for a little farther on.
+            (heads(Some(begin)), heads(Some(begin.wrapping_add(WINDOW / 2 - 1))), true),
+            (heads(Some(begin)), heads(Some(begin.wrapping_add(WINDOW / 2))), false),
+            (heads(Some(begin)), heads(Some(begin - 1)), false),
+            (heads(Some(begin)), heads(None), false),
+            (heads(Some(begin)), all, false),
+            (Manage { hold_from: None, ..skip(begin) }, all, false),
+        ];
+        for (told, wanted, expected) in rows {
+            assert_eq!(does(told, wanted, Some(begin)), expected, "{told:?}, {wanted:?}");
+        }
+        assert!(!does(skip(begin), all, None));
+    }
 }

@@ -552,7 +552,7 @@ fn packets_of_a_flow_that_nobody_manages_keep_their_order() {
     let (flow, id) = (bench.flow, Id::of(&bench.flow));
     let tcp = Some(Tcp { sequence: 7, acknowledgement: 9, flags: Tcp::ACK });
     let packet = Packet { at_ns: 0, from: Side::Server, tcp, payload: b"ssh", length: 3 };
-    let hold = |from| Manage { copy: false, skip_to: None, hold_from: Some(from) };
+    let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
     let held = || Some(held(&flow, Side::Server, b"ssh"));
     let words = |effects: &mut Vec<Effect>| -> Vec<[Manage; 2]> {
         let told = effects.drain(..).filter_map(|effect| match effect {
