@@ -218,12 +218,15 @@ impl Managers {
         }
         file.job = None;
         let missed = file.ended.is_some_and(|ended| ended.missed);
+        // All that came of it was scanned and nothing waits. What goes on elsewhere is a part.
+        let broken_off = file.ended.is_some_and(|ended| !ended.complete) && !missed;
         let verdict = match verdict {
             Verdict::Clean if missed => Verdict::Failed(Failure::Missed),
             Verdict::Clean if file.named.is_part() => Verdict::Failed(Failure::Part),
             verdict => verdict,
         };
         let (passes, finding) = match verdict {
+            Verdict::Clean if broken_off => (true, Finding::Failed(Failure::Part.to_string())),
             Verdict::Clean => (true, Finding::Clean),
             Verdict::Found(what) => (false, Finding::Found(what)),
             Verdict::Failed(failure) => {

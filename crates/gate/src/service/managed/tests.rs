@@ -253,6 +253,21 @@ fn a_file_with_a_gap_is_not_called_clean_and_does_not_wait_for_ever() {
     }
 }
 
+/// One that goes on over another connection is scanned in two parts, of which neither may be called clean.
+#[test]
+fn a_file_that_was_broken_off_is_not_called_clean_nor_refused() {
+    for policy in ["pass", "refuse"] {
+        let mut bench = Bench::new(&format!("{SCAN}on_failure = \"{policy}\"\n"));
+        bench.send(Side::Client, "GET /f HTTP/1.1\r\n\r\n");
+        bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
+        bench.packet(Side::Server, Tcp::RST, b"");
+        bench.outcome();
+        bench.report(0, 10, None, Verdict::Clean);
+        assert!(!bench.outcome().1);
+        assert_eq!((bench.managers.counts.unscanned, bench.managers.counts.scanned), (1, 0));
+    }
+}
+
 #[test]
 fn a_verdict_on_the_beginning_does_not_stand_for_the_whole() {
     let mut bench = Bench::new(SCAN);
