@@ -235,9 +235,10 @@ fn permitted(stage: &Stage, every: Duration) -> Result<f64, Failure> {
 }
 
 /// Ways that refuse at the first packet.
-const REFUSE: [Way; 2] = [Way::Refuse, Way::NfqueueRefuse];
+const REFUSE: [Way; 3] = [Way::Refuse, Way::RefuseDriver, Way::NfqueueRefuse];
 /// Ways that meet whole attempts; the last recognises each anew.
-const ATTEMPTED: [Way; 4] = [Way::Refuse, Way::Deny, Way::NfqueueRefuse, Way::NfqueueDeny];
+const ATTEMPTED: [Way; 5] =
+    [Way::Refuse, Way::RefuseDriver, Way::Deny, Way::NfqueueRefuse, Way::NfqueueDeny];
 
 /// A way with what its rounds gave.
 type Measured<const N: usize> = (Way, Vec<[f64; N]>);
@@ -321,9 +322,11 @@ fn ratio<const N: usize>(figures: &mut Figures, what: &str, measured: &[Measured
         let (_, samples) = measured.iter().find(|(way, _)| *way == wanted)?;
         Some(median(samples.iter().map(|sample| sample[0]).collect()))
     };
-    if let (Some(ours), Some(theirs)) = (of(Way::Refuse), of(peer)) {
-        let name = format!("{what}, of \"{}\"", peer.name());
-        figures.add(&name, ours / theirs, "times", Some("0.1"));
+    for way in [Way::Refuse, Way::RefuseDriver] {
+        if let (Some(ours), Some(theirs)) = (of(way), of(peer)) {
+            let name = format!("{}: {what}, of \"{}\"", way.name(), peer.name());
+            figures.add(&name, ours / theirs, "times", Some("0.1"));
+        }
     }
 }
 

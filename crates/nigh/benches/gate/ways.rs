@@ -28,6 +28,8 @@ pub(crate) enum Way {
     All,
     /// The daemon, which refuses BitTorrent and remembers whom.
     Refuse,
+    /// The same, already in the driver.
+    RefuseDriver,
     /// The daemon, which refuses BitTorrent and forgets at once.
     Deny,
     /// The daemon, which holds back what is undecided.
@@ -129,6 +131,7 @@ impl Way {
             Self::All => "gate: all of it",
             Self::Limit(_) => "gate, a limit",
             Self::Refuse => "gate, connection cache",
+            Self::RefuseDriver => "gate, connection cache in the driver",
             Self::Deny => "gate, no connection cache",
             Self::Hold => "gate, holding",
             Self::Nfqueue => "NFQUEUE + nDPI",
@@ -151,6 +154,7 @@ impl Way {
             Self::All => "all",
             Self::Limit(_) => "limit",
             Self::Refuse => "refuse",
+            Self::RefuseDriver => "refuse-driver",
             Self::Deny => "deny",
             Self::Hold => "hold",
             Self::Nfqueue => "nfqueue",
@@ -199,6 +203,7 @@ impl Way {
             Self::Scan => format!("{count}{scan}"),
             Self::All => format!("{count}{names}{scan}{audit}"),
             Self::Refuse => rule(bittorrent),
+            Self::RefuseDriver => format!("refuse_at = \"driver\"\n{}", rule(bittorrent)),
             Self::Deny => format!("refuse_for = \"0s\"\n{}", rule(bittorrent)),
             Self::Hold => format!("hold = true\n{}", rule("action = \"allow\"")),
             Self::Limit(rate) => format!(
