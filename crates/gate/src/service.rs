@@ -39,7 +39,7 @@ mod worker;
 pub use error::{ControlError, ReloadError, StartError};
 
 use crate::{
-    audit::Audit,
+    audit::{Audit, Mapping},
     classify::Engine,
     config::Config,
     control::Request,
@@ -80,14 +80,16 @@ pub struct Opened {
     labels: Labels,
     engine: Engine,
     injector: Injector,
+    mapping: Option<Arc<dyn Mapping>>,
 }
 
 impl Opened {
     /// Loads the programs, or takes over those of an earlier process, and puts them on the interfaces.
+    /// The audit writes addresses as `mapping` has them.
     ///
     /// # Errors
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
-    pub fn open(config: Config) -> Result<Self, StartError> {
+    pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
         datapath::gate::purge();
         let inside = Inside::find(&config.gate)?;
         let engine = Engine::new(&look::settings(&config.gate))?;
@@ -119,9 +121,17 @@ impl Opened {
             }
         });
         match opened {
-            Ok((gate, reader)) => {
-                Ok(Self { config, gate, reader, shapers, inside, labels, engine, injector })
-            }
+            Ok((gate, reader)) => Ok(Self {
+                config,
+                gate,
+                reader,
+                shapers,
+                inside,
+                labels,
+                engine,
+                injector,
+                mapping,
+            }),
             Err(error) => {
                 if is_new {
                     shapers.close();
@@ -138,14 +148,15 @@ impl Opened {
     pub fn start(self) -> Result<Service, StartError> {
         let (asks, receiver) = mpsc::channel();
         let audit = self.config.gate.audit.clone();
-        let audit = match audit.map(|audit| Audit::start(audit, None)).transpose() {
+        let mapping = self.mapping.clone();
+        let audit = match audit.map(|audit| Audit::start(audit, mapping)).transpose() {
             Ok(audit) => audit,
             Err(error) => {
                 self.give_back();
                 return Err(error.into());
             }
         };
-        let Self { config, gate, reader, shapers, inside, labels, engine, injector } = self;
+        let Self { config, gate, reader, shapers, inside, labels, engine, injector, .. } = self;
         let log = Log::new(audit.as_ref().map(Audit::sender), clock::monotonic_ns());
         let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));

@@ -39,7 +39,7 @@ impl Scene {
         let gate: GateConfig = toml::from_str(&format!("inside = [\"inside\"]\n{text}")).unwrap();
         assert_eq!(gate.problems(), []);
         let config = Config { node: "test".into(), state: self.state.path().into(), gate };
-        self.router.enter(|| Opened::open(config))
+        self.router.enter(|| Opened::open(config, None))
     }
 
     fn start(&self, text: &str) -> Result<Service, StartError> {

@@ -134,7 +134,8 @@ impl Sections {
         let oracle = self.oracle.iter().flat_map(oracle::config::Config::problems);
         let probe = self.probe.iter().flat_map(probe::config::Config::problems);
         let gate = self.gate.iter().flat_map(gate::config::Config::problems);
-        echo.chain(oracle).chain(probe).chain(gate).collect()
+        let mapping = self.gate.iter().filter_map(crate::mapping::problem);
+        echo.chain(oracle).chain(probe).chain(gate).chain(mapping).collect()
     }
 
     /// What is allowed but seldom meant.

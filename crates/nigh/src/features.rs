@@ -27,6 +27,9 @@ pub enum StartError {
     /// The gate.
     #[error(transparent)]
     Gate(#[from] gate::service::StartError),
+    /// The mapping of addresses in the gate's audit.
+    #[error("gate.audit.addresses: {0}")]
+    Mapping(#[from] crate::mapping::MappingError),
 }
 
 /// A changed configuration could not be put in force; nothing was changed.
@@ -91,9 +94,11 @@ impl Opened {
     ///
     /// What is named cannot be had; what was done until then is undone.
     pub async fn open(sections: Sections, drained: bool) -> Result<Self, StartError> {
+        let mapping = sections.gate.as_ref().map(crate::mapping::of_audit).transpose()?.flatten();
         let oracle = sections.oracle.map(oracle::service::Opened::open).transpose()?;
         let probe = sections.probe.map(probe::service::Opened::open).transpose()?;
-        let gate = sections.gate.map(gate::service::Opened::open).transpose()?;
+        let open = |config| gate::service::Opened::open(config, mapping);
+        let gate = sections.gate.map(open).transpose()?;
         let echo = match sections.echo {
             None => None,
             Some(config) => {

@@ -21,6 +21,7 @@ pub mod daemon;
 pub mod features;
 pub mod http;
 pub mod logging;
+pub mod mapping;
 pub mod metrics;
 pub mod node;
 pub mod notify;

@@ -48,6 +48,28 @@ pub struct Config {
     pub sync: Duration,
     /// Flows as IPFIX, besides.
     pub ipfix: Option<ipfix::Config>,
+    /// Other names for addresses.
+    pub addresses: Option<Addresses>,
+}
+
+/// By what addresses get other names.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addresses {
+    /// How.
+    pub mapping: MappingName,
+    /// The file with the key: 32 bytes or their hexadecimal digits, open to its owner alone.
+    pub key: PathBuf,
+}
+
+/// Mappings that keep prefixes and the version of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MappingName {
+    /// Crypto-PAn.
+    CryptoPan,
+    /// ipcrypt-pfx.
+    IpcryptPfx,
 }
 
 /// Kinds of records that can be left out.
@@ -111,6 +133,7 @@ impl Config {
             keep: month(),
             sync: sync(),
             ipfix: None,
+            addresses: None,
         }
     }
 
@@ -120,6 +143,9 @@ impl Config {
         let report = &mut Report::new(&mut problems, "");
         if !self.folder.is_absolute() {
             report.add("folder", "must begin with `/`");
+        }
+        if self.addresses.as_ref().is_some_and(|addresses| !addresses.key.is_absolute()) {
+            report.add("addresses.key", "must begin with `/`");
         }
         if self.record.is_empty() {
             report.add("record", "names nothing; leave out [gate.audit] to write nothing");

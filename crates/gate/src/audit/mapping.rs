@@ -13,6 +13,9 @@ pub trait Mapping: Send + Sync + fmt::Debug {
     fn map(&self, address: IpAddr) -> IpAddr;
 }
 
+/// The least number that is a host's address: 1.0.0.0. Below are ports and sizes.
+const LEAST: u32 = 1 << 24;
+
 /// What all outputs ask before they write an address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask(Option<Arc<dyn Mapping>>);
@@ -36,6 +39,8 @@ impl Mask {
         if self.0.is_none() {
             return Cow::Borrowed(text);
         }
+        // A DCC offer of IRC has its address as a number.
+        let offers = text.contains("DCC ");
         let part_of_one = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -44,7 +49,16 @@ impl Mask {
             let end = from.find(|c| !part_of_one(c)).unwrap_or(from.len());
             let (word, after) = from.split_at(end);
             out.push_str(before);
-            self.word(word, &mut out);
+            match word.parse() {
+                Ok(number) if offers && number >= LEAST => {
+                    let address = self.address(Ipv4Addr::from_bits(number).into());
+                    match address {
+                        IpAddr::V4(it) => out.push_str(&it.to_bits().to_string()),
+                        IpAddr::V6(it) => out.push_str(&it.to_string()),
+                    }
+                }
+                _ => self.word(word, &mut out),
+            }
             rest = after;
         }
         out.push_str(rest);
@@ -126,6 +140,8 @@ pub(super) mod tests {
             ("via 10.0.0.1.example.net", "via 198.51.100.1.example.net"),
             ("at 2001:db8::5:", "at 2001:db8:ffff::5:"),
             ("1.2.3.4.5", "198.51.100.4.5"),
+            ("\u{1}DCC SEND f 167772169 4000 30\u{1}", "\u{1}DCC SEND f 3325256713 4000 30\u{1}"),
+            ("call 167772169", "call 167772169"),
             ("...", "..."),
             ("::", "2001:db8:ffff::"),
             ("", ""),

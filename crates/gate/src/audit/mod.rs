@@ -18,7 +18,7 @@ mod status;
 mod tests;
 mod writer;
 
-pub use config::{Config, Kind};
+pub use config::{Addresses, Config, Kind, MappingName};
 pub use ipfix::Config as IpfixConfig;
 pub use mapping::Mapping;
 pub use record::{

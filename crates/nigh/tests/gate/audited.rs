@@ -2,11 +2,11 @@
 //! EVE and as IPFIX.
 
 use super::{
-    site::{OUTSIDE, Site},
+    site::{INSIDE, OUTSIDE, Site},
     web::Web,
 };
 use serde_json::Value;
-use std::path::Path;
+use std::{net::Ipv4Addr, os::unix::fs::PermissionsExt, path::Path};
 use testbed::{
     Namespace,
     clients::{Ngircd, Prosody, Script, noise},
@@ -148,4 +148,73 @@ fn a_file_that_is_over_before_its_flow_is_known_is_written_down_whole() {
         let file = &row["fileinfo"];
         assert_eq!((&file["size"], &file["state"]), (&1000.into(), &"CLOSED".into()), "{row:#}");
     }
+}
+
+/// Nothing in log and IPFIX says which hosts they were, and yet that they were the same.
+#[test]
+fn addresses_have_other_names_in_a_log_that_is_told_to_map_them() {
+    if !testbed::require_root() {
+        return;
+    }
+    let log = tempfile::tempdir().unwrap();
+    let folder = log.path().join("log");
+    let key = log.path().join("key");
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    let site = Site::start(&format!(
+        "hold = true\n[gate.audit]\nfolder = {folder:?}\n\
+         addresses = {{ mapping = \"crypto-pan\", key = {key:?} }}\n\
+         [gate.audit.ipfix]\nfile = true\n"
+    ));
+    let web = Web::start(&site);
+    web.offer("page.bin", b"0123456789");
+    assert!(web.fetch(&site, "length", "page.bin").is_some());
+    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let words = format!("I am {INSIDE} and talk to {OUTSIDE}");
+    let _ann = irc(&site.inside, home.path(), "ann", &words);
+
+    let said = |line: &Value| line.to_string().contains("and talk to");
+    let chat = line(&site, &folder, "what is said over IRC", said);
+    let web_flow = |line: &Value| line["event_type"] == "flow" && line["dest_port"] == 8080;
+    let flow = line(&site, &folder, "the flow of HTTP", web_flow);
+    let file = line(&site, &folder, "the file", |line| line["event_type"] == "fileinfo");
+    let [inside, outside] = [&flow["src_ip"], &flow["dest_ip"]].map(|ip| ip.as_str().unwrap());
+    assert_eq!((&file["src_ip"], &file["dest_ip"]), (&flow["dest_ip"], &flow["src_ip"]));
+    let same = format!("I am {inside} and talk to {outside}");
+    assert!(chat.to_string().contains(&same), "{chat:#}");
+
+    let mapping = mask::mapping::CryptoPan::new(&[7; 32]);
+    assert_eq!(mapping.map(OUTSIDE.parse().unwrap()).to_string(), outside);
+    let ipfix = folder.join("flows.ipfix");
+    let octets = |ip: &str| ip.parse::<Ipv4Addr>().unwrap().octets();
+    let has = |bytes: &[u8], ip: &str| bytes.windows(4).any(|four| four == octets(ip));
+    let read = || std::fs::read(&ipfix).unwrap_or_default();
+    wait_until("the flow in IPFIX", super::site::LIMIT, || has(&read(), outside)).unwrap();
+    let text = std::fs::read_to_string(folder.join("eve.json")).unwrap();
+    for ip in [INSIDE, OUTSIDE] {
+        assert!(!text.contains(ip), "{ip}: {text}");
+        assert!(!has(&read(), ip), "{ip}");
+    }
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, file) = (folder.path().join("key"), folder.path().join("nigh.toml"));
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
+    let text = format!(
+        "[gate]\ninside = [\"eth1\"]\n[gate.audit]\nfolder = \"/var/log/nigh\"\n\
+         addresses = {{ mapping = \"ipcrypt-pfx\", key = {key:?} }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let check = std::process::Command::new(env!("CARGO_BIN_EXE_nigh"))
+        .args(["check", "-c"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&check.stderr);
+    assert!(!check.status.success());
+    assert!(said.contains("gate.audit.addresses") && said.contains("chmod 0600"), "{said}");
 }

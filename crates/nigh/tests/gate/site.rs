@@ -12,6 +12,8 @@ use testbed::{End, Finished, Namespace, Nigh, link, wait_until};
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 pub(crate) const OUTSIDE: &str = "10.62.0.2";
+/// The address of the host inside.
+pub(crate) const INSIDE: &str = "10.61.0.2";
 
 /// The three namespaces, and the daemon on the middle one.
 pub(crate) struct Site {
