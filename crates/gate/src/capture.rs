@@ -14,7 +14,8 @@ mod tests;
 
 use layers::Link;
 use pcap_parser::{
-    Block, Linktype, PcapBlockOwned, PcapError, create_reader, traits::PcapReaderIterator,
+    Block, Linktype, PIB_MAGIC, PcapBlockOwned, PcapError, create_reader,
+    traits::PcapReaderIterator,
 };
 use std::io::Read;
 
@@ -115,6 +116,9 @@ pub fn read<E: From<ReadError>>(
     let mut size = BUFFER;
     loop {
         let at = reader.consumed() as u64;
+        if file.classic.is_none() && is_unbearable(reader.data()) {
+            return Err(ReadError::Damaged(at).into());
+        }
         match reader.next() {
             Ok((length, block)) => {
                 if let Some(frame) = file.frame(&block) {
@@ -145,6 +149,19 @@ pub fn read<E: From<ReadError>>(
             Err(_) => return Err(ReadError::Damaged(at).into()),
         }
     }
+}
+
+/// Whether a pcapng block is one over which pcap-parser 0.17 fails: it takes the lengths of a process
+/// information block's frame from the block's own without a look at it.
+fn is_unbearable(block: &[u8]) -> bool {
+    let Some(([kind, length], _)) = block.split_at_checked(8).map(|(head, _)| head.as_chunks())
+    else {
+        return false;
+    };
+    // A length of the other byte order is never so small: it would be beyond `LARGEST` in its own.
+    let is_short = |length: u32| length < 16;
+    let process = [PIB_MAGIC.to_le_bytes(), PIB_MAGIC.to_be_bytes()].contains(kind);
+    process && (is_short(u32::from_le_bytes(*length)) || is_short(u32::from_be_bytes(*length)))
 }
 
 fn grow(reader: &mut dyn PcapReaderIterator, size: &mut usize) -> Option<()> {

@@ -185,6 +185,21 @@ fn a_file_that_ends_within_a_packet_is_read_up_to_there() {
 }
 
 #[test]
+fn a_process_block_shorter_than_its_frame_is_damage() {
+    for (kind, length) in [
+        (0x8000_0001u32.to_le_bytes(), 4u32.to_le_bytes()),
+        (0x8000_0001u32.to_le_bytes(), 15u32.to_le_bytes()),
+        (0x8000_0001u32.to_be_bytes(), 6u32.to_be_bytes()),
+    ] {
+        let capture = [&section()[..], &kind, &length, &[0; 32]].concat();
+        assert!(matches!(frames(&capture), Err(ReadError::Damaged(28))), "{length:?}");
+    }
+    let process = block(0x8000_0001, &[7, 0, 0, 0]);
+    let (seen, end) = frames(&[section(), process].concat()).unwrap();
+    assert_eq!((seen.len(), end), (0, End::Whole));
+}
+
+#[test]
 fn a_frame_larger_than_the_buffer_is_read_and_one_too_large_is_refused() {
     let large = vec![7; 3 * BUFFER];
     let capture = pcap(1, 0xa1b2_c3d4, &[(1, 0, large.clone()), (2, 0, vec![1])]);
