@@ -36,6 +36,7 @@ mod rounds;
 mod shape;
 mod worker;
 
+pub use datapath::gate::mount;
 pub use error::{ControlError, ReloadError, StartError};
 
 use crate::{

@@ -39,6 +39,7 @@ impl Scene {
         let gate: GateConfig = toml::from_str(&format!("inside = [\"inside\"]\n{text}")).unwrap();
         assert_eq!(gate.problems(), []);
         let config = Config { node: "test".into(), state: self.state.path().into(), gate };
+        gate::service::mount();
         self.router.enter(|| Opened::open(config, None))
     }
 

@@ -64,6 +64,9 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     let loaded = config::load(&args.config)?;
     loaded.report.log();
     end_with_a_panic();
+    if loaded.sections.gate.is_some() {
+        gate::service::mount();
+    }
     privileges::limit()?;
     // Capabilities belong to threads: what this one gives up before it starts others, the process has
     // not.

@@ -29,7 +29,7 @@ pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdic
 pub use held::Held;
 pub use injector::{Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};
-pub use pin::{home, purge};
+pub use pin::{home, mount, purge};
 pub use record::{Direction, Reason, Record};
 pub use ring::{Pace, Reader};
 pub use run::{Meta, RunError, TcVerdict};

@@ -41,18 +41,26 @@ fn mounted(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
 }
 
+/// Where gates are pinned: `/run/nigh-bpf` if a BPF file system is mounted there, else `/sys/fs/bpf`.
+fn base() -> &'static str {
+    if mounted(Path::new(OWN_MOUNT)) { OWN_MOUNT } else { MOUNT }
+}
+
+/// Mounts a BPF file system where gates are pinned, if there is none yet: that takes CAP_SYS_ADMIN, which
+/// nothing else does.
+pub fn mount() {
+    if let Err(error) = mount_at(Path::new(base())) {
+        tracing::warn!("cannot mount a BPF file system at {}: {error}", base());
+    }
+}
+
 /// The folder of this thread's network namespace, where a gate of it is to be pinned: below
-/// `/run/nigh-bpf` if a BPF file system is mounted there, else below `/sys/fs/bpf`, where one is mounted
-/// if there is none yet and this process may.
+/// `/run/nigh-bpf` if a BPF file system is mounted there, else below `/sys/fs/bpf`.
 ///
 /// # Errors
 /// When the system does not say which namespace that is.
 pub fn home() -> Result<PathBuf, OpenError> {
-    let base = if mounted(Path::new(OWN_MOUNT)) { OWN_MOUNT } else { MOUNT };
-    if let Err(error) = mount(Path::new(base)) {
-        tracing::warn!("cannot mount a BPF file system at {base}: {error}");
-    }
-    let parent = Path::new(base).join(PART);
+    let parent = Path::new(base()).join(PART);
     match cookie() {
         Ok(cookie) => Ok(parent.join(cookie.to_string())),
         Err(source) => Err(OpenError::Pin { path: parent.display().to_string(), source }),
@@ -60,7 +68,7 @@ pub fn home() -> Result<PathBuf, OpenError> {
 }
 
 /// Mounts a BPF file system where none is; two processes do not mount one over the other's.
-fn mount(path: &Path) -> io::Result<()> {
+fn mount_at(path: &Path) -> io::Result<()> {
     if mounted(path) {
         return Ok(());
     }

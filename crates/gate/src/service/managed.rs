@@ -397,6 +397,7 @@ impl Managers {
             transfers: BTreeMap::new(),
             seen_ns: around.now_ns,
             asked: false,
+            unread: false,
             pauses: 0,
             read: [0; 2],
             moved_ns: around.now_ns,

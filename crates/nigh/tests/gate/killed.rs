@@ -6,8 +6,9 @@ use super::{
     talk::{self, Pings},
     web::{WEB, Web},
 };
-use std::{net::TcpStream, time::Duration};
-use testbed::{clients::noise, wait_until};
+use nix::sys::signal::Signal;
+use std::{net::TcpStream, process::Command, time::Duration};
+use testbed::{Namespace, Process, clients::noise, wait_until};
 
 /// What a server of SSH says first, on port 22.
 const SECTIONS: &str = "refuse_for = \"1h\"\nhold = true\n[[gate.rule]]\nname = \"no-shell\"\n\
@@ -96,4 +97,36 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
     assert_eq!(status["taken_over"], true, "{status:#}");
     assert!(page(&site), "{}", site.says());
     assert_eq!(pings.stop(), 0, "packets were lost");
+}
+
+/// `ip netns exec` gives a command a /sys of its own, as a machine without systemd has it.
+#[test]
+fn a_gate_starts_where_no_bpf_file_system_is_mounted() {
+    if !testbed::require_root() {
+        return;
+    }
+    let namespace = Namespace::new("gate").unwrap();
+    let words = ["ip", "link", "add", "lan0", "type", "veth", "peer", "name", "lan1"];
+    namespace.check(&words).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [config, state, control] =
+        ["nigh.toml", "state", "control"].map(|name| folder.path().join(name));
+    let text = format!(
+        "[node]\nname = \"gate\"\nstate = {state:?}\ncontrol = {control:?}\n\
+         [gate]\ninside = [\"lan0\"]\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace.name(), env!("CARGO_BIN_EXE_nigh"), "run", "-c"]);
+    command.arg(&config);
+    let mut daemon = Process::start(command).unwrap();
+    let answers = || {
+        let mut status = Command::new(env!("CARGO_BIN_EXE_nigh"));
+        status.args(["gate", "status", "-c"]).arg(&config);
+        daemon.ended().is_some() || status.output().is_ok_and(|output| output.status.success())
+    };
+    wait_until("the gate", LIMIT, answers).unwrap();
+    assert_eq!(daemon.ended(), None, "{}", daemon.stderr());
+    daemon.signal(Signal::SIGTERM).unwrap();
+    assert!(daemon.finish(LIMIT).unwrap().success());
 }

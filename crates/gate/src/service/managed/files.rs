@@ -170,6 +170,12 @@ impl Managers {
             return;
         }
         self.counts.unscanned += 1;
+        // Once for a flow: who sends can make many of it.
+        if let Some(managed) = self.flows.get_mut(id)
+            && !std::mem::replace(&mut managed.unread, true)
+        {
+            tracing::warn!(flow = %managed.flow, "not scanned: something in it passed unread");
+        }
         if self.scan_fails == Failed::Refuse
             && let Some(managed) = self.flows.get(id)
         {

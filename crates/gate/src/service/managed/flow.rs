@@ -82,6 +82,8 @@ pub(super) struct Managed {
     pub(super) transfers: BTreeMap<TransferId, Transfer>,
     pub(super) seen_ns: u64,
     pub(super) asked: bool,
+    /// Whether something in it passed that should have been read.
+    pub(super) unread: bool,
     /// Verdicts on beginnings that were asked for.
     pub(super) pauses: u32,
     /// How far it was read, and since when.
