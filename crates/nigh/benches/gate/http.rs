@@ -11,7 +11,7 @@ use std::{
     os::fd::AsFd,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
 };
@@ -69,26 +69,17 @@ impl Servers {
         Self::start(namespace, &[place], Arc::new(serve))
     }
 
-    /// Sends to one port of an address as much as goes, and takes as much at another, which is counted.
-    pub(crate) fn of_bulk(
-        namespace: &Namespace,
-        address: Ipv4Addr,
-        taken: &Arc<AtomicU64>,
-    ) -> Result<Self, Failure> {
-        let taken = Arc::clone(taken);
-        let serve = move |mut stream: TcpStream| {
+    /// Sends to one port of an address as much as goes, and takes as much at another.
+    pub(crate) fn of_bulk(namespace: &Namespace, address: Ipv4Addr) -> Result<Self, Failure> {
+        let serve = |mut stream: TcpStream| {
             let mut buffer = vec![0x6e; 64 << 10];
             if stream.local_addr()?.port() == BULK[Bulk::Down as usize] {
                 loop {
                     stream.write_all(&buffer)?;
                 }
             }
-            loop {
-                match stream.read(&mut buffer)? {
-                    0 => return Ok(()),
-                    length => taken.fetch_add(length as u64, Ordering::Relaxed),
-                };
-            }
+            while stream.read(&mut buffer)? > 0 {}
+            Ok(())
         };
         Self::start(namespace, &BULK.map(|port| SocketAddrV4::new(address, port)), Arc::new(serve))
     }

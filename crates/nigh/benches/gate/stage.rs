@@ -6,7 +6,6 @@ use std::{
     net::{Ipv4Addr, SocketAddrV4},
     path::Path,
     process::Command,
-    sync::{Arc, atomic::AtomicU64},
 };
 use tempfile::TempDir;
 use testbed::{End, Lab, Namespace, link};
@@ -29,13 +28,11 @@ const FILE: usize = 2_000_000;
 /// The scene, with servers that serve.
 pub(crate) struct Stage {
     _served: [Servers; 3],
-    /// Bytes that servers have taken.
-    pub(crate) taken: Arc<AtomicU64>,
     /// What joins the gateway and the servers, if it is no link.
     pub(crate) lab: Option<Lab>,
     pub(crate) clients: Namespace,
     pub(crate) gate: Namespace,
-    servers: Namespace,
+    pub(crate) servers: Namespace,
     pub(crate) folder: TempDir,
 }
 
@@ -94,9 +91,8 @@ impl Stage {
         let folder = tempfile::tempdir()?;
         let echoes = Servers::of_echoes(&servers, REFUSED)?;
         let files = Servers::of_file(&servers, &SERVERS, content(file))?;
-        let taken = Arc::default();
-        let bulk = Servers::of_bulk(&servers, SERVERS[0], &taken)?;
-        Ok(Self { _served: [files, echoes, bulk], taken, lab, clients, gate, servers, folder })
+        let bulk = Servers::of_bulk(&servers, SERVERS[0])?;
+        Ok(Self { _served: [files, echoes, bulk], lab, clients, gate, servers, folder })
     }
 
     /// Has the gateway's work of receiving done by threads of the kernel, whose time can be read.
@@ -125,10 +121,7 @@ impl Stage {
 
     /// Packets that the gateway has received from the clients.
     pub(crate) fn received(&self) -> Result<f64, Failure> {
-        let text = self.gate.check(&["ip", "-s", "-j", "link", "show", "dev", INSIDE])?;
-        let links: serde_json::Value = serde_json::from_str(&text)?;
-        let packets = links.pointer("/0/stats64/rx/packets").and_then(|packets| packets.as_f64());
-        Ok(packets.ok_or("ip(8) counts no packets")?)
+        Ok(arrived(&self.gate, INSIDE)?.0)
     }
 
     /// Has the kernel's filter drop all packets of the clients before routing, or no longer.
@@ -138,6 +131,14 @@ impl Stage {
         self.gate.check(&[&words[..], &["-j", "DROP"]].concat())?;
         Ok(())
     }
+}
+
+/// Packets, and bytes with Ethernet's headers, that an interface has received; a super-packet is one.
+pub(crate) fn arrived(namespace: &Namespace, interface: &str) -> Result<(f64, f64), Failure> {
+    let text = namespace.check(&["ip", "-s", "-j", "link", "show", "dev", interface])?;
+    let links: serde_json::Value = serde_json::from_str(&text)?;
+    let count = |what: &str| links.pointer(&format!("/0/stats64/rx/{what}"))?.as_f64();
+    Ok(count("packets").zip(count("bytes")).ok_or("ip(8) counts nothing")?)
 }
 
 /// A file that cannot be told from a compressed one, the same each time.

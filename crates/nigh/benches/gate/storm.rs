@@ -249,13 +249,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let threads = stage.receive_in_threads()?;
     println!("\nA host tries a refused place again {RATE} times a second");
     let measured = rounds(&stage, &REFUSE, |running| Ok([of_syns(&stage, &threads, running)?]))?;
-    let mut nothing = Vec::new();
-    for _ in 0..ROUNDS {
-        stage.drop_all(true)?;
-        let cost = of_syns(&stage, &threads, &mut Running::Kernel);
-        stage.drop_all(false)?;
-        nothing.push(cost?);
-    }
+    let nothing = dropped(&stage, |stage| of_syns(stage, &threads, &mut Running::Kernel))?;
     spread(figures, "a rule of iptables: a refused SYN", &nothing);
     for (way, costs) in &measured {
         let costs: Vec<f64> = costs.iter().map(|[cost]| *cost).collect();
@@ -264,6 +258,9 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     ratio(figures, "a refused SYN", &measured, Way::NfqueueRefuse);
 
     println!("\nA host makes whole attempts at a refused place");
+    let nothing =
+        dropped(&stage, |stage| Ok(of_attempts(stage, &threads, &mut Running::Kernel)?.0))?;
+    spread(figures, "a rule of iptables: a whole attempt", &nothing);
     let measured = rounds(&stage, &ATTEMPTED, |running| {
         let (cost, answered) = of_attempts(&stage, &threads, running)?;
         Ok([cost, answered])
@@ -277,6 +274,21 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     ratio(figures, "a whole attempt", &measured, Way::NfqueueDeny);
     drop(stage);
     beside(figures, &Stage::build()?)
+}
+
+/// What a rule of iptables that drops everything costs: the kernel's own part of any refusal.
+fn dropped(
+    stage: &Stage,
+    one: impl Fn(&Stage) -> Result<f64, Failure>,
+) -> Result<Vec<f64>, Failure> {
+    let mut costs = Vec::new();
+    for _ in 0..ROUNDS {
+        stage.drop_all(true)?;
+        let cost = one(stage);
+        stage.drop_all(false)?;
+        costs.push(cost?);
+    }
+    Ok(costs)
 }
 
 /// What each way costs, in turns; ways that cannot be had are left out.
