@@ -7,6 +7,7 @@
 use crate::{
     Failure,
     http::{BULK, Bulk},
+    median,
     stage::{CLIENTS, SERVERS, Stage, arrived},
     ways::Way,
 };
@@ -27,11 +28,13 @@ const CONNECTIONS: [usize; 2] = [1, 20];
 const WARM: Duration = Duration::from_millis(3_000);
 /// How long it is measured then: a burst of 64 KB is half a second of the lowest rate.
 fn measured(rate: u64) -> Duration {
-    Duration::from_secs(if rate == 1 { 30 } else { 6 })
+    Duration::from_secs(if rate == 1 { 20 } else { 6 })
 }
 /// Bytes of a full frame: its headers, TCP's with timestamps, and its payload.
 const HEADERS: f64 = 66.0;
 const PAYLOAD: f64 = 1448.0;
+/// Of which the median counts: a sender may believe for a while that there is less than the rate.
+const ROUNDS: usize = 3;
 /// Longest time without a look at whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -40,6 +43,8 @@ fn client(kind: Bulk, stop: &AtomicBool) -> Result<(), Failure> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     socket.bind(&SocketAddrV4::new(CLIENTS[0], 0).into())?;
     socket.connect(&SocketAddrV4::new(SERVERS[0], BULK[kind as usize]).into())?;
+    // What is still to be sent at the end is thrown away: the next gateway would not know it.
+    socket.set_linger(Some(Duration::ZERO))?;
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(LOOK))?;
     stream.set_write_timeout(Some(LOOK))?;
@@ -92,9 +97,14 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     for rate in RATES {
         for (kind, way) in [(Bulk::Down, "to inside"), (Bulk::Up, "from inside")] {
             for connections in CONNECTIONS {
-                let running = Way::Limit(rate).start(&stage)??;
-                let share = arriving(&stage, kind, connections, measured(rate))? / rate as f64;
-                running.end()?;
+                let mut shares = Vec::new();
+                for _ in 0..ROUNDS {
+                    let running = Way::Limit(rate).start(&stage)??;
+                    let got = arriving(&stage, kind, connections, measured(rate))?;
+                    running.end()?;
+                    shares.push(got / rate as f64);
+                }
+                let share = median(shares);
                 let name = format!("{rate} Mbit/s {way}, {connections} connections");
                 figures.add(&name, share, "of the rate", Some("0.97 to 1.03"));
                 worst = worst.max((share - 1.0).abs());
