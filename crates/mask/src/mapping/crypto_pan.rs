@@ -37,15 +37,19 @@ impl CryptoPan {
     /// What the address is mapped to, of the same family.
     pub fn map(&self, address: IpAddr) -> IpAddr {
         match address {
-            IpAddr::V4(address) => {
-                let flips = self.flips::<32>(u128::from(address.to_bits()) << 96);
-                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() ^ (flips >> 96) as u32))
-            }
-            IpAddr::V6(address) => {
-                let flips = self.flips::<BITS>(address.to_bits());
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() ^ flips))
-            }
+            IpAddr::V4(address) => Ipv4Addr::from_bits(self.map4(address.to_bits())).into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(self.map6(address.to_bits())).into(),
         }
+    }
+
+    /// The same of an IPv4 address as a number.
+    pub(crate) fn map4(&self, address: u32) -> u32 {
+        address ^ (self.flips::<32>(u128::from(address) << 96) >> 96) as u32
+    }
+
+    /// The same of an IPv6 address as a number.
+    pub(crate) fn map6(&self, address: u128) -> u128 {
+        address ^ self.flips::<BITS>(address)
     }
 
     /// Which of the first `N` bits are flipped, from the most significant on.

@@ -3,7 +3,7 @@
 use super::{BITS, as_v6, block, from_v6};
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// ipcrypt-deterministic: the address, as one of IPv6, is one block of AES-128.
 #[derive(Debug)]
@@ -58,7 +58,22 @@ impl IpcryptPfx {
     /// What the address is mapped to, of the same family.
     pub fn map(&self, address: IpAddr) -> IpAddr {
         let bits = as_v6(address);
-        let start = first_bit(address);
+        from_v6(bits ^ self.flips(bits, first_bit(address)))
+    }
+
+    /// The same of an IPv4 address as a number.
+    pub(crate) fn map4(&self, address: u32) -> u32 {
+        let bits = as_v6(Ipv4Addr::from_bits(address).into());
+        (bits ^ self.flips(bits, 96)) as u32
+    }
+
+    /// The same of an IPv6 address as a number; one that holds an IPv4 address is mapped like this one.
+    pub(crate) fn map6(&self, address: u128) -> u128 {
+        address ^ self.flips(address, first_bit(Ipv6Addr::from_bits(address).into()))
+    }
+
+    /// Which bits are flipped, from this one on.
+    fn flips(&self, bits: u128, start: usize) -> u128 {
         let mut flips = [Block::default(); BITS];
         let flips = &mut flips[start..];
         for (n, flip) in (start..).zip(flips.iter_mut()) {
@@ -70,8 +85,7 @@ impl IpcryptPfx {
         self.0[0].encrypt_blocks(flips);
         self.0[1].encrypt_blocks(others);
         let flipped = flips.iter().zip(others.iter());
-        let flipped = flipped.fold(0, |all, (a, b)| (all << 1) | u128::from((a[15] ^ b[15]) & 1));
-        from_v6(bits ^ flipped)
+        flipped.fold(0, |all, (a, b)| (all << 1) | u128::from((a[15] ^ b[15]) & 1))
     }
 
     /// The address that was mapped to this one. Each bit needs those before it, so it takes longer.

@@ -1,0 +1,67 @@
+//! The transformation unit in user space: walks down a packet and runs a program at each header.
+//!
+//! ```text
+//! packet  | Ethernet | IPv4 | ICMP | IPv4 | UDP..   the quote of an error: headers are treated like any
+//! result  |  run     | run  | run  | run  | run     zero before; what is behind the last header is cut
+//! ```
+//!
+//! Rules that both engines share:
+//! - A header of which a part was cut off by the capture gives the fields that are wholly there, and
+//!   nothing behind it.
+//! - A malformed header, an unknown one and one behind [`DEPTH`] others is removed with all behind it.
+//! - Of a fragment the headers that are in it are treated; transport's checksum is removed there, and so
+//!   is all payload.
+//! - Checksums are computed from the result, innermost first, in which what was removed is zero; so they
+//!   tell nothing that the result does not. A UDP checksum of zero (none) stays.
+
+mod checksums;
+mod operate;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use secrets::{MappingName, Secrets};
+
+use crate::program::Program;
+use checksums::Pending;
+use walk::Walk;
+
+/// Most headers of a packet, options not counted.
+pub const DEPTH: usize = 24;
+
+/// Where a packet begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// With an Ethernet header.
+    Ethernet,
+    /// With an IP header, whose version is in its first bits.
+    Ip,
+}
+
+/// A program with the keys of a data set.
+#[derive(Debug)]
+pub struct Unit {
+    program: Program,
+    secrets: Secrets,
+    /// Room for what [`Walk::run`] needs.
+    pending: Vec<Pending>,
+}
+
+impl Unit {
+    /// To run this program under these keys.
+    pub fn new(program: Program, secrets: Secrets) -> Self {
+        Self { program, secrets, pending: Vec::new() }
+    }
+
+    /// Masks a packet, of which perhaps not all was captured, into `out`, whose former content goes.
+    ///
+    /// `number` is the packet's in its data set; it chooses what [`Operation::Random`](crate::program::Operation::Random) gives.
+    pub fn mask(&mut self, link: Link, packet: &[u8], number: u64, out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(packet.len(), 0);
+        let mut walk = Walk::new(&self.program, &mut self.secrets, packet, out, number);
+        let length = walk.run(link, &mut self.pending);
+        out.truncate(length);
+    }
+}

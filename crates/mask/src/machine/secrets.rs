@@ -1,0 +1,172 @@
+//! The operations that need a key.
+//!
+//! All numbers come from AES-128 under a key that is derived from the data set's (HMAC-SHA256, so that it
+//! tells nothing of it). Each field has a number of its own (`tag`), so that equal values of different
+//! fields give different results.
+
+use crate::mapping::{CryptoPan, EqualHalves, IpcryptPfx};
+use aes::{
+    Aes128, Block,
+    cipher::{BlockCipherEncrypt, KeyInit},
+};
+use ring::hmac;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// What the derived key is for.
+const LABEL: &[u8] = b"nigh mask: numbers, 1";
+/// Rounds of a permutation: four make one of Luby and Rackoff's that stands inversions, too; the further
+/// ones are for halves of few bits.
+const ROUNDS: u8 = 8;
+
+/// How addresses are mapped so that prefixes are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingName {
+    /// [`CryptoPan`].
+    CryptoPan,
+    /// [`IpcryptPfx`].
+    IpcryptPfx,
+}
+
+#[derive(Debug)]
+enum Mapping {
+    CryptoPan(CryptoPan),
+    IpcryptPfx(IpcryptPfx),
+}
+
+/// The keys of a data set, expanded. They are wiped from memory when it is dropped.
+pub struct Secrets {
+    numbers: Aes128,
+    mapping: Mapping,
+    /// The last address of each slot with its result; zeros are mapped when there is no slot for them.
+    cache4: Box<[(u32, u32)]>,
+    cache6: Box<[(u128, u128)]>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(..)")
+    }
+}
+
+/// Slots of the caches, as powers of two.
+const SLOTS4: u32 = 16;
+const SLOTS6: u32 = 15;
+
+impl Secrets {
+    /// Of a data set's key.
+    ///
+    /// # Errors
+    /// When the mapping is ipcrypt-pfx and both halves of the key are the same.
+    pub fn new(key: &[u8; 32], mapping: MappingName) -> Result<Self, EqualHalves> {
+        let mapping = match mapping {
+            MappingName::CryptoPan => Mapping::CryptoPan(CryptoPan::new(key)),
+            MappingName::IpcryptPfx => Mapping::IpcryptPfx(IpcryptPfx::new(key)?),
+        };
+        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), LABEL);
+        let mut numbers = Zeroizing::new([0; 16]);
+        numbers.copy_from_slice(&derived.as_ref()[..16]);
+        let mut secrets = Self {
+            numbers: Aes128::new((&*numbers).into()),
+            mapping,
+            cache4: vec![(0, 0); 1 << SLOTS4].into(),
+            cache6: vec![(0, 0); 1 << SLOTS6].into(),
+        };
+        // An empty slot says that zero is mapped to zero, so zero's own slots are filled.
+        secrets.cache4[slot4(0)] = (0, secrets.fresh4(0));
+        secrets.cache6[slot6(0)] = (0, secrets.fresh6(0));
+        Ok(secrets)
+    }
+
+    /// The mapping of an IPv4 address.
+    pub(super) fn prefix4(&mut self, address: u32) -> u32 {
+        let slot = slot4(address);
+        let (known, mapped) = self.cache4[slot];
+        if known == address {
+            return mapped;
+        }
+        let mapped = self.fresh4(address);
+        // Zero's slot stays zero's.
+        if slot != slot4(0) {
+            self.cache4[slot] = (address, mapped);
+        }
+        mapped
+    }
+
+    /// The mapping of an IPv6 address.
+    pub(super) fn prefix6(&mut self, address: u128) -> u128 {
+        let slot = slot6(address);
+        let (known, mapped) = self.cache6[slot];
+        if known == address {
+            return mapped;
+        }
+        let mapped = self.fresh6(address);
+        if slot != slot6(0) {
+            self.cache6[slot] = (address, mapped);
+        }
+        mapped
+    }
+
+    fn fresh4(&self, address: u32) -> u32 {
+        match &self.mapping {
+            Mapping::CryptoPan(mapping) => mapping.map4(address),
+            Mapping::IpcryptPfx(mapping) => mapping.map4(address),
+        }
+    }
+
+    fn fresh6(&self, address: u128) -> u128 {
+        match &self.mapping {
+            Mapping::CryptoPan(mapping) => mapping.map6(address),
+            Mapping::IpcryptPfx(mapping) => mapping.map6(address),
+        }
+    }
+
+    fn aes(&self, value: u128) -> u128 {
+        let mut block = Block::from(value.to_be_bytes());
+        self.numbers.encrypt_block(&mut block);
+        u128::from_be_bytes(block.into())
+    }
+
+    /// A number of 128 bits that only the key and these decide.
+    pub(super) fn number(&self, tag: u16, value: u128) -> u128 {
+        // Two encryptions, so that all of the value's bits and the tag have a place.
+        self.aes(self.aes(value) ^ u128::from(tag))
+    }
+
+    /// A permutation of the numbers of so many bits, 1 to 128: an unbalanced Feistel network of
+    /// alternating halves. `tweak` chooses among many of them.
+    pub(super) fn permute(&self, tag: u16, tweak: u128, value: u128, bits: u32) -> u128 {
+        if bits < 2 {
+            // The only permutations of one bit: it stays or flips.
+            return value ^ (self.number(tag, tweak) & u128::from(bits));
+        }
+        let right_bits = bits / 2;
+        let left_bits = bits - right_bits;
+        let (left_mask, right_mask) = (ones(left_bits), ones(right_bits));
+        let (mut left, mut right) = (value >> right_bits, value & right_mask);
+        let tweak = self.number(tag, tweak);
+        for round in 0..ROUNDS {
+            let salt = tweak ^ u128::from(round) << 120 ^ u128::from(bits) << 112;
+            if round % 2 == 0 {
+                left ^= self.aes(salt ^ right) & left_mask;
+            } else {
+                right ^= self.aes(salt ^ left) & right_mask;
+            }
+        }
+        left << right_bits | right
+    }
+}
+
+/// So many ones at the end.
+pub(super) fn ones(bits: u32) -> u128 {
+    u128::MAX.checked_shr(128 - bits).unwrap_or(0)
+}
+
+fn slot4(address: u32) -> usize {
+    (address.wrapping_mul(0x9e37_79b1) >> (32 - SLOTS4)) as usize
+}
+
+fn slot6(address: u128) -> usize {
+    let folded = (address >> 64) as u64 ^ (address as u64).rotate_left(32);
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS6)) as usize
+}

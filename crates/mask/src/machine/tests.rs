@@ -1,0 +1,366 @@
+//! Packets with planted secrets, nested four deep and cut everywhere: what is removed leaves no trace.
+
+use super::*;
+use crate::{policy::Policy, program::Program};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use wire::{IpProtocol, checksum};
+
+const KEY: [u8; 32] = [
+    21, 34, 23, 141, 51, 164, 207, 128, 19, 10, 91, 22, 73, 144, 125, 16, 216, 152, 143, 131, 121,
+    121, 101, 39, 98, 87, 76, 45, 42, 132, 34, 2,
+];
+
+fn program(name: &str) -> Program {
+    Policy::shipped(name).expect("a policy").compile().expect("a program")
+}
+
+fn unit(program: Program) -> Unit {
+    Unit::new(program, Secrets::new(&KEY, MappingName::CryptoPan).expect("a key"))
+}
+
+fn of(text: &str) -> Unit {
+    unit(Policy::read(text).expect("a policy").compile().expect("a program"))
+}
+
+fn masked(unit: &mut Unit, packet: &[u8]) -> Vec<u8> {
+    let mut out = vec![0xee; 7];
+    unit.mask(Link::Ethernet, packet, 1, &mut out);
+    out
+}
+
+/// What a packet hides; each value of the source gives other secrets and the same shape.
+struct Plant(u64);
+
+impl Plant {
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        std::array::from_fn(|_| {
+            // xorshift64*
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+        })
+    }
+
+    fn ethernet(&mut self, kind: u16, payload: Vec<u8>) -> Vec<u8> {
+        [&self.bytes::<12>()[..], &kind.to_be_bytes(), &payload].concat()
+    }
+
+    fn vlan(&mut self, kind: u16, payload: Vec<u8>) -> Vec<u8> {
+        let id = u16::from_be_bytes(self.bytes()) & 0x0fff;
+        [&id.to_be_bytes()[..], &kind.to_be_bytes(), &payload].concat()
+    }
+
+    fn mpls(&mut self, payload: Vec<u8>) -> Vec<u8> {
+        let [a, b, c, ttl] = self.bytes();
+        [&[a, b, c & 0xf0 | 1, ttl][..], &payload].concat()
+    }
+
+    fn ipv4(&mut self, protocol: u8, options: &[u8], payload: Vec<u8>) -> Vec<u8> {
+        let header = 20 + options.len();
+        let [id0, id1, ttl] = self.bytes();
+        let length = ((header + payload.len()) as u16).to_be_bytes();
+        let mut out = vec![0x40 | (header / 4) as u8, 0, length[0], length[1], id0, id1, 0, 0];
+        out.extend([ttl, protocol, 0, 0]);
+        out.extend(self.bytes::<8>());
+        out.extend(options);
+        let sum = checksum::checksum(&out);
+        out[10..12].copy_from_slice(&sum.to_be_bytes());
+        [out, payload].concat()
+    }
+
+    fn ipv6(&mut self, next: u8, payload: Vec<u8>) -> Vec<u8> {
+        let [a, b, c, hops] = self.bytes();
+        let length = (payload.len() as u16).to_be_bytes();
+        let mut out = vec![0x60, a & 15, b, c, length[0], length[1], next, hops];
+        out.extend(self.bytes::<32>());
+        [out, payload].concat()
+    }
+
+    fn udp(&mut self, to: Option<u16>, payload: Vec<u8>) -> Vec<u8> {
+        let to = to.map_or_else(|| self.bytes(), u16::to_be_bytes);
+        // VXLAN's own port would make a tunnel of what is none.
+        let to = if to == [0x12, 0xb5] && payload.len() < 30 { [0, 53] } else { to };
+        let length = ((8 + payload.len()) as u16).to_be_bytes();
+        [&self.bytes::<2>()[..], &to, &length, &[1, 2], &payload].concat()
+    }
+
+    fn tcp(&mut self, payload: Vec<u8>) -> Vec<u8> {
+        let mut out = self.bytes::<12>().to_vec();
+        out.extend([0xd0, 0x18]);
+        out.extend(self.bytes::<6>());
+        out.extend([2, 4, 5, 0xb4, 8, 10]);
+        out.extend(self.bytes::<8>());
+        out.extend([1, 1, 30, 12]);
+        out.extend(self.bytes::<10>());
+        out.extend([0; 4]);
+        [out, payload].concat()
+    }
+
+    fn payload(&mut self) -> Vec<u8> {
+        self.bytes::<24>().to_vec()
+    }
+
+    /// A packet of each shape.
+    fn shape(&mut self, shape: usize) -> Vec<u8> {
+        let route: Vec<u8> = [&[7, 11, 12][..], &self.bytes::<8>(), &[0]].concat();
+        let payload = self.payload();
+        match shape {
+            0 => {
+                let tcp = self.tcp(payload);
+                let ip = self.ipv4(6, &route, tcp);
+                self.ethernet(0x0800, ip)
+            }
+            1 => {
+                let udp = self.udp(None, payload);
+                let ip = self.ipv6(17, udp);
+                let tagged = self.vlan(0x86dd, ip);
+                let tagged = self.vlan(0x8100, tagged);
+                self.ethernet(0x88a8, tagged)
+            }
+            // An error that quotes a packet in a tunnel, in VXLAN, in GRE: four deep.
+            2 => {
+                let tcp = self.tcp(payload);
+                let quoted = self.ipv4(6, &[], tcp);
+                let inner = self.ipv4(4, &[], quoted);
+                let error = [vec![3, 4, 9, 9, 0, 0, 5, 0xdc], inner].concat();
+                let ip = self.ipv4(1, &[], error);
+                let frame = self.ethernet(0x0800, ip);
+                let vxlan = [&[8, 0, 0, 0][..], &self.bytes::<3>(), &[0], &frame].concat();
+                let udp = self.udp(Some(4789), vxlan);
+                let ip = self.ipv6(17, udp);
+                let gre = [&[0x30, 0, 0x86, 0xdd][..], &self.bytes::<8>(), &ip].concat();
+                let ip = self.ipv4(47, &[], gre);
+                let labelled = self.mpls(ip);
+                self.ethernet(0x8847, labelled)
+            }
+            3 => {
+                let arp = [&[0, 1, 8, 0, 6, 4, 0, 1][..], &self.bytes::<20>(), &[0; 18]].concat();
+                self.ethernet(0x0806, arp)
+            }
+            4 => {
+                let target = self.bytes::<16>();
+                let link = self.bytes::<6>();
+                let message = [&[135, 0, 7, 7, 0, 0, 0, 0][..], &target, &[1, 1], &link].concat();
+                let ip = self.ipv6(58, message);
+                self.ethernet(0x86dd, ip)
+            }
+            5 => {
+                let prefix = self.bytes::<16>();
+                let lifetimes = self.bytes::<12>();
+                let option = [&[3, 4][..], &self.bytes::<2>(), &lifetimes, &prefix].concat();
+                let start = [&[134, 0, 7, 7][..], &self.bytes::<12>()].concat();
+                let unknown = [&[25, 2, 0, 0][..], &self.bytes::<12>()].concat();
+                let ip = self.ipv6(58, [start, option, unknown].concat());
+                self.ethernet(0x86dd, ip)
+            }
+            // A routing header, options and a fragment, in 6in4.
+            6 => {
+                let udp = self.udp(None, payload);
+                let fragment = [&[17, 0, 0, 1][..], &self.bytes::<4>(), &udp].concat();
+                let routing = [&[44, 4, 0, 2, 0, 0, 0, 0][..], &self.bytes::<32>(), &fragment];
+                let options = [&[43, 1, 5, 10][..], &self.bytes::<10>(), &[1, 0]];
+                let ip = self.ipv6(0, [options.concat(), routing.concat()].concat());
+                let ip = self.ipv4(41, &[], ip);
+                self.ethernet(0x0800, ip)
+            }
+            // Protocols that nothing is known of.
+            7 => {
+                let ip = self.ipv4(132, &[], payload);
+                self.ethernet(0x0800, ip)
+            }
+            8 => self.ethernet(0x88cc, payload),
+            _ => {
+                let udp = self.udp(None, payload);
+                let quoted = self.ipv4(17, &[], udp);
+                let redirect = [&[5, 1, 0, 0][..], &self.bytes::<4>(), &quoted].concat();
+                let ip = self.ipv4(1, &[], redirect);
+                self.ethernet(0x0800, ip)
+            }
+        }
+    }
+}
+
+const SHAPES: usize = 10;
+
+#[test]
+fn what_strict_gives_depends_on_no_secret_wherever_the_packet_is_cut() {
+    let mut unit = unit(program("strict"));
+    for shape in 0..SHAPES {
+        let one = Plant(0x1234_5678_9abc_def1).shape(shape);
+        let other = Plant(0xfedc_ba98_7654_3211).shape(shape);
+        assert_eq!(one.len(), other.len());
+        for cut in 0..=one.len() {
+            let (a, b) = (masked(&mut unit, &one[..cut]), masked(&mut unit, &other[..cut]));
+            assert_eq!(a, b, "shape {shape} cut at {cut}");
+            assert!(a.len() <= cut);
+        }
+    }
+}
+
+/// The secrets of a packet: what differs from a packet of the same shape with other ones.
+fn no_secret_stays(name: &str, secret: &[u8], out: &[u8]) {
+    for run in secret.windows(4) {
+        assert!(!out.windows(4).any(|window| window == run), "{name}: {run:02x?} in {out:02x?}");
+    }
+}
+
+#[test]
+fn no_policy_lets_an_address_or_a_payload_through() {
+    for (name, _) in crate::policy::SHIPPED {
+        let mut unit = unit(program(name));
+        for shape in 0..SHAPES {
+            let mut plant = Plant(77 + shape as u64);
+            let packet = plant.shape(shape);
+            let out = masked(&mut unit, &packet);
+            // Both MAC addresses, and the last bytes, which are payload or an address in each shape.
+            no_secret_stays(name, &packet[..6], &out);
+            no_secret_stays(name, &packet[6..12], &out);
+            if ![3, 5].contains(&shape) {
+                no_secret_stays(name, &packet[packet.len() - 10..], &out);
+            }
+            // IPv4's outer addresses, and IPv6's.
+            match shape {
+                0 | 7 | 9 | 6 => no_secret_stays(name, &packet[26..34], &out),
+                1 => no_secret_stays(name, &packet[30..62], &out),
+                4 | 5 => no_secret_stays(name, &packet[22..54], &out),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn checksums_of_what_is_kept_are_right() {
+    // Everything kept: each checksum comes out as a stack would compute it.
+    let mut unit = of("about = \"all\"\npayload = true\n[fields]\n\"ethernet.*\" = \"keep\"\n\
+        \"ipv4.*\" = \"keep\"\n\"ipv6.*\" = \"keep\"\n\"tcp.*\" = \"keep\"\n\"udp.*\" = \"keep\"\n\
+        \"icmp.*\" = \"keep\"\n\"icmpv6.*\" = \"keep\"");
+    let mut plant = Plant(5);
+    let payload = plant.payload();
+    let tcp = plant.tcp(payload.clone());
+    let ip = plant.ipv4(6, &[], tcp);
+    let out = masked(&mut unit, &plant.ethernet(0x0800, ip));
+    assert!(checksum::verifies(&out[14..34]));
+    let ends = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&out[at..at + 4]).expect("4 bytes"));
+    let segment = &out[34..];
+    let length = segment.len() as u32;
+    let sum = checksum::pseudo(ends(26), ends(30), length, IpProtocol::TCP).expect("one family");
+    assert_eq!(sum.bytes(segment).fold(), 0xffff);
+    assert_eq!(&out[out.len() - 24..], payload);
+
+    let udp = plant.udp(Some(53), payload);
+    let ip = plant.ipv6(17, udp);
+    let out = masked(&mut unit, &plant.ethernet(0x86dd, ip));
+    let ends = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&out[at..at + 16]).expect("16"));
+    let datagram = &out[54..];
+    let sum = checksum::pseudo_v6(ends(22), ends(38), datagram.len() as u32, IpProtocol::UDP);
+    assert_eq!(sum.bytes(datagram).fold(), 0xffff);
+}
+
+#[test]
+fn a_removed_payload_is_cut_and_its_checksum_is_that_of_zeros() {
+    let mut unit = unit(program("research"));
+    let mut plant = Plant(9);
+    let (payload, mut zeros) = (plant.payload(), vec![0; 24]);
+    let udp = Plant(3).udp(Some(53), payload);
+    let ip = Plant(4).ipv4(17, &[], udp);
+    let out = masked(&mut unit, &plant.ethernet(0x0800, ip));
+    assert_eq!(out.len(), 14 + 20 + 8);
+    zeros.splice(0..0, out[34..].iter().copied());
+    let ends = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&out[at..at + 4]).expect("4 bytes"));
+    let sum = checksum::pseudo(ends(26), ends(30), 32, IpProtocol::UDP).expect("one family");
+    assert_eq!(sum.bytes(&zeros).fold(), 0xffff);
+}
+
+#[test]
+fn addresses_are_mapped_alike_wherever_they_stand() {
+    let mut unit = unit(program("research"));
+    let mut plant = Plant(21);
+    let quoted = plant.ipv4(17, &[], vec![0; 8]);
+    let error = [vec![11, 0, 0, 0, 0, 0, 0, 0], quoted.clone()].concat();
+    let mut ip = plant.ipv4(1, &[], error);
+    // The error goes back to who sent the packet.
+    ip[16..20].copy_from_slice(&quoted[12..16]);
+    let out = masked(&mut unit, &plant.ethernet(0x0800, ip.clone()));
+    assert_eq!(out[30..34], out[14 + 28 + 12..14 + 28 + 16]);
+    let pan = crate::mapping::CryptoPan::new(&KEY);
+    let original = Ipv4Addr::from(<[u8; 4]>::try_from(&ip[16..20]).expect("4 bytes"));
+    let mapped = Ipv4Addr::from(<[u8; 4]>::try_from(&out[30..34]).expect("4 bytes"));
+    assert_eq!(pan.map(original.into()), IpAddr::from(mapped));
+}
+
+#[test]
+fn operations_do_what_they_say() {
+    let mut packet = Plant(1).ethernet(0x0800, Plant(2).ipv4(17, &[], vec![0x12; 8]));
+    packet[26..30].copy_from_slice(&[198, 51, 100, 7]);
+    packet[22] = 250;
+    let source = |action: &str| -> [u8; 4] {
+        let mut unit = of(&format!(
+            "about = \"\"\n[fields]\n\"ipv4.source\" = {action}\n\"ipv4.ttl\" = \"keep\""
+        ));
+        let out = masked(&mut unit, &packet);
+        assert_eq!(out[22], 250);
+        out[26..30].try_into().expect("4 bytes")
+    };
+    assert_eq!(source("\"keep\""), [198, 51, 100, 7]);
+    assert_eq!(source("\"remove\""), [0; 4]);
+    assert_eq!(source("{ constant = 0x01020304 }"), [1, 2, 3, 4]);
+    assert_eq!(source("{ xor = 0xff }"), [198, 51, 100, 248]);
+    assert_eq!(source("{ shift = 0xffffffff }"), [198, 51, 100, 6]);
+    assert_eq!(source("{ truncate = 24 }"), [198, 51, 100, 0]);
+    assert_eq!(source("{ truncate = 0 }"), [0; 4]);
+    assert_eq!(source("{ truncate = 32 }"), [198, 51, 100, 7]);
+    assert_eq!(source("{ permute = 16 }")[..2], [198, 51]);
+    assert_ne!(source("{ permute = 16 }")[2..], [100, 7]);
+    assert_eq!(source("\"encrypt\""), source("{ permute = 0 }"));
+    assert_ne!(source("\"hash\""), source("\"random\""));
+}
+
+#[test]
+fn random_differs_from_packet_to_packet_and_hash_does_not() {
+    let packet = Plant(1).ethernet(0x0800, Plant(2).ipv4(17, &[], vec![0x12; 8]));
+    let mut unit = of("about = \"\"\n[fields]\n\"ipv4.source\" = \"random\"\n\
+        \"ipv4.destination\" = \"hash\"");
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    unit.mask(Link::Ethernet, &packet, 1, &mut one);
+    unit.mask(Link::Ethernet, &packet, 2, &mut two);
+    assert_ne!(one[26..30], two[26..30]);
+    assert_eq!(one[30..34], two[30..34]);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_masked_without_harm(packet in prop::collection::vec(any::<u8>(), 0..200)) {
+        for (name, _) in crate::policy::SHIPPED {
+            let mut unit = unit(program(name));
+            for link in [Link::Ethernet, Link::Ip] {
+                let mut out = Vec::new();
+                unit.mask(link, &packet, 0, &mut out);
+                prop_assert!(out.len() <= packet.len());
+            }
+        }
+    }
+
+    #[test]
+    fn permutations_are_ones(bits in 1u32..=12, tweak: u128) {
+        let secrets = Secrets::new(&KEY, MappingName::CryptoPan).expect("a key");
+        let mut seen = vec![false; 1 << bits];
+        for value in 0..1u128 << bits {
+            let to = secrets.permute(9, tweak, value, bits);
+            prop_assert!(!std::mem::replace(&mut seen[to as usize], true), "{value} of {bits}");
+        }
+    }
+
+    #[test]
+    fn the_cache_gives_what_the_mapping_gives(addresses in prop::collection::vec(0u32..4096, 1..200)) {
+        let pan = crate::mapping::CryptoPan::new(&KEY);
+        let mut secrets = Secrets::new(&KEY, MappingName::CryptoPan).expect("a key");
+        for address in addresses {
+            prop_assert_eq!(secrets.prefix4(address), pan.map4(address));
+            let wide = u128::from(address) << 64 | 7;
+            prop_assert_eq!(secrets.prefix6(wide), pan.map6(wide));
+        }
+    }
+}

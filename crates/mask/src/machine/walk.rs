@@ -1,0 +1,161 @@
+//! The way down a packet: which header follows which, and where it ends.
+
+mod ip;
+mod transport;
+
+use super::{DEPTH, Link, checksums::Pending, secrets::Secrets};
+use crate::{layer::Kind, program::Program};
+use wire::{EtherType, IpProtocol, checksum::Sum};
+
+/// GRE's payload is an Ethernet frame (RFC 7637, section 3.2), MPLS packets.
+const BRIDGED: EtherType = EtherType(0x6558);
+const MPLS: EtherType = EtherType(0x8847);
+const MPLS_MULTICAST: EtherType = EtherType(0x8848);
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Ethernet,
+    Type(EtherType),
+    Ip,
+    /// A transport or an IPv6 extension header.
+    Protocol(IpProtocol),
+    /// What lies above the transport.
+    Payload,
+    /// Something else, which is removed.
+    Unknown,
+}
+
+/// The IP packet in which the walk is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    /// An ICMP error quotes it, so its end is missing.
+    quoted: bool,
+    /// It is a fragment.
+    fragment: bool,
+    /// Where its payload ends on the wire, which may be beyond what was captured.
+    end: usize,
+    /// The addresses of its pseudo-header, in the result.
+    addresses: Sum,
+}
+
+pub(super) struct Walk<'a> {
+    program: &'a Program,
+    secrets: &'a mut Secrets,
+    packet: &'a [u8],
+    out: &'a mut [u8],
+    number: u64,
+    /// The end of what belongs to the packet: padding and trailers do not.
+    end: usize,
+    /// The end of what is kept.
+    kept: usize,
+    inside: Inside,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        secrets: &'a mut Secrets,
+        packet: &'a [u8],
+        out: &'a mut [u8],
+        number: u64,
+    ) -> Self {
+        let (end, inside) = (packet.len(), Inside::default());
+        Self { program, secrets, packet, out, number, end, kept: 0, inside }
+    }
+
+    /// Writes the result; the length that it has.
+    pub(super) fn run(&mut self, link: Link, pending: &mut Vec<Pending>) -> usize {
+        let (mut at, mut next) = match link {
+            Link::Ethernet => (0, Next::Ethernet),
+            Link::Ip => (0, Next::Ip),
+        };
+        pending.clear();
+        for _ in 0..DEPTH {
+            match self.step(next, at, pending) {
+                Some((length, following)) => (at, next) = (at + length, following),
+                None => break,
+            }
+        }
+        let (out, kept) = (&mut *self.out, self.kept);
+        for sum in pending.iter().rev() {
+            sum.fill(&mut out[..kept]);
+        }
+        kept
+    }
+
+    /// Treats the header that begins here; its length and what follows it, if that is known.
+    fn step(&mut self, next: Next, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
+        match next {
+            Next::Ethernet => {
+                self.run_program(Kind::Ethernet, at, 14)?;
+                Some((14, Next::Type(EtherType(self.u16_at(at + 12)?))))
+            }
+            Next::Type(kind) if kind.is_vlan() => {
+                self.run_program(Kind::Vlan, at, 4)?;
+                Some((4, Next::Type(EtherType(self.u16_at(at + 2)?))))
+            }
+            Next::Type(MPLS | MPLS_MULTICAST) => {
+                self.run_program(Kind::Mpls, at, 4)?;
+                let is_last = self.u16_at(at + 2)? & 0x0100 != 0;
+                Some((4, if is_last { Next::Ip } else { Next::Type(MPLS) }))
+            }
+            Next::Type(BRIDGED) => self.step(Next::Ethernet, at, pending),
+            Next::Type(EtherType::ARP) => self.arp(at),
+            Next::Type(EtherType::IPV4 | EtherType::IPV6) | Next::Ip => {
+                match self.u8_at(at)? >> 4 {
+                    4 => self.ipv4(at, pending),
+                    6 => self.ipv6(at),
+                    _ => None,
+                }
+            }
+            Next::Protocol(protocol) => self.protocol(protocol, at, pending),
+            Next::Payload => {
+                if self.program.keeps_payload() && !self.inside.quoted && !self.inside.fragment {
+                    let end = self.end;
+                    if let Some(kept) = self.packet.get(at..end) {
+                        self.out[at..end].copy_from_slice(kept);
+                        self.kept = self.kept.max(end);
+                    }
+                }
+                None
+            }
+            Next::Type(_) | Next::Unknown => None,
+        }
+    }
+
+    /// Requests and answers of Ethernet and IPv4; of others only the structure is kept.
+    fn arp(&mut self, at: usize) -> Option<(usize, Next)> {
+        let is_known = self.u16_at(at)? == 1
+            && self.u16_at(at + 2)? == EtherType::IPV4.0
+            && self.u16_at(at + 4)? == 0x0604;
+        self.run_program(Kind::Arp, at, if is_known { 28 } else { 6 })?;
+        None
+    }
+
+    /// Runs the program of a kind on the header here; nothing when a part of it is missing.
+    fn run_program(&mut self, kind: Kind, at: usize, length: usize) -> Option<()> {
+        let end = self.end.min(at + length);
+        let (header, out) = (self.packet.get(at..end)?, self.out.get_mut(at..end)?);
+        let unique = u128::from(self.number) << 32 | at as u128;
+        for instruction in self.program.of(kind) {
+            self.secrets.execute(instruction, header, out, unique);
+        }
+        self.kept = self.kept.max(end);
+        (end == at + length).then_some(())
+    }
+
+    /// Whether a policy names something of the kind.
+    fn keeps(&self, kind: Kind) -> bool {
+        !self.program.of(kind).is_empty()
+    }
+
+    fn u8_at(&self, at: usize) -> Option<u8> {
+        self.packet.get(..self.end)?.get(at).copied()
+    }
+
+    fn u16_at(&self, at: usize) -> Option<u16> {
+        let bytes = self.packet.get(..self.end)?.get(at..at + 2)?;
+        Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+}

@@ -1,0 +1,209 @@
+//! What is above IP: transports, ICMP with what it quotes, tunnels.
+
+use super::{Inside, Next, Walk};
+use crate::{layer::Kind, machine::checksums::Pending};
+use wire::{EtherType, IpProtocol, checksum::Sum};
+
+const IP_IN_IP: IpProtocol = IpProtocol(4);
+const IPV6_IN_IP: IpProtocol = IpProtocol(41);
+const GRE: IpProtocol = IpProtocol(47);
+/// VXLAN's port (RFC 7348, section 5).
+const VXLAN: u16 = 4789;
+
+/// TCP's options of which something can be kept.
+const END: u8 = 0;
+const NOTHING: u8 = 1;
+
+impl Walk<'_> {
+    pub(super) fn protocol(
+        &mut self,
+        protocol: IpProtocol,
+        at: usize,
+        pending: &mut Vec<Pending>,
+    ) -> Option<(usize, Next)> {
+        match protocol {
+            IpProtocol::TCP => self.tcp(at, pending),
+            IpProtocol::UDP => self.udp(at, pending),
+            IpProtocol::ICMP => self.icmp(at, pending),
+            IpProtocol::ICMPV6 => self.icmpv6(at, pending),
+            // A fragment of a tunnel has not all of the inner packet.
+            IP_IN_IP | IPV6_IN_IP if !self.inside.fragment => self.step(Next::Ip, at, pending),
+            GRE if !self.inside.fragment => self.gre(at, pending),
+            _ => None,
+        }
+    }
+
+    /// Notes that this checksum is to be computed; one of a fragment or a quote cannot be.
+    fn sum(&self, at: usize, from: usize, pseudo: Option<IpProtocol>) -> Option<Pending> {
+        if self.inside.fragment || self.inside.quoted {
+            return None;
+        }
+        let length = (self.inside.end - from) as u32;
+        let pseudo = pseudo.map_or(Sum::default(), |protocol| {
+            let sum = self.inside.addresses.bytes(&length.to_be_bytes());
+            sum.word(u16::from(protocol.0))
+        });
+        Some(Pending { at, from, to: self.inside.end, pseudo, zero_is_none: false })
+    }
+
+    fn tcp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
+        self.run_program(Kind::Tcp, at, 20)?;
+        pending.extend(self.sum(at + 16, at, Some(IpProtocol::TCP)));
+        let header = usize::from(self.u8_at(at + 12)? >> 4) * 4;
+        if header < 20 {
+            return None;
+        }
+        self.tcp_options(at + 20, at + header);
+        Some((header, Next::Payload))
+    }
+
+    fn tcp_options(&mut self, begin: usize, end: usize) -> Option<()> {
+        let mut at = begin;
+        let end = end.min(self.end);
+        self.kept = self.kept.max(end);
+        while at < end {
+            let kind = self.u8_at(at)?;
+            let length = match kind {
+                END => break,
+                NOTHING => 1,
+                _ => usize::from(self.u8_at(at + 1)?),
+            };
+            if length == 0 || at + length > end || kind != NOTHING && length < 2 {
+                break;
+            }
+            // RFC 9293, section 3.2; RFC 7323, sections 2.2 and 3.2; RFC 2018, sections 2 and 3.
+            let option = match (kind, length) {
+                (2, 4) => Some(Kind::TcpMss),
+                (3, 3) => Some(Kind::TcpWindowScale),
+                (4, 2) => Some(Kind::TcpSackPermitted),
+                (5, _) => Some(Kind::TcpSack),
+                (8, 10) => Some(Kind::TcpTimestamps),
+                _ => None,
+            };
+            match option.filter(|option| self.keeps(*option)) {
+                Some(Kind::TcpSack) => {
+                    self.run_program(Kind::TcpSack, at, 2)?;
+                    for n in 0..(length - 2) / 8 {
+                        self.run_program(Kind::TcpSackBlock, at + 2 + 8 * n, 8)?;
+                    }
+                }
+                Some(option) => self.run_program(option, at, length)?,
+                None => self.out[at..at + length].fill(NOTHING),
+            }
+            at += length;
+        }
+        Some(())
+    }
+
+    fn udp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
+        self.run_program(Kind::Udp, at, 8)?;
+        if self.u16_at(at + 6)? != 0 {
+            let sum = self.sum(at + 6, at, Some(IpProtocol::UDP));
+            pending.extend(sum.map(|sum| Pending { zero_is_none: true, ..sum }));
+        }
+        if self.u16_at(at + 2)? == VXLAN && !self.inside.fragment {
+            let (length, next) = self.vxlan(at + 8)?;
+            return Some((8 + length, next));
+        }
+        Some((8, Next::Payload))
+    }
+
+    fn vxlan(&mut self, at: usize) -> Option<(usize, Next)> {
+        // Where the network's number is said to be there, a frame follows (RFC 7348, section 5).
+        if self.u8_at(at)? != 0x08 {
+            return None;
+        }
+        self.run_program(Kind::Vxlan, at, 8)?;
+        Some((8, Next::Ethernet))
+    }
+
+    /// RFC 2784 and RFC 2890; other versions are removed.
+    fn gre(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
+        let flags = self.u16_at(at)?;
+        if flags & 0x4fff != 0 {
+            return None;
+        }
+        self.run_program(Kind::Gre, at, 4)?;
+        let protocol = EtherType(self.u16_at(at + 2)?);
+        let mut length = 4;
+        if flags & 0x8000 != 0 {
+            self.kept = self.kept.max(self.end.min(at + 8));
+            pending.extend(self.sum(at + 4, at, None));
+            length += 4;
+        }
+        for (flag, kind) in [(0x2000, Kind::GreKey), (0x1000, Kind::GreSequence)] {
+            if flags & flag != 0 {
+                self.run_program(kind, at + length, 4)?;
+                length += 4;
+            }
+        }
+        Some((length, Next::Type(protocol)))
+    }
+
+    fn icmp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
+        self.run_program(Kind::Icmp, at, 4)?;
+        pending.extend(self.sum(at + 2, at, None));
+        let (rest, next) = match self.u8_at(at)? {
+            0 | 8 => (Kind::IcmpEcho, Next::Payload),
+            5 => (Kind::IcmpRedirect, Next::Ip),
+            3 | 4 | 11 | 12 => (Kind::IcmpError, Next::Ip),
+            _ => return None,
+        };
+        self.run_program(rest, at + 4, 4)?;
+        self.quote(at + 8, next)
+    }
+
+    /// Messages of RFC 4443 and of neighbour discovery; of others type and code are kept.
+    fn icmpv6(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
+        self.run_program(Kind::Icmpv6, at, 4)?;
+        pending.extend(self.sum(at + 2, at, Some(IpProtocol::ICMPV6)));
+        let kind = self.u8_at(at)?;
+        let (rest, length, next) = match kind {
+            1..=4 => (Kind::Icmpv6Error, 4, Next::Ip),
+            128 | 129 => (Kind::Icmpv6Echo, 4, Next::Payload),
+            134 => (Kind::RouterAdvertisement, 12, Next::Unknown),
+            135 | 136 => (Kind::Neighbour, 20, Next::Unknown),
+            137 => (Kind::NeighbourRedirect, 36, Next::Unknown),
+            // A router's solicitation has four bytes of nothing.
+            133 => {
+                self.kept = self.kept.max(self.end.min(at + 8));
+                return self.discovery_options(at + 8);
+            }
+            _ => return None,
+        };
+        self.run_program(rest, at + 4, length)?;
+        if kind >= 133 {
+            return self.discovery_options(at + 4 + length);
+        }
+        self.quote(at + 8, next)
+    }
+
+    /// What an error quotes is a packet again, whose end is missing.
+    fn quote(&mut self, at: usize, next: Next) -> Option<(usize, Next)> {
+        if next == Next::Ip {
+            if self.inside.fragment || at >= self.end {
+                return None;
+            }
+            self.inside = Inside { quoted: true, ..self.inside };
+        }
+        Some((8, next))
+    }
+
+    /// Options of neighbour discovery (RFC 4861, section 4.6); of unknown ones type and length are kept.
+    fn discovery_options(&mut self, mut at: usize) -> Option<(usize, Next)> {
+        while at < self.end {
+            let length = usize::from(self.u8_at(at + 1)?) * 8;
+            if length == 0 {
+                return None;
+            }
+            self.run_program(Kind::NeighbourOption, at, length.min(8))?;
+            match (self.u8_at(at)?, length) {
+                (1 | 2, 8) => self.run_program(Kind::NeighbourLink, at, 8)?,
+                (3, 32) => self.run_program(Kind::NeighbourPrefix, at, 32)?,
+                _ => self.kept = self.kept.max(self.end.min(at + length)),
+            }
+            at += length;
+        }
+        None
+    }
+}

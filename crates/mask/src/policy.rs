@@ -1,0 +1,187 @@
+//! Policies: a list of fields by name and what becomes of them. Everything not named is removed.
+//!
+//! ```toml
+//! about = "Who talks to whom is hidden, prefixes are kept"
+//!
+//! [fields]
+//! "ipv4.source" = "prefix"
+//! "ipv4.destination" = "prefix"
+//! "tcp.*" = "keep"
+//! "tcp.timestamps.value" = { shift = 12345 }
+//! ```
+//!
+//! `NAME.*` stands for all fields whose names begin with `NAME.` and that have no line of their own.
+
+use crate::{
+    layer::{FIELDS, Field, KINDS, Kind},
+    program::{Instruction, Operation, Program, Refusal},
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The policies that come with the mask: their names and texts.
+pub const SHIPPED: [(&str, &str); 4] = [
+    ("strict", include_str!("../policies/strict.toml")),
+    ("research", include_str!("../policies/research.toml")),
+    ("flows", include_str!("../policies/flows.toml")),
+    ("debug", include_str!("../policies/debug.toml")),
+];
+
+/// A policy as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// What it is for, in a sentence or two.
+    pub about: String,
+    /// Whether what lies above the transport is kept: off unless it is said.
+    #[serde(default)]
+    pub payload: bool,
+    /// Fields by name, and what becomes of them.
+    #[serde(default)]
+    pub fields: BTreeMap<String, Action>,
+}
+
+/// What becomes of a field, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is removed: for fields that a wider line would keep.
+    Remove,
+    /// [`Operation::Keep`].
+    Keep,
+    /// [`Operation::Random`].
+    Random,
+    /// [`Operation::Hash`].
+    Hash,
+    /// [`Operation::Encrypt`].
+    Encrypt,
+    /// [`Operation::Prefix`].
+    Prefix,
+    /// [`Operation::Constant`].
+    Constant(u32),
+    /// [`Operation::Xor`].
+    Xor(u32),
+    /// [`Operation::Shift`].
+    Shift(u32),
+    /// [`Operation::Truncate`]: so many bits are kept.
+    Truncate(u8),
+    /// [`Operation::Permute`]: so many bits are kept.
+    Permute(u8),
+}
+
+impl Action {
+    fn operation(self) -> Option<Operation> {
+        Some(match self {
+            Self::Remove => return None,
+            Self::Keep => Operation::Keep,
+            Self::Random => Operation::Random,
+            Self::Hash => Operation::Hash,
+            Self::Encrypt => Operation::Encrypt,
+            Self::Prefix => Operation::Prefix,
+            Self::Constant(value) => Operation::Constant(value),
+            Self::Xor(value) => Operation::Xor(value),
+            Self::Shift(value) => Operation::Shift(value),
+            Self::Truncate(bits) => Operation::Truncate(bits),
+            Self::Permute(bits) => Operation::Permute(bits),
+        })
+    }
+}
+
+/// Why a policy is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// It is no policy's TOML.
+    #[error("{0}")]
+    Text(String),
+    /// A line names nothing.
+    #[error("there is no field {name:?}{}", near(.name))]
+    Unknown {
+        /// What it says.
+        name: String,
+    },
+    /// A line is of structure, which is always kept.
+    #[error(
+        "{0} is structure, without which nothing of the packet could be read: it is always kept"
+    )]
+    Structure(String),
+    /// What it compiles to is refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// The best of the known names, as a question.
+fn near(name: &str) -> String {
+    let distance = |field: &&Field| strsim::damerau_levenshtein(field.name, name);
+    let nearest = FIELDS.iter().filter(|field| !field.is_structure).min_by_key(distance);
+    nearest.map(|field| format!(": did you mean {:?}?", field.name)).unwrap_or_default()
+}
+
+impl Policy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// When it is no TOML, or says what policies do not say.
+    pub fn read(text: &str) -> Result<Self, PolicyError> {
+        toml::from_str(text).map_err(|error| PolicyError::Text(error.to_string()))
+    }
+
+    /// A policy that comes with the mask.
+    pub fn shipped(name: &str) -> Option<Self> {
+        let (_, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
+        Self::read(text).ok()
+    }
+
+    /// What becomes of a field.
+    pub fn of(&self, field: &Field) -> Action {
+        if let Some(action) = self.fields.get(field.name) {
+            return *action;
+        }
+        // The longest line that stands for it.
+        let mut name = field.name;
+        while let Some((group, _)) = name.rsplit_once('.') {
+            if let Some(action) = self.fields.get(&format!("{group}.*")) {
+                return *action;
+            }
+            name = group;
+        }
+        Action::Remove
+    }
+
+    /// Compiles it to a program, which is verified.
+    ///
+    /// # Errors
+    /// When a line names no field, or wants what a field's width does not allow.
+    pub fn compile(&self) -> Result<Program, PolicyError> {
+        for name in self.fields.keys() {
+            let group = name.strip_suffix('*').filter(|group| group.ends_with('.'));
+            let named: Vec<&Field> = FIELDS
+                .iter()
+                .filter(|it| group.map_or(it.name == name, |group| it.name.starts_with(group)))
+                .collect();
+            if named.is_empty() {
+                return Err(PolicyError::Unknown { name: name.clone() });
+            }
+            if group.is_none() && named.iter().any(|field| field.is_structure) {
+                return Err(PolicyError::Structure(name.clone()));
+            }
+        }
+        let mut lists: [Vec<Instruction>; KINDS] = std::array::from_fn(|_| Vec::new());
+        for field in FIELDS.iter().filter(|field| !field.is_structure) {
+            if let Some(operation) = self.of(field).operation() {
+                lists[field.kind as usize].push(Instruction::new(field, operation));
+            }
+        }
+        for field in FIELDS.iter().filter(|field| field.is_structure) {
+            // An option of which nothing is named is removed with its structure.
+            let is_named = |kind: Kind| !lists[kind as usize].is_empty();
+            let kind = field.kind;
+            if !kind.is_option() || is_named(kind) || kind.inner().is_some_and(is_named) {
+                lists[kind as usize].push(Instruction::new(field, Operation::Keep));
+            }
+        }
+        for list in &mut lists {
+            list.sort_by_key(|it| (it.at, std::cmp::Reverse(it.mask)));
+        }
+        Ok(Program::verify(lists, self.payload, |field| self.of(field) == Action::Remove)?)
+    }
+}

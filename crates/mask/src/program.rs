@@ -1,0 +1,258 @@
+//! Programs of the transformation unit: what becomes of each header's fields.
+//!
+//! A program has a list of instructions for each kind of header. The unit walks down a packet and runs,
+//! at each header, the list of its kind: an instruction reads one field, transforms it and writes it to
+//! the same place of the result, **which is zero before**. So what no instruction writes is removed, and
+//! one look at a program tells what it lets through.
+
+use crate::layer::{FIELDS, Field, KINDS, Kind};
+use std::fmt;
+
+/// What an instruction makes of a field of `w` bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The field itself.
+    Keep,
+    /// A constant.
+    Constant(u32),
+    /// The field and a constant, added bit by bit.
+    Xor(u32),
+    /// The field and a constant, added modulo 2^w.
+    Shift(u32),
+    /// A pseudo-random number, another one in each packet.
+    Random,
+    /// A pseudo-random number under the key, the same for the same value.
+    Hash,
+    /// Another value under the key, and no other value's (a permutation).
+    Encrypt,
+    /// An address under the data set's mapping, which keeps prefixes.
+    Prefix,
+    /// The first bits, then zeros.
+    Truncate(u8),
+    /// The first bits, then the rest permuted under the key, in each prefix differently.
+    Permute(u8),
+}
+
+impl Operation {
+    /// Whether the result depends on what the field was.
+    pub fn reads(self) -> bool {
+        !matches!(self, Self::Constant(_) | Self::Random)
+    }
+}
+
+/// What becomes of one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// The field's first byte in its header.
+    pub at: u8,
+    /// Bytes it lies in: 1, 2, 4, 6 or 16.
+    pub bytes: u8,
+    /// Which bits of these, where they are four bytes or fewer; adjoining ones.
+    pub mask: u32,
+    /// What becomes of it.
+    pub operation: Operation,
+    /// Which permutation or sequence of numbers is used: [`Field::meaning`].
+    pub tag: u16,
+}
+
+impl Instruction {
+    /// What becomes of this field.
+    pub fn new(field: &Field, operation: Operation) -> Self {
+        Self { at: field.at, bytes: field.bytes, mask: field.mask, operation, tag: field.meaning() }
+    }
+
+    /// Its width in bits.
+    pub fn bits(&self) -> u32 {
+        if self.bytes <= 4 { self.mask.count_ones() } else { u32::from(self.bytes) * 8 }
+    }
+
+    /// The bits of a header that it covers: bit n is bit n % 8 of byte n / 8, first bit first.
+    fn covers(&self) -> impl Iterator<Item = usize> {
+        covered(self.at, self.bytes, self.mask)
+    }
+}
+
+fn covered(at: u8, bytes: u8, mask: u32) -> impl Iterator<Item = usize> {
+    let width = usize::from(bytes) * 8;
+    (0..width)
+        .filter(move |bit| width > 32 || mask >> (width - 1 - bit) & 1 == 1)
+        .map(move |bit| usize::from(at) * 8 + bit)
+}
+
+/// Most instructions of a kind.
+pub const MOST: usize = 16;
+/// The longest fixed part of a header.
+const HEADER: usize = 40;
+
+/// A program that [`Program::verify`] has passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    lists: [Vec<Instruction>; KINDS],
+    /// Whether what lies above the transport is kept.
+    payload: bool,
+}
+
+/// Why a program is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Too many for the unit.
+    #[error("{kind:?} has {count} instructions: there is room for {MOST}")]
+    Long {
+        /// The header.
+        kind: Kind,
+        /// How many there are.
+        count: usize,
+    },
+    /// Its width is none of the unit's, or its bits do not lie in its bytes, or apart.
+    #[error("{kind:?}, byte {at}: {what}")]
+    Instruction {
+        /// The header.
+        kind: Kind,
+        /// The instruction's first byte.
+        at: u8,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// What is to be removed could be read from the result.
+    #[error("{field} is to be removed, but an instruction at byte {at} reads it")]
+    Leak {
+        /// The field.
+        field: &'static str,
+        /// The instruction's first byte.
+        at: u8,
+    },
+    /// The result could not be read.
+    #[error("{0} is structure and must be kept")]
+    Structure(&'static str),
+}
+
+impl Program {
+    /// Takes the lists for a program if nothing can get through that is to be removed: each field that
+    /// the policy does not name.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn verify(
+        lists: [Vec<Instruction>; KINDS],
+        payload: bool,
+        is_removed: impl Fn(&Field) -> bool,
+    ) -> Result<Self, Refusal> {
+        for kind in kinds() {
+            let list = &lists[kind as usize];
+            if list.len() > MOST {
+                return Err(Refusal::Long { kind, count: list.len() });
+            }
+            let mut written = [false; HEADER * 8];
+            for instruction in list {
+                check(kind, instruction)?;
+                for bit in instruction.covers() {
+                    if std::mem::replace(&mut written[bit], true) {
+                        let (at, what) = (instruction.at, "another instruction writes there, too");
+                        return Err(Refusal::Instruction { kind, at, what });
+                    }
+                }
+            }
+        }
+        for field in FIELDS {
+            let list = &lists[field.kind as usize];
+            // The structure of an option's kind stands or falls with the option.
+            if field.is_structure {
+                if !list.is_empty() && !list.contains(&Instruction::new(field, Operation::Keep)) {
+                    return Err(Refusal::Structure(field.name));
+                }
+            } else if is_removed(field) {
+                let own: Vec<usize> = covered(field.at, field.bytes, field.mask).collect();
+                let reads = |it: &&Instruction| {
+                    it.operation.reads() && it.covers().any(|bit| own.contains(&bit))
+                };
+                if let Some(reader) = list.iter().find(reads) {
+                    return Err(Refusal::Leak { field: field.name, at: reader.at });
+                }
+            }
+        }
+        Ok(Self { lists, payload })
+    }
+
+    /// The instructions of a kind; where there are none the header is removed.
+    pub fn of(&self, kind: Kind) -> &[Instruction] {
+        &self.lists[kind as usize]
+    }
+
+    /// Whether what lies above the transport is kept.
+    pub fn keeps_payload(&self) -> bool {
+        self.payload
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for kind in kinds().filter(|kind| !self.of(*kind).is_empty()) {
+            writeln!(f, "{kind:?}")?;
+            for it in self.of(kind) {
+                write!(f, "  {:>3}+{:<2}", it.at, it.bytes)?;
+                match it.bytes {
+                    1 => write!(f, "       {:02x}", it.mask)?,
+                    2 => write!(f, "     {:04x}", it.mask)?,
+                    4 => write!(f, " {:08x}", it.mask)?,
+                    _ => write!(f, "         ")?,
+                }
+                writeln!(f, "  {:?}", it.operation)?;
+            }
+        }
+        writeln!(f, "payload {}", if self.payload { "Keep" } else { "Remove" })
+    }
+}
+
+/// All kinds.
+pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
+    // Each kind has a field.
+    let mut kinds: Vec<Kind> = FIELDS.iter().map(|field| field.kind).collect();
+    kinds.dedup();
+    kinds.into_iter()
+}
+
+fn check(kind: Kind, instruction: &Instruction) -> Result<(), Refusal> {
+    let at = instruction.at;
+    let wrong = |what| Err(Refusal::Instruction { kind, at, what });
+    let Instruction { bytes, mask, operation, .. } = *instruction;
+    if !matches!(bytes, 1 | 2 | 4 | 6 | 16) {
+        return wrong("fields lie in 1, 2, 4, 6 or 16 bytes");
+    }
+    if usize::from(at) + usize::from(bytes) > fixed(kind) {
+        return wrong("it reaches beyond the header's fixed part");
+    }
+    if bytes <= 4 {
+        let all = u32::MAX >> (32 - 8 * u32::from(bytes));
+        let adjoining = mask >> mask.trailing_zeros().min(31);
+        if mask == 0 || mask & !all != 0 || adjoining & adjoining.wrapping_add(1) != 0 {
+            return wrong("its bits must be adjoining ones of its bytes");
+        }
+    }
+    let bits = instruction.bits();
+    match operation {
+        Operation::Constant(value) | Operation::Xor(value) | Operation::Shift(value) => {
+            if bits > 32 {
+                return wrong("constants have 32 bits at most: this field has more");
+            }
+            if bits < 32 && value >> bits != 0 {
+                return wrong("the constant has more bits than the field");
+            }
+        }
+        Operation::Truncate(kept) | Operation::Permute(kept) => {
+            if u32::from(kept) > bits {
+                return wrong("more bits would be kept than the field has");
+            }
+        }
+        Operation::Prefix if !matches!(bits, 32 | 128) => {
+            return wrong("only addresses of 32 or 128 bits have prefixes");
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Bytes of a kind's fixed part: up to the end of its last field.
+fn fixed(kind: Kind) -> usize {
+    let ends = FIELDS.iter().filter(|field| field.kind == kind);
+    ends.map(|field| usize::from(field.at) + usize::from(field.bytes)).max().unwrap_or(0)
+}
