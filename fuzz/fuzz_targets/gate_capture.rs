@@ -1,11 +1,10 @@
 //! Any bytes as a capture: every frame of every link goes down to its flow, and each is counted once.
 #![no_main]
 
+use capture::{ReadError, read};
 use gate::capture::{
-    ReadError,
     flows::Table,
     layers::{self, Layers, Link},
-    read,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -16,8 +15,14 @@ fuzz_target!(|data: &[u8]| {
     let _ = read::<ReadError>(data, |frame, read| {
         assert!(frame.bytes.len() <= data.len() && frame.bytes.len() <= frame.length as usize);
         assert!(read <= data.len() as u64);
-        let links =
-            [frame.link, Link::Ethernet, Link::Raw, Link::Cooked, Link::Cooked2, Link::Loopback];
+        let links = [
+            Link::new(frame.link),
+            Link::Ethernet,
+            Link::Raw,
+            Link::Cooked,
+            Link::Cooked2,
+            Link::Loopback,
+        ];
         for link in links {
             let Some(packet) = link.ip(frame.bytes) else { continue };
             match layers::read(packet) {

@@ -2,12 +2,10 @@
 //! frame is counted once, what is known stays known, and no flow takes more than its share of packets.
 #![no_main]
 
-use gate::{
-    capture::{End, Frame, layers::Link},
-    classify::{
-        Engine, Settings,
-        offline::{Counts, Run},
-    },
+use capture::{End, Frame, LinkType};
+use gate::classify::{
+    Engine, Settings,
+    offline::{Counts, Run},
 };
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
@@ -52,7 +50,10 @@ fuzz_target!(|data: &[u8]| {
             rest = after;
             at_ns += 1_000_000;
             let length = length.max(bytes.len()) as u32;
-            run.frame(&Frame { at_ns, link: Link::Ethernet, bytes, length }, &mut done);
+            run.frame(
+                &Frame { at_ns, interface: 0, link: LinkType::ETHERNET, bytes, length },
+                &mut done,
+            );
         }
         let counts = run.finish(End::Whole, &mut done);
         let Counts { frames, of_flows, lost_fragments, other_protocols, not_ip, damaged, .. } =

@@ -1,8 +1,9 @@
 //! Keys from files that only their owner can read.
 
+use ring::rand::{SecureRandom, SystemRandom};
 use std::fs;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -33,6 +34,37 @@ pub enum KeyError {
         /// How long a key is.
         bytes: usize,
     },
+}
+
+/// A key of a data set, wiped from memory when dropped.
+pub type Key = Zeroizing<[u8; 32]>;
+
+/// A new key.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn fresh() -> io::Result<Key> {
+    let mut key = Zeroizing::new([0; 32]);
+    SystemRandom::new().fill(&mut *key).map_err(|_| io::Error::other("no random numbers"))?;
+    Ok(key)
+}
+
+/// Makes a file with a new key, as hexadecimal digits, that only its owner may use.
+///
+/// # Errors
+/// When there is such a file already, or it cannot be made.
+pub fn create(path: &Path) -> io::Result<()> {
+    let key = fresh()?;
+    let mut digits = Zeroizing::new(String::with_capacity(2 * key.len() + 1));
+    for byte in *key {
+        for half in [byte >> 4, byte & 15] {
+            digits.extend(char::from_digit(half.into(), 16));
+        }
+    }
+    digits.push('\n');
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(digits.as_bytes())?;
+    file.sync_all()
 }
 
 /// Reads a key of `N` bytes from a file that holds just these, or their hexadecimal digits and perhaps
@@ -89,6 +121,18 @@ mod tests {
         assert_eq!(read(&key, 0o600), Ok(key));
         assert_eq!(read(digits, 0o400), Ok(key));
         assert_eq!(read(&[digits.as_slice(), b"\n"].concat(), 0o600), Ok(key));
+    }
+
+    #[test]
+    fn a_new_key_is_another_one_each_time_and_is_its_owners_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+        create(&one).expect("a key");
+        create(&two).expect("a key");
+        let key = |path: &Path| read_key::<32>(path).expect("a key");
+        assert_ne!(*key(&one), *key(&two));
+        let error = create(&one).expect_err("it is there");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     }
 
     #[test]

@@ -2,10 +2,16 @@
 //!
 //! ```text
 //! policy (TOML) -> program, verified -> unit: packet in, masked packet out
-//!                                       keys of the data set, mappings of addresses
+//! key of the data set -> secrets: numbers and mappings of addresses
 //! ```
+//!
+//! - [`layer`]: the headers and their fields; [`policy`]: what is wanted; [`program`]: what is done.
+//! - [`machine`]: the unit that runs a program on a packet; [`mapping`], [`key`]: what it needs to know.
+//! - [`file`]: whole captures; [`cli`]: the commands.
 #![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod file;
 pub mod key;
 pub mod layer;
 pub mod machine;

@@ -36,9 +36,25 @@ pub struct Policy {
     /// Whether what lies above the transport is kept: off unless it is said.
     #[serde(default)]
     pub payload: bool,
+    /// What becomes of the times at which packets were captured.
+    #[serde(default)]
+    pub time: Time,
     /// Fields by name, and what becomes of them.
     #[serde(default)]
     pub fields: BTreeMap<String, Action>,
+}
+
+/// What becomes of the times of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Time {
+    /// All are zero.
+    #[default]
+    Remove,
+    /// They stay.
+    Keep,
+    /// They count from the first packet.
+    Relative,
 }
 
 /// What becomes of a field, as it is written.
@@ -145,6 +161,21 @@ impl Policy {
             name = group;
         }
         Action::Remove
+    }
+
+    /// What becomes of each field, a line for each of those that are not removed, then those that are.
+    pub fn summary(&self) -> String {
+        let mut text = format!("{}\n\n", self.about);
+        let mut removed = Vec::new();
+        for field in FIELDS.iter().filter(|field| !field.is_structure) {
+            match self.of(field) {
+                Action::Remove => removed.push(field.name),
+                action => text += &format!("  {:40} {action:?}\n", field.name),
+            }
+        }
+        let payload = if self.payload { "Keep" } else { "Remove" };
+        text += &format!("  {:40} {payload}\n  {:40} {:?}\n", "payload", "time", self.time);
+        text + &format!("\nRemoved: {}\n", removed.join(", "))
     }
 
     /// Compiles it to a program, which is verified.

@@ -38,6 +38,12 @@ impl Operation {
     pub fn reads(self) -> bool {
         !matches!(self, Self::Constant(_) | Self::Random)
     }
+
+    /// Whether it needs the data set's key.
+    pub fn needs_key(self) -> bool {
+        use Operation::{Encrypt, Hash, Permute, Prefix, Random};
+        matches!(self, Random | Hash | Encrypt | Prefix | Permute(_))
+    }
 }
 
 /// What becomes of one field.
@@ -67,7 +73,7 @@ impl Instruction {
     }
 
     /// The bits of a header that it covers: bit n is bit n % 8 of byte n / 8, first bit first.
-    fn covers(&self) -> impl Iterator<Item = usize> {
+    fn covers(&self) -> impl Iterator<Item = usize> + use<> {
         covered(self.at, self.bytes, self.mask)
     }
 }
@@ -88,6 +94,10 @@ const HEADER: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     lists: [Vec<Instruction>; KINDS],
+    /// The bits that [`Operation::Keep`] keeps of each kind's fixed part.
+    kept: [Vec<u8>; KINDS],
+    /// The instructions that do something else.
+    others: [Vec<Instruction>; KINDS],
     /// Whether what lies above the transport is kept.
     payload: bool,
 }
@@ -170,12 +180,41 @@ impl Program {
                 }
             }
         }
-        Ok(Self { lists, payload })
+        let is_keep = |it: &&Instruction| it.operation == Operation::Keep;
+        let kept = std::array::from_fn(|kind| {
+            let mut bytes = Vec::new();
+            for bit in lists[kind].iter().filter(is_keep).flat_map(Instruction::covers) {
+                bytes.resize(bytes.len().max(bit / 8 + 1), 0);
+                bytes[bit / 8] |= 0x80 >> (bit % 8);
+            }
+            bytes
+        });
+        let others = std::array::from_fn(|kind| {
+            lists[kind].iter().filter(|it| !is_keep(it)).copied().collect()
+        });
+        Ok(Self { lists, kept, others, payload })
     }
 
     /// The instructions of a kind; where there are none the header is removed.
     pub fn of(&self, kind: Kind) -> &[Instruction] {
         &self.lists[kind as usize]
+    }
+
+    /// The same as a mask of the bits that are kept and the instructions that do more, for headers that
+    /// are wholly there: one step instead of one for each field.
+    pub(crate) fn steps(&self, kind: Kind) -> (&[u8], &[Instruction]) {
+        (&self.kept[kind as usize], &self.others[kind as usize])
+    }
+
+    /// SHA-256 of the program as it is written by `Display`, in hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let digest = ring::digest::digest(&ring::digest::SHA256, self.to_string().as_bytes());
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether an instruction needs the data set's key.
+    pub fn needs_key(&self) -> bool {
+        self.lists.iter().flatten().any(|it| it.operation.needs_key())
     }
 
     /// Whether what lies above the transport is kept.
@@ -238,10 +277,8 @@ fn check(kind: Kind, instruction: &Instruction) -> Result<(), Refusal> {
                 return wrong("the constant has more bits than the field");
             }
         }
-        Operation::Truncate(kept) | Operation::Permute(kept) => {
-            if u32::from(kept) > bits {
-                return wrong("more bits would be kept than the field has");
-            }
+        Operation::Truncate(kept) | Operation::Permute(kept) if u32::from(kept) > bits => {
+            return wrong("more bits would be kept than the field has");
         }
         Operation::Prefix if !matches!(bits, 32 | 128) => {
             return wrong("only addresses of 32 or 128 bits have prefixes");

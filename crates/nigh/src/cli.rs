@@ -69,6 +69,11 @@ pub enum Command {
         after_help = "Examples:\n  nigh gate status\n  nigh gate top --by host\n  nigh gate deny bittorrent --host 10.0.0.0/24\n  nigh gate bypass on"
     )]
     Gate(GateArgs),
+    /// Take what identifies people out of packet captures
+    #[command(
+        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask policy check strict"
+    )]
+    Mask(MaskArgs),
     /// Run a simulated internet that carries real packets between real hosts
     #[command(
         after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab exec pc ping -c 3 server\n  nigh lab clean"
@@ -195,6 +200,17 @@ pub struct ProbeArgs {
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Arguments of `nigh mask`.
+#[derive(Debug, Args)]
+pub struct MaskArgs {
+    /// What is done.
+    #[command(subcommand)]
+    pub command: mask::cli::Command,
+    /// Print what was done as JSON
     #[arg(long, global = true)]
     pub json: bool,
 }

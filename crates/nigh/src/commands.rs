@@ -51,6 +51,8 @@ enum CommandError {
     #[error(transparent)]
     Replay(#[from] gate::cli::ReplayError),
     #[error(transparent)]
+    Mask(#[from] mask::cli::CliError),
+    #[error(transparent)]
     Watch(#[from] gate::cli::WatchError<client::AskError>),
     #[error(transparent)]
     Client(#[from] oracle::client::ClientError),
@@ -123,6 +125,8 @@ pub fn main() -> ExitCode {
         Command::Oracle(args) => oracle(&args),
         Command::Probe(args) => probe(&args),
         Command::Gate(args) => gate(&args),
+        Command::Mask(args) => mask::cli::run(&args.command, args.json)
+            .or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error.into()) }),
         Command::Lab(args) => lab(&args),
         Command::Psock(args) => psock::cli::run(&args.command).map_err(Into::into),
         Command::Blast(args) => blast(&args),

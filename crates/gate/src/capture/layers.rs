@@ -4,7 +4,7 @@
 //! Lengths come from the IP header, so padding is left out, and what a snap length has cut is known.
 
 use crate::{flow::Transport, packet::Tcp};
-use pcap_parser::Linktype;
+use ::capture::LinkType;
 use std::net::{IpAddr, SocketAddr};
 use wire::{EtherType, IpProtocol, ethernet, ipv4, ipv6, tcp, udp};
 
@@ -22,11 +22,12 @@ pub enum Link {
     /// 0 and 108: four bytes of address family, in either order.
     Loopback,
     /// Another one.
-    Other(i32),
+    Other(u16),
 }
 
 impl Link {
-    pub(super) fn new(kind: Linktype) -> Self {
+    /// What a capture says it is.
+    pub fn new(kind: LinkType) -> Self {
         match kind.0 {
             1 => Self::Ethernet,
             12 | 14 | 101 | 228 | 229 => Self::Raw,

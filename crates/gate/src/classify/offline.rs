@@ -3,14 +3,14 @@
 use super::{Engine, Facts, State};
 use crate::{
     capture::{
-        self, End, Frame, ReadError,
         flows::{Open, Table},
-        layers::{self, Layers},
+        layers::{self, Layers, Link},
     },
     flow::Flow,
     label::{Category, Certainty, Engine as By, Label, Outcome},
     packet::Packet,
 };
+use ::capture::{End, Frame, ReadError};
 use serde::Serialize;
 use std::io::Read;
 
@@ -92,7 +92,7 @@ impl<'e> Run<'e> {
         self.counts.frames += 1;
         self.counts.bytes += u64::from(frame.length);
         self.counts.cut += u64::from(frame.bytes.len() < frame.length as usize);
-        let Some(packet) = frame.link.ip(frame.bytes) else {
+        let Some(packet) = Link::new(frame.link).ip(frame.bytes) else {
             self.counts.not_ip += 1;
             return;
         };
@@ -169,7 +169,7 @@ pub fn classify_capture(
 ) -> Result<(Vec<Classified>, Counts), ReadError> {
     let mut run = Run::new(engine, FLOWS);
     let mut done = Vec::new();
-    let end = capture::read::<ReadError>(input, |frame, read| {
+    let end = ::capture::read::<ReadError>(input, |frame, read| {
         run.frame(&frame, &mut done);
         progress(read);
         Ok(())

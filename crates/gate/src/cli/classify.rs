@@ -1,13 +1,11 @@
 //! `nigh gate classify`: what the flows of captures are, without a gate.
 
-use crate::{
-    capture::ReadError,
-    classify::{
-        Engine, OpenError, Settings,
-        offline::{Classified, Counts, Line, classify_capture},
-        truth::{self, Score, TruthError},
-    },
+use crate::classify::{
+    Engine, OpenError, Settings,
+    offline::{Classified, Counts, Line, classify_capture},
+    truth::{self, Score, TruthError},
 };
+use ::capture::ReadError;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{

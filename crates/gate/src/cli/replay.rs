@@ -1,6 +1,7 @@
 //! `nigh gate replay`: sends a capture's packets out of an interface.
 
-use crate::capture::{self, Frame, ReadError, layers::Link};
+use crate::capture::layers::Link;
+use ::capture::{Frame, LinkType, ReadError};
 use clap::Args;
 use datapath::socket::{OpenError, Receive, Socket};
 use nix::net::if_::if_nametoindex;
@@ -135,7 +136,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Sent, ReplayError> {
     let mut buffer = Vec::with_capacity(LONGEST);
     let begin = Instant::now();
     let mut first_ns = None;
-    capture::read::<ReplayError>(file, |frame, _| {
+    ::capture::read::<ReplayError>(file, |frame, _| {
         if !write(&frame, args.to, &mut buffer) {
             sent.other_links += 1;
             return Ok(());
@@ -182,13 +183,13 @@ fn send(socket: &Socket, frame: &[u8]) -> io::Result<()> {
 fn write(frame: &Frame<'_>, to: Option<Mac>, out: &mut Vec<u8>) -> bool {
     out.clear();
     let mut length = frame.length as usize;
-    if frame.link == Link::Ethernet {
+    if frame.link == LinkType::ETHERNET {
         if frame.bytes.len() < ethernet::HEADER {
             return false;
         }
         out.extend_from_slice(frame.bytes);
     } else {
-        let Some(packet) = frame.link.ip(frame.bytes) else { return false };
+        let Some(packet) = Link::new(frame.link).ip(frame.bytes) else { return false };
         let kind = match packet.first().map(|first| first >> 4) {
             Some(4) => EtherType::IPV4,
             Some(6) => EtherType::IPV6,

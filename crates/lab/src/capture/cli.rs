@@ -1,10 +1,10 @@
 //! `nigh lab capture`: writes what passes a link or a node into a file or a pipe.
 
-use super::pcapng::{self, Block};
 use crate::control::{
     Request,
     cli::{UseError, Which},
 };
+use ::capture::pcapng::{self, Block};
 use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use std::{
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn a_capture_that_breaks_off_between_two_blocks_is_an_error() {
         let mut head = Vec::new();
-        pcapng::section(&mut head, "nigh");
-        pcapng::interface(&mut head, "a>b", pcapng::Medium::Ip, 100);
+        pcapng::section(&mut head, "nigh", None);
+        pcapng::interface(&mut head, Some("a>b"), pcapng::Medium::Ip, 100);
         let mut whole = head.clone();
         pcapng::statistics(&mut whole, 0, 7, 3);
         let copied = |bytes: &[u8]| {

@@ -8,14 +8,13 @@
 //! their Ethernet header.
 
 pub mod cli;
-mod pcapng;
 
 use crate::{
     Nanos, NodeId,
     control::{Context, ReplyError},
     engine::{Reason, Room, Seen, Spot, Watch, Watched},
 };
-use pcapng::{Direction, Medium, Record};
+use ::capture::pcapng::{self, Direction, Medium, Record};
 use rustc_hash::FxHashMap;
 use std::{
     io::{self, Write},
@@ -87,7 +86,7 @@ impl<'a> Capture<'a> {
         ended: impl Fn() -> bool,
     ) -> io::Result<()> {
         let mut bytes = Vec::new();
-        pcapng::section(&mut bytes, concat!("nigh ", env!("CARGO_PKG_VERSION")));
+        pcapng::section(&mut bytes, concat!("nigh ", env!("CARGO_PKG_VERSION")), None);
         let mut interfaces = Interfaces { capture: self, known: FxHashMap::default() };
         // A file without any interface is refused by some readers.
         if let Watched::Link(link, _) = self.what {
@@ -124,7 +123,7 @@ impl<'a> Capture<'a> {
             }
         }
         if interfaces.known.is_empty() {
-            pcapng::interface(&mut bytes, "none", Medium::Ip, self.snap);
+            pcapng::interface(&mut bytes, Some("none"), Medium::Ip, self.snap);
         }
         pcapng::statistics(&mut bytes, 0, last, self.room.lost());
         out.write_all(&bytes)
@@ -161,7 +160,7 @@ impl Interfaces<'_> {
         let record = Record {
             interface,
             time: self.capture.start + seen.at.0,
-            direction,
+            direction: Some(direction),
             medium: if seen.ethernet { Medium::Ethernet } else { Medium::Ip },
             length: seen.length,
             bytes: &seen.bytes,
@@ -181,7 +180,7 @@ impl Interfaces<'_> {
         };
         let next = self.known.len() as u32;
         *self.known.entry(name).or_insert_with_key(|name| {
-            pcapng::interface(out, name, medium, self.capture.snap);
+            pcapng::interface(out, Some(name), medium, self.capture.snap);
             next
         })
     }

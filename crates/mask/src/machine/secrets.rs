@@ -20,7 +20,7 @@ const LABEL: &[u8] = b"nigh mask: numbers, 1";
 const ROUNDS: u8 = 8;
 
 /// How addresses are mapped so that prefixes are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum MappingName {
     /// [`CryptoPan`].
     CryptoPan,
@@ -28,10 +28,19 @@ pub enum MappingName {
     IpcryptPfx,
 }
 
+impl fmt::Display for MappingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CryptoPan => "crypto-pan",
+            Self::IpcryptPfx => "ipcrypt-pfx",
+        })
+    }
+}
+
 #[derive(Debug)]
 enum Mapping {
-    CryptoPan(CryptoPan),
-    IpcryptPfx(IpcryptPfx),
+    CryptoPan(Box<CryptoPan>),
+    IpcryptPfx(Box<IpcryptPfx>),
 }
 
 /// The keys of a data set, expanded. They are wiped from memory when it is dropped.
@@ -60,8 +69,8 @@ impl Secrets {
     /// When the mapping is ipcrypt-pfx and both halves of the key are the same.
     pub fn new(key: &[u8; 32], mapping: MappingName) -> Result<Self, EqualHalves> {
         let mapping = match mapping {
-            MappingName::CryptoPan => Mapping::CryptoPan(CryptoPan::new(key)),
-            MappingName::IpcryptPfx => Mapping::IpcryptPfx(IpcryptPfx::new(key)?),
+            MappingName::CryptoPan => Mapping::CryptoPan(CryptoPan::new(key).into()),
+            MappingName::IpcryptPfx => Mapping::IpcryptPfx(IpcryptPfx::new(key)?.into()),
         };
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), LABEL);
         let mut numbers = Zeroizing::new([0; 16]);

@@ -231,6 +231,26 @@ fn no_policy_lets_an_address_or_a_payload_through() {
     }
 }
 
+/// A header that is wholly there is done in one step, one that is cut field by field: both give the same.
+#[test]
+fn one_step_does_what_field_by_field_does() {
+    for (name, _) in crate::policy::SHIPPED {
+        let mut unit = unit(program(name));
+        for shape in 0..SHAPES {
+            let packet = Plant(shape as u64 + 5).shape(shape);
+            let whole = masked(&mut unit, &packet);
+            // The first 34 bytes hold IPv4's header, which is cut at each length; its fields that are
+            // there are the same as in the whole, but for the checksum.
+            for cut in 14..34.min(packet.len()) {
+                let part = masked(&mut unit, &packet[..cut]);
+                for (at, byte) in part.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+                    assert_eq!(*byte, whole[at], "{name}, shape {shape} cut at {cut}, byte {at}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn checksums_of_what_is_kept_are_right() {
     // Everything kept: each checksum comes out as a stack would compute it.
@@ -272,6 +292,23 @@ fn a_removed_payload_is_cut_and_its_checksum_is_that_of_zeros() {
     let ends = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&out[at..at + 4]).expect("4 bytes"));
     let sum = checksum::pseudo(ends(26), ends(30), 32, IpProtocol::UDP).expect("one family");
     assert_eq!(sum.bytes(&zeros).fold(), 0xffff);
+}
+
+#[test]
+fn options_of_neighbour_discovery_keep_their_type_and_what_the_policy_names() {
+    let mut unit = unit(program("research"));
+    let packet = Plant(8).shape(5);
+    let out = masked(&mut unit, &packet);
+    let option = 14 + 40 + 16;
+    // Type, length, the prefix's length and flags, both lifetimes; then the prefix, mapped.
+    assert_eq!(out[option..option + 12], packet[option..option + 12]);
+    assert_eq!(out[option + 12..option + 16], [0; 4]);
+    let bits = |bytes: &[u8]| u128::from_be_bytes(bytes.try_into().expect("16 bytes"));
+    let pan = crate::mapping::CryptoPan::new(&KEY);
+    let mapped = pan.map6(bits(&packet[option + 16..option + 32]));
+    assert_eq!(bits(&out[option + 16..option + 32]), mapped);
+    // An unknown one is empty.
+    assert_eq!(out[option + 32..], [&[25, 2][..], &[0; 14]].concat());
 }
 
 #[test]

@@ -138,11 +138,23 @@ impl<'a> Walk<'a> {
         let end = self.end.min(at + length);
         let (header, out) = (self.packet.get(at..end)?, self.out.get_mut(at..end)?);
         let unique = u128::from(self.number) << 32 | at as u128;
-        for instruction in self.program.of(kind) {
+        self.kept = self.kept.max(end);
+        if end < at + length {
+            // The fields that are wholly there.
+            for instruction in self.program.of(kind) {
+                self.secrets.execute(instruction, header, out, unique);
+            }
+            return None;
+        }
+        let (kept, others) = self.program.steps(kind);
+        // Another kind may have written a part of the same header: an option's type and length.
+        for ((out, byte), mask) in out.iter_mut().zip(header).zip(kept) {
+            *out |= byte & mask;
+        }
+        for instruction in others {
             self.secrets.execute(instruction, header, out, unique);
         }
-        self.kept = self.kept.max(end);
-        (end == at + length).then_some(())
+        Some(())
     }
 
     /// Whether a policy names something of the kind.

@@ -33,51 +33,71 @@ const DROPPED: u16 = 5;
 /// LINKTYPE_NULL: before the IP packet stands its family, in the byte order of the file. LINKTYPE_RAW
 /// would do without, but libpcap 1.10 refuses files with two interfaces of that type.
 const NULL: u16 = 0;
-/// LINKTYPE_ETHERNET: frames with their header.
-const ETHERNET: u16 = 1;
 /// The families.
 const IPV4: u32 = 2;
 const IPV6: u32 = 24;
 /// Bytes of the family.
 const FAMILY: u32 = 4;
 
+use crate::LinkType;
+
 /// Which way a packet went, seen from where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub enum Direction {
+    /// It came.
     Inbound = 1,
+    /// It went.
     Outbound = 2,
 }
 
 /// What packets of an interface begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Medium {
+pub enum Medium {
     /// The IP header.
     Ip,
     /// The Ethernet header.
     Ethernet,
+    /// Whatever frames of this link begin with.
+    Link(LinkType),
+}
+
+impl Medium {
+    fn link(self) -> u16 {
+        match self {
+            Self::Ip => NULL,
+            Self::Ethernet => LinkType::ETHERNET.0,
+            Self::Link(link) => link.0,
+        }
+    }
 }
 
 /// A packet to write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record<'a> {
-    pub(super) interface: u32,
+pub struct Record<'a> {
+    /// The interface's number.
+    pub interface: u32,
     /// Nanoseconds since 1970.
-    pub(super) time: u64,
-    pub(super) direction: Direction,
-    pub(super) medium: Medium,
+    pub time: u64,
+    /// Which way it went, if that is known.
+    pub direction: Option<Direction>,
+    /// What it begins with.
+    pub medium: Medium,
     /// Bytes that the packet had.
-    pub(super) length: u32,
+    pub length: u32,
     /// The first of them.
-    pub(super) bytes: &'a [u8],
-    pub(super) comment: Option<&'a str>,
+    pub bytes: &'a [u8],
+    /// What is to be said of it.
+    pub comment: Option<&'a str>,
 }
 
 /// What kind of block it is, for those who count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub enum Block {
+    /// A packet.
     Packet,
     /// With the packets that found no room.
     Statistics(u64),
+    /// Another one.
     Other,
 }
 
@@ -127,8 +147,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The section header, with what program wrote the file.
-pub(super) fn section(out: &mut Vec<u8>, program: &str) {
+/// The section header, with what program wrote the file and what it says of it.
+pub fn section(out: &mut Vec<u8>, program: &str, comment: Option<&str>) {
     let mut draft = Draft::new(out, SECTION);
     draft.word(MAGIC);
     // Version 1.0, and a section of unknown length.
@@ -136,21 +156,26 @@ pub(super) fn section(out: &mut Vec<u8>, program: &str) {
     draft.word(u32::MAX);
     draft.word(u32::MAX);
     draft.option(USER_APPLICATION, program.as_bytes());
+    if let Some(comment) = comment {
+        draft.option(COMMENT, comment.as_bytes());
+    }
     draft.finish();
 }
 
 /// An interface; they are counted from 0.
-pub(super) fn interface(out: &mut Vec<u8>, name: &str, medium: Medium, snap: u32) {
+pub fn interface(out: &mut Vec<u8>, name: Option<&str>, medium: Medium, snap: u32) {
     let mut draft = Draft::new(out, INTERFACE);
-    draft.pair(if medium == Medium::Ip { NULL } else { ETHERNET }, 0);
+    draft.pair(medium.link(), 0);
     draft.word(snap);
-    draft.option(NAME, name.as_bytes());
+    if let Some(name) = name {
+        draft.option(NAME, name.as_bytes());
+    }
     draft.option(RESOLUTION, &[NANOSECONDS]);
     draft.finish();
 }
 
 /// A packet.
-pub(super) fn packet(out: &mut Vec<u8>, record: Record<'_>) {
+pub fn packet(out: &mut Vec<u8>, record: Record<'_>) {
     let mut draft = Draft::new(out, PACKET);
     draft.word(record.interface);
     draft.word((record.time >> 32) as u32);
@@ -163,7 +188,9 @@ pub(super) fn packet(out: &mut Vec<u8>, record: Record<'_>) {
         draft.word(if is_v6 { IPV6 } else { IPV4 });
     }
     draft.bytes(record.bytes);
-    draft.option(FLAGS, &(record.direction as u32).to_le_bytes());
+    if let Some(direction) = record.direction {
+        draft.option(FLAGS, &(direction as u32).to_le_bytes());
+    }
     if let Some(comment) = record.comment {
         draft.option(COMMENT, comment.as_bytes());
     }
@@ -171,7 +198,7 @@ pub(super) fn packet(out: &mut Vec<u8>, record: Record<'_>) {
 }
 
 /// How many packets found no room until that time.
-pub(super) fn statistics(out: &mut Vec<u8>, interface: u32, time: u64, dropped: u64) {
+pub fn statistics(out: &mut Vec<u8>, interface: u32, time: u64, dropped: u64) {
     let mut draft = Draft::new(out, STATISTICS);
     draft.word(interface);
     draft.word((time >> 32) as u32);
@@ -181,13 +208,13 @@ pub(super) fn statistics(out: &mut Vec<u8>, interface: u32, time: u64, dropped: 
 }
 
 /// The length of a block, of which these are the first bytes.
-pub(super) fn length(start: [u8; 8]) -> u32 {
+pub fn length(start: [u8; 8]) -> u32 {
     let [_, _, _, _, length @ ..] = start;
     u32::from_le_bytes(length)
 }
 
 /// What a whole block is that was written here.
-pub(super) fn kind(block: &[u8]) -> Block {
+pub fn kind(block: &[u8]) -> Block {
     let word = |at: usize| block.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
     match word(0) {
         Some(PACKET) => Block::Packet,
@@ -207,7 +234,7 @@ mod tests {
     #[test]
     fn blocks_are_those_of_the_specification() {
         let mut out = Vec::new();
-        interface(&mut out, "a>b", Medium::Ip, 0x40000);
+        interface(&mut out, Some("a>b"), Medium::Ip, 0x40000);
         let right = [
             &[1, 0, 0, 0, 40, 0, 0, 0][..],
             &[0, 0, 0, 0, 0, 0, 4, 0],
@@ -220,7 +247,7 @@ mod tests {
         let record = Record {
             interface: 1,
             time: 0x1_0000_0002,
-            direction: Direction::Outbound,
+            direction: Some(Direction::Outbound),
             medium: Medium::Ip,
             length: 6,
             bytes: &[0x45, 1, 2, 3, 4],
@@ -249,7 +276,7 @@ mod tests {
     #[test]
     fn every_block_says_its_length_at_both_ends() {
         let mut out = Vec::new();
-        section(&mut out, "nigh");
+        section(&mut out, "nigh", None);
         let header = out.len();
         statistics(&mut out, 0, 5, 77);
         assert_eq!(kind(&out[header..]), Block::Statistics(77));

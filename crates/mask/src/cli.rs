@@ -1,0 +1,288 @@
+//! `nigh mask`.
+
+use crate::{
+    file::{Counts, Job, JobError, MaskError},
+    key::{self, Key, KeyError, read_key},
+    machine::MappingName,
+    policy::{Policy, PolicyError, SHIPPED},
+};
+use clap::{Args, Subcommand};
+use flate2::read::MultiGzDecoder;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    thread,
+};
+
+/// What is done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Mask a capture: pcap or pcapng, perhaps compressed by gzip, becomes pcapng
+    #[command(
+        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
+    )]
+    File(FileArgs),
+    /// See, check and compile policies
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Make a file with a new key, that only its owner can read
+    #[command(after_help = "Example:\n  nigh mask key campus.key")]
+    Key {
+        /// The file; it may not be there yet
+        file: PathBuf,
+    },
+}
+
+/// Arguments of `nigh mask file`.
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// The capture; `-` is standard input
+    input: PathBuf,
+    /// The masked capture; `-` is standard output
+    output: PathBuf,
+    /// What becomes of the packets: strict, research, flows, debug, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    policy: String,
+    /// The key of the data set, as `nigh mask key` makes it
+    #[arg(long, value_name = "FILE", conflicts_with = "forget")]
+    key: Option<PathBuf>,
+    /// Take a new key and keep it nowhere: nobody can mask like this again
+    #[arg(long)]
+    forget: bool,
+    /// How addresses are mapped where the policy says `prefix`
+    #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
+    mapping: MappingName,
+    /// Threads that mask [default: all processors]
+    #[arg(long, value_name = "NUMBER")]
+    threads: Option<usize>,
+}
+
+/// What is done with policies.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// The policies that come with nigh
+    List,
+    /// A policy's text
+    Show {
+        /// strict, research, flows, debug, or a file
+        policy: String,
+    },
+    /// Whether a policy is right, and what it lets through
+    Check {
+        /// strict, research, flows, debug, or a file
+        policy: String,
+    },
+    /// The program that a policy becomes
+    Compile {
+        /// strict, research, flows, debug, or a file
+        policy: String,
+    },
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// There is no such policy.
+    #[error("there is no policy {0:?}: {list} come with nigh, and any file can be one", list = names())]
+    NoPolicy(String),
+    /// It is none.
+    #[error("{name}: {source}")]
+    Policy {
+        /// Its name or file.
+        name: String,
+        /// What is wrong.
+        source: PolicyError,
+    },
+    /// The key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// There is none.
+    #[error(
+        "policy {0} needs a key: give `--key FILE` (`nigh mask key FILE` makes one), or `--forget` for one \
+         that nobody will have"
+    )]
+    NoKey(String),
+    /// The job.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The capture is not masked, or not to its end.
+    #[error("{}: {source}{}", .path.display(), because(.source))]
+    Mask {
+        /// The capture.
+        path: PathBuf,
+        /// What is wrong.
+        source: MaskError,
+    },
+    /// The output would be written over the input.
+    #[error("{0} is the capture itself: give another file for the masked one")]
+    Same(PathBuf),
+    /// The system gives no random numbers, or nothing can be printed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn names() -> String {
+    SHIPPED.map(|(name, _)| name).join(", ")
+}
+
+fn because(error: &MaskError) -> String {
+    std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default()
+}
+
+impl CliError {
+    /// Whether the reader of the output has seen enough.
+    pub fn is_broken_pipe(&self) -> bool {
+        let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        match self {
+            Self::Io(error) | Self::Mask { source: MaskError::Write(error), .. } => is_pipe(error),
+            _ => false,
+        }
+    }
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// See [`CliError`].
+pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
+    match command {
+        Command::File(args) => file(args, json),
+        Command::Policy(command) => policy(command),
+        Command::Key { file } => key::create(file).map_err(failed(file)),
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> CliError {
+    let path = path.to_owned();
+    move |source| CliError::File { path: path.clone(), source }
+}
+
+fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
+    let (policy, _) = read_policy(&args.policy)?;
+    let key = of_file(args, &policy)?;
+    let job = Job::new(&policy, key, args.mapping)?;
+    let is_stream = |path: &Path| path == Path::new("-");
+    let (input, bytes): (Box<dyn Read + Send>, Option<u64>) = if is_stream(&args.input) {
+        (Box::new(io::stdin()), None)
+    } else {
+        let file = File::open(&args.input).map_err(failed(&args.input))?;
+        let there = file.metadata().map_err(failed(&args.input))?;
+        let same = fs::metadata(&args.output)
+            .is_ok_and(|it| (it.dev(), it.ino()) == (there.dev(), there.ino()) && it.is_file());
+        if same {
+            return Err(CliError::Same(args.output.clone()));
+        }
+        (Box::new(file), Some(there.len()).filter(|_| there.is_file()))
+    };
+    let bar = bar(bytes);
+    let input = plain(bar.wrap_read(input)).map_err(failed(&args.input))?;
+    let threads =
+        args.threads.or_else(|| thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let masked = |source| CliError::Mask { path: args.input.clone(), source };
+    let counts = if is_stream(&args.output) {
+        job.run(input, &mut io::stdout(), threads).map_err(masked)?
+    } else {
+        let mut out = File::create(&args.output).map_err(failed(&args.output))?;
+        job.run(input, &mut out, threads).map_err(masked)?
+    };
+    bar.finish_and_clear();
+    // Standard output may be the capture.
+    let mut said = io::stderr().lock();
+    if json {
+        serde_json::to_writer(&mut said, &counts).map_err(io::Error::from)?;
+        said.write_all(b"\n")?;
+    } else {
+        writeln!(said, "{}", sentence(&counts))?;
+    }
+    Ok(())
+}
+
+fn sentence(counts: &Counts) -> String {
+    let Counts { frames, masked, other_links, bytes_in, bytes_out, ended_within } = *counts;
+    let mut text =
+        format!("{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}");
+    if other_links > 0 {
+        text += &format!("; {other_links} left out, since nothing is known of their link");
+    }
+    if ended_within {
+        text += "; the capture ended within a packet";
+    }
+    text
+}
+
+/// The key that the arguments name, if the policy needs one.
+fn of_file(args: &FileArgs, policy: &Policy) -> Result<Key, CliError> {
+    let program = policy.compile().map_err(JobError::from)?;
+    match &args.key {
+        Some(path) => Ok(read_key(path)?),
+        None if args.forget || !program.needs_key() => Ok(key::fresh()?),
+        None => Err(CliError::NoKey(args.policy.clone())),
+    }
+}
+
+/// A policy by its name, or from a file, with its text.
+fn read_policy(name: &str) -> Result<(Policy, String), CliError> {
+    let text = match SHIPPED.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => (*text).to_owned(),
+        None => fs::read_to_string(name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => CliError::NoPolicy(name.to_owned()),
+            _ => failed(Path::new(name))(error),
+        })?,
+    };
+    let wrong = |source| CliError::Policy { name: name.to_owned(), source };
+    let policy = Policy::read(&text).map_err(wrong)?;
+    policy.compile().map_err(wrong)?;
+    Ok((policy, text))
+}
+
+fn policy(command: &PolicyCommand) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    match command {
+        PolicyCommand::List => {
+            for (name, _) in SHIPPED {
+                writeln!(out, "{name:9} {}", read_policy(name)?.0.about)?;
+            }
+        }
+        PolicyCommand::Show { policy } => out.write_all(read_policy(policy)?.1.as_bytes())?,
+        PolicyCommand::Check { policy } => {
+            let (policy, _) = read_policy(policy)?;
+            out.write_all(policy.summary().as_bytes())?;
+        }
+        PolicyCommand::Compile { policy } => {
+            let (read, _) = read_policy(policy)?;
+            let program = read.compile().map_err(JobError::from)?;
+            writeln!(out, "{program}SHA-256 {}", program.digest())?;
+        }
+    }
+    Ok(())
+}
+
+/// What is in a stream that may be compressed by gzip.
+fn plain(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut input = BufReader::with_capacity(1 << 18, input);
+    let is_gzip = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    Ok(if is_gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) })
+}
+
+/// How far it is, on standard error and only if that is a terminal.
+fn bar(bytes: Option<u64>) -> ProgressBar {
+    let (bar, template) = match bytes {
+        Some(bytes) => {
+            (ProgressBar::new(bytes), "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta}")
+        }
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes} {binary_bytes_per_sec}"),
+    };
+    let style = ProgressStyle::with_template(template);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,189 @@
+//! Captures masked as they stream by: pcap and pcapng in, pcapng out.
+//!
+//! ```text
+//! reader: batches of frames -> workers, a unit each -> writer: batches in the order in which they were read
+//! ```
+//!
+//! Nothing of the file but its frames gets through: names of interfaces and of hosts, comments, secrets
+//! and statistics are left out. Interfaces keep their number and what kind of link they are.
+
+mod batch;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    key::Key,
+    machine::{MappingName, Secrets},
+    mapping::EqualHalves,
+    policy::{Policy, PolicyError, Time},
+    program::Program,
+};
+use batch::{Batch, Batches, Worker};
+use capture::{End, ReadError, pcapng};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Write},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+};
+
+/// Batches that wait before each worker: enough to keep it busy, few enough to keep memory flat.
+const WAITING: usize = 2;
+
+/// What becomes of the frames of a capture, under which key.
+pub struct Job {
+    program: Program,
+    time: Time,
+    key: Key,
+    mapping: MappingName,
+    /// What is said of the result in its first block.
+    record: String,
+}
+
+/// Why there is no job.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// The policy cannot be compiled.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The key is none of this mapping.
+    #[error(transparent)]
+    Key(#[from] EqualHalves),
+}
+
+/// Why a capture was not masked, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum MaskError {
+    /// It could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The result could not be written.
+    #[error("cannot write the masked capture")]
+    Write(#[from] io::Error),
+}
+
+/// What was done, in packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Frames of the capture.
+    pub frames: u64,
+    /// Of them, masked and written.
+    pub masked: u64,
+    /// Left out, since nothing is known of their link.
+    pub other_links: u64,
+    /// Bytes of the frames that were captured.
+    pub bytes_in: u64,
+    /// Bytes of the frames that were written.
+    pub bytes_out: u64,
+    /// Whether the file ended within a packet.
+    pub ended_within: bool,
+}
+
+impl Job {
+    /// To mask by a policy, under a key.
+    ///
+    /// # Errors
+    /// When the policy cannot be compiled, or the key is none of the mapping.
+    pub fn new(policy: &Policy, key: Key, mapping: MappingName) -> Result<Self, JobError> {
+        let program = policy.compile()?;
+        // Each worker makes its own; whether it can is known now.
+        Secrets::new(&key, mapping)?;
+        let record = format!(
+            "masked by nigh {}; policy SHA-256 {}; mapping {mapping}",
+            env!("CARGO_PKG_VERSION"),
+            program.digest(),
+        );
+        Ok(Self { program, time: policy.time, key, mapping, record })
+    }
+
+    /// Masks a capture with so many workers.
+    ///
+    /// # Errors
+    /// When it is damaged, too, what stands before the damage is written.
+    pub fn run(
+        &self,
+        input: impl Read + Send,
+        out: &mut (impl Write + Send),
+        workers: usize,
+    ) -> Result<Counts, MaskError> {
+        let workers = workers.max(1);
+        let mut first = Vec::new();
+        let program = concat!("nigh ", env!("CARGO_PKG_VERSION"));
+        pcapng::section(&mut first, program, Some(&self.record));
+        out.write_all(&first)?;
+        let (done, finished) = sync_channel::<Batch>(WAITING * workers);
+        thread::scope(|scope| {
+            let mut to_workers = Vec::new();
+            for _ in 0..workers {
+                let (give, take) = sync_channel::<Batch>(WAITING);
+                let done = done.clone();
+                let worker = self.worker();
+                scope.spawn(move || work(worker, &take, &done));
+                to_workers.push(give);
+            }
+            drop(done);
+            let writer = scope.spawn(move || write(out, &finished));
+            let read = Batches::new(self.time).read(input, |batch| {
+                // A worker that is gone has been left by the writer, which says why.
+                let number = batch.number as usize % to_workers.len();
+                to_workers[number].send(batch).map_err(|_| Stopped::Writer)
+            });
+            drop(to_workers);
+            let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+            let written = written?;
+            let (end, other_links) = match read {
+                Ok(read) => read,
+                Err(Stopped::Read(error)) => return Err(error.into()),
+                Err(Stopped::Writer) => return Err(io::Error::other("a worker ended").into()),
+            };
+            let ended_within = end == End::Within;
+            let frames = written.frames + other_links;
+            Ok(Counts { frames, other_links, ended_within, ..written })
+        })
+    }
+
+    fn worker(&self) -> Worker {
+        let secrets = Secrets::new(&self.key, self.mapping).expect("tried before");
+        Worker::new(self.program.clone(), secrets)
+    }
+}
+
+/// Why reading stopped.
+enum Stopped {
+    Read(ReadError),
+    Writer,
+}
+
+impl From<ReadError> for Stopped {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+fn work(mut worker: Worker, batches: &Receiver<Batch>, done: &SyncSender<Batch>) {
+    for mut batch in batches {
+        worker.mask(&mut batch);
+        if done.send(batch).is_err() {
+            return;
+        }
+    }
+}
+
+/// Writes batches in the order of their numbers.
+fn write(out: &mut impl Write, batches: &Receiver<Batch>) -> io::Result<Counts> {
+    let (mut early, mut next, mut counts) = (BTreeMap::new(), 0, Counts::default());
+    for batch in batches {
+        early.insert(batch.number, batch);
+        while let Some(batch) = early.remove(&next) {
+            out.write_all(&batch.result)?;
+            counts.frames += batch.frames.len() as u64;
+            counts.masked += batch.frames.len() as u64;
+            counts.bytes_in += batch.bytes.len() as u64;
+            counts.bytes_out += batch.bytes_out;
+            next += 1;
+        }
+    }
+    out.flush()?;
+    Ok(counts)
+}

@@ -1,0 +1,161 @@
+//! Frames gathered from a capture, and what becomes of a batch of them.
+
+use super::Stopped;
+use crate::{
+    machine::{Link, Secrets, Unit},
+    policy::Time,
+    program::Program,
+};
+use capture::{
+    End, Frame, LinkType,
+    pcapng::{self, Medium, Record},
+};
+use rustc_hash::FxHashMap;
+use std::io::Read;
+
+/// So many bytes of frames are gathered.
+const BYTES: usize = 1 << 20;
+/// And so many frames.
+const FRAMES: usize = 1 << 14;
+/// What interfaces say of how much of a packet is captured: the most.
+const SNAP: u32 = 262_144;
+
+/// A frame of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    time: u64,
+    interface: u32,
+    link: Link,
+    /// Bytes of it on the wire.
+    length: u32,
+    /// The end of its bytes in the batch; they begin where those of the one before end.
+    end: usize,
+}
+
+/// Frames that follow each other.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) number: u64,
+    /// The number of its first frame.
+    first: u64,
+    /// Interfaces that come up in it.
+    interfaces: Vec<Medium>,
+    pub(super) frames: Vec<Entry>,
+    pub(super) bytes: Vec<u8>,
+    /// The blocks that are written.
+    pub(super) result: Vec<u8>,
+    pub(super) bytes_out: u64,
+}
+
+/// Gathers the frames of a capture into batches.
+pub(super) struct Batches {
+    time: Time,
+    batch: Batch,
+    /// Numbers of the interfaces in the result.
+    interfaces: FxHashMap<(u32, LinkType), u32>,
+    /// When the first frame was seen.
+    start: Option<u64>,
+    other_links: u64,
+}
+
+impl Batches {
+    pub(super) fn new(time: Time) -> Self {
+        let (batch, interfaces) = (Batch::default(), FxHashMap::default());
+        Self { time, batch, interfaces, start: None, other_links: 0 }
+    }
+
+    /// Reads a capture to its end and gives its batches; how it ended, and how many frames had links of
+    /// which nothing is known. What was read before an error is given, too.
+    pub(super) fn read(
+        mut self,
+        input: impl Read + Send,
+        mut give: impl FnMut(Batch) -> Result<(), Stopped>,
+    ) -> Result<(End, u64), Stopped> {
+        let end = capture::read::<Stopped>(input, |frame, _| {
+            self.add(&frame);
+            if self.batch.bytes.len() >= BYTES || self.batch.frames.len() >= FRAMES {
+                give(self.next())?;
+            }
+            Ok(())
+        });
+        give(self.next())?;
+        Ok((end?, self.other_links))
+    }
+
+    fn next(&mut self) -> Batch {
+        let number = self.batch.number + 1;
+        let first = self.batch.first + self.batch.frames.len() as u64;
+        std::mem::replace(&mut self.batch, Batch { number, first, ..Batch::default() })
+    }
+
+    fn add(&mut self, frame: &Frame<'_>) {
+        let start = *self.start.get_or_insert(frame.at_ns);
+        let (link, medium, before) = match (frame.link, frame.link.before_ip()) {
+            (LinkType::ETHERNET, _) => (Link::Ethernet, Medium::Ethernet, 0),
+            (_, Some(before)) => (Link::Ip, Medium::Ip, before),
+            _ => {
+                self.other_links += 1;
+                return;
+            }
+        };
+        let next = self.interfaces.len() as u32;
+        let interface =
+            *self.interfaces.entry((frame.interface, frame.link)).or_insert_with(|| {
+                self.batch.interfaces.push(medium);
+                next
+            });
+        self.batch.bytes.extend(frame.bytes.get(before..).unwrap_or_default());
+        self.batch.frames.push(Entry {
+            time: match self.time {
+                Time::Keep => frame.at_ns,
+                Time::Relative => frame.at_ns.saturating_sub(start),
+                Time::Remove => 0,
+            },
+            interface,
+            link,
+            length: frame.length.saturating_sub(before as u32),
+            end: self.batch.bytes.len(),
+        });
+    }
+}
+
+/// Masks batches.
+pub(super) struct Worker {
+    unit: Unit,
+    packet: Vec<u8>,
+}
+
+impl Worker {
+    pub(super) fn new(program: Program, secrets: Secrets) -> Self {
+        Self { unit: Unit::new(program, secrets), packet: Vec::new() }
+    }
+
+    /// Writes the batch's blocks.
+    pub(super) fn mask(&mut self, batch: &mut Batch) {
+        batch.result.reserve(batch.bytes.len() + 40 * batch.frames.len());
+        for medium in &batch.interfaces {
+            pcapng::interface(&mut batch.result, None, *medium, SNAP);
+        }
+        let mut begin = 0;
+        for (number, entry) in (batch.first..).zip(&batch.frames) {
+            let bytes = &batch.bytes[begin..entry.end];
+            begin = entry.end;
+            self.unit.mask(entry.link, bytes, number, &mut self.packet);
+            batch.bytes_out += self.packet.len() as u64;
+            let medium = match entry.link {
+                Link::Ethernet => Medium::Ethernet,
+                Link::Ip => Medium::Ip,
+            };
+            let record = Record {
+                interface: entry.interface,
+                time: entry.time,
+                direction: None,
+                medium,
+                length: entry.length.max(self.packet.len() as u32),
+                bytes: &self.packet,
+                comment: None,
+            };
+            pcapng::packet(&mut batch.result, record);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The project's recordings of real programs, masked by each policy: nothing of the original stays, and
+//! tshark finds nothing wrong that was not wrong before.
+
+use ::capture::{ReadError, read};
+use mask::{
+    file::Job,
+    machine::MappingName,
+    policy::{Policy, SHIPPED},
+};
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use zeroize::Zeroizing;
+
+/// Captures of the gate's clients, which are small.
+fn recordings() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gate");
+    let files =
+        fs::read_dir(folder).expect("testdata/gate").map(|entry| entry.expect("a file").path());
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|it| it == "pcap")).collect();
+    files.sort();
+    assert!(files.len() > 10);
+    files
+}
+
+fn masked(capture: &[u8], policy: &str) -> Vec<u8> {
+    let key = Zeroizing::new(std::array::from_fn(|n| n as u8));
+    let policy = Policy::shipped(policy).expect("a policy");
+    let job = Job::new(&policy, key, MappingName::CryptoPan).expect("a job");
+    let mut out = Vec::new();
+    let counts = job.run(capture, &mut out, 2).expect("masked");
+    assert_eq!(counts.frames, counts.masked);
+    out
+}
+
+fn frames(capture: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    read::<ReadError>(capture, |frame, _| {
+        all.push(frame.bytes.to_vec());
+        Ok(())
+    })
+    .expect("a capture");
+    all
+}
+
+/// Frames that tshark calls malformed, or whose checksums it calls wrong, with what it says.
+fn faults(capture: &Path) -> HashSet<String> {
+    let filter = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" || \
+        udp.checksum.status == \"Bad\" || icmp.checksum.status == \"Bad\" || icmpv6.checksum.status == \"Bad\"";
+    let run = Command::new("tshark")
+        .args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"])
+        .args(["-o", "udp.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-e", "frame.number"])
+        .arg("-r")
+        .arg(capture)
+        .output()
+        .expect("tshark is installed by scripts/setup test");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8_lossy(&run.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn tshark_finds_nothing_wrong_that_was_not_wrong_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for path in recordings() {
+        let before = faults(&path);
+        let original = fs::read(&path).expect("a capture");
+        for (policy, _) in SHIPPED {
+            let out = folder.path().join("masked.pcapng");
+            fs::write(&out, masked(&original, policy)).expect("written");
+            let new: Vec<String> = faults(&out).difference(&before).cloned().collect();
+            assert!(new.is_empty(), "{} by {policy}: frames {new:?}", path.display());
+        }
+    }
+}
+
+/// Any run of eight bytes of a payload, and the addresses.
+#[test]
+fn no_payload_and_no_address_of_a_recording_stays() {
+    for path in recordings() {
+        let original = fs::read(&path).expect("a capture");
+        let before = frames(&original);
+        for (policy, _) in SHIPPED {
+            let after = frames(&masked(&original, policy));
+            assert_eq!(before.len(), after.len());
+            for (one, other) in before.iter().zip(&after) {
+                assert!(other.len() <= one.len());
+                let kept: HashSet<&[u8]> = other.windows(8).collect();
+                // IPv4 without options in Ethernet, which the recordings are made of, and IPv6.
+                let (addresses, transport) = match (&one[12..14], one[14]) {
+                    ([8, 0], 0x45) => (26..34, 34),
+                    ([0x86, 0xdd], _) => (22..54, 54),
+                    _ => continue,
+                };
+                let spread = |bytes: &[u8]| bytes.iter().collect::<HashSet<_>>().len() > 3;
+                for run in one[addresses].windows(8).chain(one[transport..].windows(8).skip(60)) {
+                    assert!(
+                        !spread(run) || !kept.contains(run),
+                        "{} by {policy}: {run:02x?}",
+                        path.display()
+                    );
+                }
+            }
+        }
+    }
+}

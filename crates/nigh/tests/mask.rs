@@ -1,0 +1,107 @@
+//! `nigh mask` as people use it.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gate/chat.pcap");
+
+fn nigh(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nigh"));
+    command.arg("mask").args(words).current_dir(folder).output().expect("nigh")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_capture_is_masked_from_file_to_file_and_through_pipes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    assert!(nigh(folder, &["key", "k"]).status.success());
+    let words = ["file", "--policy", "research", "--key", "k", CAPTURE, "out.pcapng"];
+    let done = nigh(folder, &words);
+    assert!(done.status.success(), "{}", said(&done));
+    assert!(said(&done).contains("packets masked"), "{}", said(&done));
+    let masked = fs::read(folder.join("out.pcapng")).expect("a capture");
+
+    // The same through gzip, standard input and standard output.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nigh"));
+    command.args(["mask", "--json", "file", "--policy", "research", "--key", "k", "-", "-"]);
+    command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("nigh");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut gzip = Command::new("gzip");
+    let packed = gzip.args(["-c", CAPTURE]).output().expect("gzip").stdout;
+    let writer = std::thread::spawn(move || stdin.write_all(&packed));
+    let done = child.wait_with_output().expect("nigh");
+    writer.join().expect("a thread").expect("written");
+    assert!(done.status.success(), "{}", said(&done));
+    assert!(done.stdout == masked);
+    let counts: serde_json::Value = serde_json::from_slice(&done.stderr).expect("JSON");
+    assert_eq!(counts["frames"], counts["masked"]);
+
+    // Another key gives other addresses, and one that is forgotten again others.
+    assert!(nigh(folder, &["key", "other"]).status.success());
+    for more in [&["--key", "other"][..], &["--forget"]] {
+        let words = [&["file", "--policy", "research"], more, &[CAPTURE, "again.pcapng"]].concat();
+        assert!(nigh(folder, &words).status.success());
+        assert!(fs::read(folder.join("again.pcapng")).expect("a capture") != masked);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::write(folder.join("bad.toml"), "about = \"\"\n[fields]\n\"ipv4.sorce\" = \"keep\"\n")
+        .expect("a file");
+    fs::write(folder.join("no.pcap"), "this is no capture").expect("a file");
+    fs::copy(CAPTURE, folder.join("in.pcap")).expect("a copy");
+    for (words, says) in [
+        (&["file", "--policy", "research", "in.pcap", "out"][..], "needs a key: give `--key FILE`"),
+        (
+            &["file", "--policy", "nosuch", "in.pcap", "out"],
+            "strict, research, flows, debug come with nigh",
+        ),
+        (&["file", "--policy", "bad.toml", "in.pcap", "out"], "did you mean \"ipv4.source\"?"),
+        (&["file", "--policy", "strict", "none.pcap", "out"], "none.pcap: No such file"),
+        (&["file", "--policy", "strict", "no.pcap", "out"], "no.pcap: neither pcap nor pcapng"),
+        (&["file", "--policy", "strict", "in.pcap", "in.pcap"], "in.pcap is the capture itself"),
+        (&["policy", "check", "bad.toml"], "there is no field \"ipv4.sorce\""),
+        (&["key", "in.pcap"], "in.pcap: File exists"),
+    ] {
+        let done = nigh(folder, words);
+        assert_eq!(done.status.code(), Some(1), "{words:?}");
+        assert!(said(&done).contains(says), "{words:?}: {}", said(&done));
+    }
+    // Nothing of it has touched the capture.
+    assert!(fs::read(folder.join("in.pcap")).expect("a capture") == fs::read(CAPTURE).expect("it"));
+}
+
+#[test]
+fn policies_are_listed_shown_checked_and_compiled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let says = |words: &[&str]| {
+        let done = nigh(folder, words);
+        assert!(done.status.success(), "{}", said(&done));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    let list = says(&["policy", "list"]);
+    assert!(
+        ["strict", "research", "flows", "debug"].iter().all(|name| list.contains(name)),
+        "{list}"
+    );
+    // What is shown is a policy again.
+    fs::write(folder.join("mine.toml"), says(&["policy", "show", "research"])).expect("a file");
+    assert_eq!(says(&["policy", "compile", "mine.toml"]), says(&["policy", "compile", "research"]));
+    let check = says(&["policy", "check", "research"]);
+    let line = check.lines().find(|line| line.contains("ipv4.source")).expect("a line");
+    assert!(line.ends_with("Prefix"), "{line}");
+    assert!(check.contains("Removed: ethernet.destination"), "{check}");
+}
