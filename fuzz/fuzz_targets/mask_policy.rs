@@ -11,7 +11,8 @@ fuzz_target!(|text: &str| {
     let Ok(policy) = Policy::read(text) else { return };
     let Ok(program) = policy.compile() else { return };
     for field in FIELDS.iter().filter(|field| !field.is_structure) {
-        let has = program.of(field.kind).iter().any(|it| (it.at, it.mask) == (field.at, field.mask));
+        let has =
+            program.of(field.kind).iter().any(|it| (it.at, it.mask) == (field.at, field.mask));
         assert_eq!(has, policy.of(field) != Action::Remove, "{}", field.name);
     }
 });

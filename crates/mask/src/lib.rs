@@ -7,7 +7,7 @@
 //!
 //! - [`layer`]: the headers and their fields; [`policy`]: what is wanted; [`program`]: what is done.
 //! - [`machine`]: the unit that runs a program on a packet; [`mapping`], [`key`]: what it needs to know.
-//! - [`file`]: whole captures; [`cli`]: the commands.
+//! - [`mod@file`]: whole captures; [`cli`]: the commands.
 #![forbid(unsafe_code)]
 
 pub mod cli;
