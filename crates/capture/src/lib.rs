@@ -1,4 +1,4 @@
-//! Packet captures: reads pcap and pcapng ([`read`]) and writes pcapng ([`pcapng`]).
+//! Packet captures: reads pcap and pcapng ([`read()`]) and writes pcapng ([`pcapng`]).
 //!
 //! Used by the gate (classification of captures), the lab (captures of links) and the mask (both).
 #![forbid(unsafe_code)]
