@@ -182,7 +182,7 @@ pub fn packet(out: &mut Vec<u8>, record: Record<'_>) {
     draft.word(record.time as u32);
     let more = if record.medium == Medium::Ip { FAMILY } else { 0 };
     draft.word(record.bytes.len() as u32 + more);
-    draft.word(record.length + more);
+    draft.word(record.length.saturating_add(more));
     if record.medium == Medium::Ip {
         let is_v6 = record.bytes.first().is_some_and(|byte| byte >> 4 == 6);
         draft.word(if is_v6 { IPV6 } else { IPV4 });

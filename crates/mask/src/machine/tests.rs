@@ -311,6 +311,27 @@ fn options_of_neighbour_discovery_keep_their_type_and_what_the_policy_names() {
     assert_eq!(out[option + 32..], [&[25, 2][..], &[0; 14]].concat());
 }
 
+/// What stands behind a quote is no packet, even where the quoted headers would go on there.
+#[test]
+fn extensions_behind_a_quote_are_removed() {
+    let mut unit = unit(program("research"));
+    let mut plant = Plant(31);
+    // Six headers of 20 bytes, then TCP's, of which 8 are quoted.
+    let tunnels = (0..6).fold(vec![0x77; 20], |inner, depth| {
+        plant.ipv4(if depth == 0 { 6 } else { 4 }, &[], inner)
+    });
+    let extension = [0x5a; 24];
+    for (kind, words) in [(3, 32), (11, 0), (12, 32)] {
+        let start = [kind, 0, 0, 0, 0, words, 0, 0];
+        let error = [&start[..], &tunnels[..128], &extension].concat();
+        let ip = Plant(2).ipv4(1, &[], error);
+        let out = masked(&mut unit, &Plant(3).ethernet(0x0800, ip));
+        assert_eq!(out.len(), 14 + 20 + 8 + 128);
+        // The ports and the sequence number are the last that is there.
+        assert_eq!(out[out.len() - 8..], [0x77; 8]);
+    }
+}
+
 #[test]
 fn addresses_are_mapped_alike_wherever_they_stand() {
     let mut unit = unit(program("research"));

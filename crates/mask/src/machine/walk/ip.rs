@@ -131,9 +131,12 @@ impl Walk<'_> {
     ) -> Option<(usize, IpProtocol)> {
         let length = match kind {
             IpProtocol::FRAGMENT => 8,
-            // It is none that could be checked against a changed packet: it is removed with the rest.
-            IpProtocol::AUTHENTICATION => return None,
-            _ => (usize::from(self.u8_at(at + 1)?) + 1) * 8,
+            IpProtocol::HOP_BY_HOP | IpProtocol::ROUTING | IpProtocol::DESTINATION_OPTIONS => {
+                (usize::from(self.u8_at(at + 1)?) + 1) * 8
+            }
+            // An authentication header could not be checked against a changed packet, and the others'
+            // formats are their own: they are removed with what is behind them.
+            _ => return None,
         };
         let next = IpProtocol(self.u8_at(at)?);
         match kind {

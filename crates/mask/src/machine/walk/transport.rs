@@ -150,7 +150,8 @@ impl Walk<'_> {
             _ => return None,
         };
         self.run_program(rest, at + 4, 4)?;
-        self.quote(at + 8, next)
+        let words = matches!(self.u8_at(at)?, 3 | 11 | 12).then(|| self.u8_at(at + 5));
+        self.quote(at + 8, next, 4, words.flatten())
     }
 
     /// Messages of RFC 4443 and of neighbour discovery; of others type and code are kept.
@@ -175,12 +176,27 @@ impl Walk<'_> {
         if kind >= 133 {
             return self.discovery_options(at + 4 + length);
         }
-        self.quote(at + 8, next)
+        let words = matches!(kind, 1 | 3).then(|| self.u8_at(at + 4));
+        self.quote(at + 8, next, 8, words.flatten())
     }
 
-    /// What an error quotes is a packet again, whose end is missing.
-    fn quote(&mut self, at: usize, next: Next) -> Option<(usize, Next)> {
+    /// What an error quotes is a packet again, whose end is missing. Some errors say how many words of
+    /// how many bytes it has, behind which extensions stand (RFC 4884, section 4); older ones that have
+    /// extensions do not say it and quote 128 bytes (section 5).
+    fn quote(
+        &mut self,
+        at: usize,
+        next: Next,
+        word: usize,
+        words: Option<u8>,
+    ) -> Option<(usize, Next)> {
         if next == Next::Ip {
+            let length = match words {
+                Some(0) => 128,
+                Some(words) => usize::from(words) * word,
+                None => usize::MAX - at,
+            };
+            self.end = self.end.min(at + length);
             if self.inside.fragment || at >= self.end {
                 return None;
             }
