@@ -1,6 +1,7 @@
 //! `nigh mask`.
 
 use crate::{
+    check::{self, CheckError},
     file::{Counts, Job, JobError, MaskError},
     key::{self, Key, KeyError, read_key},
     machine::MappingName,
@@ -25,6 +26,15 @@ pub enum Command {
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
     File(FileArgs),
+    /// Look for anything of a capture that is still in the masked one; exit status 1 if there is
+    #[command(after_help = "Example:\n  nigh mask check out.pcapng --against in.pcap")]
+    Check {
+        /// The masked capture
+        masked: PathBuf,
+        /// What it was made of
+        #[arg(long, value_name = "CAPTURE")]
+        against: PathBuf,
+    },
     /// See, check and compile policies
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -124,6 +134,12 @@ pub enum CliError {
         /// What is wrong.
         source: MaskError,
     },
+    /// It cannot be checked.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// Something of the original is left; the report has said what.
+    #[error("")]
+    Leak,
     /// The output would be written over the input.
     #[error("{0} is the capture itself: give another file for the masked one")]
     Same(PathBuf),
@@ -158,6 +174,7 @@ impl CliError {
 pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
     match command {
         Command::File(args) => file(args, json),
+        Command::Check { masked, against } => check(masked, against, json),
         Command::Policy(command) => policy(command),
         Command::Key { file } => key::create(file).map_err(failed(file)),
     }
@@ -206,6 +223,26 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
         writeln!(said, "{}", sentence(&counts))?;
     }
     Ok(())
+}
+
+fn check(masked: &Path, against: &Path, json: bool) -> Result<(), CliError> {
+    let open = |path: &Path| -> Result<(Box<dyn Read + Send>, ProgressBar), CliError> {
+        let file = File::open(path).map_err(failed(path))?;
+        let bar = bar(file.metadata().ok().map(|there| there.len()));
+        Ok((plain(bar.wrap_read(file)).map_err(failed(path))?, bar))
+    };
+    let (original, read) = open(against)?;
+    let (result, looked) = open(masked)?;
+    let report = check::check(original, result)?;
+    [read, looked].iter().for_each(ProgressBar::finish_and_clear);
+    let mut out = io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+    } else {
+        write!(out, "{report}")?;
+    }
+    if report.leaks { Err(CliError::Leak) } else { Ok(()) }
 }
 
 fn sentence(counts: &Counts) -> String {

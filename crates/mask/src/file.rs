@@ -18,6 +18,7 @@ use crate::{
     policy::{Policy, PolicyError, Time},
     program::Program,
 };
+pub(crate) use batch::place;
 use batch::{Batch, Batches, Worker};
 use capture::{End, ReadError, pcapng};
 use serde::Serialize;

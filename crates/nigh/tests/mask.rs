@@ -55,6 +55,22 @@ fn a_capture_is_masked_from_file_to_file_and_through_pipes() {
 }
 
 #[test]
+fn a_masked_capture_is_checked_against_its_original() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let words = ["file", "--policy", "research", "--forget", CAPTURE, "out.pcapng"];
+    assert!(nigh(folder, &words).status.success());
+    let done = nigh(folder, &["check", "out.pcapng", "--against", CAPTURE]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && text.contains("nothing was found"), "{text}");
+    let done = nigh(folder, &["check", CAPTURE, "--against", CAPTURE, "--json"]);
+    assert_eq!(done.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(report["leaks"], true);
+    assert_eq!(report["findings"][0]["what"], "ipv4");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

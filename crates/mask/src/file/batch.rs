@@ -90,21 +90,18 @@ impl Batches {
 
     fn add(&mut self, frame: &Frame<'_>) {
         let start = *self.start.get_or_insert(frame.at_ns);
-        let (link, medium, before) = match (frame.link, frame.link.before_ip()) {
-            (LinkType::ETHERNET, _) => (Link::Ethernet, Medium::Ethernet, 0),
-            (_, Some(before)) => (Link::Ip, Medium::Ip, before),
-            _ => {
-                self.other_links += 1;
-                return;
-            }
+        let Some((link, bytes)) = place(frame) else {
+            self.other_links += 1;
+            return;
         };
+        let medium = medium(link);
         let next = self.interfaces.len() as u32;
         let interface =
             *self.interfaces.entry((frame.interface, frame.link)).or_insert_with(|| {
                 self.batch.interfaces.push(medium);
                 next
             });
-        self.batch.bytes.extend(frame.bytes.get(before..).unwrap_or_default());
+        self.batch.bytes.extend(bytes);
         self.batch.frames.push(Entry {
             time: match self.time {
                 Time::Keep => frame.at_ns,
@@ -113,9 +110,25 @@ impl Batches {
             },
             interface,
             link,
-            length: frame.length.saturating_sub(before as u32),
+            length: frame.length.saturating_sub((frame.bytes.len() - bytes.len()) as u32),
             end: self.batch.bytes.len(),
         });
+    }
+}
+
+/// Where the packet in a frame begins, and with what; none where nothing is known of the link.
+pub(crate) fn place<'a>(frame: &Frame<'a>) -> Option<(Link, &'a [u8])> {
+    if frame.link == LinkType::ETHERNET {
+        return Some((Link::Ethernet, frame.bytes));
+    }
+    let before = frame.link.before_ip()?;
+    Some((Link::Ip, frame.bytes.get(before..).unwrap_or_default()))
+}
+
+fn medium(link: Link) -> Medium {
+    match link {
+        Link::Ethernet => Medium::Ethernet,
+        Link::Ip => Medium::Ip,
     }
 }
 
@@ -142,15 +155,11 @@ impl Worker {
             begin = entry.end;
             self.unit.mask(entry.link, bytes, number, &mut self.packet);
             batch.bytes_out += self.packet.len() as u64;
-            let medium = match entry.link {
-                Link::Ethernet => Medium::Ethernet,
-                Link::Ip => Medium::Ip,
-            };
             let record = Record {
                 interface: entry.interface,
                 time: entry.time,
                 direction: None,
-                medium,
+                medium: medium(entry.link),
                 length: entry.length.max(self.packet.len() as u32),
                 bytes: &self.packet,
                 comment: None,

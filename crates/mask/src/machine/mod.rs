@@ -23,8 +23,9 @@ mod walk;
 
 pub use secrets::{MappingName, Secrets};
 
-use crate::program::Program;
+use crate::{layer::Kind, program::Program};
 use checksums::Pending;
+pub(crate) use walk::Visit;
 use walk::Walk;
 
 /// Most headers of a packet, options not counted.
@@ -60,8 +61,52 @@ impl Unit {
     pub fn mask(&mut self, link: Link, packet: &[u8], number: u64, out: &mut Vec<u8>) {
         out.clear();
         out.resize(packet.len(), 0);
-        let mut walk = Walk::new(&self.program, &mut self.secrets, packet, out, number);
-        let length = walk.run(link, &mut self.pending);
+        let mut run = Run { program: &self.program, secrets: &mut self.secrets };
+        let length = Walk::new(&mut run, packet, out, number).run(link, &mut self.pending);
         out.truncate(length);
+    }
+}
+
+/// Shows a visitor the headers of a packet; `out` is room for what it writes, whose content goes.
+pub(crate) fn visit(visitor: &mut impl Visit, link: Link, packet: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.resize(packet.len(), 0);
+    Walk::new(visitor, packet, out, 0).run(link, &mut Vec::new());
+}
+
+/// A program that runs on the headers of a packet.
+struct Run<'a> {
+    program: &'a Program,
+    secrets: &'a mut Secrets,
+}
+
+impl Visit for Run<'_> {
+    #[inline]
+    fn header(&mut self, kind: Kind, header: &[u8], out: &mut [u8], whole: bool, unique: u128) {
+        let instructions = if whole {
+            let (kept, others) = self.program.steps(kind);
+            // Another kind may have written a part of the same header: an option's type and length.
+            for ((out, byte), mask) in out.iter_mut().zip(header).zip(kept) {
+                *out |= byte & mask;
+            }
+            others
+        } else {
+            // Only the fields that are wholly there.
+            self.program.of(kind)
+        };
+        for instruction in instructions {
+            self.secrets.execute(instruction, header, out, unique);
+        }
+    }
+
+    fn keeps(&self, option: Kind) -> bool {
+        !self.program.of(option).is_empty()
+    }
+
+    fn payload(&mut self, payload: &[u8], out: &mut [u8]) -> bool {
+        if self.program.keeps_payload() {
+            out.copy_from_slice(payload);
+        }
+        self.program.keeps_payload()
     }
 }

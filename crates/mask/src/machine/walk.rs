@@ -3,8 +3,8 @@
 mod ip;
 mod transport;
 
-use super::{DEPTH, Link, checksums::Pending, secrets::Secrets};
-use crate::{layer::Kind, program::Program};
+use super::{DEPTH, Link, checksums::Pending};
+use crate::layer::Kind;
 use wire::{EtherType, IpProtocol, checksum::Sum};
 
 /// GRE's payload is an Ethernet frame (RFC 7637, section 3.2), MPLS packets.
@@ -39,9 +39,21 @@ struct Inside {
     addresses: Sum,
 }
 
-pub(super) struct Walk<'a> {
-    program: &'a Program,
-    secrets: &'a mut Secrets,
+/// What is done at each header.
+pub(crate) trait Visit {
+    /// Treats a header, of which perhaps not all is there (`whole`), into the same place of the result;
+    /// `unique` is this place's in this packet.
+    fn header(&mut self, kind: Kind, header: &[u8], out: &mut [u8], whole: bool, unique: u128);
+
+    /// Whether an option is kept; if not it becomes padding.
+    fn keeps(&self, option: Kind) -> bool;
+
+    /// Treats what lies above a transport whose packet is no fragment and no quote; whether it is kept.
+    fn payload(&mut self, payload: &[u8], out: &mut [u8]) -> bool;
+}
+
+pub(super) struct Walk<'a, V> {
+    visit: &'a mut V,
     packet: &'a [u8],
     out: &'a mut [u8],
     number: u64,
@@ -52,16 +64,10 @@ pub(super) struct Walk<'a> {
     inside: Inside,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(
-        program: &'a Program,
-        secrets: &'a mut Secrets,
-        packet: &'a [u8],
-        out: &'a mut [u8],
-        number: u64,
-    ) -> Self {
+impl<'a, V: Visit> Walk<'a, V> {
+    pub(super) fn new(visit: &'a mut V, packet: &'a [u8], out: &'a mut [u8], number: u64) -> Self {
         let (end, inside) = (packet.len(), Inside::default());
-        Self { program, secrets, packet, out, number, end, kept: 0, inside }
+        Self { visit, packet, out, number, end, kept: 0, inside }
     }
 
     /// Writes the result; the length that it has.
@@ -88,15 +94,15 @@ impl<'a> Walk<'a> {
     fn step(&mut self, next: Next, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
         match next {
             Next::Ethernet => {
-                self.run_program(Kind::Ethernet, at, 14)?;
+                self.treat(Kind::Ethernet, at, 14)?;
                 Some((14, Next::Type(EtherType(self.u16_at(at + 12)?))))
             }
             Next::Type(kind) if kind.is_vlan() => {
-                self.run_program(Kind::Vlan, at, 4)?;
+                self.treat(Kind::Vlan, at, 4)?;
                 Some((4, Next::Type(EtherType(self.u16_at(at + 2)?))))
             }
             Next::Type(MPLS | MPLS_MULTICAST) => {
-                self.run_program(Kind::Mpls, at, 4)?;
+                self.treat(Kind::Mpls, at, 4)?;
                 let is_last = self.u16_at(at + 2)? & 0x0100 != 0;
                 Some((4, if is_last { Next::Ip } else { Next::Type(MPLS) }))
             }
@@ -111,11 +117,10 @@ impl<'a> Walk<'a> {
             }
             Next::Protocol(protocol) => self.protocol(protocol, at, pending),
             Next::Payload => {
-                if self.program.keeps_payload() && !self.inside.quoted && !self.inside.fragment {
-                    let end = self.end;
-                    if let Some(kept) = self.packet.get(at..end) {
-                        self.out[at..end].copy_from_slice(kept);
-                        self.kept = self.kept.max(end);
+                if !self.inside.quoted && !self.inside.fragment && at < self.end {
+                    let (payload, out) = (&self.packet[at..self.end], &mut self.out[at..self.end]);
+                    if self.visit.payload(payload, out) {
+                        self.kept = self.kept.max(self.end);
                     }
                 }
                 None
@@ -129,37 +134,19 @@ impl<'a> Walk<'a> {
         let is_known = self.u16_at(at)? == 1
             && self.u16_at(at + 2)? == EtherType::IPV4.0
             && self.u16_at(at + 4)? == 0x0604;
-        self.run_program(Kind::Arp, at, if is_known { 28 } else { 6 })?;
+        self.treat(Kind::Arp, at, if is_known { 28 } else { 6 })?;
         None
     }
 
-    /// Runs the program of a kind on the header here; nothing when a part of it is missing.
-    fn run_program(&mut self, kind: Kind, at: usize, length: usize) -> Option<()> {
+    /// Treats the header of a kind that is here; nothing when a part of it is missing.
+    fn treat(&mut self, kind: Kind, at: usize, length: usize) -> Option<()> {
         let end = self.end.min(at + length);
         let (header, out) = (self.packet.get(at..end)?, self.out.get_mut(at..end)?);
         let unique = u128::from(self.number) << 32 | at as u128;
         self.kept = self.kept.max(end);
-        if end < at + length {
-            // The fields that are wholly there.
-            for instruction in self.program.of(kind) {
-                self.secrets.execute(instruction, header, out, unique);
-            }
-            return None;
-        }
-        let (kept, others) = self.program.steps(kind);
-        // Another kind may have written a part of the same header: an option's type and length.
-        for ((out, byte), mask) in out.iter_mut().zip(header).zip(kept) {
-            *out |= byte & mask;
-        }
-        for instruction in others {
-            self.secrets.execute(instruction, header, out, unique);
-        }
-        Some(())
-    }
-
-    /// Whether a policy names something of the kind.
-    fn keeps(&self, kind: Kind) -> bool {
-        !self.program.of(kind).is_empty()
+        let whole = end == at + length;
+        self.visit.header(kind, header, out, whole, unique);
+        whole.then_some(())
     }
 
     fn u8_at(&self, at: usize) -> Option<u8> {

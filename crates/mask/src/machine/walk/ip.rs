@@ -1,6 +1,6 @@
 //! IPv4 and IPv6 with their options and extension headers.
 
-use super::{Inside, Next, Walk};
+use super::{Inside, Next, Visit, Walk};
 use crate::{layer::Kind, machine::checksums::Pending};
 use wire::{IpProtocol, checksum::Sum, ipv4, ipv6};
 
@@ -13,7 +13,7 @@ const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
 const ROUTER_ALERT: u8 = 148;
 
-impl Walk<'_> {
+impl<V: Visit> Walk<'_, V> {
     pub(super) fn ipv4(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
         let header = usize::from(self.u8_at(at)? & 15) * 4;
         if header < ipv4::HEADER {
@@ -28,7 +28,7 @@ impl Walk<'_> {
             self.inside.end = at + total;
             self.end = self.end.min(at + total);
         }
-        self.run_program(Kind::Ipv4, at, ipv4::HEADER)?;
+        self.treat(Kind::Ipv4, at, ipv4::HEADER)?;
         // A route's last address is where the packet goes in the end (RFC 791, section 3.1).
         let route_end = self.ipv4_options(at + ipv4::HEADER, at + header);
         pending.push(Pending {
@@ -74,20 +74,20 @@ impl Walk<'_> {
             }
             match kind {
                 RECORD_ROUTE | LOOSE_ROUTE | STRICT_ROUTE
-                    if length >= 3 && self.keeps(Kind::Ipv4Route) =>
+                    if length >= 3 && self.visit.keeps(Kind::Ipv4Route) =>
                 {
-                    self.run_program(Kind::Ipv4Route, at, 3);
+                    self.treat(Kind::Ipv4Route, at, 3);
                     let count = (length - 3) / 4;
                     for n in 0..count {
-                        self.run_program(Kind::Ipv4RouteAddress, at + 3 + 4 * n, 4);
+                        self.treat(Kind::Ipv4RouteAddress, at + 3 + 4 * n, 4);
                     }
                     let pointer = self.u8_at(at + 2).map_or(0, usize::from);
                     if kind != RECORD_ROUTE && count > 0 && pointer <= length {
                         route_end = Some(at + 3 + 4 * count);
                     }
                 }
-                ROUTER_ALERT if length == 4 && self.keeps(Kind::Ipv4RouterAlert) => {
-                    self.run_program(Kind::Ipv4RouterAlert, at, 4);
+                ROUTER_ALERT if length == 4 && self.visit.keeps(Kind::Ipv4RouterAlert) => {
+                    self.treat(Kind::Ipv4RouterAlert, at, 4);
                 }
                 _ => self.out[at..at + length].fill(NOTHING),
             }
@@ -106,7 +106,7 @@ impl Walk<'_> {
             self.inside.end = at + total;
             self.end = self.end.min(at + total);
         }
-        self.run_program(Kind::Ipv6, at, ipv6::HEADER)?;
+        self.treat(Kind::Ipv6, at, ipv6::HEADER)?;
         self.inside = Inside {
             fragment: false,
             addresses: Sum::default().bytes(self.out.get(at + 8..at + 40)?),
@@ -141,7 +141,7 @@ impl Walk<'_> {
         let next = IpProtocol(self.u8_at(at)?);
         match kind {
             IpProtocol::FRAGMENT => {
-                self.run_program(Kind::Ipv6Fragment, at, 8)?;
+                self.treat(Kind::Ipv6Fragment, at, 8)?;
                 let field = self.u16_at(at + 2)?;
                 self.inside.fragment = field & 0xfff9 != 0;
                 if field & 0xfff8 != 0 {
@@ -150,7 +150,7 @@ impl Walk<'_> {
             }
             IpProtocol::ROUTING => self.routing(at, length, header)?,
             _ => {
-                self.run_program(Kind::Ipv6Options, at, length)?;
+                self.treat(Kind::Ipv6Options, at, length)?;
                 self.pad(at + 2, at + length);
             }
         }
@@ -161,7 +161,7 @@ impl Walk<'_> {
     /// packet goes in the end.
     fn routing(&mut self, at: usize, length: usize, header: usize) -> Option<()> {
         let (kind, left) = (self.u8_at(at + 2)?, self.u8_at(at + 3)?);
-        self.run_program(Kind::Ipv6Routing, at, length)?;
+        self.treat(Kind::Ipv6Routing, at, length)?;
         let count = (length - 8) / 16;
         let goal = match kind {
             0 | 2 => count.checked_sub(1),
@@ -175,7 +175,7 @@ impl Walk<'_> {
             self.out[at + 4] = self.packet[at + 4];
         }
         for n in 0..count {
-            self.run_program(Kind::Ipv6RoutingAddress, at + 8 + 16 * n, 16)?;
+            self.treat(Kind::Ipv6RoutingAddress, at + 8 + 16 * n, 16)?;
         }
         if let Some(goal) = goal.filter(|goal| left > 0 && *goal < count) {
             let goal = at + 8 + 16 * goal;

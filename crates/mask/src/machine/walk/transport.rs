@@ -1,6 +1,6 @@
 //! What is above IP: transports, ICMP with what it quotes, tunnels.
 
-use super::{Inside, Next, Walk};
+use super::{Inside, Next, Visit, Walk};
 use crate::{layer::Kind, machine::checksums::Pending};
 use wire::{EtherType, IpProtocol, checksum::Sum};
 
@@ -14,7 +14,7 @@ const VXLAN: u16 = 4789;
 const END: u8 = 0;
 const NOTHING: u8 = 1;
 
-impl Walk<'_> {
+impl<V: Visit> Walk<'_, V> {
     pub(super) fn protocol(
         &mut self,
         protocol: IpProtocol,
@@ -47,7 +47,7 @@ impl Walk<'_> {
     }
 
     fn tcp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
-        self.run_program(Kind::Tcp, at, 20)?;
+        self.treat(Kind::Tcp, at, 20)?;
         pending.extend(self.sum(at + 16, at, Some(IpProtocol::TCP)));
         let header = usize::from(self.u8_at(at + 12)? >> 4) * 4;
         if header < 20 {
@@ -80,14 +80,14 @@ impl Walk<'_> {
                 (8, 10) => Some(Kind::TcpTimestamps),
                 _ => None,
             };
-            match option.filter(|option| self.keeps(*option)) {
+            match option.filter(|option| self.visit.keeps(*option)) {
                 Some(Kind::TcpSack) => {
-                    self.run_program(Kind::TcpSack, at, 2)?;
+                    self.treat(Kind::TcpSack, at, 2)?;
                     for n in 0..(length - 2) / 8 {
-                        self.run_program(Kind::TcpSackBlock, at + 2 + 8 * n, 8)?;
+                        self.treat(Kind::TcpSackBlock, at + 2 + 8 * n, 8)?;
                     }
                 }
-                Some(option) => self.run_program(option, at, length)?,
+                Some(option) => self.treat(option, at, length)?,
                 None => self.out[at..at + length].fill(NOTHING),
             }
             at += length;
@@ -96,7 +96,7 @@ impl Walk<'_> {
     }
 
     fn udp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
-        self.run_program(Kind::Udp, at, 8)?;
+        self.treat(Kind::Udp, at, 8)?;
         if self.u16_at(at + 6)? != 0 {
             let sum = self.sum(at + 6, at, Some(IpProtocol::UDP));
             pending.extend(sum.map(|sum| Pending { zero_is_none: true, ..sum }));
@@ -113,7 +113,7 @@ impl Walk<'_> {
         if self.u8_at(at)? != 0x08 {
             return None;
         }
-        self.run_program(Kind::Vxlan, at, 8)?;
+        self.treat(Kind::Vxlan, at, 8)?;
         Some((8, Next::Ethernet))
     }
 
@@ -123,7 +123,7 @@ impl Walk<'_> {
         if flags & 0x4fff != 0 {
             return None;
         }
-        self.run_program(Kind::Gre, at, 4)?;
+        self.treat(Kind::Gre, at, 4)?;
         let protocol = EtherType(self.u16_at(at + 2)?);
         let mut length = 4;
         if flags & 0x8000 != 0 {
@@ -133,7 +133,7 @@ impl Walk<'_> {
         }
         for (flag, kind) in [(0x2000, Kind::GreKey), (0x1000, Kind::GreSequence)] {
             if flags & flag != 0 {
-                self.run_program(kind, at + length, 4)?;
+                self.treat(kind, at + length, 4)?;
                 length += 4;
             }
         }
@@ -141,7 +141,7 @@ impl Walk<'_> {
     }
 
     fn icmp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
-        self.run_program(Kind::Icmp, at, 4)?;
+        self.treat(Kind::Icmp, at, 4)?;
         pending.extend(self.sum(at + 2, at, None));
         let (rest, next) = match self.u8_at(at)? {
             0 | 8 => (Kind::IcmpEcho, Next::Payload),
@@ -149,14 +149,14 @@ impl Walk<'_> {
             3 | 4 | 11 | 12 => (Kind::IcmpError, Next::Ip),
             _ => return None,
         };
-        self.run_program(rest, at + 4, 4)?;
+        self.treat(rest, at + 4, 4)?;
         let words = matches!(self.u8_at(at)?, 3 | 11 | 12).then(|| self.u8_at(at + 5));
         self.quote(at + 8, next, 4, words.flatten())
     }
 
     /// Messages of RFC 4443 and of neighbour discovery; of others type and code are kept.
     fn icmpv6(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
-        self.run_program(Kind::Icmpv6, at, 4)?;
+        self.treat(Kind::Icmpv6, at, 4)?;
         pending.extend(self.sum(at + 2, at, Some(IpProtocol::ICMPV6)));
         let kind = self.u8_at(at)?;
         let (rest, length, next) = match kind {
@@ -172,7 +172,7 @@ impl Walk<'_> {
             }
             _ => return None,
         };
-        self.run_program(rest, at + 4, length)?;
+        self.treat(rest, at + 4, length)?;
         if kind >= 133 {
             return self.discovery_options(at + 4 + length);
         }
@@ -212,10 +212,10 @@ impl Walk<'_> {
             if length == 0 {
                 return None;
             }
-            self.run_program(Kind::NeighbourOption, at, length.min(8))?;
+            self.treat(Kind::NeighbourOption, at, length.min(8))?;
             match (self.u8_at(at)?, length) {
-                (1 | 2, 8) => self.run_program(Kind::NeighbourLink, at, 8)?,
-                (3, 32) => self.run_program(Kind::NeighbourPrefix, at, 32)?,
+                (1 | 2, 8) => self.treat(Kind::NeighbourLink, at, 8)?,
+                (3, 32) => self.treat(Kind::NeighbourPrefix, at, 32)?,
                 _ => self.kept = self.kept.max(self.end.min(at + length)),
             }
             at += length;

@@ -1,0 +1,287 @@
+//! Looks for secrets in masked packets.
+
+use super::secrets::{RUN, Secrets};
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, Ipv6Addr},
+};
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Ipv4,
+    Ipv6,
+    Mac,
+    Payload,
+}
+
+/// How it stands in the masked capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Form {
+    /// As it was.
+    Plain,
+    /// Its bytes in reverse order.
+    Reversed,
+    /// Moved by one to seven bits.
+    Shifted,
+    /// As hexadecimal digits.
+    Hexadecimal,
+    /// As people write it.
+    Text,
+}
+
+/// How often something was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    what: What,
+    form: Form,
+    /// Places where it was found.
+    pub count: u64,
+    /// How many are to be expected by chance: so often others of the same networks were found, or would
+    /// be if the bytes were random.
+    pub by_chance: f64,
+    /// The first packets in which it was found, counted from 1.
+    pub packets: Vec<u64>,
+}
+
+impl Finding {
+    /// Whether chance gives so many less than once in [`RARE`] times (a Poisson distribution).
+    pub fn is_leak(&self) -> bool {
+        let mean = self.by_chance;
+        if self.count > 100 {
+            return self.count as f64 > mean + 6.0 * mean.sqrt();
+        }
+        let (mut term, mut below) = ((-mean).exp(), 0.0);
+        for number in 1..=self.count {
+            below += term;
+            term *= mean / number as f64;
+        }
+        1.0 - below < 1.0 / RARE
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.what {
+            What::Ipv4 => "addresses of IPv4",
+            What::Ipv6 => "addresses of IPv6",
+            What::Mac => "MAC addresses",
+            What::Payload => "runs of payload",
+        };
+        let form = match self.form {
+            Form::Plain => "as they were",
+            Form::Reversed => "with their bytes reversed",
+            Form::Shifted => "moved by some bits",
+            Form::Hexadecimal => "as hexadecimal digits",
+            Form::Text => "as text",
+        };
+        let Self { count, by_chance, packets, .. } = self;
+        let first: Vec<String> = packets.iter().map(u64::to_string).collect();
+        let first = first.join(", ");
+        write!(f, "{what} {form}: {count}, by chance {by_chance:.2}; first in packets {first}")
+    }
+}
+
+/// So seldom is chance believed.
+const RARE: f64 = 10_000.0;
+/// Packets that are named of each finding.
+const NAMED: usize = 5;
+
+/// What is found while packets are looked at.
+#[derive(Debug)]
+pub(super) struct Findings<'a> {
+    secrets: &'a Secrets,
+    reversed: Reversed,
+    found: BTreeMap<(What, Form), (u64, Vec<u64>)>,
+    /// Addresses of IPv4 that are not in the original, beside those that are; and these reversed.
+    decoys: (FxHashSet<u32>, FxHashSet<u32>),
+    /// How often a decoy was found.
+    by_chance: BTreeMap<Form, u64>,
+    packet: u64,
+    /// Places at which four bytes could stand.
+    places: u64,
+    room: Vec<u8>,
+}
+
+/// The secrets with their bytes in reverse order.
+#[derive(Debug)]
+struct Reversed(Secrets);
+
+impl Reversed {
+    fn new(secrets: &Secrets) -> Self {
+        let mut reversed = Secrets::default();
+        reversed.ipv4 = secrets.ipv4.iter().map(|address| address.swap_bytes()).collect();
+        reversed.ipv6 = secrets.ipv6.iter().map(|address| address.swap_bytes()).collect();
+        reversed.macs = secrets.macs.iter().map(|mac| backwards(*mac)).collect();
+        reversed.runs = secrets.runs.iter().map(|run| backwards(*run)).collect();
+        Self(reversed)
+    }
+}
+
+fn backwards<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
+    bytes.reverse();
+    bytes
+}
+
+impl<'a> Findings<'a> {
+    /// To look for these.
+    pub(super) fn new(secrets: &'a Secrets) -> Self {
+        Self {
+            secrets,
+            reversed: Reversed::new(secrets),
+            found: BTreeMap::new(),
+            decoys: decoys(secrets),
+            by_chance: BTreeMap::new(),
+            packet: 0,
+            places: 0,
+            room: Vec::new(),
+        }
+    }
+
+    /// Looks at the next packet.
+    pub(super) fn look(&mut self, packet: &[u8]) {
+        self.packet += 1;
+        self.places += (packet.len() + 1).saturating_sub(4) as u64;
+        self.bytes(packet, Form::Plain);
+        self.bytes(packet, Form::Reversed);
+        let mut shifted = std::mem::take(&mut self.room);
+        for bits in 1..8 {
+            shifted.clear();
+            let pairs = packet.windows(2).map(|pair| pair[0] << bits | pair[1] >> (8 - bits));
+            shifted.extend(pairs);
+            self.bytes(&shifted, Form::Shifted);
+        }
+        self.room = shifted;
+        self.text(packet);
+    }
+
+    /// Looks for the bytes of secrets.
+    fn bytes(&mut self, bytes: &[u8], form: Form) {
+        let reversed = form == Form::Reversed;
+        let (mut hits, mut decoys) = (Vec::new(), 0);
+        {
+            let secrets = if reversed { &self.reversed.0 } else { self.secrets };
+            let decoy_set = if reversed { &self.decoys.1 } else { &self.decoys.0 };
+            let mut in_set = |what, hit: bool| {
+                if hit {
+                    hits.push(what);
+                }
+            };
+            if !secrets.ipv4.is_empty() {
+                for window in windows(bytes) {
+                    let address = u32::from_be_bytes(window);
+                    in_set(What::Ipv4, secrets.ipv4.contains(&address));
+                    decoys += u64::from(decoy_set.contains(&address));
+                }
+            }
+            if !secrets.macs.is_empty() {
+                for window in windows(bytes) {
+                    in_set(What::Mac, secrets.macs.contains(&window));
+                }
+            }
+            if !secrets.runs.is_empty() {
+                for window in windows::<RUN>(bytes) {
+                    in_set(What::Payload, secrets.runs.contains(&window));
+                }
+            }
+            if !secrets.ipv6.is_empty() {
+                for window in windows(bytes) {
+                    in_set(What::Ipv6, secrets.ipv6.contains(&u128::from_be_bytes(window)));
+                }
+            }
+        }
+        hits.into_iter().for_each(|what| self.found(what, form));
+        *self.by_chance.entry(form).or_default() += decoys;
+    }
+
+    /// Looks for what people write: runs of the characters that addresses have.
+    fn text(&mut self, bytes: &[u8]) {
+        let is_part = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':' | b'-');
+        for run in bytes.split(|byte| !is_part(byte)).filter(|run| run.len() >= 7) {
+            let Ok(text) = std::str::from_utf8(run) else { continue };
+            let trimmed = text.trim_matches(['.', ':', '-']);
+            if trimmed.parse::<Ipv4Addr>().is_ok_and(|it| self.secrets.ipv4.contains(&it.to_bits()))
+            {
+                self.found(What::Ipv4, Form::Text);
+            }
+            let is_v6 = |text: &str| {
+                text.parse::<Ipv6Addr>().is_ok_and(|it| self.secrets.ipv6.contains(&it.to_bits()))
+            };
+            if is_v6(text) || is_v6(trimmed) {
+                self.found(What::Ipv6, Form::Text);
+            }
+            if mac(trimmed).is_some_and(|mac| self.secrets.macs.contains(&mac)) {
+                self.found(What::Mac, Form::Text);
+            }
+            for digits in run.split(|byte| !byte.is_ascii_hexdigit()).filter(|run| run.len() >= 8) {
+                for begin in [0, 1] {
+                    let pairs = digits[begin..].as_chunks::<2>().0;
+                    let decoded: Vec<u8> =
+                        pairs.iter().map(|[a, b]| digit(*a) << 4 | digit(*b)).collect();
+                    self.bytes(&decoded, Form::Hexadecimal);
+                }
+            }
+        }
+    }
+
+    fn found(&mut self, what: What, form: Form) {
+        let (count, packets) = self.found.entry((what, form)).or_default();
+        *count += 1;
+        if packets.len() < NAMED && packets.last() != Some(&self.packet) {
+            packets.push(self.packet);
+        }
+    }
+
+    /// What was found in all packets.
+    pub(super) fn finish(self) -> Vec<Finding> {
+        // As many decoys as addresses, or a few less where a network is full.
+        let scale = self.secrets.ipv4.len() as f64 / self.decoys.0.len().max(1) as f64;
+        let finding = |((what, form), (count, packets))| {
+            let decoys = self.by_chance.get(&form).copied().unwrap_or_default() as f64 * scale;
+            // What random bytes would give: decoys are too few to show what is rare.
+            let looks = match form {
+                Form::Plain | Form::Reversed => 1.0,
+                Form::Shifted => 7.0,
+                Form::Hexadecimal | Form::Text => 0.0,
+            };
+            let random =
+                self.secrets.ipv4.len() as f64 * self.places as f64 * looks / 2f64.powi(32);
+            let by_chance = if what == What::Ipv4 { decoys.max(random) } else { 0.0 };
+            Finding { what, form, count, by_chance, packets }
+        };
+        self.found.into_iter().map(finding).collect()
+    }
+}
+
+/// For each address of IPv4 one of its network that the original does not have: it is found as often as
+/// chance finds the address.
+fn decoys(secrets: &Secrets) -> (FxHashSet<u32>, FxHashSet<u32>) {
+    let beside = |address: &u32| {
+        (1..=255).map(|change| address ^ change).find(|other| !secrets.ipv4.contains(other))
+    };
+    let decoys: FxHashSet<u32> = secrets.ipv4.iter().filter_map(beside).collect();
+    let reversed = decoys.iter().map(|decoy| decoy.swap_bytes()).collect();
+    (decoys, reversed)
+}
+
+fn windows<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+    bytes.windows(N).filter_map(|window| window.try_into().ok())
+}
+
+/// A MAC address as six pairs of digits.
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split([':', '-']);
+    for byte in &mut mac {
+        *byte = u8::from_str_radix(parts.next().filter(|part| part.len() == 2)?, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+fn digit(byte: u8) -> u8 {
+    char::from(byte).to_digit(16).unwrap_or_default() as u8
+}

@@ -1,0 +1,90 @@
+//! What is in the original.
+
+use crate::{
+    layer::{FIELDS, Kind},
+    machine::{Link, Visit, visit},
+};
+use rustc_hash::FxHashSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Bytes of a run of payload.
+pub(super) const RUN: usize = 8;
+/// Most runs that are looked for: half a gigabyte of them.
+const RUNS: usize = 1 << 25;
+
+/// The addresses and the payload of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    pub(super) ipv4: FxHashSet<u32>,
+    pub(super) ipv6: FxHashSet<u128>,
+    pub(super) macs: FxHashSet<[u8; 6]>,
+    /// Every run of eight bytes at a multiple of eight, so any fifteen bytes hold one.
+    pub(super) runs: FxHashSet<[u8; RUN]>,
+    /// Runs that found no room.
+    pub(super) left_out: u64,
+}
+
+impl Secrets {
+    /// Takes the secrets of a packet; `room` is for the walk.
+    pub(super) fn add(&mut self, link: Link, packet: &[u8], room: &mut Vec<u8>) {
+        visit(self, link, packet, room);
+    }
+}
+
+impl Visit for Secrets {
+    fn header(&mut self, kind: Kind, header: &[u8], _: &mut [u8], _: bool, _: u128) {
+        for field in FIELDS.iter().filter(|field| field.kind == kind) {
+            let at = usize::from(field.at);
+            let Some(bytes) = header.get(at..at + usize::from(field.bytes)) else { continue };
+            match (field.meaning(), bytes.len()) {
+                (1, 6) => {
+                    let mac = <[u8; 6]>::try_from(bytes).unwrap_or_default();
+                    if is_telling(&mac) {
+                        self.macs.insert(mac);
+                    }
+                }
+                (2, 4) => {
+                    let address = bytes.iter().fold(0, |all, byte| all << 8 | u32::from(*byte));
+                    let ip = Ipv4Addr::from_bits(address);
+                    if !ip.is_unspecified() && !ip.is_broadcast() && !ip.is_multicast() {
+                        self.ipv4.insert(address);
+                    }
+                }
+                (3, 16) => {
+                    let address = bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+                    let ip = Ipv6Addr::from_bits(address);
+                    if !ip.is_unspecified() && !ip.is_multicast() {
+                        self.ipv6.insert(address);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn keeps(&self, _: Kind) -> bool {
+        true
+    }
+
+    fn payload(&mut self, payload: &[u8], _: &mut [u8]) -> bool {
+        for run in payload.as_chunks().0 {
+            if !is_telling(run) {
+                continue;
+            }
+            if self.runs.len() < RUNS {
+                self.runs.insert(*run);
+            } else {
+                self.left_out += 1;
+            }
+        }
+        false
+    }
+}
+
+/// Whether bytes say something: those of a counter or of padding are everywhere.
+fn is_telling(bytes: &[u8]) -> bool {
+    let mut seen = bytes.to_vec();
+    seen.sort_unstable();
+    seen.dedup();
+    seen.len() > 3
+}

@@ -1,0 +1,125 @@
+//! Captures with something left in them, in every form.
+
+use super::*;
+use capture::pcapng::{self, Medium, Record};
+
+fn capture_of(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    pcapng::section(&mut out, "test", None);
+    pcapng::interface(&mut out, None, Medium::Ethernet, 0);
+    for (time, bytes) in (0..).zip(packets) {
+        let length = bytes.len() as u32;
+        let (interface, direction, medium) = (0, None, Medium::Ethernet);
+        pcapng::packet(
+            &mut out,
+            Record { interface, time, direction, medium, length, bytes, comment: None },
+        );
+    }
+    out
+}
+
+const SOURCE: [u8; 4] = [198, 51, 100, 77];
+const MAC: [u8; 6] = [0x02, 0x1b, 0x3c, 0x4d, 0x5e, 0x6f];
+
+/// A frame of UDP from [`SOURCE`], with something to read.
+fn original() -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend(MAC);
+    frame.extend([8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0]);
+    frame.extend(SOURCE);
+    frame.extend([192, 0, 2, 9, 0x30, 0x39, 0, 99, 0, 40, 0, 0]);
+    frame.extend(*b"GET /the/secret/page?of=somebody");
+    frame
+}
+
+fn found(masked: Vec<u8>) -> Vec<(String, u64)> {
+    let original = capture_of(&[original()]);
+    let report = check(&original[..], &capture_of(&[vec![0; 60], masked])[..]).expect("a report");
+    assert_eq!((report.packets, report.masked), (1, 2));
+    assert_eq!((report.ipv4, report.macs, report.runs), (2, 1, 4));
+    assert_eq!(report.leaks, !report.findings.is_empty());
+    for finding in &report.findings {
+        assert_eq!(finding.packets, [2], "{finding}");
+    }
+    let text = |it: &Finding| it.to_string().split(':').next().unwrap_or_default().to_owned();
+    report.findings.iter().map(|finding| (text(finding), finding.count)).collect()
+}
+
+fn within(bytes: &[u8]) -> Vec<u8> {
+    [&[0xaa; 21][..], bytes, &[0xaa; 9]].concat()
+}
+
+fn one(says: &str) -> Vec<(String, u64)> {
+    vec![(says.to_owned(), 1)]
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is() {
+    assert_eq!(found(within(b"")), []);
+    assert_eq!(found(vec![]), []);
+    assert_eq!(found(vec![7; 3]), []);
+}
+
+#[test]
+fn an_address_is_found_in_every_form() {
+    assert_eq!(found(within(&SOURCE)), one("addresses of IPv4 as they were"));
+    let mut reversed = SOURCE;
+    reversed.reverse();
+    assert_eq!(found(within(&reversed)), one("addresses of IPv4 with their bytes reversed"));
+    assert_eq!(found(within(b"x 198.51.100.77, y")), one("addresses of IPv4 as text"));
+    assert_eq!(found(within(b"at 198.51.100.77.")), one("addresses of IPv4 as text"));
+    assert_eq!(found(within(b"=c633644d=")), one("addresses of IPv4 as hexadecimal digits"));
+    let bits = u32::from_be_bytes(SOURCE);
+    for shift in 1..8 {
+        let wide = (u64::from(bits) << shift).to_be_bytes();
+        assert_eq!(
+            found(within(&wide[3..])),
+            one("addresses of IPv4 moved by some bits"),
+            "{shift}"
+        );
+    }
+    // A neighbour is none.
+    assert_eq!(found(within(&[198, 51, 100, 78])), []);
+    assert_eq!(found(within(b"198.51.100.7")), []);
+}
+
+#[test]
+fn mac_addresses_and_payload_are_found() {
+    assert_eq!(found(within(&MAC)), one("MAC addresses as they were"));
+    assert_eq!(found(within(b" 02:1b:3c:4D:5e:6f ")), one("MAC addresses as text"));
+    assert_eq!(found(within(b" 02-1b-3c-4d-5e-6f ")), one("MAC addresses as text"));
+    assert_eq!(found(within(b"021b3c4d5e6f")), one("MAC addresses as hexadecimal digits"));
+    // Any fifteen bytes of it.
+    let payload = &original()[42..];
+    for begin in 0..payload.len() - 15 {
+        let found = found(within(&payload[begin..begin + 15]));
+        assert_eq!(found[0].0, "runs of payload as they were", "{begin}");
+    }
+}
+
+#[test]
+fn the_original_itself_leaks_everything() {
+    let capture = capture_of(&[original()]);
+    let report = check(&capture[..], &capture[..]).expect("a report");
+    assert!(report.leaks);
+    let plain = report.findings.iter().filter(|it| it.to_string().contains("as they were"));
+    assert_eq!(plain.map(|it| it.count).sum::<u64>(), 2 + 1 + 4);
+}
+
+#[test]
+fn what_chance_finds_is_no_leak() {
+    // All hosts of a network but every second, and masked bytes that are of the same network throughout.
+    let packets: Vec<Vec<u8>> = (0..100u8)
+        .map(|host| {
+            let mut frame = original();
+            frame[26..30].copy_from_slice(&[198, 51, 100, 2 * host]);
+            frame
+        })
+        .collect();
+    let masked: Vec<Vec<u8>> =
+        (0..=255u8).map(|host| within(&[198, 51, 100, host, 0xaa, 0xbb])).collect();
+    let report = check(&capture_of(&packets)[..], &capture_of(&masked)[..]).expect("a report");
+    let finding = &report.findings[0];
+    assert_eq!((finding.count, report.leaks), (100, false), "{finding}");
+    assert!((finding.by_chance - 100.0).abs() < 5.0, "{finding}");
+}
