@@ -36,7 +36,10 @@ pub enum Command {
         against: PathBuf,
     },
     /// See, check and compile policies
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  nigh mask policy list\n  nigh mask policy check mine.toml"
+    )]
     Policy(PolicyCommand),
     /// Make a file with a new key, that only its owner can read
     #[command(after_help = "Example:\n  nigh mask key campus.key")]
@@ -74,18 +77,22 @@ pub struct FileArgs {
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// The policies that come with nigh
+    #[command(after_help = "Example:\n  nigh mask policy list")]
     List,
     /// A policy's text
+    #[command(after_help = "Example:\n  nigh mask policy show research > mine.toml")]
     Show {
         /// strict, research, flows, debug, or a file
         policy: String,
     },
     /// Whether a policy is right, and what it lets through
+    #[command(after_help = "Example:\n  nigh mask policy check mine.toml")]
     Check {
         /// strict, research, flows, debug, or a file
         policy: String,
     },
     /// The program that a policy becomes
+    #[command(after_help = "Example:\n  nigh mask policy compile research")]
     Compile {
         /// strict, research, flows, debug, or a file
         policy: String,
