@@ -49,7 +49,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether chance gives so many less than once in [`RARE`] times (a Poisson distribution).
+    /// Whether chance gives so many less than once in 10,000 times (a Poisson distribution).
     pub fn is_leak(&self) -> bool {
         let mean = self.by_chance;
         if self.count > 100 {
@@ -113,12 +113,13 @@ struct Reversed(Secrets);
 
 impl Reversed {
     fn new(secrets: &Secrets) -> Self {
-        let mut reversed = Secrets::default();
-        reversed.ipv4 = secrets.ipv4.iter().map(|address| address.swap_bytes()).collect();
-        reversed.ipv6 = secrets.ipv6.iter().map(|address| address.swap_bytes()).collect();
-        reversed.macs = secrets.macs.iter().map(|mac| backwards(*mac)).collect();
-        reversed.runs = secrets.runs.iter().map(|run| backwards(*run)).collect();
-        Self(reversed)
+        Self(Secrets {
+            ipv4: secrets.ipv4.iter().map(|address| address.swap_bytes()).collect(),
+            ipv6: secrets.ipv6.iter().map(|address| address.swap_bytes()).collect(),
+            macs: secrets.macs.iter().map(|mac| backwards(*mac)).collect(),
+            runs: secrets.runs.iter().map(|run| backwards(*run)).collect(),
+            left_out: 0,
+        })
     }
 }
 
