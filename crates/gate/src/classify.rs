@@ -12,6 +12,7 @@
 //! What nDPI finds waits while a parser of ours still may find something, for nDPI misreads some of what
 //! those know. Why in this order: `docs/decisions/176-engines.md`.
 
+mod form;
 mod guess;
 mod known;
 pub mod offline;
@@ -32,6 +33,7 @@ use crate::{
     signatures::{CompileError, SignatureConfig, Signatures, own},
     tls::{self, Carrier, Found},
 };
+use form::Said;
 use guess::Guess;
 pub(crate) use known::can_be_named;
 use ndpi::{Detector, Known};
@@ -130,6 +132,7 @@ struct Work {
     /// The last questions to DNS.
     questions: VecDeque<(u16, String)>,
     answered: bool,
+    said: Said,
 }
 
 /// What was read in a flow beside its label, for logs.
@@ -193,7 +196,14 @@ impl Work {
             signature: None,
             questions: VecDeque::new(),
             answered: false,
+            said: Said::default(),
         }
+    }
+
+    /// Takes note of the forms of messages.
+    fn listen(&mut self, packet: &Packet<'_>) {
+        let said = if self.tcp { self.parsers.bytes(packet.from) } else { packet.payload };
+        self.said.look(said, self.tcp);
     }
 }
 
@@ -267,6 +277,7 @@ impl Engine {
         self.dns(flow, &mut work, packet);
         let before = work.parsers.length();
         let found = self.parse(&mut work, packet);
+        work.listen(packet);
         let new = packet.tcp.is_none() || work.parsers.length() != before;
         state.useful += u8::from(new);
         let found = found.or_else(|| {
@@ -365,12 +376,18 @@ impl Engine {
         let bytes = self.guesses.ip_packet(flow, packet);
         let known = self.detector.packet(&mut work.flow, bytes, packet.at_ns / 1_000_000);
         if let Some(known) = known {
-            work.guess = Some(self.guesses.guess(&self.detector, &known));
+            work.guess = self.believed(work, &known);
             if facts.server_name.is_none() {
                 let host = work.flow.host();
                 facts.server_name = host.and_then(|host| tls::host_name(host.as_bytes()));
             }
         }
+    }
+
+    /// What nDPI says, unless that rests on a port alone.
+    fn believed(&mut self, work: &Work, known: &Known) -> Option<Guess> {
+        let guess = self.guesses.guess(&self.detector, known);
+        guess.was_said(&work.said).then_some(guess)
     }
 
     /// Looks for a ClientHello, a request of HTTP and signatures in what a side said, put in order.
@@ -444,7 +461,7 @@ impl Engine {
         if work.guess.is_none() && work.signature.is_none() {
             let known = self.detector.give_up(&mut work.flow);
             let known = known.or_else(|| self.joined(flow, state, work));
-            work.guess = known.map(|known| self.guesses.guess(&self.detector, &known));
+            work.guess = known.and_then(|known| self.believed(work, &known));
         }
         if let Some(guess) = &mut work.guess {
             guess.more = false;

@@ -38,6 +38,19 @@ pub fn question(message: &[u8]) -> Option<(u16, String)> {
     Some((u16_at(message, 0)?, name(message, 12)?.0))
 }
 
+/// Whether bytes begin as a message does: a header, and a question or record with a class that there is.
+pub fn is_message(bytes: &[u8]) -> bool {
+    let class = || {
+        // Operations beyond 6 are not assigned (RFC 8490, section 10.2).
+        let known = u16_at(bytes, 2)? >> 11 & 0xf <= 6;
+        let one = u16_at(bytes, 4)? > 0 || u16_at(bytes, 6)? > 0;
+        let (_, end) = name(bytes, 12).filter(|_| known && one)?;
+        u16_at(bytes, end + 2)
+    };
+    // IN, CH, HS, NONE and ANY (RFC 6895, section 3.2); the highest bit is of mDNS (RFC 6762, section 18.12).
+    class().is_some_and(|class| matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255))
+}
+
 /// Reads a message: none where it is no response without error to one question.
 pub fn answer(message: &[u8]) -> Option<Answer> {
     let flags = u16_at(message, 2)?;
@@ -213,8 +226,10 @@ pub(crate) mod tests {
         let whole = one("a.example", [192, 0, 2, 1].into(), 9);
         assert_eq!(question(&question_to(&whole)), Some((0x1234, "a.example".to_owned())));
         assert_eq!(question(&whole), None);
+        assert!(is_message(&whole) && is_message(&question_to(&whole)));
         assert_eq!(answer(&whole).unwrap().addresses.len(), 1);
         for cut in 0..whole.len() {
+            assert_eq!(is_message(&whole[..cut]), cut >= 12 + 11 + 4);
             assert!(answer(&whole[..cut]).is_none_or(|answer| answer.addresses.is_empty()));
         }
         let mut other = whole.clone();

@@ -3,7 +3,7 @@
 //! nDPI wants whole IP packets. A gate's packet is a payload and what of its headers is needed, so the
 //! headers are written anew, without checksums: nDPI looks at none.
 
-use super::Facts;
+use super::{Facts, form::Said};
 use crate::{
     flow::{Flow, Transport},
     label::{Category, Certainty, Engine, Label},
@@ -45,6 +45,11 @@ impl Guess {
     /// Whether it is that application, or is carried by it.
     pub(super) fn is(&self, application: &str) -> bool {
         self.application == application
+    }
+
+    /// Whether it can be by what was said, and not only by its port.
+    pub(super) fn was_said(&self, said: &Said) -> bool {
+        self.detail.is_some() || said.fits(&self.application)
     }
 
     /// Whether it is HTTP of which nothing more is known.

@@ -1,6 +1,6 @@
 //! The names that engines give flows: those that rules can ask for.
 
-use super::guess::written;
+use super::{form::can_be_read, guess::written};
 use crate::{
     files::ANNOUNCED,
     p2p,
@@ -14,7 +14,8 @@ use std::{collections::HashSet, sync::LazyLock};
 static NDPI: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let Ok(detector) = Detector::open() else { return HashSet::new() };
     let numbers = 0..u16::try_from(detector.count()).unwrap_or(u16::MAX);
-    numbers.filter_map(|number| detector.name(Protocol(number)).map(written)).collect()
+    let names = numbers.filter_map(|number| detector.name(Protocol(number)).map(written));
+    names.filter(|name| can_be_read(name)).collect()
 });
 
 /// Whether a flow can be called `application` or `application/part`, with these signatures.

@@ -361,3 +361,47 @@ fn a_flow_of_which_nothing_was_said_is_unknown() {
     assert!(talk.state.work.is_none(), "a flood of SYNs must not take memory");
     assert_eq!(engine.give_up(&talk.flow, &mut talk.state), Outcome::Unknown);
 }
+
+/// What a flow is whose ends say these by turns.
+fn named(transport: Transport, port: u16, said: &[Vec<u8>]) -> Outcome {
+    let mut engine = engine();
+    let mut talk = Talk::new(transport, port);
+    for (from, payload) in [Side::Client, Side::Server].into_iter().cycle().zip(said) {
+        if let Outcome::Known(label) = talk.say(&mut engine, from, payload) {
+            return Outcome::Known(label);
+        }
+    }
+    engine.give_up(&talk.flow, &mut talk.state)
+}
+
+#[test]
+fn a_port_alone_gives_no_name() {
+    let said = [1, 2, 3, 4].map(|seed| noise(300, seed));
+    for port in [53, 853, 3478, 3544, 5001, 5201, 5353, 5355] {
+        for transport in [Transport::Tcp, Transport::Udp] {
+            let outcome = named(transport, port, &said);
+            assert_eq!(outcome, Outcome::Unknown, "{transport:?} {port}");
+        }
+    }
+}
+
+#[test]
+fn what_is_said_and_its_port_give_a_name() {
+    let answer = dns_tests::one("a.example", Ipv4Addr::new(192, 0, 2, 7), 60);
+    let question = dns_tests::question_to(&answer);
+    let framed = |message: &[u8]| [&(message.len() as u16).to_be_bytes()[..], message].concat();
+    // A service is announced without that anybody asked.
+    let mut announced = answer[..12].to_vec();
+    announced[2..8].copy_from_slice(&[0x84, 0, 0, 0, 0, 1]);
+    announced.extend(b"\x01a\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\xc0\0\x02\x07");
+    let binding = [&b"\0\x01\0\0\x21\x12\xa4\x42"[..], &noise(12, 1)].concat();
+    for (transport, port, said, name) in [
+        (Transport::Udp, 53, vec![question.clone(), answer.clone()], "dns"),
+        (Transport::Tcp, 53, vec![framed(&question), framed(&answer)], "dns"),
+        (Transport::Udp, 5353, vec![announced], "mdns"),
+        (Transport::Udp, 5355, vec![question], "llmnr"),
+        (Transport::Udp, 3478, vec![binding], "stun"),
+    ] {
+        assert_eq!(label(named(transport, port, &said)).application, name);
+    }
+}
