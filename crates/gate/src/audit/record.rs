@@ -112,8 +112,10 @@ impl Action {
 pub struct FlowEnd {
     /// The flow.
     pub subject: Subject,
-    /// When its last packet was seen.
+    /// When it was found to be over.
     pub at: SystemTime,
+    /// When its last packet was seen.
+    pub last: SystemTime,
     /// What the client sent.
     pub to_server: Traffic,
     /// What the server sent.

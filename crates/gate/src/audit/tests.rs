@@ -46,7 +46,8 @@ pub(super) fn verdict(action: Action) -> Verdict {
 pub(super) fn flow_end(transport: Transport, action: Action) -> Record {
     Record::Flow(FlowEnd {
         subject: subject(transport),
-        at: at(61_500),
+        at: at(65_000),
+        last: at(61_500),
         to_server: Traffic { packets: 5, bytes: 502, flags: 0x1a },
         to_client: Traffic { packets: 4, bytes: 1062, flags: 0x13 },
         end: End::Timeout,

@@ -7,7 +7,7 @@ use super::{
     id::Id,
     kernel,
     managed::Managers,
-    records::Log,
+    records::{self, Log},
     worker::Worker,
 };
 use crate::{
@@ -378,7 +378,7 @@ pub(super) fn write<S>(log: &Log, news: News<S>) {
             });
             let label = entry.label().cloned();
             let subject = log.subject(entry.flow, entry.inside, label, entry.began_ns);
-            log.flow(subject, traffic, end, action, rule);
+            log.flow(subject, entry.seen_ns, traffic, end, records::verdict(action, rule));
         }
     }
 }

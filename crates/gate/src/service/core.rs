@@ -340,7 +340,7 @@ impl<L: Look> Core<L> {
     pub(super) fn restarted(&mut self, counted: &Counted) {
         let id = Id::of(&counted.flow);
         if let Some(entry) = self.flows.get_mut(&id) {
-            entry.count(counted);
+            entry.count(counted, self.now_ns);
         }
         self.remove(&id, End::Closed);
     }

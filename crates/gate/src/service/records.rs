@@ -42,7 +42,7 @@ fn told(subject: &Subject) -> String {
     }
 }
 
-fn verdict(action: Action, rule: Option<&str>) -> Verdict {
+pub(super) fn verdict(action: Action, rule: Option<&str>) -> Verdict {
     Verdict { action, rule: rule.filter(|rule| !rule.is_empty()).map(Into::into) }
 }
 
@@ -208,13 +208,15 @@ impl Log {
     pub(super) fn flow(
         &self,
         subject: Subject,
+        last_ns: u64,
         traffic: [Traffic; 2],
         end: End,
-        action: Action,
-        rule: Option<&str>,
+        verdict: Verdict,
     ) {
+        let last = self.zero + Duration::from_nanos(last_ns);
         let [to_server, to_client] = traffic;
-        let verdict = verdict(action, rule);
-        self.send(|at| Record::Flow(FlowEnd { subject, at, to_server, to_client, end, verdict }));
+        self.send(|at| {
+            Record::Flow(FlowEnd { subject, at, last, to_server, to_client, end, verdict })
+        });
     }
 }

@@ -159,15 +159,17 @@ impl Eve {
 
     fn flow<'a>(&'a self, it: &'a FlowEnd) -> Line<'a> {
         let (to_server, to_client) = (it.to_server, it.to_client);
-        let age = it.at.duration_since(it.subject.started).unwrap_or_default();
-        let state = state(&it.subject, to_server, to_client);
+        let age = it.last.duration_since(it.subject.started).unwrap_or_default();
+        // The gate's own resets are not among what it saw.
+        let reset = it.verdict.action == Action::Reset;
+        let state = if reset { "closed" } else { state(&it.subject, to_server, to_client) };
         let flow = FlowBody {
             pkts_toserver: to_server.packets,
             pkts_toclient: to_client.packets,
             bytes_toserver: to_server.bytes,
             bytes_toclient: to_client.bytes,
             start: timestamp(it.subject.started),
-            end: timestamp(it.at),
+            end: timestamp(it.last),
             age: age.as_secs(),
             state,
             reason: match it.end {
@@ -191,7 +193,7 @@ impl Eve {
                 rst: has(Tcp::RST),
                 psh: has(PSH),
                 ack: has(Tcp::ACK),
-                state: tcp_state(to_server, to_client),
+                state: if reset { state } else { tcp_state(to_server, to_client) },
             }
         });
         let body = Body { flow: Some(flow), tcp, ..Body::default() };

@@ -26,7 +26,7 @@ fn a_flow_has_the_fields_that_suricata_gives_it() {
     let line = eve(&flow_end(Transport::Tcp, Action::Limit));
     assert!(line["flow_id"].as_u64().unwrap() < 1 << 53);
     let expected = json!({
-        "timestamp": "2026-11-18T11:07:41.500000+0000",
+        "timestamp": "2026-11-18T11:07:45.000000+0000",
         "event_type": "flow",
         "src_ip": "10.0.0.5", "src_port": 51413,
         "dest_ip": "192.0.2.7", "dest_port": 6881,
@@ -58,6 +58,16 @@ fn flows_of_udp_have_no_object_tcp_and_refused_ones_say_drop() {
     assert_eq!(line["flow"]["action"], "drop");
     assert_eq!(line["flow"]["alerted"], true);
     assert_eq!(line["flow"]["state"], "established");
+}
+
+#[test]
+fn a_flow_whose_ends_were_told_that_it_is_over_is_closed() {
+    let line = eve(&flow_end(Transport::Tcp, Action::Reset));
+    assert_eq!(
+        (&line["flow"]["state"], &line["tcp"]["state"]),
+        (&json!("closed"), &json!("closed"))
+    );
+    assert_eq!(eve(&flow_end(Transport::Tcp, Action::Drop))["flow"]["state"], "established");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Data {
         let [client, server] = [subject.flow.client, subject.flow.server].map(|it| mask.socket(it));
         let mut out = Vec::with_capacity(160);
         out.extend(milliseconds(subject.started).to_be_bytes());
-        out.extend(milliseconds(flow.at).to_be_bytes());
+        out.extend(milliseconds(flow.last).to_be_bytes());
         let template = match (client.ip(), server.ip()) {
             (IpAddr::V4(client), IpAddr::V4(server)) => {
                 out.extend(client.octets());

@@ -28,7 +28,7 @@ impl<L: Look> Core<L> {
         let id = Id::of(&counted.flow);
         if counted.idle_ns > self.idle_ns(&id, counted) {
             if let Some(entry) = self.flows.get_mut(&id) {
-                entry.count(counted);
+                entry.count(counted, self.now_ns);
             }
             let closed = counted.flow.transport == Transport::Tcp && has_ended(counted.flags);
             self.remove(&id, if closed { End::Closed } else { End::Timeout });
@@ -54,8 +54,7 @@ impl<L: Look> Core<L> {
         let interval_ns = if fresh { counted.age_ns.min(interval_ns) } else { interval_ns };
         let rate = u128::from(more) * 8 * 1_000_000_000 / u128::from(interval_ns.max(1));
         entry.rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        entry.count(counted);
-        entry.seen_ns = now_ns.saturating_sub(counted.idle_ns);
+        entry.count(counted, now_ns);
         entry.round = self.round;
     }
 

@@ -138,7 +138,8 @@ impl<S> Decided<S> {
 
 impl<S> Entry<S> {
     /// Takes over what the kernel has counted.
-    pub(super) const fn count(&mut self, counted: &Counted) {
+    pub(super) const fn count(&mut self, counted: &Counted, now_ns: u64) {
+        self.seen_ns = now_ns.saturating_sub(counted.idle_ns);
         self.packets = counted.packets;
         self.bytes = counted.bytes;
         self.flags = counted.flags;

@@ -380,6 +380,21 @@ fn every_flow_that_was_seen_is_accounted_for() {
 }
 
 #[test]
+fn a_flow_has_ended_with_its_last_packet_whenever_that_is_noticed() {
+    let mut core = core(RULES, NOON);
+    core.news = Some(Vec::new());
+    for (port, idle) in [(1, 6), (2, 3601)] {
+        core.tick(SECOND, NOON);
+        send(&mut core, &flow(port), b"=http");
+        core.tick(9000 * SECOND, NOON);
+        let flags = if port == 1 { [4, 0] } else { [0, 0] };
+        core.count(&Counted { flags, idle_ns: idle * SECOND, ..counted(flow(port), 9) }, SECOND);
+        let [News::Ended(entry, _)] = &core.news()[..] else { panic!("it is over") };
+        assert_eq!(entry.seen_ns, (9000 - idle) * SECOND);
+    }
+}
+
+#[test]
 fn a_flow_counts_once_for_its_rule_whatever_is_given_beside() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"=edonkey");
