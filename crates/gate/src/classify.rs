@@ -35,7 +35,7 @@ use crate::{
 };
 use form::Said;
 use guess::Guess;
-pub(crate) use known::can_be_named;
+pub(crate) use known::never_named;
 use ndpi::{Detector, Known};
 use request::Request;
 use std::collections::VecDeque;

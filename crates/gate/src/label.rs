@@ -34,6 +34,22 @@ pub enum Category {
 }
 
 impl Category {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::PeerToPeer,
+        Self::Web,
+        Self::Chat,
+        Self::FileTransfer,
+        Self::Mail,
+        Self::Media,
+        Self::Voice,
+        Self::Game,
+        Self::Tunnel,
+        Self::RemoteAccess,
+        Self::Network,
+        Self::Other,
+    ];
+
     /// Its name, as policies write it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -3,12 +3,18 @@
 use super::{form::can_be_read, guess::written};
 use crate::{
     files::ANNOUNCED,
+    label::Category,
     p2p,
     policy::UNKNOWN,
     signatures::{SignatureConfig, own},
 };
 use ndpi::{Detector, Protocol};
 use std::{collections::HashSet, sync::LazyLock};
+
+/// How alike two names are of which one may have been meant for the other, by Jaro and Winkler.
+const ALIKE: f64 = 0.8;
+/// Most names that may have been meant.
+const SHOWN: usize = 3;
 
 /// Names of nDPI's protocols, as labels have them; none where the library cannot be used.
 static NDPI: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -18,17 +24,54 @@ static NDPI: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.filter(|name| can_be_read(name)).collect()
 });
 
-/// Whether a flow can be called `application` or `application/part`, with these signatures.
-pub(crate) fn can_be_named(name: &str, signatures: &[SignatureConfig]) -> bool {
+/// Why no flow is ever called `application` or `application/part` with these signatures, and what may
+/// have been meant; none where one can be.
+pub(crate) fn never_named(name: &str, signatures: &[SignatureConfig]) -> Option<String> {
     let (application, part) = name.split_once('/').map_or((name, None), |(n, p)| (n, Some(p)));
-    if let Some(mut parts) = p2p::parts(application) {
-        return part.is_none_or(|part| parts.any(|one| one == part));
+    let own = own();
+    let others = [UNKNOWN].into_iter().chain(ANNOUNCED);
+    let others = others.chain(signatures.iter().chain(&own).map(|signature| &*signature.name));
+    // What may stand where this stands, and what stands before it.
+    let (mut meant, said, before): (Vec<String>, &str, &str) = match (p2p::parts(application), part)
+    {
+        (Some(_), None) => return None,
+        (Some(parts), Some(part)) => (parts.map(str::to_owned).collect(), part, application),
+        // Who knows no names takes all.
+        (None, _) if NDPI.is_empty() => return None,
+        (None, Some(part)) if NDPI.contains(application) => {
+            (NDPI.iter().cloned().collect(), part, application)
+        }
+        (None, _) => {
+            let ours = p2p::Application::ALL.iter().map(|one| one.name());
+            let all = ours.chain(others).chain(NDPI.iter().map(String::as_str));
+            (all.map(str::to_owned).collect(), application, "")
+        }
+    };
+    if part.is_some() != before.is_empty() && meant.iter().any(|known| known == said) {
+        return None;
     }
-    let signed = |list: &[SignatureConfig]| list.iter().any(|one| one.name == application);
-    let whole = application == UNKNOWN
-        || ANNOUNCED.contains(&application)
-        || signed(signatures)
-        || signed(&own());
-    let ndpi = |name: &str| NDPI.is_empty() || NDPI.contains(name);
-    whole && part.is_none() || ndpi(application) && part.is_none_or(ndpi)
+    let alike = |known: &String| match strsim::damerau_levenshtein(said, known) {
+        _ if !said.is_empty() && known.starts_with(said) => 2.0,
+        1 => 1.0,
+        _ => strsim::jaro_winkler(said, known),
+    };
+    meant.retain(|known| alike(known) >= ALIKE);
+    meant.sort_by(|a, b| alike(b).total_cmp(&alike(a)).then_with(|| a.cmp(b)));
+    meant.dedup();
+    meant.truncate(SHOWN);
+    let whole = |known: &String| match before {
+        "" => format!("{known:?}"),
+        _ => format!("\"{before}/{known}\""),
+    };
+    let meant: Vec<String> = meant.iter().map(whole).collect();
+    let hint = if Category::ALL.iter().any(|category| category.name() == name) {
+        "it is a category, for `--category`, or `category` in a rule".to_owned()
+    } else if meant.is_empty() {
+        "`nigh gate classify` shows what those of a capture are called; or add a [[gate.signature]] of this \
+         name"
+            .to_owned()
+    } else {
+        format!("did you mean {}?", meant.join(" or "))
+    };
+    Some(format!("no flow is ever called {name:?}: {hint}"))
 }

@@ -4,7 +4,7 @@ use super::{
     Action, Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate,
     RuleConfig, TimeConfig,
 };
-use crate::{classify::can_be_named, policy::FAMILIES};
+use crate::{classify::never_named, policy::FAMILIES, signatures::SignatureConfig};
 use std::{collections::HashSet, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
@@ -245,11 +245,8 @@ impl GateConfig {
         let files = files.map(|(i, file)| (format!("file[{i}]"), &file.application, &FAMILIES[..]));
         for (rule, list, more) in rules.chain(files) {
             for (i, name) in list.iter().enumerate() {
-                if !more.contains(&name.as_str()) && !can_be_named(name, &self.signatures) {
-                    let text = format!(
-                        "no flow is ever called {name:?}: `nigh gate classify` shows what those of a \
-                         capture are called; or add a [[gate.signature]] of this name"
-                    );
+                let never = never_named(name, &self.signatures);
+                if let Some(text) = never.filter(|_| !more.contains(&name.as_str())) {
                     report.add(&format!("{rule}.application[{i}]"), text);
                 }
             }
@@ -301,15 +298,21 @@ impl TimeConfig {
     }
 }
 
-/// Says so where an operator's order names what cannot be an application.
+/// Says so where an operator's order names what cannot be an application, or what no flow is ever called.
 ///
 /// # Errors
 /// The sentence.
-pub(crate) fn check_applications(list: &[String]) -> Result<(), String> {
+pub(crate) fn check_applications(
+    list: &[String],
+    signatures: &[SignatureConfig],
+) -> Result<(), String> {
     let mut problems = Vec::new();
     applications(list, &mut Report::new(&mut problems, ""));
-    match problems.into_iter().next() {
-        Some(Problem { key, message }) => Err(format!("{key}: {message}")),
+    if let Some(Problem { key, message }) = problems.into_iter().next() {
+        return Err(format!("{key}: {message}"));
+    }
+    match list.iter().find_map(|name| never_named(name, signatures)) {
+        Some(text) => Err(text),
         None => Ok(()),
     }
 }

@@ -228,9 +228,24 @@ fn a_rule_about_files_names_whole_applications() {
 
 #[test]
 fn an_order_names_applications_as_rules_do() {
-    let check = |name: &str| super::check::check_applications(&[name.to_owned()]);
-    assert_eq!(check("bittorrent/dht"), Ok(()));
-    for bad in ["BitTorrent", "", "a/b/c", "two words"] {
-        assert!(check(bad).is_err(), "{bad:?}");
+    let check = |name: &str| super::check::check_applications(&[name.to_owned()], &[]);
+    assert_eq!((check("bittorrent/dht"), check("tls/youtube")), (Ok(()), Ok(())));
+    for (bad, why) in [
+        ("BitTorrent", "in lower case"),
+        ("", "in lower case"),
+        ("a/b/c", "in lower case"),
+        ("two words", "in lower case"),
+        ("bittorent", "did you mean \"bittorrent\""),
+        ("bittorrent/dth", "did you mean \"bittorrent/dht\"?"),
+        ("bittorrent/bittorrent", "no flow is ever called"),
+        ("dcc/dcc", "no flow is ever called"),
+        ("ftp", "\"ftp_data\""),
+        ("tls/yutube", "did you mean \"tls/youtube\""),
+        ("peer-to-peer", "it is a category"),
+        ("!?!?!?!?", "[[gate.signature]]"),
+        ("targusdataspeed", "no flow is ever called"),
+    ] {
+        let said = check(bad).unwrap_err();
+        assert!(said.contains(why), "{bad:?}: {said}");
     }
 }

@@ -407,7 +407,8 @@ impl Worker {
                         format!("{MAX_GIVEN} rules are given already: write them into the file");
                     return Err(ControlError::Rule(text));
                 }
-                check_applications(&order.application).map_err(ControlError::Rule)?;
+                check_applications(&order.application, &self.config.gate.signatures)
+                    .map_err(ControlError::Rule)?;
                 if let What::Limit(limit) = &order.what {
                     limit.check(&self.config.gate.inside).map_err(ControlError::Rule)?;
                     self.open_shapers()?;
