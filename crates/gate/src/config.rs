@@ -20,8 +20,12 @@ use crate::{
     signatures::SignatureConfig,
 };
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, time::Duration};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use std::{
+    net::{AddrParseError, IpAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 /// Most packets with payload that are copied of a flow that nobody has named yet.
 pub const MAX_PACKETS: u8 = 32;
@@ -131,7 +135,29 @@ pub struct GroupConfig {
     /// Its name.
     pub name: String,
     /// Its addresses.
+    #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<IpNet>,
+}
+
+/// Prefixes, or addresses alone.
+fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    struct Hosts(IpNet);
+    impl<'de> Deserialize<'de> for Hosts {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let text = String::deserialize(deserializer)?;
+            prefix(&text).map(Self).map_err(D::Error::custom)
+        }
+    }
+    let hosts = Vec::<Hosts>::deserialize(deserializer)?;
+    Ok(hosts.into_iter().map(|Hosts(prefix)| prefix).collect())
+}
+
+/// A prefix, or an address alone.
+///
+/// # Errors
+/// The text is neither.
+pub(crate) fn prefix(text: &str) -> Result<IpNet, AddrParseError> {
+    text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
 }
 
 /// One `[[gate.time]]`: times of the week, by the host's local clock.

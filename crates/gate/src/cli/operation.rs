@@ -1,7 +1,7 @@
 //! What is asked of the daemon: each sub-command is one request over the control socket and one answer.
 
 use crate::{
-    config::{Deny, Direction, Each, Rate},
+    config::{self, Deny, Direction, Each, Rate},
     control::{By, FlowName, FlowsOrder, Order, Request, TopOrder},
     label::Category,
     policy::{Given, GivenLimit, What},
@@ -11,7 +11,6 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::net::IpAddr;
 
 /// What is asked of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
@@ -167,8 +166,9 @@ impl WhichArgs {
 
 /// A prefix, or an address alone.
 fn prefix(text: &str) -> Result<IpNet, String> {
-    let prefix = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    prefix.map(|prefix| prefix.trunc()).map_err(|_| "expected an address or a prefix".into())
+    config::prefix(text)
+        .map(|prefix| prefix.trunc())
+        .map_err(|_| "expected an address or a prefix".into())
 }
 
 /// A category by its word in the configuration.

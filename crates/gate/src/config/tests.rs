@@ -91,6 +91,19 @@ action = "deny"
 }
 
 #[test]
+fn an_address_alone_is_a_host() {
+    let group = |hosts: &str| {
+        let text = format!("inside = [\"a\"]\n[[group]]\nname = \"g\"\nhosts = [{hosts}]");
+        toml::from_str::<GateConfig>(&text).map(|config| config.groups[0].hosts.clone())
+    };
+    let hosts = group("\"10.0.0.5\", \"2001:db8::5\", \"10.1.0.0/16\"").unwrap();
+    let texts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["10.0.0.5/32", "2001:db8::5/128", "10.1.0.0/16"]);
+    let error = group("\"10.0.0.5/33\"").unwrap_err();
+    assert_eq!(error.message(), "invalid IP address syntax");
+}
+
+#[test]
 fn no_interface_is_no_gate() {
     assert_eq!(keys(""), ["gate.inside"]);
 }
