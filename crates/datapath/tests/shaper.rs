@@ -130,6 +130,8 @@ fn an_operators_qdisc_is_left_alone() {
     let (gateway, _host) = scene();
     let words = "tc qdisc add dev eth0 root handle 5: tbf rate 1gbit burst 1mb latency 10ms";
     gateway.check(&words.split(' ').collect::<Vec<_>>()).unwrap();
-    assert!(matches!(open(&gateway), Err(Error::Occupied(_))));
+    let error = open(&gateway).unwrap_err();
+    assert!(matches!(&error, Error::Occupied(name) if name == "eth0"));
+    assert!(error.to_string().contains("`tc qdisc del dev eth0 root`"), "{error}");
     assert!(gateway.check(&["tc", "qdisc", "show", "dev", "eth0"]).unwrap().contains("tbf"));
 }

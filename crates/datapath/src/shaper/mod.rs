@@ -22,7 +22,7 @@ use netlink_packet_route::{
     tc::{TcAttribute, TcHandle, TcMessage, TcStats2},
 };
 use nix::errno::Errno;
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{if_indextoname, if_nametoindex};
 use std::{collections::BTreeSet, io};
 
 /// The major number of our qdiscs' handles ("ni"), by which ours are told from an operator's.
@@ -67,9 +67,9 @@ pub enum Error {
     /// Somebody has put a qdisc there.
     #[error(
         "interface {0} has a qdisc of its own, and limits need that place: remove it \
-         (`tc qdisc del dev IF root`) or name no limits"
+         (`tc qdisc del dev {0} root`) or name no limits"
     )]
-    Occupied(u32),
+    Occupied(String),
     /// The kernel refuses.
     #[error("{what}: {source}")]
     Kernel {
@@ -214,7 +214,9 @@ fn qdisc(netlink: &mut Netlink, device: u32) -> Result<(), Error> {
     let message = Message::NewQueueDiscipline(htb::qdisc(device as i32));
     match netlink.request(message, NLM_F_CREATE | NLM_F_EXCL) {
         Err(error) if error.raw_os_error() == Some(Errno::EEXIST as i32) => {}
-        result => return result.map_err(failed(format!("putting HTB on interface {device}"))),
+        result => {
+            return result.map_err(failed(format!("putting HTB on interface {}", name(device))));
+        }
     }
     let all = htb::name(device as i32, TcHandle::UNSPEC, TcHandle::UNSPEC);
     let there = netlink.dump(Message::GetQueueDiscipline(all)).map_err(failed("listing qdiscs"))?;
@@ -222,7 +224,13 @@ fn qdisc(netlink: &mut Netlink, device: u32) -> Result<(), Error> {
         matches!(message, Message::NewQueueDiscipline(qdisc)
             if qdisc.header.index == device as i32 && qdisc.header.handle == htb::handle(0))
     });
-    if ours { Ok(()) } else { Err(Error::Occupied(device)) }
+    if ours { Ok(()) } else { Err(Error::Occupied(name(device))) }
+}
+
+/// What people call a device; its number where it is gone.
+fn name(device: u32) -> String {
+    let name = if_indextoname(device).ok().and_then(|name| name.into_string().ok());
+    name.unwrap_or_else(|| device.to_string())
 }
 
 /// Makes the IFB device and sets it up, or takes over the one that is there. Returns its index.
