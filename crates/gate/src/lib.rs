@@ -18,6 +18,7 @@
 //! - [`audit`]: what is written down of all that.
 #![forbid(unsafe_code)]
 
+mod alike;
 pub mod audit;
 pub mod capture;
 pub mod chat;

@@ -14,9 +14,10 @@ mod moment;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use file::FAMILIES;
+pub(crate) use file::{FAMILIES, is_type};
 pub use file::{FileDecision, FileQuestion};
 pub use given::{Given, GivenLimit, What};
+pub(crate) use glob::is_foreign;
 pub use moment::Moment;
 
 use crate::{

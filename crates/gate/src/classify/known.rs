@@ -2,6 +2,7 @@
 
 use super::{form::can_be_read, guess::written};
 use crate::{
+    alike::alike,
     files::ANNOUNCED,
     label::Category,
     p2p,
@@ -10,11 +11,6 @@ use crate::{
 };
 use ndpi::{Detector, Protocol};
 use std::{collections::HashSet, sync::LazyLock};
-
-/// How alike two names are of which one may have been meant for the other, by Jaro and Winkler.
-const ALIKE: f64 = 0.8;
-/// Most names that may have been meant.
-const SHOWN: usize = 3;
 
 /// Names of nDPI's protocols, as labels have them; none where the library cannot be used.
 static NDPI: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -32,38 +28,28 @@ pub(crate) fn never_named(name: &str, signatures: &[SignatureConfig]) -> Option<
     let others = [UNKNOWN].into_iter().chain(ANNOUNCED);
     let others = others.chain(signatures.iter().chain(&own).map(|signature| &*signature.name));
     // What may stand where this stands, and what stands before it.
-    let (mut meant, said, before): (Vec<String>, &str, &str) = match (p2p::parts(application), part)
-    {
+    let (known, said, before): (Vec<&str>, &str, &str) = match (p2p::parts(application), part) {
         (Some(_), None) => return None,
-        (Some(parts), Some(part)) => (parts.map(str::to_owned).collect(), part, application),
+        (Some(parts), Some(part)) => (parts.collect(), part, application),
         // Who knows no names takes all.
         (None, _) if NDPI.is_empty() => return None,
         (None, Some(part)) if NDPI.contains(application) => {
-            (NDPI.iter().cloned().collect(), part, application)
+            (NDPI.iter().map(String::as_str).collect(), part, application)
         }
         (None, _) => {
             let ours = p2p::Application::ALL.iter().map(|one| one.name());
             let all = ours.chain(others).chain(NDPI.iter().map(String::as_str));
-            (all.map(str::to_owned).collect(), application, "")
+            (all.collect(), application, "")
         }
     };
-    if part.is_some() != before.is_empty() && meant.iter().any(|known| known == said) {
+    if part.is_some() != before.is_empty() && known.contains(&said) {
         return None;
     }
-    let alike = |known: &String| match strsim::damerau_levenshtein(said, known) {
-        _ if !said.is_empty() && known.starts_with(said) => 2.0,
-        1 => 1.0,
-        _ => strsim::jaro_winkler(said, known),
-    };
-    meant.retain(|known| alike(known) >= ALIKE);
-    meant.sort_by(|a, b| alike(b).total_cmp(&alike(a)).then_with(|| a.cmp(b)));
-    meant.dedup();
-    meant.truncate(SHOWN);
-    let whole = |known: &String| match before {
+    let whole = |known: &str| match before {
         "" => format!("{known:?}"),
         _ => format!("\"{before}/{known}\""),
     };
-    let meant: Vec<String> = meant.iter().map(whole).collect();
+    let meant: Vec<String> = alike(said, known).into_iter().map(whole).collect();
     let hint = if Category::ALL.iter().any(|category| category.name() == name) {
         "it is a category, for `--category`, or `category` in a rule".to_owned()
     } else if meant.is_empty() {

@@ -4,7 +4,13 @@ use super::{
     Action, Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate,
     RuleConfig, TimeConfig,
 };
-use crate::{classify::never_named, policy::FAMILIES, signatures::SignatureConfig};
+use crate::{
+    alike::alike,
+    classify::never_named,
+    files::kind,
+    policy::{FAMILIES, is_foreign, is_type},
+    signatures::SignatureConfig,
+};
 use std::{collections::HashSet, time::Duration};
 use wire::config::{Problem, Report, interfaces, prefixes};
 
@@ -401,14 +407,29 @@ impl FileConfig {
                 report.add(&format!("{key}[{i}]"), "an entry has 1 to 1024 bytes");
             }
         }
-        for (i, kind) in self.types.iter().enumerate() {
+        for (i, whole) in self.types.iter().enumerate() {
             let parts = |c: char| c.is_ascii_alphanumeric() || "-+.*".contains(c);
-            let (kind, part) = kind.split_once('/').unwrap_or((kind, "*"));
+            let (kind, part) = whole.split_once('/').unwrap_or((whole, "*"));
             let good =
                 !kind.is_empty() && !part.is_empty() && kind.chars().chain(part.chars()).all(parts);
+            let key = format!("types[{i}]");
             if !good {
                 let text = "a type is a short name or a media type, such as `zip` or `video/*`";
-                report.add(&format!("types[{i}]"), text);
+                report.add(&key, text);
+            } else if !is_type(whole) {
+                let known = kind::all().flat_map(|kind| [kind.name, kind.media]);
+                let meant = alike(whole, known).join("` or `");
+                let hint = if meant.is_empty() { "zip` or `video/*" } else { &meant };
+                report.add(&key, format!("no file is ever of this type; there is `{hint}`"));
+            }
+        }
+        for (i, name) in self.names.iter().enumerate() {
+            if let Some(c) = name.chars().find(|c| is_foreign(*c)) {
+                let text = format!(
+                    "only `*` and `?` stand for other characters: write `?` where `{c}` is, and an entry for \
+                     each of several patterns"
+                );
+                report.add(&format!("names[{i}]"), text);
             }
         }
         for (i, hash) in self.hashes.iter().enumerate() {

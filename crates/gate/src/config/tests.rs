@@ -240,6 +240,37 @@ fn a_rule_about_files_names_whole_applications() {
 }
 
 #[test]
+fn a_rule_about_files_asks_for_what_files_can_be() {
+    let problems = |key: &str, value: &str| {
+        let text = format!(
+            "inside = [\"eth1\"]\n[[file]]\nname = \"f\"\naction = \"deny\"\n{key} = ['{value}']\n"
+        );
+        toml::from_str::<GateConfig>(&text).unwrap().problems()
+    };
+    for (key, value) in [
+        ("names", "*.iso"),
+        ("names", "track??.mp3"),
+        ("types", "zip"),
+        ("types", "video/*"),
+        ("types", "Application/PDF"),
+        ("types", "unknown"),
+    ] {
+        assert_eq!(problems(key, value), [], "{key} {value}");
+    }
+    for (key, value, why) in [
+        ("names", "[a-", "write `?` where `[` is"),
+        ("names", "*.{avi,mkv}", "write `?` where `{` is"),
+        ("types", "ziip", "there is `zip`"),
+        ("types", "vidio/*", "there is `video/"),
+        ("types", "word", "there is `"),
+    ] {
+        let [problem] = &problems(key, value)[..] else { panic!("{value} is wrong") };
+        assert_eq!(problem.key, format!("gate.file[0].{key}[0]"));
+        assert!(problem.message.contains(why), "{value}: {}", problem.message);
+    }
+}
+
+#[test]
 fn an_order_names_applications_as_rules_do() {
     let check = |name: &str| super::check::check_applications(&[name.to_owned()], &[]);
     assert_eq!((check("bittorrent/dht"), check("tls/youtube")), (Ok(()), Ok(())));

@@ -87,6 +87,12 @@ const MAGIC: &[(usize, &[u8], &str, &str)] = &[
     (0, b"<html", "html", "text/html"),
 ];
 
+/// All types.
+pub(crate) fn all() -> impl Iterator<Item = Kind> {
+    let known = MAGIC.iter().map(|(.., name, media)| Kind { name, media });
+    known.chain([TEXT, UNKNOWN])
+}
+
 /// The type of a file that begins with these bytes.
 pub fn of(bytes: &[u8]) -> Kind {
     let known = MAGIC

@@ -1,7 +1,10 @@
 //! What becomes of a file.
 
 use super::{Application, Moment, Policy, any, glob::Glob, hosts::Hosts, moment::Times};
-use crate::config::{FileAction, FileConfig};
+use crate::{
+    config::{FileAction, FileConfig},
+    files::kind,
+};
 use std::net::IpAddr;
 
 /// A rule about files with its names resolved.
@@ -55,6 +58,12 @@ fn family(application: &str) -> &str {
         "dcc" => "irc",
         other => other,
     }
+}
+
+/// Whether files are ever of a type that a rule asks for.
+pub(crate) fn is_type(pattern: &str) -> bool {
+    let glob = Glob::new(pattern);
+    kind::all().any(|kind| glob.fits(kind.name) || glob.fits(kind.media))
 }
 
 impl FileRule {

@@ -4,6 +4,11 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob(Vec<char>);
 
+/// Whether a character means something to others who read patterns, and stands for itself here.
+pub(crate) fn is_foreign(c: char) -> bool {
+    matches!(c, '[' | ']' | '{' | '}' | '\\')
+}
+
 impl Glob {
     pub(super) fn new(pattern: &str) -> Self {
         Self(lower(pattern).collect())
