@@ -331,16 +331,19 @@ fn document<'i>(bytes: &'i [u8], report: &mut Report) -> Option<(&'i str, place:
     None
 }
 
-/// Puts problems into a report, unless something was said of the same key already.
+/// Puts problems into a report, unless something was said of the same key already, or a key in that table
+/// could not be read: what is missing there may be that.
 fn tell_problems(
     problems: impl IntoIterator<Item = Problem>,
     text: &str,
     root: &place::Node<'_>,
     report: &mut Report,
 ) {
+    let unread: Vec<String> = report.findings.iter().map(|f| f.key.clone()).collect();
     for Problem { key, message } in problems {
         let already = |f: &Finding| key == f.key || key.starts_with(&format!("{}.", f.key));
-        if report.findings.iter().any(already) {
+        let within = |unread: &String| unread.starts_with(&format!("{key}."));
+        if report.findings.iter().any(already) || unread.iter().any(within) {
             continue;
         }
         let span = place::find(root, &key, text);

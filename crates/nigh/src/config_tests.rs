@@ -71,6 +71,33 @@ fn every_mistake_is_named_with_line_and_column() {
 }
 
 #[test]
+fn a_value_that_cannot_be_read_is_the_only_mistake() {
+    let gate = "[gate]\ninside = [\"eth1\"]\n";
+    let limit = "[[gate.limit]]\nname = \"slow\"\n";
+    let rule = "[[gate.rule]]\nname = \"r\"\naction = \"deny\"\n";
+    for (more, expected) in [
+        (
+            format!("{limit}from_inside = \"20\"\n"),
+            "5:15 gate.limit[0].from_inside: \"20\" is no rate: expected a rate such as `800kbit`, `20 Mbit/s` or `1.5gbit`",
+        ),
+        (
+            limit.to_owned(),
+            "3:1 gate.limit[0]: nothing is limited: give to_inside, from_inside or both",
+        ),
+        (
+            format!("{rule}direction = [\"to-inside\"]\n"),
+            "6:13 gate.rule[0].direction: [\"to-inside\"] is not one word in quotes",
+        ),
+        (
+            format!("{rule}direction = \"up\"\n"),
+            "6:13 gate.rule[0].direction: unknown value `up`: there are `from-inside`, `to-inside`",
+        ),
+    ] {
+        assert_eq!(findings(&format!("{gate}{more}")), [expected], "for {more:?}");
+    }
+}
+
+#[test]
 fn a_mistake_in_an_upstream_is_found_behind_its_tag() {
     let bird = "[[anycast.upstream]]\nname = \"b\"\ntype = \"bird\"\nsocket = \"/b\"\nprotocol = \"p\"\nexport = \"e\"\n";
     let anycast = "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n";

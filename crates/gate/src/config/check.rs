@@ -141,8 +141,9 @@ impl GateConfig {
             time.check(&mut report.within(&format!("time[{i}]")));
         }
         for (i, limit) in self.limits.iter().enumerate() {
-            let mut report = report.within(&format!("limit[{i}]"));
-            limit.check(&mut report);
+            let key = format!("limit[{i}]");
+            limit.check(&key, report);
+            let mut report = report.within(&key);
             if let Err(text) = limit.is_possible(&self.inside) {
                 report.add("each", text);
             }
@@ -338,17 +339,18 @@ impl LimitConfig {
             .into())
     }
 
-    /// Everything that is wrong with it, each key relative to it.
+    /// Everything that is wrong with it, below the key `limit`.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        self.check(&mut Report::new(&mut problems, ""));
+        self.check("limit", &mut Report::new(&mut problems, ""));
         problems
     }
 
-    fn check(&self, report: &mut Report<'_>) {
+    fn check(&self, key: &str, report: &mut Report<'_>) {
         if self.to_inside.is_none() && self.from_inside.is_none() {
-            report.add("name", "nothing is limited: give to_inside, from_inside or both");
+            report.add(key, "nothing is limited: give to_inside, from_inside or both");
         }
+        let mut report = report.within(key);
         for (key, rate) in [("to_inside", self.to_inside), ("from_inside", self.from_inside)] {
             if let Some(rate) = rate
                 && !(RATES.0..=RATES.1).contains(&rate)

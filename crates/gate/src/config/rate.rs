@@ -53,7 +53,8 @@ impl fmt::Display for Rate {
 
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|error| D::Error::custom(format_args!("{text:?} is no rate: {error}")))
     }
 }
 

@@ -70,7 +70,7 @@ action = "deny"
         "gate.group[1].hosts[0]",
         "gate.time[0].days[1]",
         "gate.time[0].to",
-        "gate.limit[0].name",
+        "gate.limit[0]",
         "gate.limit[1].to_inside",
         "gate.limit[1].each",
         "gate.rule[0].application[0]",

@@ -16,6 +16,9 @@ use toml::de::{DeValue, ValueDeserializer};
 /// Most complaints about one section.
 const LIMIT: usize = 50;
 
+/// What is said of a value that is to be one of several words, and is no text.
+const NO_WORD: &str = "wanted string or table";
+
 /// Collects what is wrong with the shape of one document.
 pub(super) struct Judge<'a, 'i> {
     text: &'a str,
@@ -102,7 +105,12 @@ impl<'a, 'i> Judge<'a, 'i> {
                     }
                 }
                 None => {
-                    let (text, meant) = reword(&key, &message);
+                    let (text, meant) = match self.text.get(span.clone()) {
+                        Some(value) if message == NO_WORD => {
+                            (format!("{value} is not one word in quotes"), None)
+                        }
+                        _ => reword(&key, &message),
+                    };
                     let at =
                         if message.starts_with("unknown field") { key_span } else { span.clone() };
                     self.say(at, &key, text);
