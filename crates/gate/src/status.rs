@@ -57,6 +57,9 @@ pub struct Recent {
     pub seconds_ago: f64,
     /// Whether a scan found something, or could not be made.
     pub harm: bool,
+    /// Whether a flow or a file was refused.
+    #[serde(default)]
+    pub refused: bool,
     /// What it was, a sentence.
     pub text: String,
 }
@@ -221,4 +224,7 @@ pub struct Why {
     pub looked_at: u64,
     /// The limit that it is under, with who shares it.
     pub limit: Option<String>,
+    /// The file for which it is refused.
+    #[serde(default)]
+    pub file: Option<String>,
 }

@@ -6,7 +6,7 @@ use crate::{
     label::Label,
 };
 use serde::Serialize;
-use std::{net::IpAddr, sync::Arc, time::SystemTime};
+use std::{fmt, net::IpAddr, sync::Arc, time::SystemTime};
 
 /// One thing for the log.
 #[derive(Clone, Debug)]
@@ -216,6 +216,8 @@ pub enum Cause {
     Rule,
     /// A rule refuses a file of this name in the flow.
     File(String),
+    /// A file of this name should have been scanned and could not be.
+    Unscanned(String),
     /// The same was refused not long ago.
     Cache,
     /// An operator said so.
@@ -252,6 +254,17 @@ pub enum Finding {
     Found(String),
     /// It could not be asked or did not answer, for this reason.
     Failed(String),
+}
+
+/// In words, for the daemon's log.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clean => f.write_str("clean"),
+            Self::Found(what) => write!(f, "found {what}"),
+            Self::Failed(why) => write!(f, "not scanned ({why})"),
+        }
+    }
 }
 
 /// Something about a flow's packets is not as it should be.

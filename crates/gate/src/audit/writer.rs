@@ -7,7 +7,7 @@ use super::{
     ipfix::Exporter,
     log::{Limits, Log},
     mapping::Mask,
-    record::Record,
+    record::{Finding, Record, Scanned},
     status::Counters,
 };
 
@@ -120,7 +120,7 @@ impl Writer {
         if let (Some(ipfix), Record::Flow(flow)) = (&mut self.ipfix, record) {
             ipfix.push(flow, self.eve.flow_id(&flow.subject));
         }
-        if !self.config.record.contains(&kind(record)) {
+        if !kinds(record).iter().any(|kind| self.config.record.contains(kind)) {
             Counters::add(&self.counters.left_out, 1);
             return;
         }
@@ -214,14 +214,16 @@ fn answer(done: &SyncSender<()>) {
     let _ = done.try_send(());
 }
 
-/// The kind of a record, as the configuration names it.
-const fn kind(record: &Record) -> Kind {
+/// The kinds of a record, as the configuration names them.
+const fn kinds(record: &Record) -> &'static [Kind] {
     match record {
-        Record::Flow(_) => Kind::Flows,
-        Record::File(_) => Kind::Files,
-        Record::Chat(_) => Kind::Chat,
-        Record::Refusal(_) => Kind::Refusals,
-        Record::Scan(_) => Kind::Scans,
-        Record::Anomaly(_) => Kind::Anomalies,
+        Record::Flow(_) => &[Kind::Flows],
+        Record::File(_) => &[Kind::Files],
+        Record::Chat(_) => &[Kind::Chat],
+        Record::Refusal(_) => &[Kind::Refusals],
+        // No other record says that the file was refused.
+        Record::Scan(Scanned { finding: Finding::Found(_), .. }) => &[Kind::Scans, Kind::Refusals],
+        Record::Scan(_) => &[Kind::Scans],
+        Record::Anomaly(_) => &[Kind::Anomalies],
     }
 }

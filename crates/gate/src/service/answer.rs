@@ -326,19 +326,20 @@ pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> 
             row.idle_seconds = counted.idle_ns as f64 / 1e9;
         }
     }
-    let (counted, limit) = match &entry.phase {
-        Phase::Looking(_) => (Vec::new(), None),
+    let (counted, limit, file) = match &entry.phase {
+        Phase::Looking(_) => (Vec::new(), None, None),
         Phase::Decided(decided) => {
             let names = decided.decision.counted.iter().map(ToString::to_string);
             let limit = decided.class.as_ref().map(|(name, _)| match name.share.as_str() {
                 "" => name.limit.clone(),
                 share => format!("{} of {share}", name.limit),
             });
-            (names.collect(), limit)
+            let file = decided.by_file.as_ref().and_then(|by| by.file.clone());
+            (names.collect(), limit, file)
         }
     };
     let (label, looked_at) = (entry.label().cloned(), entry.looked_at);
-    Ok(Why { row, label, counted, looked_at, limit })
+    Ok(Why { row, label, counted, looked_at, limit, file })
 }
 
 pub(super) const fn refusal(deny: Deny) -> audit::Action {

@@ -17,7 +17,7 @@ mod judge;
 #[cfg(test)]
 mod tests;
 
-pub(super) use flow::{Act, Action, Counted, Counts, Entry, Fate, News, Phase};
+pub(super) use flow::{Act, Action, ByFile, Counted, Counts, Entry, Fate, News, Phase};
 
 use super::{classes::Classes, id::Id, labels::Labels};
 use crate::{

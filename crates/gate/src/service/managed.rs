@@ -13,7 +13,7 @@ mod flow;
 mod tests;
 mod torrents;
 
-use super::{id::Id, records::Log};
+use super::{core::ByFile, id::Id, records::Log};
 use crate::{
     audit::Kind,
     chat,
@@ -72,7 +72,7 @@ pub(super) enum Effect {
     /// A packet goes on.
     Release(Held),
     /// The flow is refused from here on.
-    Refuse(Flow, String),
+    Refuse(Flow, ByFile),
     /// A rule about files was used.
     Used(usize),
 }
@@ -338,7 +338,7 @@ impl Managers {
         } else if self.settings.hold {
             self.counts.unscanned += 1;
             if self.scan_fails == Failed::Refuse {
-                effects.push(Effect::Refuse(flow, UNREAD.to_owned()));
+                effects.push(Effect::Refuse(flow, ByFile { rule: UNREAD.to_owned(), file: None }));
             }
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn perform(effects: Vec<Effect>, core: &mut Core<Engine>, released: &
         match effect {
             Effect::Release(held) => released.push(held),
             Effect::Manage(flow, manage) => core.manage(&flow, manage),
-            Effect::Refuse(flow, rule) => core.refuse_for_file(&flow, rule),
+            Effect::Refuse(flow, by) => core.refuse_for_file(&flow, by),
             Effect::Used(rule) => core.used_file_rule(rule),
         }
     }

@@ -22,8 +22,8 @@ use std::{
 /// So many refusals and scans are kept for who watches.
 const RECENT: usize = 50;
 
-/// What happened lately: when, whether it is harm, and a sentence.
-type Lately = Arc<Mutex<VecDeque<(Instant, bool, String)>>>;
+/// What happened lately, and when.
+type Lately = Arc<Mutex<VecDeque<(Instant, Recent)>>>;
 
 /// The audit's end of the gate; without an audit it keeps only what happened lately.
 #[derive(Clone, Debug)]
@@ -76,19 +76,19 @@ impl Log {
         self.sender.is_some()
     }
 
-    fn happened(&self, harm: bool, text: String) {
+    fn happened(&self, harm: bool, refused: bool, text: String) {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         lately.truncate(RECENT - 1);
-        lately.push_front((Instant::now(), harm, text));
+        let one = Recent { seconds_ago: 0.0, harm, refused, text };
+        lately.push_front((Instant::now(), one));
     }
 
     /// Refusals and scans of late, the newest first.
     pub(super) fn recent(&self) -> Vec<Recent> {
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = |(at, harm, text): &(Instant, bool, String)| Recent {
+        let recent = |(at, one): &(Instant, Recent)| Recent {
             seconds_ago: at.elapsed().as_secs_f64(),
-            harm: *harm,
-            text: text.clone(),
+            ..one.clone()
         };
         lately.iter().map(recent).collect()
     }
@@ -100,15 +100,16 @@ impl Log {
     pub(super) fn refused(&self, subject: Subject, rule: &str, cause: Cause) {
         let what = match &cause {
             Cause::File(name) => format!("refused {name}"),
+            Cause::Unscanned(name) => format!("refused {name}, which was not scanned,"),
             _ => "refused".into(),
         };
-        self.happened(false, format!("{what} in {}, by {rule}", told(&subject)));
+        self.happened(false, true, format!("{what} in {}, by {rule}", told(&subject)));
         self.attempts(subject, Action::Drop, Some(rule), cause, 1);
     }
 
     pub(super) fn refused_flow(&self, subject: Subject, action: Action, rule: Option<&str>) {
         let by = rule.map(|rule| format!(", by {rule}")).unwrap_or_default();
-        self.happened(false, format!("refused {}{by}", told(&subject)));
+        self.happened(false, true, format!("refused {}{by}", told(&subject)));
         let cause = if rule.is_some_and(|rule| rule.starts_with("given-")) {
             Cause::Operator
         } else {
@@ -156,11 +157,13 @@ impl Log {
         let action = if passes { Action::Allow } else { Action::Drop };
         let (harm, said) = match &finding {
             Finding::Clean => (false, "scanned, clean".to_owned()),
-            Finding::Found(name) => (true, format!("found {name}")),
+            Finding::Found(name) => (true, format!("found {name}, refused")),
             Finding::Failed(why) => (true, format!("not scanned ({why})")),
         };
         let name = named.name.as_deref().unwrap_or("a file");
-        self.happened(harm, format!("{said}: {name} in {}", told(&subject)));
+        // The refusal of what was not scanned is told by itself.
+        let refused = matches!(finding, Finding::Found(_));
+        self.happened(harm, refused, format!("{said}: {name} in {}", told(&subject)));
         self.send(|at| {
             Record::Scan(Scanned {
                 subject,

@@ -10,6 +10,9 @@ use comfy_table::CellAlignment;
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 use wire::text::{lines, table};
 
+/// Refusals of late that are shown.
+const REFUSED: usize = 5;
+
 /// Bits a second, for people.
 fn rate(bits_a_second: u64) -> String {
     Rate(bits_a_second).to_string()
@@ -117,6 +120,13 @@ pub fn render(status: &Status) -> String {
         }
         let _ = write!(out, "\n{}", lines(&limits));
     }
+    let refused: Vec<_> = status.recent.iter().filter(|one| one.refused).take(REFUSED).collect();
+    if !refused.is_empty() {
+        let _ = writeln!(out, "\nrefused lately:");
+    }
+    for one in refused {
+        let _ = writeln!(out, "  {} ago: {}", age(one.seconds_ago), one.text);
+    }
     for torrent in &status.torrents {
         let _ = writeln!(
             out,
@@ -210,7 +220,10 @@ pub fn render_why(why: &Why) -> String {
         }
     }
     let rule = match &row.rule {
-        Some(rule) => format!("by rule {rule}"),
+        Some(rule) => match &why.file {
+            Some(file) => format!("by rule {rule}, for the file {file:?}"),
+            None => format!("by rule {rule}"),
+        },
         None if row.verdict == "undecided" => "its packets pass meanwhile".into(),
         None => "no rule fits it".into(),
     };
@@ -269,4 +282,35 @@ pub fn render_given(given: &Given) -> String {
         let _ = write!(what, ", {}", direction.as_str().unwrap_or_default());
     }
     format!("{}: {what}\n", given.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Recent;
+
+    #[test]
+    fn a_status_has_refusals_of_late_and_nothing_else_of_what_happened() {
+        let recent =
+            |refused, text: &str| Recent { refused, text: text.into(), ..Recent::default() };
+        let mut status = Status::default();
+        assert!(!render(&status).contains("lately"));
+        status.recent = vec![recent(false, "scanned, clean: a"), recent(true, "refused b")];
+        let shown = render(&status);
+        assert!(shown.contains("\nrefused lately:\n  0s ago: refused b\n"), "{shown}");
+        assert!(!shown.contains("clean: a"), "{shown}");
+    }
+
+    #[test]
+    fn why_names_the_file_that_a_verdict_is_about() {
+        let why = serde_json::json!({
+            "flow": { "transport": "tcp", "client": "10.0.0.5:1", "server": "192.0.2.7:80" },
+            "application": "http", "verdict": "reset", "rule": "no-film", "file": "Film.AVI",
+            "packets": [1, 1], "bytes": [1, 1], "age_seconds": 1.0, "idle_seconds": 0.0,
+            "label": null, "counted": [], "looked_at": 1, "limit": null,
+        });
+        let shown = render_why(&serde_json::from_value(why).unwrap());
+        let expected = "verdict: reset (by rule no-film, for the file \"Film.AVI\")";
+        assert!(shown.contains(expected), "{shown}");
+    }
 }

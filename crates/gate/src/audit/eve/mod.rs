@@ -41,9 +41,13 @@ use std::{
 
 /// Numbers of flows stay exact where JSON's numbers are floating point.
 const FLOW_ID_BITS: u32 = 53;
-/// Suricata's names of classes of alerts, both of its highest priority.
+/// Suricata's names of classes of alerts, of which the third has its lowest priority and the others its
+/// highest.
 const POLICY: &str = "Potential Corporate Privacy Violation";
 const MALWARE: &str = "A Network Trojan was detected";
+const ACTIVITY: &str = "Misc activity";
+/// The signature of files that are refused as nobody could scan them.
+const UNSCANNED: &str = "file not scanned";
 /// The generator of alerts that are not of Suricata's own rules, whose generator is 1.
 const GENERATOR: u32 = 4004;
 /// TCP's control bit for data to be handed on at once.
@@ -268,7 +272,7 @@ impl Eve {
         let (event_type, body) = match &it.cause {
             Cause::Cache => ("drop", dropped("flow drop")),
             Cause::Rule | Cause::Operator => ("alert", refused(it, None)),
-            Cause::File(name) => {
+            Cause::File(name) | Cause::Unscanned(name) => {
                 let info = FileInfo {
                     filename: self.name(name),
                     magic: None,
@@ -289,6 +293,7 @@ impl Eve {
             nigh.cause = Some(match &it.cause {
                 Cause::Rule => "rule",
                 Cause::File(_) => "file",
+                Cause::Unscanned(_) => "unscanned",
                 Cause::Cache => "cache",
                 Cause::Operator => "operator",
             });
@@ -367,8 +372,12 @@ fn dropped<'a>(reason: &'static str) -> Body<'a> {
 /// A refusal by a rule.
 fn refused<'a>(it: &'a Refusal, file: Option<FileInfo<'a>>) -> Body<'a> {
     let rule = it.verdict.rule.as_deref().unwrap_or("operator");
+    let (signature, category) = match it.cause {
+        Cause::Unscanned(_) => (UNSCANNED, ACTIVITY),
+        _ => (rule, POLICY),
+    };
     Body {
-        alert: Some(alert(rule, POLICY, it.verdict.action.refuses())),
+        alert: Some(alert(signature, category, it.verdict.action.refuses())),
         verdict: Some(verdict(&it.subject, it.verdict.action)),
         files: file.map(|file| [file]),
         ..Body::default()
@@ -383,7 +392,7 @@ fn alert<'a>(signature: &'a str, category: &'static str, blocked: bool) -> Alert
         rev: 1,
         signature: Cow::Borrowed(signature),
         category,
-        severity: 1,
+        severity: if category == ACTIVITY { 3 } else { 1 },
     }
 }
 

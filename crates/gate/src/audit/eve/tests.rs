@@ -177,6 +177,22 @@ fn a_refused_file_is_named_in_the_alert() {
 }
 
 #[test]
+fn a_file_that_nobody_could_scan_is_no_hit_of_a_rule() {
+    let line = eve(&refusal(Transport::Tcp, Action::Drop, Cause::Unscanned("x.exe".into())));
+    assert_eq!(line["event_type"], "alert");
+    assert_eq!(line["alert"]["signature"], "file not scanned");
+    assert_eq!(
+        (&line["alert"]["category"], &line["alert"]["severity"]),
+        (&json!("Misc activity"), &json!(3))
+    );
+    assert_eq!(
+        (&line["nigh"]["cause"], &line["nigh"]["rule"]),
+        (&json!("unscanned"), &json!("no-sharing"))
+    );
+    assert_eq!(line["files"][0]["filename"], "x.exe");
+}
+
+#[test]
 fn what_no_rule_was_asked_about_is_a_drop() {
     let line = eve(&refusal(Transport::Tcp, Action::Drop, Cause::Cache));
     assert_eq!(line["event_type"], "drop");

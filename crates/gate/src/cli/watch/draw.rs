@@ -225,6 +225,7 @@ mod tests {
             recent: vec![Recent {
                 seconds_ago: 3.4,
                 harm: true,
+                refused: true,
                 text: "found Eicar in eicar.com".into(),
             }],
             ..Status::default()

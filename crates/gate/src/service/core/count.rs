@@ -2,7 +2,7 @@
 
 use super::{
     Core, Look,
-    flow::{Act, Counted, Decided, Entry, Phase},
+    flow::{Act, ByFile, Counted, Decided, Entry, Phase},
     judge::BY_FILE,
 };
 use crate::{audit::End, flow::Transport, label::Outcome, packet::Tcp, service::id::Id};
@@ -118,7 +118,8 @@ impl<L: Look> Core<L> {
             entry.began_ns = self.now_ns.saturating_sub(counted.age_ns);
         }
         if counted.label & BY_FILE != 0 {
-            self.refuse_for_file(&counted.flow, EARLIER.to_owned());
+            let by = ByFile { rule: EARLIER.to_owned(), file: None };
+            self.refuse_for_file(&counted.flow, by);
             return;
         }
         // Whatever the kernel has now, it is told what the policy says.

@@ -100,14 +100,23 @@ pub(in crate::service) enum Phase<S> {
     Decided(Box<Decided<S>>),
 }
 
+/// What a flow is refused by for a file in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::service) struct ByFile {
+    /// The rule about files.
+    pub(in crate::service) rule: String,
+    /// The file's name, as far as one is known.
+    pub(in crate::service) file: Option<String>,
+}
+
 /// A flow with a verdict.
 #[derive(Debug)]
 pub(in crate::service) struct Decided<S> {
     pub(in crate::service) label: Option<Label>,
     pub(in crate::service) decision: Decision,
     pub(in crate::service) class: Option<(classes::Name, u16)>,
-    /// The rule about files by which it was refused; no policy takes that back.
-    pub(in crate::service) by_file: Option<String>,
+    /// The file for which it was refused; no policy takes that back.
+    pub(in crate::service) by_file: Option<ByFile>,
     /// The kernel had no room for the verdict: it is told again.
     pub(in crate::service) unsaid: bool,
     /// While its packets are of use still.
@@ -132,7 +141,7 @@ impl<S> Decided<S> {
 
     /// The rule that decided it.
     pub(in crate::service) fn rule(&self) -> Option<&str> {
-        self.by_file.as_deref().or(self.decision.rule.as_deref())
+        self.by_file.as_ref().map(|by| by.rule.as_str()).or(self.decision.rule.as_deref())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Core, Look,
-    flow::{Act, Action, Decided, Entry, News, Phase, bump},
+    flow::{Act, Action, ByFile, Decided, Entry, News, Phase, bump},
 };
 use crate::{
     config::Deny,
@@ -42,7 +42,7 @@ impl<L: Look> Core<L> {
     }
 
     /// A file in a flow is refused, and the flow with it.
-    pub(in crate::service) fn refuse_for_file(&mut self, flow: &Flow, rule: String) {
+    pub(in crate::service) fn refuse_for_file(&mut self, flow: &Flow, by: ByFile) {
         let id = Id::of(flow);
         let Some(Entry { phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id) else {
             return;
@@ -52,7 +52,7 @@ impl<L: Look> Core<L> {
         let verdict = Verdict::Refuse(Deny::Reset);
         self.put(id, label, Decision { verdict, rule: None, counted }, true);
         if let Some(Entry { phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id) {
-            decided.by_file = Some(rule);
+            decided.by_file = Some(by);
         }
         // So that the next process knows it, too.
         if let Some(Act::Decide { label, .. }) = self.acts.last_mut() {

@@ -467,7 +467,8 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
     assert_eq!(core.acts(), [Act::Manage { flow: flow(1) }]);
     assert_eq!(core.managed(&flow(1)), [file, Manage::default()]);
     // A refused flow is neither copied nor held.
-    core.refuse_for_file(&flow(1), "a rule".into());
+    let by = ByFile { rule: "a rule".into(), file: None };
+    core.refuse_for_file(&flow(1), by);
     assert_eq!(core.managed(&flow(1)), [Manage::default(); 2]);
 }
 

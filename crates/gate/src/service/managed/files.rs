@@ -13,7 +13,7 @@ use crate::{
         Failed, Job, Report,
         clamd::{Failure, Verdict},
     },
-    service::id::Id,
+    service::{core::ByFile, id::Id},
 };
 use std::collections::VecDeque;
 
@@ -41,6 +41,7 @@ impl Managers {
                         torrent.unwrap_or_else(|| managed.judge(&named, around, effects));
                     let transfer = named.transfer;
                     let mut job = None;
+                    let mut unscanned = false;
                     // A torrent's files are scanned when they are whole.
                     let by_files = is_torrent(&named) && self.scanner.is_some();
                     if action == FileAction::Scan && !by_files {
@@ -50,6 +51,7 @@ impl Managers {
                                 job = Some(begun);
                             }
                             Err(failure) => {
+                                unscanned = true;
                                 action = self.not_scanned(&id, &named, &rule, &failure, around);
                             }
                         }
@@ -69,8 +71,9 @@ impl Managers {
                         self.counts.denied += 1;
                         let rule = rule.unwrap_or_default();
                         let subject = managed.subject(around);
-                        around.log.refused(subject, &rule, Cause::File(name));
-                        self.refuse(&id, &rule, around, effects);
+                        let cause = if unscanned { Cause::Unscanned } else { Cause::File };
+                        around.log.refused(subject, &rule, cause(name.clone()));
+                        self.refuse(&id, &rule, Some(name), around, effects);
                         return;
                     }
                     let mut more = Vec::new();
@@ -179,9 +182,9 @@ impl Managers {
         if self.scan_fails == Failed::Refuse
             && let Some(managed) = self.flows.get(id)
         {
-            let cause = Cause::File("not seen".into());
+            let cause = Cause::Unscanned("not seen".into());
             around.log.refused(managed.subject(around), UNREAD, cause);
-            self.refuse(id, UNREAD, around, effects);
+            self.refuse(id, UNREAD, None, around, effects);
         }
     }
 
@@ -251,11 +254,14 @@ impl Managers {
         let rule = file.rule.clone().unwrap_or_default();
         around.log.scanned(subject.clone(), &file.named, bytes, finding.clone(), &rule, passes);
         if !passes {
-            tracing::warn!(flow = %managed.flow, file = name, ?finding, "refused");
+            tracing::warn!(flow = %managed.flow, file = name, %finding, "refused");
             file.action = FileAction::Deny;
             managed.tell(transfer, around);
-            around.log.refused(subject, &rule, Cause::File(name));
-            self.refuse(&id, &rule, around, effects);
+            // A find is told by the scan's own record.
+            if matches!(finding, Finding::Failed(_)) {
+                around.log.refused(subject, &rule, Cause::Unscanned(name.clone()));
+            }
+            self.refuse(&id, &rule, Some(name), around, effects);
             return;
         }
         file.action = FileAction::Allow;
@@ -271,11 +277,13 @@ impl Managers {
         &mut self,
         id: &Id,
         rule: &str,
+        file: Option<String>,
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
         let flow = self.flows.get(id).map(|managed| managed.flow);
         self.forget(id, around);
-        effects.extend(flow.map(|flow| Effect::Refuse(flow, rule.to_owned())));
+        let by = ByFile { rule: rule.to_owned(), file };
+        effects.extend(flow.map(|flow| Effect::Refuse(flow, by)));
     }
 }

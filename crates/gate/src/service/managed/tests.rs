@@ -198,6 +198,29 @@ fn a_clean_file_passes_with_its_last_packet() {
     assert_eq!(bench.managers.counts.scanned, 1);
 }
 
+/// What is told of refusals, the latest first.
+fn told(bench: &Bench) -> Vec<String> {
+    let recent = bench.log.recent().into_iter().filter(|one| one.refused);
+    recent.map(|one| one.text.split(" in ").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_refusal_is_told_once_with_its_file_and_what_is_not_scanned_as_such() {
+    for (verdict, expected) in [
+        (Verdict::Found("Eicar".into()), "found Eicar, refused: f"),
+        (away(), "refused f, which was not scanned,"),
+    ] {
+        let mut bench = Bench::new(&format!("{SCAN}on_failure = \"refuse\"\n"));
+        response(&mut bench);
+        bench.report(0, 30, None, verdict);
+        let by = bench.effects.iter().find_map(|effect| match effect {
+            Effect::Refuse(_, by) => by.file.as_deref(),
+            _ => None,
+        });
+        assert_eq!((by, told(&bench)), (Some("f"), vec![expected.to_owned()]));
+    }
+}
+
 #[test]
 fn what_could_not_be_scanned_passes_or_not_whenever_that_is_known() {
     for (policy, passes) in [("pass", true), ("refuse", false)] {

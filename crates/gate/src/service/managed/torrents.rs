@@ -12,6 +12,7 @@ use crate::{
     audit::{Cause, Finding, Subject},
     config::FileAction,
     files::{Kind, kind},
+    flow::Flow,
     manage::{Decision, FileHash, FileNamed, TransferId},
     policy::FileQuestion,
     scan::{
@@ -222,13 +223,9 @@ impl Managers {
                 let (action, rule) = self.judge_torrent(&id, &torrent, around, effects);
                 if action == FileAction::Deny {
                     self.counts.denied += 1;
-                    self.refuse_file(
-                        &id,
-                        &torrent.name,
-                        &rule.unwrap_or_default(),
-                        around,
-                        effects,
-                    );
+                    let cause = Some(Cause::File(torrent.name.clone()));
+                    let rule = rule.unwrap_or_default();
+                    self.refuse_file(&id, &torrent.name, &rule, cause, around, effects);
                     continue;
                 }
                 let can_scan = self.scanner.is_some();
@@ -332,7 +329,7 @@ impl Managers {
             FileAction::Allow => self.torrent_passes(&scan.whole, effects),
             FileAction::Deny => {
                 self.counts.denied += 1;
-                self.torrent_refused(&scan, around, effects);
+                self.torrent_refused(&scan, false, around, effects);
             }
             FileAction::Scan => {
                 let job = self.next_job;
@@ -400,7 +397,7 @@ impl Managers {
             Finding::Failed(_) => self.counts.unscanned += 1,
         }
         if finding != Finding::Clean {
-            tracing::warn!(flow = %scan.subject.flow, file = scan.whole.path, ?finding, "a torrent's file");
+            tracing::warn!(flow = %scan.subject.flow, file = scan.whole.path, %finding, "a torrent's file");
         }
         let found = matches!(verdict, Verdict::Found(_));
         let subject = scan.subject.clone();
@@ -408,10 +405,10 @@ impl Managers {
         if passes {
             self.torrent_passes(&scan.whole, effects);
         } else if found {
-            self.torrent_refused(&scan, around, effects);
+            self.torrent_refused(&scan, true, around, effects);
         } else {
             self.torrents.store.forget(&scan.whole.hash);
-            self.refuse_torrent(&scan, around, effects);
+            self.refuse_torrent(&scan, (Cause::Unscanned, None), around, effects);
         }
     }
 
@@ -427,25 +424,43 @@ impl Managers {
     }
 
     /// A torrent is refused from now on.
-    fn torrent_refused(&mut self, scan: &Scan, around: &Around<'_>, effects: &mut Vec<Effect>) {
+    fn torrent_refused(
+        &mut self,
+        scan: &Scan,
+        found: bool,
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
         self.torrents.store.verdict(&scan.whole, true);
-        self.refuse_torrent(scan, around, effects);
+        // A find is told by the scan's own record, of the connection that brought it.
+        let told = found.then_some(scan.subject.flow);
+        self.refuse_torrent(scan, (Cause::File, told), around, effects);
     }
 
-    /// All connections of a torrent are refused.
-    fn refuse_torrent(&mut self, scan: &Scan, around: &Around<'_>, effects: &mut Vec<Effect>) {
+    /// All connections of a torrent are refused, of which one was told already.
+    fn refuse_torrent(
+        &mut self,
+        scan: &Scan,
+        (cause, told): (fn(String) -> Cause, Option<Flow>),
+        around: &Around<'_>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let path = &scan.whole.path;
         let flows = self.torrents.flows.get(&scan.whole.hash).cloned().unwrap_or_default();
         for (id, _) in flows {
-            self.refuse_file(&id, &scan.whole.path, &scan.rule, around, effects);
+            let flow = self.flows.get(&id).map(|managed| managed.flow);
+            let cause = (told.is_none() || flow != told).then(|| cause(path.clone()));
+            self.refuse_file(&id, path, &scan.rule, cause, around, effects);
         }
     }
 
-    /// A flow is refused for a file.
+    /// A flow is refused for a file; without a cause it is not told.
     fn refuse_file(
         &mut self,
         id: &Id,
         name: &str,
         rule: &str,
+        cause: Option<Cause>,
         around: &Around<'_>,
         effects: &mut Vec<Effect>,
     ) {
@@ -453,9 +468,10 @@ impl Managers {
         for file in managed.transfers.values_mut().filter(|file| is_torrent(&file.named)) {
             file.action = FileAction::Deny;
         }
-        let subject = managed.subject(around);
-        around.log.refused(subject, rule, Cause::File(name.to_owned()));
-        self.refuse(id, rule, around, effects);
+        if let Some(cause) = cause {
+            around.log.refused(managed.subject(around), rule, cause);
+        }
+        self.refuse(id, rule, Some(name.to_owned()), around, effects);
     }
 }
 

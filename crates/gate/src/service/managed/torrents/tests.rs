@@ -113,7 +113,7 @@ impl Site {
     fn refused(&mut self) -> Vec<(Flow, String)> {
         let refused =
             std::mem::take(&mut self.effects).into_iter().filter_map(|effect| match effect {
-                Effect::Refuse(flow, rule) => Some((flow, rule)),
+                Effect::Refuse(flow, by) => Some((flow, by.rule)),
                 _ => None,
             });
         refused.collect()
