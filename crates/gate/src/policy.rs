@@ -33,6 +33,9 @@ use std::{net::IpAddr, sync::Arc};
 /// What rules call a flow that nobody could name.
 pub const UNKNOWN: &str = "unknown";
 
+/// Who share a rate that each group has for itself, and are in none.
+const NO_GROUP: &str = "hosts in no group";
+
 /// The rules, compiled.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -192,8 +195,8 @@ impl Policy {
         self.limits.get(number)
     }
 
-    /// Who of those under a limit has a rate for itself, as a word: one for all, the host, its first
-    /// group, or the application.
+    /// Who of those under a limit has a rate for itself, in words: empty for all, the host, its first
+    /// group or all hosts in none, or the application.
     pub fn share(&self, limit: &LimitConfig, host: IpAddr, application: &str) -> String {
         match limit.each {
             None => String::new(),
@@ -201,7 +204,7 @@ impl Policy {
             Some(Each::Application) => application.into(),
             Some(Each::Group) => {
                 let first = self.hosts.groups_of(host).iter().min().copied();
-                first.and_then(|group| self.hosts.name(group)).unwrap_or_default().into()
+                first.and_then(|group| self.hosts.name(group)).unwrap_or(NO_GROUP).into()
             }
         }
     }

@@ -194,6 +194,8 @@ fn who_shares_a_limit() {
         limit.each = each;
         assert_eq!(policy.share(&limit, host, "bittorrent"), share);
     }
+    limit.each = Some(Each::Group);
+    assert_eq!(policy.share(&limit, [10, 200, 0, 1].into(), "bittorrent"), "hosts in no group");
 }
 
 #[test]

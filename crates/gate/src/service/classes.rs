@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 /// Most classes at once.
 pub(super) const LIMIT: u16 = 4000;
 
+/// Who share a rate as there is no class left for each.
+const OTHERS: &str = "all others";
+
 /// Which limit, and who has its rate for itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Name {
@@ -53,7 +56,7 @@ impl Classes {
         let mut name = Name { limit: limit.name.clone(), share };
         if !self.classes.contains_key(&name) && self.names.len() >= usize::from(LIMIT) {
             self.shared += 1;
-            name.share = String::new();
+            name.share = OTHERS.to_owned();
         }
         if let Some(class) = self.classes.get_mut(&name) {
             class.flows += 1;
@@ -166,7 +169,7 @@ mod tests {
         }
         let (name, number) = classes.take(&limit(1_000_000), "one more".into(), &mut changes);
         let (_, again) = classes.take(&limit(1_000_000), "and another".into(), &mut changes);
-        assert_eq!((name.share.as_str(), classes.shared), ("", 2));
+        assert_eq!((name.share.as_str(), classes.shared), (OTHERS, 2));
         assert!(number > 0 && number == again);
     }
 }
