@@ -31,6 +31,7 @@ use crate::{
 use crowd::Crowd;
 use datapath::gate::Manage;
 use flow::{Decided, bump};
+use ipnet::IpNet;
 use rustc_hash::FxHashMap;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -176,6 +177,18 @@ impl<L: Look> Core<L> {
 
     pub(super) fn flows(&self) -> impl Iterator<Item = &Entry<L::State>> {
         self.flows.values()
+    }
+
+    /// Whether flows have ends in a prefix, and none of them is inside.
+    pub(super) fn is_outside(&self, hosts: &IpNet) -> bool {
+        let ends = |inside: bool| {
+            let of = move |entry: &Entry<_>| {
+                let side = if inside { entry.inside } else { entry.inside.other() };
+                hosts.contains(&entry.flow.socket(side).ip())
+            };
+            self.flows.values().any(of)
+        };
+        ends(false) && !ends(true)
     }
 
     /// All decided flows.

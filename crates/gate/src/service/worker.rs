@@ -22,7 +22,7 @@ use crate::{
     control::Request,
     policy::{Given, Policy, What},
     scan::{Report, Scanner},
-    status::Status,
+    status::{Status, render_given},
 };
 use arc_swap::ArcSwap;
 use datapath::gate::{Gate, Held, Injector, Pace, Reader, Rules, Table};
@@ -409,6 +409,13 @@ impl Worker {
                 }
                 check_applications(&order.application, &self.config.gate.signatures)
                     .map_err(ControlError::Rule)?;
+                if let Some(host) = order.host.filter(|host| self.core.is_outside(host)) {
+                    let text = format!(
+                        "{host} is outside, by the flows that pass: --host names hosts behind {}",
+                        self.config.gate.inside.join(", ")
+                    );
+                    return Err(ControlError::Rule(text));
+                }
                 if let What::Limit(limit) = &order.what {
                     limit.check(&self.config.gate.inside).map_err(ControlError::Rule)?;
                     self.open_shapers()?;
@@ -422,7 +429,7 @@ impl Worker {
                     direction: order.direction,
                     what: order.what,
                 };
-                info!(rule = %given.name, what = ?given.what, application = ?given.application, "given by the operator");
+                info!("{}, given by the operator", render_given(&given).trim_end());
                 self.given.push(given.clone());
                 self.set_policy();
                 Ok(serde_json::to_value(given).unwrap_or_default())

@@ -380,6 +380,22 @@ fn every_flow_that_was_seen_is_accounted_for() {
 }
 
 #[test]
+fn who_is_only_at_the_other_end_of_flows_is_outside() {
+    let mut core = core(RULES, NOON);
+    let outside = |core: &Core<_>, host: &str| core.is_outside(&host.parse().unwrap());
+    assert!(!outside(&core, "192.0.2.7/32"), "nothing is known of it");
+    send(&mut core, &flow(1), b"=http");
+    for (host, expected) in [
+        ("192.0.2.7/32", true),
+        ("10.0.0.5/32", false),
+        ("0.0.0.0/0", false),
+        ("10.0.0.6/32", false),
+    ] {
+        assert_eq!(outside(&core, host), expected, "{host}");
+    }
+}
+
+#[test]
 fn a_flow_has_ended_with_its_last_packet_whenever_that_is_noticed() {
     let mut core = core(RULES, NOON);
     core.news = Some(Vec::new());
