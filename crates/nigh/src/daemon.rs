@@ -74,6 +74,9 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     let result = runtime.block_on(serve(args, loaded));
     // A blocking call that still runs must not delay the exit.
     runtime.shutdown_background();
+    if result.is_ok() {
+        info!("stopped");
+    }
     result
 }
 
@@ -187,6 +190,5 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     serving.abort();
     // What it returns is that it was aborted; the control socket is gone when it is.
     let _ = serving.await;
-    info!("stopped");
     Ok(())
 }
