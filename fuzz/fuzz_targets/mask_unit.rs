@@ -1,5 +1,5 @@
 //! Any bytes as a packet through the shipped policies: the result is never longer, and what `strict` gives
-//! is the same whatever the addresses of the outermost header are.
+//! is the same whatever the addresses of the first header are, and all that is behind the last one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -33,11 +33,23 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(out, other);
             }
         }
-        // MAC addresses are in no result of the first policy.
-        let mut changed = data.to_vec();
-        changed.iter_mut().take(12).for_each(|byte| *byte = !*byte);
-        units[0].mask(Link::Ethernet, data, 1, &mut out);
-        units[0].mask(Link::Ethernet, &changed, 2, &mut other);
-        assert_eq!(out, other);
+        // The addresses of the first header are in no result of `strict`, nor is what is behind the last one.
+        let strict = &mut units[0];
+        for link in [Link::Ethernet, Link::Ip] {
+            strict.mask(link, data, 1, &mut out);
+            let addresses = match (link, data.first().map(|byte| byte >> 4)) {
+                (Link::Ethernet, _) => 0..12,
+                (Link::Ip, Some(4)) => 12..20,
+                (Link::Ip, _) => 8..40,
+            };
+            let mut changed = data.to_vec();
+            for (at, byte) in changed.iter_mut().enumerate() {
+                if addresses.contains(&at) || at >= out.len() {
+                    *byte = !*byte;
+                }
+            }
+            strict.mask(link, &changed, 2, &mut other);
+            assert_eq!(out, other);
+        }
     });
 });

@@ -6,4 +6,4 @@
 pub mod pcapng;
 mod read;
 
-pub use read::{End, Frame, LinkType, ReadError, read};
+pub use read::{End, Frame, Item, LinkType, ReadError, read, read_all};

@@ -18,6 +18,8 @@ const BUFFER: usize = 256 * 1024;
 const LARGEST: usize = 16 * 1024 * 1024;
 /// Most interfaces of a pcapng section.
 const INTERFACES: usize = 4096;
+/// The packet block before the enhanced one (pcapng, appendix A).
+const OBSOLETE: u32 = 2;
 
 /// A capture could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +87,18 @@ pub struct Frame<'a> {
     pub length: u32,
 }
 
+/// What a capture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A frame.
+    Frame(Frame<'a>),
+    /// A packet of which the file does not say on what link it was seen, or in a form that is obsolete
+    /// (pcapng, section 4.5 and appendix A).
+    Lost,
+    /// Bytes that belong to no frame: comments and other options of packets, whole blocks of other kinds.
+    Other(&'a [u8]),
+}
+
 /// What came at the end of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -132,6 +146,20 @@ pub fn read<E: From<ReadError>>(
     input: impl Read + Send,
     mut each: impl FnMut(Frame<'_>, u64) -> Result<(), E>,
 ) -> Result<End, E> {
+    read_all(input, |item, at| match item {
+        Item::Frame(frame) => each(frame, at),
+        Item::Lost | Item::Other(_) => Ok(()),
+    })
+}
+
+/// Shows all that a capture has, in its order, with the bytes of the file read so far.
+///
+/// # Errors
+/// When it is no capture or is damaged; or what `each` returns.
+pub fn read_all<E: From<ReadError>>(
+    input: impl Read + Send,
+    mut each: impl FnMut(Item<'_>, u64) -> Result<(), E>,
+) -> Result<End, E> {
     let mut reader = match create_reader(BUFFER, input) {
         Ok(reader) => reader,
         Err(PcapError::Eof) => return Err(ReadError::Empty.into()),
@@ -147,8 +175,19 @@ pub fn read<E: From<ReadError>>(
         }
         match reader.next() {
             Ok((length, block)) => {
-                if let Some(frame) = file.frame(&block) {
-                    each(frame, at)?;
+                let found = file.frame(&block);
+                if let Some(item) = found {
+                    each(item, at)?;
+                }
+                if let PcapBlockOwned::NG(Block::EnhancedPacket(packet)) = &block {
+                    for option in &packet.options {
+                        each(Item::Other(&option.value), at)?;
+                    }
+                }
+                let is_other = found.is_none();
+                drop(block);
+                if is_other && let Some(bytes) = reader.data().get(..length) {
+                    each(Item::Other(bytes), at)?;
                 }
                 reader.consume(length);
             }
@@ -206,8 +245,8 @@ struct File {
 }
 
 impl File {
-    /// The frame in a block, if it has one.
-    fn frame<'a>(&mut self, block: &PcapBlockOwned<'a>) -> Option<Frame<'a>> {
+    /// The frame in a block, if it is a packet's.
+    fn frame<'a>(&mut self, block: &PcapBlockOwned<'a>) -> Option<Item<'a>> {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
                 let link = LinkType::new(header.network);
@@ -221,13 +260,13 @@ impl File {
                     + u64::from(frame.ts_usec).saturating_mul(unit);
                 let bytes = cut(frame.data, frame.caplen);
                 let length = frame.origlen.max(len(bytes));
-                Some(Frame { at_ns, interface: 0, link, bytes, length })
+                Some(Item::Frame(Frame { at_ns, interface: 0, link, bytes, length }))
             }
             PcapBlockOwned::NG(block) => self.block(block),
         }
     }
 
-    fn block<'a>(&mut self, block: &Block<'a>) -> Option<Frame<'a>> {
+    fn block<'a>(&mut self, block: &Block<'a>) -> Option<Item<'a>> {
         match block {
             // Interfaces are counted anew in each section.
             Block::SectionHeader(_) => {
@@ -249,17 +288,20 @@ impl File {
                 None
             }
             Block::EnhancedPacket(packet) => {
-                let interface = self.interfaces.get(packet.if_id as usize)?;
+                let Some(interface) = self.interfaces.get(packet.if_id as usize) else {
+                    return Some(Item::Lost);
+                };
                 let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
                 let at_ns = interface.clock.nanoseconds(units);
                 let bytes = cut(packet.data, packet.caplen);
                 let length = packet.origlen.max(len(bytes));
                 let number = self.before.saturating_add(packet.if_id);
-                Some(Frame { at_ns, interface: number, link: interface.link, bytes, length })
+                let link = interface.link;
+                Some(Item::Frame(Frame { at_ns, interface: number, link, bytes, length }))
             }
             // Of the first interface, without a time.
             Block::SimplePacket(packet) => {
-                let interface = self.interfaces.first()?;
+                let Some(interface) = self.interfaces.first() else { return Some(Item::Lost) };
                 let kept = match interface.snap_length {
                     0 => packet.origlen,
                     snap_length => packet.origlen.min(snap_length),
@@ -267,8 +309,9 @@ impl File {
                 let bytes = cut(packet.data, kept);
                 let length = packet.origlen.max(len(bytes));
                 let (interface, link) = (self.before, interface.link);
-                Some(Frame { at_ns: 0, interface, link, bytes, length })
+                Some(Item::Frame(Frame { at_ns: 0, interface, link, bytes, length }))
             }
+            Block::Unknown(unknown) if unknown.block_type == OBSOLETE => Some(Item::Lost),
             _ => None,
         }
     }

@@ -3,9 +3,9 @@
 //! Two readings, of which the second knows nothing of policies and programs:
 //!
 //! - the **secrets** of the original: all addresses of its headers, however deep, its MAC addresses, and
-//!   its payload as runs of eight bytes;
-//! - the masked file, in which they are looked for at every byte of every packet: as they are, reversed,
-//!   shifted by one to seven bits, as hexadecimal digits and as text, and as text in all else of the file.
+//!   all that is behind the last header as runs of eight bytes;
+//! - the masked file, in which they are looked for at every byte of every packet, and of all else that the
+//!   file has: as they are, reversed, shifted by one to seven bits, as hexadecimal digits and as text.
 //!
 //! Four bytes are short: among many addresses and many bytes some are found by chance. So for each address
 //! of IPv4 a decoy is looked for, too, another one of its network that the original does not have. As often
@@ -15,13 +15,14 @@ mod find;
 mod secrets;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use find::Finding;
 use find::Findings;
 use secrets::Secrets;
 
 use crate::file::place;
-use capture::{ReadError, read};
+use capture::{Item, ReadError, read, read_all};
 use serde::Serialize;
 use std::{fmt, io::Read};
 
@@ -38,7 +39,7 @@ pub struct Report {
     pub ipv6: usize,
     /// MAC addresses.
     pub macs: usize,
-    /// Runs of payload.
+    /// Runs of what is behind the headers.
     pub runs: usize,
     /// Runs that were not looked for, since there were too many.
     pub runs_left_out: u64,
@@ -94,17 +95,24 @@ pub fn check(original: impl Read + Send, masked: impl Read + Send) -> Result<Rep
     let (mut packets, mut out) = (0, Vec::new());
     read::<ReadError>(original, |frame, _| {
         packets += 1;
-        if let Some((link, bytes)) = place(&frame) {
-            secrets.add(link, bytes, &mut out);
+        match place(&frame) {
+            Some((link, bytes)) => secrets.add(link, bytes, &mut out),
+            None => secrets.add_runs(frame.bytes),
         }
         Ok(())
     })
     .map_err(CheckError::Original)?;
     let mut findings = Findings::new(&secrets);
     let mut count = 0;
-    read::<ReadError>(masked, |frame, _| {
-        count += 1;
-        findings.look(frame.bytes);
+    read_all::<ReadError>(masked, |item, _| {
+        match item {
+            Item::Frame(frame) => {
+                count += 1;
+                findings.look(Some(count), frame.bytes);
+            }
+            Item::Lost => count += 1,
+            Item::Other(bytes) => findings.look(None, bytes),
+        }
         Ok(())
     })
     .map_err(CheckError::Masked)?;

@@ -69,8 +69,8 @@ pub struct FileArgs {
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     mapping: MappingName,
     /// Threads that mask [default: all processors]
-    #[arg(long, value_name = "NUMBER")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
 }
 
 /// What is done with policies.
@@ -211,8 +211,8 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     };
     let bar = bar(bytes);
     let input = plain(bar.wrap_read(input)).map_err(failed(&args.input))?;
-    let threads =
-        args.threads.or_else(|| thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let all = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.map_or_else(all, usize::from);
     let masked = |source| CliError::Mask { path: args.input.clone(), source };
     let counts = if is_stream(&args.output) {
         job.run(input, &mut io::stdout(), threads).map_err(masked)?
@@ -253,11 +253,17 @@ fn check(masked: &Path, against: &Path, json: bool) -> Result<(), CliError> {
 }
 
 fn sentence(counts: &Counts) -> String {
-    let Counts { frames, masked, other_links, bytes_in, bytes_out, ended_within } = *counts;
+    let Counts { frames, masked, other_links, no_interface, bytes_in, bytes_out, ended_within } =
+        *counts;
     let mut text =
         format!("{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}");
     if other_links > 0 {
         text += &format!("; {other_links} left out, since nothing is known of their link");
+    }
+    if no_interface > 0 {
+        text += &format!(
+            "; {no_interface} left out, since the file does not say on which link they were seen"
+        );
     }
     if ended_within {
         text += "; the capture ended within a packet";

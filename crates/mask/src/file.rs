@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Nothing of the file but its frames gets through: names of interfaces and of hosts, comments, secrets
-//! and statistics are left out. Interfaces keep their number and what kind of link they are.
+//! and statistics are left out. Interfaces are numbered anew, as their first packets come.
 
 mod batch;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use crate::{
     program::Program,
 };
 pub(crate) use batch::place;
-use batch::{Batch, Batches, Worker};
+use batch::{Batch, Batches, LeftOut, Worker};
 use capture::{End, ReadError, pcapng};
 use serde::Serialize;
 use std::{
@@ -73,6 +73,8 @@ pub struct Counts {
     pub masked: u64,
     /// Left out, since nothing is known of their link.
     pub other_links: u64,
+    /// Left out, since the file does not say on which link they were seen.
+    pub no_interface: u64,
     /// Bytes of the frames that were captured.
     pub bytes_in: u64,
     /// Bytes of the frames that were written.
@@ -133,14 +135,15 @@ impl Job {
             drop(to_workers);
             let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
             let written = written?;
-            let (end, other_links) = match read {
+            let (end, left_out) = match read {
                 Ok(read) => read,
                 Err(Stopped::Read(error)) => return Err(error.into()),
                 Err(Stopped::Writer) => return Err(io::Error::other("a worker ended").into()),
             };
             let ended_within = end == End::Within;
-            let frames = written.frames + other_links;
-            Ok(Counts { frames, other_links, ended_within, ..written })
+            let LeftOut { other_links, no_interface } = left_out;
+            let frames = written.frames + other_links + no_interface;
+            Ok(Counts { frames, other_links, no_interface, ended_within, ..written })
         })
     }
 

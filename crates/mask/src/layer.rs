@@ -32,6 +32,8 @@ pub enum Kind {
     Ipv6Options,
     /// A routing header, before its addresses.
     Ipv6Routing,
+    /// The same of segment routing (RFC 8754), whose flags and tag are removed.
+    Ipv6Segments,
     /// An address in it.
     Ipv6RoutingAddress,
     /// The fragment header.
@@ -241,6 +243,7 @@ pub const FIELDS: &[Field] = {
         s("ipv6.options.next_and_length", Ipv6Options, 0, 2, 0xffff),
         s("ipv6.routing.next_and_length", Ipv6Routing, 0, 2, 0xffff),
         s("ipv6.routing.type_and_left", Ipv6Routing, 2, 2, 0xffff),
+        s("ipv6.routing.last_entry", Ipv6Segments, 4, 1, 0xff),
         f("ipv6.routing.address", Ipv6RoutingAddress, 0, 16),
         s("ipv6.fragment.next_header", Ipv6Fragment, 0, 1, 0xff),
         s("ipv6.fragment.offset", Ipv6Fragment, 2, 2, 0xffff),

@@ -13,8 +13,8 @@
 //! `NAME.*` stands for all fields whose names begin with `NAME.` and that have no line of their own.
 
 use crate::{
-    layer::{FIELDS, Field, KINDS, Kind},
-    program::{Instruction, Operation, Program, Refusal},
+    layer::{FIELDS, Field, KINDS},
+    program::{Instruction, Operation, Program, Refusal, is_there},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -138,7 +138,13 @@ impl Policy {
     /// # Errors
     /// When it is no TOML, or says what policies do not say.
     pub fn read(text: &str) -> Result<Self, PolicyError> {
-        toml::from_str(text).map_err(|error| PolicyError::Text(error.to_string()))
+        toml::from_str(text).map_err(|error| {
+            // Not the line itself: it may be that of a key's file that was given by mistake.
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line =
+                before.lines().count() + usize::from(before.ends_with('\n') || before.is_empty());
+            PolicyError::Text(format!("line {line}: {}", error.message()))
+        })
     }
 
     /// A policy that comes with the mask.
@@ -203,10 +209,8 @@ impl Policy {
             }
         }
         for field in FIELDS.iter().filter(|field| field.is_structure) {
-            // An option of which nothing is named is removed with its structure.
-            let is_named = |kind: Kind| !lists[kind as usize].is_empty();
             let kind = field.kind;
-            if !kind.is_option() || is_named(kind) || kind.inner().is_some_and(is_named) {
+            if is_there(&lists, kind) {
                 lists[kind as usize].push(Instruction::new(field, Operation::Keep));
             }
         }

@@ -5,6 +5,9 @@
 //! the same place of the result, **which is zero before**. So what no instruction writes is removed, and
 //! one look at a program tells what it lets through.
 
+#[cfg(test)]
+mod tests;
+
 use crate::layer::{FIELDS, Field, KINDS, Kind};
 use std::fmt;
 
@@ -152,10 +155,20 @@ impl Program {
             if list.len() > MOST {
                 return Err(Refusal::Long { kind, count: list.len() });
             }
+            // Bits of no field are checksums, which are computed, and what is reserved.
+            let mut named = [false; HEADER * 8];
+            let fields = FIELDS.iter().filter(|field| field.kind == kind);
+            for bit in fields.flat_map(|it| covered(it.at, it.bytes, it.mask)) {
+                named[bit] = true;
+            }
             let mut written = [false; HEADER * 8];
             for instruction in list {
                 check(kind, instruction)?;
                 for bit in instruction.covers() {
+                    if !named[bit] {
+                        let (at, what) = (instruction.at, "there is no field");
+                        return Err(Refusal::Instruction { kind, at, what });
+                    }
                     if std::mem::replace(&mut written[bit], true) {
                         let (at, what) = (instruction.at, "another instruction writes there, too");
                         return Err(Refusal::Instruction { kind, at, what });
@@ -165,9 +178,10 @@ impl Program {
         }
         for field in FIELDS {
             let list = &lists[field.kind as usize];
-            // The structure of an option's kind stands or falls with the option.
             if field.is_structure {
-                if !list.is_empty() && !list.contains(&Instruction::new(field, Operation::Keep)) {
+                if is_there(&lists, field.kind)
+                    && !list.contains(&Instruction::new(field, Operation::Keep))
+                {
                     return Err(Refusal::Structure(field.name));
                 }
             } else if is_removed(field) {
@@ -242,6 +256,13 @@ impl fmt::Display for Program {
     }
 }
 
+/// Whether a header of this kind has its place in the result: an option of which nothing is named is removed
+/// with its structure.
+pub(crate) fn is_there(lists: &[Vec<Instruction>; KINDS], kind: Kind) -> bool {
+    let is_named = |kind: Kind| !lists[kind as usize].is_empty();
+    !kind.is_option() || is_named(kind) || kind.inner().is_some_and(is_named)
+}
+
 /// All kinds.
 pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
     // Each kind has a field.
@@ -266,6 +287,9 @@ fn check(kind: Kind, instruction: &Instruction) -> Result<(), Refusal> {
         if mask == 0 || mask & !all != 0 || adjoining & adjoining.wrapping_add(1) != 0 {
             return wrong("its bits must be adjoining ones of its bytes");
         }
+    }
+    if kind == Kind::TcpSackPermitted && operation != Operation::Keep {
+        return wrong("it has no value: it can be kept or removed");
     }
     let bits = instruction.bits();
     match operation {

@@ -110,6 +110,37 @@ fn pcapng_has_interfaces_clocks_and_sections() {
 }
 
 #[test]
+fn packets_without_an_interface_and_what_is_no_packet_are_shown() {
+    let mut packet = enhanced(0, 1, b"data");
+    // A comment: its option, then the block's length again, also at the front.
+    packet.truncate(packet.len() - 4);
+    packet.extend(b"\x01\0\x06\0a note\0\0");
+    packet.extend([0; 4]);
+    packet.extend([0; 4]);
+    let length = (packet.len() as u32).to_le_bytes();
+    packet[4..8].copy_from_slice(&length);
+    let end = packet.len() - 4;
+    packet[end..].copy_from_slice(&length);
+    let other = block(0x0bad, b"unknown");
+    let blocks =
+        [section(), enhanced(0, 0, b"x"), interface(1, &[]), packet, block(2, &[0; 20]), other];
+    let (mut frames, mut lost, mut rest) = (0, 0, Vec::new());
+    let capture = blocks.concat();
+    read_all::<ReadError>(&capture[..], |item, _| {
+        match item {
+            Item::Frame(frame) => frames += usize::from(frame.bytes == b"data"),
+            Item::Lost => lost += 1,
+            Item::Other(bytes) => rest.push(bytes.to_vec()),
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((frames, lost), (1, 2));
+    assert!(rest.iter().any(|bytes| bytes.starts_with(b"a note")), "{rest:?}");
+    assert_eq!(rest.last(), blocks.last());
+}
+
+#[test]
 fn a_file_that_ends_within_a_packet_is_read_up_to_there() {
     let whole = pcap(1, 0xa1b2_c3d4, &[(1, 0, vec![1; 50]), (2, 0, vec![2; 50])]);
     for cut in whole.len() - 60..whole.len() {

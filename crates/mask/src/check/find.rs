@@ -1,12 +1,12 @@
 //! Looks for secrets in masked packets.
 
-use super::secrets::{RUN, Secrets};
+use super::{
+    secrets::{RUN, Secrets},
+    text,
+};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
-use std::{
-    collections::BTreeMap,
-    net::{Ipv4Addr, Ipv6Addr},
-};
+use std::collections::BTreeMap;
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,6 +46,8 @@ pub struct Finding {
     pub by_chance: f64,
     /// The first packets in which it was found, counted from 1.
     pub packets: Vec<u64>,
+    /// How often in none: in comments and other blocks of the file.
+    pub outside: u64,
 }
 
 impl Finding {
@@ -79,10 +81,15 @@ impl std::fmt::Display for Finding {
             Form::Hexadecimal => "as hexadecimal digits",
             Form::Text => "as text",
         };
-        let Self { count, by_chance, packets, .. } = self;
-        let first: Vec<String> = packets.iter().map(u64::to_string).collect();
-        let first = first.join(", ");
-        write!(f, "{what} {form}: {count}, by chance {by_chance:.2}; first in packets {first}")
+        write!(f, "{what} {form}: {}, by chance {:.2}", self.count, self.by_chance)?;
+        if !self.packets.is_empty() {
+            let first: Vec<String> = self.packets.iter().map(u64::to_string).collect();
+            write!(f, "; first in packets {}", first.join(", "))?;
+        }
+        if self.outside > 0 {
+            write!(f, "; {} outside of packets", self.outside)?;
+        }
+        Ok(())
     }
 }
 
@@ -91,17 +98,26 @@ const RARE: f64 = 10_000.0;
 /// Packets that are named of each finding.
 const NAMED: usize = 5;
 
+/// Where one kind of finding was.
+#[derive(Debug, Default)]
+struct Seen {
+    count: u64,
+    packets: Vec<u64>,
+    outside: u64,
+}
+
 /// What is found while packets are looked at.
 #[derive(Debug)]
 pub(super) struct Findings<'a> {
     secrets: &'a Secrets,
     reversed: Reversed,
-    found: BTreeMap<(What, Form), (u64, Vec<u64>)>,
+    found: BTreeMap<(What, Form), Seen>,
     /// Addresses of IPv4 that are not in the original, beside those that are; and these reversed.
     decoys: (FxHashSet<u32>, FxHashSet<u32>),
     /// How often a decoy was found.
     by_chance: BTreeMap<Form, u64>,
-    packet: u64,
+    /// The packet that is looked at, if it is one.
+    packet: Option<u64>,
     /// Places at which four bytes could stand.
     places: u64,
     room: Vec<u8>,
@@ -137,15 +153,15 @@ impl<'a> Findings<'a> {
             found: BTreeMap::new(),
             decoys: decoys(secrets),
             by_chance: BTreeMap::new(),
-            packet: 0,
+            packet: None,
             places: 0,
             room: Vec::new(),
         }
     }
 
-    /// Looks at the next packet.
-    pub(super) fn look(&mut self, packet: &[u8]) {
-        self.packet += 1;
+    /// Looks at a packet, by its number, or at other bytes of the file.
+    pub(super) fn look(&mut self, number: Option<u64>, packet: &[u8]) {
+        self.packet = number;
         self.places += (packet.len() + 1).saturating_sub(4) as u64;
         self.bytes(packet, Form::Plain);
         self.bytes(packet, Form::Reversed);
@@ -204,18 +220,13 @@ impl<'a> Findings<'a> {
         let is_part = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':' | b'-');
         for run in bytes.split(|byte| !is_part(byte)).filter(|run| run.len() >= 7) {
             let Ok(text) = std::str::from_utf8(run) else { continue };
-            let trimmed = text.trim_matches(['.', ':', '-']);
-            if trimmed.parse::<Ipv4Addr>().is_ok_and(|it| self.secrets.ipv4.contains(&it.to_bits()))
-            {
+            for _ in text::ipv4(text).filter(|it| self.secrets.ipv4.contains(it)) {
                 self.found(What::Ipv4, Form::Text);
             }
-            let is_v6 = |text: &str| {
-                text.parse::<Ipv6Addr>().is_ok_and(|it| self.secrets.ipv6.contains(&it.to_bits()))
-            };
-            if is_v6(text) || is_v6(trimmed) {
+            for _ in text::ipv6(text).filter(|it| self.secrets.ipv6.contains(it)) {
                 self.found(What::Ipv6, Form::Text);
             }
-            if mac(trimmed).is_some_and(|mac| self.secrets.macs.contains(&mac)) {
+            for _ in text::macs(text).filter(|it| self.secrets.macs.contains(it)) {
                 self.found(What::Mac, Form::Text);
             }
             for digits in run.split(|byte| !byte.is_ascii_hexdigit()).filter(|run| run.len() >= 8) {
@@ -230,10 +241,14 @@ impl<'a> Findings<'a> {
     }
 
     fn found(&mut self, what: What, form: Form) {
-        let (count, packets) = self.found.entry((what, form)).or_default();
-        *count += 1;
-        if packets.len() < NAMED && packets.last() != Some(&self.packet) {
-            packets.push(self.packet);
+        let seen = self.found.entry((what, form)).or_default();
+        seen.count += 1;
+        match self.packet {
+            None => seen.outside += 1,
+            Some(packet) if seen.packets.len() < NAMED && seen.packets.last() != Some(&packet) => {
+                seen.packets.push(packet);
+            }
+            Some(_) => {}
         }
     }
 
@@ -241,7 +256,7 @@ impl<'a> Findings<'a> {
     pub(super) fn finish(self) -> Vec<Finding> {
         // As many decoys as addresses, or a few less where a network is full.
         let scale = self.secrets.ipv4.len() as f64 / self.decoys.0.len().max(1) as f64;
-        let finding = |((what, form), (count, packets))| {
+        let finding = |((what, form), Seen { count, packets, outside })| {
             let decoys = self.by_chance.get(&form).copied().unwrap_or_default() as f64 * scale;
             // What random bytes would give: decoys are too few to show what is rare.
             let looks = match form {
@@ -252,7 +267,7 @@ impl<'a> Findings<'a> {
             let random =
                 self.secrets.ipv4.len() as f64 * self.places as f64 * looks / 2f64.powi(32);
             let by_chance = if what == What::Ipv4 { decoys.max(random) } else { 0.0 };
-            Finding { what, form, count, by_chance, packets }
+            Finding { what, form, count, by_chance, packets, outside }
         };
         self.found.into_iter().map(finding).collect()
     }
@@ -271,16 +286,6 @@ fn decoys(secrets: &Secrets) -> (FxHashSet<u32>, FxHashSet<u32>) {
 
 fn windows<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
     bytes.windows(N).filter_map(|window| window.try_into().ok())
-}
-
-/// A MAC address as six pairs of digits.
-fn mac(text: &str) -> Option<[u8; 6]> {
-    let mut mac = [0; 6];
-    let mut parts = text.split([':', '-']);
-    for byte in &mut mac {
-        *byte = u8::from_str_radix(parts.next().filter(|part| part.len() == 2)?, 16).ok()?;
-    }
-    parts.next().is_none().then_some(mac)
 }
 
 fn digit(byte: u8) -> u8 {

@@ -27,7 +27,19 @@ pub(super) struct Secrets {
 impl Secrets {
     /// Takes the secrets of a packet; `room` is for the walk.
     pub(super) fn add(&mut self, link: Link, packet: &[u8], room: &mut Vec<u8>) {
-        visit(self, link, packet, room);
+        let headers = visit(self, link, packet, room);
+        self.add_runs(&packet[headers..]);
+    }
+
+    /// Takes bytes as runs, of which perhaps nothing is known.
+    pub(super) fn add_runs(&mut self, bytes: &[u8]) {
+        for run in bytes.as_chunks().0.iter().filter(|run| is_telling(*run)) {
+            if self.runs.len() < RUNS {
+                self.runs.insert(*run);
+            } else {
+                self.left_out += 1;
+            }
+        }
     }
 }
 
@@ -66,17 +78,8 @@ impl Visit for Secrets {
         true
     }
 
-    fn payload(&mut self, payload: &[u8], _: &mut [u8]) -> bool {
-        for run in payload.as_chunks().0 {
-            if !is_telling(run) {
-                continue;
-            }
-            if self.runs.len() < RUNS {
-                self.runs.insert(*run);
-            } else {
-                self.left_out += 1;
-            }
-        }
+    // It is behind the last header, as are fragments, trailers and what no header is known of.
+    fn payload(&mut self, _: &[u8], _: &mut [u8]) -> bool {
         false
     }
 }

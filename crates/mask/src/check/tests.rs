@@ -68,6 +68,11 @@ fn an_address_is_found_in_every_form() {
     assert_eq!(found(within(&reversed)), one("addresses of IPv4 with their bytes reversed"));
     assert_eq!(found(within(b"x 198.51.100.77, y")), one("addresses of IPv4 as text"));
     assert_eq!(found(within(b"at 198.51.100.77.")), one("addresses of IPv4 as text"));
+    for text in
+        ["198.51.100.77:5060", "198.51.100.77.443", "1.1.1.1-198.51.100.77", "77.100.51.198"]
+    {
+        assert_eq!(found(within(text.as_bytes())), one("addresses of IPv4 as text"), "{text}");
+    }
     assert_eq!(found(within(b"=c633644d=")), one("addresses of IPv4 as hexadecimal digits"));
     let bits = u32::from_be_bytes(SOURCE);
     for shift in 1..8 {
@@ -88,12 +93,61 @@ fn mac_addresses_and_payload_are_found() {
     assert_eq!(found(within(&MAC)), one("MAC addresses as they were"));
     assert_eq!(found(within(b" 02:1b:3c:4D:5e:6f ")), one("MAC addresses as text"));
     assert_eq!(found(within(b" 02-1b-3c-4d-5e-6f ")), one("MAC addresses as text"));
+    assert_eq!(found(within(b"at 021b.3c4d.5e6f.")), one("MAC addresses as text"));
+    assert_eq!(found(within(b"a-02:1b:3c:4d:5e:6f-b")), one("MAC addresses as text"));
     assert_eq!(found(within(b"021b3c4d5e6f")), one("MAC addresses as hexadecimal digits"));
     // Any fifteen bytes of it.
     let payload = &original()[42..];
     for begin in 0..payload.len() - 15 {
         let found = found(within(&payload[begin..begin + 15]));
         assert_eq!(found[0].0, "runs of payload as they were", "{begin}");
+    }
+}
+
+#[test]
+fn comments_and_other_blocks_are_looked_at() {
+    let original = capture_of(&[original()]);
+    for note in ["from 198.51.100.77", "02:1b:3c:4d:5e:6f", "GET /the/secret/page"] {
+        let mut section = Vec::new();
+        pcapng::section(&mut section, "test", Some(note));
+        let mut packet = section.clone();
+        pcapng::section(&mut section, "test", None);
+        pcapng::interface(&mut packet, None, Medium::Ethernet, 0);
+        let (interface, direction, medium) = (0, None, Medium::Ethernet);
+        let (bytes, comment) = (&[0; 20][..], Some(note));
+        let record = Record { interface, time: 0, direction, medium, length: 20, bytes, comment };
+        pcapng::packet(&mut packet, record);
+        for (masked, places) in [(section, 1), (packet, 2)] {
+            let report = check(&original[..], &masked[..]).expect("a report");
+            assert!(report.leaks, "{note}");
+            let finding = &report.findings[0];
+            assert_eq!((finding.outside % places, finding.packets.len()), (0, 0), "{finding}");
+            assert_eq!(finding.outside, finding.count, "{finding}");
+        }
+    }
+}
+
+/// What no header is known of is looked for like payload.
+#[test]
+fn fragments_quotes_trailers_and_unknown_protocols_are_payload() {
+    let secret = *b"0123456789abcdef";
+    let ip = |protocol: u8, fragment: u8, rest: &[u8]| {
+        let length = 20 + rest.len() as u8;
+        let start = [0x45, 0, 0, length, 0, 0, 0, fragment, 64, protocol, 0, 0];
+        [&start[..], &[192, 0, 2, 1, 192, 0, 2, 2], rest].concat()
+    };
+    let frame = |kind: [u8; 2], rest: &[u8]| [&[0; 12][..], &kind, rest].concat();
+    let quote = [&[3, 1, 0, 0, 0, 0, 0, 0][..], &ip(17, 0, &[&[0; 8][..], &secret].concat())];
+    for packet in [
+        frame([8, 0], &ip(17, 9, &secret)),
+        frame([8, 0], &ip(132, 0, &secret)),
+        frame([8, 0], &ip(1, 0, &quote.concat())),
+        frame([8, 0], &[&ip(17, 0, &[0; 8])[..], &secret].concat()),
+        frame([0x88, 0xcc], &secret),
+    ] {
+        let masked = capture_of(&[within(&secret)]);
+        let report = check(&capture_of(&[packet])[..], &masked[..]).expect("a report");
+        assert!(report.leaks && report.runs == 2, "{report:?}");
     }
 }
 

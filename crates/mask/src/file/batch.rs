@@ -7,22 +7,24 @@ use crate::{
     program::Program,
 };
 use capture::{
-    End, Frame, LinkType,
+    End, Frame, Item, LinkType,
     pcapng::{self, Medium, Record},
 };
 use rustc_hash::FxHashMap;
-use std::io::Read;
+use std::{collections::hash_map::Entry, io::Read};
 
 /// So many bytes of frames are gathered.
 const BYTES: usize = 1 << 20;
 /// And so many frames.
 const FRAMES: usize = 1 << 14;
-/// What interfaces say of how much of a packet is captured: the most.
+/// What interfaces say of how much of a packet is captured; longer ones are cut.
 const SNAP: u32 = 262_144;
+/// Most interfaces of a capture, over all its sections.
+const INTERFACES: usize = 1 << 16;
 
 /// A frame of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct Place {
     time: u64,
     interface: u32,
     link: Link,
@@ -40,7 +42,7 @@ pub(super) struct Batch {
     first: u64,
     /// Interfaces that come up in it.
     interfaces: Vec<Medium>,
-    pub(super) frames: Vec<Entry>,
+    pub(super) frames: Vec<Place>,
     pub(super) bytes: Vec<u8>,
     /// The blocks that are written.
     pub(super) result: Vec<u8>,
@@ -55,31 +57,44 @@ pub(super) struct Batches {
     interfaces: FxHashMap<(u32, LinkType), u32>,
     /// When the first frame was seen.
     start: Option<u64>,
-    other_links: u64,
+    left_out: LeftOut,
+}
+
+/// Packets that are not in the result.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LeftOut {
+    /// Nothing is known of their link.
+    pub(super) other_links: u64,
+    /// The file does not say on which link they were seen, or has too many.
+    pub(super) no_interface: u64,
 }
 
 impl Batches {
     pub(super) fn new(time: Time) -> Self {
         let (batch, interfaces) = (Batch::default(), FxHashMap::default());
-        Self { time, batch, interfaces, start: None, other_links: 0 }
+        Self { time, batch, interfaces, start: None, left_out: LeftOut::default() }
     }
 
-    /// Reads a capture to its end and gives its batches; how it ended, and how many frames had links of
-    /// which nothing is known. What was read before an error is given, too.
+    /// Reads a capture to its end and gives its batches; how it ended, and what is in none of them. What was
+    /// read before an error is given, too.
     pub(super) fn read(
         mut self,
         input: impl Read + Send,
         mut give: impl FnMut(Batch) -> Result<(), Stopped>,
-    ) -> Result<(End, u64), Stopped> {
-        let end = capture::read::<Stopped>(input, |frame, _| {
-            self.add(&frame);
+    ) -> Result<(End, LeftOut), Stopped> {
+        let end = capture::read_all::<Stopped>(input, |item, _| {
+            match item {
+                Item::Frame(frame) => self.add(&frame),
+                Item::Lost => self.left_out.no_interface += 1,
+                Item::Other(_) => {}
+            }
             if self.batch.bytes.len() >= BYTES || self.batch.frames.len() >= FRAMES {
                 give(self.next())?;
             }
             Ok(())
         });
         give(self.next())?;
-        Ok((end?, self.other_links))
+        Ok((end?, self.left_out))
     }
 
     fn next(&mut self) -> Batch {
@@ -89,20 +104,32 @@ impl Batches {
     }
 
     fn add(&mut self, frame: &Frame<'_>) {
-        let start = *self.start.get_or_insert(frame.at_ns);
         let Some((link, bytes)) = place(frame) else {
-            self.other_links += 1;
+            self.left_out.other_links += 1;
             return;
         };
-        let medium = medium(link);
-        let next = self.interfaces.len() as u32;
-        let interface =
-            *self.interfaces.entry((frame.interface, frame.link)).or_insert_with(|| {
-                self.batch.interfaces.push(medium);
-                next
-            });
+        let next = self.interfaces.len();
+        let interface = match self.interfaces.entry((frame.interface, frame.link)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(_) if next == INTERFACES => {
+                self.left_out.no_interface += 1;
+                return;
+            }
+            Entry::Vacant(new) => {
+                self.batch.interfaces.push(medium(link));
+                *new.insert(next as u32)
+            }
+        };
+        // A simple packet of pcapng has no time, so it is none to count from.
+        let start = match (self.start, frame.at_ns) {
+            (Some(start), _) => start,
+            (None, 0) => 0,
+            (None, first) => *self.start.insert(first),
+        };
+        let before = frame.bytes.len() - bytes.len();
+        let bytes = &bytes[..bytes.len().min(SNAP as usize)];
         self.batch.bytes.extend(bytes);
-        self.batch.frames.push(Entry {
+        self.batch.frames.push(Place {
             time: match self.time {
                 Time::Keep => frame.at_ns,
                 Time::Relative => frame.at_ns.saturating_sub(start),
@@ -110,7 +137,7 @@ impl Batches {
             },
             interface,
             link,
-            length: frame.length.saturating_sub((frame.bytes.len() - bytes.len()) as u32),
+            length: frame.length.saturating_sub(before as u32),
             end: self.batch.bytes.len(),
         });
     }

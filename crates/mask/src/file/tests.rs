@@ -113,6 +113,43 @@ fn times_become_what_the_policy_says() {
 }
 
 #[test]
+fn relative_times_count_from_the_first_packet_that_has_one() {
+    let mut capture = Vec::new();
+    pcapng::section(&mut capture, "a program", None);
+    pcapng::interface(&mut capture, None, Medium::Ethernet, 0);
+    pcapng::interface(&mut capture, None, Medium::Link(LinkType(147)), 0);
+    // A simple packet, which has no time; then one that is left out.
+    let frame = frame(1);
+    let length = (frame.len() as u32).to_le_bytes();
+    let block = ((frame.len().next_multiple_of(4) + 16) as u32).to_le_bytes();
+    let room = vec![0; frame.len().next_multiple_of(4) - frame.len()];
+    capture.extend([&[3, 0, 0, 0][..], &block, &length, &frame, &room, &block].concat());
+    let other = Record { interface: 1, medium: Medium::Link(LinkType(147)), ..record(b"other", 0) };
+    pcapng::packet(&mut capture, other);
+    for number in [500, 700] {
+        pcapng::packet(&mut capture, record(&frame, number));
+    }
+    // Of an interface that there is not.
+    pcapng::packet(&mut capture, Record { interface: 7, ..record(&frame, 9) });
+    let (out, counts) = masked("strict", &capture, 1);
+    assert_eq!(frames(&out).iter().map(|frame| frame.0).collect::<Vec<_>>(), [0, 0, 200]);
+    assert_eq!((counts.frames, counts.masked), (5, 3));
+    assert_eq!((counts.other_links, counts.no_interface), (1, 1));
+}
+
+#[test]
+fn very_long_packets_are_cut() {
+    let mut capture = Vec::new();
+    pcapng::section(&mut capture, "a program", None);
+    pcapng::interface(&mut capture, None, Medium::Ethernet, 0);
+    let frame = vec![7; 300_000];
+    pcapng::packet(&mut capture, record(&frame, 0));
+    let (out, counts) = masked("strict", &capture, 1);
+    assert_eq!(counts.bytes_in, 262_144);
+    assert_eq!(frames(&out)[0].3, 301_000);
+}
+
+#[test]
 fn links_without_ethernet_keep_only_their_packet_and_unknown_ones_are_counted() {
     let mut capture = Vec::new();
     pcapng::section(&mut capture, "a program", None);

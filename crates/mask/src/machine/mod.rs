@@ -11,6 +11,7 @@
 //! - A malformed header, an unknown one and one behind [`DEPTH`] others is removed with all behind it.
 //! - Of a fragment the headers that are in it are treated; transport's checksum is removed there, and so
 //!   is all payload.
+//! - Nothing is guessed: below the labels of MPLS is IP only if it proves to be.
 //! - Checksums are computed from the result, innermost first, in which what was removed is zero; so they
 //!   tell nothing that the result does not. A UDP checksum of zero (none) stays.
 
@@ -67,11 +68,17 @@ impl Unit {
     }
 }
 
-/// Shows a visitor the headers of a packet; `out` is room for what it writes, whose content goes.
-pub(crate) fn visit(visitor: &mut impl Visit, link: Link, packet: &[u8], out: &mut Vec<u8>) {
+/// Shows a visitor the headers of a packet; `out` is room for what it writes, whose content goes. Where the
+/// last header ends.
+pub(crate) fn visit(
+    visitor: &mut impl Visit,
+    link: Link,
+    packet: &[u8],
+    out: &mut Vec<u8>,
+) -> usize {
     out.clear();
     out.resize(packet.len(), 0);
-    Walk::new(visitor, packet, out, 0).run(link, &mut Vec::new());
+    Walk::new(visitor, packet, out, 0).run(link, &mut Vec::new())
 }
 
 /// A program that runs on the headers of a packet.

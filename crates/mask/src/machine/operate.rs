@@ -1,6 +1,6 @@
 //! One instruction on one header.
 
-use super::secrets::{Secrets, ones};
+use super::secrets::{Domain, Secrets, ones};
 use crate::program::{Instruction, Operation};
 
 impl Secrets {
@@ -43,8 +43,10 @@ impl Secrets {
             Operation::Constant(constant) => constant.into(),
             Operation::Xor(constant) => value ^ u128::from(constant),
             Operation::Shift(constant) => value.wrapping_add(constant.into()),
-            Operation::Random => self.number(tag, unique),
-            Operation::Hash => self.number(tag, value),
+            Operation::Random => {
+                self.number(Domain::Random, tag, unique + u128::from(instruction.at))
+            }
+            Operation::Hash => self.number(Domain::Hash, tag, value),
             Operation::Encrypt => self.permute(tag, 0, value, bits),
             Operation::Prefix if bits == 32 => self.prefix4(value as u32).into(),
             Operation::Prefix => self.prefix6(value),

@@ -11,13 +11,24 @@ use aes::{
 };
 use ring::hmac;
 use std::fmt;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// What the derived key is for.
 const LABEL: &[u8] = b"nigh mask: numbers, 1";
 /// Rounds of a permutation: four make one of Luby and Rackoff's that stands inversions, too; the further
 /// ones are for halves of few bits.
 const ROUNDS: u8 = 8;
+
+/// What a number is for: the same value gives another one for each.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Domain {
+    /// [`Operation::Random`](crate::program::Operation::Random).
+    Random = 1,
+    /// [`Operation::Hash`](crate::program::Operation::Hash).
+    Hash,
+    /// Which of the permutations is taken.
+    Tweak,
+}
 
 /// How addresses are mapped so that prefixes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -43,7 +54,8 @@ enum Mapping {
     IpcryptPfx(Box<IpcryptPfx>),
 }
 
-/// The keys of a data set, expanded. They are wiped from memory when it is dropped.
+/// The keys of a data set, expanded. They and the addresses that were mapped last are wiped from memory
+/// when it is dropped.
 pub struct Secrets {
     numbers: Aes128,
     mapping: Mapping,
@@ -55,6 +67,13 @@ pub struct Secrets {
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secrets(..)")
+    }
+}
+
+impl Drop for Secrets {
+    fn drop(&mut self) {
+        self.cache4.zeroize();
+        self.cache6.zeroize();
     }
 }
 
@@ -137,9 +156,9 @@ impl Secrets {
     }
 
     /// A number of 128 bits that only the key and these decide.
-    pub(super) fn number(&self, tag: u16, value: u128) -> u128 {
-        // Two encryptions, so that all of the value's bits and the tag have a place.
-        self.aes(self.aes(value) ^ u128::from(tag))
+    pub(super) fn number(&self, domain: Domain, tag: u16, value: u128) -> u128 {
+        // Two encryptions, so that all of the value's bits, the domain and the tag have a place.
+        self.aes(self.aes(value) ^ ((domain as u128) << 16 | u128::from(tag)))
     }
 
     /// A permutation of the numbers of so many bits, 1 to 128: an unbalanced Feistel network of
@@ -147,13 +166,13 @@ impl Secrets {
     pub(super) fn permute(&self, tag: u16, tweak: u128, value: u128, bits: u32) -> u128 {
         if bits < 2 {
             // The only permutations of one bit: it stays or flips.
-            return value ^ (self.number(tag, tweak) & u128::from(bits));
+            return value ^ (self.number(Domain::Tweak, tag, tweak) & u128::from(bits));
         }
         let right_bits = bits / 2;
         let left_bits = bits - right_bits;
         let (left_mask, right_mask) = (ones(left_bits), ones(right_bits));
         let (mut left, mut right) = (value >> right_bits, value & right_mask);
-        let tweak = self.number(tag, tweak);
+        let tweak = self.number(Domain::Tweak, tag, tweak);
         for round in 0..ROUNDS {
             let salt = tweak ^ u128::from(round) << 120 ^ u128::from(bits) << 112;
             if round % 2 == 0 {

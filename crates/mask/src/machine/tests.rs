@@ -171,6 +171,42 @@ impl Plant {
                 self.ethernet(0x0800, ip)
             }
             8 => self.ethernet(0x88cc, payload),
+            // A pseudowire's frame, whose addresses begin like IPv4 and like IPv6.
+            9 | 10 => {
+                let tcp = self.tcp(payload);
+                let ip = self.ipv4(6, &[], tcp);
+                let mut frame = self.ethernet(0x0800, ip);
+                frame[0] = if shape == 9 { 0x45 } else { 0x60 };
+                let labelled = self.mpls(frame);
+                self.ethernet(0x8847, labelled)
+            }
+            // Segments of a route with options behind them.
+            11 => {
+                let udp = self.udp(None, payload);
+                let start = [17, 6, 4, 1, 1, 0];
+                let options = [&[5, 14, 0, 0][..], &self.bytes::<12>()].concat();
+                let list = self.bytes::<32>();
+                let routing = [&start[..], &self.bytes::<2>(), &list, &options, &udp].concat();
+                let ip = self.ipv6(43, routing);
+                self.ethernet(0x86dd, ip)
+            }
+            // Another protocol on VXLAN's port, and bytes behind a datagram.
+            12 => {
+                let inner = self.ipv4(17, &[], vec![0; 20]);
+                let frame = self.ethernet(0x0800, inner);
+                let other = [&[8, 0, 0, 1][..], &self.bytes::<3>(), &[0], &frame].concat();
+                let udp = self.udp(Some(4789), other);
+                let ip = self.ipv4(17, &[], [udp, payload].concat());
+                self.ethernet(0x0800, ip)
+            }
+            // Two fragment headers, of which the second says that nothing is missing.
+            13 => {
+                let udp = self.udp(None, payload);
+                let second = [&[17, 0, 0, 0][..], &self.bytes::<4>(), &udp].concat();
+                let first = [&[44, 0, 0, 1][..], &self.bytes::<4>(), &second].concat();
+                let ip = self.ipv6(44, first);
+                self.ethernet(0x86dd, ip)
+            }
             _ => {
                 let udp = self.udp(None, payload);
                 let quoted = self.ipv4(17, &[], udp);
@@ -182,7 +218,7 @@ impl Plant {
     }
 }
 
-const SHAPES: usize = 10;
+const SHAPES: usize = 15;
 
 #[test]
 fn what_strict_gives_depends_on_no_secret_wherever_the_packet_is_cut() {
@@ -222,9 +258,9 @@ fn no_policy_lets_an_address_or_a_payload_through() {
             }
             // IPv4's outer addresses, and IPv6's.
             match shape {
-                0 | 7 | 9 | 6 => no_secret_stays(name, &packet[26..34], &out),
+                0 | 6 | 7 | 12 | 14 => no_secret_stays(name, &packet[26..34], &out),
                 1 => no_secret_stays(name, &packet[30..62], &out),
-                4 | 5 => no_secret_stays(name, &packet[22..54], &out),
+                4 | 5 | 11 | 13 => no_secret_stays(name, &packet[22..54], &out),
                 _ => {}
             }
         }
@@ -249,6 +285,73 @@ fn one_step_does_what_field_by_field_does() {
             }
         }
     }
+}
+
+#[test]
+fn below_mpls_is_ip_only_if_it_proves_to_be() {
+    let mut unit = unit(program("debug"));
+    for shape in [9, 10] {
+        let packet = Plant(40).shape(shape);
+        assert_eq!(masked(&mut unit, &packet).len(), 18, "{shape}");
+    }
+    for version in [4, 6] {
+        let mut plant = Plant(41);
+        let udp = plant.udp(Some(53), vec![]);
+        let (ip, header) = match version {
+            4 => (plant.ipv4(17, &[], udp), 20),
+            _ => (plant.ipv6(17, udp), 40),
+        };
+        let labelled = plant.mpls(ip);
+        let packet = plant.ethernet(0x8847, labelled);
+        assert_eq!(masked(&mut unit, &packet).len(), 18 + header + 8);
+        // One of which a part is missing proves nothing.
+        assert_eq!(masked(&mut unit, &packet[..packet.len() - 1]).len(), 18);
+        let mut wrong = packet;
+        wrong[18 + 5] ^= 1;
+        let kept = 18;
+        assert_eq!(masked(&mut unit, &wrong).len(), kept, "{version}");
+    }
+}
+
+#[test]
+fn a_second_fragment_header_does_not_make_a_packet_whole() {
+    let mut unit = of("about = \"\"\npayload = true\n[fields]\n\"udp.*\" = \"keep\"");
+    let packet = Plant(3).shape(13);
+    // The headers, of which UDP's is the last.
+    assert_eq!(masked(&mut unit, &packet).len(), 14 + 40 + 16 + 8);
+}
+
+#[test]
+fn what_is_behind_a_datagram_is_none_of_it() {
+    let mut unit = of("about = \"\"\npayload = true\n[fields]\n\"udp.*\" = \"keep\"\n\
+        \"ipv4.*\" = \"keep\"");
+    let mut plant = Plant(6);
+    let udp = plant.udp(Some(53), vec![7; 10]);
+    let ip = plant.ipv4(17, &[], [udp, vec![8; 12]].concat());
+    let out = masked(&mut unit, &plant.ethernet(0x0800, ip));
+    assert_eq!(out.len(), 14 + 20 + 18);
+    let ends = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&out[at..at + 4]).expect("4 bytes"));
+    let sum = checksum::pseudo(ends(26), ends(30), 18, IpProtocol::UDP).expect("one family");
+    assert_eq!(sum.bytes(&out[34..]).fold(), 0xffff);
+}
+
+#[test]
+fn segments_are_addresses_and_their_options_are_not() {
+    let mut unit = unit(program("research"));
+    let packet = Plant(12).shape(11);
+    let out = masked(&mut unit, &packet);
+    let pan = crate::mapping::CryptoPan::new(&KEY);
+    let bits = |bytes: &[u8]| u128::from_be_bytes(bytes.try_into().expect("16 bytes"));
+    // The index of the last segment is kept, flags and tag are not.
+    assert_eq!(out[54..62], [17, 6, 4, 1, 1, 0, 0, 0]);
+    for at in [62, 78] {
+        assert_eq!(bits(&out[at..at + 16]), pan.map6(bits(&packet[at..at + 16])));
+    }
+    assert_eq!(out[94..110], [0; 16]);
+    // More segments than there is room for.
+    let mut wrong = packet;
+    wrong[58] = 3;
+    assert_eq!(masked(&mut unit, &wrong).len(), 14 + 40 + 56);
 }
 
 #[test]

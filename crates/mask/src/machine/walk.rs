@@ -18,6 +18,8 @@ enum Next {
     Ethernet,
     Type(EtherType),
     Ip,
+    /// What lies below the last label of MPLS, of which no header says what it is.
+    Labelled,
     /// A transport or an IPv6 extension header.
     Protocol(IpProtocol),
     /// What lies above the transport.
@@ -104,14 +106,17 @@ impl<'a, V: Visit> Walk<'a, V> {
             Next::Type(MPLS | MPLS_MULTICAST) => {
                 self.treat(Kind::Mpls, at, 4)?;
                 let is_last = self.u16_at(at + 2)? & 0x0100 != 0;
-                Some((4, if is_last { Next::Ip } else { Next::Type(MPLS) }))
+                Some((4, if is_last { Next::Labelled } else { Next::Type(MPLS) }))
             }
             Next::Type(BRIDGED) => self.step(Next::Ethernet, at, pending),
             Next::Type(EtherType::ARP) => self.arp(at),
-            Next::Type(EtherType::IPV4 | EtherType::IPV6) | Next::Ip => {
-                match self.u8_at(at)? >> 4 {
-                    4 => self.ipv4(at, pending),
-                    6 => self.ipv6(at),
+            Next::Type(EtherType::IPV4 | EtherType::IPV6) | Next::Ip | Next::Labelled => {
+                match (self.u8_at(at)? >> 4, next) {
+                    (4, Next::Labelled) if !self.is_ipv4(at) => None,
+                    (6, Next::Labelled) if !self.is_ipv6(at) => None,
+                    (4, Next::Type(EtherType::IPV6)) | (6, Next::Type(EtherType::IPV4)) => None,
+                    (4, _) => self.ipv4(at, pending),
+                    (6, _) => self.ipv6(at),
                     _ => None,
                 }
             }

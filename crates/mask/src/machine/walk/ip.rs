@@ -2,7 +2,11 @@
 
 use super::{Inside, Next, Visit, Walk};
 use crate::{layer::Kind, machine::checksums::Pending};
-use wire::{IpProtocol, checksum::Sum, ipv4, ipv6};
+use wire::{
+    IpProtocol,
+    checksum::{self, Sum},
+    ipv4, ipv6,
+};
 
 /// Options of IPv4: the end of them, one byte of nothing, and those of which something can be kept
 /// (RFC 791, section 3.1; RFC 2113).
@@ -13,15 +17,37 @@ const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
 const ROUTER_ALERT: u8 = 148;
 
+/// The longest packet that a length of 16 bits can tell; what has none and is longer is a super-packet of
+/// the kernel or a jumbogram (RFC 2675).
+const LONGEST: usize = 65_535;
+
 impl<V: Visit> Walk<'_, V> {
+    /// Whether what is here proves to be IPv4: a pseudowire's frame may begin with the same bits. Its
+    /// checksum is right and all of it is there.
+    pub(super) fn is_ipv4(&self, at: usize) -> bool {
+        let header = self.u8_at(at).map_or(0, |byte| usize::from(byte & 15) * 4);
+        let total = self.u16_at(at + 2).map_or(0, usize::from);
+        let bytes = self.packet.get(at..self.end.min(at + header)).unwrap_or_default();
+        let is_whole = header >= ipv4::HEADER && bytes.len() == header;
+        is_whole && checksum::verifies(bytes) && (header..=self.end - at).contains(&total)
+    }
+
+    /// The same of IPv6, which has no checksum: its length is exactly what is there.
+    pub(super) fn is_ipv6(&self, at: usize) -> bool {
+        let payload = self.u16_at(at + 4).map_or(0, usize::from);
+        payload > 0 && at + ipv6::HEADER + payload == self.end
+    }
+
     pub(super) fn ipv4(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
         let header = usize::from(self.u8_at(at)? & 15) * 4;
         if header < ipv4::HEADER {
             return None;
         }
         if let Some(total) = self.u16_at(at + 2) {
-            // The kernel's own super-packets may have no length.
-            let total = if total == 0 { self.end - at } else { usize::from(total) };
+            let total = match usize::from(total) {
+                0 if self.end - at > LONGEST => self.end - at,
+                total => total,
+            };
             if total < header {
                 return None;
             }
@@ -81,7 +107,8 @@ impl<V: Visit> Walk<'_, V> {
                     for n in 0..count {
                         self.treat(Kind::Ipv4RouteAddress, at + 3 + 4 * n, 4);
                     }
-                    let pointer = self.u8_at(at + 2).map_or(0, usize::from);
+                    // The result's: what its checksums say is true of itself.
+                    let pointer = usize::from(self.out[at + 2]);
                     if kind != RECORD_ROUTE && count > 0 && pointer <= length {
                         route_end = Some(at + 3 + 4 * count);
                     }
@@ -98,9 +125,8 @@ impl<V: Visit> Walk<'_, V> {
 
     pub(super) fn ipv6(&mut self, at: usize) -> Option<(usize, Next)> {
         if let Some(length) = self.u16_at(at + 4) {
-            // Jumbograms have none, and neither may the kernel's own super-packets.
             let total = match usize::from(length) {
-                0 => self.end - at,
+                0 if self.end - at > LONGEST => self.end - at,
                 length => ipv6::HEADER + length,
             };
             self.inside.end = at + total;
@@ -143,7 +169,7 @@ impl<V: Visit> Walk<'_, V> {
             IpProtocol::FRAGMENT => {
                 self.treat(Kind::Ipv6Fragment, at, 8)?;
                 let field = self.u16_at(at + 2)?;
-                self.inside.fragment = field & 0xfff9 != 0;
+                self.inside.fragment |= field & 0xfff9 != 0;
                 if field & 0xfff8 != 0 {
                     return None;
                 }
@@ -162,18 +188,21 @@ impl<V: Visit> Walk<'_, V> {
     fn routing(&mut self, at: usize, length: usize, header: usize) -> Option<()> {
         let (kind, left) = (self.u8_at(at + 2)?, self.u8_at(at + 3)?);
         self.treat(Kind::Ipv6Routing, at, length)?;
-        let count = (length - 8) / 16;
-        let goal = match kind {
-            0 | 2 => count.checked_sub(1),
-            // Segments are in reverse order.
-            4 => Some(0),
+        let room = (length - 8) / 16;
+        let (count, goal) = match kind {
+            0 | 2 => (room, room.checked_sub(1)),
+            // Segments are in reverse order; what follows the last one are options, which become padding.
+            4 => {
+                let count = usize::from(self.u8_at(at + 4)?) + 1;
+                if count > room {
+                    return None;
+                }
+                self.treat(Kind::Ipv6Segments, at, 5)?;
+                (count, Some(0))
+            }
             // Unknown ones are removed but for their structure.
             _ => return Some(()),
         };
-        if kind == 4 {
-            // The index of the last segment; flags and tag are removed.
-            self.out[at + 4] = self.packet[at + 4];
-        }
         for n in 0..count {
             self.treat(Kind::Ipv6RoutingAddress, at + 8 + 16 * n, 16)?;
         }

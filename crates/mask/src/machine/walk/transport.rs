@@ -27,7 +27,12 @@ impl<V: Visit> Walk<'_, V> {
             IpProtocol::ICMP => self.icmp(at, pending),
             IpProtocol::ICMPV6 => self.icmpv6(at, pending),
             // A fragment of a tunnel has not all of the inner packet.
-            IP_IN_IP | IPV6_IN_IP if !self.inside.fragment => self.step(Next::Ip, at, pending),
+            IP_IN_IP if !self.inside.fragment => {
+                self.step(Next::Type(EtherType::IPV4), at, pending)
+            }
+            IPV6_IN_IP if !self.inside.fragment => {
+                self.step(Next::Type(EtherType::IPV6), at, pending)
+            }
             GRE if !self.inside.fragment => self.gre(at, pending),
             _ => None,
         }
@@ -97,6 +102,13 @@ impl<V: Visit> Walk<'_, V> {
 
     fn udp(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
         self.treat(Kind::Udp, at, 8)?;
+        // It may end before IP's payload does; a length that is none is taken for that of IP's (RFC 2675,
+        // section 4).
+        let length = usize::from(self.u16_at(at + 4)?);
+        if (8..=self.inside.end - at).contains(&length) {
+            self.inside.end = at + length;
+            self.end = self.end.min(at + length);
+        }
         if self.u16_at(at + 6)? != 0 {
             let sum = self.sum(at + 6, at, Some(IpProtocol::UDP));
             pending.extend(sum.map(|sum| Pending { zero_is_none: true, ..sum }));
@@ -110,7 +122,9 @@ impl<V: Visit> Walk<'_, V> {
 
     fn vxlan(&mut self, at: usize) -> Option<(usize, Next)> {
         // Where the network's number is said to be there, a frame follows (RFC 7348, section 5).
-        if self.u8_at(at)? != 0x08 {
+        // All else is reserved and zero; where it is not, it is another protocol on this port.
+        let header = self.packet.get(at..self.end.min(at + 8))?;
+        if !matches!(header, [8, 0, 0, 0, _, _, _, 0]) {
             return None;
         }
         self.treat(Kind::Vxlan, at, 8)?;
