@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install-psock test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate fuzz audit fmt clean
+.PHONY: help setup build install-psock test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
@@ -28,7 +28,7 @@ install-psock: ## libpsock.so, psock.h, psock.pc and libpsock_preload.so below P
 	cargo build --release -p psock-c -p psock-preload
 	@DESTDIR='$(DESTDIR)' scripts/install-psock '$(or $(PREFIX),/usr/local)' target/release
 
-bench: bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate ## all benchmarks
+bench: bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask ## all benchmarks
 
 bench-echo: ## the responder's: a table, and target/bench/echo.json
 	@scripts/setup bench
@@ -67,6 +67,10 @@ bench-probe: ## the stations': timestamps, reflectors, a mesh of a hundred: targ
 bench-gate: ## the gate's beside forwarding, NFQUEUE with nDPI and Suricata: target/bench/gate.json
 	@scripts/setup bench-gate
 	@scripts/bench gate
+
+bench-mask: ## the mask's beside traceanon, tcprewrite and pktanon: target/bench/mask.json
+	@scripts/setup bench-mask
+	@scripts/bench mask
 
 fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
 	@scripts/setup test

@@ -14,9 +14,9 @@ use rustc_hash::FxHashMap;
 use std::{collections::hash_map::Entry, io::Read};
 
 /// So many bytes of frames are gathered.
-const BYTES: usize = 1 << 20;
+const BYTES: usize = 1 << 17;
 /// And so many frames.
-const FRAMES: usize = 1 << 14;
+const FRAMES: usize = 1 << 11;
 /// What interfaces say of how much of a packet is captured; longer ones are cut.
 const SNAP: u32 = 262_144;
 /// Most interfaces of a capture, over all its sections.

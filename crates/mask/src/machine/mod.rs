@@ -93,7 +93,15 @@ impl Visit for Run<'_> {
         let instructions = if whole {
             let (kept, others) = self.program.steps(kind);
             // Another kind may have written a part of the same header: an option's type and length.
-            for ((out, byte), mask) in out.iter_mut().zip(header).zip(kept) {
+            let words = kept.as_chunks::<4>().0.iter().zip(header.as_chunks::<4>().0);
+            let done = words.len() * 4;
+            for (to, (mask, from)) in out.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+                let [had, mask, from] = [*to, *mask, *from].map(u32::from_ne_bytes);
+                *to = (had | from & mask).to_ne_bytes();
+            }
+            for ((out, byte), mask) in
+                out[done..].iter_mut().zip(&header[done..]).zip(&kept[done..])
+            {
                 *out |= byte & mask;
             }
             others

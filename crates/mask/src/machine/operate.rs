@@ -20,6 +20,13 @@ impl Secrets {
         else {
             return;
         };
+        // The usual case, without numbers of 128 bits.
+        if let (Operation::Prefix, Some(address)) = (instruction.operation, source.first_chunk())
+            && bytes == 4
+        {
+            target.copy_from_slice(&self.prefix4(u32::from_be_bytes(*address)).to_be_bytes());
+            return;
+        }
         let wide = source.iter().fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
         if bytes > 4 {
             let value = self.operate(instruction, wide, unique).to_be_bytes();
