@@ -5,5 +5,7 @@
 
 pub mod pcapng;
 mod read;
+mod unpack;
 
 pub use read::{End, Frame, Item, LinkType, ReadError, read, read_all};
+pub use unpack::unpack;

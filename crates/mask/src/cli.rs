@@ -7,12 +7,12 @@ use crate::{
     machine::MappingName,
     policy::{Policy, PolicyError, SHIPPED},
 };
+use capture::unpack;
 use clap::{Args, Subcommand};
-use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, Read, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     thread,
@@ -21,7 +21,7 @@ use std::{
 /// What is done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Mask a capture: pcap or pcapng, perhaps compressed by gzip, becomes pcapng
+    /// Mask a capture: pcap or pcapng, perhaps compressed by gzip or zstd, becomes pcapng
     #[command(
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
@@ -210,7 +210,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
         (Box::new(file), Some(there.len()).filter(|_| there.is_file()))
     };
     let bar = bar(bytes);
-    let input = plain(bar.wrap_read(input)).map_err(failed(&args.input))?;
+    let input = unpack(bar.wrap_read(input)).map_err(failed(&args.input))?;
     let all = || thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or_else(all, usize::from);
     let masked = |source| CliError::Mask { path: args.input.clone(), source };
@@ -236,7 +236,7 @@ fn check(masked: &Path, against: &Path, json: bool) -> Result<(), CliError> {
     let open = |path: &Path| -> Result<(Box<dyn Read + Send>, ProgressBar), CliError> {
         let file = File::open(path).map_err(failed(path))?;
         let bar = bar(file.metadata().ok().map(|there| there.len()));
-        Ok((plain(bar.wrap_read(file)).map_err(failed(path))?, bar))
+        Ok((unpack(bar.wrap_read(file)).map_err(failed(path))?, bar))
     };
     let (original, read) = open(against)?;
     let (result, looked) = open(masked)?;
@@ -316,13 +316,6 @@ fn policy(command: &PolicyCommand) -> Result<(), CliError> {
         }
     }
     Ok(())
-}
-
-/// What is in a stream that may be compressed by gzip.
-fn plain(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let mut input = BufReader::with_capacity(1 << 18, input);
-    let is_gzip = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    Ok(if is_gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) })
 }
 
 /// How far it is, on standard error and only if that is a terminal.
