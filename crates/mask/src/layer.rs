@@ -143,6 +143,11 @@ impl Field {
         if self.bytes <= 4 { self.mask.count_ones() } else { u32::from(self.bytes) * 8 }
     }
 
+    /// Whether it is an address, of whatever kind.
+    pub fn is_address(&self) -> bool {
+        matches!(self.meaning(), 1..=3)
+    }
+
     /// A number that it shares with the fields of the same meaning, so that what is equal in two of them
     /// gives the same under the key: a flow's source is the other direction's destination.
     pub fn meaning(&self) -> u16 {

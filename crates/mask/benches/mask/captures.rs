@@ -6,12 +6,12 @@
 use std::iter;
 
 /// Bytes before the first packet.
-pub const HEADER: usize = 24;
+pub(crate) const HEADER: usize = 24;
 /// Bytes of payload that were captured of each packet.
 const PAYLOAD: usize = 100;
 
 /// The captures by name.
-pub fn all(packets: usize) -> [(&'static str, Vec<u8>); 3] {
+pub(crate) fn all(packets: usize) -> [(&'static str, Vec<u8>); 3] {
     let mut make = Make(0x1234_5678_9abc_def1);
     [
         ("ipv4", make.capture(packets, |make, _| make.plain(4))),

@@ -62,7 +62,7 @@ impl Unit {
     pub fn mask(&mut self, link: Link, packet: &[u8], number: u64, out: &mut Vec<u8>) {
         out.clear();
         out.resize(packet.len(), 0);
-        let mut run = Run { program: &self.program, secrets: &mut self.secrets };
+        let mut run = Run::new(&self.program, &mut self.secrets);
         let length = Walk::new(&mut run, packet, out, number).run(link, &mut self.pending);
         out.truncate(length);
     }
@@ -82,9 +82,15 @@ pub(crate) fn visit(
 }
 
 /// A program that runs on the headers of a packet.
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     program: &'a Program,
     secrets: &'a mut Secrets,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(program: &'a Program, secrets: &'a mut Secrets) -> Self {
+        Self { program, secrets }
+    }
 }
 
 impl Visit for Run<'_> {
