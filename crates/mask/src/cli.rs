@@ -2,12 +2,13 @@
 
 use crate::{
     check::{self, CheckError},
-    file::{Counts, Job, JobError, MaskError},
+    explain::{Explanation, explain},
+    file::{Counts, Job, JobError, MaskError, place},
     key::{self, Key, KeyError, read_key},
-    machine::MappingName,
+    machine::{MappingName, Secrets},
     policy::{Policy, PolicyError, SHIPPED},
 };
-use capture::unpack;
+use capture::{ReadError, unpack};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
@@ -91,6 +92,19 @@ pub enum PolicyCommand {
         /// strict, research, flows, debug, or a file
         policy: String,
     },
+    /// What a policy makes of a packet, field by field, under a key made for this
+    #[command(
+        after_help = "Example:\n  nigh mask policy explain research in.pcap --packet 3\n  nigh mask --json policy explain strict in.pcap"
+    )]
+    Explain {
+        /// strict, research, flows, debug, or a file
+        policy: String,
+        /// The capture that has the packet
+        capture: PathBuf,
+        /// Which one, counted from 1
+        #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+        packet: u64,
+    },
     /// The program that a policy becomes
     #[command(after_help = "Example:\n  nigh mask policy compile research")]
     Compile {
@@ -144,6 +158,19 @@ pub enum CliError {
     /// It cannot be checked.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// There are not so many packets.
+    #[error("{} has {count} packets: there is no packet {number}", .path.display())]
+    NoPacket {
+        /// The packet that was asked for.
+        number: u64,
+        /// So many there are.
+        count: u64,
+        /// The capture.
+        path: PathBuf,
+    },
+    /// Its link is none that the mask knows.
+    #[error("packet {0} would be left out: nothing is known of its link")]
+    OtherLink(u64),
     /// Something of the original is left; the report has said what.
     #[error("")]
     Leak,
@@ -182,7 +209,7 @@ pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
     match command {
         Command::File(args) => file(args, json),
         Command::Check { masked, against } => check(masked, against, json),
-        Command::Policy(command) => policy(command),
+        Command::Policy(command) => policy(command, json),
         Command::Key { file } => key::create(file).map_err(failed(file)),
     }
 }
@@ -296,7 +323,7 @@ fn read_policy(name: &str) -> Result<(Policy, String), CliError> {
     Ok((policy, text))
 }
 
-fn policy(command: &PolicyCommand) -> Result<(), CliError> {
+fn policy(command: &PolicyCommand, json: bool) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     match command {
         PolicyCommand::List => {
@@ -309,6 +336,15 @@ fn policy(command: &PolicyCommand) -> Result<(), CliError> {
             let (policy, _) = read_policy(policy)?;
             out.write_all(policy.summary().as_bytes())?;
         }
+        PolicyCommand::Explain { policy, capture, packet } => {
+            let explanation = explained(&read_policy(policy)?.0, capture, *packet)?;
+            if json {
+                serde_json::to_writer_pretty(&mut out, &explanation).map_err(io::Error::from)?;
+                out.write_all(b"\n")?;
+            } else {
+                write!(out, "{explanation}")?;
+            }
+        }
         PolicyCommand::Compile { policy } => {
             let (read, _) = read_policy(policy)?;
             let program = read.compile().map_err(JobError::from)?;
@@ -316,6 +352,40 @@ fn policy(command: &PolicyCommand) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// What becomes of the packet of this number.
+fn explained(policy: &Policy, capture: &Path, number: u64) -> Result<Explanation, CliError> {
+    let mut secrets =
+        Secrets::new(&*key::fresh()?, MappingName::CryptoPan).map_err(JobError::from)?;
+    let input = unpack(File::open(capture).map_err(failed(capture))?).map_err(failed(capture))?;
+    let (mut count, mut found) = (0, None);
+    let read = capture::read::<Found>(input, |frame, _| {
+        count += 1;
+        if count < number {
+            return Ok(());
+        }
+        found = place(&frame).map(|(link, bytes)| explain(policy, &mut secrets, link, bytes));
+        Err(Found(None))
+    });
+    match (found, read) {
+        (Some(explanation), _) => Ok(explanation.map_err(JobError::from)?),
+        (None, Err(Found(Some(source)))) => {
+            let source = MaskError::Read(source);
+            Err(CliError::Mask { path: capture.to_owned(), source })
+        }
+        (None, Err(Found(None))) => Err(CliError::OtherLink(number)),
+        (None, Ok(_)) => Err(CliError::NoPacket { number, count, path: capture.to_owned() }),
+    }
+}
+
+/// Why reading ended: the packet is there, or what was wrong.
+struct Found(Option<ReadError>);
+
+impl From<ReadError> for Found {
+    fn from(error: ReadError) -> Self {
+        Self(Some(error))
+    }
 }
 
 /// How far it is, on standard error and only if that is a terminal.

@@ -121,3 +121,19 @@ fn policies_are_listed_shown_checked_and_compiled() {
     assert!(line.ends_with("Prefix"), "{line}");
     assert!(check.contains("Removed: ethernet.destination"), "{check}");
 }
+
+#[test]
+fn a_packet_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["policy", "explain", "strict", CAPTURE, "--packet", "2"];
+    let done = nigh(folder.path(), &words);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{}", said(&done));
+    for part in ["Ethernet at byte 0", "ipv4.source", "-> 0.0.0.0  (removed)", "bytes are left"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let words = ["policy", "explain", "strict", CAPTURE, "--packet", "100000"];
+    let done = nigh(folder.path(), &words);
+    assert!(!done.status.success());
+    assert!(said(&done).contains("there is no packet 100000"), "{}", said(&done));
+}
