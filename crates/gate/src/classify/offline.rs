@@ -10,7 +10,7 @@ use crate::{
     label::{Category, Certainty, Engine as By, Label, Outcome},
     packet::Packet,
 };
-use ::capture::{End, Frame, ReadError};
+use ::capture::{End, Frame, Item, ReadError, read_all};
 use serde::Serialize;
 use std::io::Read;
 
@@ -116,6 +116,12 @@ impl<'e> Run<'e> {
         }
     }
 
+    /// Counts a frame of which the file does not say on what link it was seen.
+    pub fn lost(&mut self) {
+        self.counts.frames += 1;
+        self.counts.not_ip += 1;
+    }
+
     /// The capture is over: ends all flows.
     pub fn finish(mut self, end: End, done: &mut Vec<Classified>) -> Counts {
         self.counts.ends_within = end == End::Within;
@@ -158,20 +164,20 @@ fn finish(engine: &mut Engine, mut open: Open<Kept>) -> Classified {
 
 /// Reads a capture to its end and says what its flows are.
 ///
-/// `progress` is told of the bytes of the file that were read.
-///
 /// # Errors
 /// When it is no capture or is damaged.
 pub fn classify_capture(
     engine: &mut Engine,
     input: impl Read + Send,
-    mut progress: impl FnMut(u64),
 ) -> Result<(Vec<Classified>, Counts), ReadError> {
     let mut run = Run::new(engine, FLOWS);
     let mut done = Vec::new();
-    let end = ::capture::read::<ReadError>(input, |frame, read| {
-        run.frame(&frame, &mut done);
-        progress(read);
+    let end = read_all::<ReadError>(input, |item, _| {
+        match item {
+            Item::Frame(frame) => run.frame(&frame, &mut done),
+            Item::Lost => run.lost(),
+            Item::Other(_) => {}
+        }
         Ok(())
     })?;
     let counts = run.finish(end, &mut done);

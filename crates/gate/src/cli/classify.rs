@@ -5,7 +5,7 @@ use crate::classify::{
     offline::{Classified, Counts, Line, classify_capture},
     truth::{self, Score, TruthError},
 };
-use ::capture::ReadError;
+use ::capture::{ReadError, unpack};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
@@ -20,7 +20,7 @@ use wire::text::{lines, table};
 /// Arguments of `nigh gate classify`.
 #[derive(Clone, Debug, Args)]
 pub struct ClassifyArgs {
-    /// Captures, pcap or pcapng, in the order in which they were recorded
+    /// Captures, pcap or pcapng, perhaps compressed by gzip or zstd, in the order in which they were recorded
     #[arg(required = true, value_name = "FILE")]
     pub captures: Vec<PathBuf>,
     /// List each flow instead of each application
@@ -145,13 +145,8 @@ fn read(engine: &mut Engine, path: &Path) -> Result<(Vec<Classified>, Counts), C
     let bar = ProgressBar::new(bytes)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         .with_message(path.display().to_string());
-    let mut shown = 0;
-    let done = classify_capture(engine, file, |read| {
-        if read >= shown + (1 << 20) {
-            shown = read;
-            bar.set_position(read);
-        }
-    });
+    let file = unpack(bar.wrap_read(file)).map_err(failed)?;
+    let done = classify_capture(engine, file);
     bar.finish_and_clear();
     done.map_err(|source| ClassifyError::Capture { path: path.to_owned(), source })
 }

@@ -1,7 +1,7 @@
 //! `nigh gate replay`: sends a capture's packets out of an interface.
 
 use crate::capture::layers::Link;
-use ::capture::{Frame, LinkType, ReadError};
+use ::capture::{Frame, Item, LinkType, ReadError, read_all, unpack};
 use clap::Args;
 use datapath::socket::{OpenError, Receive, Socket};
 use nix::net::if_::if_nametoindex;
@@ -25,7 +25,7 @@ const SHORTEST_WAIT: Duration = Duration::from_micros(200);
 /// Arguments of `nigh gate replay`.
 #[derive(Clone, Debug, Args)]
 pub struct ReplayArgs {
-    /// The capture, pcap or pcapng
+    /// The capture, pcap or pcapng, perhaps compressed by gzip or zstd
     #[arg(value_name = "FILE")]
     pub capture: PathBuf,
     /// The interface that packets leave through
@@ -130,13 +130,21 @@ pub fn replay(args: &ReplayArgs) -> Result<Sent, ReplayError> {
     let index = if_nametoindex(args.interface.as_str())
         .map_err(|_| ReplayError::Interface(args.interface.clone()))?;
     let socket = Socket::packet(index, Receive::Nothing)?;
-    let file = File::open(&args.capture)
-        .map_err(|source| ReplayError::File { path: args.capture.clone(), source })?;
+    let failed = |source| ReplayError::File { path: args.capture.clone(), source };
+    let file = unpack(File::open(&args.capture).map_err(failed)?).map_err(failed)?;
     let mut sent = Sent::default();
     let mut buffer = Vec::with_capacity(LONGEST);
     let begin = Instant::now();
     let mut first_ns = None;
-    ::capture::read::<ReplayError>(file, |frame, _| {
+    read_all::<ReplayError>(file, |item, _| {
+        let frame = match item {
+            Item::Frame(frame) => frame,
+            Item::Lost => {
+                sent.other_links += 1;
+                return Ok(());
+            }
+            Item::Other(_) => return Ok(()),
+        };
         if !write(&frame, args.to, &mut buffer) {
             sent.other_links += 1;
             return Ok(());

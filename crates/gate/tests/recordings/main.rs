@@ -30,7 +30,7 @@ fn folder() -> PathBuf {
 /// What an engine calls the flows of a capture; flows without payload are left out.
 fn classify(engine: &mut Engine, path: &Path) -> Vec<Classified> {
     let file = std::fs::File::open(path).expect("a recording");
-    let (mut flows, counts) = classify_capture(engine, file, |_| ()).expect("a whole recording");
+    let (mut flows, counts) = classify_capture(engine, file).expect("a whole recording");
     assert!(!counts.ends_within && counts.damaged == 0, "{counts:?}");
     flows.retain(|flow| flow.with_payload > 0);
     flows
