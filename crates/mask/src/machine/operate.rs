@@ -43,7 +43,23 @@ impl Secrets {
     }
 
     /// The field's new value; more bits than it has are left to be cut.
+    #[inline]
     fn operate(&mut self, instruction: &Instruction, value: u128, unique: u128) -> u128 {
+        match instruction.operation {
+            Operation::Hash | Operation::Encrypt | Operation::Permute(_) => {
+                // The same fields have few values, and each takes several blocks of AES.
+                if let Some(result) = self.remembered(instruction, value) {
+                    return result;
+                }
+                let result = self.compute(instruction, value, unique);
+                self.remember(instruction, value, result);
+                result
+            }
+            _ => self.compute(instruction, value, unique),
+        }
+    }
+
+    fn compute(&mut self, instruction: &Instruction, value: u128, unique: u128) -> u128 {
         let (bits, tag) = (instruction.bits(), instruction.tag);
         match instruction.operation {
             Operation::Keep => value,

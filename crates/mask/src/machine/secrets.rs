@@ -4,7 +4,10 @@
 //! tells nothing of it). Each field has a number of its own (`tag`), so that equal values of different
 //! fields give different results.
 
-use crate::mapping::{CryptoPan, EqualHalves, IpcryptPfx};
+use crate::{
+    mapping::{CryptoPan, EqualHalves, IpcryptPfx},
+    program::{Instruction, Operation},
+};
 use aes::{
     Aes128, Block,
     cipher::{BlockCipherEncrypt, KeyInit},
@@ -62,6 +65,19 @@ pub struct Secrets {
     /// The last address of each slot with its result; zeros are mapped when there is no slot for them.
     cache4: Box<[(u32, u32)]>,
     cache6: Box<[(u128, u128)]>,
+    /// The last value of each slot for what is not a mapping: whose it was, the value and its result.
+    others: Box<[(Option<Whose>, u128, u128)]>,
+}
+
+/// A tag, an operation and how many bits stay: what decides a result beside the value.
+type Whose = (u16, std::mem::Discriminant<Operation>, u8);
+
+fn whose(instruction: &Instruction) -> Whose {
+    let kept = match instruction.operation {
+        Operation::Permute(kept) => kept,
+        _ => 0,
+    };
+    (instruction.tag, std::mem::discriminant(&instruction.operation), kept)
 }
 
 impl fmt::Debug for Secrets {
@@ -74,12 +90,17 @@ impl Drop for Secrets {
     fn drop(&mut self) {
         self.cache4.zeroize();
         self.cache6.zeroize();
+        for (_, value, result) in &mut self.others {
+            value.zeroize();
+            result.zeroize();
+        }
     }
 }
 
 /// Slots of the caches, as powers of two.
 const SLOTS4: u32 = 16;
 const SLOTS6: u32 = 15;
+const SLOTS_OTHERS: u32 = 14;
 
 impl Secrets {
     /// Of a data set's key.
@@ -99,6 +120,7 @@ impl Secrets {
             mapping,
             cache4: vec![(0, 0); 1 << SLOTS4].into(),
             cache6: vec![(0, 0); 1 << SLOTS6].into(),
+            others: vec![(None, 0, 0); 1 << SLOTS_OTHERS].into(),
         };
         // An empty slot says that zero is mapped to zero, so zero's own slots are filled.
         secrets.cache4[slot4(0)] = (0, secrets.fresh4(0));
@@ -133,6 +155,18 @@ impl Secrets {
             self.cache6[slot] = (address, mapped);
         }
         mapped
+    }
+
+    /// What this instruction made of this value, if it is the last one in its slot.
+    #[inline]
+    pub(super) fn remembered(&self, instruction: &Instruction, value: u128) -> Option<u128> {
+        let (whose_it_is, known, result) = self.others[slot_other(instruction.tag, value)];
+        (known == value && whose_it_is == Some(whose(instruction))).then_some(result)
+    }
+
+    pub(super) fn remember(&mut self, instruction: &Instruction, value: u128, result: u128) {
+        let slot = slot_other(instruction.tag, value);
+        self.others[slot] = (Some(whose(instruction)), value, result);
     }
 
     fn fresh4(&self, address: u32) -> u32 {
@@ -192,6 +226,10 @@ pub(super) fn ones(bits: u32) -> u128 {
 
 fn slot4(address: u32) -> usize {
     (address.wrapping_mul(0x9e37_79b1) >> (32 - SLOTS4)) as usize
+}
+
+fn slot_other(tag: u16, value: u128) -> usize {
+    slot6(value ^ u128::from(tag) << 48) >> (SLOTS6 - SLOTS_OTHERS)
 }
 
 fn slot6(address: u128) -> usize {

@@ -515,6 +515,26 @@ proptest! {
     }
 
     #[test]
+    fn what_is_remembered_is_what_would_be_computed(
+        values in prop::collection::vec((0u32..100, 0usize..4), 1..40),
+    ) {
+        let actions = ["\"encrypt\"", "\"hash\"", "{ permute = 8 }", "{ permute = 16 }"];
+        let mut units = actions.map(|action| of(&format!(
+            "about = \"\"\n[fields]\n\"ipv4.source\" = {action}\n\"ipv4.identification\" = {action}"
+        )));
+        for (value, which) in values {
+            let mut packet = Plant(1).ethernet(0x0800, Plant(2).ipv4(17, &[], vec![0x12; 8]));
+            packet[26..30].copy_from_slice(&value.to_be_bytes());
+            packet[18..20].copy_from_slice(&(value as u16).to_be_bytes());
+            let mut fresh = of(&format!(
+                "about = \"\"\n[fields]\n\"ipv4.source\" = {0}\n\"ipv4.identification\" = {0}",
+                actions[which]
+            ));
+            prop_assert_eq!(masked(&mut units[which], &packet), masked(&mut fresh, &packet));
+        }
+    }
+
+    #[test]
     fn the_cache_gives_what_the_mapping_gives(addresses in prop::collection::vec(0u32..4096, 1..200)) {
         let pan = crate::mapping::CryptoPan::new(&KEY);
         let mut secrets = Secrets::new(&KEY, MappingName::CryptoPan).expect("a key");
