@@ -4,7 +4,7 @@ use crate::{
     check::{self, CheckError},
     explain::{Explanation, explain},
     file::{Counts, Job, JobError, MaskError, place},
-    key::{self, Key, KeyError, read_key},
+    key::{self, Key, KeyError, Rotation, read_key},
     machine::{MappingName, Secrets},
     policy::{Policy, PolicyError, SHIPPED},
 };
@@ -24,7 +24,7 @@ use std::{
 pub enum Command {
     /// Mask a capture: pcap or pcapng, perhaps compressed by gzip or zstd, becomes pcapng
     #[command(
-        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
+        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask file --policy research --key-command 'pass show campus' --rotate day in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
     File(FileArgs),
     /// Look for anything of a capture that is still in the masked one; exit status 1 if there is
@@ -43,9 +43,14 @@ pub enum Command {
     )]
     Policy(PolicyCommand),
     /// Make a file with a new key, that only its owner can read
-    #[command(after_help = "Example:\n  nigh mask key campus.key")]
+    #[command(
+        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask key --id campus.key"
+    )]
     Key {
-        /// The file; it may not be there yet
+        /// Print the id of the key that the file holds, as it stands in captures
+        #[arg(long)]
+        id: bool,
+        /// The file; without `--id` it may not be there yet
         file: PathBuf,
     },
 }
@@ -60,12 +65,11 @@ pub struct FileArgs {
     /// What becomes of the packets: strict, research, flows, debug, or a file
     #[arg(long, value_name = "NAME|FILE")]
     policy: String,
-    /// The key of the data set, as `nigh mask key` makes it
-    #[arg(long, value_name = "FILE", conflicts_with = "forget")]
-    key: Option<PathBuf>,
-    /// Take a new key and keep it nowhere: nobody can mask like this again
-    #[arg(long)]
-    forget: bool,
+    #[command(flatten)]
+    key: key::Source,
+    /// Derive another key for each period of UTC, by the packets' times
+    #[arg(long, value_enum, value_name = "PERIOD")]
+    rotate: Option<Rotation>,
     /// How addresses are mapped where the policy says `prefix`
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     mapping: MappingName,
@@ -140,8 +144,8 @@ pub enum CliError {
     Key(#[from] KeyError),
     /// There is none.
     #[error(
-        "policy {0} needs a key: give `--key FILE` (`nigh mask key FILE` makes one), or `--forget` for one \
-         that nobody will have"
+        "policy {0} needs a key: give `--key FILE` (`nigh mask key FILE` makes one), `--key-command`, \
+         `--key-ring`, or `--forget` for one that nobody will have"
     )]
     NoKey(String),
     /// The job.
@@ -209,8 +213,11 @@ pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
     match command {
         Command::File(args) => file(args, json),
         Command::Check { masked, against } => check(masked, against, json),
-        Command::Policy(command) => policy(command, json),
-        Command::Key { file } => key::create(file).map_err(failed(file)),
+        Command::Policy(command) => policy(command),
+        Command::Key { id: false, file } => key::create(file).map_err(failed(file)),
+        Command::Key { id: true, file } => {
+            Ok(writeln!(io::stdout(), "{}", key::id(&read_key(file)?))?)
+        }
     }
 }
 
@@ -222,7 +229,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> CliError {
 fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     let (policy, _) = read_policy(&args.policy)?;
     let key = of_file(args, &policy)?;
-    let job = Job::new(&policy, key, args.mapping)?;
+    let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
     let is_stream = |path: &Path| path == Path::new("-");
     let (input, bytes): (Box<dyn Read + Send>, Option<u64>) = if is_stream(&args.input) {
         (Box::new(io::stdin()), None)
@@ -301,9 +308,9 @@ fn sentence(counts: &Counts) -> String {
 /// The key that the arguments name, if the policy needs one.
 fn of_file(args: &FileArgs, policy: &Policy) -> Result<Key, CliError> {
     let program = policy.compile().map_err(JobError::from)?;
-    match &args.key {
-        Some(path) => Ok(read_key(path)?),
-        None if args.forget || !program.needs_key() => Ok(key::fresh()?),
+    match args.key.read()? {
+        Some(key) => Ok(key),
+        None if args.key.is_forgotten() || !program.needs_key() => Ok(key::fresh()?),
         None => Err(CliError::NoKey(args.policy.clone())),
     }
 }

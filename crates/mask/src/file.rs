@@ -10,10 +10,11 @@
 mod batch;
 #[cfg(test)]
 mod tests;
+mod units;
 
 use crate::{
-    key::Key,
-    machine::{MappingName, Secrets},
+    key::{self, Key, Rotation},
+    machine::{MappingName, Secrets, Unit},
     mapping::EqualHalves,
     policy::{Policy, PolicyError, Time},
     program::Program,
@@ -38,8 +39,7 @@ pub struct Job {
     time: Time,
     key: Key,
     mapping: MappingName,
-    /// What is said of the result in its first block.
-    record: String,
+    rotation: Option<Rotation>,
 }
 
 /// Why there is no job.
@@ -92,12 +92,44 @@ impl Job {
         let program = policy.compile()?;
         // Each worker makes its own; whether it can is known now.
         Secrets::new(&key, mapping)?;
-        let record = format!(
-            "masked by nigh {}; policy SHA-256 {}; mapping {mapping}",
+        Ok(Self { program, time: policy.time, key, mapping, rotation: None })
+    }
+
+    /// With another key for each period, derived from this one; none if the policy needs no key.
+    pub fn rotated(self, rotation: Option<Rotation>) -> Self {
+        Self { rotation: rotation.filter(|_| self.program.needs_key()), ..self }
+    }
+
+    /// What is said of the result in its first block.
+    fn record(&self) -> String {
+        let mut record = format!(
+            "masked by nigh {}; policy SHA-256 {}; mapping {}",
             env!("CARGO_PKG_VERSION"),
-            program.digest(),
+            self.program.digest(),
+            self.mapping,
         );
-        Ok(Self { program, time: policy.time, key, mapping, record })
+        if self.program.needs_key() {
+            record += &format!("; key {}", key::id(&self.key));
+        }
+        if let Some(rotation) = self.rotation {
+            record += &format!(", another one each {rotation}");
+        }
+        record
+    }
+
+    /// The key of the period that began at this time in seconds since 1970.
+    fn key_of(&self, period: u64) -> Key {
+        match self.rotation {
+            Some(rotation) => rotation.key(&self.key, period),
+            None => self.key.clone(),
+        }
+    }
+
+    /// To mask the packets of a period.
+    fn unit(&self, period: u64) -> Unit {
+        let secrets = Secrets::new(&self.key_of(period), self.mapping);
+        // A derived key has equal halves with a probability of 2^-128.
+        Unit::new(self.program.clone(), secrets.expect("tried with the data set's key"))
     }
 
     /// Masks a capture with so many workers.
@@ -113,7 +145,7 @@ impl Job {
         let workers = workers.max(1);
         let mut first = Vec::new();
         let program = concat!("nigh ", env!("CARGO_PKG_VERSION"));
-        pcapng::section(&mut first, program, Some(&self.record));
+        pcapng::section(&mut first, program, Some(&self.record()));
         out.write_all(&first)?;
         let (done, finished) = sync_channel::<Batch>(WAITING * workers);
         thread::scope(|scope| {
@@ -121,13 +153,13 @@ impl Job {
             for _ in 0..workers {
                 let (give, take) = sync_channel::<Batch>(WAITING);
                 let done = done.clone();
-                let worker = self.worker();
+                let worker = Worker::new(self);
                 scope.spawn(move || work(worker, &take, &done));
                 to_workers.push(give);
             }
             drop(done);
             let writer = scope.spawn(move || write(out, &finished));
-            let read = Batches::new(self.time).read(input, |batch| {
+            let read = Batches::new(self.time, self.rotation).read(input, |batch| {
                 // A worker that is gone has been left by the writer, which says why.
                 let number = batch.number as usize % to_workers.len();
                 to_workers[number].send(batch).map_err(|_| Stopped::Writer)
@@ -146,11 +178,6 @@ impl Job {
             Ok(Counts { frames, other_links, no_interface, ended_within, ..written })
         })
     }
-
-    fn worker(&self) -> Worker {
-        let secrets = Secrets::new(&self.key, self.mapping).expect("tried before");
-        Worker::new(self.program.clone(), secrets)
-    }
 }
 
 /// Why reading stopped.
@@ -165,7 +192,7 @@ impl From<ReadError> for Stopped {
     }
 }
 
-fn work(mut worker: Worker, batches: &Receiver<Batch>, done: &SyncSender<Batch>) {
+fn work(mut worker: Worker<'_>, batches: &Receiver<Batch>, done: &SyncSender<Batch>) {
     for mut batch in batches {
         worker.mask(&mut batch);
         if done.send(batch).is_err() {

@@ -1,5 +1,17 @@
-//! Keys from files that only their owner can read.
+//! Keys of data sets: from files that only their owner can read, from commands and from the kernel's
+//! keyrings; their ids, and the keys of periods that are derived from them.
 
+mod command;
+mod keyring;
+mod period;
+mod source;
+
+pub use command::CommandError;
+pub use keyring::KeyringError;
+pub use period::Rotation;
+pub use source::Source;
+
+use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fs;
 use std::io::{self, Read, Write};
@@ -7,7 +19,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Why a file gives no key.
+/// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// It cannot be read.
@@ -27,13 +39,19 @@ pub enum KeyError {
         mode: u32,
     },
     /// What it holds is no key.
-    #[error("{path} holds no key: it must be {bytes} bytes, or {} hexadecimal digits", 2 * bytes)]
+    #[error("{of} holds no key: it must be {bytes} bytes, or {} hexadecimal digits", 2 * bytes)]
     Content {
-        /// The file.
-        path: PathBuf,
+        /// The file, or what else was read.
+        of: String,
         /// How long a key is.
         bytes: usize,
     },
+    /// A command gives none.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The kernel's keyrings give none.
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
 }
 
 /// A key of a data set, wiped from memory when dropped.
@@ -80,15 +98,45 @@ pub fn read_key<const N: usize>(path: &Path) -> Result<Zeroizing<[u8; N]>, KeyEr
     if mode & 0o077 != 0 {
         return Err(KeyError::Mode { path: path.to_owned(), mode });
     }
-    // Room for all at once: what is moved when a vector grows is not wiped. Two bytes more than the
-    // digits show that a file is too long.
-    let most = 2 * N + 2;
+    parse(&read_bounded(file, most::<N>()).map_err(error)?, || path.display().to_string())
+}
+
+/// What tells a key from others, and nothing else of it: 8 hexadecimal digits of a derivation.
+pub fn id(key: &Key) -> String {
+    let derived = derive(key, b"nigh mask: id, 1");
+    derived[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A key for what the label says, which tells nothing of the one that it is made of: HMAC-SHA256.
+fn derive(key: &Key, label: &[u8]) -> Key {
+    let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &**key), label);
+    let mut derived = Zeroizing::new([0; 32]);
+    derived.copy_from_slice(mac.as_ref());
+    derived
+}
+
+/// Bytes to read for a key of `N`: two more than its digits show that it is too long.
+const fn most<const N: usize>() -> usize {
+    2 * N + 2
+}
+
+/// The first bytes of what can be read.
+fn read_bounded(input: impl Read, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Room for all at once: what is moved when a vector grows is not wiped.
     let mut bytes = Zeroizing::new(Vec::with_capacity(most));
-    file.take(most as u64).read_to_end(&mut bytes).map_err(error)?;
+    input.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The key that these bytes are, or spell.
+fn parse<const N: usize>(
+    bytes: &[u8],
+    of: impl FnOnce() -> String,
+) -> Result<Zeroizing<[u8; N]>, KeyError> {
     let mut key = Zeroizing::new([0; N]);
-    let digits = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-    let read = if bytes.len() == N {
-        key.copy_from_slice(&bytes);
+    let digits = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let is_key = if bytes.len() == N {
+        key.copy_from_slice(bytes);
         true
     } else {
         digits.len() == 2 * N
@@ -97,7 +145,7 @@ pub fn read_key<const N: usize>(path: &Path) -> Result<Zeroizing<[u8; N]>, KeyEr
                 high.zip(low).map(|(high, low)| *byte = (high << 4 | low) as u8).is_some()
             })
     };
-    read.then_some(key).ok_or_else(|| KeyError::Content { path: path.to_owned(), bytes: N })
+    is_key.then_some(key).ok_or_else(|| KeyError::Content { of: of(), bytes: N })
 }
 
 #[cfg(test)]
@@ -142,6 +190,13 @@ mod tests {
             assert!(error.contains(&format!("mode {mode:04o}")), "{error}");
             assert!(error.contains("chmod 0600 "), "{error}");
         }
+    }
+
+    #[test]
+    fn an_id_is_another_one_for_each_key() {
+        // By Python: hmac.new(bytes(range(32)), b"nigh mask: id, 1", "sha256").hexdigest()[:8]
+        assert_eq!(id(&Zeroizing::new(std::array::from_fn(|n| n as u8))), "dff9d19b");
+        assert_ne!(id(&Zeroizing::new([1; 32])), id(&Zeroizing::new([2; 32])));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Frames gathered from a capture, and what becomes of a batch of them.
 
-use super::Stopped;
+use super::{Job, Stopped, units::Units};
 use crate::{
-    machine::{Link, Secrets, Unit},
+    key::{self, Rotation},
+    machine::Link,
     policy::Time,
-    program::Program,
 };
 use capture::{
     End, Frame, Item, LinkType,
@@ -34,12 +34,16 @@ pub(super) struct Place {
     end: usize,
 }
 
-/// Frames that follow each other.
+/// Frames of one period that follow each other.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) number: u64,
     /// The number of its first frame.
     first: u64,
+    /// When the period of its key began, in seconds since 1970; 0 without rotation.
+    period: u64,
+    /// Whether the frames before it were of another period.
+    begins: bool,
     /// Interfaces that come up in it.
     interfaces: Vec<Medium>,
     pub(super) frames: Vec<Place>,
@@ -52,6 +56,7 @@ pub(super) struct Batch {
 /// Gathers the frames of a capture into batches.
 pub(super) struct Batches {
     time: Time,
+    rotation: Option<Rotation>,
     batch: Batch,
     /// Numbers of the interfaces in the result.
     interfaces: FxHashMap<(u32, LinkType), u32>,
@@ -70,9 +75,10 @@ pub(super) struct LeftOut {
 }
 
 impl Batches {
-    pub(super) fn new(time: Time) -> Self {
-        let (batch, interfaces) = (Batch::default(), FxHashMap::default());
-        Self { time, batch, interfaces, start: None, left_out: LeftOut::default() }
+    pub(super) fn new(time: Time, rotation: Option<Rotation>) -> Self {
+        let batch = Batch { begins: rotation.is_some(), ..Batch::default() };
+        let (interfaces, left_out) = (FxHashMap::default(), LeftOut::default());
+        Self { time, rotation, batch, interfaces, start: None, left_out }
     }
 
     /// Reads a capture to its end and gives its batches; how it ended, and what is in none of them. What was
@@ -84,7 +90,12 @@ impl Batches {
     ) -> Result<(End, LeftOut), Stopped> {
         let end = capture::read_all::<Stopped>(input, |item, _| {
             match item {
-                Item::Frame(frame) => self.add(&frame),
+                Item::Frame(frame) => {
+                    if let Some(batch) = self.turn(frame.at_ns) {
+                        give(batch)?;
+                    }
+                    self.add(&frame);
+                }
                 Item::Lost => self.left_out.no_interface += 1,
                 Item::Other(_) => {}
             }
@@ -100,7 +111,21 @@ impl Batches {
     fn next(&mut self) -> Batch {
         let number = self.batch.number + 1;
         let first = self.batch.first + self.batch.frames.len() as u64;
-        std::mem::replace(&mut self.batch, Batch { number, first, ..Batch::default() })
+        let period = self.batch.period;
+        std::mem::replace(&mut self.batch, Batch { number, first, period, ..Batch::default() })
+    }
+
+    /// Turns to the period of a frame that was seen then; the batch of the period before, if there is one.
+    fn turn(&mut self, at_ns: u64) -> Option<Batch> {
+        // A frame without a time is taken for one of the period in which it comes.
+        let period = self.rotation.filter(|_| at_ns != 0)?.start(at_ns);
+        if period == self.batch.period {
+            return None;
+        }
+        let batch = (!self.batch.frames.is_empty()).then(|| self.next());
+        self.batch.period = period;
+        self.batch.begins = true;
+        batch
     }
 
     fn add(&mut self, frame: &Frame<'_>) {
@@ -160,14 +185,15 @@ fn medium(link: Link) -> Medium {
 }
 
 /// Masks batches.
-pub(super) struct Worker {
-    unit: Unit,
+pub(super) struct Worker<'a> {
+    job: &'a Job,
+    units: Units<'a>,
     packet: Vec<u8>,
 }
 
-impl Worker {
-    pub(super) fn new(program: Program, secrets: Secrets) -> Self {
-        Self { unit: Unit::new(program, secrets), packet: Vec::new() }
+impl<'a> Worker<'a> {
+    pub(super) fn new(job: &'a Job) -> Self {
+        Self { job, units: Units::new(job), packet: Vec::new() }
     }
 
     /// Writes the batch's blocks.
@@ -176,11 +202,15 @@ impl Worker {
         for medium in &batch.interfaces {
             pcapng::interface(&mut batch.result, None, *medium, SNAP);
         }
+        let unit = self.units.of(batch.period);
+        let mut comment = batch
+            .begins
+            .then(|| format!("from here on key {}", key::id(&self.job.key_of(batch.period))));
         let mut begin = 0;
         for (number, entry) in (batch.first..).zip(&batch.frames) {
             let bytes = &batch.bytes[begin..entry.end];
             begin = entry.end;
-            self.unit.mask(entry.link, bytes, number, &mut self.packet);
+            unit.mask(entry.link, bytes, number, &mut self.packet);
             batch.bytes_out += self.packet.len() as u64;
             let record = Record {
                 interface: entry.interface,
@@ -189,9 +219,10 @@ impl Worker {
                 medium: medium(entry.link),
                 length: entry.length.max(self.packet.len() as u32),
                 bytes: &self.packet,
-                comment: None,
+                comment: comment.as_deref(),
             };
             pcapng::packet(&mut batch.result, record);
+            comment = None;
         }
     }
 }

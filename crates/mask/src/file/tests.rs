@@ -1,7 +1,7 @@
 //! Whole captures: order, interfaces, times, what is left out.
 
 use super::*;
-use crate::key;
+use crate::key::{self, Rotation};
 use ::capture::{
     LinkType,
     pcapng::{Medium, Record},
@@ -208,4 +208,97 @@ fn a_writer_that_fails_ends_the_job() {
     assert!(
         matches!(error, Err(MaskError::Write(error)) if error.kind() == io::ErrorKind::StorageFull)
     );
+}
+
+/// Masked by `flows` or another policy under a key for each hour, of frames at these times.
+fn rotated(policy: &str, times: &[u64], workers: usize) -> Vec<u8> {
+    let mut capture = Vec::new();
+    pcapng::section(&mut capture, "a program", None);
+    pcapng::interface(&mut capture, None, Medium::Ethernet, 0);
+    for time in times {
+        pcapng::packet(&mut capture, Record { time: *time, ..record(&frame(1), 0) });
+    }
+    let mut out = Vec::new();
+    let job = job(policy).rotated(Some(Rotation::Hour));
+    job.run(&capture[..], &mut out, workers).expect("masked");
+    out
+}
+
+/// The key of an hour of 1970, made like the job's.
+fn of_hour(hour: u64) -> Key {
+    Rotation::Hour.key(&Zeroizing::new(KEY), hour * 3600)
+}
+
+fn ids(capture: &[u8], before: &str) -> Vec<String> {
+    let text = String::from_utf8_lossy(capture);
+    text.split(before).skip(1).map(|rest| rest.chars().take(8).collect()).collect()
+}
+
+const HOUR: u64 = 3_600_000_000_000;
+
+#[test]
+fn each_packet_is_masked_under_the_key_of_its_own_time() {
+    // Mixed at the end of an hour, without a time, much later, and back.
+    let hours = [1, 1, 2, 1, 2, 2, 0, 2, 500, 1, 501];
+    let at = |hour: u64| if hour == 0 { 0 } else { hour * HOUR + 5 };
+    let times: Vec<u64> = hours.iter().map(|hour| at(*hour)).collect();
+    let out = rotated("research", &times, 2);
+    assert!(out == rotated("research", &times, 1));
+    let all = frames(&out);
+    let mut hours = hours;
+    hours[6] = 2;
+    assert_eq!(all.len(), hours.len());
+    for ((_, _, bytes, _), hour) in all.iter().zip(hours) {
+        let source = crate::mapping::CryptoPan::new(&of_hour(hour)).map4(0x0a00_0001);
+        assert_eq!(bytes[26..30], source.to_be_bytes(), "hour {hour}");
+    }
+    // Whenever the key changes, it is said; and of which data set all are.
+    let mut changes = hours.to_vec();
+    changes.dedup();
+    let said: Vec<String> = changes.iter().map(|hour| key::id(&of_hour(*hour))).collect();
+    assert_eq!(ids(&out, "from here on key "), said);
+    assert_eq!(ids(&out, "; key "), [key::id(&Zeroizing::new(KEY))]);
+    assert!(String::from_utf8_lossy(&out).contains(", another one each hour"));
+}
+
+#[test]
+fn times_are_the_policys_also_where_keys_rotate() {
+    let out = rotated("strict", &[HOUR, 3 * HOUR], 1);
+    let times = |out: &[u8]| frames(out).iter().map(|frame| frame.0).collect::<Vec<_>>();
+    assert_eq!(times(&out), [0, 2 * HOUR]);
+    // It needs no key, so nothing is said of any.
+    assert!(ids(&out, "key ").is_empty() && !String::from_utf8_lossy(&out).contains("hour"));
+    assert_eq!(times(&rotated("research", &[HOUR, 3 * HOUR], 1)), [HOUR, 3 * HOUR]);
+}
+
+#[test]
+fn packets_before_the_first_that_has_a_time_are_of_1970() {
+    let out = rotated("research", &[0, 7 * HOUR], 1);
+    let said = [0, 7].map(|hour| key::id(&of_hour(hour)));
+    assert_eq!(ids(&out, "from here on key "), said);
+}
+
+#[test]
+fn without_rotation_the_key_is_said_once() {
+    let (out, _) = masked("flows", &recorded(3), 1);
+    assert_eq!(ids(&out, "key "), [key::id(&Zeroizing::new(KEY))]);
+    let (out, _) = masked("strict", &recorded(3), 1);
+    assert!(ids(&out, "key ").is_empty());
+}
+
+#[test]
+fn the_secrets_of_the_last_two_periods_are_kept_and_no_others() {
+    let job = job("research").rotated(Some(Rotation::Hour));
+    let mut units = units::Units::new(&job);
+    for (period, kept) in [
+        (0, &[0][..]),
+        (3600, &[3600, 0]),
+        (0, &[0, 3600]),
+        (7200, &[7200, 0]),
+        (7200, &[7200, 0]),
+        (3600, &[3600, 7200]),
+    ] {
+        units.of(period);
+        assert_eq!(units.periods(), kept);
+    }
 }
