@@ -213,7 +213,7 @@ pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
     match command {
         Command::File(args) => file(args, json),
         Command::Check { masked, against } => check(masked, against, json),
-        Command::Policy(command) => policy(command),
+        Command::Policy(command) => policy(command, json),
         Command::Key { id: false, file } => key::create(file).map_err(failed(file)),
         Command::Key { id: true, file } => {
             Ok(writeln!(io::stdout(), "{}", key::id(&read_key(file)?))?)

@@ -55,6 +55,72 @@ fn a_capture_is_masked_from_file_to_file_and_through_pipes() {
 }
 
 #[test]
+fn a_key_has_an_id_and_a_command_gives_it_as_a_file_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    assert!(nigh(folder, &["key", "k"]).status.success());
+    let id = nigh(folder, &["key", "--id", "k"]);
+    assert!(id.status.success(), "{}", said(&id));
+    let id = String::from_utf8(id.stdout).expect("text");
+    assert!(id.len() == 9 && id.trim().bytes().all(|digit| digit.is_ascii_hexdigit()), "{id}");
+
+    let masked = |more: &[&str]| {
+        let words = [&["file", "--policy", "research", CAPTURE, "out.pcapng"], more].concat();
+        let done = nigh(folder, &words);
+        assert!(done.status.success(), "{}", said(&done));
+        fs::read(folder.join("out.pcapng")).expect("a capture")
+    };
+    let has = |capture: &[u8], text: &str| {
+        capture.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let by_file = masked(&["--key", "k"]);
+    assert!(has(&by_file, &format!("; key {}", id.trim())));
+    assert!(by_file == masked(&["--key-command", "cat 'k'"]));
+
+    let rotated = masked(&["--key", "k", "--rotate", "hour"]);
+    assert!(has(&rotated, &format!("; key {}, another one each hour", id.trim())));
+    assert!(has(&rotated, "from here on key ") && !has(&by_file, "from here on key "));
+}
+
+#[test]
+fn a_key_that_cannot_be_had_is_said_and_nothing_is_masked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (more, says) in [
+        (
+            &["--key-command", "nosuch secret"][..],
+            "cannot run the key command nosuch: No such file",
+        ),
+        (&["--key-command", "false secret"], "the key command false gave no key (exit status: 1)"),
+        (&["--key-command", "echo secret"], "what the key command echo writes holds no key"),
+        (&["--key-ring", "nigh-test-none"], "no key \"nigh-test-none\" from the kernel's keyrings"),
+    ] {
+        let words = [&["file", "--policy", "research", CAPTURE, "out.pcapng"], more].concat();
+        let done = nigh(folder, &words);
+        assert_eq!(done.status.code(), Some(1), "{more:?}");
+        assert!(said(&done).contains(says), "{more:?}: {}", said(&done));
+        assert!(!said(&done).contains("secret"), "{}", said(&done));
+        assert!(!folder.join("out.pcapng").exists());
+    }
+    // Standard input may be the capture, so the command reads nothing of it.
+    fs::write(folder.join("k"), [7; 32]).expect("a key");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nigh"));
+    command.args(["mask", "file", "--policy", "research", "--key-command", "cat", CAPTURE, "-"]);
+    let input = fs::File::open(folder.join("k")).expect("a key");
+    let done = command.stdin(input).output().expect("nigh");
+    assert!(
+        said(&done).contains("what the key command cat writes holds no key"),
+        "{}",
+        said(&done)
+    );
+
+    let two = ["--key", "k", "--key-command", "cat k"];
+    let done = nigh(folder, &[&["file", "--policy", "research", "in", "out"], &two[..]].concat());
+    assert_eq!(done.status.code(), Some(2));
+    assert!(said(&done).contains("cannot be used with"), "{}", said(&done));
+}
+
+#[test]
 fn a_masked_capture_is_checked_against_its_original() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
