@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! policy (TOML) -> program, verified -> unit: packet in, masked packet out
-//! key of the data set -> secrets: numbers and mappings of addresses
+//! key of the data set -> of the period, if it rotates -> secrets: numbers and mappings of addresses
 //! ```
 //!
 //! - [`layer`]: the headers and their fields; [`policy`]: what is wanted; [`program`]: what is done.
