@@ -2,23 +2,43 @@
 //!
 //! Two readings, of which the second knows nothing of policies and programs:
 //!
-//! - the **secrets** of the original: all addresses of its headers, however deep, its MAC addresses, and
-//!   all that is behind the last header as runs of eight bytes;
+//! - the **secrets** of the original: all addresses of its headers, however deep, its MAC addresses, the
+//!   names of hosts, and all that is behind the last header as runs of eight bytes;
 //! - the masked file, in which they are looked for at every byte of every packet, and of all else that the
 //!   file has: as they are, reversed, shifted by one to seven bits, as hexadecimal digits and as text.
+//!
+//! Then it is reckoned what the masked capture tells without them: how many hosts look alike, what is left
+//! that tells machines apart, and what packets that somebody knows reveal of the others.
 //!
 //! Four bytes are short: among many addresses and many bytes some are found by chance. So for each address
 //! of IPv4 a decoy is looked for, too, another one of its network that the original does not have. As often
 //! as these are found, or as random bytes would give, chance finds the addresses; only more is a leak.
 
+mod clocks;
 mod find;
+mod fingerprints;
+mod hosts;
+mod html;
+mod injection;
+mod names;
+mod outline;
+mod reveals;
 mod secrets;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use find::Finding;
+pub use fingerprints::{Fingerprint, Trace};
+pub use hosts::{Anonymity, Feature, HostsBy};
+pub use injection::{Injection, Times, TimesKept};
+pub use reveals::{Family, Known, Mapping, Reveals};
+
 use find::Findings;
+use fingerprints::{Fingerprints, Ports};
+use hosts::Hosts;
+use injection::Pairs;
+use outline::Outline;
 use secrets::Secrets;
 
 use crate::file::place;
@@ -39,6 +59,10 @@ pub struct Report {
     pub ipv6: usize,
     /// MAC addresses.
     pub macs: usize,
+    /// Names of hosts.
+    pub names: usize,
+    /// How often a name was not looked for, since there were too many.
+    pub names_left_out: u64,
     /// Runs of what is behind the headers.
     pub runs: usize,
     /// Runs that were not looked for, since there were too many.
@@ -47,6 +71,12 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Whether more of anything was found than chance explains.
     pub leaks: bool,
+    /// How many hosts look alike.
+    pub anonymity: Anonymity,
+    /// What is left that tells machines, programs and packets apart.
+    pub fingerprints: Vec<Fingerprint>,
+    /// What packets that an attacker knows reveal.
+    pub injection: Injection,
 }
 
 /// Why there is no report.
@@ -62,27 +92,49 @@ pub enum CheckError {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { packets, masked, ipv4, ipv6, macs, runs, runs_left_out, .. } = self;
+        let Self { packets, masked, ipv4, ipv6, macs, names, runs, .. } = self;
         writeln!(f, "{masked} packets, {packets} in the original")?;
         writeln!(
             f,
-            "looked for {ipv4} addresses of IPv4, {ipv6} of IPv6, {macs} MAC addresses and {runs} runs of \
-             payload"
+            "looked for {ipv4} addresses of IPv4, {ipv6} of IPv6, {macs} MAC addresses, {names} names of \
+             hosts and {runs} runs of payload"
         )?;
-        if *runs_left_out > 0 {
-            writeln!(
-                f,
-                "{runs_left_out} more runs of payload were not looked for: they are too many"
-            )?;
+        let left_out =
+            [(self.runs_left_out, "runs of payload"), (self.names_left_out, "names of hosts")];
+        for (count, what) in left_out.iter().filter(|(count, _)| *count > 0) {
+            writeln!(f, "{count} more {what} were not looked for: they are too many")?;
         }
         for finding in &self.findings {
             writeln!(f, "  {} {finding}", if finding.is_leak() { "LEAK" } else { "    " })?;
         }
-        f.write_str(match (self.leaks, self.findings.is_empty()) {
-            (true, _) => "something of the original is in the masked capture\n",
-            (false, true) => "nothing was found\n",
-            (false, false) => "nothing was found but what chance explains\n",
-        })
+        writeln!(f, "{}", self.verdict())?;
+        let fingerprints = self.fingerprints.iter().map(Fingerprint::to_string);
+        let fingerprints: Vec<String> = fingerprints.collect();
+        for (title, text) in [
+            ("k-anonymity", self.anonymity.to_string()),
+            ("fingerprints that are left", fingerprints.join("\n")),
+            ("what packets that an attacker knows reveal", self.injection.to_string()),
+        ] {
+            writeln!(f, "{title}:")?;
+            for line in text.lines() {
+                writeln!(f, "  {line}")?;
+            }
+            if text.is_empty() {
+                writeln!(f, "  none")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// Whether something was found, in words.
+    pub fn verdict(&self) -> &'static str {
+        match (self.leaks, self.findings.is_empty()) {
+            (true, _) => "something of the original is in the masked capture",
+            (false, true) => "nothing was found",
+            (false, false) => "nothing was found but what chance explains",
+        }
     }
 }
 
@@ -93,22 +145,33 @@ impl fmt::Display for Report {
 pub fn check(original: impl Read + Send, masked: impl Read + Send) -> Result<Report, CheckError> {
     let mut secrets = Secrets::default();
     let (mut packets, mut out) = (0, Vec::new());
+    let (mut pairs, mut ports) = (Pairs::default(), Ports::default());
     read::<ReadError>(original, |frame, _| {
         packets += 1;
         match place(&frame) {
             Some((link, bytes)) => secrets.add(link, bytes, &mut out),
             None => secrets.add_runs(frame.bytes),
         }
+        if let Some(packet) = Outline::of(&frame, &mut out) {
+            pairs.add_original(&packet);
+            ports.add(&packet);
+        }
         Ok(())
     })
     .map_err(CheckError::Original)?;
     let mut findings = Findings::new(&secrets);
+    let (mut hosts, mut fingerprints) = (Hosts::default(), Fingerprints::default());
     let mut count = 0;
     read_all::<ReadError>(masked, |item, _| {
         match item {
             Item::Frame(frame) => {
                 count += 1;
                 findings.look(Some(count), frame.bytes);
+                if let Some(packet) = Outline::of(&frame, &mut out) {
+                    pairs.add_masked(&packet);
+                    let host = hosts.add(&packet);
+                    fingerprints.add(&packet, host);
+                }
             }
             Item::Lost => count += 1,
             Item::Other(bytes) => findings.look(None, bytes),
@@ -117,15 +180,21 @@ pub fn check(original: impl Read + Send, masked: impl Read + Send) -> Result<Rep
     })
     .map_err(CheckError::Masked)?;
     let findings = findings.finish();
+    let anonymity = hosts.finish();
     Ok(Report {
         packets,
         masked: count,
         ipv4: secrets.ipv4.len(),
         ipv6: secrets.ipv6.len(),
         macs: secrets.macs.len(),
+        names: secrets.names.len(),
+        names_left_out: secrets.names.left_out,
         runs: secrets.runs.len(),
         runs_left_out: secrets.left_out,
         leaks: findings.iter().any(Finding::is_leak),
         findings,
+        fingerprints: fingerprints.finish(&ports, anonymity.hosts),
+        injection: pairs.finish(fingerprints.single_sizes()),
+        anonymity,
     })
 }

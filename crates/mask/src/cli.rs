@@ -28,13 +28,18 @@ pub enum Command {
     )]
     File(FileArgs),
     /// Look for anything of a capture that is still in the masked one; exit status 1 if there is
-    #[command(after_help = "Example:\n  nigh mask check out.pcapng --against in.pcap")]
+    #[command(
+        after_help = "Examples:\n  nigh mask check out.pcapng --against in.pcap\n  nigh mask check out.pcapng --against in.pcap --html report.html"
+    )]
     Check {
         /// The masked capture
         masked: PathBuf,
         /// What it was made of
         #[arg(long, value_name = "CAPTURE")]
         against: PathBuf,
+        /// Write the report as a page, too
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
     /// See, check and compile policies
     #[command(
@@ -181,6 +186,9 @@ pub enum CliError {
     /// The output would be written over the input.
     #[error("{0} is the capture itself: give another file for the masked one")]
     Same(PathBuf),
+    /// The report would be written over a capture.
+    #[error("{0} is one of the captures: give another file for the report")]
+    Page(PathBuf),
     /// The system gives no random numbers, or nothing can be printed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -212,7 +220,7 @@ impl CliError {
 pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
     match command {
         Command::File(args) => file(args, json),
-        Command::Check { masked, against } => check(masked, against, json),
+        Command::Check { masked, against, html } => check(masked, against, html.as_deref(), json),
         Command::Policy(command) => policy(command, json),
         Command::Key { id: false, file } => key::create(file).map_err(failed(file)),
         Command::Key { id: true, file } => {
@@ -266,7 +274,13 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-fn check(masked: &Path, against: &Path, json: bool) -> Result<(), CliError> {
+fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<(), CliError> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    if let Some(page) = html.filter(|page| {
+        real(page).is_some_and(|page| [masked, against].map(real).contains(&Some(page)))
+    }) {
+        return Err(CliError::Page(page.to_owned()));
+    }
     let open = |path: &Path| -> Result<(Box<dyn Read + Send>, ProgressBar), CliError> {
         let file = File::open(path).map_err(failed(path))?;
         let bar = bar(file.metadata().ok().map(|there| there.len()));
@@ -276,6 +290,10 @@ fn check(masked: &Path, against: &Path, json: bool) -> Result<(), CliError> {
     let (result, looked) = open(masked)?;
     let report = check::check(original, result)?;
     [read, looked].iter().for_each(ProgressBar::finish_and_clear);
+    if let Some(page) = html {
+        let [masked, against] = [masked, against].map(|path| path.display().to_string());
+        fs::write(page, report.html(&masked, &against)).map_err(failed(page))?;
+    }
     let mut out = io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;

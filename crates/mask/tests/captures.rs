@@ -2,7 +2,7 @@
 //! tshark finds nothing wrong that was not wrong before.
 
 use mask::{
-    check::check,
+    check::{HostsBy, Mapping, Report, TimesKept, Trace, check},
     file::Job,
     machine::MappingName,
     policy::{Policy, SHIPPED},
@@ -76,6 +76,33 @@ fn nothing_of_a_recording_stays() {
             assert_eq!(report.packets, report.masked);
             assert!(report.ipv4 + report.ipv6 > 1 && report.runs > 0);
             assert!(!report.leaks, "{} by {policy}: {:#?}", path.display(), report.findings);
+            says_what_the_policy_leaves(&report, policy);
         }
     }
+}
+
+/// What is said of the result is what its policy does.
+fn says_what_the_policy_leaves(report: &Report, policy: &str) {
+    let Report { anonymity, injection, .. } = report;
+    assert_eq!(injection.pairs as u64, report.packets);
+    let by = (policy != "strict").then_some(HostsBy::Address);
+    assert_eq!(anonymity.hosts_by, by, "{policy}: {report}");
+    let mapping = match policy {
+        "strict" => Mapping::Removed,
+        "flows" => Mapping::OneToOne,
+        _ => Mapping::KeepsPrefixes,
+    };
+    for family in &injection.families {
+        assert_eq!(family.mapping, mapping, "{policy}: {report}");
+    }
+    assert!(!injection.families.is_empty());
+    let times = injection.times.expect("packets in pairs").kept;
+    let keeps_times = matches!(policy, "research" | "debug");
+    assert_eq!(times, if keeps_times { TimesKept::All } else { TimesKept::Intervals });
+    let has = |trace| report.fingerprints.iter().any(|found| found.trace == trace);
+    assert!(has(Trace::Times));
+    assert_eq!(has(Trace::Ports), keeps_times, "{policy}: {report}");
+    assert!(policy == "debug" || !has(Trace::TcpTimestamps), "{policy}: {report}");
+    assert!(policy == "debug" || !has(Trace::IpIdentification), "{policy}: {report}");
+    assert!(keeps_times || !has(Trace::TcpOptions), "{policy}: {report}");
 }

@@ -1,6 +1,7 @@
 //! Looks for secrets in masked packets.
 
 use super::{
+    names::Search,
     secrets::{RUN, Secrets},
     text,
 };
@@ -15,6 +16,7 @@ enum What {
     Ipv4,
     Ipv6,
     Mac,
+    Name,
     Payload,
 }
 
@@ -32,6 +34,8 @@ enum Form {
     Hexadecimal,
     /// As people write it.
     Text,
+    /// As DNS writes a name: each label behind its length.
+    Dns,
 }
 
 /// How often something was found.
@@ -72,6 +76,7 @@ impl std::fmt::Display for Finding {
             What::Ipv4 => "addresses of IPv4",
             What::Ipv6 => "addresses of IPv6",
             What::Mac => "MAC addresses",
+            What::Name => "names of hosts",
             What::Payload => "runs of payload",
         };
         let form = match self.form {
@@ -80,6 +85,7 @@ impl std::fmt::Display for Finding {
             Form::Shifted => "moved by some bits",
             Form::Hexadecimal => "as hexadecimal digits",
             Form::Text => "as text",
+            Form::Dns => "as DNS writes them",
         };
         write!(f, "{what} {form}: {}, by chance {:.2}", self.count, self.by_chance)?;
         if !self.packets.is_empty() {
@@ -111,6 +117,7 @@ struct Seen {
 pub(super) struct Findings<'a> {
     secrets: &'a Secrets,
     reversed: Reversed,
+    names: Option<Search>,
     found: BTreeMap<(What, Form), Seen>,
     /// Addresses of IPv4 that are not in the original, beside those that are; and these reversed.
     decoys: (FxHashSet<u32>, FxHashSet<u32>),
@@ -134,7 +141,7 @@ impl Reversed {
             ipv6: secrets.ipv6.iter().map(|address| address.swap_bytes()).collect(),
             macs: secrets.macs.iter().map(|mac| backwards(*mac)).collect(),
             runs: secrets.runs.iter().map(|run| backwards(*run)).collect(),
-            left_out: 0,
+            ..Secrets::default()
         })
     }
 }
@@ -150,6 +157,7 @@ impl<'a> Findings<'a> {
         Self {
             secrets,
             reversed: Reversed::new(secrets),
+            names: Search::new(&secrets.names),
             found: BTreeMap::new(),
             decoys: decoys(secrets),
             by_chance: BTreeMap::new(),
@@ -212,6 +220,16 @@ impl<'a> Findings<'a> {
             }
         }
         hits.into_iter().for_each(|what| self.found(what, form));
+        let names = self.names.iter().flat_map(|names| names.find(bytes, reversed));
+        let names: Vec<bool> = names.collect();
+        for as_dns in names {
+            let form = match form {
+                Form::Plain if as_dns => Form::Dns,
+                Form::Plain => Form::Text,
+                other => other,
+            };
+            self.found(What::Name, form);
+        }
         *self.by_chance.entry(form).or_default() += decoys;
     }
 
@@ -262,11 +280,19 @@ impl<'a> Findings<'a> {
             let looks = match form {
                 Form::Plain | Form::Reversed => 1.0,
                 Form::Shifted => 7.0,
-                Form::Hexadecimal | Form::Text => 0.0,
+                Form::Hexadecimal | Form::Text | Form::Dns => 0.0,
             };
             let random =
                 self.secrets.ipv4.len() as f64 * self.places as f64 * looks / 2f64.powi(32);
-            let by_chance = if what == What::Ipv4 { decoys.max(random) } else { 0.0 };
+            let by_chance = match what {
+                What::Ipv4 => decoys.max(random),
+                What::Name => {
+                    let looks = if form == Form::Shifted { 7.0 } else { 1.0 };
+                    let each = self.names.as_ref().map_or(0.0, |names| names.by_chance);
+                    each * self.places as f64 * looks
+                }
+                What::Ipv6 | What::Mac | What::Payload => 0.0,
+            };
             Finding { what, form, count, by_chance, packets, outside }
         };
         self.found.into_iter().map(finding).collect()

@@ -1,5 +1,6 @@
 //! What is in the original.
 
+use super::names::Names;
 use crate::{
     layer::{FIELDS, Kind},
     machine::{Link, Visit, visit},
@@ -12,7 +13,7 @@ pub(super) const RUN: usize = 8;
 /// Most runs that are looked for: half a gigabyte of them.
 const RUNS: usize = 1 << 25;
 
-/// The addresses and the payload of a capture.
+/// The addresses, names and the payload of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
     pub(super) ipv4: FxHashSet<u32>,
@@ -22,6 +23,9 @@ pub(super) struct Secrets {
     pub(super) runs: FxHashSet<[u8; RUN]>,
     /// Runs that found no room.
     pub(super) left_out: u64,
+    pub(super) names: Names,
+    /// The transport that was seen last, with its ports.
+    pub(super) transport: Option<(Kind, [u16; 2])>,
 }
 
 impl Secrets {
@@ -72,6 +76,10 @@ impl Visit for Secrets {
                 _ => {}
             }
         }
+        if let (Kind::Tcp | Kind::Udp, [a, b, c, d, ..]) = (kind, header) {
+            self.transport =
+                Some((kind, [u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])]));
+        }
     }
 
     fn keeps(&self, _: Kind) -> bool {
@@ -79,7 +87,10 @@ impl Visit for Secrets {
     }
 
     // It is behind the last header, as are fragments, trailers and what no header is known of.
-    fn payload(&mut self, _: &[u8], _: &mut [u8]) -> bool {
+    fn payload(&mut self, payload: &[u8], _: &mut [u8]) -> bool {
+        if let Some((transport, ports)) = self.transport.take() {
+            self.names.read(transport, ports, payload);
+        }
         false
     }
 }

@@ -1,5 +1,7 @@
 //! Captures with something left in them, in every form.
 
+mod remains;
+
 use super::*;
 use capture::pcapng::{self, Medium, Record};
 
@@ -101,6 +103,47 @@ fn mac_addresses_and_payload_are_found() {
     for begin in 0..payload.len() - 15 {
         let found = found(within(&payload[begin..begin + 15]));
         assert_eq!(found[0].0, "runs of payload as they were", "{begin}");
+    }
+}
+
+/// A question for the address of a name, as a frame.
+fn question() -> Vec<u8> {
+    let mut frame = original();
+    frame.truncate(34);
+    frame.extend([0x30, 0x39, 0, 53, 0, 40, 0, 0]);
+    frame.extend([9, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    frame.extend(b"\x05alice\x07example\x00\x00\x01\x00\x01");
+    frame[17] = frame.len() as u8 - 14;
+    frame[39] = frame[17] - 20;
+    frame
+}
+
+#[test]
+fn names_are_found_in_every_form_whatever_their_case() {
+    let original = capture_of(&[question()]);
+    for (masked, form) in [
+        (b"to alice.example!".to_vec(), "as text"),
+        (b"www.ALICE.Example".to_vec(), "as text"),
+        (b"\x05AlIcE\x07example\x03org".to_vec(), "as DNS writes them"),
+        (b"elpmaxe.ECILA".to_vec(), "with their bytes reversed"),
+        (b"616c6963652e6578616D706c65".to_vec(), "as hexadecimal digits"),
+        (b"alice.example\0".windows(2).map(|it| it[0] >> 3 | it[1] << 5).collect(), ""),
+        (
+            b"\0alice.example\0".windows(2).map(|it| it[0] << 5 | it[1] >> 3).collect(),
+            "moved by some bits",
+        ),
+    ] {
+        let report = check(&original[..], &capture_of(&[within(&masked)])[..]).expect("a report");
+        assert_eq!(report.names, 1);
+        let names = report.findings.iter().map(ToString::to_string);
+        let names: Vec<_> = names.filter(|it| it.starts_with("names of hosts")).collect();
+        if form.is_empty() {
+            // The bits are not in their order.
+            assert!(names.is_empty(), "{names:?}");
+        } else {
+            assert!(names.len() == 1 && names[0].contains(&format!("{form}: 1")), "{names:?}");
+            assert!(report.leaks);
+        }
     }
 }
 

@@ -1,0 +1,348 @@
+//! What is left without a leak: hosts that look alike, fingerprints, what known packets reveal, and the page.
+
+use super::*;
+use crate::{
+    file::Job,
+    layer::FIELDS,
+    machine::MappingName,
+    policy::{Policy, SHIPPED},
+};
+use zeroize::Zeroizing;
+
+/// A SYN over IPv4, or another segment.
+#[derive(Clone, Copy)]
+struct Segment {
+    /// Nanoseconds.
+    time: u64,
+    mac: u8,
+    source: [u8; 4],
+    destination: [u8; 4],
+    ports: [u16; 2],
+    ttl: u8,
+    identification: u16,
+    flags: u8,
+    window: u16,
+    /// Timestamps before or behind the maximum segment size.
+    timestamps_first: bool,
+    timestamp: u32,
+    payload: usize,
+}
+
+impl Default for Segment {
+    fn default() -> Self {
+        Self {
+            time: 1_700_000_000_000_000_001,
+            mac: 1,
+            source: [192, 0, 2, 1],
+            destination: [198, 51, 100, 1],
+            ports: [40_000, 443],
+            ttl: 64,
+            identification: 7,
+            flags: 2,
+            window: 64_240,
+            timestamps_first: false,
+            timestamp: 0,
+            payload: 0,
+        }
+    }
+}
+
+impl Segment {
+    fn frame(&self) -> Vec<u8> {
+        let mut options = vec![2, 4, 5, 0xb4];
+        let timestamps = [&[8, 10][..], &self.timestamp.to_be_bytes(), &[0; 4], &[1, 1]].concat();
+        let at = if self.timestamps_first { 0 } else { options.len() };
+        options.splice(at..at, timestamps);
+        let header = 20 + options.len();
+        let length = (20 + header + self.payload) as u16;
+        let mut frame = vec![2, 0, 0, 0, 0, 0xee, 2, 0, 0, 0, 0, self.mac, 8, 0, 0x45, 0];
+        frame.extend(length.to_be_bytes());
+        frame.extend(self.identification.to_be_bytes());
+        frame.extend([0, 0, self.ttl, 6, 0, 0]);
+        frame.extend([self.source, self.destination].concat());
+        frame.extend(self.ports.map(u16::to_be_bytes).concat());
+        frame.extend([0; 8]);
+        frame.extend([(header as u8 / 4) << 4, self.flags]);
+        frame.extend(self.window.to_be_bytes());
+        frame.extend([0; 4]);
+        frame.extend(options);
+        frame.resize(frame.len() + self.payload, 0);
+        frame
+    }
+}
+
+fn capture_at(packets: &[Segment]) -> Vec<u8> {
+    let mut out = Vec::new();
+    pcapng::section(&mut out, "test", None);
+    pcapng::interface(&mut out, None, Medium::Ethernet, 0);
+    for packet in packets {
+        let (bytes, time) = (&packet.frame()[..], packet.time);
+        let length = bytes.len() as u32;
+        let (interface, direction, medium) = (0, None, Medium::Ethernet);
+        let record = Record { interface, time, direction, medium, length, bytes, comment: None };
+        pcapng::packet(&mut out, record);
+    }
+    out
+}
+
+/// A policy that keeps everything, but for these lines.
+fn keeping_all_but(lines: &[&str]) -> Policy {
+    let (top, fields): (Vec<&str>, Vec<&str>) =
+        lines.iter().partition(|line| line.starts_with("time"));
+    let time = top.first().copied().unwrap_or(r#"time = "keep""#);
+    let mut text = format!("about = \"\"\n{time}\n[fields]\n{}\n", fields.join("\n"));
+    let mut groups: Vec<&str> = FIELDS.iter().filter_map(|it| it.name.split('.').next()).collect();
+    groups.dedup();
+    groups.iter().for_each(|group| text += &format!("\"{group}.*\" = \"keep\"\n"));
+    Policy::read(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn masked(capture: &[u8], policy: &Policy) -> Vec<u8> {
+    let key = Zeroizing::new(std::array::from_fn(|n| n as u8));
+    let job = Job::new(policy, key, MappingName::CryptoPan).expect("a job");
+    let mut out = Vec::new();
+    job.run(capture, &mut out, 1).expect("masked");
+    out
+}
+
+fn after(packets: &[Segment], lines: &[&str]) -> Report {
+    let capture = capture_at(packets);
+    check(&capture[..], &masked(&capture, &keeping_all_but(lines))[..]).expect("a report")
+}
+
+/// Hosts with SYNs that are alike but for their number.
+fn hosts(count: u8) -> Vec<Segment> {
+    (1..=count).map(|n| Segment { mac: n, source: [192, 0, 2, n], ..Segment::default() }).collect()
+}
+
+const NO_ADDRESS: [&str; 2] = [r#""ipv4.source" = "remove""#, r#""ipv4.destination" = "remove""#];
+
+#[test]
+fn hosts_that_look_alike_are_counted() {
+    let mut packets = hosts(5);
+    // Another system, and one some hops away, which says nothing.
+    packets[1].ttl = 57;
+    packets[3].ttl = 128;
+    packets[4].window = 1024;
+    let of = |lines: &[&str]| after(&packets, lines).anonymity;
+    let all = of(&[]);
+    assert_eq!((all.hosts, all.groups, all.smallest, all.alone), (5, 3, 1, 2));
+    assert_eq!(all.sizes.into_iter().collect::<Vec<_>>(), [(1, 2), (3, 1)]);
+    let names: Vec<_> = all.features.iter().map(|it| (it.name, it.values, it.alone)).collect();
+    assert_eq!(names, [("first TTL", 2, 1), ("TCP window", 2, 1)]);
+    // One in five.
+    assert!((all.features[0].bits - 0.7219).abs() < 1e-4, "{:?}", all.features);
+    let lines = all.features.iter().flat_map(|feature| feature.policy).copied();
+    let none = of(&lines.collect::<Vec<_>>());
+    assert_eq!((none.hosts, none.groups, none.smallest, none.alone), (5, 1, 5, 0));
+    assert!(none.features.is_empty());
+}
+
+#[test]
+fn hosts_are_told_by_mac_addresses_where_no_address_is_left_and_then_by_nothing() {
+    let packets = hosts(3);
+    assert_eq!(after(&packets, &[]).anonymity.hosts_by, Some(HostsBy::Address));
+    let by_mac = after(&packets, &NO_ADDRESS).anonymity;
+    assert_eq!((by_mac.hosts_by, by_mac.hosts), (Some(HostsBy::Mac), 3));
+    let lines = [&NO_ADDRESS[..], &[r#""ethernet.*" = "remove""#]].concat();
+    // The group's own line is in the policy already.
+    let text = format!("about = \"\"\n[fields]\n{}\n\"ipv4.*\" = \"keep\"\n", lines.join("\n"));
+    let capture = capture_at(&packets);
+    let policy = Policy::read(&text).expect("a policy");
+    let report = check(&capture[..], &masked(&capture, &policy)[..]).expect("a report");
+    assert_eq!((report.anonymity.hosts_by, report.anonymity.hosts), (None, 0));
+    assert!(report.to_string().contains("no host can be told from another"), "{report}");
+}
+
+/// Two connections of a host with a clock of 1000 Hz, and one of another host.
+fn with_everything() -> Vec<Segment> {
+    let mut packets = Vec::new();
+    for n in 0..20u16 {
+        let (time, ticks) = (1_700_000_000_000_000_001 + u64::from(n) * 50_000_000, n * 50);
+        let first = Segment {
+            time,
+            ports: [40_000 + n % 2, 443],
+            identification: 100 + n,
+            timestamp: 90_000_000 + u32::from(ticks),
+            payload: usize::from(n / 3),
+            ..Segment::default()
+        };
+        let (source, ports, timestamps_first) = ([192, 0, 2, 9], [50_000, 22], true);
+        let identification = n.wrapping_mul(30_011) | 1;
+        let timestamp = 0x9e37_79b9_u32.wrapping_mul(n.into()) | 1;
+        let second =
+            Segment { source, ports, timestamps_first, timestamp, identification, ..first };
+        packets.extend([first, Segment { payload: 0, ..second }]);
+    }
+    packets.last_mut().expect("some").payload = 999;
+    packets
+}
+
+/// What the report says to do does away with what it says, and with nothing else.
+#[test]
+fn each_fingerprint_goes_with_the_lines_that_are_said_to_remove_it() {
+    let packets = with_everything();
+    let before = after(&packets, &[]).fingerprints;
+    let traces = |of: &[Fingerprint]| of.iter().map(|it| it.trace).collect::<Vec<_>>();
+    use Trace::*;
+    let all = [TcpTimestamps, TcpOptions, IpIdentification, RareSizes, Times, Ports];
+    assert_eq!(traces(&before), all);
+    for found in &before {
+        let left = traces(&after(&packets, found.policy).fingerprints);
+        assert_eq!(left.contains(&found.trace), found.policy.is_empty(), "{found}");
+        let others = all.iter().filter(|trace| **trace != found.trace);
+        let gone: Vec<_> = others.filter(|trace| !left.contains(trace)).collect();
+        // Without options there is no option for timestamps.
+        assert!(gone.is_empty() || found.trace == TcpOptions, "{found} {gone:?}");
+    }
+}
+
+#[test]
+fn fingerprints_have_their_numbers_in_words() {
+    let says = |packets: &[Segment]| after(packets, &[]).to_string();
+    let text = says(&with_everything());
+    for words in [
+        "TCP timestamps are left in 40 packets, of 2 clocks that run, most at 1000 Hz",
+        "hosts whose uptime can be told: 1 (the longest: 1.0 days)",
+        "in 2 orders",
+        "IPv4 identification is left in 40 packets; it counts up for 1 of 2 hosts",
+        "sizes that occur in one packet only: 1, more for one host only: 6",
+        "40 packets have a time in nanoseconds",
+        "2 ports of services are those of the original",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // Each connection with a clock of its own.
+    let mut packets = with_everything();
+    for packet in packets.iter_mut().filter(|packet| packet.ports[0] == 40_001) {
+        packet.timestamp += 5_000_000;
+    }
+    assert!(says(&packets).contains("no uptime can be told for sure"), "{}", says(&packets));
+    // What has been replaced is no clock.
+    let lines = [r#""tcp.timestamps.*" = "encrypt""#];
+    let text = after(&with_everything(), &lines).to_string();
+    assert!(text.contains("no running clock can be read"), "{text}");
+    // Ports that were replaced are of no service.
+    let lines = ["source", "destination"].map(|it| format!("\"tcp.{it}_port\" = \"encrypt\""));
+    let report = after(&with_everything(), &lines.each_ref().map(|line| &line[..]));
+    assert!(report.fingerprints.iter().all(|it| it.trace != Trace::Ports), "{report}");
+}
+
+#[test]
+fn header_lengths_are_told_where_they_differ() {
+    let mut capture = Vec::new();
+    pcapng::section(&mut capture, "test", None);
+    pcapng::interface(&mut capture, None, Medium::Ethernet, 0);
+    for header in [5u8, 10] {
+        let mut frame = Segment::default().frame();
+        frame[46] = header << 4;
+        let (interface, direction, medium) = (0, None, Medium::Ethernet);
+        let (length, bytes) = (frame.len() as u32, &frame[..]);
+        let record = Record { interface, time: 0, direction, medium, length, bytes, comment: None };
+        pcapng::packet(&mut capture, record);
+    }
+    let strict = Policy::shipped("strict").expect("a policy");
+    let report = check(&capture[..], &masked(&capture, &strict)[..]).expect("a report");
+    let lengths = report.fingerprints.iter().find(|it| it.trace == Trace::TcpHeaderLength);
+    assert_eq!(lengths.map(|it| (it.count, it.policy.len())), Some((2, 0)));
+}
+
+/// Packets between forty hosts of two networks.
+fn among_many() -> Vec<Segment> {
+    let host = |n: u8| [198, 51, 100 + n % 2, n];
+    (0..120u8)
+        .map(|n| {
+            let (source, destination) = (host(n % 40), host((n % 40 * 3 + 1) % 40));
+            let time = 1_700_000_000_000_000_000 + u64::from(n) * 1000;
+            Segment { time, source, destination, payload: n.into(), ..Segment::default() }
+        })
+        .collect()
+}
+
+#[test]
+fn what_becomes_of_addresses_is_seen() {
+    let of = |action: &str| {
+        let lines = ["source", "destination"].map(|it| format!("\"ipv4.{it}\" = {action}"));
+        let report = after(&among_many(), &lines.each_ref().map(|line| &line[..]));
+        let injection = report.injection;
+        assert_eq!((injection.pairs, injection.families.len()), (120, 1));
+        let family = injection.families.into_iter().next().expect("IPv4");
+        assert_eq!((family.family, family.addresses), (Family::Ipv4, 40));
+        family
+    };
+    for (action, mapping, unchanged, known) in [
+        (r#""prefix""#, Mapping::KeepsPrefixes, 0, 2),
+        (r#""encrypt""#, Mapping::OneToOne, 0, 0),
+        ("{ permute = 16 }", Mapping::OneToOne, 16, 0),
+        ("{ truncate = 24 }", Mapping::ManyToOne, 24, 0),
+        (r#""random""#, Mapping::Changing, 0, 0),
+        (r#""keep""#, Mapping::Kept, 0, 0),
+        (r#""remove""#, Mapping::Removed, 0, 0),
+    ] {
+        let found = of(action);
+        assert_eq!(found.mapping, mapping, "{action}");
+        assert!(found.unchanged_bits >= unchanged, "{action}: {found}");
+        assert!(unchanged > 0 || found.unchanged_bits == 0, "{action}: {found}");
+        assert_eq!(found.known.len(), known, "{action}");
+        assert!(found.known.is_sorted_by(|a, b| a.bits < b.bits && b.bits <= 32.0), "{found}");
+    }
+}
+
+#[test]
+fn what_becomes_of_times_is_seen() {
+    for (line, kept, single) in [
+        (r#"time = "keep""#, TimesKept::All, 120),
+        (r#"time = "relative""#, TimesKept::Intervals, 120),
+        (r#"time = "remove""#, TimesKept::No, 0),
+    ] {
+        let injection = after(&among_many(), &[line]).injection;
+        let times = injection.times.expect("times");
+        assert_eq!(
+            (times.kept, times.single, injection.single_sizes),
+            (kept, single, 120),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn packets_in_another_order_are_not_paired() {
+    let original = capture_at(&among_many());
+    let mut packets = among_many();
+    packets.reverse();
+    let fewer = packets.split_off(60);
+    for other in [packets, fewer] {
+        let report = check(&original[..], &capture_at(&other)[..]).expect("a report");
+        assert!(report.injection.times.is_none() && report.injection.families.is_empty());
+        assert!(report.to_string().contains("was not worked out"), "{report}");
+    }
+}
+
+#[test]
+fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
+    let name = "<script>alert('1')</script> & \"more\"";
+    for (policy, _) in SHIPPED {
+        let capture = capture_at(&among_many());
+        let policy = Policy::shipped(policy).expect("a policy");
+        let report = check(&capture[..], &masked(&capture, &policy)[..]).expect("a report");
+        let page = report.html(name, "in.pcap");
+        let page = page.strip_prefix("<!DOCTYPE html>\n").expect("a page of HTML");
+        let tree = roxmltree::Document::parse(page).expect("a tree");
+        for element in tree.descendants().filter(roxmltree::Node::is_element) {
+            assert_ne!(element.tag_name().name(), "script");
+            let names = element.attributes().map(|attribute| attribute.name());
+            assert_eq!(names.filter(|name| ["src", "href"].contains(name)).count(), 0);
+        }
+        assert!(page.contains("&lt;script&gt;") && !page.contains("url("));
+        // All that the text says stands in it.
+        let said = |text: &str| page.contains(&html::escape(text));
+        assert!(said(report.verdict()));
+        assert!(report.fingerprints.iter().all(|it| said(&it.says)));
+        assert!(report.injection.to_string().lines().all(said));
+        assert!(report.anonymity.to_string().lines().all(said));
+    }
+    let capture = capture_at(&among_many());
+    let report = check(&capture[..], &capture[..]).expect("a report");
+    let page = report.html("a", "b");
+    assert!(page.contains("<td>leak</td>") && page.contains("addresses of IPv4 as they were"));
+}
