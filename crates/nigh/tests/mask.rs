@@ -126,14 +126,33 @@ fn a_masked_capture_is_checked_against_its_original() {
     let folder = folder.path();
     let words = ["file", "--policy", "research", "--forget", CAPTURE, "out.pcapng"];
     assert!(nigh(folder, &words).status.success());
-    let done = nigh(folder, &["check", "out.pcapng", "--against", CAPTURE]);
+    let done =
+        nigh(folder, &["check", "out.pcapng", "--against", CAPTURE, "--html", "report.html"]);
     let text = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success() && text.contains("nothing was found"), "{text}");
+    assert!(
+        text.contains("groups that look alike") && text.contains("prefixes are kept"),
+        "{text}"
+    );
+    let page = fs::read_to_string(folder.join("report.html")).expect("a page");
+    assert!(page.contains("nothing was found") && page.contains("prefixes are kept"), "{page}");
+    // The page is never written over a capture.
+    fs::copy(CAPTURE, folder.join("in.pcap")).expect("a copy");
+    for page in ["out.pcapng", "in.pcap"] {
+        let before = fs::read(folder.join(page)).expect("a capture");
+        let words = ["check", "out.pcapng", "--against", "in.pcap", "--html", page];
+        let done = nigh(folder, &words);
+        assert!(said(&done).contains("give another file for the report"), "{}", said(&done));
+        assert!(fs::read(folder.join(page)).expect("it") == before);
+    }
     let done = nigh(folder, &["check", CAPTURE, "--against", CAPTURE, "--json"]);
     assert_eq!(done.status.code(), Some(1));
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
     assert_eq!(report["leaks"], true);
     assert_eq!(report["findings"][0]["what"], "ipv4");
+    assert_eq!(report["anonymity"]["hosts_by"], "address");
+    assert_eq!(report["injection"]["families"][0]["mapping"], "kept");
+    assert_eq!(report["fingerprints"][0]["trace"], "tcp_timestamps");
 }
 
 #[test]

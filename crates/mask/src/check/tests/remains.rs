@@ -7,6 +7,7 @@ use crate::{
     machine::MappingName,
     policy::{Policy, SHIPPED},
 };
+use proptest::prelude::*;
 use zeroize::Zeroizing;
 
 /// A SYN over IPv4, or another segment.
@@ -345,4 +346,26 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
     let report = check(&capture[..], &capture[..]).expect("a report");
     let page = report.html("a", "b");
     assert!(page.contains("<td>leak</td>") && page.contains("addresses of IPv4 as they were"));
+}
+
+proptest! {
+    /// Whatever stands in the packets, there is a report, in words, as JSON and as a page.
+    #[test]
+    fn any_packets_give_a_report(
+        cut in 0..54usize,
+        changes in prop::collection::vec((0..54usize, any::<u8>()), 0..20),
+        noise in prop::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let mut damaged = Segment::default().frame();
+        changes.iter().for_each(|(at, byte)| damaged[*at] = *byte);
+        let frames = [damaged[..cut].to_vec(), damaged, noise];
+        let (original, mut reversed) = (capture_of(&frames), frames.to_vec());
+        reversed.reverse();
+        for masked in [original.clone(), capture_of(&reversed), capture_of(&[])] {
+            let report = check(&original[..], &masked[..]).expect("a report");
+            serde_json::to_string(&report).expect("JSON");
+            prop_assert!(report.html("", "").contains(report.verdict()));
+            prop_assert!(report.to_string().contains("k-anonymity"));
+        }
+    }
 }
