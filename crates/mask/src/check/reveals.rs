@@ -61,10 +61,12 @@ impl Names {
             Mapping::Kept
         } else if names.len() < addresses {
             Mapping::ManyToOne
-        } else if keeps_prefixes && chance >= SURE {
-            Mapping::KeepsPrefixes
         } else {
-            Mapping::OneToOne
+            match (keeps_prefixes, chance >= SURE) {
+                (true, true) => Mapping::KeepsPrefixes,
+                (true, false) => Mapping::TooFew,
+                (false, _) => Mapping::OneToOne,
+            }
         };
         let known = match mapping {
             Mapping::KeepsPrefixes => KNOWN
@@ -155,8 +157,10 @@ pub enum Mapping {
     Kept,
     /// Two share as many first bits as before.
     KeepsPrefixes,
-    /// Each has a name of its own.
+    /// Each has a name of its own, and prefixes are not kept.
     OneToOne,
+    /// Each has a name of its own; whether prefixes are kept cannot be seen from so few.
+    TooFew,
     /// Some share a name.
     ManyToOne,
     /// The same address has other names in other packets.
@@ -208,6 +212,10 @@ impl fmt::Display for Reveals {
                 "each address has one name of its own, so a known packet reveals its hosts in all their \
                  packets, and nothing of the other {}",
                 addresses - 1
+            )?,
+            Mapping::TooFew => f.write_str(
+                "each address has one name of its own, so a known packet reveals its hosts in all their \
+                 packets; whether prefixes are kept cannot be seen from so few addresses",
             )?,
             Mapping::ManyToOne => write!(
                 f,

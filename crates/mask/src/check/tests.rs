@@ -1,6 +1,8 @@
 //! Captures with something left in them, in every form.
 
+mod known;
 mod remains;
+mod segments;
 
 use super::*;
 use capture::pcapng::{self, Medium, Record};

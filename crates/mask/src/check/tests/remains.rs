@@ -1,120 +1,8 @@
-//! What is left without a leak: hosts that look alike, fingerprints, what known packets reveal, and the page.
+//! What is left without a leak: hosts that look alike, fingerprints, and the page that says so.
 
-use super::*;
-use crate::{
-    file::Job,
-    layer::FIELDS,
-    machine::MappingName,
-    policy::{Policy, SHIPPED},
-};
+use super::{segments::*, *};
+use crate::policy::{Policy, SHIPPED};
 use proptest::prelude::*;
-use zeroize::Zeroizing;
-
-/// A SYN over IPv4, or another segment.
-#[derive(Clone, Copy)]
-struct Segment {
-    /// Nanoseconds.
-    time: u64,
-    mac: u8,
-    source: [u8; 4],
-    destination: [u8; 4],
-    ports: [u16; 2],
-    ttl: u8,
-    identification: u16,
-    flags: u8,
-    window: u16,
-    /// Timestamps before or behind the maximum segment size.
-    timestamps_first: bool,
-    timestamp: u32,
-    payload: usize,
-}
-
-impl Default for Segment {
-    fn default() -> Self {
-        Self {
-            time: 1_700_000_000_000_000_001,
-            mac: 1,
-            source: [192, 0, 2, 1],
-            destination: [198, 51, 100, 1],
-            ports: [40_000, 443],
-            ttl: 64,
-            identification: 7,
-            flags: 2,
-            window: 64_240,
-            timestamps_first: false,
-            timestamp: 0,
-            payload: 0,
-        }
-    }
-}
-
-impl Segment {
-    fn frame(&self) -> Vec<u8> {
-        let mut options = vec![2, 4, 5, 0xb4];
-        let timestamps = [&[8, 10][..], &self.timestamp.to_be_bytes(), &[0; 4], &[1, 1]].concat();
-        let at = if self.timestamps_first { 0 } else { options.len() };
-        options.splice(at..at, timestamps);
-        let header = 20 + options.len();
-        let length = (20 + header + self.payload) as u16;
-        let mut frame = vec![2, 0, 0, 0, 0, 0xee, 2, 0, 0, 0, 0, self.mac, 8, 0, 0x45, 0];
-        frame.extend(length.to_be_bytes());
-        frame.extend(self.identification.to_be_bytes());
-        frame.extend([0, 0, self.ttl, 6, 0, 0]);
-        frame.extend([self.source, self.destination].concat());
-        frame.extend(self.ports.map(u16::to_be_bytes).concat());
-        frame.extend([0; 8]);
-        frame.extend([(header as u8 / 4) << 4, self.flags]);
-        frame.extend(self.window.to_be_bytes());
-        frame.extend([0; 4]);
-        frame.extend(options);
-        frame.resize(frame.len() + self.payload, 0);
-        frame
-    }
-}
-
-fn capture_at(packets: &[Segment]) -> Vec<u8> {
-    let mut out = Vec::new();
-    pcapng::section(&mut out, "test", None);
-    pcapng::interface(&mut out, None, Medium::Ethernet, 0);
-    for packet in packets {
-        let (bytes, time) = (&packet.frame()[..], packet.time);
-        let length = bytes.len() as u32;
-        let (interface, direction, medium) = (0, None, Medium::Ethernet);
-        let record = Record { interface, time, direction, medium, length, bytes, comment: None };
-        pcapng::packet(&mut out, record);
-    }
-    out
-}
-
-/// A policy that keeps everything, but for these lines.
-fn keeping_all_but(lines: &[&str]) -> Policy {
-    let (top, fields): (Vec<&str>, Vec<&str>) =
-        lines.iter().partition(|line| line.starts_with("time"));
-    let time = top.first().copied().unwrap_or(r#"time = "keep""#);
-    let mut text = format!("about = \"\"\n{time}\n[fields]\n{}\n", fields.join("\n"));
-    let mut groups: Vec<&str> = FIELDS.iter().filter_map(|it| it.name.split('.').next()).collect();
-    groups.dedup();
-    groups.iter().for_each(|group| text += &format!("\"{group}.*\" = \"keep\"\n"));
-    Policy::read(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-fn masked(capture: &[u8], policy: &Policy) -> Vec<u8> {
-    let key = Zeroizing::new(std::array::from_fn(|n| n as u8));
-    let job = Job::new(policy, key, MappingName::CryptoPan).expect("a job");
-    let mut out = Vec::new();
-    job.run(capture, &mut out, 1).expect("masked");
-    out
-}
-
-fn after(packets: &[Segment], lines: &[&str]) -> Report {
-    let capture = capture_at(packets);
-    check(&capture[..], &masked(&capture, &keeping_all_but(lines))[..]).expect("a report")
-}
-
-/// Hosts with SYNs that are alike but for their number.
-fn hosts(count: u8) -> Vec<Segment> {
-    (1..=count).map(|n| Segment { mac: n, source: [192, 0, 2, n], ..Segment::default() }).collect()
-}
 
 const NO_ADDRESS: [&str; 2] = [r#""ipv4.source" = "remove""#, r#""ipv4.destination" = "remove""#];
 
@@ -248,75 +136,29 @@ fn header_lengths_are_told_where_they_differ() {
     assert_eq!(lengths.map(|it| (it.count, it.policy.len())), Some((2, 0)));
 }
 
-/// Packets between forty hosts of two networks.
-fn among_many() -> Vec<Segment> {
-    let host = |n: u8| [198, 51, 100 + n % 2, n];
-    (0..120u8)
-        .map(|n| {
-            let (source, destination) = (host(n % 40), host((n % 40 * 3 + 1) % 40));
-            let time = 1_700_000_000_000_000_000 + u64::from(n) * 1000;
-            Segment { time, source, destination, payload: n.into(), ..Segment::default() }
-        })
-        .collect()
-}
-
 #[test]
-fn what_becomes_of_addresses_is_seen() {
-    let of = |action: &str| {
-        let lines = ["source", "destination"].map(|it| format!("\"ipv4.{it}\" = {action}"));
-        let report = after(&among_many(), &lines.each_ref().map(|line| &line[..]));
-        let injection = report.injection;
-        assert_eq!((injection.pairs, injection.families.len()), (120, 1));
-        let family = injection.families.into_iter().next().expect("IPv4");
-        assert_eq!((family.family, family.addresses), (Family::Ipv4, 40));
-        family
-    };
-    for (action, mapping, unchanged, known) in [
-        (r#""prefix""#, Mapping::KeepsPrefixes, 0, 2),
-        (r#""encrypt""#, Mapping::OneToOne, 0, 0),
-        ("{ permute = 16 }", Mapping::OneToOne, 16, 0),
-        ("{ truncate = 24 }", Mapping::ManyToOne, 24, 0),
-        (r#""random""#, Mapping::Changing, 0, 0),
-        (r#""keep""#, Mapping::Kept, 0, 0),
-        (r#""remove""#, Mapping::Removed, 0, 0),
-    ] {
-        let found = of(action);
-        assert_eq!(found.mapping, mapping, "{action}");
-        assert!(found.unchanged_bits >= unchanged, "{action}: {found}");
-        assert!(unchanged > 0 || found.unchanged_bits == 0, "{action}: {found}");
-        assert_eq!(found.known.len(), known, "{action}");
-        assert!(found.known.is_sorted_by(|a, b| a.bits < b.bits && b.bits <= 32.0), "{found}");
+fn what_is_too_much_is_bounded_and_said() {
+    let (mut hosts, mut fingerprints) = (Hosts::default(), Fingerprints::default());
+    let (mut pairs, mut packet) = (Pairs::default(), Outline::default());
+    for n in 1..(1 << 20) + 4u32 {
+        packet.source = Some(std::net::Ipv4Addr::from_bits(n).into());
+        packet.length = n;
+        packet.tcp = Some(outline::Segment { timestamp: Some(n), ..Default::default() });
+        let host = hosts.add(&packet);
+        fingerprints.add(&packet, host);
+        pairs.add_original(&packet);
+        pairs.add_masked(&packet);
     }
-}
-
-#[test]
-fn what_becomes_of_times_is_seen() {
-    for (line, kept, single) in [
-        (r#"time = "keep""#, TimesKept::All, 120),
-        (r#"time = "relative""#, TimesKept::Intervals, 120),
-        (r#"time = "remove""#, TimesKept::No, 0),
-    ] {
-        let injection = after(&among_many(), &[line]).injection;
-        let times = injection.times.expect("times");
-        assert_eq!(
-            (times.kept, times.single, injection.single_sizes),
-            (kept, single, 120),
-            "{line}"
-        );
-    }
-}
-
-#[test]
-fn packets_in_another_order_are_not_paired() {
-    let original = capture_at(&among_many());
-    let mut packets = among_many();
-    packets.reverse();
-    let fewer = packets.split_off(60);
-    for other in [packets, fewer] {
-        let report = check(&original[..], &capture_at(&other)[..]).expect("a report");
-        assert!(report.injection.times.is_none() && report.injection.families.is_empty());
-        assert!(report.to_string().contains("was not worked out"), "{report}");
-    }
+    let anonymity = hosts.finish();
+    assert_eq!((anonymity.hosts, anonymity.packets_left_out), (1 << 20, 3));
+    assert!(anonymity.to_string().contains("; 3 packets of more hosts"), "{anonymity}");
+    let found = fingerprints.finish(&Ports::default(), anonymity.hosts);
+    let said: String = found.iter().map(Fingerprint::to_string).collect();
+    assert!(said.contains("; 983043 packets of more sizes were not counted"), "{said}");
+    assert!(said.contains("of which 65536 connections were looked at"), "{said}");
+    let injection = pairs.finish(0);
+    assert_eq!((injection.pairs, injection.left_out), (1 << 18, (3 << 18) + 3));
+    assert!(injection.to_string().contains("only the first 262144 packets"), "{injection}");
 }
 
 #[test]
