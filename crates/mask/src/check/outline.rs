@@ -149,3 +149,61 @@ impl Visit for Outline {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capture::LinkType;
+
+    fn of(link: LinkType, bytes: &[u8]) -> Outline {
+        let frame = Frame { at_ns: 9, interface: 0, link, bytes, length: bytes.len() as u32 + 10 };
+        Outline::of(&frame, &mut Vec::new()).expect("a known link")
+    }
+
+    fn ipv4(protocol: u8, last: u8, rest: &[u8]) -> Vec<u8> {
+        let start = [0x45, 46 << 2, 0, 20 + rest.len() as u8, 1, 2, 0, 0, 63, protocol, 0, 0];
+        [&start[..], &[192, 0, 2, last, 198, 51, 100, last], rest].concat()
+    }
+
+    #[test]
+    fn only_the_outermost_packet_is_read() {
+        let tcp = [&[0, 80, 0, 90][..], &[0; 8], &[0x50, 2, 1, 2], &[0; 4]].concat();
+        let raw = LinkType::RAW;
+        let plain = of(raw, &ipv4(6, 1, &tcp));
+        let host = Some(Host::Address([192, 0, 2, 1].into()));
+        assert_eq!((plain.host(), plain.ports, plain.ttl, plain.dscp), (host, [80, 90], 63, 46));
+        assert_eq!((plain.time, plain.length, plain.identification), (9, 50, 0x0102));
+        let segment = plain.tcp.expect("TCP");
+        assert!(segment.is_syn() && !segment.is_ack() && segment.window == 0x0102);
+        // A tunnel, and an error that quotes a packet.
+        for outer in [
+            ipv4(4, 1, &ipv4(6, 2, &tcp)),
+            ipv4(1, 1, &[&[3, 1, 0, 0, 0, 0, 0, 0][..], &ipv4(6, 2, &tcp)].concat()),
+        ] {
+            let outline = of(raw, &outer);
+            assert_eq!((outline.host(), outline.ports, outline.tcp), (host, [0, 0], None));
+        }
+        // What stands before IP on a loopback is not of the packet.
+        let loopback = of(LinkType(0), &[&[0, 0, 0, 2][..], &ipv4(6, 1, &tcp)].concat());
+        assert_eq!((loopback.host(), loopback.length), (host, 50));
+    }
+
+    #[test]
+    fn senders_are_read_from_ipv6_arp_and_ethernet() {
+        let ipv6 = [&[0x6b, 0x91, 0x23, 0x45, 0, 0, 59, 64][..], &[0x20; 16], &[0x30; 16]].concat();
+        let outline = of(LinkType::RAW, &ipv6);
+        assert_eq!(outline.host(), Some(Host::Address([0x20; 16].into())));
+        assert_eq!((outline.dscp, outline.flow_label, outline.ttl), (46, 0x12345, 64));
+        let frame = |kind: [u8; 2], rest: &[u8]| [&[9; 6][..], &[2; 6], &kind, rest].concat();
+        let arp = |sender: [u8; 4]| {
+            let start = [0, 1, 8, 0, 6, 4, 0, 1, 2, 2, 2, 2, 2, 2];
+            frame([8, 6], &[&start[..], &sender, &[0; 6], &[192, 0, 2, 2]].concat())
+        };
+        let host = of(LinkType::ETHERNET, &arp([192, 0, 2, 1])).host();
+        assert_eq!(host, Some(Host::Address([192, 0, 2, 1].into())));
+        let mac = Some(Host::Mac([2; 6]));
+        assert_eq!(of(LinkType::ETHERNET, &arp([0; 4])).host(), mac);
+        assert_eq!(of(LinkType::ETHERNET, &frame([0x88, 0xcc], &[])).host(), mac);
+        assert_eq!(of(LinkType::ETHERNET, &[0; 14]).host(), None);
+    }
+}
