@@ -203,7 +203,7 @@ impl Fingerprints {
     fn options(&self) -> Fingerprint {
         let count = self.orders.len() as u64;
         let says = format!(
-            "TCP options of SYNs are left, in {count} orders{}: the order tells systems apart",
+            "TCP options of SYNs are left; orders, which tell systems apart: {count}{}",
             if count == ORDERS as u64 { " or more" } else { "" }
         );
         Fingerprint { trace: Trace::TcpOptions, count, says, policy: OPTIONS }
@@ -260,7 +260,9 @@ impl Fingerprints {
 
     fn services(&self, original: &Ports) -> Fingerprint {
         let count = self.ports.kept(original);
-        let says = format!("{count} ports of services are those of the original and tell programs");
+        let says = format!(
+            "ports below {DYNAMIC} that are those of the original: {count}; those of services tell programs"
+        );
         let policy = &[
             r#""tcp.source_port" = "remove""#,
             r#""tcp.destination_port" = "remove""#,

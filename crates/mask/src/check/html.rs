@@ -22,7 +22,7 @@ svg rect{fill:var(--bar)}
 /// Width of a picture, and where its bars begin and end.
 const WIDTH: f64 = 720.0;
 const BEGIN: f64 = 250.0;
-const END: f64 = 640.0;
+const END: f64 = 590.0;
 /// Height of a bar with the room around it.
 const ROW: f64 = 24.0;
 /// Most bars of a picture.
@@ -76,7 +76,7 @@ fn anonymity(body: &mut String, anonymity: &Anonymity) {
     }
     let bars = anonymity.sizes.iter().map(|(size, groups)| {
         let hosts = size * groups;
-        (format!("{groups} groups of {size}"), hosts as f64, format!("{hosts} hosts"))
+        (format!("groups of {size}: {groups}"), hosts as f64, format!("hosts: {hosts}"))
     });
     picture(body, "Hosts by the size of their group", bars.collect());
     let bars = anonymity.features.iter().map(|feature| {
@@ -95,7 +95,7 @@ fn anonymity(body: &mut String, anonymity: &Anonymity) {
 /// What known addresses tell of others.
 fn known(body: &mut String, reveals: &Reveals) {
     let bars = reveals.known.iter().map(|known| {
-        let label = format!("{} known addresses", known.addresses);
+        let label = format!("known addresses: {}", known.addresses);
         (label, known.bits, format!("{:.1} of {} bits", known.bits, reveals.family.bits()))
     });
     picture(

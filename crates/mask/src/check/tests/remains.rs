@@ -93,11 +93,11 @@ fn fingerprints_have_their_numbers_in_words() {
     for words in [
         "TCP timestamps are left in 40 packets, of 2 clocks that run, most at 1000 Hz",
         "hosts whose uptime can be told: 1 (the longest: 1.0 days)",
-        "in 2 orders",
+        "TCP options of SYNs are left; orders, which tell systems apart: 2",
         "IPv4 identification is left in 40 packets; it counts up for 1 of 2 hosts",
         "sizes that occur in one packet only: 1, more for one host only: 6",
         "40 packets have a time in nanoseconds",
-        "2 ports of services are those of the original",
+        "ports below 32768 that are those of the original: 2",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
