@@ -1,4 +1,4 @@
-//! Any bytes as a packet through the shipped policies: the result is never longer, and what `strict` gives
+//! Any bytes as a packet through the shipped policies and one that looks into what is above the transport: the result is never longer, and what `strict` gives
 //! is the same whatever the addresses of the first header are, and all that is behind the last one.
 #![no_main]
 
@@ -9,13 +9,17 @@ use mask::{
 };
 use std::cell::RefCell;
 
+/// A policy that names all parts of protocols above the transport.
+const ABOVE: &str = "about = \"\"\n[fields]\n\"dns.*\" = \"hash\"\n\"dhcp.*\" = \"hash\"\n\"radius.*\" = \"hash\"\n\
+    \"snmp.*\" = \"hash\"\n\"http.*\" = \"hash\"\n\"sip.*\" = \"hash\"";
+
 fn units() -> Vec<Unit> {
-    let unit = |(name, _): (&str, &str)| {
-        let program = Policy::shipped(name).expect("a policy").compile().expect("a program");
+    let unit = |text: &str| {
+        let program = Policy::read(text).expect("a policy").compile().expect("a program");
         let secrets = Secrets::new(&[7; 32], MappingName::CryptoPan).expect("a key");
         Unit::new(program, secrets)
     };
-    SHIPPED.into_iter().map(unit).collect()
+    SHIPPED.into_iter().map(|(_, text)| unit(text)).chain([unit(ABOVE)]).collect()
 }
 
 thread_local! {

@@ -1,6 +1,7 @@
 //! What a policy makes of one packet, field by field: `nigh mask policy explain`.
 
 use crate::{
+    above::Ports,
     layer::{FIELDS, Field, Kind},
     machine::{Link, Run, Secrets, Visit, visit},
     policy::{Action, Policy, PolicyError},
@@ -89,8 +90,8 @@ impl Visit for Explain<'_> {
         self.run.keeps(option)
     }
 
-    fn payload(&mut self, payload: &[u8], out: &mut [u8]) -> bool {
-        self.run.payload(payload, out)
+    fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool {
+        self.run.payload(ports, payload, out)
     }
 }
 

@@ -153,9 +153,8 @@ impl Field {
     pub fn meaning(&self) -> u16 {
         let last = self.name.rsplit('.').next().unwrap_or_default();
         match (self.bytes, last) {
-            (6, _) => 1,
-            (4, "source" | "destination" | "sender" | "target" | "address" | "gateway") => 2,
-            (16, _) => 3,
+            (4, "source" | "destination" | "sender" | "target" | "address" | "gateway")
+            | (6 | 16, _) => address_meaning(self.bytes.into()),
             (2, "source_port" | "destination_port") => 4,
             (4, "sequence" | "acknowledgement" | "left" | "right")
                 if self.kind != Kind::GreSequence =>
@@ -174,6 +173,15 @@ impl Field {
 
     const fn structure(name: &'static str, kind: Kind, at: u8, bytes: u8, mask: u32) -> Self {
         Self { name, kind, at, bytes, mask, is_structure: true }
+    }
+}
+
+/// The meaning of an address of 4 (IPv4), 6 (MAC) or 16 bytes (IPv6).
+pub(crate) fn address_meaning(bytes: usize) -> u16 {
+    match bytes {
+        6 => 1,
+        4 => 2,
+        _ => 3,
     }
 }
 

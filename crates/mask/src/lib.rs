@@ -6,11 +6,12 @@
 //! ```
 //!
 //! - [`layer`]: the headers and their fields; [`policy`]: what is wanted; [`program`]: what is done.
-//! - [`machine`]: the unit that runs a program on a packet; [`mapping`], [`key`]: what it needs to know.
+//! - [`above`]: what is above the transport; [`machine`]: the unit that runs a program on a packet; [`mapping`], [`key`]: what it needs to know.
 //! - [`mod@file`]: whole captures; [`check`]: whether anything of one is left; [`explain`]: one packet field by
 //!   field; [`cli`]: the commands.
 #![forbid(unsafe_code)]
 
+pub mod above;
 pub mod check;
 pub mod cli;
 pub mod explain;

@@ -13,6 +13,7 @@
 //! `NAME.*` stands for all fields whose names begin with `NAME.` and that have no line of their own.
 
 use crate::{
+    above::{PARTS, Part, Treatment},
     layer::{FIELDS, Field, KINDS},
     program::{Instruction, Operation, Program, Refusal, is_there},
 };
@@ -127,9 +128,10 @@ pub enum PolicyError {
 
 /// The best of the known names, as a question.
 fn near(name: &str) -> String {
-    let distance = |field: &&Field| strsim::damerau_levenshtein(field.name, name);
-    let nearest = FIELDS.iter().filter(|field| !field.is_structure).min_by_key(distance);
-    nearest.map(|field| format!(": did you mean {:?}?", field.name)).unwrap_or_default()
+    let distance = |known: &&str| strsim::damerau_levenshtein(known, name);
+    let fields = FIELDS.iter().filter(|field| !field.is_structure).map(|field| field.name);
+    let nearest = fields.chain(PARTS.iter().map(|part| part.name)).min_by_key(distance);
+    nearest.map(|name| format!(": did you mean {name:?}?")).unwrap_or_default()
 }
 
 impl Policy {
@@ -155,11 +157,16 @@ impl Policy {
 
     /// What becomes of a field.
     pub fn of(&self, field: &Field) -> Action {
-        if let Some(action) = self.fields.get(field.name) {
+        self.of_name(field.name)
+    }
+
+    /// The same of anything that has a name.
+    pub(crate) fn of_name(&self, name: &'static str) -> Action {
+        if let Some(action) = self.fields.get(name) {
             return *action;
         }
         // The longest line that stands for it.
-        let mut name = field.name;
+        let mut name = name;
         while let Some((group, _)) = name.rsplit_once('.') {
             if let Some(action) = self.fields.get(&format!("{group}.*")) {
                 return *action;
@@ -179,6 +186,12 @@ impl Policy {
                 action => text += &format!("  {:40} {action:?}\n", field.name),
             }
         }
+        for part in PARTS {
+            match self.of_name(part.name) {
+                Action::Remove => removed.push(part.name),
+                action => text += &format!("  {:40} {action:?}\n", part.name),
+            }
+        }
         let payload = if self.payload { "Keep" } else { "Remove" };
         text += &format!("  {:40} {payload}\n  {:40} {:?}\n", "payload", "time", self.time);
         text + &format!("\nRemoved: {}\n", removed.join(", "))
@@ -195,7 +208,9 @@ impl Policy {
                 .iter()
                 .filter(|it| group.map_or(it.name == name, |group| it.name.starts_with(group)))
                 .collect();
-            if named.is_empty() {
+            let is_part =
+                |part: &Part| group.map_or(part.name == name, |it| part.name.starts_with(it));
+            if named.is_empty() && !PARTS.iter().any(is_part) {
                 return Err(PolicyError::Unknown { name: name.clone() });
             }
             if group.is_none() && named.iter().any(|field| field.is_structure) {
@@ -217,6 +232,17 @@ impl Policy {
         for list in &mut lists {
             list.sort_by_key(|it| (it.at, std::cmp::Reverse(it.mask)));
         }
-        Ok(Program::verify(lists, self.payload, |field| self.of(field) == Action::Remove)?)
+        let mut parts = [None; PARTS.len()];
+        for (part, treatment) in PARTS.iter().zip(&mut parts) {
+            *treatment = match self.of_name(part.name) {
+                Action::Remove => None,
+                Action::Keep => Some(Treatment::Keep),
+                Action::Hash => Some(Treatment::Hash),
+                Action::Encrypt => Some(Treatment::Encrypt),
+                Action::Prefix => Some(Treatment::Prefix),
+                _ => return Err(Refusal::Part(part.name).into()),
+            };
+        }
+        Ok(Program::verify(lists, self.payload, parts, |field| self.of(field) == Action::Remove)?)
     }
 }

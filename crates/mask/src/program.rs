@@ -8,7 +8,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::layer::{FIELDS, Field, KINDS, Kind};
+use crate::{
+    above::{PARTS, Ports, Protocol, Treatment},
+    layer::{FIELDS, Field, KINDS, Kind},
+};
 use std::fmt;
 
 /// What an instruction makes of a field of `w` bits.
@@ -103,6 +106,8 @@ pub struct Program {
     others: [Vec<Instruction>; KINDS],
     /// Whether what lies above the transport is kept.
     payload: bool,
+    /// What becomes of the parts of protocols above it.
+    parts: [Option<Treatment>; PARTS.len()],
 }
 
 /// Why a program is refused.
@@ -134,6 +139,9 @@ pub enum Refusal {
         /// The instruction's first byte.
         at: u8,
     },
+    /// What a part of a protocol holds cannot become that.
+    #[error("{0} can be kept or hashed, and addresses encrypted; only those of IP have prefixes")]
+    Part(&'static str),
     /// The result could not be read.
     #[error("{0} is structure and must be kept")]
     Structure(&'static str),
@@ -148,6 +156,7 @@ impl Program {
     pub fn verify(
         lists: [Vec<Instruction>; KINDS],
         payload: bool,
+        parts: [Option<Treatment>; PARTS.len()],
         is_removed: impl Fn(&Field) -> bool,
     ) -> Result<Self, Refusal> {
         for kind in kinds() {
@@ -174,6 +183,11 @@ impl Program {
                         return Err(Refusal::Instruction { kind, at, what });
                     }
                 }
+            }
+        }
+        for (part, treatment) in PARTS.iter().zip(&parts) {
+            if treatment.is_some_and(|treatment| !part.holds.allows(treatment)) {
+                return Err(Refusal::Part(part.name));
             }
         }
         for field in FIELDS {
@@ -206,7 +220,7 @@ impl Program {
         let others = std::array::from_fn(|kind| {
             lists[kind].iter().filter(|it| !is_keep(it)).copied().collect()
         });
-        Ok(Self { lists, kept, others, payload })
+        Ok(Self { lists, kept, others, payload, parts })
     }
 
     /// The instructions of a kind; where there are none the header is removed.
@@ -228,7 +242,25 @@ impl Program {
 
     /// Whether an instruction needs the data set's key.
     pub fn needs_key(&self) -> bool {
+        let is_keyed = |treatment: &Treatment| *treatment != Treatment::Keep;
         self.lists.iter().flatten().any(|it| it.operation.needs_key())
+            || self.parts.iter().flatten().any(is_keyed)
+    }
+
+    /// What becomes of a part of a protocol above the transport; nothing where it is removed.
+    pub fn treatment(&self, part: usize) -> Option<Treatment> {
+        self.parts.get(part).copied().flatten()
+    }
+
+    /// Whether it says more of what is spoken on these ports than that it goes or stays.
+    pub(crate) fn treats(&self, ports: Ports) -> bool {
+        Protocol::of(ports).is_some_and(|protocol| self.names(protocol))
+    }
+
+    /// Whether anything of this protocol is named.
+    pub fn names(&self, protocol: Protocol) -> bool {
+        let mut parts = PARTS.iter().zip(&self.parts);
+        parts.any(|(part, treatment)| part.protocol == protocol && treatment.is_some())
     }
 
     /// Whether what lies above the transport is kept.
@@ -250,6 +282,11 @@ impl fmt::Display for Program {
                     _ => write!(f, "         ")?,
                 }
                 writeln!(f, "  {:?}", it.operation)?;
+            }
+        }
+        for (part, treatment) in PARTS.iter().zip(&self.parts) {
+            if let Some(treatment) = treatment {
+                writeln!(f, "{:24} {treatment:?}", part.name)?;
             }
         }
         writeln!(f, "payload {}", if self.payload { "Keep" } else { "Remove" })

@@ -1,6 +1,7 @@
 //! What a packet shows of its host, read from its outermost headers: what they quote or carry is of others.
 
 use crate::{
+    above::Ports,
     file::place,
     layer::Kind,
     machine::{Visit, visit},
@@ -145,7 +146,7 @@ impl Visit for Outline {
         true
     }
 
-    fn payload(&mut self, _: &[u8], _: &mut [u8]) -> bool {
+    fn payload(&mut self, _: Option<Ports>, _: &[u8], _: &mut [u8]) -> bool {
         false
     }
 }

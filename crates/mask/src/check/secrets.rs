@@ -2,6 +2,7 @@
 
 use super::names::Names;
 use crate::{
+    above::Ports,
     layer::{FIELDS, Kind},
     machine::{Link, Visit, visit},
 };
@@ -87,7 +88,7 @@ impl Visit for Secrets {
     }
 
     // It is behind the last header, as are fragments, trailers and what no header is known of.
-    fn payload(&mut self, payload: &[u8], _: &mut [u8]) -> bool {
+    fn payload(&mut self, _: Option<Ports>, payload: &[u8], _: &mut [u8]) -> bool {
         if let Some((transport, ports)) = self.transport.take() {
             self.names.read(transport, ports, payload);
         }

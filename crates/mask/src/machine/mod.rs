@@ -24,7 +24,11 @@ mod walk;
 
 pub use secrets::{MappingName, Secrets};
 
-use crate::{layer::Kind, program::Program};
+use crate::{
+    above::{self, Ports},
+    layer::Kind,
+    program::Program,
+};
 use checksums::Pending;
 pub(crate) use walk::Visit;
 use walk::Walk;
@@ -124,10 +128,19 @@ impl Visit for Run<'_> {
         !self.program.of(option).is_empty()
     }
 
-    fn payload(&mut self, payload: &[u8], out: &mut [u8]) -> bool {
-        if self.program.keeps_payload() {
+    fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool {
+        if let Some(ports) = ports
+            && above::treat(self.program, self.secrets, ports, payload, out)
+        {
+            return true;
+        }
+        out.fill(0);
+        // A protocol of which the policy says more is not kept as it is.
+        let is_kept =
+            self.program.keeps_payload() && !ports.is_some_and(|it| self.program.treats(it));
+        if is_kept {
             out.copy_from_slice(payload);
         }
-        self.program.keeps_payload()
+        is_kept
     }
 }

@@ -5,6 +5,8 @@
 //! fields give different results.
 
 use crate::{
+    above::Treatment,
+    layer::address_meaning,
     mapping::{CryptoPan, EqualHalves, IpcryptPfx},
     program::{Instruction, Operation},
 };
@@ -31,6 +33,8 @@ pub(super) enum Domain {
     Hash,
     /// Which of the permutations is taken.
     Tweak,
+    /// Values of any length.
+    Spread,
 }
 
 /// How addresses are mapped so that prefixes are kept.
@@ -193,6 +197,36 @@ impl Secrets {
     pub(super) fn number(&self, domain: Domain, tag: u16, value: u128) -> u128 {
         // Two encryptions, so that all of the value's bits, the domain and the tag have a place.
         self.aes(self.aes(value) ^ ((domain as u128) << 16 | u128::from(tag)))
+    }
+
+    /// Fills a place with pseudo-random bytes that only the key, these bytes and the tag decide: CBC-MAC
+    /// with the length first (Bellare, Kilian and Rogaway, 2000), then as many blocks as it takes.
+    pub(crate) fn spread(&self, tag: u16, from: &[u8], to: &mut [u8]) {
+        let mut state = self.number(Domain::Spread, tag, from.len() as u128);
+        for chunk in from.chunks(16) {
+            let mut block = [0; 16];
+            block[..chunk.len()].copy_from_slice(chunk);
+            state = self.aes(state ^ u128::from_be_bytes(block));
+        }
+        for (number, part) in (1..).zip(to.chunks_mut(16)) {
+            let bytes = self.number(Domain::Spread, tag, state ^ number).to_be_bytes();
+            part.copy_from_slice(&bytes[..part.len()]);
+        }
+    }
+
+    /// Another address of 4, 6 or 16 bytes, the same that it becomes in a header.
+    pub(crate) fn address(&mut self, treatment: Treatment, from: &[u8], to: &mut [u8]) {
+        let value = from.iter().fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
+        let (tag, bits) = (address_meaning(from.len()), from.len() as u32 * 8);
+        let result = match (treatment, bits) {
+            (Treatment::Keep, _) => value,
+            (Treatment::Prefix, 32) => self.prefix4(value as u32).into(),
+            (Treatment::Prefix, 128) => self.prefix6(value),
+            (Treatment::Encrypt, _) => self.permute(tag, 0, value, bits),
+            (Treatment::Prefix | Treatment::Hash, _) => self.number(Domain::Hash, tag, value),
+        };
+        let bytes = result.to_be_bytes();
+        to.copy_from_slice(&bytes[16 - to.len()..]);
     }
 
     /// A permutation of the numbers of so many bits, 1 to 128: an unbalanced Feistel network of

@@ -4,7 +4,7 @@ mod ip;
 mod transport;
 
 use super::{DEPTH, Link, checksums::Pending};
-use crate::layer::Kind;
+use crate::{above::Ports, layer::Kind};
 use wire::{EtherType, IpProtocol, checksum::Sum};
 
 /// GRE's payload is an Ethernet frame (RFC 7637, section 3.2), MPLS packets.
@@ -22,8 +22,8 @@ enum Next {
     Labelled,
     /// A transport or an IPv6 extension header.
     Protocol(IpProtocol),
-    /// What lies above the transport.
-    Payload,
+    /// What lies above the transport, if it is one with ports.
+    Payload(Option<Ports>),
     /// Something else, which is removed.
     Unknown,
 }
@@ -51,7 +51,7 @@ pub(crate) trait Visit {
     fn keeps(&self, option: Kind) -> bool;
 
     /// Treats what lies above a transport whose packet is no fragment and no quote; whether it is kept.
-    fn payload(&mut self, payload: &[u8], out: &mut [u8]) -> bool;
+    fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool;
 }
 
 pub(super) struct Walk<'a, V> {
@@ -121,10 +121,10 @@ impl<'a, V: Visit> Walk<'a, V> {
                 }
             }
             Next::Protocol(protocol) => self.protocol(protocol, at, pending),
-            Next::Payload => {
+            Next::Payload(ports) => {
                 if !self.inside.quoted && !self.inside.fragment && at < self.end {
                     let (payload, out) = (&self.packet[at..self.end], &mut self.out[at..self.end]);
-                    if self.visit.payload(payload, out) {
+                    if self.visit.payload(ports, payload, out) {
                         self.kept = self.kept.max(self.end);
                     }
                 }

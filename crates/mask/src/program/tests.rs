@@ -16,7 +16,7 @@ fn changed(change: impl FnOnce(&mut [Vec<Instruction>; KINDS])) -> Result<(), Re
     let mut lists = lists();
     change(&mut lists);
     let is_removed = |field: &Field| policy.of(field) == crate::policy::Action::Remove;
-    Program::verify(lists, false, is_removed).map(|_| ())
+    Program::verify(lists, false, [None; PARTS.len()], is_removed).map(|_| ())
 }
 
 fn instruction(at: u8, bytes: u8, mask: u32, operation: Operation) -> Instruction {

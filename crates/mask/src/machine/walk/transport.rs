@@ -1,7 +1,7 @@
 //! What is above IP: transports, ICMP with what it quotes, tunnels.
 
 use super::{Inside, Next, Visit, Walk};
-use crate::{layer::Kind, machine::checksums::Pending};
+use crate::{above::Ports, layer::Kind, machine::checksums::Pending};
 use wire::{EtherType, IpProtocol, checksum::Sum};
 
 const IP_IN_IP: IpProtocol = IpProtocol(4);
@@ -59,7 +59,11 @@ impl<V: Visit> Walk<'_, V> {
             return None;
         }
         self.tcp_options(at + 20, at + header);
-        Some((header, Next::Payload))
+        Some((header, Next::Payload(self.ports(at, IpProtocol::TCP))))
+    }
+
+    fn ports(&self, at: usize, transport: IpProtocol) -> Option<Ports> {
+        Some(Ports { transport, ports: [self.u16_at(at)?, self.u16_at(at + 2)?] })
     }
 
     fn tcp_options(&mut self, begin: usize, end: usize) -> Option<()> {
@@ -117,7 +121,7 @@ impl<V: Visit> Walk<'_, V> {
             let (length, next) = self.vxlan(at + 8)?;
             return Some((8 + length, next));
         }
-        Some((8, Next::Payload))
+        Some((8, Next::Payload(self.ports(at, IpProtocol::UDP))))
     }
 
     fn vxlan(&mut self, at: usize) -> Option<(usize, Next)> {
@@ -158,7 +162,7 @@ impl<V: Visit> Walk<'_, V> {
         self.treat(Kind::Icmp, at, 4)?;
         pending.extend(self.sum(at + 2, at, None));
         let (rest, next) = match self.u8_at(at)? {
-            0 | 8 => (Kind::IcmpEcho, Next::Payload),
+            0 | 8 => (Kind::IcmpEcho, Next::Payload(None)),
             5 => (Kind::IcmpRedirect, Next::Ip),
             3 | 4 | 11 | 12 => (Kind::IcmpError, Next::Ip),
             _ => return None,
@@ -175,7 +179,7 @@ impl<V: Visit> Walk<'_, V> {
         let kind = self.u8_at(at)?;
         let (rest, length, next) = match kind {
             1..=4 => (Kind::Icmpv6Error, 4, Next::Ip),
-            128 | 129 => (Kind::Icmpv6Echo, 4, Next::Payload),
+            128 | 129 => (Kind::Icmpv6Echo, 4, Next::Payload(None)),
             134 => (Kind::RouterAdvertisement, 12, Next::Unknown),
             135 | 136 => (Kind::Neighbour, 20, Next::Unknown),
             137 => (Kind::NeighbourRedirect, 36, Next::Unknown),
