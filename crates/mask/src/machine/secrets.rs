@@ -27,9 +27,9 @@ const ROUNDS: u8 = 8;
 /// What a number is for: the same value gives another one for each.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Domain {
-    /// [`Operation::Random`](crate::program::Operation::Random).
+    /// [`Operation::Random`].
     Random = 1,
-    /// [`Operation::Hash`](crate::program::Operation::Hash).
+    /// [`Operation::Hash`].
     Hash,
     /// Which of the permutations is taken.
     Tweak,
