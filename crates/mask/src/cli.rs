@@ -5,6 +5,7 @@ use crate::{
     explain::{Explanation, explain},
     file::{Counts, Job, JobError, MaskError, place},
     key::{self, Key, KeyError, Rotation, read_key},
+    log::Log,
     machine::{MappingName, Secrets},
     policy::{Policy, PolicyError, SHIPPED},
 };
@@ -78,6 +79,9 @@ pub struct FileArgs {
     /// How addresses are mapped where the policy says `prefix`
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     mapping: MappingName,
+    /// Append to this file who masks what, and how it ended: lines of JSON, without keys
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Threads that mask [default: all processors]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
@@ -256,13 +260,21 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     let all = || thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or_else(all, usize::from);
     let masked = |source| CliError::Mask { path: args.input.clone(), source };
-    let counts = if is_stream(&args.output) {
-        job.run(input, &mut io::stdout(), threads).map_err(masked)?
+    let begin =
+        |path| Log::begin(path, &job.record(), &args.input, &args.output).map_err(failed(path));
+    let mut log = args.log.as_deref().map(begin).transpose()?;
+    let result = if is_stream(&args.output) {
+        job.run(input, &mut io::stdout(), threads).map_err(masked)
     } else {
-        let mut out = File::create(&args.output).map_err(failed(&args.output))?;
-        job.run(input, &mut out, threads).map_err(masked)?
+        File::create(&args.output)
+            .map_err(failed(&args.output))
+            .and_then(|mut out| job.run(input, &mut out, threads).map_err(masked))
     };
     bar.finish_and_clear();
+    if let (Some(log), Some(path)) = (&mut log, &args.log) {
+        log.end(result.as_ref()).map_err(failed(path))?;
+    }
+    let counts = result?;
     // Standard output may be the capture.
     let mut said = io::stderr().lock();
     if json {

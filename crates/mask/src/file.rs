@@ -101,7 +101,7 @@ impl Job {
     }
 
     /// What is said of the result in its first block.
-    fn record(&self) -> String {
+    pub fn record(&self) -> String {
         let mut record = format!(
             "masked by nigh {}; policy SHA-256 {}; mapping {}",
             env!("CARGO_PKG_VERSION"),

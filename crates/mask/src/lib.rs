@@ -18,6 +18,7 @@ pub mod explain;
 pub mod file;
 pub mod key;
 pub mod layer;
+pub mod log;
 pub mod machine;
 pub mod mapping;
 pub mod policy;

@@ -222,3 +222,26 @@ fn a_packet_is_explained() {
     assert!(!done.status.success());
     assert!(said(&done).contains("there is no packet 100000"), "{}", said(&done));
 }
+
+#[test]
+fn the_log_says_who_masked_what() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    assert!(nigh(folder, &["key", "k"]).status.success());
+    let words = ["file", "--policy", "research", "--key", "k", "--log", "log", CAPTURE, "out"];
+    assert!(nigh(folder, &words).status.success());
+    fs::write(folder.join("text"), "no capture").expect("written");
+    let words = ["file", "--policy", "strict", "--log", "log", "text", "out"];
+    assert!(!nigh(folder, &words).status.success());
+    let log = fs::read_to_string(folder.join("log")).expect("a log");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 4);
+    let record = lines[0]["record"].as_str().expect("a record");
+    let masked = fs::read(folder.join("out")).expect("a capture");
+    assert!(record.contains("; key "), "{record}");
+    assert!(!masked.is_empty() && lines[1]["counts"]["masked"].as_u64() > Some(0));
+    assert!(lines[3]["error"].as_str().is_some_and(|it| it.contains("text")), "{log}");
+    let key = fs::read_to_string(folder.join("k")).expect("a key");
+    assert!(!log.contains(key.trim()));
+}
