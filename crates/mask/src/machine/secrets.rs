@@ -69,6 +69,9 @@ pub struct Secrets {
     /// The last address of each slot with its result; zeros are mapped when there is no slot for them.
     cache4: Box<[(u32, u32)]>,
     cache6: Box<[(u128, u128)]>,
+    /// Which of the upper bits are flipped, of Crypto-PAn: networks are few where hosts are many.
+    upper4: Box<[Option<u32>]>,
+    upper6: Box<[Option<(u64, u128)>]>,
     /// The last value of each slot for what is not a mapping: whose it was, the value and its result.
     others: Box<[(Option<Whose>, u128, u128)]>,
 }
@@ -94,6 +97,8 @@ impl Drop for Secrets {
     fn drop(&mut self) {
         self.cache4.zeroize();
         self.cache6.zeroize();
+        self.upper4.zeroize();
+        self.upper6.zeroize();
         for (_, value, result) in &mut self.others {
             value.zeroize();
             result.zeroize();
@@ -105,6 +110,7 @@ impl Drop for Secrets {
 const SLOTS4: u32 = 16;
 const SLOTS6: u32 = 15;
 const SLOTS_OTHERS: u32 = 14;
+const SLOTS_UPPER6: u32 = 12;
 
 impl Secrets {
     /// Of a data set's key.
@@ -124,6 +130,8 @@ impl Secrets {
             mapping,
             cache4: vec![(0, 0); 1 << SLOTS4].into(),
             cache6: vec![(0, 0); 1 << SLOTS6].into(),
+            upper4: vec![None; 1 << 16].into(),
+            upper6: vec![None; 1 << SLOTS_UPPER6].into(),
             others: vec![(None, 0, 0); 1 << SLOTS_OTHERS].into(),
         };
         // An empty slot says that zero is mapped to zero, so zero's own slots are filled.
@@ -173,16 +181,28 @@ impl Secrets {
         self.others[slot] = (Some(whose(instruction)), value, result);
     }
 
-    fn fresh4(&self, address: u32) -> u32 {
+    fn fresh4(&mut self, address: u32) -> u32 {
         match &self.mapping {
-            Mapping::CryptoPan(mapping) => mapping.map4(address),
+            Mapping::CryptoPan(mapping) => {
+                let upper = &mut self.upper4[(address >> 16) as usize];
+                let upper = *upper.get_or_insert_with(|| mapping.upper4(address));
+                address ^ upper ^ mapping.lower4(address)
+            }
             Mapping::IpcryptPfx(mapping) => mapping.map4(address),
         }
     }
 
-    fn fresh6(&self, address: u128) -> u128 {
+    fn fresh6(&mut self, address: u128) -> u128 {
         match &self.mapping {
-            Mapping::CryptoPan(mapping) => mapping.map6(address),
+            Mapping::CryptoPan(mapping) => {
+                let network = (address >> 64) as u64;
+                let slot = &mut self.upper6[slot6(address >> 64 << 64) >> (SLOTS6 - SLOTS_UPPER6)];
+                let upper = match slot {
+                    Some((known, upper)) if *known == network => *upper,
+                    _ => slot.insert((network, mapping.upper6(address))).1,
+                };
+                address ^ upper ^ mapping.lower6(address)
+            }
             Mapping::IpcryptPfx(mapping) => mapping.map6(address),
         }
     }

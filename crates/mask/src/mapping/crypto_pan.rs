@@ -5,7 +5,7 @@
 //! address, then the pad from bit n on). It follows from the address alone, so the blocks of all bits
 //! are encrypted together: the processor works on several at once.
 
-use super::{BITS, block};
+use super::block;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 use std::fmt;
@@ -44,22 +44,42 @@ impl CryptoPan {
 
     /// The same of an IPv4 address as a number.
     pub(crate) fn map4(&self, address: u32) -> u32 {
-        address ^ (self.flips::<32>(u128::from(address) << 96) >> 96) as u32
+        self.upper4(address) ^ self.lower4(address) ^ address
     }
 
     /// The same of an IPv6 address as a number.
     pub(crate) fn map6(&self, address: u128) -> u128 {
-        address ^ self.flips::<BITS>(address)
+        self.upper6(address) ^ self.lower6(address) ^ address
     }
 
-    /// Which of the first `N` bits are flipped, from the most significant on.
-    fn flips<const N: usize>(&self, address: u128) -> u128 {
+    /// Which of an IPv4 address's first 16 bits are flipped: these alone say it.
+    pub(crate) fn upper4(&self, address: u32) -> u32 {
+        (self.flips::<16>(u128::from(address) << 96, 0) >> 96) as u32
+    }
+
+    /// Which of its last 16 bits are.
+    pub(crate) fn lower4(&self, address: u32) -> u32 {
+        (self.flips::<16>(u128::from(address) << 96, 16) >> 96) as u32
+    }
+
+    /// Which of an IPv6 address's first 64 bits are flipped: these alone say it.
+    pub(crate) fn upper6(&self, address: u128) -> u128 {
+        self.flips::<64>(address, 0)
+    }
+
+    /// Which of its last 64 bits are.
+    pub(crate) fn lower6(&self, address: u128) -> u128 {
+        self.flips::<64>(address, 64)
+    }
+
+    /// Which of `N` bits are flipped, from this one on, counted from the most significant.
+    fn flips<const N: usize>(&self, address: u128, start: usize) -> u128 {
         let mut blocks: [Block; N] = std::array::from_fn(|n| {
-            let rest = u128::MAX >> n;
+            let rest = u128::MAX >> (start + n);
             block((address & !rest) | (*self.pad & rest))
         });
         self.cipher.encrypt_blocks(&mut blocks);
-        let bit = |(n, block): (usize, &Block)| u128::from(block[0] >> 7) << (127 - n);
+        let bit = |(n, block): (usize, &Block)| u128::from(block[0] >> 7) << (127 - start - n);
         blocks.iter().enumerate().map(bit).fold(0, |flips, bit| flips | bit)
     }
 }
