@@ -95,7 +95,8 @@ pub enum Item<'a> {
     /// A packet of which the file does not say on what link it was seen, or in a form that is obsolete
     /// (pcapng, section 4.5 and appendix A).
     Lost,
-    /// Bytes that belong to no frame: comments and other options of packets, whole blocks of other kinds.
+    /// Bytes that belong to no frame: comments and other options of packets, whole blocks of other kinds, also
+    /// those of lost packets.
     Other(&'a [u8]),
 }
 
@@ -184,7 +185,7 @@ pub fn read_all<E: From<ReadError>>(
                         each(Item::Other(&option.value), at)?;
                     }
                 }
-                let is_other = found.is_none();
+                let is_other = !matches!(found, Some(Item::Frame(_)));
                 drop(block);
                 if is_other && let Some(bytes) = reader.data().get(..length) {
                     each(Item::Other(bytes), at)?;

@@ -42,7 +42,7 @@ use outline::Outline;
 use secrets::Secrets;
 
 use crate::file::place;
-use capture::{Item, ReadError, read, read_all};
+use capture::{Item, ReadError, read_all};
 use serde::Serialize;
 use std::{fmt, io::Read};
 
@@ -146,8 +146,9 @@ pub fn check(original: impl Read + Send, masked: impl Read + Send) -> Result<Rep
     let mut secrets = Secrets::default();
     let (mut packets, mut out) = (0, Vec::new());
     let (mut pairs, mut ports) = (Pairs::default(), Ports::default());
-    read::<ReadError>(original, |frame, _| {
-        packets += 1;
+    read_all::<ReadError>(original, |item, _| {
+        packets += u64::from(!matches!(item, Item::Other(_)));
+        let Item::Frame(frame) = item else { return Ok(()) };
         match place(&frame) {
             Some((link, bytes)) => secrets.add(link, bytes, &mut out),
             None => secrets.add_runs(frame.bytes),
