@@ -10,6 +10,10 @@ use mask::{
 fuzz_target!(|text: &str| {
     let Ok(policy) = Policy::read(text) else { return };
     let Ok(program) = policy.compile() else { return };
+    // Bits at an offset may be just those of a field.
+    if policy.fields.keys().any(|name| name.contains('+')) {
+        return;
+    }
     for field in FIELDS.iter().filter(|field| !field.is_structure) {
         let has =
             program.of(field.kind).iter().any(|it| (it.at, it.mask) == (field.at, field.mask));

@@ -10,11 +10,12 @@
 //! "tcp.timestamps.value" = { shift = 12345 }
 //! ```
 //!
-//! `NAME.*` stands for all fields whose names begin with `NAME.` and that have no line of their own.
+//! `NAME.*` stands for all fields whose names begin with `NAME.` and that have no line of their own;
+//! `NAME+2:8` for the eight bits that begin two bytes behind the first one of a field.
 
 use crate::{
     above::{PARTS, Part, Treatment},
-    layer::{FIELDS, Field, KINDS},
+    layer::{FIELDS, Field, KINDS, Kind, field},
     program::{Instruction, Operation, Program, Refusal, is_there},
 };
 use serde::Deserialize;
@@ -121,9 +122,28 @@ pub enum PolicyError {
         "{0} is structure, without which nothing of the packet could be read: it is always kept"
     )]
     Structure(String),
+    /// A line names bits at an offset, but not as it should.
+    #[error("{0:?}: bits at an offset are named FIELD+BYTES:8 or FIELD+BYTES:16")]
+    Slice(String),
     /// What it compiles to is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+}
+
+/// The header, the first byte and the bytes of a line that names 8 or 16 bits at an offset from a field.
+fn slice(name: &str) -> Result<Option<(Kind, u8, u8)>, PolicyError> {
+    let Some((from, rest)) = name.split_once('+') else { return Ok(None) };
+    let unknown = || PolicyError::Unknown { name: from.to_owned() };
+    let field = field(from).ok_or_else(unknown)?;
+    let wrong = || PolicyError::Slice(name.to_owned());
+    let (offset, bits) = rest.split_once(':').ok_or_else(wrong)?;
+    let at = offset.parse::<u8>().ok().and_then(|offset| field.at.checked_add(offset));
+    let bytes = match bits {
+        "8" => 1,
+        "16" => 2,
+        _ => return Err(wrong()),
+    };
+    Ok(Some((field.kind, at.ok_or_else(wrong)?, bytes)))
 }
 
 /// The best of the known names, as a question.
@@ -186,6 +206,9 @@ impl Policy {
                 action => text += &format!("  {:40} {action:?}\n", field.name),
             }
         }
+        for (name, action) in self.fields.iter().filter(|(name, _)| name.contains('+')) {
+            text += &format!("  {name:40} {action:?}\n");
+        }
         for part in PARTS {
             match self.of_name(part.name) {
                 Action::Remove => removed.push(part.name),
@@ -202,7 +225,14 @@ impl Policy {
     /// # Errors
     /// When a line names no field, or wants what a field's width does not allow.
     pub fn compile(&self) -> Result<Program, PolicyError> {
-        for name in self.fields.keys() {
+        let mut slices = Vec::new();
+        for (name, action) in &self.fields {
+            if let Some((kind, at, bytes)) = slice(name)? {
+                if let Some(operation) = action.operation() {
+                    slices.push((kind, Instruction::slice(kind, at, bytes, operation)));
+                }
+                continue;
+            }
             let group = name.strip_suffix('*').filter(|group| group.ends_with('.'));
             let named: Vec<&Field> = FIELDS
                 .iter()
@@ -222,6 +252,9 @@ impl Policy {
             if let Some(operation) = self.of(field).operation() {
                 lists[field.kind as usize].push(Instruction::new(field, operation));
             }
+        }
+        for (kind, instruction) in &slices {
+            lists[*kind as usize].push(*instruction);
         }
         for field in FIELDS.iter().filter(|field| field.is_structure) {
             let kind = field.kind;
@@ -243,6 +276,11 @@ impl Policy {
                 _ => return Err(Refusal::Part(part.name).into()),
             };
         }
-        Ok(Program::verify(lists, self.payload, parts, |field| self.of(field) == Action::Remove)?)
+        let is_removed = |field: &Field, bit| {
+            let mut sliced = slices.iter().filter(|(kind, _)| *kind == field.kind);
+            self.of(field) == Action::Remove
+                && !sliced.any(|(_, slice)| slice.covers().any(|it| it == bit))
+        };
+        Ok(Program::verify(lists, self.payload, parts, is_removed)?)
     }
 }

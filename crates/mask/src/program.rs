@@ -73,13 +73,21 @@ impl Instruction {
         Self { at: field.at, bytes: field.bytes, mask: field.mask, operation, tag: field.meaning() }
     }
 
+    /// What becomes of one or two bytes of a header, whichever fields they are of.
+    pub fn slice(kind: Kind, at: u8, bytes: u8, operation: Operation) -> Self {
+        let mask = if bytes == 1 { 0xff } else { 0xffff };
+        // Numbers of their own: fields have lower ones, parts of protocols higher.
+        let tag = 0x1000 + kind as u16 * HEADER as u16 + u16::from(at);
+        Self { at, bytes, mask, operation, tag }
+    }
+
     /// Its width in bits.
     pub fn bits(&self) -> u32 {
         if self.bytes <= 4 { self.mask.count_ones() } else { u32::from(self.bytes) * 8 }
     }
 
     /// The bits of a header that it covers: bit n is bit n % 8 of byte n / 8, first bit first.
-    fn covers(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn covers(&self) -> impl Iterator<Item = usize> + use<> {
         covered(self.at, self.bytes, self.mask)
     }
 }
@@ -148,8 +156,8 @@ pub enum Refusal {
 }
 
 impl Program {
-    /// Takes the lists for a program if nothing can get through that is to be removed: each field that
-    /// the policy does not name.
+    /// Takes the lists for a program if nothing can get through that is to be removed: each bit of a field
+    /// that the policy does not name, counted from the first of the header.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -157,7 +165,7 @@ impl Program {
         lists: [Vec<Instruction>; KINDS],
         payload: bool,
         parts: [Option<Treatment>; PARTS.len()],
-        is_removed: impl Fn(&Field) -> bool,
+        is_removed: impl Fn(&Field, usize) -> bool,
     ) -> Result<Self, Refusal> {
         for kind in kinds() {
             let list = &lists[kind as usize];
@@ -198,8 +206,9 @@ impl Program {
                 {
                     return Err(Refusal::Structure(field.name));
                 }
-            } else if is_removed(field) {
-                let own: Vec<usize> = covered(field.at, field.bytes, field.mask).collect();
+            } else {
+                let own = covered(field.at, field.bytes, field.mask);
+                let own: Vec<usize> = own.filter(|bit| is_removed(field, *bit)).collect();
                 let reads = |it: &&Instruction| {
                     it.operation.reads() && it.covers().any(|bit| own.contains(&bit))
                 };

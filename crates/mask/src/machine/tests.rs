@@ -480,6 +480,37 @@ fn operations_do_what_they_say() {
 }
 
 #[test]
+fn bits_at_an_offset_are_named_by_a_field_before_them() {
+    let packet = Plant(1).ethernet(0x0800, Plant(2).ipv4(17, &[], vec![0x12; 8]));
+    let mut unit = of("about = \"\"\n[fields]\n\"ethernet.source+0:16\" = \"keep\"\n\
+        \"ipv4.source+3:8\" = { constant = 1 }\n\"ipv4.source+1:16\" = \"encrypt\"");
+    let out = masked(&mut unit, &packet);
+    assert_eq!(out[6..12], [packet[6], packet[7], 0, 0, 0, 0]);
+    assert_eq!((out[26], out[29]), (0, 1));
+    assert_ne!(out[27..29], packet[27..29]);
+    let refused = |line: &str| {
+        let text = format!("about = \"\"\n[fields]\n{line}");
+        Policy::read(&text).expect("TOML").compile().expect_err(line).to_string()
+    };
+    for (line, says) in [
+        ("\"ipv4.source+0:12\" = \"keep\"", "FIELD+BYTES:8 or FIELD+BYTES:16"),
+        ("\"ipv4.source+x:8\" = \"keep\"", "FIELD+BYTES:8 or FIELD+BYTES:16"),
+        ("\"ipv4.sorce+0:8\" = \"keep\"", "did you mean \"ipv4.source\""),
+        ("\"ipv4.source+250:8\" = \"keep\"", "FIELD+BYTES:8 or FIELD+BYTES:16"),
+        ("\"ipv4.source+8:8\" = \"keep\"", "beyond the header's fixed part"),
+        // A checksum, structure, and what another line is about.
+        ("\"ipv4.ttl+2:16\" = \"keep\"", "there is no field"),
+        ("\"ipv4.ttl+1:8\" = { constant = 6 }", "another instruction writes there"),
+        (
+            "\"ipv4.*\" = \"keep\"\n\"ipv4.source+0:8\" = \"keep\"",
+            "another instruction writes there",
+        ),
+    ] {
+        assert!(refused(line).contains(says), "{line}: {}", refused(line));
+    }
+}
+
+#[test]
 fn random_differs_from_packet_to_packet_and_hash_does_not() {
     let packet = Plant(1).ethernet(0x0800, Plant(2).ipv4(17, &[], vec![0x12; 8]));
     let mut unit = of("about = \"\"\n[fields]\n\"ipv4.source\" = \"random\"\n\

@@ -15,7 +15,7 @@ fn changed(change: impl FnOnce(&mut [Vec<Instruction>; KINDS])) -> Result<(), Re
     let policy = Policy::shipped("research").expect("a policy");
     let mut lists = lists();
     change(&mut lists);
-    let is_removed = |field: &Field| policy.of(field) == crate::policy::Action::Remove;
+    let is_removed = |field: &Field, _| policy.of(field) == crate::policy::Action::Remove;
     Program::verify(lists, false, [None; PARTS.len()], is_removed).map(|_| ())
 }
 
