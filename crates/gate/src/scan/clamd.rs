@@ -175,11 +175,12 @@ impl<S: Read + Write> Stream<S> {
         }
     }
 
-    /// Everything up to the zero byte or the end.
+    /// Everything up to the zero byte or the end. A longer reply than any that clamd gives is none: what
+    /// stands behind a part of it is not known.
     fn reply(&mut self) -> std::io::Result<Vec<u8>> {
         let mut reply = Vec::new();
         let mut part = [0; 256];
-        while reply.len() < REPLY {
+        loop {
             let length = match self.socket.read(&mut part) {
                 Ok(0) => break,
                 Ok(length) => length,
@@ -191,7 +192,10 @@ impl<S: Read + Write> Stream<S> {
             reply.extend_from_slice(part.get(..length).unwrap_or_default());
             if let Some(zero) = reply.iter().position(|byte| *byte == 0) {
                 reply.truncate(zero);
-                break;
+                return Ok(reply);
+            }
+            if reply.len() > REPLY {
+                return Err(std::io::Error::new(ErrorKind::InvalidData, "its reply is too long"));
             }
         }
         Ok(reply)
@@ -201,6 +205,41 @@ impl<S: Read + Write> Stream<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A connection on which a reply waits.
+    struct Said(std::io::Cursor<Vec<u8>>);
+
+    impl Read for Said {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    impl Write for Said {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_reply_is_no_verdict() {
+        let said =
+            |reply: Vec<u8>| Stream::over(Said(std::io::Cursor::new(reply))).expect("taken").end();
+        let long = |end: &[u8]| [&b"stream: OK"[..], &[b' '; 2000], end].concat();
+        for reply in [long(b"but FOUND"), long(b"\0"), long(b"")] {
+            let said = said(reply);
+            assert!(
+                matches!(&said, Verdict::Failed(Failure::Away(why)) if why.contains("too long")),
+                "{said:?}"
+            );
+        }
+        assert_eq!(said(b"stream: OK\0more".to_vec()), Verdict::Clean);
+        assert_eq!(said(b"stream: OK".to_vec()), Verdict::Clean);
+    }
 
     #[test]
     fn replies_are_read_as_clamd_writes_them() {
