@@ -25,7 +25,7 @@ pub struct Log {
     run: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Line<'a> {
     event: &'static str,
     time: String,
@@ -60,9 +60,9 @@ impl Log {
             record: Some(record),
             input: Some(input),
             output: Some(output),
-            ..Line::new("begin", "")
+            ..Line::default()
         };
-        log.write(line)?;
+        log.write("begin", line)?;
         Ok(log)
     }
 
@@ -74,38 +74,29 @@ impl Log {
         let line = Line {
             counts: result.ok(),
             error: result.err().map(ToString::to_string),
-            ..Line::new("end", "")
+            ..Line::default()
         };
-        self.write(line)
+        self.write("end", line)
     }
 
     /// Writes a line at once, so that those of other runs do not come between.
-    fn write(&mut self, line: Line<'_>) -> io::Result<()> {
-        let mut text = serde_json::to_vec(&Line { run: &self.run, ..line })?;
-        text.push(b'\n');
-        self.file.write_all(&text)?;
-        self.file.sync_data()
-    }
-}
-
-impl<'a> Line<'a> {
-    fn new(event: &'static str, run: &'a str) -> Self {
+    fn write(&mut self, event: &'static str, line: Line<'_>) -> io::Result<()> {
         // What proc(5) calls "not set".
         let login = fs::read_to_string("/proc/self/loginuid").ok();
         let login_uid =
             login.and_then(|text| text.trim().parse().ok()).filter(|it| *it != u32::MAX);
-        Self {
+        let line = Line {
             event,
             time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             uid: fs::metadata("/proc/self").map_or(u32::MAX, |of| of.uid()),
             login_uid,
-            run,
-            record: None,
-            input: None,
-            output: None,
-            counts: None,
-            error: None,
-        }
+            run: &self.run,
+            ..line
+        };
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        self.file.write_all(&text)?;
+        self.file.sync_data()
     }
 }
 

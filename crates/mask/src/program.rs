@@ -261,15 +261,12 @@ impl Program {
         self.parts.get(part).copied().flatten()
     }
 
-    /// Whether it says more of what is spoken on these ports than that it goes or stays.
-    pub(crate) fn treats(&self, ports: Ports) -> bool {
-        Protocol::of(ports).is_some_and(|protocol| self.names(protocol))
-    }
-
-    /// Whether anything of this protocol is named.
-    pub fn names(&self, protocol: Protocol) -> bool {
-        let mut parts = PARTS.iter().zip(&self.parts);
-        parts.any(|(part, treatment)| part.protocol == protocol && treatment.is_some())
+    /// The protocol that is spoken on these ports, if anything of it is named.
+    pub(crate) fn looks_into(&self, ports: Ports) -> Option<Protocol> {
+        Protocol::of(ports).filter(|protocol| {
+            let mut parts = PARTS.iter().zip(&self.parts);
+            parts.any(|(part, treatment)| part.protocol == *protocol && treatment.is_some())
+        })
     }
 
     /// Whether what lies above the transport is kept.

@@ -153,16 +153,14 @@ impl Holds {
 pub(crate) fn treat(
     program: &Program,
     secrets: &mut Secrets,
-    ports: Ports,
+    protocol: Protocol,
+    transport: IpProtocol,
     message: &[u8],
     out: &mut [u8],
 ) -> bool {
-    let Some(protocol) = Protocol::of(ports).filter(|protocol| program.names(*protocol)) else {
-        return false;
-    };
     let mut message = Message { program, secrets, from: message, to: out };
     let done = match protocol {
-        Protocol::Dns => dns::mask(&mut message, ports.transport),
+        Protocol::Dns => dns::mask(&mut message, transport),
         Protocol::Dhcp => dhcp::mask(&mut message),
         Protocol::Radius => radius::mask(&mut message),
         Protocol::Snmp => snmp::mask(&mut message),

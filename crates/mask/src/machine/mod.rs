@@ -129,18 +129,16 @@ impl Visit for Run<'_> {
     }
 
     fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool {
-        if let Some(ports) = ports
-            && above::treat(self.program, self.secrets, ports, payload, out)
-        {
-            return true;
-        }
-        out.fill(0);
         // A protocol of which the policy says more is not kept as it is.
-        let is_kept =
-            self.program.keeps_payload() && !ports.is_some_and(|it| self.program.treats(it));
-        if is_kept {
+        if let Some(ports) = ports
+            && let Some(protocol) = self.program.looks_into(ports)
+        {
+            let (program, secrets) = (self.program, &mut *self.secrets);
+            return above::treat(program, secrets, protocol, ports.transport, payload, out);
+        }
+        if self.program.keeps_payload() {
             out.copy_from_slice(payload);
         }
-        is_kept
+        self.program.keeps_payload()
     }
 }

@@ -50,7 +50,8 @@ pub(crate) trait Visit {
     /// Whether an option is kept; if not it becomes padding.
     fn keeps(&self, option: Kind) -> bool;
 
-    /// Treats what lies above a transport whose packet is no fragment and no quote; whether it is kept.
+    /// Treats what lies above a transport whose packet is no fragment and no quote; whether it is kept, for
+    /// otherwise it does not matter what was written.
     fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool;
 }
 
