@@ -11,8 +11,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const MANY: usize = 64;
 /// Bytes of the longest name with its labels' lengths (RFC 1035, section 2.3.4).
 const LONGEST: usize = 255;
-/// Most pointers in one name.
-const POINTERS: usize = 16;
 /// Types of records.
 const A: u16 = 1;
 const CNAME: u16 = 5;
@@ -115,41 +113,22 @@ impl<'a> Record<'a> {
 }
 
 /// The name at an offset in lower case, and where what follows it begins.
-fn name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
+fn name(message: &[u8], at: usize) -> Option<(String, usize)> {
     let mut text = String::new();
-    let mut end = None;
-    let mut pointers = 0;
-    loop {
-        let length = usize::from(*message.get(at)?);
-        match length >> 6 {
-            0 if length == 0 => return Some((text, end.unwrap_or(at + 1))),
-            0 => {
-                let label = message.get(at + 1..at + 1 + length)?;
-                if text.len() + length + 1 > LONGEST {
-                    return None;
-                }
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                for &byte in label {
-                    let good = byte.is_ascii_graphic() && byte != b'.';
-                    text.push(if good { char::from(byte.to_ascii_lowercase()) } else { '?' });
-                }
-                at += 1 + length;
-            }
-            // A pointer (RFC 1035, section 4.1.4).
-            3 => {
-                let target = usize::from(u16_at(message, at)? & 0x3fff);
-                end = end.or(Some(at + 2));
-                pointers += 1;
-                if target >= at || pointers > POINTERS {
-                    return None;
-                }
-                at = target;
-            }
-            _ => return None,
+    let end = wire::dns::name(message, at, |label| {
+        if text.len() + label.len() + 1 > LONGEST {
+            return None;
         }
-    }
+        if !text.is_empty() {
+            text.push('.');
+        }
+        for &byte in label {
+            let good = byte.is_ascii_graphic() && byte != b'.';
+            text.push(if good { char::from(byte.to_ascii_lowercase()) } else { '?' });
+        }
+        Some(())
+    })?;
+    Some((text, end))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

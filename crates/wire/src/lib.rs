@@ -6,7 +6,8 @@
 //! that this crate does not know are kept as they are, never rejected.
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`], [`icmpv6`], [`tcp`] and [`udp`].
-//! [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a whole frame what
+//! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a
+//! whole frame what
 //! a responder may do with it. [`config`] has what sections of the configuration share: [`Problem`] and
 //! the rules that hold in several. [`random`] gives numbers that are the same each time, and `text`, with
 //! the feature of that name, lays out what commands print.
@@ -17,6 +18,7 @@ mod bytes;
 pub mod checksum;
 pub mod classify;
 pub mod config;
+pub mod dns;
 pub mod echo_frame;
 mod error;
 pub mod ethernet;

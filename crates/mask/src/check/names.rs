@@ -13,8 +13,6 @@ use std::net::IpAddr;
 const NAMES: usize = 10_000;
 /// Bytes of the longest name with its labels' lengths (RFC 1035, section 2.3.4).
 const LONGEST: usize = 255;
-/// Most pointers in one name.
-const POINTERS: usize = 16;
 /// Ports of DNS, multicast DNS (RFC 6762) and LLMNR (RFC 4795).
 const DNS: [u16; 3] = [53, 5353, 5355];
 /// Bytes of an HTTP request in which its `Host` is looked for.
@@ -99,31 +97,18 @@ impl Names {
     }
 }
 
-/// The name at an offset as [`Names`] keeps it, and where what follows it begins. Each pointer must lead
-/// backwards, so no message is read in circles.
-fn name(message: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
-    let (mut name, mut end, mut pointers) = (Vec::new(), None, 0);
-    loop {
-        let length = usize::from(*message.get(at)?);
-        match length >> 6 {
-            0 if length == 0 => return Some((name, end.unwrap_or(at + 1))),
-            0 if name.len() + length + 1 < LONGEST => {
-                name.extend(message.get(at..at + 1 + length)?.iter().map(u8::to_ascii_lowercase));
-                at += 1 + length;
-            }
-            // A pointer (RFC 1035, section 4.1.4).
-            3 => {
-                let target = usize::from(u16_at(message, at)? & 0x3fff);
-                end = end.or(Some(at + 2));
-                pointers += 1;
-                if target >= at || pointers > POINTERS {
-                    return None;
-                }
-                at = target;
-            }
-            _ => return None,
+/// The name at an offset as [`Names`] keeps it, and where what follows it begins.
+fn name(message: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
+    let mut name = Vec::new();
+    let end = wire::dns::name(message, at, |label| {
+        if name.len() + label.len() + 1 >= LONGEST {
+            return None;
         }
-    }
+        name.push(label.len() as u8);
+        name.extend(label.iter().map(u8::to_ascii_lowercase));
+        Some(())
+    })?;
+    Some((name, end))
 }
 
 /// The server's name in a ClientHello that begins here.
