@@ -7,8 +7,7 @@
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`], [`icmpv6`], [`tcp`] and [`udp`].
 //! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a
-//! whole frame what
-//! a responder may do with it. [`config`] has what sections of the configuration share: [`Problem`] and
+//! whole frame what a responder may do with it. [`config`] has what sections of the configuration share: [`Problem`] and
 //! the rules that hold in several. [`random`] gives numbers that are the same each time, and `text`, with
 //! the feature of that name, lays out what commands print.
 #![forbid(unsafe_code)]
