@@ -265,7 +265,9 @@ impl Program {
     pub(crate) fn looks_into(&self, ports: Ports) -> Option<Protocol> {
         Protocol::of(ports).filter(|protocol| {
             let mut parts = PARTS.iter().zip(&self.parts);
-            parts.any(|(part, treatment)| part.protocol == *protocol && treatment.is_some())
+            parts.any(|(part, treatment)| {
+                part.protocol == protocol.named_as() && treatment.is_some()
+            })
         })
     }
 

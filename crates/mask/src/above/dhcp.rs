@@ -2,11 +2,11 @@
 
 use super::message::Message;
 
-const ID: usize = 5;
-const ADDRESS: usize = 6;
-const MAC: usize = 7;
-const TEXT: usize = 8;
-const TIME: usize = 9;
+pub(super) const ID: usize = 5;
+pub(super) const ADDRESS: usize = 6;
+pub(super) const MAC: usize = 7;
+pub(super) const TEXT: usize = 8;
+pub(super) const TIME: usize = 9;
 
 /// Before the options: their cookie is part of it.
 const HEADER: usize = 240;
@@ -64,6 +64,35 @@ fn option(message: &mut Message<'_>, code: usize, at: usize, end: usize) -> Opti
         (61, 7) if message.u8_at(at)? == ETHERNET => {
             message.keep(at..at + 1)?;
             message.address(MAC, at + 1..end)
+        }
+        // An association and a DUID, as in DHCP for IPv6 (RFC 4361, section 6.1).
+        (61, 7..) if message.u8_at(at)? == 255 => {
+            message.keep(at..at + 1)?;
+            message.bytes(MAC, at + 1..at + 5)?;
+            duid(message, at + 5, end)
+        }
+        _ => Some(()),
+    }
+}
+
+/// Treats what a machine is called by DHCP, both versions (RFC 8415, section 11): its MAC address, which
+/// becomes what it becomes elsewhere, with the time of the choice or without; or other bytes that tell it as
+/// well.
+pub(super) fn duid(message: &mut Message<'_>, at: usize, end: usize) -> Option<()> {
+    let is_ethernet = message.u16_at(at + 2) == Some(ETHERNET as u16);
+    match (message.u16_at(at), end - at) {
+        (Some(1), 14) if is_ethernet => {
+            message.keep(at..at + 4)?;
+            message.bytes(MAC, at + 4..at + 8)?;
+            message.address(MAC, at + 8..end)
+        }
+        (Some(3), 10) if is_ethernet => {
+            message.keep(at..at + 4)?;
+            message.address(MAC, at + 4..end)
+        }
+        (_, 2..) => {
+            message.keep(at..at + 2)?;
+            message.bytes(MAC, at + 2..end)
         }
         _ => Some(()),
     }

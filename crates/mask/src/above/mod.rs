@@ -11,6 +11,7 @@
 //! understood: nothing is guessed. What the policy does not name is zero, or letters `x` where it is text.
 
 mod dhcp;
+mod dhcpv6;
 mod dns;
 mod lines;
 mod message;
@@ -30,6 +31,8 @@ pub enum Protocol {
     Dns,
     /// DHCP for IPv4 (RFC 2131), and BOOTP.
     Dhcp,
+    /// DHCP for IPv6 (RFC 8415), whose parts are those of the other one.
+    Dhcpv6,
     /// RADIUS (RFC 2865, RFC 2866).
     Radius,
     /// SNMP, all versions (RFC 1157, RFC 3416, RFC 3412).
@@ -56,12 +59,18 @@ impl Protocol {
         of.into_iter().find_map(|port| match (ports.transport, port) {
             (IpProtocol::UDP, 53 | 5353 | 5355) | (IpProtocol::TCP, 53) => Some(Self::Dns),
             (IpProtocol::UDP, 67 | 68) => Some(Self::Dhcp),
+            (IpProtocol::UDP, 546 | 547) => Some(Self::Dhcpv6),
             (IpProtocol::UDP, 1645 | 1646 | 1812 | 1813) => Some(Self::Radius),
             (IpProtocol::UDP, 161 | 162) => Some(Self::Snmp),
             (IpProtocol::TCP, 80 | 3128 | 8000 | 8080) => Some(Self::Http),
             (IpProtocol::UDP | IpProtocol::TCP, 5060) => Some(Self::Sip),
             _ => None,
         })
+    }
+
+    /// The protocol whose parts it has.
+    pub(crate) fn named_as(self) -> Self {
+        if self == Self::Dhcpv6 { Self::Dhcp } else { self }
     }
 }
 
@@ -162,6 +171,7 @@ pub(crate) fn treat(
     let done = match protocol {
         Protocol::Dns => dns::mask(&mut message, transport),
         Protocol::Dhcp => dhcp::mask(&mut message),
+        Protocol::Dhcpv6 => dhcpv6::mask(&mut message),
         Protocol::Radius => radius::mask(&mut message),
         Protocol::Snmp => snmp::mask(&mut message),
         Protocol::Http => lines::mask(&mut message, &lines::HTTP),

@@ -1,6 +1,6 @@
-//! Messages of each protocol, put together by hand; those of DNS have a file of their own.
+//! Messages of each protocol, put together by hand; those of DNS and DHCP for IPv6 have files of their own.
 
-use super::*;
+use super::{dhcpv6::tests::relayed, *};
 use crate::{
     machine::{Link, MappingName, Unit},
     policy::Policy,
@@ -32,7 +32,7 @@ pub(super) fn masked_on(unit: &mut Unit, port: u16, message: &[u8]) -> Vec<u8> {
     out.split_off(behind)
 }
 
-fn dhcp() -> Vec<u8> {
+pub(super) fn dhcp() -> Vec<u8> {
     let mut message = vec![0; 240];
     message[..12].copy_from_slice(&[1, 1, 6, 0, 9, 8, 7, 6, 0, 1, 0, 0]);
     message[12..16].copy_from_slice(&[192, 0, 2, 1]);
@@ -82,9 +82,10 @@ const SIP: &[u8] = b"INVITE sip:bob@192.0.2.1 SIP/2.0\r\nFrom: <sip:alice@exampl
     Content-Length: chunk\r\nMax-Forwards: 70\r\n\r\nv=0 alice";
 
 /// A message of each protocol with its port and the prefix of its parts.
-fn all() -> [(&'static str, u16, Vec<u8>); 5] {
+fn all() -> [(&'static str, u16, Vec<u8>); 6] {
     [
         ("dhcp", 67, dhcp()),
+        ("dhcp", 547, relayed()),
         ("radius", 1812, radius()),
         ("snmp", 161, snmp()),
         ("http", 80, HTTP.to_vec()),
@@ -173,14 +174,13 @@ fn what_is_cut_or_wrong_is_removed() {
     for (name, port, message) in all() {
         let mut keep = unit(&format!("\"{name}.*\" = \"keep\""));
         // What ends a message: DHCP has room behind it, and bodies of lines have no end of their own.
-        let whole = match name {
-            "dhcp" => message.len() - 2,
-            "http" | "sip" => {
-                message.windows(4).position(|it| it == b"\r\n\r\n").expect("an end") + 4
-            }
+        let whole = match port {
+            67 => message.len() - 2,
+            80 | 5060 => message.windows(4).position(|it| it == b"\r\n\r\n").expect("an end") + 4,
             _ => message.len(),
         };
-        for end in 0..whole {
+        // A relay's that holds no message is one still.
+        for end in (0..whole).filter(|end| (port, *end) != (547, 34)) {
             assert_eq!(masked_on(&mut keep, port, &message[..end]), b"", "{name} cut at {end}");
         }
     }
