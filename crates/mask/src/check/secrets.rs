@@ -87,6 +87,17 @@ impl Visit for Secrets {
         true
     }
 
+    /// Options that policies can name are theirs to keep; what is left of them the fingerprints tell.
+    fn unnamed(&mut self, content: &[u8]) {
+        self.add_runs(content);
+    }
+
+    /// Its headers are no runs, for those of the packet itself may be kept. If it is a redirect, too, what that
+    /// quotes is shorter: an option has 2,040 bytes at most, so this ends soon.
+    fn redirected(&mut self, packet: &[u8]) {
+        self.add(Link::Ip, packet, &mut Vec::new());
+    }
+
     // It is behind the last header, as are fragments, trailers and what no header is known of.
     fn payload(&mut self, _: Option<Ports>, payload: &[u8], _: &mut [u8]) -> bool {
         if let Some((transport, ports)) = self.transport.take() {

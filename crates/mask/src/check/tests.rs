@@ -1,6 +1,7 @@
 //! Captures with something left in them, in every form.
 
 mod known;
+mod options;
 mod remains;
 mod segments;
 

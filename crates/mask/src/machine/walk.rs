@@ -50,6 +50,12 @@ pub(crate) trait Visit {
     /// Whether an option is kept; if not it becomes padding.
     fn keeps(&self, option: Kind) -> bool;
 
+    /// Sees an option of which nothing can be named, without what says how long it is. It is removed.
+    fn unnamed(&mut self, _content: &[u8]) {}
+
+    /// Sees the packet that a redirect of neighbour discovery quotes in an option. It is removed, too.
+    fn redirected(&mut self, _packet: &[u8]) {}
+
     /// Treats what lies above a transport whose packet is no fragment and no quote; whether it is kept, for
     /// otherwise it does not matter what was written.
     fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool;
@@ -153,6 +159,11 @@ impl<'a, V: Visit> Walk<'a, V> {
         let whole = end == at + length;
         self.visit.header(kind, header, out, whole, unique);
         whole.then_some(())
+    }
+
+    /// What of these bytes was captured.
+    fn captured(&self, begin: usize, end: usize) -> &'a [u8] {
+        self.packet.get(begin..end.min(self.end)).unwrap_or_default()
     }
 
     fn u8_at(&self, at: usize) -> Option<u8> {

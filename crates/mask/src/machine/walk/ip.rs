@@ -116,10 +116,14 @@ impl<V: Visit> Walk<'_, V> {
                 ROUTER_ALERT if length == 4 && self.visit.keeps(Kind::Ipv4RouterAlert) => {
                     self.treat(Kind::Ipv4RouterAlert, at, 4);
                 }
-                _ => self.out[at..at + length].fill(NOTHING),
+                _ => {
+                    self.visit.unnamed(self.captured(at + 2, at + length));
+                    self.out[at..at + length].fill(NOTHING);
+                }
             }
             at += length;
         }
+        self.visit.unnamed(self.captured(at, end));
         route_end
     }
 
@@ -176,6 +180,7 @@ impl<V: Visit> Walk<'_, V> {
             }
             IpProtocol::ROUTING => self.routing(at, length, header)?,
             _ => {
+                self.show_options(at + 2, at + length);
                 self.treat(Kind::Ipv6Options, at, length)?;
                 self.pad(at + 2, at + length);
             }
@@ -198,10 +203,14 @@ impl<V: Visit> Walk<'_, V> {
                     return None;
                 }
                 self.treat(Kind::Ipv6Segments, at, 5)?;
+                self.show_options(at + 8 + 16 * count, at + length);
                 (count, Some(0))
             }
             // Unknown ones are removed but for their structure.
-            _ => return Some(()),
+            _ => {
+                self.visit.unnamed(self.captured(at + 4, at + length));
+                return Some(());
+            }
         };
         for n in 0..count {
             self.treat(Kind::Ipv6RoutingAddress, at + 8 + 16 * n, 16)?;
@@ -213,6 +222,17 @@ impl<V: Visit> Walk<'_, V> {
                 .bytes(self.out.get(goal..goal + 16)?);
         }
         Some(())
+    }
+
+    /// Shows options of an extension header (RFC 8200, section 4.2), of which none can be named.
+    fn show_options(&mut self, mut at: usize, end: usize) {
+        while at < end {
+            // Pad1 is a zero without a length.
+            let (Some(kind), Some(length)) = (self.u8_at(at), self.u8_at(at + 1)) else { break };
+            let length = if kind == 0 { 1 } else { 2 + usize::from(length) };
+            self.visit.unnamed(self.captured(at + 2, end.min(at + length)));
+            at += length;
+        }
     }
 
     /// Fills options of an extension header with padding (RFC 8200, section 4.2).

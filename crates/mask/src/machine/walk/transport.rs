@@ -97,10 +97,14 @@ impl<V: Visit> Walk<'_, V> {
                     }
                 }
                 Some(option) => self.treat(option, at, length)?,
-                None => self.out[at..at + length].fill(NOTHING),
+                None => {
+                    self.visit.unnamed(self.captured(at + 2, at + length));
+                    self.out[at..at + length].fill(NOTHING);
+                }
             }
             at += length;
         }
+        self.visit.unnamed(self.captured(at, end));
         Some(())
     }
 
@@ -234,7 +238,14 @@ impl<V: Visit> Walk<'_, V> {
             match (self.u8_at(at)?, length) {
                 (1 | 2, 8) => self.treat(Kind::NeighbourLink, at, 8)?,
                 (3, 32) => self.treat(Kind::NeighbourPrefix, at, 32)?,
-                _ => self.kept = self.kept.max(self.end.min(at + length)),
+                (kind, _) => {
+                    match kind {
+                        // Behind six bytes of nothing (4.6.3).
+                        4 => self.visit.redirected(self.captured(at + 8, at + length)),
+                        _ => self.visit.unnamed(self.captured(at + 2, at + length)),
+                    }
+                    self.kept = self.kept.max(self.end.min(at + length));
+                }
             }
             at += length;
         }
