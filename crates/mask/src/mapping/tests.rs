@@ -18,6 +18,9 @@ fn pfx(digits: &str) -> IpcryptPfx {
 const PFX_KEY: &str = "0123456789abcdeffedcba98765432101032547698badcfeefcdab8967452301";
 const OTHER_PFX_KEY: &str = "2b7e151628aed2a6abf7158809cf4f3ca9f5ba40db214c3798f2e1c23456789a";
 
+/// Crypto-PAn 1.0 of its authors (Fan, Xu, Ammar, Moon; cc.gatech.edu/computing/Telecomm/projects/cryptopan)
+/// has a `sample.cpp` with this key, a trace (`sample_trace_raw.dat`) and what the key makes of it
+/// (`sample_trace_sanitized.dat`). These are ten of its addresses; yacryptopan's tests compare all of them.
 #[test]
 fn crypto_pan_gives_what_the_sample_of_its_authors_gives() {
     let pan = CryptoPan::new(&[
@@ -40,6 +43,7 @@ fn crypto_pan_gives_what_the_sample_of_its_authors_gives() {
     }
 }
 
+/// Under the key of the bytes 0 to 31, as it stands at the end of `yacryptopan.py`.
 #[test]
 fn crypto_pan_gives_what_yacryptopan_gives() {
     let pan = CryptoPan::new(&std::array::from_fn(|n| n as u8));
