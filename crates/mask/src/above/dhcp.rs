@@ -90,10 +90,11 @@ pub(super) fn duid(message: &mut Message<'_>, at: usize, end: usize) -> Option<(
             message.keep(at..at + 4)?;
             message.address(MAC, at + 4..end)
         }
-        (_, 2..) => {
+        // Of other hardware, a vendor's own, a UUID; then what is of no kind.
+        (Some(1..=4), 2..) => {
             message.keep(at..at + 2)?;
             message.bytes(MAC, at + 2..end)
         }
-        _ => Some(()),
+        _ => message.bytes(MAC, at..end),
     }
 }

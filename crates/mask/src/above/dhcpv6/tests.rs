@@ -149,7 +149,6 @@ fn what_is_not_understood_is_removed_and_what_is_not_known_is_zero() {
         (11, &[7; 11]),
         (12, &[7; 15]),
         (37, &[7; 9]),
-        (1, &[7]),
         (79, &[0, 6, 7, 7, 7, 7, 7, 7]),
         (4000, b"secret"),
     ] {
@@ -160,14 +159,27 @@ fn what_is_not_understood_is_removed_and_what_is_not_known_is_zero() {
     let status =
         [option(13, b"\0\x02no"), option(19, &[5]), option(8, &[1, 2]), option(83, &[9; 4])];
     let classes = [option(15, b"\0\x01a\0\x01b"), option(38, b"line 7"), option(4, &[7; 4])];
-    let duids = [
-        option(1, &[0, 4, 9, 9, 9]),
-        option(2, &[0, 3, 0, 6, 7, 7]),
-        option(1, &[&[0, 3, 0, 1][..], &MAC].concat()),
-    ];
+    let link = [&[0, 3, 0, 1][..], &MAC].concat();
+    let duids = [&[0, 4, 9, 9, 9][..], &[0, 3, 0, 6, 7, 7], &link, &[9, 9, 9], &[7]];
+    let duids = duids.map(|duid| option(1, duid));
     let time = [option(1, &ADDRESS), option(3, b"\x01a\0")].concat();
     for options in [&status[..], &classes, &duids, &[option(56, &time)]] {
         assert_eq!(of(&client(options)), client(options));
+    }
+}
+
+#[test]
+fn of_identifiers_only_a_known_kind_is_left() {
+    let mut unit = unit("\"dhcp.id\" = \"keep\"");
+    for (duid, left) in [
+        (&[&[0, 1, 0, 1, 7, 7, 7, 7][..], &MAC].concat()[..], [0, 1, 0, 1]),
+        (&[&[0, 3, 0, 1][..], &MAC].concat(), [0, 3, 0, 1]),
+        (&[0, 3, 0, 6, 7, 7, 7], [0, 3, 0, 0]),
+        (&[0, 2, 7, 7, 7, 7, 7], [0, 2, 0, 0]),
+        (&MAC, [0; 4]),
+    ] {
+        let out = masked_on(&mut unit, 547, &client(&[option(1, duid)]));
+        assert_eq!(out[8..], [&left[..], &vec![0; duid.len() - 4]].concat(), "{duid:?}");
     }
 }
 
