@@ -5,7 +5,9 @@ use super::{
     scanned::{Scanned, pair},
     site::{LIMIT, OUTSIDE, Site, count},
 };
+use std::time::{Duration, Instant};
 use testbed::{
+    Error, Namespace,
     clients::{Amule, Ed2kServer, Eiskalt, Script, Uhub},
     wait_until,
 };
@@ -23,10 +25,10 @@ fn files(sizes: &[usize]) -> Vec<(String, Vec<u8>)> {
     each.collect()
 }
 
-/// Waits for so many finds, of files that were looked at to their ends.
-fn found(site: &Site, found: u64) {
+/// Waits for so many finds, of files that were looked at to their ends, but for so many that were broken off.
+fn found(site: &Site, found: u64, broken: u64) {
     let status = site.wait("a find", |status| count(&status["files"], "found") >= found);
-    assert_eq!(count(&status["files"], "unscanned"), 0, "{status:#}");
+    assert!(count(&status["files"], "unscanned") <= broken, "{broken}: {status:#}");
 }
 
 /// Whether a file is one that has to arrive.
@@ -72,7 +74,7 @@ fn direct_connect(site: &Site, hub: &str) {
             assert!(arrived.is_ok(), "{name}: {:#?} {}", site.flows("directconnect"), site.says());
             assert!(std::fs::read(leech.file(name)).unwrap() == *content, "{name}");
         } else {
-            found(site, u64::from(number) / 2);
+            found(site, u64::from(number) / 2, 0);
             assert!(!leech.file(name).exists(), "{name}: {}", site.says());
         }
     }
@@ -98,24 +100,65 @@ fn edonkey_brings_clean_files_and_no_eicar_in_packed_blocks() {
     }
 }
 
+/// How long a client may leave unread what has arrived.
+const UNREAD: Duration = Duration::from_secs(5);
+
 /// Clients inside fetch from one outside that they meet at a server.
 fn edonkey(files: &[(String, Vec<u8>)]) {
     let Scanned { site, .. } = &Scanned::start("\"edonkey\"");
     let mut server = Ed2kServer::start(&site.outside, OUTSIDE, false).unwrap();
     let shared: Vec<_> = files.iter().map(|(name, content)| (&name[..], &content[..])).collect();
     let _seed = Amule::start(&site.outside, OUTSIDE, SEED, false, &shared).unwrap();
-    // A client asks a peer that it knows for a second file only minutes later.
+    let mut broken = 0;
+    // A client asks a peer that it knows for a second file only minutes later: each file has one of its own.
     for (number, (name, content)) in (1..).zip(&shared) {
         let link = server.wait_link(name, LIMIT).unwrap();
-        let leech = Amule::start(&site.inside, OUTSIDE, SEED + 10 * number, false, &[]).unwrap();
-        leech.fetch(&site.inside, &link).unwrap();
+        let finds = u64::from(number) / 2;
+        let done = |leech: &Amule| match clean(name) {
+            true => leech.file(name).exists(),
+            false => count(&site.status()["files"], "found") >= finds,
+        };
+        let begin = Instant::now();
+        let leech = loop {
+            let port = SEED + 10 * (number + broken);
+            let leech = Amule::start(&site.inside, OUTSIDE, port, false, &[]).unwrap();
+            leech.fetch(&site.inside, &link).unwrap();
+            let over = done_or_unread(site, LIMIT.saturating_sub(begin.elapsed()), || done(&leech));
+            let says = || format!("{} {:#?} {}", leech.wrote(), site.flows("edonkey"), site.says());
+            if over.unwrap_or_else(|error| panic!("{name}: {error:?} {}", says())) {
+                break leech;
+            }
+            broken += 1;
+        };
         if clean(name) {
-            let arrived = leech.wait_complete(name, LIMIT);
-            assert!(arrived.is_ok(), "{arrived:?}: {:#?} {}", site.flows("edonkey"), site.says());
             assert!(std::fs::read(leech.file(name)).unwrap() == *content, "{name}");
         } else {
-            found(site, u64::from(number) / 2);
+            found(site, finds, broken.into());
             assert!(!leech.file(name).exists(), "{name}: {}", site.says());
         }
     }
+}
+
+/// Waits until a transfer is done, or until aMule does not read what the gate has brought to it: then it is not.
+///
+/// aMule 2.3.3 watches each socket with four threads. On a busy machine one of them can come when another has read all;
+/// it takes the missing bytes for the connection's end, and nothing is read from that any more. aMule gives the connection up
+/// after 40 seconds and asks the same peer again some 20 minutes later; a new client asks at once. What has
+/// not arrived is no such case, and no reason for another attempt.
+fn done_or_unread(site: &Site, limit: Duration, done: impl Fn() -> bool) -> Result<bool, Error> {
+    let mut since = None;
+    let mut is_done = false;
+    wait_until("aMule", limit, || {
+        is_done = done();
+        let waits = unread(&site.inside, OUTSIDE) || unread(&site.outside, INSIDE);
+        since = waits.then(|| since.unwrap_or_else(Instant::now));
+        is_done || since.is_some_and(|since| since.elapsed() >= UNREAD)
+    })?;
+    Ok(is_done)
+}
+
+/// Whether bytes wait at a host, in its connections with an address, for its programs to read them.
+fn unread(host: &Namespace, with: &str) -> bool {
+    let wrote = host.check(&["ss", "-Htn", "state", "established", "dst", with]).unwrap();
+    wrote.lines().any(|line| line.split_whitespace().next() != Some("0"))
 }
