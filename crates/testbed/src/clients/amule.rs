@@ -109,7 +109,7 @@ impl Amule {
         wait_until("aMule's connection to the server", START, || {
             let wrote = command(namespace, "status").unwrap_or_default();
             if wrote.contains("Not connected") {
-                // It left the server's answer unread (see `settings`) and has given up.
+                // On a busy machine it can leave the server's answer unread, and gives up.
                 let _ = command(namespace, "connect ed2k");
             }
             wrote.contains("HighID")
@@ -152,16 +152,12 @@ fn command(namespace: &Namespace, command: &str) -> Result<String, Error> {
 }
 
 /// Only what differs from aMule's defaults: addresses of test networks are good, nothing outside is asked.
-///
-/// There are slots for many uploads, not two: aMule 2.3.3 can take a connection for ended and read no more from it, nor see
-/// that its peer has gone, and such a connection keeps its slot for 40 seconds.
 fn settings(folder: &Path, port: u16, hidden: bool) -> String {
     let (at, udp, hidden, password) = (folder.display(), port + 3, u8::from(hidden), PASSWORD[1]);
     format!(
         "[eMule]\nAppVersion=2.3.3\nNick=nigh\nPort={port}\nUDPPort={udp}\nUDPEnable=1\n\
          Autoconnect=0\nReconnect=1\nConnectToKad=0\nConnectToED2K=1\nFilterLanIPs=0\n\
          IPFilterAutoLoad=0\nTempDir={at}/Temp\nIncomingDir={at}/Incoming\nCheckDiskspace=0\n\
-         MaxUpload=10000\nSlotAllocation=100\n\
          RemoveDeadServer=0\nSmartIdCheck=0\nNewVersionCheck=0\nGeoIPEnabled=0\n\
          StartNextFile=1\nKadNodesUrl=\nEd2kServersUrl=\nUPnPEnabled=0\n\
          [ExternalConnect]\nAcceptExternalConnections=1\nECAddress=127.0.0.1\nECPort=4712\n\
