@@ -106,21 +106,22 @@ const UNREAD: Duration = Duration::from_secs(5);
 /// Clients inside fetch from one outside that they meet at a server.
 fn edonkey(files: &[(String, Vec<u8>)]) {
     let Scanned { site, .. } = &Scanned::start("\"edonkey\"");
-    let mut server = Ed2kServer::start(&site.outside, OUTSIDE, false).unwrap();
-    let shared: Vec<_> = files.iter().map(|(name, content)| (&name[..], &content[..])).collect();
-    let _seed = Amule::start(&site.outside, OUTSIDE, SEED, false, &shared).unwrap();
     let mut broken = 0;
-    // A client asks a peer that it knows for a second file only minutes later: each file has one of its own.
-    for (number, (name, content)) in (1..).zip(&shared) {
-        let link = server.wait_link(name, LIMIT).unwrap();
+    for (number, (name, content)) in (1..).zip(files) {
         let finds = u64::from(number) / 2;
         let done = |leech: &Amule| match clean(name) {
             true => leech.file(name).exists(),
             false => count(&site.status()["files"], "found") >= finds,
         };
         let begin = Instant::now();
+        // Each attempt has a server, a seed and a client of its own: only minutes later does a client ask a peer
+        // that it knows for a second file, or a server again who has the first.
         let leech = loop {
             let port = SEED + 10 * (number + broken);
+            let mut server = Ed2kServer::start(&site.outside, OUTSIDE, false).unwrap();
+            let shared = [(&name[..], &content[..])];
+            let _seed = Amule::start(&site.outside, OUTSIDE, port, false, &shared).unwrap();
+            let link = server.wait_link(name, LIMIT).unwrap();
             let leech = Amule::start(&site.inside, OUTSIDE, port, false, &[]).unwrap();
             leech.fetch(&site.inside, &link).unwrap();
             let over = done_or_unread(site, LIMIT.saturating_sub(begin.elapsed()), || done(&leech));
@@ -141,10 +142,10 @@ fn edonkey(files: &[(String, Vec<u8>)]) {
 
 /// Waits until a transfer is done, or until aMule does not read what the gate has brought to it: then it is not.
 ///
-/// aMule 2.3.3 watches each socket with four threads. On a busy machine one of them can come when another has read all;
-/// it takes the missing bytes for the connection's end, and nothing is read from that any more. aMule gives the connection up
-/// after 40 seconds and asks the same peer again some 20 minutes later; a new client asks at once. What has
-/// not arrived is no such case, and no reason for another attempt.
+/// aMule 2.3.3 watches each socket with four threads. On a busy machine one of them can come when another has
+/// read all: it takes the missing bytes for the connection's end, and reads nothing more. aMule gives the
+/// connection up after 40 seconds and asks the same peer again some 20 minutes later; a new client asks at
+/// once. What has not arrived is no such case, and no reason for another attempt.
 fn done_or_unread(site: &Site, limit: Duration, done: impl Fn() -> bool) -> Result<bool, Error> {
     let mut since = None;
     let mut is_done = false;

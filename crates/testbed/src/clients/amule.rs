@@ -105,11 +105,10 @@ impl Amule {
                 Err(error) => return Err(error),
             }
         };
-        command(namespace, "connect ed2k")?;
         wait_until("aMule's connection to the server", START, || {
             let wrote = command(namespace, "status").unwrap_or_default();
             if wrote.contains("Not connected") {
-                // On a busy machine it can leave the server's answer unread, and gives up.
+                // Also later: on a busy machine it can leave the server's answer unread, and gives up.
                 let _ = command(namespace, "connect ed2k");
             }
             wrote.contains("HighID")
@@ -117,13 +116,18 @@ impl Amule {
         Ok(Self { process, folder })
     }
 
-    /// Asks it to fetch the file of a link (`ed2k://...`).
+    /// Has it fetch the file of a link (`ed2k://...`).
     ///
     /// # Errors
     ///
-    /// When its control port does not answer.
+    /// When it does not take the link, however often it is asked.
     pub fn fetch(&self, namespace: &Namespace, link: &str) -> Result<(), Error> {
-        command(namespace, &format!("add {link}")).map(drop)
+        // On a busy machine it can leave a command unread; a link that it has does no harm.
+        wait_until("aMule to take a link", START, || {
+            command(namespace, &format!("add {link}"))
+                .is_ok_and(|wrote| wrote.contains("Operation was successful"))
+        })
+        .map(drop)
     }
 
     /// Where a fetched file is, or will be.
