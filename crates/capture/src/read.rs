@@ -4,7 +4,8 @@
 //! A file that ends within a packet is read up to there.
 
 use pcap_parser::{
-    Block, Linktype, PIB_MAGIC, PcapBlockOwned, PcapError, create_reader,
+    Block, LegacyPcapBlock, Linktype, PIB_MAGIC, PcapBlockOwned, PcapError, PcapHeader,
+    create_reader, nom::IResult, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified,
     traits::PcapReaderIterator,
 };
 use std::io::Read;
@@ -170,6 +171,18 @@ pub fn read_all<E: From<ReadError>>(
     let mut file = File::default();
     let mut size = BUFFER;
     loop {
+        if let Some(classic) = &file.classic {
+            // All frames that are wholly there, without asking the library for each.
+            let (begin, data) = (reader.consumed(), reader.data());
+            let mut rest = data;
+            while let Ok((next, frame)) = (classic.parse)(rest) {
+                let at = begin + data.len() - rest.len();
+                each(Item::Frame(classic.frame(&frame)), at as u64)?;
+                rest = next;
+            }
+            let done = data.len() - rest.len();
+            reader.consume_noshift(done);
+        }
         let at = reader.consumed() as u64;
         if file.classic.is_none() && is_unbearable(reader.data()) {
             return Err(ReadError::Damaged(at).into());
@@ -235,11 +248,43 @@ fn grow(reader: &mut dyn PcapReaderIterator, size: &mut usize) -> Option<()> {
     (*size <= LARGEST && reader.grow(*size)).then_some(())
 }
 
+/// What a classic pcap says of all its frames.
+#[derive(Debug)]
+struct Classic {
+    link: LinkType,
+    /// Nanoseconds in the smaller unit of its times.
+    unit: u64,
+    /// Takes the first frame off, as the header's byte order and form want it.
+    parse: fn(&[u8]) -> IResult<&[u8], LegacyPcapBlock<'_>, PcapError<&[u8]>>,
+}
+
+impl Classic {
+    fn new(header: &PcapHeader) -> Self {
+        Self {
+            link: LinkType::new(header.network),
+            unit: if header.is_nanosecond_precision() { 1 } else { 1000 },
+            parse: match header {
+                header if header.is_modified_format() => parse_pcap_frame_modified,
+                header if header.is_bigendian() => parse_pcap_frame_be,
+                _ => parse_pcap_frame,
+            },
+        }
+    }
+
+    #[inline]
+    fn frame<'a>(&self, frame: &LegacyPcapBlock<'a>) -> Frame<'a> {
+        let at_ns = u64::from(frame.ts_sec) * 1_000_000_000
+            + u64::from(frame.ts_usec).saturating_mul(self.unit);
+        let bytes = cut(frame.data, frame.caplen);
+        let length = frame.origlen.max(len(bytes));
+        Frame { at_ns, interface: 0, link: self.link, bytes, length }
+    }
+}
+
 /// What a file has said of itself so far.
 #[derive(Debug, Default)]
 struct File {
-    /// Of classic pcap: the link, and whether times are in nanoseconds.
-    classic: Option<(LinkType, bool)>,
+    classic: Option<Classic>,
     interfaces: Vec<Interface>,
     /// Interfaces of the sections before this one.
     before: u32,
@@ -250,19 +295,10 @@ impl File {
     fn frame<'a>(&mut self, block: &PcapBlockOwned<'a>) -> Option<Item<'a>> {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
-                let link = LinkType::new(header.network);
-                self.classic = Some((link, header.is_nanosecond_precision()));
+                self.classic = Some(Classic::new(header));
                 None
             }
-            PcapBlockOwned::Legacy(frame) => {
-                let (link, nanoseconds) = self.classic?;
-                let unit = if nanoseconds { 1 } else { 1000 };
-                let at_ns = u64::from(frame.ts_sec) * 1_000_000_000
-                    + u64::from(frame.ts_usec).saturating_mul(unit);
-                let bytes = cut(frame.data, frame.caplen);
-                let length = frame.origlen.max(len(bytes));
-                Some(Item::Frame(Frame { at_ns, interface: 0, link, bytes, length }))
-            }
+            PcapBlockOwned::Legacy(frame) => Some(Item::Frame(self.classic.as_ref()?.frame(frame))),
             PcapBlockOwned::NG(block) => self.block(block),
         }
     }
