@@ -24,16 +24,19 @@ pub struct Sum(u64);
 impl Sum {
     /// Adds bytes.
     #[must_use]
+    #[inline]
     pub fn bytes(self, data: &[u8]) -> Self {
         let mut sum = self.0;
         let mut words = data.chunks_exact(4);
         for word in &mut words {
             sum += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
         }
-        let mut last = [0; 4];
         let rest = words.remainder();
-        last[..rest.len()].copy_from_slice(rest);
-        sum += u64::from(u32::from_be_bytes(last));
+        if !rest.is_empty() {
+            let mut last = [0; 4];
+            last[..rest.len()].copy_from_slice(rest);
+            sum += u64::from(u32::from_be_bytes(last));
+        }
         // Folding to 32 bits here keeps the 64-bit sum from ever overflowing.
         Self((sum & 0xffff_ffff) + (sum >> 32))
     }
