@@ -99,6 +99,17 @@ fn covered(at: u8, bytes: u8, mask: u32) -> impl Iterator<Item = usize> {
         .map(move |bit| usize::from(at) * 8 + bit)
 }
 
+/// Eight bytes of a header, or what it has of them: where they begin, and which of their bits are kept.
+pub(crate) type Word = (u8, [u8; 8]);
+
+/// A mask of bytes as words, without those of which nothing is kept.
+fn words(mask: &[u8]) -> Vec<Word> {
+    // The last one begins earlier, so that it ends where the mask does.
+    let places = (0..mask.len()).step_by(8).map(|at| at.min(mask.len().saturating_sub(8)));
+    let word = |at: usize| (at as u8, std::array::from_fn(|n| mask.get(at + n).map_or(0, |it| *it)));
+    places.map(word).filter(|word| word.1 != [0; 8]).collect()
+}
+
 /// Most instructions of a kind.
 pub const MOST: usize = 16;
 /// The longest fixed part of a header.
@@ -109,7 +120,7 @@ const HEADER: usize = 40;
 pub struct Program {
     lists: [Vec<Instruction>; KINDS],
     /// The bits that [`Operation::Keep`] keeps of each kind's fixed part.
-    kept: [Vec<u8>; KINDS],
+    kept: [Vec<Word>; KINDS],
     /// The instructions that do something else.
     others: [Vec<Instruction>; KINDS],
     /// Whether what lies above the transport is kept.
@@ -224,7 +235,7 @@ impl Program {
                 bytes.resize(bytes.len().max(bit / 8 + 1), 0);
                 bytes[bit / 8] |= 0x80 >> (bit % 8);
             }
-            bytes
+            words(&bytes)
         });
         let others = std::array::from_fn(|kind| {
             lists[kind].iter().filter(|it| !is_keep(it)).copied().collect()
@@ -237,9 +248,9 @@ impl Program {
         &self.lists[kind as usize]
     }
 
-    /// The same as a mask of the bits that are kept and the instructions that do more, for headers that
+    /// The same as masks of the bits that are kept and the instructions that do more, for headers that
     /// are wholly there: one step instead of one for each field.
-    pub(crate) fn steps(&self, kind: Kind) -> (&[u8], &[Instruction]) {
+    pub(crate) fn steps(&self, kind: Kind) -> (&[Word], &[Instruction]) {
         (&self.kept[kind as usize], &self.others[kind as usize])
     }
 

@@ -65,10 +65,17 @@ impl Unit {
     /// `number` is the packet's in its data set; it chooses what [`Operation::Random`](crate::program::Operation::Random) gives.
     pub fn mask(&mut self, link: Link, packet: &[u8], number: u64, out: &mut Vec<u8>) {
         out.clear();
-        out.resize(packet.len(), 0);
+        self.append(link, packet, number, out);
+    }
+
+    /// The same, behind what `out` holds.
+    pub(crate) fn append(&mut self, link: Link, packet: &[u8], number: u64, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.resize(begin + packet.len(), 0);
         let mut run = Run::new(&self.program, &mut self.secrets);
-        let length = Walk::new(&mut run, packet, out, number).run(link, &mut self.pending);
-        out.truncate(length);
+        let room = &mut out[begin..];
+        let length = Walk::new(&mut run, packet, room, number).run(link, &mut self.pending);
+        out.truncate(begin + length);
     }
 }
 
@@ -97,22 +104,28 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Keeps these bits of eight bytes, or of those that there are.
+#[inline]
+fn keep(mask: &[u8; 8], from: &[u8], to: &mut [u8]) {
+    // Another kind may have written a part of the same header: an option's type and length.
+    if let (Some(from), Some(to)) = (from.first_chunk(), to.first_chunk_mut()) {
+        let [had, from, mask] = [*to, *from, *mask].map(u64::from_ne_bytes);
+        *to = (had | from & mask).to_ne_bytes();
+        return;
+    }
+    for ((to, from), mask) in to.iter_mut().zip(from).zip(mask) {
+        *to |= from & mask;
+    }
+}
+
 impl Visit for Run<'_> {
     #[inline]
     fn header(&mut self, kind: Kind, header: &[u8], out: &mut [u8], whole: bool, unique: u128) {
         let instructions = if whole {
             let (kept, others) = self.program.steps(kind);
-            // Another kind may have written a part of the same header: an option's type and length.
-            let words = kept.as_chunks::<4>().0.iter().zip(header.as_chunks::<4>().0);
-            let done = words.len() * 4;
-            for (to, (mask, from)) in out.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-                let [had, mask, from] = [*to, *mask, *from].map(u32::from_ne_bytes);
-                *to = (had | from & mask).to_ne_bytes();
-            }
-            for ((out, byte), mask) in
-                out[done..].iter_mut().zip(&header[done..]).zip(&kept[done..])
-            {
-                *out |= byte & mask;
+            for (at, mask) in kept {
+                let at = usize::from(*at);
+                keep(mask, &header[at..], &mut out[at..]);
             }
             others
         } else {
