@@ -107,7 +107,6 @@ impl Drop for Secrets {
 }
 
 /// Slots of the caches, as powers of two.
-const SLOTS4: u32 = 16;
 const SLOTS6: u32 = 15;
 const SLOTS_OTHERS: u32 = 14;
 const SLOTS_UPPER6: u32 = 12;
@@ -128,7 +127,7 @@ impl Secrets {
         let mut secrets = Self {
             numbers: Aes128::new((&*numbers).into()),
             mapping,
-            cache4: vec![(0, 0); 1 << SLOTS4].into(),
+            cache4: vec![(0, 0); 1 << 16].into(),
             cache6: vec![(0, 0); 1 << SLOTS6].into(),
             upper4: vec![None; 1 << 16].into(),
             upper6: vec![None; 1 << SLOTS_UPPER6].into(),
@@ -278,8 +277,11 @@ pub(super) fn ones(bits: u32) -> u128 {
     u128::MAX.checked_shr(128 - bits).unwrap_or(0)
 }
 
+/// Addresses of a network of 16 bits have slots of their own, neighbours beside each other: the busy hosts of a
+/// network share lines of the processor's cache.
 fn slot4(address: u32) -> usize {
-    (address.wrapping_mul(0x9e37_79b1) >> (32 - SLOTS4)) as usize
+    let (network, host) = (address >> 16, address & 0xffff);
+    ((network.wrapping_mul(0x9e37) ^ host) & 0xffff) as usize
 }
 
 fn slot_other(tag: u16, value: u128) -> usize {
