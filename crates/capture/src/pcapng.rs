@@ -38,6 +38,8 @@ const IPV4: u32 = 2;
 const IPV6: u32 = 24;
 /// Bytes of the family.
 const FAMILY: u32 = 4;
+/// Bytes of a packet block before the packet (4.3).
+const HEAD: usize = 28;
 
 use crate::LinkType;
 
@@ -127,7 +129,14 @@ impl<'a> Draft<'a> {
 
     fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend(bytes);
-        self.out.resize((self.out.len() - self.from).next_multiple_of(4) + self.from, 0);
+        self.fill();
+    }
+
+    /// Fills up to a multiple of 4 bytes.
+    fn fill(&mut self) {
+        let end = self.from + (self.out.len() - self.from).next_multiple_of(4);
+        self.out.extend_from_slice(&[0; 3]);
+        self.out.truncate(end);
     }
 
     /// An option; what is longer than options can be is cut.
@@ -176,18 +185,38 @@ pub fn interface(out: &mut Vec<u8>, name: Option<&str>, medium: Medium, snap: u3
 
 /// A packet.
 pub fn packet(out: &mut Vec<u8>, record: Record<'_>) {
-    let mut draft = Draft::new(out, PACKET);
-    draft.word(record.interface);
-    draft.word((record.time >> 32) as u32);
-    draft.word(record.time as u32);
-    let more = if record.medium == Medium::Ip { FAMILY } else { 0 };
-    draft.word(record.bytes.len() as u32 + more);
-    draft.word(record.length.saturating_add(more));
+    packet_in_place(out, record, |out| out.extend(record.bytes));
+}
+
+/// A packet whose bytes `write` appends; the record's are not used. It has at least the record's length. How
+/// many bytes they are.
+#[inline]
+pub fn packet_in_place(
+    out: &mut Vec<u8>,
+    record: Record<'_>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> usize {
+    let from = out.len();
+    out.extend_from_slice(&[0; HEAD]);
     if record.medium == Medium::Ip {
-        let is_v6 = record.bytes.first().is_some_and(|byte| byte >> 4 == 6);
-        draft.word(if is_v6 { IPV6 } else { IPV4 });
+        out.extend_from_slice(&[0; FAMILY as usize]);
     }
-    draft.bytes(record.bytes);
+    let bytes = out.len();
+    write(out);
+    let written = out.len() - bytes;
+    let more = if record.medium == Medium::Ip {
+        let is_v6 = out.get(bytes).is_some_and(|byte| byte >> 4 == 6);
+        out[bytes - 4..bytes].copy_from_slice(&if is_v6 { IPV6 } else { IPV4 }.to_le_bytes());
+        FAMILY
+    } else {
+        0
+    };
+    let length = record.length.max(written as u32).saturating_add(more);
+    let (high, low) = ((record.time >> 32) as u32, record.time as u32);
+    let head = [PACKET, 0, record.interface, high, low, written as u32 + more, length];
+    out[from..from + HEAD].copy_from_slice(head.map(u32::to_le_bytes).as_flattened());
+    let mut draft = Draft { out, from };
+    draft.fill();
     if let Some(direction) = record.direction {
         draft.option(FLAGS, &(direction as u32).to_le_bytes());
     }
@@ -195,6 +224,7 @@ pub fn packet(out: &mut Vec<u8>, record: Record<'_>) {
         draft.option(COMMENT, comment.as_bytes());
     }
     draft.finish();
+    written
 }
 
 /// How many packets found no room until that time.

@@ -147,6 +147,36 @@ impl Job {
         let program = concat!("nigh ", env!("CARGO_PKG_VERSION"));
         pcapng::section(&mut first, program, Some(&self.record()));
         out.write_all(&first)?;
+        let mut written = Writer { out, counts: Counts::default() };
+        let batches = Batches::new(self.time, self.rotation);
+        let read = if workers == 1 {
+            let mut worker = Worker::new(self);
+            batches.read(input, |mut batch| {
+                worker.mask(&mut batch);
+                written.write(&batch).map_err(Stopped::Write)?;
+                Ok(batch)
+            })
+        } else {
+            self.share(batches, input, &mut written, workers)
+        };
+        let (end, LeftOut { other_links, no_interface }) = read.map_err(|stopped| match stopped {
+            Stopped::Read(error) => MaskError::Read(error),
+            Stopped::Write(error) => MaskError::Write(error),
+        })?;
+        written.out.flush()?;
+        let ended_within = end == End::Within;
+        let frames = written.counts.masked + other_links + no_interface;
+        Ok(Counts { frames, other_links, no_interface, ended_within, ..written.counts })
+    }
+
+    /// Masks batches with several workers.
+    fn share(
+        &self,
+        batches: Batches,
+        input: impl Read + Send,
+        writer: &mut Writer<impl Write + Send>,
+        workers: usize,
+    ) -> Result<(End, LeftOut), Stopped> {
         let (done, finished) = sync_channel::<Batch>(WAITING * workers);
         thread::scope(|scope| {
             let mut to_workers = Vec::new();
@@ -158,24 +188,18 @@ impl Job {
                 to_workers.push(give);
             }
             drop(done);
-            let writer = scope.spawn(move || write(out, &finished));
-            let read = Batches::new(self.time, self.rotation).read(input, |batch| {
+            let writer = scope.spawn(move || writer.write_all(&finished));
+            let read = batches.read(input, |batch| {
                 // A worker that is gone has been left by the writer, which says why.
                 let number = batch.number as usize % to_workers.len();
-                to_workers[number].send(batch).map_err(|_| Stopped::Writer)
+                let gone = |_| Stopped::Write(io::Error::other("a worker ended"));
+                to_workers[number].send(batch).map_err(gone)?;
+                Ok(Batch::default())
             });
             drop(to_workers);
             let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-            let written = written?;
-            let (end, left_out) = match read {
-                Ok(read) => read,
-                Err(Stopped::Read(error)) => return Err(error.into()),
-                Err(Stopped::Writer) => return Err(io::Error::other("a worker ended").into()),
-            };
-            let ended_within = end == End::Within;
-            let LeftOut { other_links, no_interface } = left_out;
-            let frames = written.frames + other_links + no_interface;
-            Ok(Counts { frames, other_links, no_interface, ended_within, ..written })
+            written.map_err(Stopped::Write)?;
+            read
         })
     }
 }
@@ -183,7 +207,7 @@ impl Job {
 /// Why reading stopped.
 enum Stopped {
     Read(ReadError),
-    Writer,
+    Write(io::Error),
 }
 
 impl From<ReadError> for Stopped {
@@ -201,20 +225,31 @@ fn work(mut worker: Worker<'_>, batches: &Receiver<Batch>, done: &SyncSender<Bat
     }
 }
 
-/// Writes batches in the order of their numbers.
-fn write(out: &mut impl Write, batches: &Receiver<Batch>) -> io::Result<Counts> {
-    let (mut early, mut next, mut counts) = (BTreeMap::new(), 0, Counts::default());
-    for batch in batches {
-        early.insert(batch.number, batch);
-        while let Some(batch) = early.remove(&next) {
-            out.write_all(&batch.result)?;
-            counts.frames += batch.frames.len() as u64;
-            counts.masked += batch.frames.len() as u64;
-            counts.bytes_in += batch.bytes.len() as u64;
-            counts.bytes_out += batch.bytes_out;
-            next += 1;
-        }
+/// Writes batches and counts what is in them.
+struct Writer<'a, W> {
+    out: &'a mut W,
+    counts: Counts,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        self.out.write_all(&batch.result)?;
+        self.counts.masked += batch.frames.len() as u64;
+        self.counts.bytes_in += batch.bytes.len() as u64;
+        self.counts.bytes_out += batch.bytes_out;
+        Ok(())
     }
-    out.flush()?;
-    Ok(counts)
+
+    /// Writes them in the order of their numbers.
+    fn write_all(&mut self, batches: &Receiver<Batch>) -> io::Result<()> {
+        let (mut early, mut next) = (BTreeMap::new(), 0);
+        for batch in batches {
+            early.insert(batch.number, batch);
+            while let Some(batch) = early.remove(&next) {
+                self.write(&batch)?;
+                next += 1;
+            }
+        }
+        Ok(())
+    }
 }

@@ -53,6 +53,18 @@ pub(super) struct Batch {
     pub(super) bytes_out: u64,
 }
 
+impl Batch {
+    /// Without what it holds, but with its memory.
+    fn cleared(mut self) -> Self {
+        self.interfaces.clear();
+        self.frames.clear();
+        self.bytes.clear();
+        self.result.clear();
+        let Self { interfaces, frames, bytes, result, .. } = self;
+        Self { interfaces, frames, bytes, result, ..Self::default() }
+    }
+}
+
 /// Gathers the frames of a capture into batches.
 pub(super) struct Batches {
     time: Time,
@@ -81,18 +93,19 @@ impl Batches {
         Self { time, rotation, batch, interfaces, start: None, left_out }
     }
 
-    /// Reads a capture to its end and gives its batches; how it ended, and what is in none of them. What was
-    /// read before an error is given, too.
+    /// Reads a capture to its end and gives its batches, for each of which it gets one whose memory is used
+    /// again; how it ended, and what is in none of them. What was read before an error is given, too.
     pub(super) fn read(
         mut self,
         input: impl Read + Send,
-        mut give: impl FnMut(Batch) -> Result<(), Stopped>,
+        mut give: impl FnMut(Batch) -> Result<Batch, Stopped>,
     ) -> Result<(End, LeftOut), Stopped> {
         let end = capture::read_all::<Stopped>(input, |item, _| {
             match item {
                 Item::Frame(frame) => {
-                    if let Some(batch) = self.turn(frame.at_ns) {
-                        give(batch)?;
+                    if let Some(period) = self.turn(frame.at_ns) {
+                        self.next(&mut give)?;
+                        (self.batch.period, self.batch.begins) = (period, true);
                     }
                     self.add(&frame);
                 }
@@ -100,32 +113,31 @@ impl Batches {
                 Item::Other(_) => {}
             }
             if self.batch.bytes.len() >= BYTES || self.batch.frames.len() >= FRAMES {
-                give(self.next())?;
+                self.next(&mut give)?;
             }
             Ok(())
         });
-        give(self.next())?;
+        self.next(&mut give)?;
         Ok((end?, self.left_out))
     }
 
-    fn next(&mut self) -> Batch {
-        let number = self.batch.number + 1;
-        let first = self.batch.first + self.batch.frames.len() as u64;
-        let period = self.batch.period;
-        std::mem::replace(&mut self.batch, Batch { number, first, period, ..Batch::default() })
+    /// Gives the batch, if there is anything in it, and begins the next one.
+    fn next(&mut self, give: &mut impl FnMut(Batch) -> Result<Batch, Stopped>) -> Result<(), Stopped> {
+        if self.batch.frames.is_empty() {
+            return Ok(());
+        }
+        let Batch { number, first, period, .. } = self.batch;
+        let first = first + self.batch.frames.len() as u64;
+        self.batch = give(std::mem::take(&mut self.batch))?.cleared();
+        (self.batch.number, self.batch.first, self.batch.period) = (number + 1, first, period);
+        Ok(())
     }
 
-    /// Turns to the period of a frame that was seen then; the batch of the period before, if there is one.
-    fn turn(&mut self, at_ns: u64) -> Option<Batch> {
+    /// The period of a frame that was seen then, if it is another one than the batch's.
+    fn turn(&self, at_ns: u64) -> Option<u64> {
         // A frame without a time is taken for one of the period in which it comes.
         let period = self.rotation.filter(|_| at_ns != 0)?.start(at_ns);
-        if period == self.batch.period {
-            return None;
-        }
-        let batch = (!self.batch.frames.is_empty()).then(|| self.next());
-        self.batch.period = period;
-        self.batch.begins = true;
-        batch
+        (period != self.batch.period).then_some(period)
     }
 
     fn add(&mut self, frame: &Frame<'_>) {
@@ -188,12 +200,11 @@ fn medium(link: Link) -> Medium {
 pub(super) struct Worker<'a> {
     job: &'a Job,
     units: Units<'a>,
-    packet: Vec<u8>,
 }
 
 impl<'a> Worker<'a> {
     pub(super) fn new(job: &'a Job) -> Self {
-        Self { job, units: Units::new(job), packet: Vec::new() }
+        Self { job, units: Units::new(job) }
     }
 
     /// Writes the batch's blocks.
@@ -210,18 +221,19 @@ impl<'a> Worker<'a> {
         for (number, entry) in (batch.first..).zip(&batch.frames) {
             let bytes = &batch.bytes[begin..entry.end];
             begin = entry.end;
-            unit.mask(entry.link, bytes, number, &mut self.packet);
-            batch.bytes_out += self.packet.len() as u64;
             let record = Record {
                 interface: entry.interface,
                 time: entry.time,
                 direction: None,
                 medium: medium(entry.link),
-                length: entry.length.max(self.packet.len() as u32),
-                bytes: &self.packet,
+                length: entry.length,
+                bytes: &[],
                 comment: comment.as_deref(),
             };
-            pcapng::packet(&mut batch.result, record);
+            let written = pcapng::packet_in_place(&mut batch.result, record, |out| {
+                unit.append(entry.link, bytes, number, out);
+            });
+            batch.bytes_out += written as u64;
             comment = None;
         }
     }
