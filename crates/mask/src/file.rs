@@ -159,11 +159,14 @@ impl Job {
         } else {
             self.share(batches, input, &mut written, workers)
         };
-        let (end, LeftOut { other_links, no_interface }) = read.map_err(|stopped| match stopped {
-            Stopped::Read(error) => MaskError::Read(error),
-            Stopped::Write(error) => MaskError::Write(error),
-        })?;
-        written.out.flush()?;
+        // What stands before damage is written, too.
+        let flushed = written.out.flush();
+        let (end, LeftOut { other_links, no_interface }) =
+            read.map_err(|stopped| match stopped {
+                Stopped::Read(error) => MaskError::Read(error),
+                Stopped::Write(error) => MaskError::Write(error),
+            })?;
+        flushed?;
         let ended_within = end == End::Within;
         let frames = written.counts.masked + other_links + no_interface;
         Ok(Counts { frames, other_links, no_interface, ended_within, ..written.counts })

@@ -106,7 +106,8 @@ pub(crate) type Word = (u8, [u8; 8]);
 fn words(mask: &[u8]) -> Vec<Word> {
     // The last one begins earlier, so that it ends where the mask does.
     let places = (0..mask.len()).step_by(8).map(|at| at.min(mask.len().saturating_sub(8)));
-    let word = |at: usize| (at as u8, std::array::from_fn(|n| mask.get(at + n).map_or(0, |it| *it)));
+    let word =
+        |at: usize| (at as u8, std::array::from_fn(|n| mask.get(at + n).map_or(0, |it| *it)));
     places.map(word).filter(|word| word.1 != [0; 8]).collect()
 }
 

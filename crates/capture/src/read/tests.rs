@@ -77,6 +77,24 @@ fn both_units_of_pcap_are_read() {
 }
 
 #[test]
+fn pcap_of_the_other_byte_order_and_of_the_modified_form_is_read() {
+    // Swapped word by word; frames are of one word. A record of the modified form has eight bytes more.
+    let plain = pcap(1, 0xa1b2_c3d4, &[(5, 7, vec![1; 4]), (6, 8, vec![2; 4])]);
+    let mut swapped = plain.clone();
+    swapped.as_chunks_mut::<4>().0.iter_mut().for_each(|word| word.reverse());
+    swapped[4..8].copy_from_slice(&[0, 2, 0, 4]);
+    let (header, records) = plain.split_at(24);
+    let mut modified = [&0xa1b2_cd34_u32.to_le_bytes(), &header[4..]].concat();
+    for record in records.chunks(20) {
+        modified.extend([&record[..16], &[9; 8], &record[16..]].concat());
+    }
+    let right = frames(&plain).unwrap();
+    assert_eq!(right.0.len(), 2);
+    assert_eq!(frames(&swapped).unwrap(), right);
+    assert_eq!(frames(&modified).unwrap(), right);
+}
+
+#[test]
 fn pcapng_has_interfaces_clocks_and_sections() {
     let mut capture = section();
     capture.extend(interface(1, &[]));

@@ -122,7 +122,10 @@ impl Batches {
     }
 
     /// Gives the batch, if there is anything in it, and begins the next one.
-    fn next(&mut self, give: &mut impl FnMut(Batch) -> Result<Batch, Stopped>) -> Result<(), Stopped> {
+    fn next(
+        &mut self,
+        give: &mut impl FnMut(Batch) -> Result<Batch, Stopped>,
+    ) -> Result<(), Stopped> {
         if self.batch.frames.is_empty() {
             return Ok(());
         }

@@ -179,16 +179,18 @@ fn what_stands_before_damage_is_written() {
     let whole = capture.len();
     capture.extend([6, 0, 0, 0, 7, 0, 0, 0]);
     capture.extend([0; 40]);
-    let mut out = Vec::new();
-    let error = job("strict").run(&capture[..], &mut out, 3).expect_err("damaged");
-    assert!(
-        matches!(error, MaskError::Read(ReadError::Damaged(at)) if at == whole as u64),
-        "{error}"
-    );
-    assert_eq!(frames(&out).len(), 100);
-    let (out, counts) = masked("strict", &capture[..whole - 5], 3);
-    assert!(counts.ended_within);
-    assert_eq!(frames(&out).len(), 99);
+    for workers in [1, 3] {
+        let mut out = Vec::new();
+        let error = job("strict").run(&capture[..], &mut out, workers).expect_err("damaged");
+        assert!(
+            matches!(error, MaskError::Read(ReadError::Damaged(at)) if at == whole as u64),
+            "{error}"
+        );
+        assert_eq!(frames(&out).len(), 100);
+        let (out, counts) = masked("strict", &capture[..whole - 5], workers);
+        assert!(counts.ended_within);
+        assert_eq!(frames(&out).len(), 99);
+    }
 }
 
 #[test]
@@ -204,10 +206,12 @@ fn a_writer_that_fails_ends_the_job() {
             Ok(())
         }
     }
-    let error = job("strict").run(&recorded(200_000)[..], &mut Full(4_000_000), 2);
-    assert!(
-        matches!(error, Err(MaskError::Write(error)) if error.kind() == io::ErrorKind::StorageFull)
-    );
+    for workers in [1, 2] {
+        let error = job("strict").run(&recorded(200_000)[..], &mut Full(4_000_000), workers);
+        assert!(
+            matches!(error, Err(MaskError::Write(error)) if error.kind() == io::ErrorKind::StorageFull)
+        );
+    }
 }
 
 /// Masked by `flows` or another policy under a key for each hour, of frames at these times.

@@ -107,9 +107,9 @@ impl Drop for Secrets {
 }
 
 /// Slots of the caches, as powers of two.
-const SLOTS6: u32 = 15;
+const SLOTS6: u32 = 16;
 const SLOTS_OTHERS: u32 = 14;
-const SLOTS_UPPER6: u32 = 12;
+const SLOTS_UPPER6: u32 = 14;
 
 impl Secrets {
     /// Of a data set's key.

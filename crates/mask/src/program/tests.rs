@@ -118,3 +118,18 @@ fn instructions_that_the_unit_cannot_run_are_refused() {
     });
     assert!(matches!(many, Err(Refusal::Long { kind: Kind::Ipv4, .. })));
 }
+
+#[test]
+fn words_keep_the_bits_of_their_mask_and_no_others() {
+    for length in 0..=HEADER {
+        let mask: Vec<u8> = (0..length).map(|n| if n % 11 < 7 { n as u8 } else { 0 }).collect();
+        let mut kept = vec![0; length.max(8)];
+        for (at, word) in words(&mask) {
+            let room = kept[usize::from(at)..].iter_mut();
+            room.zip(word).for_each(|(kept, word)| *kept |= word);
+        }
+        assert_eq!(kept[..length], mask);
+        assert!(kept[length..].iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(words(&[0; 20]), []);
+}
