@@ -255,8 +255,10 @@ struct Classic {
     /// Nanoseconds in the smaller unit of its times.
     unit: u64,
     /// Takes the first frame off, as the header's byte order and form want it.
-    parse: fn(&[u8]) -> IResult<&[u8], LegacyPcapBlock<'_>, PcapError<&[u8]>>,
+    parse: Parse,
 }
+
+type Parse = fn(&[u8]) -> IResult<&[u8], LegacyPcapBlock<'_>, PcapError<&[u8]>>;
 
 impl Classic {
     fn new(header: &PcapHeader) -> Self {
