@@ -188,8 +188,8 @@ pub fn packet(out: &mut Vec<u8>, record: Record<'_>) {
     packet_in_place(out, record, |out| out.extend(record.bytes));
 }
 
-/// A packet whose bytes `write` appends; the record's are not used. It has at least the record's length. How
-/// many bytes they are.
+/// A packet whose bytes `write` appends, in place of the record's; if they are more than the record's length,
+/// that is their number. Gives their number.
 #[inline]
 pub fn packet_in_place(
     out: &mut Vec<u8>,

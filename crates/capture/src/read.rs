@@ -258,6 +258,7 @@ struct Classic {
     parse: Parse,
 }
 
+/// What follows the first frame, and the frame.
 type Parse = fn(&[u8]) -> IResult<&[u8], LegacyPcapBlock<'_>, PcapError<&[u8]>>;
 
 impl Classic {

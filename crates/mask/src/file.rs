@@ -4,6 +4,8 @@
 //! reader: batches of frames -> workers, a unit each -> writer: batches in the order in which they were read
 //! ```
 //!
+//! One worker does it all in the reader's thread, without handing anything over.
+//!
 //! Nothing of the file but its frames gets through: names of interfaces and of hosts, comments, secrets
 //! and statistics are left out. Interfaces are numbered anew, as their first packets come.
 
