@@ -7,8 +7,8 @@
 //!
 //! - [`layer`]: the headers and their fields; [`policy`]: what is wanted; [`program`]: what is done.
 //! - [`above`]: what is above the transport; [`machine`]: the unit that runs a program on a packet; [`mapping`], [`key`]: what it needs to know.
-//! - [`mod@file`]: whole captures; [`check`]: whether anything of one is left; [`explain`]: one packet field by
-//!   field; [`cli`]: the commands.
+//! - [`mod@file`]: whole captures; [`live`]: what live traffic needs beside the kernel's engine; [`check`]: whether
+//!   anything of one is left; [`explain`]: one packet field by field; [`cli`]: the commands.
 #![forbid(unsafe_code)]
 
 pub mod above;
@@ -18,6 +18,7 @@ pub mod explain;
 pub mod file;
 pub mod key;
 pub mod layer;
+pub mod live;
 pub mod log;
 pub mod machine;
 pub mod mapping;

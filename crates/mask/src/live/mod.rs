@@ -1,0 +1,7 @@
+//! What masks live traffic in user space, beside the kernel's engine.
+//!
+//! ```text
+//! interface -> engine in the kernel: filter, mask -> ring -> output: files, a pipe, a TAP device
+//! ```
+
+pub mod filter;
