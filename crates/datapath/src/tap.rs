@@ -6,7 +6,12 @@
 //! still to be filled in and how a super-packet of up to 64 KB is to be cut into segments. So TCP
 //! crosses in large pieces, as it does between two veth devices.
 
-use nix::libc;
+use crate::shaper::netlink::Netlink;
+use netlink_packet_route::{
+    RouteNetlinkMessage,
+    link::{LinkAttribute, LinkFlags, LinkMessage},
+};
+use nix::{libc, net::if_::if_nametoindex};
 use std::{
     fs::{File, OpenOptions},
     io::{self, IoSlice, IoSliceMut, Read, Write},
@@ -20,6 +25,9 @@ use std::{
 pub const HEADER: usize = 12;
 /// The longest frame with its header: an IP packet of 65,535 bytes, Ethernet's 14 and two VLAN tags.
 pub const LONGEST: usize = HEADER + 14 + 8 + 65_535;
+
+/// The largest packet that the kernel lets an interface of this kind send: 65,535 less Ethernet's header.
+pub const MTU: u32 = 65_521;
 
 /// What this end can deal with, so that the kernel leaves it undone (linux/if_tun.h, TUN_F_*):
 /// checksums, and segmentation of TCP and UDP of both families.
@@ -58,6 +66,20 @@ nix::ioctl_write_int_bad!(
     tunsetoffload,
     libc::TUNSETOFFLOAD
 );
+
+/// Puts an interface of the calling thread's network namespace up, with packets of up to `mtu` bytes and
+/// without ARP: for one that nothing is sent through.
+///
+/// # Errors
+/// When there is none of that name, or the kernel refuses, mostly for want of CAP_NET_ADMIN.
+pub fn put_up(name: &str, mtu: u32) -> io::Result<()> {
+    let mut link = LinkMessage::default();
+    link.header.index = if_nametoindex(name)?;
+    link.header.flags = LinkFlags::Up | LinkFlags::Noarp;
+    link.header.change_mask = link.header.flags;
+    link.attributes = vec![LinkAttribute::Mtu(mtu)];
+    Netlink::open()?.request(RouteNetlinkMessage::SetLink(link), 0)
+}
 
 /// A TAP device could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@
 //! Ethernet's header, super-packets as the segments that they become.
 
 mod htb;
-mod netlink;
+pub(crate) mod netlink;
 
 use netlink::Netlink;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};

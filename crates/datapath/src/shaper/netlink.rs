@@ -7,7 +7,7 @@ use std::io;
 
 /// One socket in the network namespace of the thread that opened it.
 #[derive(Debug)]
-pub(super) struct Netlink {
+pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
 }
@@ -15,7 +15,7 @@ pub(super) struct Netlink {
 impl Netlink {
     /// # Errors
     /// The kernel gives no socket.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -26,7 +26,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The kernel's, as an error number.
-    pub(super) fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    pub(crate) fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.exchange(message, NLM_F_REQUEST | NLM_F_ACK | flags, &mut |_| ())
     }
 
@@ -34,7 +34,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The kernel's, as an error number.
-    pub(super) fn dump(
+    pub(crate) fn dump(
         &mut self,
         message: RouteNetlinkMessage,
     ) -> io::Result<Vec<RouteNetlinkMessage>> {
