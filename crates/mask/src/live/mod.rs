@@ -5,3 +5,4 @@
 //! ```
 
 pub mod filter;
+pub mod output;
