@@ -5,4 +5,5 @@
 //! ```
 
 pub mod filter;
+pub mod options;
 pub mod output;
