@@ -30,7 +30,7 @@ const OTHERS: u32 = 1000;
 pub struct Rotation {
     /// Before a file would have more bytes than these.
     pub bytes: Option<u64>,
-    /// When such a period of UTC is over.
+    /// When such a period of UTC is over, to be seen at the next flush.
     pub seconds: Option<u64>,
     /// Older files of this run are deleted.
     pub keep: Option<usize>,
@@ -54,7 +54,7 @@ pub struct Files {
     is_used: bool,
     /// Blocks that are not in it yet.
     waiting: Vec<u8>,
-    /// Files of this run, oldest first.
+    /// Files of this run, oldest first; only the last one if all are kept.
     files: VecDeque<PathBuf>,
     statistics: Statistics,
 }
@@ -117,13 +117,13 @@ impl Files {
         if self.waiting.len() >= AT_A_TIME { self.write() } else { Ok(()) }
     }
 
-    /// Writes what waits, and begins the next file if the period is over and this one has packets.
+    /// Writes what waits, and begins the next file if the period is over.
     pub(super) fn flush(&mut self, now: SystemTime) -> Result<(), OutputError> {
         self.now = now;
         let is_over = self.rotation.seconds.is_some_and(|seconds| {
             since_1970(now) / seconds.max(1) != since_1970(self.began) / seconds.max(1)
         });
-        if is_over && self.is_used { self.turn() } else { self.write() }
+        if is_over { self.turn() } else { self.write() }
     }
 
     pub(super) fn statistics(&self) -> Statistics {
@@ -136,30 +136,29 @@ impl Files {
         result.map_err(failed(self.files.back().unwrap_or(&self.path)))
     }
 
-    /// Ends the file and begins another one.
+    /// Ends the file, which goes if it has no packet, and begins another one.
     fn turn(&mut self) -> Result<(), OutputError> {
         self.write()?;
         let is_same = since_1970(self.now) == since_1970(self.began);
         let first = if is_same { self.number + 1 } else { 1 };
         let (name, number, file) = begin(&self.path, self.now, first)?;
-        self.file = file;
-        self.number = number;
-        self.began = self.now;
+        if !self.is_used {
+            self.files.pop_back().map_or(Ok(()), remove)?;
+        }
+        (self.file, self.number, self.began) = (file, number, self.now);
         self.begun(name)?;
-        while self.rotation.keep.is_some_and(|most| self.files.len() > most.max(1)) {
-            let Some(oldest) = self.files.pop_front() else { break };
-            match fs::remove_file(&oldest) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(failed(&oldest)(error));
-                }
-                _ => {}
-            }
+        let most = self.rotation.keep.map(|most| most.max(1));
+        while most.is_some_and(|most| self.files.len() > most) {
+            self.files.pop_front().map_or(Ok(()), remove)?;
         }
         Ok(())
     }
 
     /// Writes what stands before packets.
     fn begun(&mut self, name: PathBuf) -> Result<(), OutputError> {
+        if self.rotation.keep.is_none() {
+            self.files.clear();
+        }
         self.files.push_back(name);
         self.waiting.extend(self.head.blocks());
         self.length = self.waiting.len() as u64;
@@ -180,6 +179,14 @@ fn begin(path: &Path, now: SystemTime, first: u32) -> Result<(PathBuf, u32, File
             }
             Err(error) => return Err(failed(&name)(error)),
         }
+    }
+}
+
+/// Removes a file, unless somebody has.
+fn remove(path: PathBuf) -> Result<(), OutputError> {
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&path)(error)),
+        _ => Ok(()),
     }
 }
 

@@ -113,11 +113,19 @@ fn files_have_full_periods_of_the_clock_and_the_newest_are_kept() {
     note(4, 121);
     let names = ["campus-20261123T160100Z", "campus-20261123T160201Z"].map(str::to_owned);
     assert_eq!(all(folder.path()), names.into_iter().zip([vec![3, 4], vec![]]).collect::<Vec<_>>());
-    // Where nothing comes, no file begins.
+    // Files without packets go, so that each has the time of its packets in its name.
     files.flush(at(1000)).expect("written");
     files.packet(&packet(5, &[0; 60])).expect("written");
-    files.write().expect("written");
-    assert_eq!(all(folder.path())[1], ("campus-20261123T160201Z".to_owned(), vec![5]));
+    files.flush(at(1001)).expect("written");
+    let names = ["campus-20261123T160100Z", "campus-20261123T161640Z"].map(str::to_owned);
+    assert_eq!(
+        all(folder.path()),
+        names.into_iter().zip([vec![3, 4], vec![5]]).collect::<Vec<_>>()
+    );
+    // Somebody has taken one away.
+    fs::remove_file(folder.path().join("campus-20261123T160100Z")).expect("a file");
+    files.flush(at(2000)).expect("written");
+    assert_eq!(all(folder.path()).len(), 2);
 }
 
 #[test]
