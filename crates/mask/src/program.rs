@@ -273,6 +273,12 @@ impl Program {
         self.parts.get(part).copied().flatten()
     }
 
+    /// The parts of protocols above the transport of which something is kept.
+    pub(crate) fn named_parts(&self) -> impl Iterator<Item = &'static str> {
+        let parts = PARTS.iter().zip(&self.parts);
+        parts.filter(|(_, treatment)| treatment.is_some()).map(|(part, _)| part.name)
+    }
+
     /// The protocol that is spoken on these ports, if anything of it is named.
     pub(crate) fn looks_into(&self, ports: Ports) -> Option<Protocol> {
         Protocol::of(ports).filter(|protocol| {

@@ -19,7 +19,7 @@ mod checksums;
 mod operate;
 mod secrets;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod walk;
 
 pub use secrets::{MappingName, Secrets};

@@ -121,11 +121,8 @@ impl Secrets {
             MappingName::CryptoPan => Mapping::CryptoPan(CryptoPan::new(key).into()),
             MappingName::IpcryptPfx => Mapping::IpcryptPfx(IpcryptPfx::new(key)?.into()),
         };
-        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), LABEL);
-        let mut numbers = Zeroizing::new([0; 16]);
-        numbers.copy_from_slice(&derived.as_ref()[..16]);
         let mut secrets = Self {
-            numbers: Aes128::new((&*numbers).into()),
+            numbers: Aes128::new((&*Self::derived(key)).into()),
             mapping,
             cache4: vec![(0, 0); 1 << 16].into(),
             cache6: vec![(0, 0); 1 << SLOTS6].into(),
@@ -137,6 +134,14 @@ impl Secrets {
         secrets.cache4[slot4(0)] = (0, secrets.fresh4(0));
         secrets.cache6[slot6(0)] = (0, secrets.fresh6(0));
         Ok(secrets)
+    }
+
+    /// The key of numbers that is derived from a data set's.
+    pub(crate) fn derived(key: &[u8; 32]) -> Zeroizing<[u8; 16]> {
+        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), LABEL);
+        let mut numbers = Zeroizing::new([0; 16]);
+        numbers.copy_from_slice(&derived.as_ref()[..16]);
+        numbers
     }
 
     /// The mapping of an IPv4 address.

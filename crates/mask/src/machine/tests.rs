@@ -30,10 +30,10 @@ fn masked(unit: &mut Unit, packet: &[u8]) -> Vec<u8> {
 }
 
 /// What a packet hides; each value of the source gives other secrets and the same shape.
-struct Plant(u64);
+pub(crate) struct Plant(pub(crate) u64);
 
 impl Plant {
-    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+    pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         std::array::from_fn(|_| {
             // xorshift64*
             self.0 ^= self.0 >> 12;
@@ -103,7 +103,7 @@ impl Plant {
     }
 
     /// A packet of each shape.
-    fn shape(&mut self, shape: usize) -> Vec<u8> {
+    pub(crate) fn shape(&mut self, shape: usize) -> Vec<u8> {
         let route: Vec<u8> = [&[7, 11, 12][..], &self.bytes::<8>(), &[0]].concat();
         let payload = self.payload();
         match shape {
@@ -218,7 +218,7 @@ impl Plant {
     }
 }
 
-const SHAPES: usize = 15;
+pub(crate) const SHAPES: usize = 15;
 
 #[test]
 fn what_strict_gives_depends_on_no_secret_wherever_the_packet_is_cut() {

@@ -34,6 +34,11 @@ impl CryptoPan {
         Self { cipher, pad: Zeroizing::new(u128::from_be_bytes(pad.into())) }
     }
 
+    /// What takes the place of the bits that are not looked at yet.
+    pub(crate) fn pad(&self) -> u128 {
+        *self.pad
+    }
+
     /// What the address is mapped to, of the same family.
     pub fn map(&self, address: IpAddr) -> IpAddr {
         match address {

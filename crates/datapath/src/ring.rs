@@ -4,7 +4,6 @@
 //! two bits, and a number of the kernel's. Positions only grow; they live in the kernel, so a process
 //! that takes the ring over goes on where the one before it stopped.
 
-use super::record::Record;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::{
@@ -24,7 +23,7 @@ const HEADER: usize = 8;
 /// Bytes after which the kernel is told that they were read.
 const TOLD: u64 = 64 << 10;
 
-/// How records are read.
+/// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// How long to wait at the most if there is nothing.
@@ -73,9 +72,9 @@ impl Drop for Mapping {
     }
 }
 
-/// Reads the records in the order in which they were made. There must be no more than one.
+/// Reads the records in the order in which they were made. There must be no more than one of a ring.
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Ring {
     ring: OwnedFd,
     consumer: Mapping,
     producer: Mapping,
@@ -85,9 +84,9 @@ pub struct Reader {
     looked: Instant,
 }
 
-impl Reader {
+impl Ring {
     /// Of a ring of `size` bytes.
-    pub(super) fn new(ring: OwnedFd, size: usize) -> io::Result<Self> {
+    pub(crate) fn new(ring: OwnedFd, size: usize) -> io::Result<Self> {
         // SAFETY: the call has no memory of ours.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
@@ -96,20 +95,11 @@ impl Reader {
         Ok(Self { ring, consumer, producer, page, size, looked: Instant::now() })
     }
 
-    /// Hands over all records that are there, and waits for at most `timeout` if there is none.
-    /// Returns how many there were.
-    ///
-    /// # Errors
-    /// When the system refuses to wait.
-    pub fn poll(&mut self, timeout: Duration, each: impl FnMut(Record<'_>)) -> io::Result<usize> {
-        self.read(Pace { timeout, gather: Duration::ZERO, most: usize::MAX }, each)
-    }
-
     /// Hands over records that are there, and waits if there is none. Returns how many there were.
     ///
     /// # Errors
     /// When the system refuses to wait.
-    pub fn read(&mut self, pace: Pace, mut each: impl FnMut(Record<'_>)) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, pace: Pace, mut each: impl FnMut(&[u8])) -> io::Result<usize> {
         let count = self.consume(pace.most, &mut each);
         if count > 0 || pace.timeout.is_zero() {
             return Ok(count);
@@ -129,7 +119,7 @@ impl Reader {
     /// Hands over what is there now; the ring may be refilled meanwhile, so no more than it holds. The
     /// kernel is told the position now and then: it wakes the reader for the record that the position is
     /// at, and there is no need to wake one that is awake.
-    fn consume(&mut self, most: usize, each: &mut impl FnMut(Record<'_>)) -> usize {
+    fn consume(&mut self, most: usize, each: &mut impl FnMut(&[u8])) -> usize {
         let mut told = self.consumer.position().load(Ordering::Relaxed);
         let mut at = told;
         let end = self.producer.position().load(Ordering::Acquire);
@@ -151,10 +141,8 @@ impl Reader {
                 // SAFETY: as above; the program has written it and leaves it alone until the
                 // consumer's position is past.
                 let bytes = unsafe { std::slice::from_raw_parts(begin, length) };
-                if let Some(record) = Record::of(bytes) {
-                    count += 1;
-                    each(record);
-                }
+                count += 1;
+                each(bytes);
             }
             at += (length + HEADER).next_multiple_of(8) as u64;
             if at - told >= TOLD {
@@ -169,7 +157,7 @@ impl Reader {
     }
 }
 
-impl AsFd for Reader {
+impl AsFd for Ring {
     /// To wait until there is something to read.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()

@@ -13,7 +13,7 @@ use std::{
 
 /// Where a program of the kernel's traffic control is on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hook {
+pub(crate) enum Hook {
     Ingress,
     Egress,
 }
@@ -28,7 +28,7 @@ impl Hook {
 }
 
 /// Attaches a program behind those that are there already.
-pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
+pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
     let options = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
         ..Default::default()
@@ -42,28 +42,28 @@ pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
 }
 
 /// Puts another program in a link's place at once: no packet goes without.
-pub(super) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let (link, program) = (link.as_raw_fd(), program.as_raw_fd());
     // SAFETY: two descriptors that are open, and no options.
     done(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) })
 }
 
 /// Keeps a link when its descriptors are closed, until the file is removed.
-pub(super) fn pin(link: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+pub(crate) fn pin(link: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a C string that lives through the call.
     done(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) })
 }
 
 /// Opens a pinned link.
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a C string that lives through the call.
     owned(unsafe { libbpf_sys::bpf_obj_get(path.as_ptr()) })
 }
 
 /// The interface that a link is at; 0 if that is gone.
-pub(super) fn interface(link: &OwnedFd) -> u32 {
+pub(crate) fn interface(link: &OwnedFd) -> u32 {
     match LinkInfo::from_fd(link.as_fd()).map(|info| info.info) {
         Ok(LinkTypeInfo::Tcx(tcx)) => tcx.ifindex,
         Ok(LinkTypeInfo::Xdp(xdp)) => xdp.ifindex,
@@ -72,7 +72,7 @@ pub(super) fn interface(link: &OwnedFd) -> u32 {
 }
 
 /// The type of an interface's hardware (linux/if_arp.h), in the calling thread's network namespace.
-pub(super) fn hardware(ifindex: u32) -> io::Result<u16> {
+pub(crate) fn hardware(ifindex: u32) -> io::Result<u16> {
     let name = nix::net::if_::if_indextoname(ifindex)?;
     let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
     // SAFETY: a struct of integers and a union of such, of which zero is a value.

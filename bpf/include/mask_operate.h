@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Instructions on a header: what crate mask's machine/operate.rs does. */
+#ifndef NIGH_MASK_OPERATE_H
+#define NIGH_MASK_OPERATE_H
+
+#include "mask_secrets.h"
+
+/* What MASK_HASH, MASK_ENCRYPT and MASK_PERMUTE make of `value`, into `result`. */
+static __always_inline void mask_keyed(struct mask_unit *u,
+				       const volatile struct mask_instruction *it)
+{
+	__u32 whose = (__u32)it->tag << 16 | it->operation << 8 | it->kept;
+	struct mask_wide value = u->value;
+	__u32 rest = it->bits - it->kept;
+	struct mask_slot *slot;
+	__u64 hi, lo;
+
+	slot = &u->others[mask_slot6(value.hi, value.lo ^ (__u64)it->tag << 48, MASK_SLOTS_OTHERS)];
+	if (slot->epoch == u->epoch && slot->whose == whose && slot->value.hi == value.hi &&
+	    slot->value.lo == value.lo) {
+		u->result = slot->result;
+		return;
+	}
+	if (it->operation == MASK_HASH) {
+		mask_number(DOMAIN_HASH, it->tag, value.hi, value.lo);
+	} else {
+		/* The bits that stay choose the permutation of the rest. */
+		hi = rest > 64 ? mask_ones(rest - 64) : 0;
+		lo = mask_ones(rest);
+		u->tweak.hi = it->operation == MASK_PERMUTE ? value.hi & ~hi : 0;
+		u->tweak.lo = it->operation == MASK_PERMUTE ? value.lo & ~lo : 0;
+		u->value.hi = value.hi & hi;
+		u->value.lo = value.lo & lo;
+		if (rest)
+			mask_permute(it->tag, rest);
+		else
+			u->result = u->value;
+		u->result.hi |= u->tweak.hi;
+		u->result.lo |= u->tweak.lo;
+	}
+	slot->value = value;
+	slot->result = u->result;
+	slot->whose = whose;
+	slot->epoch = u->epoch;
+}
+
+/* Runs the nth instruction of a kind on the header that begins there. */
+__noinline int mask_execute(__u32 kind, __u32 n, __u32 header)
+{
+	const volatile struct mask_instruction *it;
+	struct mask_unit *u = mask_unit();
+	__u32 at, bytes, cut;
+	__u64 place;
+
+	if (!u || kind >= MASK_KINDS || n >= MASK_MOST)
+		return 0;
+	it = &mask_settings.headers[kind].list[n];
+	at = mask_offset(header + it->at);
+	bytes = it->bytes;
+	/* The usual case, without numbers of 128 bits. */
+	if (it->operation == MASK_PREFIX && bytes == 4) {
+		STORE32(u->out, at,
+			__builtin_bswap32(mask_prefix4(u, __builtin_bswap32(LOAD32(u->in, at)))));
+		return 0;
+	}
+	u->value.hi = 0;
+	switch (bytes) {
+	case 16:
+		u->value.hi = __builtin_bswap64(LOAD64(u->in, at));
+		u->value.lo = __builtin_bswap64(LOAD64(u->in, at + 8));
+		break;
+	case 6:
+		u->value.lo = __builtin_bswap64(LOAD64(u->in, at)) >> 16;
+		break;
+	case 4:
+		u->value.lo = (__builtin_bswap32(LOAD32(u->in, at)) & it->mask) >> it->shift;
+		break;
+	case 2:
+		u->value.lo = (__builtin_bswap16(LOAD16(u->in, at)) & it->mask) >> it->shift;
+		break;
+	default:
+		u->value.lo = (u->in[at] & it->mask) >> it->shift;
+	}
+	switch (it->operation) {
+	case MASK_CONSTANT:
+		u->result.hi = 0;
+		u->result.lo = it->constant;
+		break;
+	case MASK_XOR:
+		u->result.hi = u->value.hi;
+		u->result.lo = u->value.lo ^ it->constant;
+		break;
+	case MASK_SHIFT:
+		u->result.hi = 0;
+		u->result.lo = u->value.lo + it->constant;
+		break;
+	case MASK_RANDOM:
+		/* This place's in this packet. */
+		place = u->number << 32;
+		mask_number(DOMAIN_RANDOM, it->tag, u->number >> 32, place + header + it->at);
+		break;
+	case MASK_HASH:
+	case MASK_ENCRYPT:
+	case MASK_PERMUTE:
+		mask_keyed(u, it);
+		break;
+	case MASK_PREFIX:
+		mask_prefix6(u);
+		break;
+	case MASK_TRUNCATE:
+		cut = it->bits - it->kept;
+		u->result.hi = cut > 64 ? u->value.hi & ~mask_ones(cut - 64) : u->value.hi;
+		u->result.lo = u->value.lo & ~mask_ones(cut);
+		break;
+	default:
+		u->result = u->value;
+	}
+	switch (bytes) {
+	case 16:
+		STORE64(u->out, at, __builtin_bswap64(u->result.hi));
+		STORE64(u->out, at + 8, __builtin_bswap64(u->result.lo));
+		break;
+	case 6:
+		STORE32(u->out, at, __builtin_bswap32(u->result.lo >> 16));
+		*(__u16 *)(u->out + at + 4) = __builtin_bswap16(u->result.lo);
+		break;
+	case 4:
+		*(__u32 *)(u->out + at) |=
+			__builtin_bswap32((__u32)u->result.lo << it->shift & it->mask);
+		break;
+	case 2:
+		*(__u16 *)(u->out + at) |=
+			__builtin_bswap16((__u32)u->result.lo << it->shift & it->mask);
+		break;
+	default:
+		u->out[at] |= u->result.lo << it->shift & it->mask;
+	}
+	return 0;
+}
+
+/*
+ * Treats a header, of which perhaps not all is there, into the same place of the result. Whether
+ * all is there.
+ */
+__noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
+{
+	const volatile struct mask_header *header;
+	struct mask_unit *u = mask_unit();
+	__u32 end, here, i;
+
+	if (!u || kind >= MASK_KINDS)
+		return 0;
+	header = &mask_settings.headers[kind];
+	end = at + length < u->end ? at + length : u->end;
+	if (at > end)
+		return 0;
+	if (u->kept < end)
+		u->kept = end;
+	if (end == at + length && length >= header->length) {
+		here = mask_offset(at);
+		for (i = 0; i < MASK_HEADER / 8; i++) {
+			if (i >= header->words)
+				break;
+			/* Another kind may have written a part of the same header. */
+			*(__u64 *)(u->out + here + i * 8) |=
+				LOAD64(u->in, here + i * 8) & LOAD64(header->kept, i * 8);
+		}
+		for (i = 0; i < MASK_MOST; i++) {
+			if (i >= header->others)
+				break;
+			mask_execute(kind, i, at);
+		}
+		return 1;
+	}
+	/* Only the fields that are wholly there: of a cut header, and of one that is shorter than most. */
+	for (i = 0; i < MASK_MOST; i++) {
+		if (i >= header->count)
+			break;
+		if (at + header->list[i].at + header->list[i].bytes <= end)
+			mask_execute(kind, i, at);
+	}
+	return end == at + length;
+}
+
+/* Is anything of an option kept? */
+static __always_inline int mask_keeps(__u32 option)
+{
+	return option < MASK_KINDS && mask_settings.headers[option].count;
+}
+
+#endif

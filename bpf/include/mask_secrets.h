@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Numbers, permutations and mappings of addresses under a key: what crate mask's
+ * machine/secrets.rs and mapping/ do, bit for bit. AES is the kernel's (bpf_crypto_encrypt, Linux
+ * 6.10, ecb(aes)); what it gave for addresses and values seen before is remembered.
+ */
+#ifndef NIGH_MASK_SECRETS_H
+#define NIGH_MASK_SECRETS_H
+
+#include "mask_state.h"
+
+/* What a number is for: the same value gives another one for each. */
+enum mask_domain {
+	DOMAIN_RANDOM = 1,
+	DOMAIN_HASH,
+	DOMAIN_TWEAK,
+};
+
+#define MASK_ROUNDS 8 /* of a permutation */
+
+/* The kernel's; only its name is looked at. Clang 14 tags a pointer to another name of a struct only. */
+struct bpf_crypto_ctx {
+	void *type;
+};
+typedef struct bpf_crypto_ctx mask_ctx;
+const volatile struct bpf_crypto_ctx mask_btf_ctx = {};
+
+extern int bpf_crypto_encrypt(struct bpf_crypto_ctx *ctx, const struct bpf_dynptr *from,
+			      const struct bpf_dynptr *to, const struct bpf_dynptr *siv) __ksym;
+
+struct mask_cipher {
+	mask_ctx __kptr *ctx;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MASK_PERIODS * MASK_CIPHERS);
+	__type(key, __u32);
+	__type(value, struct mask_cipher);
+} mask_ciphers SEC(".maps");
+
+/* Encrypts the first `count` of the unit's blocks, each by itself. */
+__noinline int mask_aes(__u32 cipher, __u32 count)
+{
+	struct mask_unit *u = mask_unit();
+	struct mask_cipher *slot;
+	struct bpf_crypto_ctx *ctx;
+	struct bpf_dynptr blocks;
+
+	if (!u)
+		return 0;
+	cipher += u->period * MASK_CIPHERS;
+	slot = bpf_map_lookup_elem(&mask_ciphers, &cipher);
+	if (!slot || !(ctx = slot->ctx) || count > MASK_BLOCKS ||
+	    bpf_dynptr_from_mem(u->blocks, count * 16, 0, &blocks) ||
+	    bpf_crypto_encrypt(ctx, &blocks, &blocks, NULL))
+		u->failed = 1;
+	return 0;
+}
+
+static __always_inline void mask_put(struct mask_unit *u, __u32 n, __u64 hi, __u64 lo)
+{
+	STORE64(u->blocks, n * 16, __builtin_bswap64(hi));
+	STORE64(u->blocks, n * 16 + 8, __builtin_bswap64(lo));
+}
+
+static __always_inline struct mask_wide mask_block(struct mask_unit *u, __u64 hi, __u64 lo)
+{
+	struct mask_wide wide;
+
+	mask_put(u, 0, hi, lo);
+	mask_aes(MASK_NUMBERS, 1);
+	wide.hi = __builtin_bswap64(LOAD64(u->blocks, 0));
+	wide.lo = __builtin_bswap64(LOAD64(u->blocks, 8));
+	return wide;
+}
+
+/* A number that only the key and these decide: of 128 bits, into `result`. */
+__noinline int mask_number(__u32 domain, __u32 tag, __u64 hi, __u64 lo)
+{
+	struct mask_unit *u = mask_unit();
+	struct mask_wide wide;
+
+	if (!u)
+		return 0;
+	wide = mask_block(u, hi, lo);
+	u->result = mask_block(u, wide.hi, wide.lo ^ (domain << 16 | tag));
+	return 0;
+}
+
+/* So many ones at the end of 64 bits. */
+static __always_inline __u64 mask_ones(__u32 bits)
+{
+	return bits >= 64 ? ~0ULL : (1ULL << bits) - 1;
+}
+
+/*
+ * `value`, of 1 to 128 bits, in the permutation that `tweak` chooses: a Feistel network of
+ * alternating halves, of which none has more than 64 bits. It uses the unit's blocks by itself
+ * and not by mask_number, since a program may not be deeper than eight calls.
+ */
+__noinline int mask_permute(__u32 tag, __u32 bits)
+{
+	struct mask_unit *u = mask_unit();
+	__u64 left, right, left_mask, right_mask, salt;
+	struct mask_wide value, tweak, wide;
+	__u32 right_bits = bits / 2, round;
+
+	if (!u || bits > 128)
+		return 0;
+	value = u->value;
+	tweak = mask_block(u, u->tweak.hi, u->tweak.lo);
+	tweak = mask_block(u, tweak.hi, tweak.lo ^ (DOMAIN_TWEAK << 16 | (__u64)tag));
+	if (bits < 2) {
+		/* The only permutations of one bit: it stays or flips. */
+		u->result.hi = 0;
+		u->result.lo = value.lo ^ (tweak.lo & bits);
+		return 0;
+	}
+	left_mask = mask_ones(bits - right_bits);
+	right_mask = mask_ones(right_bits);
+	right = value.lo & right_mask;
+	left = right_bits >= 64 ? value.hi : value.lo >> right_bits | value.hi << 1 << (63 - right_bits);
+	left &= left_mask;
+	for (round = 0; round < MASK_ROUNDS; round++) {
+		salt = tweak.hi ^ (__u64)round << 56 ^ (__u64)bits << 48;
+		if (round & 1) {
+			wide = mask_block(u, salt, tweak.lo ^ left);
+			right ^= wide.lo & right_mask;
+		} else {
+			wide = mask_block(u, salt, tweak.lo ^ right);
+			left ^= wide.lo & left_mask;
+		}
+	}
+	if (right_bits >= 64) {
+		u->result.hi = left;
+		u->result.lo = right;
+	} else {
+		u->result.hi = left >> 1 >> (63 - right_bits);
+		u->result.lo = left << right_bits | right;
+	}
+	return 0;
+}
+
+/*
+ * Adds to `result` a bit of each of the first `count` blocks, from this place on, counted from the
+ * most significant: the first bit of a block, or the last. Functions of their own, as the verifier
+ * looks at a second loop for each end of the first.
+ */
+__noinline int mask_gather(__u32 start, __u32 count, __u32 last)
+{
+	struct mask_unit *u = mask_unit();
+	__u32 i, n;
+	__u64 bit;
+
+	if (!u)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < MASK_BLOCKS; i++) {
+		if (i >= count)
+			break;
+		n = start + i;
+		bit = last ? u->blocks[i * 16 + 15] & 1 : u->blocks[i * 16] >> 7;
+		bit <<= 63 - (n & 63);
+		if (n < 64)
+			u->result.hi ^= bit;
+		else
+			u->result.lo ^= bit;
+	}
+	return 0;
+}
+
+/* Which of `count` bits of `value` Crypto-PAn flips, from this one on, into their places of `result`. */
+__noinline int mask_crypto_pan(__u32 start, __u32 count)
+{
+	struct mask_unit *u = mask_unit();
+	__u64 hi, lo, rest;
+	__u32 i, n;
+
+	if (!u)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < 64; i++) {
+		if (i >= count)
+			break;
+		/* The first n bits of the value, then the pad from bit n on. */
+		n = start + i;
+		rest = ~0ULL >> (n & 63);
+		hi = u->value.hi;
+		lo = u->pad[1];
+		if (n < 64)
+			hi = (hi & ~rest) | (u->pad[0] & rest);
+		else
+			lo = (u->value.lo & ~rest) | (lo & rest);
+		mask_put(u, i, hi, lo);
+	}
+	u->result.hi = u->result.lo = 0;
+	mask_aes(MASK_FIRST, count);
+	mask_gather(start, count, 0);
+	return 0;
+}
+
+/* The blocks of ipcrypt-pfx: the first n bits of `value`, from `start` on, each moved to the end behind a one. */
+__noinline int mask_prefixes(__u32 start)
+{
+	struct mask_unit *u = mask_unit();
+	__u64 hi, lo, one;
+	__u32 i, n, s;
+
+	if (!u)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < MASK_BLOCKS; i++) {
+		n = start + i;
+		if (n >= 128)
+			break;
+		s = (128 - n) & 63;
+		one = 1ULL << (n & 63);
+		if (n > 64) {
+			hi = u->value.hi >> s | one;
+			lo = u->value.lo >> s | u->value.hi << 1 << (63 - s);
+		} else if (n == 64) {
+			hi = one;
+			lo = u->value.hi;
+		} else {
+			hi = 0;
+			lo = (n ? u->value.hi >> s : 0) | one;
+		}
+		mask_put(u, i, hi, lo);
+	}
+	return 0;
+}
+
+/* Which bits of `value` ipcrypt-pfx flips, from this one on: the sum of two ciphers of the same blocks. */
+__noinline int mask_ipcrypt_pfx(__u32 start)
+{
+	struct mask_unit *u = mask_unit();
+	__u32 cipher;
+
+	if (!u || start > 96)
+		return 0;
+	u->result.hi = u->result.lo = 0;
+	for (cipher = MASK_FIRST; cipher <= MASK_SECOND; cipher++) {
+		mask_prefixes(start);
+		mask_aes(cipher, 128 - start);
+		mask_gather(start, 128 - start, 1);
+	}
+	return 0;
+}
+
+/* The mapping of an IPv4 address that was not mapped before, into `result`. */
+__noinline int mask_fresh4(__u32 address)
+{
+	struct mask_unit *u = mask_unit();
+	struct mask_upper4 *upper;
+
+	if (!u)
+		return 0;
+	if (mask_settings.mapping == MASK_IPCRYPT_PFX) {
+		u->value.hi = 0;
+		u->value.lo = 0xffffULL << 32 | address;
+		mask_ipcrypt_pfx(96);
+		u->result.lo = (address ^ u->result.lo) & 0xffffffff;
+		return 0;
+	}
+	u->value.hi = (__u64)address << 32;
+	u->value.lo = 0;
+	upper = &u->upper4[address >> 16 & 0xffff];
+	if (upper->epoch != u->epoch) {
+		mask_crypto_pan(0, 16);
+		upper->flips = u->result.hi >> 32;
+		upper->epoch = u->epoch;
+	}
+	mask_crypto_pan(16, 16);
+	u->result.lo = address ^ upper->flips ^ u->result.hi >> 32;
+	return 0;
+}
+
+static __always_inline __u32 mask_slot6(__u64 hi, __u64 lo, __u32 slots)
+{
+	return (hi ^ (lo << 32 | lo >> 32)) * 0x9e3779b97f4a7c15ULL >> (64 - slots);
+}
+
+/* The same of the IPv6 address in `value`. */
+__noinline int mask_fresh6(void)
+{
+	struct mask_unit *u = mask_unit();
+	struct mask_upper6 *upper;
+	struct mask_wide value;
+
+	if (!u)
+		return 0;
+	value = u->value;
+	if (mask_settings.mapping == MASK_IPCRYPT_PFX) {
+		/* One that holds an IPv4 address is mapped like this one. */
+		mask_ipcrypt_pfx(!value.hi && value.lo >> 32 == 0xffff ? 96 : 0);
+		u->result.hi ^= value.hi;
+		u->result.lo ^= value.lo;
+		return 0;
+	}
+	upper = &u->upper6[mask_slot6(0, value.hi, MASK_SLOTS_UPPER6)];
+	if (upper->epoch != u->epoch || upper->network != value.hi) {
+		mask_crypto_pan(0, 64);
+		upper->flips = u->result.hi;
+		upper->network = value.hi;
+		upper->epoch = u->epoch;
+	}
+	mask_crypto_pan(64, 64);
+	u->result.hi = value.hi ^ upper->flips;
+	u->result.lo ^= value.lo;
+	return 0;
+}
+
+static __always_inline __u32 mask_prefix4(struct mask_unit *u, __u32 address)
+{
+	struct mask_slot4 *slot = &u->cache4[(address * 0x9e3779b1U) >> (32 - MASK_SLOTS4)];
+
+	if (slot->address != address || slot->epoch != u->epoch) {
+		mask_fresh4(address);
+		slot->address = address;
+		slot->mapped = u->result.lo;
+		slot->epoch = u->epoch;
+	}
+	return slot->mapped;
+}
+
+/* Maps `value` into `result`. */
+static __always_inline void mask_prefix6(struct mask_unit *u)
+{
+	struct mask_wide value = u->value;
+	struct mask_slot6 *slot = &u->cache6[mask_slot6(value.hi, value.lo, MASK_SLOTS6)];
+
+	if (slot->address.hi != value.hi || slot->address.lo != value.lo ||
+	    slot->epoch != u->epoch) {
+		mask_fresh6();
+		slot->address = value;
+		slot->mapped = u->result;
+		slot->epoch = u->epoch;
+	}
+	u->result = slot->mapped;
+}
+
+#endif

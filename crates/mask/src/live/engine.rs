@@ -1,0 +1,87 @@
+//! Programs as the kernel's unit reads them, and keys as its ciphers do.
+
+use super::LiveError;
+use crate::{
+    key::Key,
+    layer::KINDS,
+    machine::{Link, MappingName, Secrets},
+    program::{Instruction, Operation, Program, kinds},
+};
+use datapath::mask as kernel;
+use kernel::{Header, Keys};
+
+const _: () = assert!(KINDS == kernel::KINDS);
+
+/// Bytes of the ring between the kernel and this process.
+pub(super) const RING: u32 = 32 << 20;
+
+/// What becomes of each kind of header.
+///
+/// # Errors
+/// When the program looks into what lies above the transport, which the kernel does not.
+pub(super) fn headers(program: &Program) -> Result<[Header; KINDS], LiveError> {
+    if let Some(part) = program.named_parts().next() {
+        return Err(LiveError::Above { part });
+    }
+    let mut headers = [const { Header { kept: Vec::new(), instructions: Vec::new() } }; KINDS];
+    for kind in kinds() {
+        let (kept, _) = program.steps(kind);
+        let instructions = program.of(kind).iter().map(instruction).collect();
+        headers[kind as usize] = Header { kept: kept.to_vec(), instructions };
+    }
+    Ok(headers)
+}
+
+fn instruction(it: &Instruction) -> kernel::Instruction {
+    use kernel::Operation as To;
+    let (operation, kept, constant) = match it.operation {
+        Operation::Keep => (To::Keep, 0, 0),
+        Operation::Constant(value) => (To::Constant, 0, value),
+        Operation::Xor(value) => (To::Xor, 0, value),
+        Operation::Shift(value) => (To::Shift, 0, value),
+        Operation::Random => (To::Random, 0, 0),
+        Operation::Hash => (To::Hash, 0, 0),
+        Operation::Encrypt => (To::Encrypt, 0, 0),
+        Operation::Prefix => (To::Prefix, 0, 0),
+        Operation::Truncate(kept) => (To::Truncate, kept, 0),
+        Operation::Permute(kept) => (To::Permute, kept, 0),
+    };
+    kernel::Instruction {
+        at: it.at,
+        bytes: it.bytes,
+        mask: it.mask,
+        bits: it.bits() as u8,
+        operation,
+        kept,
+        constant,
+        tag: it.tag,
+    }
+}
+
+/// The ciphers of a key.
+pub(super) fn keys(key: &Key, mapping: MappingName) -> Keys {
+    let mut keys = Keys { numbers: *Secrets::derived(key), ..Keys::default() };
+    let (first, second) = key.split_at(16);
+    keys.first.copy_from_slice(first);
+    match mapping {
+        MappingName::CryptoPan => keys.pad = crate::mapping::CryptoPan::new(key).pad(),
+        MappingName::IpcryptPfx => keys.second.copy_from_slice(second),
+    }
+    keys
+}
+
+/// The mapping's name in the kernel.
+pub(super) fn mapping(name: MappingName) -> kernel::Mapping {
+    match name {
+        MappingName::CryptoPan => kernel::Mapping::CryptoPan,
+        MappingName::IpcryptPfx => kernel::Mapping::IpcryptPfx,
+    }
+}
+
+/// What packets begin with, as the kernel's unit calls it.
+pub(super) fn link(link: Link) -> kernel::Link {
+    match link {
+        Link::Ethernet => kernel::Link::Ethernet,
+        Link::Ip => kernel::Link::Ip,
+    }
+}

@@ -1,0 +1,196 @@
+//! Both engines give the same, byte for byte: for the recordings, packets with planted secrets nested and
+//! cut everywhere, and random changes of both.
+
+use super::engine::{RING, headers, keys, link, mapping};
+use crate::{
+    key::Key,
+    machine::{Link, MappingName, Secrets, Unit, tests::{Plant, SHAPES}},
+    policy::{Policy, SHIPPED},
+};
+use capture::Item;
+use datapath::mask::{Mask, Reader, Settings};
+use std::{fs, path::Path};
+use zeroize::Zeroizing;
+
+/// A policy that has each operation on fields of each width.
+const OPERATIONS: &str = r#"
+about = "all operations"
+time = "keep"
+[fields]
+"ethernet.source" = "encrypt"
+"ethernet.destination" = { permute = 24 }
+"vlan.id" = "encrypt"
+"vlan.priority" = { xor = 5 }
+"mpls.label" = { permute = 4 }
+"arp.*" = "hash"
+"arp.sender_mac" = { truncate = 24 }
+"ipv4.source" = "prefix"
+"ipv4.destination" = { permute = 17 }
+"ipv4.identification" = "random"
+"ipv4.ttl" = { shift = 250 }
+"ipv4.dscp" = "encrypt"
+"ipv4.dont_fragment" = "encrypt"
+"ipv4.route.pointer" = "keep"
+"ipv4.route.address" = "prefix"
+"ipv4.router_alert.value" = "keep"
+"ipv6.source" = "encrypt"
+"ipv6.destination" = { truncate = 72 }
+"ipv6.flow_label" = "random"
+"ipv6.hop_limit" = { constant = 64 }
+"ipv6.routing.address" = { permute = 64 }
+"ipv6.fragment.identification" = "hash"
+"tcp.*" = "keep"
+"tcp.source_port" = "encrypt"
+"tcp.destination_port" = { truncate = 7 }
+"tcp.sequence" = "random"
+"tcp.window" = "remove"
+"tcp.window+1:8" = "hash"
+"tcp.timestamps.value" = { shift = 4000000000 }
+"tcp.sack.*" = { permute = 16 }
+"udp.*" = "hash"
+"icmp.*" = "keep"
+"icmp.redirect.gateway" = "prefix"
+"icmpv6.*" = "keep"
+"icmpv6.neighbour.target" = "prefix"
+"icmpv6.option.link_address" = "random"
+"icmpv6.option.prefix" = { permute = 100 }
+"gre.key" = "encrypt"
+"vxlan.vni" = { permute = 8 }
+"#;
+
+/// The same policy in both engines.
+struct Both {
+    user: Unit,
+    kernel: Mask,
+    reader: Reader,
+    number: u64,
+}
+
+impl Both {
+    fn new(policy: &str, name: MappingName) -> Self {
+        let key: Key = Zeroizing::new(std::array::from_fn(|n| 7 * n as u8));
+        let program = Policy::read(policy).expect("a policy").compile().expect("a program");
+        let settings = Settings {
+            headers: headers(&program).expect("nothing above the transport"),
+            payload: program.keeps_payload(),
+            mapping: mapping(name),
+            link: link(Link::Ethernet),
+            filter: Vec::new(),
+            snap: datapath::mask::SNAP,
+            sample: 1,
+            bare: false,
+            ring_bytes: RING,
+        };
+        let kernel = Mask::open(&settings).expect("this takes root and Linux 6.12");
+        kernel.set_key(0, 0, 1, &keys(&key, name)).expect("a key");
+        let reader = kernel.reader().expect("a ring");
+        let user = Unit::new(program, Secrets::new(&key, name).expect("a key"));
+        Self { user, kernel, reader, number: 0 }
+    }
+
+    fn compare(&mut self, link: Link, packet: &[u8]) {
+        let (mut user, packet) = (Vec::new(), &packet[..packet.len().min(3000)]);
+        self.number += 0x1_0000_0001;
+        self.user.mask(link, packet, self.number, &mut user);
+        let kernel = self
+            .kernel
+            .try_one(&mut self.reader, super::engine::link(link), packet, self.number)
+            .expect("run");
+        assert_eq!(
+            kernel.as_deref(),
+            Some(user.as_slice()),
+            "user space is right, the kernel left: packet {packet:02x?} of {link:?}"
+        );
+    }
+}
+
+fn policies() -> Vec<(String, MappingName)> {
+    let mut policies: Vec<(String, MappingName)> = SHIPPED
+        .iter()
+        .map(|(_, text)| ((*text).to_owned(), MappingName::CryptoPan))
+        .collect();
+    let (_, research) = SHIPPED[1];
+    let with_payload = research.replace("[fields]", "payload = true\n[fields]");
+    assert_ne!(with_payload, research);
+    policies.push((with_payload, MappingName::IpcryptPfx));
+    policies.push((OPERATIONS.to_owned(), MappingName::CryptoPan));
+    policies
+}
+
+/// Packets of each kind; those of a TCP of nothing but cut ones are left out.
+fn recorded() -> Vec<(Link, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gate");
+    let mut packets = Vec::new();
+    for entry in fs::read_dir(folder).expect("testdata/gate") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_none_or(|it| it != "pcap") {
+            continue;
+        }
+        let mut count = 0;
+        let file = fs::File::open(&path).expect("a capture");
+        capture::read_all::<capture::ReadError>(file, |item, _| {
+            if let Item::Frame(frame) = item
+                && count < 60
+                && let Some((link, bytes)) = crate::file::place(&frame)
+            {
+                count += 1;
+                packets.push((link, bytes.to_vec()));
+            }
+            Ok(())
+        })
+        .expect("a capture");
+    }
+    assert!(packets.len() > 500);
+    packets
+}
+
+#[test]
+fn both_engines_give_the_same_of_recordings() {
+    let packets = recorded();
+    for (policy, name) in policies() {
+        let mut both = Both::new(&policy, name);
+        for (link, packet) in &packets {
+            both.compare(*link, packet);
+        }
+    }
+}
+
+#[test]
+fn both_engines_give_the_same_of_planted_packets_cut_everywhere() {
+    for (policy, name) in policies() {
+        let mut both = Both::new(&policy, name);
+        for shape in 0..SHAPES {
+            let packet = Plant(shape as u64 + 1).shape(shape);
+            for cut in 1..=packet.len() {
+                both.compare(Link::Ethernet, &packet[..cut]);
+                if cut > 14 {
+                    both.compare(Link::Ip, &packet[14..cut]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn both_engines_give_the_same_of_random_changes() {
+    let mut packets: Vec<(Link, Vec<u8>)> =
+        recorded().into_iter().step_by(7).collect();
+    for shape in 0..SHAPES {
+        packets.push((Link::Ethernet, Plant(99).shape(shape)));
+    }
+    let mut random = Plant(0x9e37);
+    for (policy, name) in policies() {
+        let mut both = Both::new(&policy, name);
+        for (link, packet) in packets.iter().cycle().take(4000) {
+            let mut packet = packet.clone();
+            // Mostly in headers, sometimes a length or a kind that leads elsewhere.
+            for _ in 0..=random.bytes::<1>()[0] % 4 {
+                let [high, low, to] = random.bytes();
+                let within = packet.len().min(if high & 1 == 0 { 80 } else { 400 });
+                let at = usize::from(u16::from_be_bytes([high, low])) % within;
+                packet[at] = if to & 3 == 0 { to >> 3 } else { to };
+            }
+            both.compare(*link, &packet);
+        }
+    }
+}
