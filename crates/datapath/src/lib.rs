@@ -4,6 +4,7 @@ pub mod ask;
 mod attach;
 pub mod bench;
 pub mod blast;
+pub mod capabilities;
 pub mod echo;
 pub mod gate;
 mod limit;

@@ -23,7 +23,9 @@ use crate::{
     scene::{HostTable, Joint, LabTable, Routing, Scene, Stage, bad_name},
 };
 use carrier::Carrier;
+pub use datapath::capabilities::give_up as give_up_capabilities;
 use datapath::{
+    capabilities,
     schedule,
     tap::{self, Tap},
     xsk,
@@ -455,7 +457,7 @@ fn carry(mut carrier: Carrier, ended: Arc<EventFd>) -> io::Result<JoinHandle<io:
     }
     std::thread::Builder::new().name("lab".into()).spawn(move || {
         let _tell = Tell(ended);
-        give_up_capabilities()?;
+        capabilities::give_up()?;
         // Packets are late as long as the thread waits for a core. Without it the lab is only less exact.
         if let Err(error) = schedule::set_slice(SLICE) {
             tracing::debug!(%error, "the kernel does not shorten the slice");
@@ -463,16 +465,4 @@ fn carry(mut carrier: Carrier, ended: Arc<EventFd>) -> io::Result<JoinHandle<io:
         carrier.run()?;
         Ok(carrier.engine)
     })
-}
-
-/// Gives up every capability of the calling thread, and with it of those that it starts.
-///
-/// # Errors
-/// When the system refuses.
-pub fn give_up_capabilities() -> io::Result<()> {
-    use caps::CapSet::{Ambient, Effective, Inheritable, Permitted};
-    for set in [Ambient, Effective, Inheritable, Permitted] {
-        caps::clear(None, set).map_err(io::Error::other)?;
-    }
-    Ok(())
 }

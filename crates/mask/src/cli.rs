@@ -3,8 +3,9 @@
 use crate::{
     check::{self, CheckError},
     explain::{Explanation, explain},
-    file::{Counts, Job, JobError, MaskError, place},
+    file::{Job, JobError, MaskError, place},
     key::{self, Key, KeyError, Rotation, read_key},
+    live::{Live, LiveError, options::LiveArgs},
     log::Log,
     machine::{MappingName, Secrets},
     policy::{Policy, PolicyError, SHIPPED},
@@ -12,7 +13,9 @@ use crate::{
 use capture::{ReadError, unpack};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::{
+    fmt::Display,
     fs::{self, File},
     io::{self, Read, Write},
     os::unix::fs::MetadataExt,
@@ -28,6 +31,8 @@ pub enum Command {
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask file --policy research --key-command 'pass show campus' --rotate day in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
     File(FileArgs),
+    /// Mask the packets of an interface in the kernel, before anything of them leaves it
+    Live(LiveArgs),
     /// Look for anything of a capture that is still in the masked one; exit status 1 if there is
     #[command(
         after_help = "Examples:\n  nigh mask check out.pcapng --against in.pcap\n  nigh mask check out.pcapng --against in.pcap --html report.html"
@@ -168,6 +173,9 @@ pub enum CliError {
         /// What is wrong.
         source: MaskError,
     },
+    /// The packets of an interface are not masked, or no more.
+    #[error(transparent)]
+    Live(#[from] LiveError),
     /// It cannot be checked.
     #[error(transparent)]
     Check(#[from] CheckError),
@@ -224,6 +232,7 @@ impl CliError {
 pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
     match command {
         Command::File(args) => file(args, json),
+        Command::Live(args) => live(args, json),
         Command::Check { masked, against, html } => check(masked, against, html.as_deref(), json),
         Command::Policy(command) => policy(command, json),
         Command::Key { id: false, file } => key::create(file).map_err(failed(file)),
@@ -240,7 +249,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> CliError {
 
 fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     let (policy, _) = read_policy(&args.policy)?;
-    let key = of_file(args, &policy)?;
+    let key = key_for(&args.key, &args.policy, &policy)?;
     let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
     let is_stream = |path: &Path| path == Path::new("-");
     let (input, bytes): (Box<dyn Read + Send>, Option<u64>) = if is_stream(&args.input) {
@@ -274,16 +283,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     if let (Some(log), Some(path)) = (&mut log, &args.log) {
         log.end(result.as_ref()).map_err(failed(path))?;
     }
-    let counts = result?;
-    // Standard output may be the capture.
-    let mut said = io::stderr().lock();
-    if json {
-        serde_json::to_writer(&mut said, &counts).map_err(io::Error::from)?;
-        said.write_all(b"\n")?;
-    } else {
-        writeln!(said, "{}", sentence(&counts))?;
-    }
-    Ok(())
+    say(&result?, json)
 }
 
 fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<(), CliError> {
@@ -316,33 +316,52 @@ fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Resu
     if report.leaks { Err(CliError::Leak) } else { Ok(()) }
 }
 
-fn sentence(counts: &Counts) -> String {
-    let Counts { frames, masked, other_links, no_interface, bytes_in, bytes_out, ended_within } =
-        *counts;
-    let mut text =
-        format!("{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}");
-    if other_links > 0 {
-        text += &format!("; {other_links} left out, since nothing is known of their link");
+/// The key that the arguments name, if the policy needs one.
+fn key_for(source: &key::Source, name: &str, policy: &Policy) -> Result<Key, CliError> {
+    let program = policy.compile().map_err(JobError::from)?;
+    match source.read()? {
+        Some(key) => Ok(key),
+        None if source.is_forgotten() || !program.needs_key() => Ok(key::fresh()?),
+        None => Err(CliError::NoKey(name.to_owned())),
     }
-    if no_interface > 0 {
-        text += &format!(
-            "; {no_interface} left out, since the file does not say on which link they were seen"
-        );
-    }
-    if ended_within {
-        text += "; the capture ended within a packet";
-    }
-    text
 }
 
-/// The key that the arguments name, if the policy needs one.
-fn of_file(args: &FileArgs, policy: &Policy) -> Result<Key, CliError> {
-    let program = policy.compile().map_err(JobError::from)?;
-    match args.key.read()? {
-        Some(key) => Ok(key),
-        None if args.key.is_forgotten() || !program.needs_key() => Ok(key::fresh()?),
-        None => Err(CliError::NoKey(args.policy.clone())),
+fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
+    let (policy, _) = read_policy(&args.policy)?;
+    let key = key_for(&args.key, &args.policy, &policy)?;
+    let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
+    let output = args.place();
+    let begin = |path| {
+        Log::begin(path, &job.record(), Path::new(&args.interface), output).map_err(failed(path))
+    };
+    let mut log = args.log.as_deref().map(begin).transpose()?;
+    let bar = ProgressBar::new_spinner();
+    bar.set_message("no packets yet");
+    let result = Live::begin(args, &job).and_then(|live| {
+        // Scripts wait for this line: from here on no packet goes by unseen.
+        eprintln!("{}: {}; SIGINT ends it", args.interface, job.record());
+        live.run(args.duration, |seen| {
+            bar.set_message(format!("{} packets masked, {} lost", seen.masked, seen.lost()));
+            bar.tick();
+        })
+    });
+    bar.finish_and_clear();
+    if let (Some(log), Some(path)) = (&mut log, &args.log) {
+        log.end(result.as_ref()).map_err(failed(path))?;
     }
+    say(&result?, json)
+}
+
+/// Tells what was done: on standard error, since standard output may be the capture.
+fn say(what: &(impl Serialize + Display), json: bool) -> Result<(), CliError> {
+    let mut said = io::stderr().lock();
+    if json {
+        serde_json::to_writer(&mut said, what).map_err(io::Error::from)?;
+        said.write_all(b"\n")?;
+    } else {
+        writeln!(said, "{what}")?;
+    }
+    Ok(())
 }
 
 /// A policy by its name, or from a file, with its text.

@@ -27,6 +27,7 @@ use capture::{End, ReadError, pcapng};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
+    fmt,
     io::{self, Read, Write},
     sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread,
@@ -85,6 +86,27 @@ pub struct Counts {
     pub ended_within: bool,
 }
 
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { frames, masked, other_links, no_interface, bytes_in, bytes_out, ended_within } =
+            self;
+        write!(f, "{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}")?;
+        if *other_links > 0 {
+            write!(f, "; {other_links} left out, since nothing is known of their link")?;
+        }
+        if *no_interface > 0 {
+            write!(
+                f,
+                "; {no_interface} left out, since the file does not say on which link they were seen"
+            )?;
+        }
+        if *ended_within {
+            f.write_str("; the capture ended within a packet")?;
+        }
+        Ok(())
+    }
+}
+
 impl Job {
     /// To mask by a policy, under a key.
     ///
@@ -100,6 +122,22 @@ impl Job {
     /// With another key for each period, derived from this one; none if the policy needs no key.
     pub fn rotated(self, rotation: Option<Rotation>) -> Self {
         Self { rotation: rotation.filter(|_| self.program.needs_key()), ..self }
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        self.time
+    }
+
+    pub(crate) fn mapping(&self) -> MappingName {
+        self.mapping
+    }
+
+    pub(crate) fn rotation(&self) -> Option<Rotation> {
+        self.rotation
     }
 
     /// What is said of the result in its first block.
@@ -120,7 +158,7 @@ impl Job {
     }
 
     /// The key of the period that began at this time in seconds since 1970.
-    fn key_of(&self, period: u64) -> Key {
+    pub(crate) fn key_of(&self, period: u64) -> Key {
         match self.rotation {
             Some(rotation) => rotation.key(&self.key, period),
             None => self.key.clone(),

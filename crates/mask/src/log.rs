@@ -7,7 +7,7 @@
 //!
 //! A run that was killed has a beginning and no end. There are no keys in it, only their ids.
 
-use crate::{file::Counts, key};
+use crate::key;
 use serde::Serialize;
 use std::{
     fs::{self, File, OpenOptions},
@@ -41,7 +41,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    counts: Option<&'a Counts>,
+    counts: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -66,13 +66,16 @@ impl Log {
         Ok(log)
     }
 
-    /// Notes how it ended.
+    /// Notes how it ended: what was counted, or why it did not.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn end<E: std::fmt::Display>(&mut self, result: Result<&Counts, &E>) -> io::Result<()> {
+    pub fn end<E: std::fmt::Display>(
+        &mut self,
+        result: Result<&impl Serialize, &E>,
+    ) -> io::Result<()> {
         let line = Line {
-            counts: result.ok(),
+            counts: result.ok().map(serde_json::to_value).transpose()?,
             error: result.err().map(ToString::to_string),
             ..Line::default()
         };
@@ -103,6 +106,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::Counts;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -113,7 +117,7 @@ mod tests {
         let counts = Counts { frames: 7, ..Counts::default() };
         let mut first = begin().expect("a log");
         let mut second = begin().expect("a log");
-        second.end(Err(&"the disk is full")).expect("written");
+        second.end::<&str>(Err::<&Counts, _>(&"the disk is full")).expect("written");
         first.end::<io::Error>(Ok(&counts)).expect("written");
         let text = fs::read_to_string(&path).expect("a log");
         let lines: Vec<serde_json::Value> =

@@ -32,7 +32,7 @@ fn seen(link: Link, packets: &[&[u8]], wanted: usize) -> (Vec<Vec<u8>>, Statisti
     let dump = host.spawn(&words).expect("tcpdump");
     wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
     for bytes in packets {
-        let packet = Packet { at_ns: 0, length: bytes.len() as u32, bytes };
+        let packet = Packet { at_ns: 0, length: bytes.len() as u32, comment: None, bytes };
         output.packet(&packet).expect("written");
     }
     output.flush().expect("nothing waits");
@@ -87,7 +87,7 @@ fn a_device_that_is_down_loses_packets_and_one_that_is_gone_is_an_error() {
     let open = || host.enter(|| Device::open(Link::Ip, "mask0"));
     let mut output = Output::Tap(open().expect("a device"));
     assert!(matches!(open(), Err(OutputError::Tap(error)) if error.is_busy()));
-    let packet = Packet { at_ns: 0, length: 20, bytes: &[0x45; 20] };
+    let packet = Packet { at_ns: 0, length: 20, comment: None, bytes: &[0x45; 20] };
     host.check(&["ip", "link", "set", "mask0", "down"]).expect("down");
     output.packet(&packet).expect("lost");
     assert_eq!(output.statistics().refused, 1);

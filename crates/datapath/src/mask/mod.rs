@@ -235,9 +235,10 @@ impl Mask {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn counts(&self) -> libbpf_rs::Result<Counts> {
+    pub fn counts(&self) -> io::Result<Counts> {
         let ledger = &self.skeleton.maps.mask_ledger;
-        let values = ledger.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
+        let values = ledger.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let values = values.map_err(io::Error::other)?;
         let mut sums = [0; types::mask_count::MASK_COUNTS.0 as usize];
         for value in values.iter().flatten() {
             for (sum, count) in sums.iter_mut().zip(value.as_chunks::<8>().0) {

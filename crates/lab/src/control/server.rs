@@ -3,8 +3,8 @@
 use super::{Answer, Context, Request, events::Follower, parse};
 use crate::{
     capture::{Capture, Limits},
-    run::give_up_capabilities,
 };
+use datapath::capabilities;
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
@@ -66,7 +66,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("control".into());
         let (tell, told) = channel();
         let begin = move || {
-            let given_up = give_up_capabilities();
+            let given_up = capabilities::give_up();
             let may_serve = given_up.is_ok();
             let _ = tell.send(given_up);
             if may_serve {

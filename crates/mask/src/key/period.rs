@@ -46,6 +46,13 @@ impl Rotation {
         (seconds - seconds % self.seconds()).saturating_sub(since_monday)
     }
 
+    /// When the period after the one that began at `start` begins, both in seconds since 1970.
+    pub fn next(self, start: u64) -> u64 {
+        // The first Monday of 1970 was its fifth day.
+        let next = start + self.seconds();
+        if self == Self::Week && start < 4 * DAY { 4 * DAY } else { next }
+    }
+
     /// The key of the period that began at `start`: HMAC-SHA256 under the data set's key over a label, the
     /// period's length and its start, both in seconds as 64 bits in network order.
     pub fn key(self, key: &Key, start: u64) -> Key {
@@ -72,7 +79,8 @@ mod tests {
         assert_eq!(Rotation::Week.start(time), midnight - 3 * DAY);
         for rotation in [Rotation::Hour, Rotation::Day, Rotation::Week] {
             let start = rotation.start(time);
-            let next = start + rotation.seconds();
+            let next = rotation.next(start);
+            assert_eq!(next, start + rotation.seconds());
             assert_eq!(rotation.start(start * NS), start);
             assert_eq!(rotation.start(next * NS - 1), start);
             assert_eq!(rotation.start(next * NS), next);
@@ -83,6 +91,7 @@ mod tests {
         // The first Monday.
         assert_eq!(Rotation::Week.start(4 * DAY * NS - 1), 0);
         assert_eq!(Rotation::Week.start(4 * DAY * NS), 4 * DAY);
+        assert_eq!(Rotation::Week.next(0), 4 * DAY);
     }
 
     #[test]

@@ -8,10 +8,15 @@ mod engine;
 pub mod filter;
 pub mod options;
 pub mod output;
+mod periods;
+mod run;
 #[cfg(test)]
 mod tests;
 
+pub use run::{Live, Seen, Summary};
+
 use datapath::mask as kernel;
+use std::io;
 
 /// Why nothing is masked, or no more.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +32,22 @@ pub enum LiveError {
     /// The programs could not be loaded.
     #[error(transparent)]
     Load(#[from] kernel::LoadError),
+    /// There is no such interface.
+    #[error("there is no interface {0:?} in this network namespace: `ip link` lists those that there are")]
+    NoInterface(String),
+    /// The mask cannot be put on the interface.
+    #[error(transparent)]
+    Attach(#[from] kernel::AttachError),
+    /// The filter is none.
+    #[error(transparent)]
+    Filter(#[from] filter::FilterError),
     /// The key could not be set.
     #[error(transparent)]
     Key(#[from] kernel::KeyError),
+    /// Packets have nowhere to go.
+    #[error(transparent)]
+    Output(#[from] output::OutputError),
+    /// Signals, clocks, the ring or capabilities.
+    #[error("cannot wait for packets: {0}")]
+    Io(#[from] io::Error),
 }

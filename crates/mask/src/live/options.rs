@@ -5,7 +5,7 @@ use crate::{key, machine::MappingName};
 use clap::{Args, ValueEnum, value_parser};
 use std::{
     num::ParseIntError,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -23,6 +23,9 @@ pub struct LiveArgs {
     /// Where the key is.
     #[command(flatten)]
     pub key: key::Source,
+    /// Derive another key for each period of UTC
+    #[arg(long, value_enum, value_name = "PERIOD")]
+    pub rotate: Option<key::Rotation>,
     /// How addresses are mapped where the policy says `prefix`
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     pub mapping: MappingName,
@@ -97,6 +100,13 @@ pub enum Direction {
 }
 
 impl LiveArgs {
+    /// Where packets go, as a name.
+    pub fn place(&self) -> &Path {
+        let Target { write, fifo, tap } = &self.target;
+        let file = write.as_deref().or(fifo.as_deref());
+        file.or(tap.as_deref().map(Path::new)).unwrap_or(Path::new("-"))
+    }
+
     /// Opens what the packets go to.
     ///
     /// # Errors
@@ -202,7 +212,7 @@ mod tests {
         assert!(matches!(open("--fifo IT"), Output::Pipe(_)));
         let mut files = open("--write IT --rotate-size 100 --rotate-seconds 1000000000 --files 2");
         for at_ns in 0..5 {
-            files.packet(&Packet { at_ns, length: 40, bytes: &[0x45; 40] }).expect("written");
+            files.packet(&Packet { at_ns, length: 40, comment: None, bytes: &[0x45; 40] }).expect("written");
         }
         assert_eq!(files.end().expect("an end").packets, 5);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);

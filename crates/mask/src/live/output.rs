@@ -29,6 +29,8 @@ pub struct Packet<'a> {
     pub at_ns: u64,
     /// Bytes that it had on the wire.
     pub length: u32,
+    /// What a file says beside it.
+    pub comment: Option<&'a str>,
     /// What is left of it.
     pub bytes: &'a [u8],
 }
@@ -69,7 +71,7 @@ impl Head {
             medium: self.medium(),
             length: packet.length.max(packet.bytes.len() as u32),
             bytes: packet.bytes,
-            comment: None,
+            comment: packet.comment,
         };
         pcapng::packet(out, record);
     }

@@ -14,7 +14,7 @@ fn at(seconds: u64) -> SystemTime {
 }
 
 fn packet(number: u8, bytes: &[u8]) -> Packet<'_> {
-    Packet { at_ns: 1_000_000_000 + u64::from(number), length: 9000, bytes }
+    Packet { at_ns: 1_000_000_000 + u64::from(number), length: 9000, comment: None, bytes }
 }
 
 /// The times of the packets in a file, which has the record, too.

@@ -11,7 +11,7 @@ fn head() -> Head {
 }
 
 fn packet(at_ns: u64) -> Packet<'static> {
-    Packet { at_ns, length: 1500, bytes: &BYTES }
+    Packet { at_ns, length: 1500, comment: None, bytes: &BYTES }
 }
 
 /// Opens the pipe for reading without waiting for its writer.

@@ -1,0 +1,275 @@
+//! From the interface to the output, until somebody says that it is enough.
+
+use super::{
+    LiveError, engine,
+    filter::Filter,
+    options::{Direction, LiveArgs},
+    output::{Head, Output, Packet, Statistics},
+    periods::Periods,
+};
+use crate::{file::Job, machine::Link, policy::Time};
+use datapath::{
+    capabilities,
+    mask::{self as kernel, Counts, FilterInstruction, Mask, Masked, Pace, Reader, Settings},
+};
+use nix::{
+    sys::signal::{SigSet, Signal},
+    time::{ClockId, clock_gettime},
+};
+use serde::Serialize;
+use std::{
+    fmt, io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How often files are flushed and clocks are looked at.
+const SECOND: Duration = Duration::from_secs(1);
+/// How long packets gather at most before they are read.
+const GATHER: Duration = Duration::from_millis(1);
+/// How long is waited for packets at most before signals and limits are looked at.
+const WAIT: Duration = Duration::from_millis(100);
+/// Packets that are read before these are looked at.
+const MOST: usize = 1 << 14;
+
+/// What became of all packets.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Summary {
+    /// In the kernel.
+    #[serde(flatten)]
+    pub seen: Seen,
+    /// In the output.
+    pub output: Statistics,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// What the kernel made of packets: [`Counts`].
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Seen {
+    /// All.
+    pub seen: u64,
+    /// Masked and given to user space.
+    pub masked: u64,
+    /// Not in the sample.
+    pub not_in_sample: u64,
+    /// The filter does not want them.
+    pub not_wanted: u64,
+    /// Lost: they came faster than they were written.
+    pub lost_ring: u64,
+    /// Lost: the kernel did not give their bytes.
+    pub lost_unread: u64,
+    /// Lost: there was no key for their time.
+    pub lost_key: u64,
+    /// Masked, but longer than what is looked at.
+    pub cut: u64,
+}
+
+impl Seen {
+    /// Packets that should have been masked and were not.
+    pub fn lost(&self) -> u64 {
+        self.lost_ring + self.lost_unread + self.lost_key
+    }
+}
+
+impl From<Counts> for Seen {
+    fn from(counts: Counts) -> Self {
+        let Counts { seen, taken, not_in_sample, not_wanted, .. } = counts;
+        let Counts { lost_ring, lost_unread, lost_key, cut, .. } = counts;
+        Self { seen, masked: taken, not_in_sample, not_wanted, lost_ring, lost_unread, lost_key, cut }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seen, output, seconds } = self;
+        write!(f, "{} packets masked in {seconds:.1} s", seen.masked)?;
+        for (count, why) in [
+            (seen.not_wanted, "not wanted by the filter"),
+            (seen.not_in_sample, "not in the sample"),
+            (seen.cut, "cut to what is looked at"),
+            (seen.lost_ring, "lost, since they came faster than they were written"),
+            (seen.lost_unread, "lost, since the kernel did not give their bytes"),
+            (seen.lost_key, "lost, since there was no key for their time"),
+            (output.no_reader, "lost, since nobody read the pipe"),
+            (output.slow_reader, "lost, since the pipe's reader was too slow"),
+            (output.short, "lost, since they are too short for a frame"),
+            (output.long, "lost, since they are too long for a frame"),
+            (output.refused, "lost, since the TAP device was down"),
+        ] {
+            if count > 0 {
+                write!(f, "; {count} {why}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Packets of an interface on their way to an output.
+pub struct Live<'a> {
+    job: &'a Job,
+    mask: Mask,
+    reader: Reader,
+    periods: Periods,
+    output: Output,
+    clock: Clock,
+    begun: Instant,
+    /// Packets that may still come.
+    room: u64,
+    stop: Arc<AtomicBool>,
+}
+
+impl<'a> Live<'a> {
+    /// Loads the engine and puts it on the interface; capabilities are given up then.
+    ///
+    /// # Errors
+    /// When the interface is not there or not known, the filter is none, the kernel refuses, or there is no
+    /// output.
+    pub fn begin(args: &LiveArgs, job: &'a Job) -> Result<Self, LiveError> {
+        let stop = stop_on_signal()?;
+        let ifindex = nix::net::if_::if_nametoindex(args.interface.as_str())
+            .map_err(|_| LiveError::NoInterface(args.interface.clone()))?;
+        let link = match kernel::link_of(ifindex)? {
+            kernel::Link::Ethernet => Link::Ethernet,
+            kernel::Link::Ip => Link::Ip,
+        };
+        let filter = args.filter.as_deref().map(|text| Filter::compile(text, link)).transpose()?;
+        let settings = Settings {
+            headers: engine::headers(job.program())?,
+            payload: job.program().keeps_payload(),
+            mapping: engine::mapping(job.mapping()),
+            link: engine::link(link),
+            filter: filter.iter().flat_map(Filter::instructions).map(instruction).collect(),
+            snap: args.snap,
+            sample: args.sample,
+            bare: false,
+            ring_bytes: engine::RING,
+        };
+        let mut mask = Mask::open(&settings)?;
+        let clock = Clock::read()?;
+        let periods = Periods::begin(job, &mask, clock.now, clock.tai)?;
+        let output = args.open(Head { record: job.record(), link, snap: args.snap })?;
+        let reader = mask.reader()?;
+        for (direction, given) in
+            [(kernel::Direction::In, Direction::In), (kernel::Direction::Out, Direction::Out)]
+        {
+            if [given, Direction::Both].contains(&args.direction) {
+                mask.attach(ifindex, direction)?;
+            }
+        }
+        capabilities::give_up()?;
+        let (begun, room) = (Instant::now(), args.packets.unwrap_or(u64::MAX));
+        Ok(Self { job, mask, reader, periods, output, clock, begun, room, stop })
+    }
+
+    /// Writes packets until a signal comes, the time is over, there were so many, or the interface is gone.
+    /// `progress` is told once a second what became of packets so far.
+    ///
+    /// # Errors
+    /// When nothing more can be read or written.
+    pub fn run(
+        mut self,
+        duration: Option<Duration>,
+        mut progress: impl FnMut(&Seen),
+    ) -> Result<Summary, LiveError> {
+        let mut flushed = Instant::now();
+        let mut first = None;
+        loop {
+            self.pass_on(&mut first, WAIT)?;
+            if flushed.elapsed() >= SECOND {
+                flushed = Instant::now();
+                self.clock = Clock::read()?;
+                self.periods.turn(self.job, &self.mask, self.clock.now, self.clock.tai)?;
+                self.output.flush()?;
+                progress(&self.mask.counts()?.into());
+                if !self.mask.is_attached() {
+                    break;
+                }
+            }
+            let is_over = duration.is_some_and(|duration| self.begun.elapsed() >= duration);
+            if self.room == 0 || is_over || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        self.mask.detach();
+        while self.room > 0 && self.pass_on(&mut first, Duration::ZERO)? > 0 {}
+        let seen = self.mask.counts()?.into();
+        let seconds = self.begun.elapsed().as_secs_f64();
+        Ok(Summary { seen, output: self.output.end()?, seconds })
+    }
+
+    /// Writes the packets that are there, or waits for some; how many there were.
+    fn pass_on(&mut self, first: &mut Option<u64>, timeout: Duration) -> Result<usize, LiveError> {
+        let Self { job, reader, periods, output, clock, room, .. } = self;
+        let pace = Pace { timeout, gather: GATHER, most: MOST };
+        let mut failed = None;
+        let count = reader.read(pace, |masked: Masked<'_>| {
+            if *room == 0 || failed.is_some() {
+                return;
+            }
+            *room -= 1;
+            let seen = clock.since_1970(masked.at_ns);
+            let comment = periods.comment(job, masked.epoch);
+            let packet = Packet {
+                at_ns: match job.time() {
+                    Time::Keep => seen,
+                    Time::Relative => seen.saturating_sub(*first.get_or_insert(seen)),
+                    Time::Remove => 0,
+                },
+                length: masked.length,
+                comment: comment.as_deref(),
+                bytes: masked.bytes,
+            };
+            failed = output.packet(&packet).err();
+        })?;
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(count),
+        }
+    }
+}
+
+fn instruction(it: &super::filter::Instruction) -> FilterInstruction {
+    FilterInstruction { code: it.code(), jt: it.jt(), jf: it.jf(), k: it.k() }
+}
+
+/// What time it is, by two clocks: the kernel's programs have only the second one.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// CLOCK_REALTIME: since 1970, UTC.
+    now: Duration,
+    /// How far CLOCK_TAI is before it: leap seconds, if the system knows of any.
+    tai: Duration,
+}
+
+impl Clock {
+    fn read() -> io::Result<Self> {
+        let now = Duration::from(clock_gettime(ClockId::CLOCK_REALTIME)?);
+        let tai = Duration::from(clock_gettime(ClockId::CLOCK_TAI)?);
+        // Whole seconds: between the two some time has passed.
+        Ok(Self { now, tai: Duration::from_secs(tai.saturating_sub(now).as_secs()) })
+    }
+
+    /// Nanoseconds since 1970, of nanoseconds of CLOCK_TAI.
+    fn since_1970(&self, tai_ns: u64) -> u64 {
+        tai_ns.saturating_sub(self.tai.as_nanos() as u64)
+    }
+}
+
+/// Is set when SIGINT or SIGTERM comes.
+fn stop_on_signal() -> Result<Arc<AtomicBool>, LiveError> {
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    signals.thread_block().map_err(io::Error::from)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&stop);
+    thread::spawn(move || {
+        if signals.wait().is_ok() {
+            set.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok(stop)
+}
