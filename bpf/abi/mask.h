@@ -13,7 +13,7 @@ enum mask_limits {
 	MASK_HEADER = 40,	/* bytes of the longest fixed part */
 	MASK_DEPTH = 24,	/* headers of a packet, options not counted */
 	MASK_SNAP = 65535,	/* bytes of a packet that are looked at */
-	MASK_FILTER = 1024,	/* instructions of a filter */
+	MASK_FILTER = 4096,	/* instructions of a filter */
 	MASK_PERIODS = 2,	/* keys: the current one and the next */
 };
 

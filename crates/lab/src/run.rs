@@ -25,8 +25,7 @@ use crate::{
 use carrier::Carrier;
 pub use datapath::capabilities::give_up as give_up_capabilities;
 use datapath::{
-    capabilities,
-    schedule,
+    capabilities, schedule,
     tap::{self, Tap},
     xsk,
 };

@@ -10,8 +10,8 @@ mod skeleton;
 pub use crate::load::LoadError;
 pub use crate::ring::Pace;
 pub use settings::{
-    FILTER, FilterInstruction, HEADER, Header, Instruction, KINDS, Keys, Link, MOST,
-    Mapping, Operation, SNAP, Settings,
+    FILTER, FilterInstruction, HEADER, Header, Instruction, KINDS, Keys, Link, MOST, Mapping,
+    Operation, SNAP, Settings,
 };
 
 use crate::{
@@ -109,7 +109,10 @@ pub fn link_of(ifindex: u32) -> Result<Link, AttachError> {
         link::hardware(ifindex).map_err(|source| AttachError::Refused { ifindex, source })?;
     match kind {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(Link::Ethernet),
-        ARPHRD_NONE | libc::ARPHRD_TUNNEL | libc::ARPHRD_TUNNEL6 | libc::ARPHRD_SIT
+        ARPHRD_NONE
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
         | ARPHRD_RAWIP => Ok(Link::Ip),
         _ => Err(AttachError::Link { ifindex, kind }),
     }

@@ -1,9 +1,7 @@
 //! The listening side of the control socket: a thread that accepts, and one for each connection.
 
 use super::{Answer, Context, Request, events::Follower, parse};
-use crate::{
-    capture::{Capture, Limits},
-};
+use crate::capture::{Capture, Limits};
 use datapath::capabilities;
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},

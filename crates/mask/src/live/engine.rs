@@ -1,6 +1,6 @@
 //! Programs as the kernel's unit reads them, and keys as its ciphers do.
 
-use super::LiveError;
+use super::{LiveError, filter::Filter};
 use crate::{
     key::Key,
     layer::KINDS,
@@ -8,7 +8,7 @@ use crate::{
     program::{Instruction, Operation, Program, kinds},
 };
 use datapath::mask as kernel;
-use kernel::{Header, Keys};
+use kernel::{FilterInstruction, Header, Keys};
 
 const _: () = assert!(KINDS == kernel::KINDS);
 
@@ -56,6 +56,13 @@ fn instruction(it: &Instruction) -> kernel::Instruction {
         constant,
         tag: it.tag,
     }
+}
+
+/// A filter as the kernel's unit runs it.
+pub(super) fn instructions(filter: &Filter) -> Vec<FilterInstruction> {
+    let all = filter.instructions().iter();
+    all.map(|it| FilterInstruction { code: it.code(), jt: it.jt(), jf: it.jf(), k: it.k() })
+        .collect()
 }
 
 /// The ciphers of a key.

@@ -21,7 +21,7 @@ use std::fmt;
 use step::State;
 
 /// Most instructions of a program (linux/bpf_common.h, BPF_MAXINSNS).
-pub const MOST: usize = 4096;
+pub const MOST: usize = datapath::mask::FILTER;
 /// LINKTYPE_RAW where libpcap is told a link and no file is read (DLT_RAW of pcap/dlt.h).
 const RAW: Linktype = Linktype(12);
 

@@ -33,7 +33,9 @@ pub enum LiveError {
     #[error(transparent)]
     Load(#[from] kernel::LoadError),
     /// There is no such interface.
-    #[error("there is no interface {0:?} in this network namespace: `ip link` lists those that there are")]
+    #[error(
+        "there is no interface {0:?} in this network namespace: `ip link` lists those that there are"
+    )]
     NoInterface(String),
     /// The mask cannot be put on the interface.
     #[error(transparent)]

@@ -212,7 +212,9 @@ mod tests {
         assert!(matches!(open("--fifo IT"), Output::Pipe(_)));
         let mut files = open("--write IT --rotate-size 100 --rotate-seconds 1000000000 --files 2");
         for at_ns in 0..5 {
-            files.packet(&Packet { at_ns, length: 40, comment: None, bytes: &[0x45; 40] }).expect("written");
+            files
+                .packet(&Packet { at_ns, length: 40, comment: None, bytes: &[0x45; 40] })
+                .expect("written");
         }
         assert_eq!(files.end().expect("an end").packets, 5);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);

@@ -10,7 +10,7 @@ use super::{
 use crate::{file::Job, machine::Link, policy::Time};
 use datapath::{
     capabilities,
-    mask::{self as kernel, Counts, FilterInstruction, Mask, Masked, Pace, Reader, Settings},
+    mask::{self as kernel, Counts, Mask, Masked, Pace, Reader, Settings},
 };
 use nix::{
     sys::signal::{SigSet, Signal},
@@ -80,7 +80,16 @@ impl From<Counts> for Seen {
     fn from(counts: Counts) -> Self {
         let Counts { seen, taken, not_in_sample, not_wanted, .. } = counts;
         let Counts { lost_ring, lost_unread, lost_key, cut, .. } = counts;
-        Self { seen, masked: taken, not_in_sample, not_wanted, lost_ring, lost_unread, lost_key, cut }
+        Self {
+            seen,
+            masked: taken,
+            not_in_sample,
+            not_wanted,
+            lost_ring,
+            lost_unread,
+            lost_key,
+            cut,
+        }
     }
 }
 
@@ -130,7 +139,7 @@ impl<'a> Live<'a> {
     /// When the interface is not there or not known, the filter is none, the kernel refuses, or there is no
     /// output.
     pub fn begin(args: &LiveArgs, job: &'a Job) -> Result<Self, LiveError> {
-        let stop = stop_on_signal()?;
+        let signals = block_signals()?;
         let ifindex = nix::net::if_::if_nametoindex(args.interface.as_str())
             .map_err(|_| LiveError::NoInterface(args.interface.clone()))?;
         let link = match kernel::link_of(ifindex)? {
@@ -143,7 +152,7 @@ impl<'a> Live<'a> {
             payload: job.program().keeps_payload(),
             mapping: engine::mapping(job.mapping()),
             link: engine::link(link),
-            filter: filter.iter().flat_map(Filter::instructions).map(instruction).collect(),
+            filter: filter.as_ref().map_or_else(Vec::new, engine::instructions),
             snap: args.snap,
             sample: args.sample,
             bare: false,
@@ -161,7 +170,9 @@ impl<'a> Live<'a> {
                 mask.attach(ifindex, direction)?;
             }
         }
+        // Threads have the capabilities of those that start them.
         capabilities::give_up()?;
+        let stop = stop_on(signals);
         let (begun, room) = (Instant::now(), args.packets.unwrap_or(u64::MAX));
         Ok(Self { job, mask, reader, periods, output, clock, begun, room, stop })
     }
@@ -233,10 +244,6 @@ impl<'a> Live<'a> {
     }
 }
 
-fn instruction(it: &super::filter::Instruction) -> FilterInstruction {
-    FilterInstruction { code: it.code(), jt: it.jt(), jf: it.jf(), k: it.k() }
-}
-
 /// What time it is, by two clocks: the kernel's programs have only the second one.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
@@ -260,10 +267,15 @@ impl Clock {
     }
 }
 
-/// Is set when SIGINT or SIGTERM comes.
-fn stop_on_signal() -> Result<Arc<AtomicBool>, LiveError> {
+/// Has SIGINT and SIGTERM wait until somebody asks for them.
+fn block_signals() -> io::Result<SigSet> {
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-    signals.thread_block().map_err(io::Error::from)?;
+    signals.thread_block()?;
+    Ok(signals)
+}
+
+/// Is set when one of these comes.
+fn stop_on(signals: SigSet) -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
     thread::spawn(move || {
@@ -271,5 +283,5 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, LiveError> {
             set.store(true, Ordering::Relaxed);
         }
     });
-    Ok(stop)
+    stop
 }

@@ -1,15 +1,25 @@
 //! Both engines give the same, byte for byte: for the recordings, packets with planted secrets nested and
 //! cut everywhere, and random changes of both.
 
-use super::engine::{RING, headers, keys, link, mapping};
+use super::{
+    engine::{RING, headers, instructions, keys, link, mapping},
+    filter::Filter,
+};
 use crate::{
     key::Key,
-    machine::{Link, MappingName, Secrets, Unit, tests::{Plant, SHAPES}},
+    machine::{
+        Link, MappingName, Secrets, Unit,
+        tests::{Plant, SHAPES},
+    },
     policy::{Policy, SHIPPED},
 };
 use capture::Item;
-use datapath::mask::{Mask, Reader, Settings};
-use std::{fs, path::Path};
+use datapath::mask::{self as kernel, Mask, Reader, Settings};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 use zeroize::Zeroizing;
 
 /// A policy that has each operation on fields of each width.
@@ -68,6 +78,10 @@ struct Both {
 
 impl Both {
     fn new(policy: &str, name: MappingName) -> Self {
+        Self::filtered(policy, name, None)
+    }
+
+    fn filtered(policy: &str, name: MappingName, filter: Option<&Filter>) -> Self {
         let key: Key = Zeroizing::new(std::array::from_fn(|n| 7 * n as u8));
         let program = Policy::read(policy).expect("a policy").compile().expect("a program");
         let settings = Settings {
@@ -75,7 +89,7 @@ impl Both {
             payload: program.keeps_payload(),
             mapping: mapping(name),
             link: link(Link::Ethernet),
-            filter: Vec::new(),
+            filter: filter.map_or_else(Vec::new, instructions),
             snap: datapath::mask::SNAP,
             sample: 1,
             bare: false,
@@ -105,10 +119,8 @@ impl Both {
 }
 
 fn policies() -> Vec<(String, MappingName)> {
-    let mut policies: Vec<(String, MappingName)> = SHIPPED
-        .iter()
-        .map(|(_, text)| ((*text).to_owned(), MappingName::CryptoPan))
-        .collect();
+    let mut policies: Vec<(String, MappingName)> =
+        SHIPPED.iter().map(|(_, text)| ((*text).to_owned(), MappingName::CryptoPan)).collect();
     let (_, research) = SHIPPED[1];
     let with_payload = research.replace("[fields]", "payload = true\n[fields]");
     assert_ne!(with_payload, research);
@@ -173,8 +185,7 @@ fn both_engines_give_the_same_of_planted_packets_cut_everywhere() {
 
 #[test]
 fn both_engines_give_the_same_of_random_changes() {
-    let mut packets: Vec<(Link, Vec<u8>)> =
-        recorded().into_iter().step_by(7).collect();
+    let mut packets: Vec<(Link, Vec<u8>)> = recorded().into_iter().step_by(7).collect();
     for shape in 0..SHAPES {
         packets.push((Link::Ethernet, Plant(99).shape(shape)));
     }
@@ -193,4 +204,89 @@ fn both_engines_give_the_same_of_random_changes() {
             both.compare(*link, &packet);
         }
     }
+}
+
+#[test]
+fn the_kernel_filters_as_user_space_does() {
+    let packets = recorded();
+    for expression in [
+        "tcp",
+        "udp port 53 or tcp port 80",
+        "ip6",
+        "not ip",
+        "host 10.0.0.1 or net 10.66.0.0/16",
+        "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0 and tcp[13] % 3 = 1",
+        "len > 400 and ip[2:2] - ((ip[0] & 0xf) << 2) > 300",
+        "ether[6] & 1 = 0 and (ip[8] * 3) / 2 > 90 and ip[9] ^ 6 = 0",
+        "vlan 5 and ip",
+        "udp[4:2] >> (udp[5] & 63) = 0",
+        "ip[ip[3]] = 7 or ip[60000] = 1",
+        "portrange 6881-6999",
+    ] {
+        let filter = Filter::compile(expression, Link::Ethernet).expect(expression);
+        let (strict, name) = (SHIPPED[0].1, MappingName::CryptoPan);
+        let mut both = Both::filtered(strict, name, Some(&filter));
+        let mut taken = 0;
+        for (link, packet) in &packets {
+            if *link != Link::Ethernet || packet.len() > 3000 {
+                continue;
+            }
+            let kernel =
+                both.kernel.try_one(&mut both.reader, super::engine::link(*link), packet, 1);
+            let wanted = filter.matches(packet, packet.len() as u32);
+            assert_eq!(kernel.expect("run").is_some(), wanted, "{expression}: {packet:02x?}");
+            taken += u32::from(wanted);
+        }
+        let counts = both.kernel.counts().expect("counts");
+        assert_eq!((counts.taken, counts.lost_ring), (u64::from(taken), 0));
+    }
+}
+
+#[test]
+fn another_key_is_used_from_its_time_on() {
+    let (_, research) = SHIPPED[1];
+    let name = MappingName::CryptoPan;
+    let mut both = Both::new(research, name);
+    let packet = Plant(5).shape(0);
+    let mut mask = |both: &mut Both| {
+        let kernel = kernel::Link::Ethernet;
+        both.kernel.try_one(&mut both.reader, kernel, &packet, 1).expect("run").expect("a result")
+    };
+    let first = mask(&mut both);
+    let other: Key = Zeroizing::new([9; 32]);
+    let begins = nix::time::clock_gettime(nix::time::ClockId::CLOCK_TAI).expect("a clock");
+    let begins = Duration::from(begins) + Duration::from_secs(1);
+    both.kernel.set_key(1, begins.as_nanos() as u64, 2, &keys(&other, name)).expect("a key");
+    assert_eq!(mask(&mut both), first);
+    let program = Policy::read(research).expect("a policy").compile().expect("a program");
+    let mut user = Unit::new(program, Secrets::new(&other, name).expect("a key"));
+    let mut wanted = Vec::new();
+    user.mask(Link::Ethernet, &packet, 1, &mut wanted);
+    assert_ne!(wanted, first);
+    let end = Instant::now() + Duration::from_secs(20);
+    let second = loop {
+        let now = mask(&mut both);
+        if now != first || Instant::now() > end {
+            break now;
+        }
+    };
+    assert_eq!(second, wanted);
+    // The first one's place is free for a third.
+    both.kernel.set_key(0, u64::MAX, 3, &keys(&other, name)).expect("a key");
+    assert_eq!(mask(&mut both), wanted);
+}
+
+#[test]
+fn nothing_is_given_without_a_key_and_a_policy_that_looks_higher_is_refused() {
+    let (_, research) = SHIPPED[1];
+    let both = Both::new(research, MappingName::CryptoPan);
+    both.kernel.set_key(0, u64::MAX, 1, &Default::default()).expect("a key");
+    let mut reader = both.reader;
+    let tried = both.kernel.try_one(&mut reader, kernel::Link::Ethernet, &Plant(1).shape(0), 1);
+    assert_eq!(tried.expect("run"), None);
+    assert_eq!(both.kernel.counts().expect("counts").lost_key, 1);
+    let above = research.replace("[fields]", "[fields]\n\"dns.name\" = \"hash\"");
+    let program = Policy::read(&above).expect("a policy").compile().expect("a program");
+    let refused = headers(&program).expect_err("it names what lies higher").to_string();
+    assert!(refused.contains("dns.name"), "{refused}");
 }

@@ -1,0 +1,166 @@
+//! `nigh mask live` on the traffic of two hosts: what it gives is what `nigh mask file` makes of a capture of
+//! the same packets.
+
+use capture::Item;
+use nix::sys::signal::Signal;
+use std::{
+    fs::{self, File},
+    path::Path,
+    time::Duration,
+};
+use testbed::{End, Namespace, Process, link, wait_until};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Two hosts that say nothing by themselves.
+fn hosts() -> (Namespace, Namespace) {
+    let [one, two] = ["masker", "talker"].map(|name| Namespace::new(name).expect("a namespace"));
+    for host in [&one, &two] {
+        let off = [("ipv6/conf/default/disable_ipv6", "1")];
+        host.sysctl(&off).expect("a setting");
+    }
+    link(
+        End::new(&one, "eth0").address("192.0.2.1/30"),
+        End::new(&two, "eth0").address("192.0.2.2/30"),
+    )
+    .expect("a link");
+    (one, two)
+}
+
+/// Starts it, and waits until no packet goes by unseen.
+fn live(host: &Namespace, words: &[&str]) -> Process {
+    let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live", "eth0"], words].concat();
+    let process = host.spawn(&words).expect("nigh");
+    wait_until("nigh", LIMIT, || process.stderr().contains("SIGINT ends it"))
+        .unwrap_or_else(|error| panic!("{error}: {}", process.stderr()));
+    process
+}
+
+fn end(process: Process) -> serde_json::Value {
+    process.signal(Signal::SIGINT).expect("it runs");
+    let done = process.finish(LIMIT).expect("an end");
+    assert!(done.success(), "{}", done.stderr);
+    let said = done.stderr.lines().last().expect("a line");
+    serde_json::from_str(said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// The packets of a capture: how long they were, and what is there of them.
+fn packets(path: &Path) -> Vec<(u32, Vec<u8>)> {
+    let mut packets = Vec::new();
+    let file = File::open(path).expect("a capture");
+    capture::read_all::<capture::ReadError>(file, |item, _| {
+        if let Item::Frame(frame) = item {
+            packets.push((frame.length, frame.bytes.to_vec()));
+        }
+        Ok(())
+    })
+    .expect("a capture");
+    packets
+}
+
+/// Frames that a host sends as they are: tagged, of no known type, and cut short.
+const FRAMES: &str = r#"
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+macs = b"\xff" * 6 + b"\x02\x00\x00\x00\x00\x07"
+ip = bytes.fromhex("450000200001000040110000c0000202c0000201") + b"\x12\x34\x00\x35\x00\x0c\x00\x00secr"
+s.send(macs + b"\x81\x00\x60\x05\x08\x00" + ip)
+s.send(macs + b"\x88\xb5" + b"secret" * 20)
+s.send(macs + b"\x08\x00" + ip[:18])
+"#;
+
+#[test]
+fn an_interface_is_masked_as_its_capture_would_be() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (host, other) = hosts();
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let nigh = |words: &[&str]| {
+        let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask"], words].concat();
+        host.check(&words).expect("nigh")
+    };
+    let name = |name: &str| at(name).to_str().expect("a name").to_owned();
+    let (key, log) = (name("key"), name("log"));
+    nigh(&["key", &key]);
+    let (raw, masked, again) = (name("raw.pcap"), name("live.pcapng"), name("file.pcapng"));
+    let dump = ["tcpdump", "-Z", "root", "-U", "-s", "0", "-ni", "eth0", "-w", &raw];
+    let dump = host.spawn(&dump).expect("tcpdump");
+    wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
+    let process =
+        live(&host, &["--policy", "research", "--key", &key, "--write", &masked, "--log", &log]);
+    // Whatever was needed to begin is given up.
+    for task in fs::read_dir(format!("/proc/{}/task", process.pid())).expect("threads") {
+        let status = fs::read_to_string(task.expect("one").path().join("status")).expect("it");
+        for set in ["CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"] {
+            assert!(status.contains(set), "{status}");
+        }
+    }
+    other.check(&["ping", "-c", "3", "-i", "0.1", "192.0.2.1"]).expect("answers");
+    other.check(&["ping", "-c", "1", "-s", "4000", "192.0.2.1"]).expect("an answer in fragments");
+    other.check(&["python3", "-c", FRAMES]).expect("frames");
+    wait_until("all packets", LIMIT, || packets(Path::new(&raw)).len() >= 19).expect("packets");
+    let summary = end(process);
+    dump.signal(Signal::SIGINT).expect("it runs");
+    dump.finish(LIMIT).expect("an end");
+
+    let (live, original) = (packets(Path::new(&masked)), packets(Path::new(&raw)));
+    assert_eq!(summary["seen"], live.len());
+    assert_eq!((&summary["masked"], &summary["seen"]), (&summary["seen"], &summary["masked"]));
+    nigh(&["file", "--policy", "research", "--key", &key, &raw, &again]);
+    assert_eq!(live, packets(Path::new(&again)), "{original:02x?}");
+    let checked = nigh(&["check", &masked, "--against", &raw]);
+    assert!(checked.contains("nothing was found"), "{checked}");
+    let log = fs::read_to_string(at("log")).expect("a log");
+    assert!(log.contains("\"event\":\"end\"") && log.contains("\"input\":\"eth0\""), "{log}");
+}
+
+#[test]
+fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (host, other) = hosts();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.pcapng");
+    let name = out.to_str().expect("a name");
+    let words = ["--policy", "strict", "--filter", "icmp[icmptype] = icmp-echo", "--write", name];
+    let process = live(&host, &[&words[..], &["--direction", "in", "--packets", "3"]].concat());
+    other.check(&["ping", "-c", "5", "-i", "0.1", "192.0.2.1"]).expect("answers");
+    // It ends by itself.
+    let done = process.finish(LIMIT).expect("an end");
+    assert!(done.success(), "{}", done.stderr);
+    let summary: serde_json::Value =
+        serde_json::from_str(done.stderr.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(summary["output"]["packets"], 3, "{summary}");
+    // What comes in beside them is a question of ARP, perhaps two.
+    assert!(summary["not_wanted"].as_u64().is_some_and(|count| count <= 2), "{summary}");
+    assert!(packets(&out).iter().all(|(length, bytes)| *length == 98 && bytes.len() == 42));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (host, _other) = hosts();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.pcapng");
+    let out = out.to_str().expect("a name");
+    let policy = folder.path().join("above.toml");
+    fs::write(&policy, "about = \"\"\n[fields]\n\"dns.id\" = \"keep\"\n").expect("a policy");
+    let above = policy.to_str().expect("a name");
+    for (words, why) in [
+        (&["eth7", "--policy", "strict", "--write", out][..], "there is no interface \"eth7\""),
+        (&["eth0", "--policy", above, "--write", out], "the policy names dns.id"),
+        (&["eth0", "--policy", "research", "--write", out], "needs a key"),
+        (&["eth0", "--policy", "strict", "--filter", "tcp prot 5", "--write", out], "tcp prot 5"),
+        (&["eth0", "--policy", "strict", "--write", "/nowhere/out"], "/nowhere/out"),
+    ] {
+        let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "live"], words].concat();
+        let done = host.run(&words, LIMIT).expect("an end");
+        assert!(!done.success() && done.stderr.contains(why), "{why}: {}", done.stderr);
+    }
+}
