@@ -6,9 +6,9 @@
  *   packet -> sample -> filter -> unit: in | walk, a program at each header | out -> ring
  *
  * The walk is a machine of small steps: each turn of one loop treats one header, one option or one
- * address, and says what comes next. So each step is a function that the verifier looks at by itself,
- * and no call is deep. Its rules are those of crate mask's machine/, and tests compare both byte by
- * byte.
+ * address, and says what comes next. So each step is a function that the verifier looks at by
+ * itself, and no call is deep. Its rules are those of crate mask's machine/, and tests compare both
+ * byte by byte.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -109,7 +109,8 @@ struct mask_adding {
 	__u32 from, length;
 };
 
-/* Adds up to 512 bytes of what a checksum covers, as many as the kernel adds at once; 1 at the end. */
+/* Adds up to 512 bytes of what a checksum covers, as many as the kernel adds at once; 1 at the end.
+ */
 static long mask_add(__u32 turn, struct mask_adding *it)
 {
 	struct mask_unit *u = mask_unit();
@@ -325,9 +326,9 @@ SEC("syscall")
 int mask_set_key(struct mask_key *key)
 {
 	struct bpf_crypto_params params = {
-		.type = "skcipher",
-		.algo = "ecb(aes)",
-		.key_len = sizeof(key->key),
+	    .type = "skcipher",
+	    .algo = "ecb(aes)",
+	    .key_len = sizeof(key->key),
 	};
 	__u32 place = key->period * MASK_CIPHERS + key->cipher;
 	struct bpf_crypto_ctx *ctx, *before;

@@ -9,12 +9,12 @@
 #include <linux/types.h>
 
 enum mask_limits {
-	MASK_MOST = 16,		/* instructions of a kind of header */
-	MASK_HEADER = 40,	/* bytes of the longest fixed part */
-	MASK_DEPTH = 24,	/* headers of a packet, options not counted */
-	MASK_SNAP = 65535,	/* bytes of a packet that are looked at */
-	MASK_FILTER = 4096,	/* instructions of a filter */
-	MASK_PERIODS = 2,	/* keys: the current one and the next */
+	MASK_MOST = 16,	    /* instructions of a kind of header */
+	MASK_HEADER = 40,   /* bytes of the longest fixed part */
+	MASK_DEPTH = 24,    /* headers of a packet, options not counted */
+	MASK_SNAP = 65535,  /* bytes of a packet that are looked at */
+	MASK_FILTER = 4096, /* instructions of a filter */
+	MASK_PERIODS = 2,   /* keys: the current one and the next */
 };
 
 /* Kinds of headers, in the order of crate mask's layer::Kind. */
@@ -155,10 +155,10 @@ struct mask_key {
 
 /* Before the bytes of a masked packet in the ring. */
 struct mask_record {
-	__u64 at_ns;   /* CLOCK_TAI, when it was taken */
-	__u32 length;  /* bytes on the wire */
-	__u32 bytes;   /* bytes that follow */
-	__u32 epoch;   /* of the key */
+	__u64 at_ns;  /* CLOCK_TAI, when it was taken */
+	__u32 length; /* bytes on the wire */
+	__u32 bytes;  /* bytes that follow */
+	__u32 epoch;  /* of the key */
 	__u32 outgoing;
 };
 _Static_assert(sizeof(struct mask_record) == 24, "crates/datapath/src/mask asserts it too");

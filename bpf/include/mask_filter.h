@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Classic BPF, as the kernel runs it (Documentation/networking/filter.rst): which packets are wanted
- * is known before anything of them is masked or copied. Jumps lead forward only, so it ends.
+ * Classic BPF, as the kernel runs it (Documentation/networking/filter.rst): which packets are
+ * wanted is known before anything of them is masked or copied. Jumps lead forward only, so it ends.
  */
 #ifndef NIGH_MASK_FILTER_H
 #define NIGH_MASK_FILTER_H
@@ -103,7 +103,8 @@ static long mask_filter_step(__u32 turn, void *unused)
 		else if (BPF_MODE(code) == BPF_LEN)
 			u->a = u->record.length;
 		else if (!mask_filter_load(u, BPF_SIZE(code),
-					   (__u64)k + (BPF_MODE(code) == BPF_IND ? u->x : 0), &u->a))
+					   (__u64)k + (BPF_MODE(code) == BPF_IND ? u->x : 0),
+					   &u->a))
 			return 1;
 		return 0;
 	case BPF_LDX:

@@ -144,7 +144,8 @@ __noinline int mask_link(void)
 	if (type == TYPE_MPLS || type == TYPE_MPLS_MULTICAST) {
 		if (mask_treat(MASK_MPLS, at, 4)) {
 			u->protocol = TYPE_MPLS;
-			mask_go(u, mask_u16(u, at + 2) & 0x0100 ? NEXT_LABELLED : NEXT_TYPE, at + 4);
+			mask_go(u, mask_u16(u, at + 2) & 0x0100 ? NEXT_LABELLED : NEXT_TYPE,
+				at + 4);
 		}
 		return 0;
 	}
@@ -155,8 +156,8 @@ __noinline int mask_link(void)
 			mask_treat(MASK_ARP, at, 28);
 		else if (mask_u16(u, at) >= 0 &&
 			 (mask_u16(u, at) != 1 ||
-			  (mask_u16(u, at + 2) >= 0 && (mask_u16(u, at + 2) != TYPE_IPV4 ||
-							  mask_u16(u, at + 4) >= 0))))
+			  (mask_u16(u, at + 2) >= 0 &&
+			   (mask_u16(u, at + 2) != TYPE_IPV4 || mask_u16(u, at + 4) >= 0))))
 			mask_treat(MASK_ARP, at, 6);
 		return 0;
 	}
@@ -164,8 +165,9 @@ __noinline int mask_link(void)
 	if (version < 0 || (next == NEXT_TYPE && type != TYPE_IPV4 && type != TYPE_IPV6))
 		return 0;
 	version >>= 4;
-	if (next == NEXT_LABELLED &&
-	    !(version == 4 ? mask_is_ipv4(u, at) : version == 6 ? mask_is_ipv6(u, at) : 0))
+	if (next == NEXT_LABELLED && !(version == 4   ? mask_is_ipv4(u, at)
+				       : version == 6 ? mask_is_ipv6(u, at)
+						      : 0))
 		return 0;
 	if (version == 4 && type != TYPE_IPV6)
 		u->next = NEXT_IPV4;
@@ -302,7 +304,8 @@ __noinline int mask_ipv6(void)
 	return 0;
 }
 
-/* Fills options of an extension header, of 2,046 bytes at most, with padding (RFC 8200, section 4.2). */
+/* Fills options of an extension header, of 2,046 bytes at most, with padding (RFC 8200,
+ * section 4.2). */
 static __always_inline void mask_pad(struct mask_unit *u, __u32 at, __u32 end)
 {
 	__u32 i, room;
@@ -319,7 +322,8 @@ static __always_inline void mask_pad(struct mask_unit *u, __u32 at, __u32 end)
 
 /*
  * A routing header (RFC 8200, section 4.4; RFC 8754, section 2), whose last address is where the
- * packet goes in the end; unknown ones are removed but for their structure. Whether the walk goes on.
+ * packet goes in the end; unknown ones are removed but for their structure. Whether the walk goes
+ * on.
  */
 static __always_inline int mask_routing(struct mask_unit *u, __u32 at, __u32 length)
 {

@@ -126,11 +126,11 @@ __noinline int mask_execute(__u32 kind, __u32 n, __u32 header)
 		break;
 	case 4:
 		*(__u32 *)(u->out + at) |=
-			__builtin_bswap32((__u32)u->result.lo << it->shift & it->mask);
+		    __builtin_bswap32((__u32)u->result.lo << it->shift & it->mask);
 		break;
 	case 2:
 		*(__u16 *)(u->out + at) |=
-			__builtin_bswap16((__u32)u->result.lo << it->shift & it->mask);
+		    __builtin_bswap16((__u32)u->result.lo << it->shift & it->mask);
 		break;
 	default:
 		u->out[at] |= u->result.lo << it->shift & it->mask;
@@ -163,7 +163,7 @@ __noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
 				break;
 			/* Another kind may have written a part of the same header. */
 			*(__u64 *)(u->out + here + i * 8) |=
-				LOAD64(u->in, here + i * 8) & LOAD64(header->kept, i * 8);
+			    LOAD64(u->in, here + i * 8) & LOAD64(header->kept, i * 8);
 		}
 		for (i = 0; i < MASK_MOST; i++) {
 			if (i >= header->others)
@@ -172,7 +172,8 @@ __noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
 		}
 		return 1;
 	}
-	/* Only the fields that are wholly there: of a cut header, and of one that is shorter than most. */
+	/* Only the fields that are wholly there: of a cut header, and of one that is shorter than
+	 * most. */
 	for (i = 0; i < MASK_MOST; i++) {
 		if (i >= header->count)
 			break;

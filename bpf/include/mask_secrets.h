@@ -18,7 +18,8 @@ enum mask_domain {
 
 #define MASK_ROUNDS 8 /* of a permutation */
 
-/* The kernel's; only its name is looked at. Clang 14 tags a pointer to another name of a struct only. */
+/* The kernel's; only its name is looked at. Clang 14 tags a pointer to another name of a struct
+ * only. */
 struct bpf_crypto_ctx {
 	void *type;
 };
@@ -34,7 +35,7 @@ struct mask_cipher {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MASK_PERIODS * MASK_CIPHERS);
+	__uint(max_entries, MASK_PERIODS *MASK_CIPHERS);
 	__type(key, __u32);
 	__type(value, struct mask_cipher);
 } mask_ciphers SEC(".maps");
@@ -120,7 +121,8 @@ __noinline int mask_permute(__u32 tag, __u32 bits)
 	left_mask = mask_ones(bits - right_bits);
 	right_mask = mask_ones(right_bits);
 	right = value.lo & right_mask;
-	left = right_bits >= 64 ? value.hi : value.lo >> right_bits | value.hi << 1 << (63 - right_bits);
+	left = right_bits >= 64 ? value.hi
+				: value.lo >> right_bits | value.hi << 1 << (63 - right_bits);
 	left &= left_mask;
 	for (round = 0; round < MASK_ROUNDS; round++) {
 		salt = tweak.hi ^ (__u64)round << 56 ^ (__u64)bits << 48;
@@ -170,7 +172,8 @@ __noinline int mask_gather(__u32 start, __u32 count, __u32 last)
 	return 0;
 }
 
-/* Which of `count` bits of `value` Crypto-PAn flips, from this one on, into their places of `result`. */
+/* Which of `count` bits of `value` Crypto-PAn flips, from this one on, into their places of
+ * `result`. */
 __noinline int mask_crypto_pan(__u32 start, __u32 count)
 {
 	struct mask_unit *u = mask_unit();
@@ -200,7 +203,8 @@ __noinline int mask_crypto_pan(__u32 start, __u32 count)
 	return 0;
 }
 
-/* The blocks of ipcrypt-pfx: the first n bits of `value`, from `start` on, each moved to the end behind a one. */
+/* The blocks of ipcrypt-pfx: the first n bits of `value`, from `start` on, each moved to the end
+ * behind a one. */
 __noinline int mask_prefixes(__u32 start)
 {
 	struct mask_unit *u = mask_unit();
@@ -231,7 +235,8 @@ __noinline int mask_prefixes(__u32 start)
 	return 0;
 }
 
-/* Which bits of `value` ipcrypt-pfx flips, from this one on: the sum of two ciphers of the same blocks. */
+/* Which bits of `value` ipcrypt-pfx flips, from this one on: the sum of two ciphers of the same
+ * blocks. */
 __noinline int mask_ipcrypt_pfx(__u32 start)
 {
 	struct mask_unit *u = mask_unit();

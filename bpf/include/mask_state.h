@@ -20,8 +20,8 @@
 #define MASK_SLOTS6 12
 #define MASK_SLOTS_OTHERS 12
 #define MASK_SLOTS_UPPER6 10
-#define MASK_SUMS MASK_DEPTH  /* checksums: no header has two */
-#define MASK_BLOCKS 128 /* of 16 bytes that are encrypted at once */
+#define MASK_SUMS MASK_DEPTH /* checksums: no header has two */
+#define MASK_BLOCKS 128	     /* of 16 bytes that are encrypted at once */
 
 /* A number of 128 bits. */
 struct mask_wide {
@@ -102,10 +102,10 @@ struct mask_unit {
 	__u32 end;  /* of what belongs to the packet: padding and trailers do not */
 	__u32 kept; /* the end of what is kept */
 	/* The IP packet in which it is. */
-	__u32 quoted;	/* an ICMP error quotes it, so its end is missing */
-	__u32 fragment; /* it is one */
-	__u32 ip;	/* where its header begins */
-	__u32 ip_end;	/* where its payload ends on the wire */
+	__u32 quoted;	 /* an ICMP error quotes it, so its end is missing */
+	__u32 fragment;	 /* it is one */
+	__u32 ip;	 /* where its header begins */
+	__u32 ip_end;	 /* where its payload ends on the wire */
 	__u64 addresses; /* the sum of its pseudo-header's, in the result */
 	/* The options or addresses of a header, whose length is `header`. */
 	__u32 option, options_end, header, goal;

@@ -31,7 +31,8 @@ static __always_inline void mask_note_transport(struct mask_unit *u, __u32 at, _
 	mask_note(u, at, from, u->ip_end, pseudo, zero_is_none);
 }
 
-/* What a protocol's number says: which header is next. A fragment has not all of a tunnel's packet. */
+/* What a protocol's number says: which header is next. A fragment has not all of a tunnel's packet.
+ */
 static __always_inline void mask_protocol(struct mask_unit *u)
 {
 	__u32 protocol = u->protocol;
@@ -202,7 +203,8 @@ __noinline int mask_gre(void)
 /*
  * What an error quotes is a packet again, whose end is missing. Some errors say how many words of
  * `word` bytes it has, behind which extensions stand (RFC 4884, section 4); older ones that have
- * extensions do not say it and quote 128 bytes (section 5). `words` is negative where nothing says it.
+ * extensions do not say it and quote 128 bytes (section 5). `words` is negative where nothing says
+ * it.
  */
 static __always_inline void mask_quote(struct mask_unit *u, __u32 at, __u32 word, int words)
 {
@@ -306,7 +308,8 @@ __noinline int mask_icmpv6(void)
 	return 0;
 }
 
-/* An option of neighbour discovery (RFC 4861, section 4.6); of unknown ones type and length are kept. */
+/* An option of neighbour discovery (RFC 4861, section 4.6); of unknown ones type and length are
+ * kept. */
 __noinline int mask_neighbour_option(void)
 {
 	struct mask_unit *u = mask_unit();

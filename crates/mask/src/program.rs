@@ -102,6 +102,17 @@ fn covered(at: u8, bytes: u8, mask: u32) -> impl Iterator<Item = usize> {
 /// Eight bytes of a header, or what it has of them: where they begin, and which of their bits are kept.
 pub(crate) type Word = (u8, [u8; 8]);
 
+/// A mask of the bits that are kept of a header.
+pub(crate) fn kept_bits(list: &[Instruction]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let kept = list.iter().filter(|it| it.operation == Operation::Keep);
+    for bit in kept.flat_map(Instruction::covers) {
+        bytes.resize(bytes.len().max(bit / 8 + 1), 0);
+        bytes[bit / 8] |= 0x80 >> (bit % 8);
+    }
+    bytes
+}
+
 /// A mask of bytes as words, without those of which nothing is kept.
 fn words(mask: &[u8]) -> Vec<Word> {
     // The last one begins earlier, so that it ends where the mask does.
@@ -229,17 +240,9 @@ impl Program {
                 }
             }
         }
-        let is_keep = |it: &&Instruction| it.operation == Operation::Keep;
-        let kept = std::array::from_fn(|kind| {
-            let mut bytes = Vec::new();
-            for bit in lists[kind].iter().filter(is_keep).flat_map(Instruction::covers) {
-                bytes.resize(bytes.len().max(bit / 8 + 1), 0);
-                bytes[bit / 8] |= 0x80 >> (bit % 8);
-            }
-            words(&bytes)
-        });
+        let kept = std::array::from_fn(|kind| words(&kept_bits(&lists[kind])));
         let others = std::array::from_fn(|kind| {
-            lists[kind].iter().filter(|it| !is_keep(it)).copied().collect()
+            lists[kind].iter().filter(|it| it.operation != Operation::Keep).copied().collect()
         });
         Ok(Self { lists, kept, others, payload, parts })
     }

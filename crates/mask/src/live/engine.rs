@@ -5,7 +5,7 @@ use crate::{
     key::Key,
     layer::KINDS,
     machine::{Link, MappingName, Secrets},
-    program::{Instruction, Operation, Program, kinds},
+    program::{Instruction, Operation, Program, kept_bits, kinds},
 };
 use datapath::mask as kernel;
 use kernel::{FilterInstruction, Header, Keys};
@@ -25,9 +25,9 @@ pub(super) fn headers(program: &Program) -> Result<[Header; KINDS], LiveError> {
     }
     let mut headers = [const { Header { kept: Vec::new(), instructions: Vec::new() } }; KINDS];
     for kind in kinds() {
-        let (kept, _) = program.steps(kind);
-        let instructions = program.of(kind).iter().map(instruction).collect();
-        headers[kind as usize] = Header { kept: kept.to_vec(), instructions };
+        let list = program.of(kind);
+        let instructions = list.iter().map(instruction).collect();
+        headers[kind as usize] = Header { kept: kept_bits(list), instructions };
     }
     Ok(headers)
 }

@@ -248,7 +248,7 @@ fn another_key_is_used_from_its_time_on() {
     let name = MappingName::CryptoPan;
     let mut both = Both::new(research, name);
     let packet = Plant(5).shape(0);
-    let mut mask = |both: &mut Both| {
+    let mask = |both: &mut Both| {
         let kernel = kernel::Link::Ethernet;
         both.kernel.try_one(&mut both.reader, kernel, &packet, 1).expect("run").expect("a result")
     };
