@@ -54,9 +54,13 @@ static long mask_turn(__u32 turn, void *unused)
 		return 1;
 	if (u->next <= NEXT_PAYLOAD && u->depth++ >= MASK_DEPTH)
 		return 1;
-	switch (u->next) {
-	case NEXT_PROTOCOL:
+	/* What most packets have takes no turn of its own. */
+	if (u->next == NEXT_TYPE)
+		mask_type(u);
+	else if (u->next == NEXT_PROTOCOL)
 		mask_protocol(u);
+	switch (u->next) {
+	case NEXT_NOTHING:
 		break;
 	case NEXT_PAYLOAD:
 		mask_payload(u);
@@ -100,7 +104,7 @@ static long mask_turn(__u32 turn, void *unused)
 	default:
 		mask_link();
 	}
-	return u->next == NEXT_NOTHING;
+	return u->next == NEXT_NOTHING || (u->next == NEXT_PAYLOAD && !mask_settings.payload);
 }
 
 /* What of a checksum's bytes is still to be added. */

@@ -114,6 +114,17 @@ static __always_inline int mask_is_ipv6(struct mask_unit *u, __u32 at)
 	return payload > 0 && at + IPV6_HEADER + payload == u->end;
 }
 
+/* IP behind an EtherType that says so. */
+static __always_inline void mask_type(struct mask_unit *u)
+{
+	int version = mask_u8(u, u->at) >> 4;
+
+	if (u->protocol == TYPE_IPV4)
+		u->next = version == 4 ? NEXT_IPV4 : NEXT_NOTHING;
+	else if (u->protocol == TYPE_IPV6)
+		u->next = version == 6 ? NEXT_IPV6 : NEXT_NOTHING;
+}
+
 /* What a label, an EtherType or a protocol says: which header is next. It begins no other one. */
 __noinline int mask_link(void)
 {
@@ -161,19 +172,34 @@ __noinline int mask_link(void)
 			mask_treat(MASK_ARP, at, 6);
 		return 0;
 	}
-	version = mask_u8(u, at);
-	if (version < 0 || (next == NEXT_TYPE && type != TYPE_IPV4 && type != TYPE_IPV6))
+	if (next == NEXT_TYPE)
 		return 0;
-	version >>= 4;
+	version = mask_u8(u, at) >> 4;
 	if (next == NEXT_LABELLED && !(version == 4   ? mask_is_ipv4(u, at)
 				       : version == 6 ? mask_is_ipv6(u, at)
 						      : 0))
 		return 0;
-	if (version == 4 && type != TYPE_IPV6)
+	if (version == 4)
 		u->next = NEXT_IPV4;
-	else if (version == 6 && type != TYPE_IPV4)
+	else if (version == 6)
 		u->next = NEXT_IPV6;
 	return 0;
+}
+
+/* Behind the options: where the packet goes in the end is the last address of a source route. */
+static __always_inline void mask_ipv4_end(struct mask_unit *u)
+{
+	__u32 at = u->ip;
+	int fragment = mask_u16(u, at + 6);
+
+	u->next = NEXT_NOTHING;
+	mask_note(u, at + 10, at, at + u->header, 0, 0);
+	u->fragment = (fragment & 0x3fff) != 0;
+	u->addresses = mask_sum4(u, at + 12) + mask_sum4(u, u->goal - 4);
+	if (u->end < at + u->header || fragment & 0x1fff)
+		return;
+	u->protocol = mask_u8(u, at + 9);
+	mask_go(u, NEXT_PROTOCOL, at + u->header);
 }
 
 __noinline int mask_ipv4(void)
@@ -206,7 +232,10 @@ __noinline int mask_ipv4(void)
 	u->option = at + IPV4_HEADER;
 	u->options_end = at + header < u->end ? at + header : u->end;
 	mask_keep_to(u, at + header);
-	u->next = NEXT_IPV4_OPTION;
+	if (header > IPV4_HEADER)
+		u->next = NEXT_IPV4_OPTION;
+	else
+		mask_ipv4_end(u);
 	return 0;
 }
 
@@ -221,22 +250,6 @@ static __always_inline void mask_fill(struct mask_unit *u, __u32 at, __u32 lengt
 		u->out[at + i] = OPTION_NOTHING;
 		barrier(); /* no memset, which there is none of */
 	}
-}
-
-/* Behind the options: where the packet goes in the end is the last address of a source route. */
-static __always_inline void mask_ipv4_end(struct mask_unit *u)
-{
-	__u32 at = u->ip;
-	int fragment = mask_u16(u, at + 6);
-
-	u->next = NEXT_NOTHING;
-	mask_note(u, at + 10, at, at + u->header, 0, 0);
-	u->fragment = (fragment & 0x3fff) != 0;
-	u->addresses = mask_sum4(u, at + 12) + mask_sum4(u, u->goal - 4);
-	if (u->end < at + u->header || fragment & 0x1fff)
-		return;
-	u->protocol = mask_u8(u, at + 9);
-	mask_go(u, NEXT_PROTOCOL, at + u->header);
 }
 
 __noinline int mask_ipv4_option(void)

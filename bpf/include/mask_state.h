@@ -16,7 +16,7 @@
 #include "parse.h"
 
 #define MASK_ROOM (2 * 65536) /* an offset and a length of 16 bits each lie in it */
-#define MASK_SLOTS4 15	      /* slots of the caches, as powers of two */
+#define MASK_SLOTS4 16	      /* slots of the caches, as powers of two */
 #define MASK_SLOTS6 12
 #define MASK_SLOTS_OTHERS 12
 #define MASK_SLOTS_UPPER6 10

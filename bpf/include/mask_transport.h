@@ -74,7 +74,7 @@ __noinline int mask_tcp(void)
 	u->option = at + 20;
 	u->options_end = at + header < u->end ? at + header : u->end;
 	mask_keep_to(u, at + header);
-	mask_go(u, NEXT_TCP_OPTION, at + header);
+	mask_go(u, header > 20 ? NEXT_TCP_OPTION : NEXT_PAYLOAD, at + header);
 	return 0;
 }
 
@@ -106,15 +106,22 @@ __noinline int mask_tcp_option(void)
 	if (!u)
 		return 0;
 	at = u->option;
+	for (n = 0; n < 40; n++) {
+		if (at >= u->options_end || u->in[mask_offset(at)] != OPTION_NOTHING)
+			break;
+		u->out[mask_offset(at++)] = OPTION_NOTHING;
+	}
 	kind = at < u->options_end ? mask_u8(u, at) : OPTION_END;
-	said = kind == OPTION_NOTHING ? 1 : mask_u8(u, at + 1);
+	said = mask_u8(u, at + 1);
 	length = said;
-	if (kind <= OPTION_END || said < 1 || at + length > u->options_end ||
-	    (kind != OPTION_NOTHING && length < 2)) {
+	u->option = at + length;
+	/* What is behind the last option is no turn of its own. */
+	if (kind <= OPTION_END || said < 2 || u->option > u->options_end) {
 		u->next = NEXT_PAYLOAD;
 		return 0;
 	}
-	u->option = at + length;
+	if (u->option == u->options_end)
+		u->next = NEXT_PAYLOAD;
 	option = mask_tcp_kind(kind, length);
 	if (option == MASK_KINDS) {
 		mask_fill(u, at, length);

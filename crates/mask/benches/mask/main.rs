@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod captures;
+mod live;
 
 use mask::{file::Job, machine::MappingName, policy::Policy};
 use std::{
@@ -200,6 +201,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return one(policy, threads.parse()?);
     }
     let mut bench = Bench { folder: folder()?, figures: Figures::new("mask") };
+    if words.get(1).is_some_and(|mode| mode == "live") {
+        return live::measure(&mut bench.figures).map_err(|error| error.to_string().into());
+    }
     println!("\n{PACKETS} packets of each kind, the fastest of {ROUNDS} runs\n");
     for (name, capture) in captures::all(PACKETS) {
         fs::write(bench.path(name), capture)?;
@@ -225,6 +229,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let peak = memory(&bench, bytes)?;
         bench.figures.add(&format!("memory, {name}"), peak / 1e6, "MB", None);
     }
+    live::measure(&mut bench.figures).map_err(|error| error.to_string())?;
     bench.figures.write()?;
     Ok(())
 }

@@ -13,13 +13,35 @@ use kernel::{FilterInstruction, Header, Keys};
 const _: () = assert!(KINDS == kernel::KINDS);
 
 /// Bytes of the ring between the kernel and this process.
-pub(super) const RING: u32 = 32 << 20;
+const RING: u32 = 32 << 20;
 
-/// What becomes of each kind of header.
+/// What the kernel's unit is told for all packets of an interface.
 ///
 /// # Errors
 /// When the program looks into what lies above the transport, which the kernel does not.
-pub(super) fn headers(program: &Program) -> Result<[Header; KINDS], LiveError> {
+pub fn settings(
+    program: &Program,
+    name: MappingName,
+    link: Link,
+) -> Result<kernel::Settings, LiveError> {
+    Ok(kernel::Settings {
+        headers: headers(program)?,
+        payload: program.keeps_payload(),
+        mapping: match name {
+            MappingName::CryptoPan => kernel::Mapping::CryptoPan,
+            MappingName::IpcryptPfx => kernel::Mapping::IpcryptPfx,
+        },
+        link: self::link(link),
+        filter: Vec::new(),
+        snap: kernel::SNAP,
+        sample: 1,
+        bare: false,
+        ring_bytes: RING,
+    })
+}
+
+/// What becomes of each kind of header.
+fn headers(program: &Program) -> Result<[Header; KINDS], LiveError> {
     if let Some(part) = program.named_parts().next() {
         return Err(LiveError::Above { part });
     }
@@ -66,7 +88,7 @@ pub(super) fn instructions(filter: &Filter) -> Vec<FilterInstruction> {
 }
 
 /// The ciphers of a key.
-pub(super) fn keys(key: &Key, mapping: MappingName) -> Keys {
+pub fn keys(key: &Key, mapping: MappingName) -> Keys {
     let mut keys = Keys { numbers: *Secrets::derived(key), ..Keys::default() };
     let (first, second) = key.split_at(16);
     keys.first.copy_from_slice(first);
@@ -75,14 +97,6 @@ pub(super) fn keys(key: &Key, mapping: MappingName) -> Keys {
         MappingName::IpcryptPfx => keys.second.copy_from_slice(second),
     }
     keys
-}
-
-/// The mapping's name in the kernel.
-pub(super) fn mapping(name: MappingName) -> kernel::Mapping {
-    match name {
-        MappingName::CryptoPan => kernel::Mapping::CryptoPan,
-        MappingName::IpcryptPfx => kernel::Mapping::IpcryptPfx,
-    }
 }
 
 /// What packets begin with, as the kernel's unit calls it.

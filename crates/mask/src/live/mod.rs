@@ -13,6 +13,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use engine::{keys, settings};
 pub use run::{Live, Seen, Summary};
 
 use datapath::mask as kernel;

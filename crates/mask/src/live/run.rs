@@ -148,15 +148,10 @@ impl<'a> Live<'a> {
         };
         let filter = args.filter.as_deref().map(|text| Filter::compile(text, link)).transpose()?;
         let settings = Settings {
-            headers: engine::headers(job.program())?,
-            payload: job.program().keeps_payload(),
-            mapping: engine::mapping(job.mapping()),
-            link: engine::link(link),
             filter: filter.as_ref().map_or_else(Vec::new, engine::instructions),
             snap: args.snap,
             sample: args.sample,
-            bare: false,
-            ring_bytes: engine::RING,
+            ..engine::settings(job.program(), job.mapping(), link)?
         };
         let mut mask = Mask::open(&settings)?;
         let clock = Clock::read()?;

@@ -2,7 +2,7 @@
 //! cut everywhere, and random changes of both.
 
 use super::{
-    engine::{RING, headers, instructions, keys, link, mapping},
+    engine::{instructions, keys, settings},
     filter::Filter,
 };
 use crate::{
@@ -85,15 +85,8 @@ impl Both {
         let key: Key = Zeroizing::new(std::array::from_fn(|n| 7 * n as u8));
         let program = Policy::read(policy).expect("a policy").compile().expect("a program");
         let settings = Settings {
-            headers: headers(&program).expect("nothing above the transport"),
-            payload: program.keeps_payload(),
-            mapping: mapping(name),
-            link: link(Link::Ethernet),
             filter: filter.map_or_else(Vec::new, instructions),
-            snap: datapath::mask::SNAP,
-            sample: 1,
-            bare: false,
-            ring_bytes: RING,
+            ..settings(&program, name, Link::Ethernet).expect("nothing above the transport")
         };
         let kernel = Mask::open(&settings).expect("this takes root and Linux 6.12");
         kernel.set_key(0, 0, 1, &keys(&key, name)).expect("a key");
@@ -287,6 +280,7 @@ fn nothing_is_given_without_a_key_and_a_policy_that_looks_higher_is_refused() {
     assert_eq!(both.kernel.counts().expect("counts").lost_key, 1);
     let above = research.replace("[fields]", "[fields]\n\"dns.name\" = \"hash\"");
     let program = Policy::read(&above).expect("a policy").compile().expect("a program");
-    let refused = headers(&program).expect_err("it names what lies higher").to_string();
+    let refused = settings(&program, MappingName::CryptoPan, Link::Ethernet);
+    let refused = refused.expect_err("it names what lies higher").to_string();
     assert!(refused.contains("dns.name"), "{refused}");
 }
