@@ -4,17 +4,18 @@
 //! `nigh run` at the two DINR sites and at both enterprises, everything in network namespaces; nothing
 //! leaves this machine. Step by step it shows what the paper saw, then how an oracle ranks by the BGP
 //! tables, how others rank by what stations measure while a link is congested, how a gate limits the
-//! BitTorrent that an oracle steers to near peers, and what happens when a site is overrun, killed, brought
-//! back and drained, with the figures measured here and now. What differs from what is expected is marked,
-//! and makes the exit code 1.
+//! BitTorrent that an oracle steers to near peers, how a line's packets are shown without anybody in them,
+//! and what happens when a site is overrun, killed, brought back and drained, with the figures measured here
+//! and now. What differs from what is expected is marked, and makes the exit code 1.
 //!
 //! It then stays up until Ctrl-C; with DEMO_ONCE=1 it ends. Either way, and wherever it is interrupted,
-//! nothing of it stays behind.
+//! nothing of it stays behind but a page of the mask's check in target/demo.
 #![forbid(unsafe_code)]
 
 mod failover;
 mod gate;
 mod load;
+mod mask;
 mod oracle;
 mod routing;
 mod screen;
@@ -157,6 +158,9 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
 
     screen.step("The gate of Enterprise_B: BitTorrent from near peers, and slowly");
     gate::show(screen, &internet, &enterprises, binary)?;
+
+    screen.step("The mask at ISP_A: a tap that shows nobody");
+    mask::show(screen, &internet, &mesh, binary)?;
 
     screen.step("kill -9 of DINR_A while ENT_A-testPC pings 500 times a second");
     failover::kill(screen, &internet, &mut site_a)?;
