@@ -152,7 +152,10 @@ static long mask_fill_in(__u32 turn, void *unused)
 	adding.sum = it->pseudo;
 	adding.from = it->from;
 	adding.length = to - it->from;
-	bpf_loop(65536 / 512, mask_add, &adding, 0);
+	/* Most have one piece. */
+	mask_add(0, &adding);
+	if (adding.length >= 4)
+		bpf_loop(65536 / 512, mask_add, &adding, 0);
 	/* Behind the end there may be more, if an inner packet ends before an outer one. */
 	if (adding.length)
 		adding.sum += LOAD32(u->out, mask_offset(adding.from)) &
@@ -234,42 +237,54 @@ static __always_inline int mask_read(struct __sk_buff *skb, struct mask_unit *u,
 	       !bpf_skb_load_bytes(skb, 12, u->in + 16, rest);
 }
 
-static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing)
+/* Masks one packet of an interface, if it is wanted; what became of it. */
+static __always_inline __u32 mask_one(struct __sk_buff *skb, struct mask_unit *u, __u32 outgoing)
 {
 	__u32 tagged = mask_settings.link == MASK_LINK_ETHERNET && skb->vlan_present;
 	__u32 length = skb->len + (tagged ? VLAN_TAG : 0), captured;
 	__u64 now = bpf_ktime_get_tai_ns();
-	struct mask_unit *u = mask_unit();
 	__u32 became;
 
-	mask_count(MASK_SEEN);
-	if (!u)
-		return mask_count(MASK_UNREAD);
 	if (mask_settings.sample != 0xffffffff && bpf_get_prandom_u32() > mask_settings.sample)
-		return mask_count(MASK_UNSAMPLED);
+		return MASK_UNSAMPLED;
 	captured = length < mask_settings.snap ? length : mask_settings.snap;
 	if (!mask_read(skb, u, captured, tagged))
-		return mask_count(MASK_UNREAD);
+		return MASK_UNREAD;
 	u->end = captured;
 	u->record.at_ns = now;
 	u->record.length = length;
 	u->record.outgoing = outgoing;
 	if (!mask_wanted(u))
-		return mask_count(MASK_FILTERED);
+		return MASK_FILTERED;
 	if (!mask_choose(u, now))
-		return mask_count(MASK_NO_KEY);
+		return MASK_NO_KEY;
 	u->record.epoch = u->epoch;
 	u->number = u->taken++ << 16 | bpf_get_smp_processor_id();
 	if (mask_settings.bare) {
 		u->kept = captured;
-		bpf_probe_read_kernel(u->out, mask_offset(captured), u->in);
 		u->failed = 0;
+		bpf_probe_read_kernel(u->out, mask_offset(captured), u->in);
 	} else {
 		mask_packet(u, mask_settings.link, captured);
 	}
 	became = mask_give(u);
 	if (became == MASK_TAKEN && captured < length)
 		mask_count(MASK_CUT);
+	return became;
+}
+
+static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing)
+{
+	struct mask_unit *u = mask_unit();
+	__u32 became;
+
+	mask_count(MASK_SEEN);
+	/* Softirqs are off, so it never is; two packets in one unit would be mixed. */
+	if (!u || u->busy)
+		return mask_count(MASK_UNREAD);
+	u->busy = 1;
+	became = mask_one(skb, u, outgoing);
+	u->busy = 0;
 	return mask_count(became);
 }
 

@@ -146,7 +146,7 @@ __noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
 {
 	const volatile struct mask_header *header;
 	struct mask_unit *u = mask_unit();
-	__u32 end, here, i;
+	__u32 end, here, words, others, i;
 
 	if (!u || kind >= MASK_KINDS)
 		return 0;
@@ -158,22 +158,23 @@ __noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
 		u->kept = end;
 	if (end == at + length && length >= header->length) {
 		here = mask_offset(at);
+		words = header->words;
+		others = header->others;
 		for (i = 0; i < MASK_HEADER / 8; i++) {
-			if (i >= header->words)
+			if (i >= words)
 				break;
 			/* Another kind may have written a part of the same header. */
 			*(__u64 *)(u->out + here + i * 8) |=
 			    LOAD64(u->in, here + i * 8) & LOAD64(header->kept, i * 8);
 		}
 		for (i = 0; i < MASK_MOST; i++) {
-			if (i >= header->others)
+			if (i >= others)
 				break;
 			mask_execute(kind, i, at);
 		}
 		return 1;
 	}
-	/* Only the fields that are wholly there: of a cut header, and of one that is shorter than
-	 * most. */
+	/* Only the fields that are wholly there: of a cut header, and of one shorter than most. */
 	for (i = 0; i < MASK_MOST; i++) {
 		if (i >= header->count)
 			break;

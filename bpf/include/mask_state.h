@@ -93,6 +93,7 @@ struct mask_unit {
 	__u64 taken;  /* packets of this processor */
 	__u32 epoch, period;
 	__u32 failed; /* a cipher did */
+	__u32 busy;   /* a packet is in it */
 
 	/* Registers of the operations: what goes in, what chooses a permutation, what comes out. */
 	struct mask_wide value, tweak, result;

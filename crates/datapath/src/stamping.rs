@@ -576,6 +576,16 @@ mod tests {
             SocketAddr::new(ip, socket.local_address().port())
         };
         let (source, target) = (local(&sender, from), local(&receiver, to));
+        let mut incoming = Incoming::new(1500);
+        // The kernel begins to stamp a moment after it was asked to.
+        testbed::wait_until("a time of receipt", PATIENCE, || {
+            let other = std::net::UdpSocket::bind((source.ip(), 0)).unwrap();
+            other.send_to(b"?", target).unwrap();
+            receiver.receive(&mut incoming).unwrap();
+            incoming.datagrams().any(|datagram| datagram.at_ns.is_some())
+        })
+        .unwrap();
+        while receiver.receive(&mut incoming).unwrap() > 0 {}
         let before = now_ns();
         let mut out = Outgoing::default();
         for byte in 0..3 {
@@ -589,7 +599,6 @@ mod tests {
         sender.send(&mut out, |place, number| numbers.push((place, number.unwrap())));
         assert_eq!(numbers, [(0, 0), (1, 1), (2, 2)]);
         assert!(out.is_empty());
-        let mut incoming = Incoming::new(1500);
         let mut sent = Vec::new();
         testbed::wait_until("times of sending", PATIENCE, || {
             sender.sent(&mut incoming, |number, at_ns| sent.push((number, at_ns))).unwrap();
