@@ -28,6 +28,8 @@ use std::{
 
 /// Room for control data: a timestamp and an error with its sender, twice what they need.
 const CONTROL: usize = 512;
+/// Errors of earlier packets that a sending stands: more than there are packets on the way.
+const ERRORS: u32 = 64;
 /// Longest packet that is read whole.
 pub(crate) const LONGEST: usize = 65_536;
 
@@ -158,9 +160,16 @@ impl Hearing {
             self.socket.send(bytes)?;
             Ok(Sent { before, before_ns, after_ns: now_ns() })
         };
-        // An error of an earlier packet is told at the next call, whatever that is, and only once.
-        let _ = self.socket.take_error();
-        once().or_else(|_: io::Error| once())
+        // An error of an earlier packet is told at the next call, whatever that is, and only once; while
+        // this one is being made, that of another one may have come.
+        let mut left = ERRORS;
+        loop {
+            let _ = self.socket.take_error();
+            match once() {
+                Err(_) if left > 0 => left -= 1,
+                result => return result,
+            }
+        }
     }
 
     /// Waits until something has come, for at most `limit`.
