@@ -357,6 +357,7 @@ int mask_set_key(struct mask_key *key)
 	__builtin_memcpy(params.key, key->key, sizeof(key->key));
 	ctx = bpf_crypto_ctx_create(&params, sizeof(params), &error);
 	__builtin_memset(params.key, 0, sizeof(key->key));
+	__builtin_memset(key->key, 0, sizeof(key->key));
 	asm volatile("" ::"r"(&params) : "memory"); /* so that it is done */
 	if (!ctx)
 		return error;

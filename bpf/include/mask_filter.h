@@ -159,6 +159,7 @@ static __always_inline int mask_wanted(struct mask_unit *u)
 	if (!mask_settings.filters)
 		return 1;
 	u->pc = u->a = u->x = u->accepted = 0;
+	__builtin_memset(u->memory, 0, sizeof(u->memory));
 	bpf_loop(MASK_FILTER, mask_filter_step, NULL, 0);
 	return u->accepted != 0;
 }

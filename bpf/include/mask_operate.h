@@ -41,7 +41,7 @@ static __always_inline void mask_keyed(struct mask_unit *u,
 	slot->value = value;
 	slot->result = u->result;
 	slot->whose = whose;
-	slot->epoch = u->epoch;
+	slot->epoch = mask_epoch(u);
 }
 
 /* Runs the nth instruction of a kind on the header that begins there. */

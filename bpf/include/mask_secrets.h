@@ -40,6 +40,12 @@ struct {
 	__type(value, struct mask_cipher);
 } mask_ciphers SEC(".maps");
 
+/* The epoch of a result: none after a cipher has failed, so that it is not believed later. */
+static __always_inline __u32 mask_epoch(const struct mask_unit *u)
+{
+	return u->failed ? 0 : u->epoch;
+}
+
 /* Encrypts the first `count` of the unit's blocks, each by itself. */
 __noinline int mask_aes(__u32 cipher, __u32 count)
 {
@@ -274,7 +280,7 @@ __noinline int mask_fresh4(__u32 address)
 	if (upper->epoch != u->epoch) {
 		mask_crypto_pan(0, 16);
 		upper->flips = u->result.hi >> 32;
-		upper->epoch = u->epoch;
+		upper->epoch = mask_epoch(u);
 	}
 	mask_crypto_pan(16, 16);
 	u->result.lo = address ^ upper->flips ^ u->result.hi >> 32;
@@ -308,7 +314,7 @@ __noinline int mask_fresh6(void)
 		mask_crypto_pan(0, 64);
 		upper->flips = u->result.hi;
 		upper->network = value.hi;
-		upper->epoch = u->epoch;
+		upper->epoch = mask_epoch(u);
 	}
 	mask_crypto_pan(64, 64);
 	u->result.hi = value.hi ^ upper->flips;
@@ -324,7 +330,7 @@ static __always_inline __u32 mask_prefix4(struct mask_unit *u, __u32 address)
 		mask_fresh4(address);
 		slot->address = address;
 		slot->mapped = u->result.lo;
-		slot->epoch = u->epoch;
+		slot->epoch = mask_epoch(u);
 	}
 	return slot->mapped;
 }
@@ -340,7 +346,7 @@ static __always_inline void mask_prefix6(struct mask_unit *u)
 		mask_fresh6();
 		slot->address = value;
 		slot->mapped = u->result;
-		slot->epoch = u->epoch;
+		slot->epoch = mask_epoch(u);
 	}
 	u->result = slot->mapped;
 }

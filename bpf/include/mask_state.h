@@ -4,7 +4,8 @@
  * packet is masked.
  *
  * A unit is an element of an array and not of one of its own for each processor, whose elements are
- * too short for a packet. User space may write it, to wipe it at the end, but not read it.
+ * too short for a packet. The process that has it may write it, to wipe it at the end, but not read
+ * it; whoever may read all memory of the kernel can.
  */
 #ifndef NIGH_MASK_STATE_H
 #define NIGH_MASK_STATE_H
@@ -146,6 +147,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MASK_PERIODS);
+	__uint(map_flags, BPF_F_WRONLY);
 	__type(key, __u32);
 	__type(value, struct mask_period);
 } mask_periods SEC(".maps");

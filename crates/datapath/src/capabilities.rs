@@ -1,5 +1,6 @@
 //! Least privilege.
 
+use caps::{CapSet, Capability, CapsHashSet};
 use std::io;
 
 /// Gives up every capability of the calling thread, and with it of those that it starts. What is open stays
@@ -8,9 +9,32 @@ use std::io;
 /// # Errors
 /// When the system refuses.
 pub fn give_up() -> io::Result<()> {
-    use caps::CapSet::{Ambient, Effective, Inheritable, Permitted};
-    for set in [Ambient, Effective, Inheritable, Permitted] {
-        caps::clear(None, set).map_err(io::Error::other)?;
-    }
-    Ok(())
+    keep(&[])
 }
+
+/// The same but for those of these that it has; no program that it starts can have more again.
+///
+/// # Errors
+/// When the system refuses.
+pub fn keep(wanted: &[Capability]) -> io::Result<()> {
+    let change = || -> Result<(), caps::errors::CapsError> {
+        if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
+            for capability in caps::read(None, CapSet::Bounding)? {
+                caps::drop(None, CapSet::Bounding, capability)?;
+            }
+        }
+        let has = caps::read(None, CapSet::Permitted)?;
+        let kept: CapsHashSet = wanted.iter().filter(|it| has.contains(it)).copied().collect();
+        for set in [CapSet::Ambient, CapSet::Inheritable] {
+            caps::clear(None, set)?;
+        }
+        caps::set(None, CapSet::Effective, &kept)?;
+        caps::set(None, CapSet::Permitted, &kept)
+    };
+    change().map_err(io::Error::other)?;
+    Ok(nix::sys::prctl::set_no_new_privs()?)
+}
+
+/// What it takes to make files where another user may, and to give them to this one.
+pub const FILES: [Capability; 3] =
+    [Capability::CAP_DAC_OVERRIDE, Capability::CAP_CHOWN, Capability::CAP_FOWNER];

@@ -5,7 +5,7 @@ use crate::{
     explain::{Explanation, explain},
     file::{Job, JobError, MaskError, place},
     key::{self, Key, KeyError, Rotation, read_key},
-    live::{Live, LiveError, options::LiveArgs},
+    live::{Live, LiveError, Summary, options::LiveArgs},
     log::Log,
     machine::{MappingName, Secrets},
     policy::{Policy, PolicyError, SHIPPED},
@@ -281,7 +281,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     };
     bar.finish_and_clear();
     if let (Some(log), Some(path)) = (&mut log, &args.log) {
-        log.end(result.as_ref()).map_err(failed(path))?;
+        log.end(result.as_ref().ok(), result.as_ref().err()).map_err(failed(path))?;
     }
     say(&result?, json)
 }
@@ -335,21 +335,35 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
         Log::begin(path, &job.record(), Path::new(&args.interface), output).map_err(failed(path))
     };
     let mut log = args.log.as_deref().map(begin).transpose()?;
+    let (summary, result) = match Live::begin(args, &job) {
+        Ok(live) => until_its_end(live, args, &job.record()),
+        Err(error) => (None, Err(error)),
+    };
+    if let (Some(log), Some(path)) = (&mut log, &args.log) {
+        log.end(summary.as_ref(), result.as_ref().err()).map_err(failed(path))?;
+    }
+    if let Some(summary) = &summary {
+        say(summary, json)?;
+    }
+    Ok(result?)
+}
+
+/// Runs it; what became of packets, and why it ended early if it did.
+fn until_its_end(
+    mut live: Live<'_>,
+    args: &LiveArgs,
+    record: &str,
+) -> (Option<Summary>, Result<(), LiveError>) {
+    // Scripts wait for this line: from here on no packet goes by unseen.
+    eprintln!("{}: {record}; SIGINT ends it", args.interface);
     let bar = ProgressBar::new_spinner();
-    bar.set_message("no packets yet");
-    let result = Live::begin(args, &job).and_then(|live| {
-        // Scripts wait for this line: from here on no packet goes by unseen.
-        eprintln!("{}: {}; SIGINT ends it", args.interface, job.record());
-        live.run(args.duration, |seen| {
-            bar.set_message(format!("{} packets masked, {} lost", seen.masked, seen.lost()));
-            bar.tick();
-        })
+    let ran = live.run(args.duration, |seen| {
+        bar.set_message(format!("{} packets masked, {} lost", seen.masked, seen.lost()));
+        bar.tick();
     });
     bar.finish_and_clear();
-    if let (Some(log), Some(path)) = (&mut log, &args.log) {
-        log.end(result.as_ref()).map_err(failed(path))?;
-    }
-    say(&result?, json)
+    let (summary, ended) = live.end();
+    (Some(summary), ran.and(ended))
 }
 
 /// Tells what was done: on standard error, since standard output may be the capture.

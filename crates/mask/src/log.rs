@@ -10,6 +10,7 @@
 use crate::key;
 use serde::Serialize;
 use std::{
+    fmt::Display,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
@@ -66,17 +67,18 @@ impl Log {
         Ok(log)
     }
 
-    /// Notes how it ended: what was counted, or why it did not.
+    /// Notes how it ended: what was counted, and why it ended early if it did.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn end<E: std::fmt::Display>(
+    pub fn end(
         &mut self,
-        result: Result<&impl Serialize, &E>,
+        counts: Option<&impl Serialize>,
+        error: Option<&impl Display>,
     ) -> io::Result<()> {
         let line = Line {
-            counts: result.ok().map(serde_json::to_value).transpose()?,
-            error: result.err().map(ToString::to_string),
+            counts: counts.map(serde_json::to_value).transpose()?,
+            error: error.map(ToString::to_string),
             ..Line::default()
         };
         self.write("end", line)
@@ -117,8 +119,8 @@ mod tests {
         let counts = Counts { frames: 7, ..Counts::default() };
         let mut first = begin().expect("a log");
         let mut second = begin().expect("a log");
-        second.end::<&str>(Err::<&Counts, _>(&"the disk is full")).expect("written");
-        first.end::<io::Error>(Ok(&counts)).expect("written");
+        second.end(None::<&Counts>, Some(&"the disk is full")).expect("written");
+        first.end(Some(&counts), None::<&io::Error>).expect("written");
         let text = fs::read_to_string(&path).expect("a log");
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -1,5 +1,6 @@
 //! Masked packets on a TAP device, as tcpdump sees them, in a namespace.
 
+use datapath::mask::Direction;
 use mask::{
     live::output::{Device, Output, OutputError, Packet, Statistics},
     machine::Link,
@@ -32,7 +33,13 @@ fn seen(link: Link, packets: &[&[u8]], wanted: usize) -> (Vec<Vec<u8>>, Statisti
     let dump = host.spawn(&words).expect("tcpdump");
     wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
     for bytes in packets {
-        let packet = Packet { at_ns: 0, length: bytes.len() as u32, comment: None, bytes };
+        let packet = Packet {
+            at_ns: 0,
+            length: bytes.len() as u32,
+            direction: Direction::In,
+            comment: None,
+            bytes,
+        };
         output.packet(&packet).expect("written");
     }
     output.flush().expect("nothing waits");
@@ -43,7 +50,8 @@ fn seen(link: Link, packets: &[&[u8]], wanted: usize) -> (Vec<Vec<u8>>, Statisti
         "{state}"
     );
     assert!(!state.contains("inet"), "{state}");
-    let statistics = output.end().expect("an end");
+    let (statistics, ended) = output.end();
+    ended.expect("an end");
     assert!(!host.check(&["ip", "link"]).expect("links").contains("mask0"));
     (frames(&path), statistics)
 }
@@ -87,7 +95,13 @@ fn a_device_that_is_down_loses_packets_and_one_that_is_gone_is_an_error() {
     let open = || host.enter(|| Device::open(Link::Ip, "mask0"));
     let mut output = Output::Tap(open().expect("a device"));
     assert!(matches!(open(), Err(OutputError::Tap(error)) if error.is_busy()));
-    let packet = Packet { at_ns: 0, length: 20, comment: None, bytes: &[0x45; 20] };
+    let packet = Packet {
+        at_ns: 0,
+        length: 20,
+        direction: Direction::In,
+        comment: None,
+        bytes: &[0x45; 20],
+    };
     host.check(&["ip", "link", "set", "mask0", "down"]).expect("down");
     output.packet(&packet).expect("lost");
     assert_eq!(output.statistics().refused, 1);

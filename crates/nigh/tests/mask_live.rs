@@ -29,7 +29,11 @@ fn hosts() -> (Namespace, Namespace) {
 
 /// Starts it, and waits until no packet goes by unseen.
 fn live(host: &Namespace, words: &[&str]) -> Process {
-    let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live", "eth0"], words].concat();
+    live_on(host, &[&["eth0"], words].concat())
+}
+
+fn live_on(host: &Namespace, words: &[&str]) -> Process {
+    let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live"], words].concat();
     let process = host.spawn(&words).expect("nigh");
     wait_until("nigh", LIMIT, || process.stderr().contains("SIGINT ends it"))
         .unwrap_or_else(|error| panic!("{error}: {}", process.stderr()));
@@ -140,6 +144,115 @@ fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted() {
     assert!(packets(&out).iter().all(|(length, bytes)| *length == 98 && bytes.len() == 42));
 }
 
+/// A policy that keeps payload, so that long packets have long sums.
+const PAYLOAD: &str = r#"
+about = "all that programs say to each other"
+payload = true
+time = "keep"
+[fields]
+"ipv4.*" = "keep"
+"ipv4.source" = "prefix"
+"ipv4.destination" = "prefix"
+"udp.*" = "keep"
+"tcp.*" = "keep"
+"#;
+
+/// Datagrams of many lengths to a port where nobody is, who is told so.
+const LONG: &str = r#"
+import socket
+for length in list(range(0, 600, 37)) + [4000, 20001, 40003, 60005]:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.sendto(bytes(n * 7 & 255 for n in range(length)), ("127.0.0.1", 9))
+"#;
+
+#[test]
+fn long_packets_are_masked_to_their_ends() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (host, _other) = hosts();
+    host.check(&["ip", "link", "set", "lo", "up"]).expect("lo");
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
+    fs::write(name("payload.toml"), PAYLOAD).expect("a policy");
+    let nigh = |words: &[&str]| {
+        let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask"], words].concat();
+        host.check(&words).expect("nigh")
+    };
+    let [key, policy, raw, masked, again] =
+        ["key", "payload.toml", "raw.pcap", "live.pcapng", "file.pcapng"].map(name);
+    nigh(&["key", &key]);
+    let dump = ["tcpdump", "-Z", "root", "-U", "-s", "0", "-B", "8192", "-ni", "lo", "-w", &raw];
+    let dump = host.spawn(&dump).expect("tcpdump");
+    wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
+    let under = ["--policy", &policy, "--key", &key];
+    let words = [&["lo"][..], &under, &["--direction", "in", "--write", &masked]].concat();
+    let process = live_on(&host, &words);
+    host.check(&["python3", "-c", LONG]).expect("datagrams");
+    wait_until("all packets", LIMIT, || packets(Path::new(&raw)).len() >= 42).expect("packets");
+    let summary = end(process);
+    dump.signal(Signal::SIGINT).expect("it runs");
+    dump.finish(LIMIT).expect("an end");
+    nigh(&[&["file"][..], &under, &[&raw, &again]].concat());
+    let live = packets(Path::new(&masked));
+    assert_eq!(live, packets(Path::new(&again)));
+    assert!(live.iter().any(|(length, bytes)| *length > 60_000 && bytes.len() > 60_000));
+    assert_eq!((&summary["cut"], &summary["output"]["packets"]), (&0.into(), &live.len().into()));
+}
+
+#[test]
+fn files_follow_each_other_also_where_another_user_is_at_home() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (host, other) = hosts();
+    let home = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).expect("another user");
+    let out = home.path().join("out.pcapng");
+    let out = out.to_str().expect("a name");
+    let words = ["--policy", "flows", "--forget", "--sample", "2", "--write", out];
+    let rotated = ["--rotate-size", "1K", "--files", "3", "--direction", "in"];
+    let process = live(&host, &[&words[..], &rotated].concat());
+    other.check(&["ping", "-c", "200", "-i", "0.002", "192.0.2.1"]).expect("answers");
+    process.signal(Signal::SIGTERM).expect("it runs");
+    let done = process.finish(LIMIT).expect("an end");
+    assert!(done.success(), "{}", done.stderr);
+    let said = done.stderr.lines().last().expect("a line");
+    let summary: serde_json::Value = serde_json::from_str(said).expect("JSON");
+    let [seen, masked, not_in_sample] =
+        ["seen", "masked", "not_in_sample"].map(|it| summary[it].as_u64().expect("a number"));
+    assert_eq!(seen, masked + not_in_sample, "{summary}");
+    // Of two hundred, less than 60 or more than 140 are chosen once in 10^8 times.
+    assert!((60..=140).contains(&masked), "{summary}");
+    let files = fs::read_dir(home.path()).expect("a folder");
+    let mut files: Vec<_> = files.map(|it| it.expect("a file").path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 3, "{files:?}");
+    for file in &files {
+        assert!(fs::metadata(file).expect("a file").len() <= 1000);
+        assert!(!packets(file).is_empty(), "{files:?}");
+    }
+}
+
+#[test]
+fn the_end_of_the_interface_is_said_with_what_was_masked() {
+    if !testbed::require_root() {
+        return;
+    }
+    let (host, other) = hosts();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.pcapng");
+    let process = live(&host, &["--policy", "strict", "--write", out.to_str().expect("a name")]);
+    other.check(&["ping", "-c", "3", "-i", "0.1", "192.0.2.1"]).expect("answers");
+    host.check(&["ip", "link", "delete", "eth0"]).expect("a link");
+    let done = process.finish(LIMIT).expect("an end");
+    assert!(!done.success() && done.stderr.contains("the interface is gone"), "{}", done.stderr);
+    let summary = done.stderr.lines().find(|line| line.starts_with('{')).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(summary).expect("JSON");
+    assert!(summary["output"]["packets"].as_u64() >= Some(6), "{summary}");
+    assert_eq!(summary["output"]["packets"], packets(&out).len());
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     if !testbed::require_root() {
@@ -152,12 +265,18 @@ fn what_cannot_be_is_refused_with_a_reason() {
     let policy = folder.path().join("above.toml");
     fs::write(&policy, "about = \"\"\n[fields]\n\"dns.id\" = \"keep\"\n").expect("a policy");
     let above = policy.to_str().expect("a name");
+    let pipe = folder.path().join("pipe");
+    let pipe = pipe.to_str().expect("a name");
+    host.check(&["mkfifo", pipe]).expect("a pipe");
     for (words, why) in [
         (&["eth7", "--policy", "strict", "--write", out][..], "there is no interface \"eth7\""),
         (&["eth0", "--policy", above, "--write", out], "the policy names dns.id"),
         (&["eth0", "--policy", "research", "--write", out], "needs a key"),
         (&["eth0", "--policy", "strict", "--filter", "tcp prot 5", "--write", out], "tcp prot 5"),
         (&["eth0", "--policy", "strict", "--write", "/nowhere/out"], "/nowhere/out"),
+        (&["eth0", "--policy", "strict", "--write", pipe], "give it to --fifo"),
+        (&["eth0", "--policy", "strict", "--tap", "eth0"], "another name"),
+        (&["eth0", "--policy", "strict", "--tap", "a-name-that-is-too-long"], "no name of a TAP"),
     ] {
         let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "live"], words].concat();
         let done = host.run(&words, LIMIT).expect("an end");

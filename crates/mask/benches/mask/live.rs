@@ -125,7 +125,7 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
     })?;
     let mut reader = mask.reader()?;
     let folder = crate::folder()?;
-    let head = Head { record: String::new(), link: Link::Ethernet, snap: settings.snap };
+    let head = Head::new(String::new(), Link::Ethernet, settings.snap);
     let path = folder.path().join("out.pcapng");
     let files = Files::create(head, &path, Rotation::default(), SystemTime::now())?;
     let mut output = Output::Files(files);
@@ -150,7 +150,9 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
             };
             let count = reader.read(pace, |masked| {
                 let Masked { at_ns, length, bytes, .. } = masked;
-                failed = output.packet(&Packet { at_ns, length, comment: None, bytes }).err();
+                let direction = Direction::In;
+                let packet = Packet { at_ns, length, direction, comment: None, bytes };
+                failed = failed.take().or(output.packet(&packet).err());
             })?;
             if let Some(error) = failed.take() {
                 return Err(error.into());

@@ -38,6 +38,12 @@ pub enum LiveError {
         "there is no interface {0:?} in this network namespace: `ip link` lists those that there are"
     )]
     NoInterface(String),
+    /// What is masked would come in again.
+    #[error("{0} is the interface whose packets are masked: give the TAP device another name")]
+    Round(String),
+    /// It was deleted.
+    #[error("the interface is gone")]
+    Gone,
     /// The mask cannot be put on the interface.
     #[error(transparent)]
     Attach(#[from] kernel::AttachError),

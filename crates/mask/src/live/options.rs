@@ -32,7 +32,7 @@ pub struct LiveArgs {
     /// Only packets that this expression of pcap-filter(7) takes, as they are before they are masked
     #[arg(long, value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Only one of so many packets that the filter takes, chosen at random
+    /// Only one of so many packets, chosen at random before the filter looks at them
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub sample: u32,
     /// Only packets that go this way
@@ -100,6 +100,12 @@ pub enum Direction {
 }
 
 impl LiveArgs {
+    /// Whether files or pipes are made when packets are masked already.
+    pub fn makes_files(&self) -> bool {
+        let Turns { rotate_size, rotate_seconds } = self.turns;
+        self.target.fifo.is_some() || rotate_size.is_some() || rotate_seconds.is_some()
+    }
+
     /// Where packets go, as a name.
     pub fn place(&self) -> &Path {
         let Target { write, fifo, tap } = &self.target;
@@ -204,7 +210,7 @@ mod tests {
     fn the_output_is_what_was_asked_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("it.pcapng");
-        let head = || Head { record: String::new(), link: Link::Ip, snap: 100 };
+        let head = || Head::new(String::new(), Link::Ip, 100);
         let open = |words: &str| {
             let words = words.replace("IT", place.to_str().expect("a name"));
             parse(&words).expect("arguments").open(head()).expect("an output")
@@ -213,10 +219,16 @@ mod tests {
         let mut files = open("--write IT --rotate-size 100 --rotate-seconds 1000000000 --files 2");
         for at_ns in 0..5 {
             files
-                .packet(&Packet { at_ns, length: 40, comment: None, bytes: &[0x45; 40] })
+                .packet(&Packet {
+                    at_ns,
+                    length: 40,
+                    direction: datapath::mask::Direction::In,
+                    comment: None,
+                    bytes: &[0x45; 40],
+                })
                 .expect("written");
         }
-        assert_eq!(files.end().expect("an end").packets, 5);
+        assert_eq!(files.end().0.packets, 5);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
         assert!(matches!(open("--write IT"), Output::Files(_)));
         assert!(place.is_file());

@@ -18,7 +18,7 @@ pub use pipe::Pipe;
 
 use crate::machine::Link;
 use capture::pcapng::{self, Medium, Record};
-use datapath::tap::OpenError;
+use datapath::{mask::Direction, tap::OpenError};
 use serde::Serialize;
 use std::{io, path::PathBuf, time::SystemTime};
 
@@ -29,6 +29,8 @@ pub struct Packet<'a> {
     pub at_ns: u64,
     /// Bytes that it had on the wire.
     pub length: u32,
+    /// Whether it came in by the interface or went out.
+    pub direction: Direction,
     /// What a file says beside it.
     pub comment: Option<&'a str>,
     /// What is left of it.
@@ -44,9 +46,18 @@ pub struct Head {
     pub link: Link,
     /// Most bytes of a packet.
     pub snap: u32,
+    /// What was said beside a packet last: it is so for those that follow, also in another file.
+    said: Option<String>,
+    /// Whether the next packet is the first one of a file.
+    is_first: bool,
 }
 
 impl Head {
+    /// Of packets that begin like this and have so many bytes at most.
+    pub fn new(record: String, link: Link, snap: u32) -> Self {
+        Self { record, link, snap, said: None, is_first: true }
+    }
+
     fn medium(&self) -> Medium {
         match self.link {
             Link::Ethernet => Medium::Ethernet,
@@ -55,7 +66,8 @@ impl Head {
     }
 
     /// The section and its interface, which has no name, as in masked files.
-    fn blocks(&self) -> Vec<u8> {
+    fn blocks(&mut self) -> Vec<u8> {
+        self.is_first = true;
         let mut out = Vec::new();
         pcapng::section(&mut out, concat!("nigh ", env!("CARGO_PKG_VERSION")), Some(&self.record));
         pcapng::interface(&mut out, None, self.medium(), self.snap);
@@ -63,17 +75,25 @@ impl Head {
     }
 
     /// Appends a packet's block.
-    fn packet(&self, out: &mut Vec<u8>, packet: &Packet<'_>) {
+    fn packet(&mut self, out: &mut Vec<u8>, packet: &Packet<'_>) {
+        if let Some(comment) = packet.comment {
+            self.said = Some(comment.to_owned());
+        }
+        let said = self.said.as_deref().filter(|_| self.is_first || packet.comment.is_some());
         let record = Record {
             interface: 0,
             time: packet.at_ns,
-            direction: None,
+            direction: Some(match packet.direction {
+                Direction::In => pcapng::Direction::Inbound,
+                Direction::Out => pcapng::Direction::Outbound,
+            }),
             medium: self.medium(),
             length: packet.length.max(packet.bytes.len() as u32),
             bytes: packet.bytes,
-            comment: packet.comment,
+            comment: said,
         };
         pcapng::packet(out, record);
+        self.is_first = false;
     }
 }
 
@@ -91,6 +111,12 @@ pub enum OutputError {
     /// There is something else of that name.
     #[error("{} is no pipe: give another name, or remove it", .0.display())]
     NoPipe(PathBuf),
+    /// A pipe may have no reader.
+    #[error("{} is a pipe: give it to --fifo, which does not wait for its reader", .0.display())]
+    Pipe(PathBuf),
+    /// The name is none of a device.
+    #[error("{0:?} is no name of a TAP device: 1 to 15 letters and digits, without '/' and '%'")]
+    Name(String),
     /// Standard output is one stream.
     #[error("standard output cannot be rotated: give a file")]
     Rotated,
@@ -119,6 +145,8 @@ pub struct Statistics {
     pub packets: u64,
     /// Their bytes, without what a file's format adds.
     pub bytes: u64,
+    /// Lost, since the file could not be written.
+    pub unwritten: u64,
     /// Lost, since nobody read the pipe.
     pub no_reader: u64,
     /// Lost, since the pipe's reader was too slow.
@@ -162,7 +190,7 @@ impl Output {
         }
     }
 
-    /// Writes what waits, looks at the clock and for readers; to be called once a second.
+    /// Writes what waits, looks at the clock and for readers; to be called some times a second.
     ///
     /// # Errors
     /// When nothing more can be written.
@@ -183,18 +211,16 @@ impl Output {
         }
     }
 
-    /// Writes what waits; a pipe's reader has a second to take it. What became of all packets.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn end(self) -> Result<Statistics, OutputError> {
+    /// Writes what waits; a pipe's reader has a second to take it. What became of all packets, and why if
+    /// they could not be written.
+    pub fn end(self) -> (Statistics, Result<(), OutputError>) {
         match self {
             Self::Files(mut files) => {
-                files.write()?;
-                Ok(files.statistics())
+                let written = files.write();
+                (files.statistics(), written)
             }
             Self::Pipe(pipe) => pipe.end(),
-            Self::Tap(device) => Ok(device.statistics()),
+            Self::Tap(device) => (device.statistics(), Ok(())),
         }
     }
 }

@@ -18,7 +18,7 @@ use nix::{
 };
 use serde::Serialize;
 use std::{
-    fmt, io,
+    fmt, io, process,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -27,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often files are flushed and clocks are looked at.
+/// How often clocks are looked at.
 const SECOND: Duration = Duration::from_secs(1);
 /// How long packets gather at most before they are read.
 const GATHER: Duration = Duration::from_millis(1);
@@ -44,6 +44,8 @@ pub struct Summary {
     pub seen: Seen,
     /// In the output.
     pub output: Statistics,
+    /// Masked, but there were enough already.
+    pub left_over: u64,
     /// How long it took, in seconds.
     pub seconds: f64,
 }
@@ -95,12 +97,13 @@ impl From<Counts> for Seen {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seen, output, seconds } = self;
-        write!(f, "{} packets masked in {seconds:.1} s", seen.masked)?;
+        let Self { seen, output, left_over, seconds } = self;
+        write!(f, "{} packets masked and written in {seconds:.1} s", output.packets)?;
         for (count, why) in [
             (seen.not_wanted, "not wanted by the filter"),
             (seen.not_in_sample, "not in the sample"),
             (seen.cut, "cut to what is looked at"),
+            (*left_over, "masked when there were enough already"),
             (seen.lost_ring, "lost, since they came faster than they were written"),
             (seen.lost_unread, "lost, since the kernel did not give their bytes"),
             (seen.lost_key, "lost, since there was no key for their time"),
@@ -108,6 +111,7 @@ impl fmt::Display for Summary {
             (output.slow_reader, "lost, since the pipe's reader was too slow"),
             (output.short, "lost, since they are too short for a frame"),
             (output.long, "lost, since they are too long for a frame"),
+            (output.unwritten, "lost, since the file could not be written"),
             (output.refused, "lost, since the TAP device was down"),
         ] {
             if count > 0 {
@@ -127,8 +131,11 @@ pub struct Live<'a> {
     output: Output,
     clock: Clock,
     begun: Instant,
-    /// Packets that may still come.
+    /// Packets that may still be written, and those that came when there was no room any more.
     room: u64,
+    left_over: u64,
+    /// When the first one was seen.
+    first: Option<u64>,
     stop: Arc<AtomicBool>,
 }
 
@@ -142,6 +149,9 @@ impl<'a> Live<'a> {
         let signals = block_signals()?;
         let ifindex = nix::net::if_::if_nametoindex(args.interface.as_str())
             .map_err(|_| LiveError::NoInterface(args.interface.clone()))?;
+        if args.target.tap.as_ref() == Some(&args.interface) {
+            return Err(LiveError::Round(args.interface.clone()));
+        }
         let link = match kernel::link_of(ifindex)? {
             kernel::Link::Ethernet => Link::Ethernet,
             kernel::Link::Ip => Link::Ip,
@@ -155,8 +165,8 @@ impl<'a> Live<'a> {
         };
         let mut mask = Mask::open(&settings)?;
         let clock = Clock::read()?;
-        let periods = Periods::begin(job, &mask, clock.now, clock.tai)?;
-        let output = args.open(Head { record: job.record(), link, snap: args.snap })?;
+        let periods = Periods::begin(job, &mask, &clock)?;
+        let output = args.open(Head::new(job.record(), link, args.snap))?;
         let reader = mask.reader()?;
         for (direction, given) in
             [(kernel::Direction::In, Direction::In), (kernel::Direction::Out, Direction::Out)]
@@ -166,55 +176,72 @@ impl<'a> Live<'a> {
             }
         }
         // Threads have the capabilities of those that start them.
-        capabilities::give_up()?;
+        let kept = if args.makes_files() { &capabilities::FILES[..] } else { &[] };
+        capabilities::keep(kept)?;
         let stop = stop_on(signals);
         let (begun, room) = (Instant::now(), args.packets.unwrap_or(u64::MAX));
-        Ok(Self { job, mask, reader, periods, output, clock, begun, room, stop })
+        let (left_over, first) = (0, None);
+        Ok(Self { job, mask, reader, periods, output, clock, begun, room, left_over, first, stop })
     }
 
-    /// Writes packets until a signal comes, the time is over, there were so many, or the interface is gone.
-    /// `progress` is told once a second what became of packets so far.
+    /// Writes packets until a signal comes, the time is over or there were so many. `progress` is told once
+    /// a second what became of packets so far.
     ///
     /// # Errors
-    /// When nothing more can be read or written.
+    /// When the interface is gone, or nothing more can be read or written.
     pub fn run(
-        mut self,
+        &mut self,
         duration: Option<Duration>,
         mut progress: impl FnMut(&Seen),
-    ) -> Result<Summary, LiveError> {
-        let mut flushed = Instant::now();
-        let mut first = None;
+    ) -> Result<(), LiveError> {
+        let mut told = Instant::now();
         loop {
-            self.pass_on(&mut first, WAIT)?;
-            if flushed.elapsed() >= SECOND {
-                flushed = Instant::now();
+            self.pass_on(WAIT)?;
+            self.output.flush()?;
+            if told.elapsed() >= SECOND {
+                told = Instant::now();
                 self.clock = Clock::read()?;
-                self.periods.turn(self.job, &self.mask, self.clock.now, self.clock.tai)?;
-                self.output.flush()?;
+                self.periods.turn(self.job, &self.mask, &self.clock)?;
                 progress(&self.mask.counts()?.into());
                 if !self.mask.is_attached() {
-                    break;
+                    return Err(LiveError::Gone);
                 }
             }
             let is_over = duration.is_some_and(|duration| self.begun.elapsed() >= duration);
             if self.room == 0 || is_over || self.stop.load(Ordering::Relaxed) {
-                break;
+                return Ok(());
             }
         }
+    }
+
+    /// Takes the mask off the interface and writes what it has masked; what became of all packets, and why
+    /// that is not all if it is not.
+    pub fn end(mut self) -> (Summary, Result<(), LiveError>) {
         self.mask.detach();
-        while self.room > 0 && self.pass_on(&mut first, Duration::ZERO)? > 0 {}
-        let seen = self.mask.counts()?.into();
+        let passed_on = loop {
+            match self.pass_on(Duration::ZERO) {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+        };
         let seconds = self.begun.elapsed().as_secs_f64();
-        Ok(Summary { seen, output: self.output.end()?, seconds })
+        let counts = self.mask.counts().map_err(LiveError::from);
+        let (output, ended) = self.output.end();
+        let seen = counts.as_ref().map_or_else(|_| Seen::default(), |counts| (*counts).into());
+        let summary = Summary { seen, output, left_over: self.left_over, seconds };
+        let result = passed_on.and(counts.map(drop)).and(ended.map_err(LiveError::from));
+        (summary, result)
     }
 
     /// Writes the packets that are there, or waits for some; how many there were.
-    fn pass_on(&mut self, first: &mut Option<u64>, timeout: Duration) -> Result<usize, LiveError> {
-        let Self { job, reader, periods, output, clock, room, .. } = self;
+    fn pass_on(&mut self, timeout: Duration) -> Result<usize, LiveError> {
+        let Self { job, reader, periods, output, clock, room, left_over, first, .. } = self;
         let pace = Pace { timeout, gather: GATHER, most: MOST };
         let mut failed = None;
         let count = reader.read(pace, |masked: Masked<'_>| {
             if *room == 0 || failed.is_some() {
+                *left_over += 1;
                 return;
             }
             *room -= 1;
@@ -227,6 +254,7 @@ impl<'a> Live<'a> {
                     Time::Remove => 0,
                 },
                 length: masked.length,
+                direction: masked.direction,
                 comment: comment.as_deref(),
                 bytes: masked.bytes,
             };
@@ -241,11 +269,11 @@ impl<'a> Live<'a> {
 
 /// What time it is, by two clocks: the kernel's programs have only the second one.
 #[derive(Clone, Copy, Debug)]
-struct Clock {
+pub(super) struct Clock {
     /// CLOCK_REALTIME: since 1970, UTC.
-    now: Duration,
+    pub(super) now: Duration,
     /// How far CLOCK_TAI is before it: leap seconds, if the system knows of any.
-    tai: Duration,
+    pub(super) tai: Duration,
 }
 
 impl Clock {
@@ -262,20 +290,23 @@ impl Clock {
     }
 }
 
-/// Has SIGINT and SIGTERM wait until somebody asks for them.
+/// Has SIGINT, SIGTERM and SIGHUP wait until somebody asks for them.
 fn block_signals() -> io::Result<SigSet> {
-    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
     signals.thread_block()?;
     Ok(signals)
 }
 
-/// Is set when one of these comes.
+/// Is set when one of these comes. A second one ends the process, if who reads its output does not.
 fn stop_on(signals: SigSet) -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
     thread::spawn(move || {
         if signals.wait().is_ok() {
             set.store(true, Ordering::Relaxed);
+        }
+        if let Ok(signal) = signals.wait() {
+            process::exit(128 + signal as i32);
         }
     });
     stop

@@ -35,6 +35,9 @@ impl Device {
     /// # Errors
     /// When the kernel refuses, mostly for want of CAP_NET_ADMIN.
     pub fn open(link: Link, name: &str) -> Result<Self, OutputError> {
+        if name.is_empty() || name.len() > 15 || name.contains(['/', '%', ' ']) {
+            return Err(OutputError::Name(name.to_owned()));
+        }
         let tap = Tap::open(name)?;
         quieten(name)
             .and_then(|()| put_up(name, MTU))

@@ -15,7 +15,10 @@ use std::{
     collections::VecDeque,
     fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Write},
-    os::{fd::AsFd, unix::fs::OpenOptionsExt},
+    os::{
+        fd::AsFd,
+        unix::fs::{FileTypeExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -48,12 +51,14 @@ pub struct Files {
     /// When it began, and which one of that second it is.
     began: SystemTime,
     number: u32,
-    /// Its bytes, also those that wait.
+    /// Its bytes, also those that wait, and those that are in it.
     length: u64,
+    written: u64,
     /// Whether it has a packet.
     is_used: bool,
-    /// Blocks that are not in it yet.
+    /// Blocks that are not in it yet, and packets among them.
     waiting: Vec<u8>,
+    packets: u64,
     /// Files of this run, oldest first; only the last one if all are kept.
     files: VecDeque<PathBuf>,
     statistics: Statistics,
@@ -79,6 +84,9 @@ impl Files {
             }
             (false, true) => begin(path, now, 1)?,
             (false, false) => {
+                if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
+                    return Err(OutputError::Pipe(path.to_owned()));
+                }
                 let mut options = OpenOptions::new();
                 options.write(true).create(true).truncate(true).mode(0o600);
                 (path.to_owned(), 1, options.open(path).map_err(failed(path))?)
@@ -93,8 +101,10 @@ impl Files {
             began: now,
             number,
             length: 0,
+            written: 0,
             is_used: false,
             waiting: Vec::with_capacity(2 * AT_A_TIME),
+            packets: 0,
             files: VecDeque::new(),
             statistics: Statistics::default(),
         };
@@ -103,16 +113,18 @@ impl Files {
     }
 
     pub(super) fn packet(&mut self, packet: &Packet<'_>) -> Result<(), OutputError> {
-        let before = self.waiting.len();
+        let mut before = self.waiting.len();
         self.head.packet(&mut self.waiting, packet);
-        let bytes = (self.waiting.len() - before) as u64;
-        if self.is_used && self.rotation.bytes.is_some_and(|most| self.length + bytes > most) {
-            let block = self.waiting.split_off(before);
+        let length = self.length + (self.waiting.len() - before) as u64;
+        if self.is_used && self.rotation.bytes.is_some_and(|most| length > most) {
+            self.waiting.truncate(before);
             self.turn()?;
-            self.waiting.extend(block);
+            before = self.waiting.len();
+            self.head.packet(&mut self.waiting, packet);
         }
-        self.length += bytes;
+        self.length += (self.waiting.len() - before) as u64;
         self.is_used = true;
+        self.packets += 1;
         self.statistics.count(packet.bytes.len());
         if self.waiting.len() >= AT_A_TIME { self.write() } else { Ok(()) }
     }
@@ -132,7 +144,16 @@ impl Files {
 
     pub(super) fn write(&mut self) -> Result<(), OutputError> {
         let result = self.file.write_all(&self.waiting);
+        if result.is_ok() {
+            self.written += self.waiting.len() as u64;
+        } else {
+            // Up to here it is whole; of what is no file nothing can be taken back.
+            let _ = self.file.set_len(self.written);
+            self.statistics.packets -= self.packets;
+            self.statistics.unwritten += self.packets;
+        }
         self.waiting.clear();
+        self.packets = 0;
         result.map_err(failed(self.files.back().unwrap_or(&self.path)))
     }
 
@@ -162,6 +183,7 @@ impl Files {
         self.files.push_back(name);
         self.waiting.extend(self.head.blocks());
         self.length = self.waiting.len() as u64;
+        self.written = 0;
         self.is_used = false;
         self.write()
     }
@@ -190,14 +212,14 @@ fn remove(path: PathBuf) -> Result<(), OutputError> {
     }
 }
 
-/// `campus.pcapng` becomes `campus-20261123T160000Z.pcapng`, the second one `campus-20261123T160000Z_2.pcapng`:
+/// `campus.pcapng` becomes `campus-20261123T160000Z.pcapng`, the second one `campus-20261123T160000Z_002.pcapng`:
 /// in the order of letters they are in that of time.
 fn name(path: &Path, now: SystemTime, number: u32) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     let time = humantime::format_rfc3339_seconds(now).to_string().replace(['-', ':'], "");
     name.push(format!("-{time}"));
     if number > 1 {
-        name.push(format!("_{number}"));
+        name.push(format!("_{number:03}"));
     }
     if let Some(extension) = path.extension() {
         name.push(".");

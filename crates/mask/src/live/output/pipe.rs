@@ -123,7 +123,12 @@ impl Pipe {
         self.statistics
     }
 
-    pub(super) fn end(mut self) -> Result<Statistics, OutputError> {
+    pub(super) fn end(mut self) -> (Statistics, Result<(), OutputError>) {
+        let sent = self.send_rest();
+        (self.statistics, sent)
+    }
+
+    fn send_rest(&mut self) -> Result<(), OutputError> {
         let end = Instant::now() + LAST;
         self.send()?;
         while let Some(reader) = self.reader.as_ref().filter(|it| !it.waiting.is_empty()) {
@@ -136,11 +141,11 @@ impl Pipe {
             let _ = poll(&mut [PollFd::new(reader.file.as_fd(), PollFlags::POLLOUT)], left);
             self.send()?;
         }
-        Ok(self.statistics)
+        Ok(())
     }
 
     /// Whoever has opened the pipe. Another one takes its name.
-    fn find(&self) -> Result<Option<Reader>, OutputError> {
+    fn find(&mut self) -> Result<Option<Reader>, OutputError> {
         let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
         let file = match OpenOptions::new().write(true).custom_flags(flags).open(&self.path) {
             Ok(file) => file,

@@ -1,11 +1,12 @@
 use super::*;
 use crate::machine::Link;
 use capture::{Item, pcapng};
+use datapath::mask::Direction;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 fn head() -> Head {
-    Head { record: "masked for a test".to_owned(), link: Link::Ethernet, snap: 65_535 }
+    Head::new("masked for a test".to_owned(), Link::Ethernet, 65_535)
 }
 
 /// 2026-11-23 16:00:00 and so many seconds.
@@ -14,7 +15,13 @@ fn at(seconds: u64) -> SystemTime {
 }
 
 fn packet(number: u8, bytes: &[u8]) -> Packet<'_> {
-    Packet { at_ns: 1_000_000_000 + u64::from(number), length: 9000, comment: None, bytes }
+    Packet {
+        at_ns: 1_000_000_000 + u64::from(number),
+        length: 9000,
+        direction: Direction::In,
+        comment: None,
+        bytes,
+    }
 }
 
 /// The times of the packets in a file, which has the record, too.
@@ -85,9 +92,9 @@ fn a_new_file_begins_before_one_is_too_large() {
     files.flush(at(2)).expect("written");
     let names = [
         ("campus-20261123T160000Z.pcapng", vec![0, 1]),
-        ("campus-20261123T160000Z_2.pcapng", vec![2, 3]),
+        ("campus-20261123T160000Z_002.pcapng", vec![2, 3]),
         ("campus-20261123T160001Z.pcapng", vec![4]),
-        ("campus-20261123T160001Z_2.pcapng", vec![5]),
+        ("campus-20261123T160001Z_002.pcapng", vec![5]),
     ];
     assert_eq!(all(folder.path()), names.map(|(name, times)| (name.to_owned(), times)));
     for entry in fs::read_dir(folder.path()).expect("a folder") {
@@ -143,7 +150,10 @@ fn files_of_before_stay() {
     }
     files.write().expect("written");
     assert_eq!(fs::read(&before).expect("a file"), section);
-    assert_eq!(all(folder.path())[1..], [("campus-20261123T160000Z_4.pcapng".to_owned(), vec![2])]);
+    assert_eq!(
+        all(folder.path())[1..],
+        [("campus-20261123T160000Z_004.pcapng".to_owned(), vec![2])]
+    );
 }
 
 #[test]
@@ -156,4 +166,31 @@ fn what_cannot_be_written_is_said_with_its_name() {
     assert!(error.starts_with("/nonexistent/a-20261123T160000Z.pcapng: "), "{error}");
     let error = create("/dev/full", Rotation::default()).expect_err("no room").to_string();
     assert!(error.starts_with("/dev/full: No space left"), "{error}");
+}
+
+#[test]
+fn each_file_says_under_which_key_its_first_packet_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("out.pcapng");
+    let rotation = Rotation { bytes: Some(500), ..Rotation::default() };
+    let mut files = Files::create(head(), &path, rotation, at(0)).expect("a file");
+    for number in 0..20 {
+        let comment = [Some("from here on key a"), Some("from here on key b")]
+            .into_iter()
+            .zip([0, 12])
+            .find_map(|(comment, first)| comment.filter(|_| number == first));
+        files.packet(&Packet { comment, ..packet(number, &[1; 60]) }).expect("written");
+    }
+    files.write().expect("written");
+    let mut keys = Vec::new();
+    for entry in fs::read_dir(folder.path()).expect("a folder") {
+        let bytes = fs::read(entry.expect("a file").path()).expect("a file");
+        let said = bytes.windows(18).filter_map(|it| it.strip_prefix(b"from here on key "));
+        let said: Vec<u8> = said.map(|key| key[0]).collect();
+        // The one in which the key changes says both.
+        assert!([&b"a"[..], b"b", b"ab"].contains(&&said[..]), "{said:?}");
+        assert!(bytes.len() <= 500);
+        keys.push(said);
+    }
+    assert!(keys.len() > 5 && keys.contains(&b"a".to_vec()) && keys.contains(&b"b".to_vec()));
 }

@@ -1,17 +1,18 @@
 use super::*;
 use crate::machine::Link;
 use capture::Item;
+use datapath::mask::Direction;
 use std::{io::Read, os::unix::fs::PermissionsExt, thread};
 
 /// Bytes of an IP packet.
 const BYTES: [u8; 100] = [0x45; 100];
 
 fn head() -> Head {
-    Head { record: "masked for a test".to_owned(), link: Link::Ip, snap: 65_535 }
+    Head::new("masked for a test".to_owned(), Link::Ip, 65_535)
 }
 
 fn packet(at_ns: u64) -> Packet<'static> {
-    Packet { at_ns, length: 1500, comment: None, bytes: &BYTES }
+    Packet { at_ns, length: 1500, direction: Direction::In, comment: None, bytes: &BYTES }
 }
 
 /// Opens the pipe for reading without waiting for its writer.
@@ -36,6 +37,13 @@ fn times(mut reader: &File) -> (Vec<u64>, capture::End) {
         Ok(())
     });
     (times, end.expect("pcapng"))
+}
+
+/// What became of the packets, when all went well.
+fn ended(pipe: Pipe) -> Statistics {
+    let (statistics, sent) = pipe.end();
+    sent.expect("an end");
+    statistics
 }
 
 #[test]
@@ -63,7 +71,7 @@ fn readers_come_and_go_and_each_begins_with_a_header() {
     pipe.flush().expect("written");
     assert_eq!(times(&second), (vec![5, 6], capture::End::Whole));
     assert_eq!(
-        pipe.end().expect("an end"),
+        ended(pipe),
         Statistics { packets: 3, bytes: 300, no_reader: 3, ..Statistics::default() }
     );
     assert!(!path.exists());
@@ -84,7 +92,7 @@ fn a_slow_reader_loses_packets_but_no_part_of_one() {
     let lost = pipe.statistics().slow_reader;
     assert!((10_000..150_000).contains(&lost), "{lost}");
     // It takes what waited, up to the last packet.
-    let (got, ended) = thread::scope(|scope| {
+    let (got, statistics) = thread::scope(|scope| {
         let read = scope.spawn(|| {
             let mut bytes = Vec::new();
             let blocking = fcntl(&slow, FcntlArg::F_SETFL(nix::fcntl::OFlag::empty()));
@@ -98,10 +106,10 @@ fn a_slow_reader_loses_packets_but_no_part_of_one() {
             assert_eq!(end.expect("pcapng"), capture::End::Whole);
             count
         });
-        let ended = pipe.end().expect("an end");
-        (read.join().expect("a count"), ended)
+        let statistics = ended(pipe);
+        (read.join().expect("a count"), statistics)
     });
-    assert_eq!((ended.packets, ended.slow_reader), (got, lost));
+    assert_eq!((statistics.packets, statistics.slow_reader), (got, lost));
     assert_eq!(got + lost, packets);
 }
 
@@ -116,10 +124,10 @@ fn the_end_does_not_wait_for_who_reads_nothing() {
         pipe.packet(&packet(number)).expect("waits");
     }
     let begin = Instant::now();
-    let ended = pipe.end().expect("an end");
+    let statistics = ended(pipe);
     assert!(begin.elapsed() < 5 * LAST);
-    assert!(ended.slow_reader > 0);
-    assert_eq!(ended.packets + ended.slow_reader, 20_000);
+    assert!(statistics.slow_reader > 0);
+    assert_eq!(statistics.packets + statistics.slow_reader, 20_000);
 }
 
 #[test]
