@@ -194,10 +194,14 @@ impl<'a> Live<'a> {
         duration: Option<Duration>,
         mut progress: impl FnMut(&Seen),
     ) -> Result<(), LiveError> {
-        let mut told = Instant::now();
+        let (mut told, mut flushed) = (Instant::now(), Instant::now());
         loop {
             self.pass_on(WAIT)?;
-            self.output.flush()?;
+            // Packets may come so fast that each turn has some.
+            if flushed.elapsed() >= WAIT {
+                flushed = Instant::now();
+                self.output.flush()?;
+            }
             if told.elapsed() >= SECOND {
                 told = Instant::now();
                 self.clock = Clock::read()?;
