@@ -107,12 +107,13 @@ pub enum Block {
 struct Draft<'a> {
     out: &'a mut Vec<u8>,
     from: usize,
+    has_options: bool,
 }
 
 impl<'a> Draft<'a> {
     fn new(out: &'a mut Vec<u8>, kind: u32) -> Self {
         let from = out.len();
-        let mut draft = Self { out, from };
+        let mut draft = Self { out, from, has_options: false };
         draft.word(kind);
         draft.word(0);
         draft
@@ -141,13 +142,16 @@ impl<'a> Draft<'a> {
 
     /// An option; what is longer than options can be is cut.
     fn option(&mut self, code: u16, value: &[u8]) {
+        self.has_options = true;
         let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
         self.pair(code, value.len() as u16);
         self.bytes(value);
     }
 
     fn finish(mut self) {
-        self.pair(END_OF_OPTIONS, 0);
+        if self.has_options {
+            self.pair(END_OF_OPTIONS, 0);
+        }
         let length = (self.out.len() - self.from + 4) as u32;
         self.word(length);
         if let Some(place) = self.out.get_mut(self.from + 4..self.from + 8) {
@@ -215,7 +219,7 @@ pub fn packet_in_place(
     let (high, low) = ((record.time >> 32) as u32, record.time as u32);
     let head = [PACKET, 0, record.interface, high, low, written as u32 + more, length];
     out[from..from + HEAD].copy_from_slice(head.map(u32::to_le_bytes).as_flattened());
-    let mut draft = Draft { out, from };
+    let mut draft = Draft { out, from, has_options: false };
     draft.fill();
     if let Some(direction) = record.direction {
         draft.option(FLAGS, &(direction as u32).to_le_bytes());
@@ -301,6 +305,14 @@ mod tests {
         let right = [&[6, 0, 0, 0, 60, 0, 0, 0], &out[8..20], &[5, 0, 0, 0, 6, 0, 0, 0]].concat();
         assert_eq!(frame[..28], right);
         assert_eq!(frame[28..56], out[32..60]);
+        // Without options there is no end of them.
+        let bare = Record { direction: None, comment: None, medium: Medium::Ethernet, ..record };
+        let mut frame = Vec::new();
+        packet(&mut frame, bare);
+        assert_eq!(
+            (frame.len(), &frame[28..]),
+            (40, &[0x45, 1, 2, 3, 4, 0, 0, 0, 40, 0, 0, 0][..])
+        );
     }
 
     #[test]
