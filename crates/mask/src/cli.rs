@@ -358,7 +358,7 @@ fn until_its_end(
     eprintln!("{}: {record}; SIGINT ends it", args.interface);
     let bar = ProgressBar::new_spinner();
     let ran = live.run(args.duration, |seen| {
-        bar.set_message(format!("{} packets masked, {} lost", seen.masked, seen.lost()));
+        bar.set_message(format!("{} packets masked, {} lost", seen.taken, seen.lost()));
         bar.tick();
     });
     bar.finish_and_clear();

@@ -6,6 +6,8 @@
 
 mod settings;
 mod skeleton;
+#[cfg(test)]
+mod tests;
 
 pub use crate::load::LoadError;
 pub use crate::ring::Pace;
@@ -23,6 +25,7 @@ use libbpf_rs::{
     MapCore as _, MapFlags, ProgramInput,
     skel::{OpenSkel as _, SkelBuilder as _},
 };
+use serde::Serialize;
 use skeleton::{MaskSkel, MaskSkelBuilder, types};
 use std::{
     io,
@@ -309,11 +312,12 @@ impl Drop for Mask {
 }
 
 /// What became of packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// All that were seen: the sum of those up to `lost_key`.
     pub seen: u64,
     /// Masked and given to user space.
+    #[serde(rename = "masked")]
     pub taken: u64,
     /// Not in the sample.
     pub not_in_sample: u64,
@@ -327,6 +331,13 @@ pub struct Counts {
     pub lost_key: u64,
     /// Taken, but longer than what is looked at.
     pub cut: u64,
+}
+
+impl Counts {
+    /// Packets that should have been masked and were not.
+    pub fn lost(&self) -> u64 {
+        self.lost_ring + self.lost_unread + self.lost_key
+    }
 }
 
 /// A masked packet.

@@ -168,7 +168,7 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
     })?;
     mask.detach();
     let counts = mask.counts()?;
-    let lost = (counts.lost_ring + counts.lost_key + counts.lost_unread) as f64;
+    let lost = counts.lost() as f64;
     Ok(Run {
         rate: taken as f64 / elapsed.as_secs_f64(),
         lost: 100.0 * lost / (counts.seen.max(1) as f64),

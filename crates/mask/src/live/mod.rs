@@ -14,7 +14,7 @@ mod run;
 mod tests;
 
 pub use engine::{keys, settings};
-pub use run::{Live, Seen, Summary};
+pub use run::{Live, Summary};
 
 use datapath::mask as kernel;
 use std::io;

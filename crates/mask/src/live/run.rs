@@ -41,63 +41,20 @@ const MOST: usize = 1 << 14;
 pub struct Summary {
     /// In the kernel.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: Counts,
     /// In the output.
     pub output: Statistics,
     /// Masked, but there were enough already.
     pub left_over: u64,
+    /// Lost: masked under the key of another period, since the clock was set or this process stood still.
+    pub lost_period: u64,
     /// How long it took, in seconds.
     pub seconds: f64,
 }
 
-/// What the kernel made of packets: [`Counts`].
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Seen {
-    /// All.
-    pub seen: u64,
-    /// Masked and given to user space.
-    pub masked: u64,
-    /// Not in the sample.
-    pub not_in_sample: u64,
-    /// The filter does not want them.
-    pub not_wanted: u64,
-    /// Lost: they came faster than they were written.
-    pub lost_ring: u64,
-    /// Lost: the kernel did not give their bytes.
-    pub lost_unread: u64,
-    /// Lost: there was no key for their time.
-    pub lost_key: u64,
-    /// Masked, but longer than what is looked at.
-    pub cut: u64,
-}
-
-impl Seen {
-    /// Packets that should have been masked and were not.
-    pub fn lost(&self) -> u64 {
-        self.lost_ring + self.lost_unread + self.lost_key
-    }
-}
-
-impl From<Counts> for Seen {
-    fn from(counts: Counts) -> Self {
-        let Counts { seen, taken, not_in_sample, not_wanted, .. } = counts;
-        let Counts { lost_ring, lost_unread, lost_key, cut, .. } = counts;
-        Self {
-            seen,
-            masked: taken,
-            not_in_sample,
-            not_wanted,
-            lost_ring,
-            lost_unread,
-            lost_key,
-            cut,
-        }
-    }
-}
-
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seen, output, left_over, seconds } = self;
+        let Self { seen, output, left_over, lost_period, seconds } = self;
         write!(f, "{} packets masked and written in {seconds:.1} s", output.packets)?;
         for (count, why) in [
             (seen.not_wanted, "not wanted by the filter"),
@@ -107,6 +64,7 @@ impl fmt::Display for Summary {
             (seen.lost_ring, "lost, since they came faster than they were written"),
             (seen.lost_unread, "lost, since the kernel did not give their bytes"),
             (seen.lost_key, "lost, since there was no key for their time"),
+            (*lost_period, "lost, since they were masked under the key of another period"),
             (output.no_reader, "lost, since nobody read the pipe"),
             (output.slow_reader, "lost, since the pipe's reader was too slow"),
             (output.short, "lost, since they are too short for a frame"),
@@ -134,6 +92,7 @@ pub struct Live<'a> {
     /// Packets that may still be written, and those that came when there was no room any more.
     room: u64,
     left_over: u64,
+    lost_period: u64,
     /// When the first one was seen.
     first: Option<u64>,
     stop: Arc<AtomicBool>,
@@ -180,8 +139,21 @@ impl<'a> Live<'a> {
         capabilities::keep(kept)?;
         let stop = stop_on(signals);
         let (begun, room) = (Instant::now(), args.packets.unwrap_or(u64::MAX));
-        let (left_over, first) = (0, None);
-        Ok(Self { job, mask, reader, periods, output, clock, begun, room, left_over, first, stop })
+        let (left_over, lost_period, first) = (0, 0, None);
+        Ok(Self {
+            job,
+            mask,
+            reader,
+            periods,
+            output,
+            clock,
+            begun,
+            room,
+            left_over,
+            lost_period,
+            first,
+            stop,
+        })
     }
 
     /// Writes packets until a signal comes, the time is over or there were so many. `progress` is told once
@@ -192,7 +164,7 @@ impl<'a> Live<'a> {
     pub fn run(
         &mut self,
         duration: Option<Duration>,
-        mut progress: impl FnMut(&Seen),
+        mut progress: impl FnMut(&Counts),
     ) -> Result<(), LiveError> {
         let (mut told, mut flushed) = (Instant::now(), Instant::now());
         loop {
@@ -206,7 +178,7 @@ impl<'a> Live<'a> {
                 told = Instant::now();
                 self.clock = Clock::read()?;
                 self.periods.turn(self.job, &self.mask, &self.clock)?;
-                progress(&self.mask.counts()?.into());
+                progress(&self.mask.counts()?);
                 if !self.mask.is_attached() {
                     return Err(LiveError::Gone);
                 }
@@ -232,20 +204,27 @@ impl<'a> Live<'a> {
         let seconds = self.begun.elapsed().as_secs_f64();
         let counts = self.mask.counts().map_err(LiveError::from);
         let (output, ended) = self.output.end();
-        let seen = counts.as_ref().map_or_else(|_| Seen::default(), |counts| (*counts).into());
-        let summary = Summary { seen, output, left_over: self.left_over, seconds };
+        let seen = counts.as_ref().copied().unwrap_or_default();
+        let Self { left_over, lost_period, .. } = self;
+        let summary = Summary { seen, output, left_over, lost_period, seconds };
         let result = passed_on.and(counts.map(drop)).and(ended.map_err(LiveError::from));
         (summary, result)
     }
 
     /// Writes the packets that are there, or waits for some; how many there were.
     fn pass_on(&mut self, timeout: Duration) -> Result<usize, LiveError> {
-        let Self { job, reader, periods, output, clock, room, left_over, first, .. } = self;
+        let Self {
+            job, reader, periods, output, clock, room, left_over, lost_period, first, ..
+        } = self;
         let pace = Pace { timeout, gather: GATHER, most: MOST };
         let mut failed = None;
         let count = reader.read(pace, |masked: Masked<'_>| {
             if *room == 0 || failed.is_some() {
                 *left_over += 1;
+                return;
+            }
+            if !periods.is_of(masked.epoch, masked.at_ns) {
+                *lost_period += 1;
                 return;
             }
             *room -= 1;
