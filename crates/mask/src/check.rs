@@ -42,7 +42,7 @@ use injection::Pairs;
 use outline::Outline;
 use secrets::Secrets;
 
-use crate::file::place;
+use crate::{counted::counted, file::place};
 use capture::{Item, ReadError, read_all};
 use serde::Serialize;
 use std::{fmt, io::Read};
@@ -93,17 +93,15 @@ pub enum CheckError {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { packets, masked, ipv4, ipv6, macs, names, runs, .. } = self;
-        writeln!(f, "{masked} packets, {packets} in the original")?;
-        writeln!(
-            f,
-            "looked for {ipv4} addresses of IPv4, {ipv6} of IPv6, {macs} MAC addresses, {names} names of \
-             hosts and {runs} runs of payload"
-        )?;
-        let left_out =
-            [(self.runs_left_out, "runs of payload"), (self.names_left_out, "names of hosts")];
-        for (count, what) in left_out.iter().filter(|(count, _)| *count > 0) {
-            writeln!(f, "{count} more {what} were not looked for: they are too many")?;
+        let masked = counted(self.masked, "packet", "packets");
+        writeln!(f, "{masked}, {} in the original", self.packets)?;
+        writeln!(f, "looked for {}", self.looked_for())?;
+        let left_out = [
+            (self.runs_left_out, counted(self.runs_left_out, "run", "runs"), "payload"),
+            (self.names_left_out, counted(self.names_left_out, "name", "names"), "hosts"),
+        ];
+        for (_, these, of) in left_out.iter().filter(|(count, ..)| *count > 0) {
+            writeln!(f, "not looked for, since there are too many: {these} of {of}")?;
         }
         for finding in &self.findings {
             writeln!(f, "  {} {finding}", if finding.is_leak() { "LEAK" } else { "    " })?;
@@ -129,6 +127,18 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// What was looked for, in words.
+    fn looked_for(&self) -> String {
+        format!(
+            "{}, {} of IPv6, {}, {} and {}",
+            counted(self.ipv4, "address of IPv4", "addresses of IPv4"),
+            self.ipv6,
+            counted(self.macs, "MAC address", "MAC addresses"),
+            counted(self.names, "name of a host", "names of hosts"),
+            counted(self.runs, "run of payload", "runs of payload"),
+        )
+    }
+
     /// Whether something was found, in words.
     pub fn verdict(&self) -> &'static str {
         match (self.leaks, self.findings.is_empty()) {

@@ -2,6 +2,7 @@
 
 use crate::{
     check::{self, CheckError},
+    counted::counted,
     explain::{Explanation, explain},
     file::{Job, JobError, MaskError, place},
     key::{self, Key, KeyError, Rotation, read_key},
@@ -180,7 +181,7 @@ pub enum CliError {
     #[error(transparent)]
     Check(#[from] CheckError),
     /// There are not so many packets.
-    #[error("{} has {count} packets: there is no packet {number}", .path.display())]
+    #[error("{} has {}: there is no packet {number}", .path.display(), counted(*.count, "packet", "packets"))]
     NoPacket {
         /// The packet that was asked for.
         number: u64,
@@ -358,7 +359,8 @@ fn until_its_end(
     eprintln!("{}: {record}; SIGINT ends it", args.interface);
     let bar = ProgressBar::new_spinner();
     let ran = live.run(args.duration, |seen| {
-        bar.set_message(format!("{} packets masked, {} lost", seen.taken, seen.lost()));
+        let packets = counted(seen.taken, "packet", "packets");
+        bar.set_message(format!("{packets} masked, {} lost", seen.lost()));
         bar.tick();
     });
     bar.finish_and_clear();

@@ -14,6 +14,7 @@
 pub mod above;
 pub mod check;
 pub mod cli;
+mod counted;
 pub mod explain;
 pub mod file;
 pub mod key;

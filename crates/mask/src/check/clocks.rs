@@ -4,6 +4,7 @@
 //! connection at a number of its own. Two connections of a host whose clocks say the same tell which it is.
 
 use super::outline::{Host, Outline};
+use crate::counted::counted;
 use rustc_hash::FxHashMap;
 use std::{collections::hash_map::Entry, fmt};
 
@@ -82,7 +83,8 @@ fn rate(first: Reading, last: Reading) -> Option<f64> {
 
 impl fmt::Display for Clocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TCP timestamps are left in {} packets", self.packets)?;
+        let packets = counted(self.packets, "packet", "packets");
+        write!(f, "TCP timestamps are left in {packets}")?;
         let (rates, uptimes) = self.read();
         if self.connections.len() == CONNECTIONS {
             write!(f, " (of which {CONNECTIONS} connections were looked at)")?;
@@ -90,7 +92,8 @@ impl fmt::Display for Clocks {
         match rates.get(rates.len() / 2) {
             None => f.write_str(", in which no running clock can be read")?,
             Some(rate) => {
-                write!(f, ", of {} clocks that run, most at {rate} Hz", rates.len())?;
+                let clocks = counted(rates.len(), "clock that runs", "clocks that run");
+                write!(f, ", of {clocks}, most at {rate} Hz")?;
             }
         }
         if let Some(longest) = uptimes.last() {

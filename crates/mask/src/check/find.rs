@@ -90,7 +90,8 @@ impl std::fmt::Display for Finding {
         write!(f, "{what} {form}: {}, by chance {:.2}", self.count, self.by_chance)?;
         if !self.packets.is_empty() {
             let first: Vec<String> = self.packets.iter().map(u64::to_string).collect();
-            write!(f, "; first in packets {}", first.join(", "))?;
+            let packets = if first.len() == 1 { "packet" } else { "packets" };
+            write!(f, "; first in {packets} {}", first.join(", "))?;
         }
         if self.outside > 0 {
             write!(f, "; {} outside of packets", self.outside)?;

@@ -2,7 +2,7 @@
 //! with a number and the lines of a policy that remove it.
 
 use super::{clocks::Clocks, hosts::OPTIONS, outline::Outline};
-use crate::layer::Kind;
+use crate::{counted::counted, layer::Kind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::fmt;
@@ -224,9 +224,10 @@ impl Fingerprints {
         let counts = |it: &&Counter| it.small_steps * 4 >= (it.packets - 1) * 3;
         let (looked_at, counting) = (enough.clone().count(), enough.filter(counts).count());
         let says = format!(
-            "IPv4 identification is left in {} packets; it counts up for {counting} of {looked_at} hosts \
-             with more than {ENOUGH} packets, which tells machines behind one address apart",
-            self.identified
+            "IPv4 identification is left in {}; it counts up for {counting} of {} with more than {ENOUGH} \
+             packets, which tells machines behind one address apart",
+            counted(self.identified, "packet", "packets"),
+            counted(looked_at, "host", "hosts")
         );
         let policy = &[r#""ipv4.identification" = "remove""#];
         Fingerprint { trace: Trace::IpIdentification, count: self.identified, says, policy }
@@ -241,7 +242,8 @@ impl Fingerprints {
             says += &format!(", more for one host only: {of_one}");
         }
         if self.sizes_left_out > 0 {
-            says += &format!("; {} packets of more sizes were not counted", self.sizes_left_out);
+            let packets = counted(self.sizes_left_out, "packet", "packets");
+            says += &format!("; not counted: {packets} of more sizes");
         }
         Fingerprint { trace: Trace::RareSizes, count: once + of_one, says, policy: &[] }
     }
@@ -250,9 +252,8 @@ impl Fingerprints {
         let unit = UNITS.iter().zip(self.finer).find(|(_, finer)| *finer == 0);
         let unit = unit.map_or("nanoseconds", |((_, name), _)| name);
         let says = format!(
-            "{} packets have a time in {unit}: bursts and pauses tell programs, and who saw a packet \
-             elsewhere finds it",
-            self.timed
+            "{} a time in {unit}: bursts and pauses tell programs, and who saw a packet elsewhere finds it",
+            counted(self.timed, "packet has", "packets have")
         );
         let policy = &[r#"time = "remove""#];
         Fingerprint { trace: Trace::Times, count: self.timed, says, policy }

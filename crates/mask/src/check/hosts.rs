@@ -4,7 +4,7 @@
 //! In a group of k hosts each can be told from all others but k - 1.
 
 use super::outline::{Host, Outline};
-use crate::layer::Kind;
+use crate::{counted::counted, layer::Kind};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::{collections::BTreeMap, collections::hash_map::Entry, fmt, hash::Hash};
@@ -228,17 +228,19 @@ impl fmt::Display for Anonymity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.hosts_by {
             None => return f.write_str("no address is left: no host can be told from another"),
-            Some(HostsBy::Address) => "hosts by address",
-            Some(HostsBy::Mac) => "hosts by MAC address, no other is left",
+            Some(HostsBy::Address) => "by address",
+            Some(HostsBy::Mac) => "by MAC address, no other is left",
         };
-        let Self { hosts, groups, smallest, alone, .. } = self;
+        let Self { groups, smallest, alone, .. } = self;
+        let hosts = counted(self.hosts, "host", "hosts");
         write!(
             f,
             "{hosts} {what}; groups that look alike: {groups}, the smallest of {smallest} (k); \
              alone: {alone}"
         )?;
         if self.packets_left_out > 0 {
-            write!(f, "; {} packets of more hosts were not looked at", self.packets_left_out)?;
+            let packets = counted(self.packets_left_out, "packet", "packets");
+            write!(f, "; not looked at: {packets} of more hosts")?;
         }
         let named: Vec<String> = self.features.iter().take(NAMED).map(Feature::to_string).collect();
         if !named.is_empty() {
@@ -250,6 +252,7 @@ impl fmt::Display for Anonymity {
 
 impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} values, {:.1} bits)", self.name, self.values, self.bits)
+        let values = counted(self.values, "value", "values");
+        write!(f, "{} ({values}, {:.1} bits)", self.name, self.bits)
     }
 }

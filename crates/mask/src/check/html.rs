@@ -1,6 +1,7 @@
 //! The report as a page: one file with its style, no script and nothing from elsewhere, for screens and paper.
 
 use super::{Anonymity, Report, Reveals, fingerprints::remedy};
+use crate::counted::counted;
 use std::fmt::{Display, Write as _};
 
 const STYLE: &str = "
@@ -34,13 +35,14 @@ impl Report {
         let mut body = String::new();
         let class = if self.leaks { "leak" } else { "clean" };
         paragraph(&mut body, class, self.verdict());
-        let of = format!("{masked} against {original}: {} packets, {}", self.masked, self.packets);
+        let packets = counted(self.masked, "packet", "packets");
+        let of = format!("{masked} against {original}: {packets}, {}", self.packets);
         paragraph(&mut body, "soft", &of);
-        let Self { ipv4, ipv6, macs, names, runs, .. } = self;
         let looked = format!(
-            "Looked for {ipv4} addresses of IPv4, {ipv6} of IPv6, {macs} MAC addresses, {names} names of \
-             hosts and {runs} runs of payload; {} runs and {} names more were too many.",
-            self.runs_left_out, self.names_left_out
+            "Looked for {}; too many were {} and {} more.",
+            self.looked_for(),
+            counted(self.runs_left_out, "run", "runs"),
+            counted(self.names_left_out, "name", "names"),
         );
         paragraph(&mut body, "soft", &looked);
         title(&mut body, "What was found");

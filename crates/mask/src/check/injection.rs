@@ -8,6 +8,7 @@ use super::{
     outline::Outline,
     reveals::{Family, Names, Reveals},
 };
+use crate::counted::counted;
 use serde::Serialize;
 use std::{fmt, net::IpAddr};
 
@@ -152,7 +153,8 @@ pub struct Injection {
 
 impl fmt::Display for Injection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "found at once by its size: {} packets", self.single_sizes)?;
+        let packets = counted(self.single_sizes, "packet", "packets");
+        write!(f, "found at once by its size: {packets}")?;
         let Some(Times { kept, single }) = self.times else {
             return f.write_str(
                 "\nwhat it reveals was not worked out: the packets are not those of the original in their \
@@ -171,7 +173,8 @@ impl fmt::Display for Injection {
             write!(f, "\n{family}")?;
         }
         if self.left_out > 0 {
-            write!(f, "\nonly the first {} packets were compared", self.pairs)?;
+            let packets = counted(self.pairs, "packet", "packets");
+            write!(f, "\ncompared were only the first {packets}")?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! N addresses below a node, one of these c is known for an other one with probability
 //! 1 - C(N - c, k) / C(N - 1, k).
 
+use crate::counted::counted;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt, net::IpAddr};
@@ -219,17 +220,19 @@ impl fmt::Display for Reveals {
             )?,
             Mapping::ManyToOne => write!(
                 f,
-                "{addresses} addresses have {names} names, so a known packet reveals all that share its \
-                 hosts' names"
+                "{} {}, so a known packet reveals all that share its hosts' names",
+                counted(*addresses, "address has", "addresses have"),
+                counted(*names, "name", "names")
             )?,
             Mapping::KeepsPrefixes => {
                 f.write_str("prefixes are kept")?;
                 for Known { addresses, bits, whole } in &self.known {
                     write!(
                         f,
-                        "; {addresses} known of {} tell {bits:.1} of {} bits of each other one, and {:.0} % \
+                        "; {addresses} known of {} {} {bits:.1} of {} bits of each other one, and {:.0} % \
                          of these wholly",
                         self.addresses,
+                        if *addresses == 1 { "tells" } else { "tell" },
                         family.bits(),
                         whole * 100.0
                     )?;
@@ -237,7 +240,8 @@ impl fmt::Display for Reveals {
             }
         }
         if self.unchanged_bits > 0 {
-            write!(f, "; the first {} bits of all stay as they were", self.unchanged_bits)?;
+            let bits = counted(self.unchanged_bits, "bit", "bits");
+            write!(f, "; unchanged in all of them: the first {bits}")?;
         }
         Ok(())
     }

@@ -94,6 +94,27 @@ fn an_address_is_found_in_every_form() {
 }
 
 #[test]
+fn one_of_something_is_not_many() {
+    let original = capture_of(&[original()]);
+    let says = |masked: &[u8]| check(&original[..], masked).expect("a report");
+    let text = says(&original).to_string();
+    for words in [
+        "1 packet, 1 in the original\n",
+        "looked for 2 addresses of IPv4, 0 of IPv6, 1 MAC address, 0 names of hosts and 4 runs of payload\n",
+        "; first in packet 1\n",
+        "found at once by its size: 1 packet;",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let nothing = says(&capture_of(&[vec![0; 60], vec![0; 61]]));
+    assert!(nothing.to_string().starts_with("2 packets, 1 in the original\n"), "{nothing}");
+    let page = nothing.html("masked", "original");
+    for words in ["masked against original: 2 packets, 1<", "1 MAC address, 0 names of hosts"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+}
+
+#[test]
 fn mac_addresses_and_payload_are_found() {
     assert_eq!(found(within(&MAC)), one("MAC addresses as they were"));
     assert_eq!(found(within(b" 02:1b:3c:4D:5e:6f ")), one("MAC addresses as text"));

@@ -7,7 +7,7 @@ use super::{
     output::{Head, Output, Packet, Statistics},
     periods::Periods,
 };
-use crate::{file::Job, machine::Link, policy::Time};
+use crate::{counted::counted, file::Job, machine::Link, policy::Time};
 use datapath::{
     capabilities,
     mask::{self as kernel, Counts, Mask, Masked, Pace, Reader, Settings},
@@ -55,7 +55,8 @@ pub struct Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seen, output, left_over, lost_period, seconds } = self;
-        write!(f, "{} packets masked and written in {seconds:.1} s", output.packets)?;
+        let packets = counted(output.packets, "packet", "packets");
+        write!(f, "{packets} masked and written in {seconds:.1} s")?;
         for (count, why) in [
             (seen.not_wanted, "not wanted by the filter"),
             (seen.not_in_sample, "not in the sample"),
