@@ -48,14 +48,14 @@ pub struct Head {
     pub snap: u32,
     /// What was said beside a packet last: it is so for those that follow, also in another file.
     said: Option<String>,
-    /// Whether the next packet is the first one of a file.
-    is_first: bool,
+    /// Whether the next packet is to say it: the first one of a file, and the first one that is written since.
+    is_due: bool,
 }
 
 impl Head {
     /// Of packets that begin like this and have so many bytes at most.
     pub fn new(record: String, link: Link, snap: u32) -> Self {
-        Self { record, link, snap, said: None, is_first: true }
+        Self { record, link, snap, said: None, is_due: true }
     }
 
     fn medium(&self) -> Medium {
@@ -67,19 +67,25 @@ impl Head {
 
     /// The section and its interface, which has no name, as in masked files.
     fn blocks(&mut self) -> Vec<u8> {
-        self.is_first = true;
+        self.is_due = true;
         let mut out = Vec::new();
         pcapng::section(&mut out, concat!("nigh ", env!("CARGO_PKG_VERSION")), Some(&self.record));
         pcapng::interface(&mut out, None, self.medium(), self.snap);
         out
     }
 
-    /// Appends a packet's block.
-    fn packet(&mut self, out: &mut Vec<u8>, packet: &Packet<'_>) {
+    /// Remembers what a packet says, which may get lost itself.
+    fn hear(&mut self, packet: &Packet<'_>) {
         if let Some(comment) = packet.comment {
             self.said = Some(comment.to_owned());
+            self.is_due = true;
         }
-        let said = self.said.as_deref().filter(|_| self.is_first || packet.comment.is_some());
+    }
+
+    /// Appends a packet's block.
+    fn packet(&mut self, out: &mut Vec<u8>, packet: &Packet<'_>) {
+        self.hear(packet);
+        let said = self.said.as_deref().filter(|_| self.is_due);
         let record = Record {
             interface: 0,
             time: packet.at_ns,
@@ -93,7 +99,7 @@ impl Head {
             comment: said,
         };
         pcapng::packet(out, record);
-        self.is_first = false;
+        self.is_due = false;
     }
 }
 

@@ -89,6 +89,7 @@ impl Pipe {
     }
 
     pub(super) fn packet(&mut self, packet: &Packet<'_>) -> Result<(), OutputError> {
+        self.head.hear(packet);
         if self.reader.as_ref().is_some_and(|reader| reader.waiting.len() >= MOST) {
             self.send()?;
         }

@@ -113,6 +113,45 @@ fn a_slow_reader_loses_packets_but_no_part_of_one() {
     assert_eq!(got + lost, packets);
 }
 
+/// What stands beside packets is true of those that follow, so it is not lost with its packet.
+#[test]
+fn a_key_that_was_said_at_a_packet_that_is_lost_is_said_at_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pipe");
+    let mut pipe = Pipe::open(head(), &path).expect("a pipe");
+    let said = |mut reader: &File| {
+        let mut bytes = Vec::new();
+        let _ = reader.read_to_end(&mut bytes);
+        ["key one", "key two"]
+            .map(|key| bytes.windows(7).filter(|it| *it == key.as_bytes()).count())
+    };
+    let keyed = |key| Packet { comment: Some(key), ..packet(1) };
+    pipe.packet(&keyed("key one")).expect("nobody");
+    let reader = reader(&path);
+    pipe.flush().expect("a reader");
+    pipe.packet(&packet(2)).expect("waits");
+    pipe.packet(&packet(3)).expect("waits");
+    pipe.flush().expect("written");
+    assert_eq!(said(&reader), [1, 0]);
+    // Too slow a reader.
+    while pipe.statistics().slow_reader == 0 {
+        pipe.packet(&packet(4)).expect("waits");
+    }
+    pipe.packet(&keyed("key two")).expect("lost");
+    assert_eq!(pipe.statistics().slow_reader, 2);
+    let mut counts = [0; 2];
+    for _ in 0..20 {
+        let more = said(&reader);
+        counts = [counts[0] + more[0], counts[1] + more[1]];
+        pipe.flush().expect("written");
+    }
+    assert_eq!(counts, [0, 0]);
+    pipe.packet(&packet(5)).expect("waits");
+    pipe.packet(&packet(6)).expect("waits");
+    pipe.flush().expect("written");
+    assert_eq!(said(&reader), [0, 1]);
+}
+
 #[test]
 fn the_end_does_not_wait_for_who_reads_nothing() {
     let folder = tempfile::tempdir().expect("a folder");

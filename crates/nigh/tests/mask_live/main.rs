@@ -1,6 +1,9 @@
 //! `nigh mask live` on the traffic of two hosts: what it gives is what `nigh mask file` makes of a capture of
 //! the same packets.
 
+mod blocked;
+mod outputs;
+
 use capture::Item;
 use nix::sys::signal::Signal;
 use std::{
@@ -42,10 +45,29 @@ fn live_on(host: &Namespace, words: &[&str]) -> Process {
 
 fn end(process: Process) -> serde_json::Value {
     process.signal(Signal::SIGINT).expect("it runs");
+    summary(process)
+}
+
+/// What it says at its end, which is near.
+fn summary(process: Process) -> serde_json::Value {
     let done = process.finish(LIMIT).expect("an end");
     assert!(done.success(), "{}", done.stderr);
     let said = done.stderr.lines().last().expect("a line");
     serde_json::from_str(said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// `nigh mask` with these words, to its end.
+fn nigh(host: &Namespace, words: &[&str]) -> String {
+    host.check(&[&[env!("CARGO_BIN_EXE_nigh"), "mask"], words].concat()).expect("nigh")
+}
+
+/// Starts tcpdump on an interface, and waits until it sees all.
+fn dump(host: &Namespace, interface: &str, file: &str) -> Process {
+    let words =
+        ["tcpdump", "-Z", "root", "-U", "-s", "0", "-B", "8192", "-ni", interface, "-w", file];
+    let dump = host.spawn(&words).expect("tcpdump");
+    wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
+    dump
 }
 
 /// The packets of a capture: how long they were, and what is there of them.
@@ -82,17 +104,12 @@ fn an_interface_is_masked_as_its_capture_would_be() {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
-    let nigh = |words: &[&str]| {
-        let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask"], words].concat();
-        host.check(&words).expect("nigh")
-    };
+    let nigh = |words: &[&str]| nigh(&host, words);
     let name = |name: &str| at(name).to_str().expect("a name").to_owned();
     let (key, log) = (name("key"), name("log"));
     nigh(&["key", &key]);
     let (raw, masked, again) = (name("raw.pcap"), name("live.pcapng"), name("file.pcapng"));
-    let dump = ["tcpdump", "-Z", "root", "-U", "-s", "0", "-ni", "eth0", "-w", &raw];
-    let dump = host.spawn(&dump).expect("tcpdump");
-    wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
+    let dump = dump(&host, "eth0", &raw);
     let process =
         live(&host, &["--policy", "research", "--key", &key, "--write", &masked, "--log", &log]);
     // Whatever was needed to begin is given up.
@@ -134,10 +151,7 @@ fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted() {
     let process = live(&host, &[&words[..], &["--direction", "in", "--packets", "3"]].concat());
     other.check(&["ping", "-c", "5", "-i", "0.1", "192.0.2.1"]).expect("answers");
     // It ends by itself.
-    let done = process.finish(LIMIT).expect("an end");
-    assert!(done.success(), "{}", done.stderr);
-    let summary: serde_json::Value =
-        serde_json::from_str(done.stderr.lines().last().expect("a line")).expect("JSON");
+    let summary = summary(process);
     assert_eq!(summary["output"]["packets"], 3, "{summary}");
     // What comes in beside them is a question of ARP, perhaps two.
     assert!(summary["not_wanted"].as_u64().is_some_and(|count| count <= 2), "{summary}");
@@ -175,16 +189,11 @@ fn long_packets_are_masked_to_their_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let name = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
     fs::write(name("payload.toml"), PAYLOAD).expect("a policy");
-    let nigh = |words: &[&str]| {
-        let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask"], words].concat();
-        host.check(&words).expect("nigh")
-    };
+    let nigh = |words: &[&str]| nigh(&host, words);
     let [key, policy, raw, masked, again] =
         ["key", "payload.toml", "raw.pcap", "live.pcapng", "file.pcapng"].map(name);
     nigh(&["key", &key]);
-    let dump = ["tcpdump", "-Z", "root", "-U", "-s", "0", "-B", "8192", "-ni", "lo", "-w", &raw];
-    let dump = host.spawn(&dump).expect("tcpdump");
-    wait_until("tcpdump", LIMIT, || dump.stderr().contains("listening")).expect("tcpdump");
+    let dump = dump(&host, "lo", &raw);
     let under = ["--policy", &policy, "--key", &key];
     let words = [&["lo"][..], &under, &["--direction", "in", "--write", &masked]].concat();
     let process = live_on(&host, &words);
@@ -215,10 +224,7 @@ fn files_follow_each_other_also_where_another_user_is_at_home() {
     let process = live(&host, &[&words[..], &rotated].concat());
     other.check(&["ping", "-c", "200", "-i", "0.002", "192.0.2.1"]).expect("answers");
     process.signal(Signal::SIGTERM).expect("it runs");
-    let done = process.finish(LIMIT).expect("an end");
-    assert!(done.success(), "{}", done.stderr);
-    let said = done.stderr.lines().last().expect("a line");
-    let summary: serde_json::Value = serde_json::from_str(said).expect("JSON");
+    let summary = summary(process);
     let [seen, masked, not_in_sample] =
         ["seen", "masked", "not_in_sample"].map(|it| summary[it].as_u64().expect("a number"));
     assert_eq!(seen, masked + not_in_sample, "{summary}");
