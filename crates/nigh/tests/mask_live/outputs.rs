@@ -4,9 +4,12 @@ use super::*;
 
 /// Packets written to a TUN device: with answers from a port that nobody has, of IPv6, and cut short.
 const TUNNEL: &str = r#"
-import fcntl, struct
+import fcntl, socket, struct, time
 tun = open("/dev/net/tun", "r+b", buffering=0)
 fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH", b"tun0", 0x1001))
+# What the kernel sends before it is running (IFF_RUNNING) is seen by the mask and then dropped.
+while not struct.unpack("16sH", fcntl.ioctl(socket.socket(), 0x8913, struct.pack("16sH14x", b"tun0", 0))[:18])[1] & 0x40:
+    time.sleep(0.01)
 def ipv4(protocol, rest):
     head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(rest), 7, 0, 64, protocol, 0)
     head += bytes([192, 0, 2, 10, 192, 0, 2, 9])
