@@ -1,7 +1,10 @@
 //! Least privilege.
 
-use caps::{CapSet, Capability, CapsHashSet};
+pub use caps::Capability;
+
+use caps::{CapSet, CapsHashSet};
 use std::io;
+use tracing::debug;
 
 /// Gives up every capability of the calling thread, and with it of those that it starts. What is open stays
 /// open: programs are read and told things without any.
@@ -22,6 +25,8 @@ pub fn keep(wanted: &[Capability]) -> io::Result<()> {
             for capability in caps::read(None, CapSet::Bounding)? {
                 caps::drop(None, CapSet::Bounding, capability)?;
             }
+        } else {
+            debug!("no CAP_SETPCAP: the bounding set stays as it is");
         }
         let has = caps::read(None, CapSet::Permitted)?;
         let kept: CapsHashSet = wanted.iter().filter(|it| has.contains(it)).copied().collect();

@@ -6,8 +6,8 @@
 //! up what only the start needed. The measurements behind the lists are in
 //! docs/decisions/050-capabilities.md.
 
-use caps::{CapSet, Capability, CapsHashSet};
-use tracing::debug;
+use datapath::capabilities::{self, Capability};
+use std::io;
 
 /// What the start needs: BPF, PERFMON and NET_ADMIN to load programs and attach them, NET_RAW for the packet
 /// sockets of health probes, NET_BIND_SERVICE for what listens on ports below 1024: `node.http`, a station's
@@ -28,14 +28,8 @@ pub const KEEP: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NE
 
 /// Capabilities could not be given up.
 #[derive(Debug, thiserror::Error)]
-pub enum PrivilegeError {
-    /// The capability sets cannot be read or changed.
-    #[error("cannot give up capabilities: {0}")]
-    Caps(#[from] caps::errors::CapsError),
-    /// no_new_privs cannot be set.
-    #[error("cannot set no_new_privs: {0}")]
-    NoNewPrivs(nix::errno::Errno),
-}
+#[error("cannot give up capabilities: {0}")]
+pub struct PrivilegeError(#[from] io::Error);
 
 /// Gives up every capability that is not in [`START`], for this thread and those it will start.
 ///
@@ -43,18 +37,7 @@ pub enum PrivilegeError {
 ///
 /// See [`PrivilegeError`].
 pub fn limit() -> Result<(), PrivilegeError> {
-    let bounding = caps::read(None, CapSet::Bounding)?;
-    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
-        for capability in bounding {
-            caps::drop(None, CapSet::Bounding, capability)?;
-        }
-    } else {
-        debug!("no CAP_SETPCAP: the bounding set stays as the service manager left it");
-    }
-    caps::clear(None, CapSet::Ambient)?;
-    caps::clear(None, CapSet::Inheritable)?;
-    keep_only(&START)?;
-    nix::sys::prctl::set_no_new_privs().map_err(PrivilegeError::NoNewPrivs)
+    Ok(capabilities::keep(&START)?)
 }
 
 /// Gives up what only the start needed.
@@ -63,14 +46,5 @@ pub fn limit() -> Result<(), PrivilegeError> {
 ///
 /// See [`PrivilegeError`].
 pub fn settle() -> Result<(), PrivilegeError> {
-    keep_only(&KEEP)
-}
-
-/// Keeps those of `wanted` that this thread has.
-fn keep_only(wanted: &[Capability]) -> Result<(), PrivilegeError> {
-    let has = caps::read(None, CapSet::Permitted)?;
-    let keep: CapsHashSet = wanted.iter().filter(|c| has.contains(c)).copied().collect();
-    caps::set(None, CapSet::Effective, &keep)?;
-    caps::set(None, CapSet::Permitted, &keep)?;
-    Ok(())
+    Ok(capabilities::keep(&KEEP)?)
 }
