@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     key::Key,
+    layer::FIELDS,
     machine::{
         Link, MappingName, Secrets, Unit,
         tests::{Plant, SHAPES},
@@ -195,6 +196,35 @@ fn both_engines_give_the_same_of_random_changes() {
                 packet[at] = if to & 3 == 0 { to >> 3 } else { to };
             }
             both.compare(*link, &packet);
+        }
+    }
+}
+
+/// Each operation on all fields that it can be used on, whatever their width.
+#[test]
+fn both_engines_give_the_same_by_each_operation_on_every_field() {
+    let packets: Vec<Vec<u8>> =
+        (0..SHAPES).map(|shape| Plant(shape as u64 + 60).shape(shape)).collect();
+    for action in [
+        "{ constant = 1 }",
+        "{ xor = 1 }",
+        "{ shift = 1 }",
+        "\"random\"",
+        "\"hash\"",
+        "\"encrypt\"",
+        "\"prefix\"",
+        "{ truncate = 1 }",
+        "{ permute = 1 }",
+    ] {
+        let policy = |lines: &str| format!("about = \"\"\n[fields]\n{lines}");
+        let lines = FIELDS.iter().filter(|it| !it.is_structure).map(|it| (it.name, action));
+        let lines = lines.map(|(name, action)| format!("\"{name}\" = {action}\n"));
+        let can = |line: &String| Policy::read(&policy(line)).is_ok_and(|it| it.compile().is_ok());
+        let lines: String = lines.filter(can).collect();
+        assert!(lines.lines().count() > 8, "{action}: {lines}");
+        let mut both = Both::new(&policy(&lines), MappingName::IpcryptPfx);
+        for packet in &packets {
+            both.compare(Link::Ethernet, packet);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Packets with planted secrets, nested four deep and cut everywhere: what is removed leaves no trace.
 
+mod every;
+
 use super::*;
 use crate::{policy::Policy, program::Program};
 use proptest::prelude::*;
