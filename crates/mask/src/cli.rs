@@ -34,7 +34,7 @@ pub enum Command {
     File(FileArgs),
     /// Mask the packets of an interface in the kernel, before anything of them leaves it
     Live(LiveArgs),
-    /// Look for anything of a capture that is still in the masked one; exit status 1 if there is
+    /// Look for anything of a capture that is still in the masked one; exit code 4 if there is
     #[command(
         after_help = "Examples:\n  nigh mask check out.pcapng --against in.pcap\n  nigh mask check out.pcapng --against in.pcap --html report.html"
     )]

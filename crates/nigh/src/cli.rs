@@ -11,6 +11,7 @@ Exit codes:
   1  failed or refused; one sentence on stderr says why
   2  the command line is wrong
   3  no daemon answers at the control socket
+  4  a masked capture holds something of its original
 
 Example:
   nigh check -c /etc/nigh/nigh.toml && nigh run -c /etc/nigh/nigh.toml";

@@ -99,6 +99,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self {
             Self::Ask(AskError::NoDaemon(_)) => 3,
+            Self::Mask(mask::cli::CliError::Leak) => 4,
             Self::Code(code) => *code,
             _ => 1,
         }
