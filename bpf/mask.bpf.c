@@ -7,8 +7,8 @@
  *
  * The walk is a machine of small steps: each turn of one loop treats one header, one option or one
  * address, and says what comes next. So each step is a function that the verifier looks at by
- * itself, and no call is deep. Its rules are those of crate mask's machine/, and tests compare both
- * byte by byte.
+ * itself, and no call is deep; but those that most packets take are part of one turn. Its rules are
+ * those of crate mask's machine/, and tests compare both byte by byte.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -18,6 +18,7 @@
 
 #define TCX_NEXT (-1) /* linux/bpf.h, enum tcx_action_base; older headers lack it */
 #define MASK_TURNS 16384
+#define MASK_SHORT 128 /* bytes of a result that are erased without a call */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -45,6 +46,12 @@ static __always_inline void mask_payload(struct mask_unit *u)
 	u->kept = u->end;
 }
 
+/* Counts a header; whether there were enough. */
+static __always_inline int mask_is_deep(struct mask_unit *u)
+{
+	return u->next <= NEXT_PAYLOAD && u->depth++ >= MASK_DEPTH;
+}
+
 /* One turn of the walk; 1 at its end. */
 static long mask_turn(__u32 turn, void *unused)
 {
@@ -52,21 +59,30 @@ static long mask_turn(__u32 turn, void *unused)
 
 	if (!u)
 		return 1;
-	if (u->next <= NEXT_PAYLOAD && u->depth++ >= MASK_DEPTH)
+	if (mask_is_deep(u))
 		return 1;
-	/* What most packets have takes no turn of its own. */
+	/* What most packets have takes no turn of its own: each of them costs a call. */
+	if (u->next == NEXT_ETHERNET) {
+		mask_ethernet(u);
+		if (mask_is_deep(u))
+			return 1;
+	}
 	if (u->next == NEXT_TYPE)
 		mask_type(u);
-	else if (u->next == NEXT_PROTOCOL)
+	if (u->next == NEXT_IPV4) {
+		mask_ipv4(u);
+		if (mask_is_deep(u))
+			return 1;
+	}
+	if (u->next == NEXT_PROTOCOL)
 		mask_protocol(u);
 	switch (u->next) {
 	case NEXT_NOTHING:
+	case NEXT_ETHERNET:
+	case NEXT_IPV4:
 		break;
 	case NEXT_PAYLOAD:
 		mask_payload(u);
-		break;
-	case NEXT_IPV4:
-		mask_ipv4();
 		break;
 	case NEXT_IPV4_OPTION:
 		mask_ipv4_option();
@@ -81,13 +97,13 @@ static long mask_turn(__u32 turn, void *unused)
 		mask_routing_address();
 		break;
 	case NEXT_TCP:
-		mask_tcp();
+		mask_tcp(u);
 		break;
 	case NEXT_TCP_OPTION:
 		mask_tcp_option();
 		break;
 	case NEXT_UDP:
-		mask_udp();
+		mask_udp(u);
 		break;
 	case NEXT_GRE:
 		mask_gre();
@@ -131,39 +147,51 @@ static long mask_add(__u32 turn, struct mask_adding *it)
 	return 0;
 }
 
-/*
- * Fills in a checksum; what it covers beyond the result was removed, so it is zero. The innermost
- * comes first: outer ones cover it.
- */
-static long mask_fill_in(__u32 turn, void *unused)
+/* Fills in the nth checksum; what it covers beyond the result was removed, so it is zero. */
+static __always_inline void mask_fill_in(struct mask_unit *u, __u32 n)
 {
-	struct mask_unit *u = mask_unit();
 	struct mask_adding adding = {};
 	const struct mask_sum *it;
-	__u32 n, to;
+	__u32 to, i;
 	__u16 check;
 
-	if (!u || (n = u->sums - 1 - turn) >= MASK_SUMS)
-		return 1;
+	if (n >= MASK_SUMS)
+		return;
 	it = &u->sum[n];
 	to = it->to < u->kept ? it->to : u->kept;
 	if (it->from > to || it->at + 2 > u->kept)
-		return 0;
+		return;
 	adding.sum = it->pseudo;
 	adding.from = it->from;
 	adding.length = to - it->from;
-	/* Most have one piece. */
-	mask_add(0, &adding);
-	if (adding.length >= 4)
+	if (to == u->kept && adding.length <= 64) {
+		/* Most are of one header, behind which there is nothing. */
+		for (i = 0; i < 8; i++) {
+			if (i * 8 >= adding.length)
+				break;
+			adding.sum += csum_halves(LOAD64(u->out, mask_offset(it->from) + i * 8));
+		}
+	} else {
 		bpf_loop(65536 / 512, mask_add, &adding, 0);
-	/* Behind the end there may be more, if an inner packet ends before an outer one. */
-	if (adding.length)
-		adding.sum += LOAD32(u->out, mask_offset(adding.from)) &
-			      (0xffffffff >> (32 - 8 * (adding.length & 3)));
+		/* Behind the end there may be more, if an inner packet ends before an outer one. */
+		if (adding.length)
+			adding.sum += LOAD32(u->out, mask_offset(adding.from)) &
+				      (0xffffffff >> (32 - 8 * (adding.length & 3)));
+	}
 	check = ~csum_fold(adding.sum);
 	if (!check && it->zero_is_none)
 		check = 0xffff;
 	*(__u16 *)(u->out + mask_offset(it->at)) = check;
+}
+
+/* Fills in all but the innermost one. */
+static long mask_fill_in_outer(__u32 turn, void *unused)
+{
+	struct mask_unit *u = mask_unit();
+
+	if (!u)
+		return 1;
+	mask_fill_in(u, u->sums - 2 - turn);
 	return 0;
 }
 
@@ -177,7 +205,11 @@ static __always_inline void mask_packet(struct mask_unit *u, __u32 link, __u32 c
 	u->addresses = 0;
 	u->end = captured;
 	bpf_loop(MASK_TURNS, mask_turn, NULL, 0);
-	bpf_loop(u->sums, mask_fill_in, NULL, 0);
+	/* The innermost comes first: outer ones cover it. Most packets have one. */
+	if (u->sums)
+		mask_fill_in(u, u->sums - 1);
+	if (u->sums > 1)
+		bpf_loop(u->sums - 1, mask_fill_in_outer, NULL, 0);
 }
 
 /* Gives the result to user space, if there is one, and erases it. What became of it. */
@@ -191,7 +223,9 @@ static __always_inline __u32 mask_give(struct mask_unit *u)
 		became = MASK_NO_KEY;
 	else if (bpf_ringbuf_output(&mask_ring, &u->record, sizeof(u->record) + kept, 0))
 		became = MASK_RING_FULL;
-	if (nothing)
+	if (kept <= MASK_SHORT)
+		__builtin_memset(u->out, 0, MASK_SHORT);
+	else if (nothing)
 		bpf_probe_read_kernel(u->out, kept, nothing);
 	return became;
 }

@@ -11,7 +11,6 @@
 #include "mask_state.h"
 
 #define FILTER_TAX 0x00
-#define FILTER_MSH 0xa0
 #define FILTER_A 0x10
 #define FILTER_MOD 0x90
 #define FILTER_XOR 0xa0

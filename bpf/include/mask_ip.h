@@ -125,6 +125,17 @@ static __always_inline void mask_type(struct mask_unit *u)
 		u->next = version == 6 ? NEXT_IPV6 : NEXT_NOTHING;
 }
 
+static __always_inline void mask_ethernet(struct mask_unit *u)
+{
+	__u32 at = u->at;
+
+	u->next = NEXT_NOTHING;
+	if (!mask_header(u, MASK_ETHERNET, at, 14))
+		return;
+	u->protocol = mask_u16(u, at + 12);
+	mask_go(u, NEXT_TYPE, at + 14);
+}
+
 /* What a label, an EtherType or a protocol says: which header is next. It begins no other one. */
 __noinline int mask_link(void)
 {
@@ -138,11 +149,8 @@ __noinline int mask_link(void)
 	at = u->at;
 	u->next = NEXT_NOTHING;
 	type = next == NEXT_TYPE ? u->protocol : 0;
-	if (next == NEXT_ETHERNET || type == TYPE_BRIDGED) {
-		if (mask_treat(MASK_ETHERNET, at, 14)) {
-			u->protocol = mask_u16(u, at + 12);
-			mask_go(u, NEXT_TYPE, at + 14);
-		}
+	if (type == TYPE_BRIDGED) {
+		mask_ethernet(u);
 		return 0;
 	}
 	if (type == TYPE_VLAN || type == TYPE_SERVICE_VLAN) {
@@ -186,6 +194,21 @@ __noinline int mask_link(void)
 	return 0;
 }
 
+/* Nothing changes the header any more, and what of it was cut is zero in the result. */
+static __always_inline void mask_ipv4_checksum(struct mask_unit *u, __u32 at, __u32 header)
+{
+	__u64 sum = 0;
+	__u32 i;
+
+	at = mask_offset(at);
+	for (i = 0; i < 15; i++) {
+		if (i * 4 >= header)
+			break;
+		sum += LOAD32(u->out, at + i * 4);
+	}
+	*(__u16 *)(u->out + at + 10) = ~csum_fold(sum);
+}
+
 /* Behind the options: where the packet goes in the end is the last address of a source route. */
 static __always_inline void mask_ipv4_end(struct mask_unit *u)
 {
@@ -193,7 +216,7 @@ static __always_inline void mask_ipv4_end(struct mask_unit *u)
 	int fragment = mask_u16(u, at + 6);
 
 	u->next = NEXT_NOTHING;
-	mask_note(u, at + 10, at, at + u->header, 0, 0);
+	mask_ipv4_checksum(u, at, u->header);
 	u->fragment = (fragment & 0x3fff) != 0;
 	u->addresses = mask_sum4(u, at + 12) + mask_sum4(u, u->goal - 4);
 	if (u->end < at + u->header || fragment & 0x1fff)
@@ -202,30 +225,25 @@ static __always_inline void mask_ipv4_end(struct mask_unit *u)
 	mask_go(u, NEXT_PROTOCOL, at + u->header);
 }
 
-__noinline int mask_ipv4(void)
+static __always_inline void mask_ipv4(struct mask_unit *u)
 {
-	struct mask_unit *u = mask_unit();
-	int first, total;
-	__u32 at, header;
+	__u32 at = u->at, header;
+	int first = mask_u8(u, at), total;
 
-	if (!u)
-		return 0;
-	at = u->at;
 	u->next = NEXT_NOTHING;
-	first = mask_u8(u, at);
 	header = (first & 15) * 4;
 	if (first < 0 || header < IPV4_HEADER)
-		return 0;
+		return;
 	total = mask_u16(u, at + 2);
 	if (total >= 0) {
 		/* A super-packet without a length is longer than what is looked at. */
 		if (total < (int)header)
-			return 0;
+			return;
 		u->ip_end = at + total;
 		mask_end_at(u, at + total);
 	}
-	if (!mask_treat(MASK_IPV4, at, IPV4_HEADER))
-		return 0;
+	if (!mask_header(u, MASK_IPV4, at, IPV4_HEADER))
+		return;
 	u->ip = at;
 	u->header = header;
 	u->goal = at + 20;
@@ -236,7 +254,6 @@ __noinline int mask_ipv4(void)
 		u->next = NEXT_IPV4_OPTION;
 	else
 		mask_ipv4_end(u);
-	return 0;
 }
 
 static __always_inline void mask_fill(struct mask_unit *u, __u32 at, __u32 length)

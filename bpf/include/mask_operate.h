@@ -44,24 +44,18 @@ static __always_inline void mask_keyed(struct mask_unit *u,
 	slot->epoch = mask_epoch(u);
 }
 
-/* Runs the nth instruction of a kind on the header that begins there. */
-__noinline int mask_execute(__u32 kind, __u32 n, __u32 header)
+/* Runs an instruction on the header that begins there. */
+static __always_inline void mask_execute(struct mask_unit *u,
+					 const volatile struct mask_instruction *it, __u32 header)
 {
-	const volatile struct mask_instruction *it;
-	struct mask_unit *u = mask_unit();
-	__u32 at, bytes, cut;
+	__u32 at = mask_offset(header + it->at), bytes = it->bytes, cut;
 	__u64 place;
 
-	if (!u || kind >= MASK_KINDS || n >= MASK_MOST)
-		return 0;
-	it = &mask_settings.headers[kind].list[n];
-	at = mask_offset(header + it->at);
-	bytes = it->bytes;
 	/* The usual case, without numbers of 128 bits. */
 	if (it->operation == MASK_PREFIX && bytes == 4) {
 		STORE32(u->out, at,
 			__builtin_bswap32(mask_prefix4(u, __builtin_bswap32(LOAD32(u->in, at)))));
-		return 0;
+		return;
 	}
 	u->value.hi = 0;
 	switch (bytes) {
@@ -135,53 +129,66 @@ __noinline int mask_execute(__u32 kind, __u32 n, __u32 header)
 	default:
 		u->out[at] |= u->result.lo << it->shift & it->mask;
 	}
+}
+
+/* Runs the first instructions of a kind on those fields that end before this place. */
+__noinline int mask_run(__u32 kind, __u32 at, __u32 end, __u32 count)
+{
+	const volatile struct mask_instruction *it;
+	struct mask_unit *u = mask_unit();
+	__u32 i;
+
+	if (!u || kind >= MASK_KINDS)
+		return 0;
+	for (i = 0; i < MASK_MOST; i++) {
+		if (i >= count)
+			break;
+		it = &mask_settings.headers[kind].list[i];
+		if (at + it->at + it->bytes <= end)
+			mask_execute(u, it, at);
+	}
 	return 0;
 }
 
 /*
  * Treats a header, of which perhaps not all is there, into the same place of the result. Whether
- * all is there.
+ * all is there. Made a part of the steps that most packets take: of a kind that is a constant the
+ * verifier knows the policy, and leaves out what that does not need.
  */
-__noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
+static __always_inline int mask_header(struct mask_unit *u, __u32 kind, __u32 at, __u32 length)
 {
-	const volatile struct mask_header *header;
-	struct mask_unit *u = mask_unit();
-	__u32 end, here, words, others, i;
+	const volatile struct mask_header *header = &mask_settings.headers[kind];
+	__u32 end = at + length < u->end ? at + length : u->end, here = mask_offset(at), i;
 
-	if (!u || kind >= MASK_KINDS)
-		return 0;
-	header = &mask_settings.headers[kind];
-	end = at + length < u->end ? at + length : u->end;
 	if (at > end)
 		return 0;
 	if (u->kept < end)
 		u->kept = end;
-	if (end == at + length && length >= header->length) {
-		here = mask_offset(at);
-		words = header->words;
-		others = header->others;
-		for (i = 0; i < MASK_HEADER / 8; i++) {
-			if (i >= words)
-				break;
-			/* Another kind may have written a part of the same header. */
-			*(__u64 *)(u->out + here + i * 8) |=
-			    LOAD64(u->in, here + i * 8) & LOAD64(header->kept, i * 8);
-		}
-		for (i = 0; i < MASK_MOST; i++) {
-			if (i >= others)
-				break;
-			mask_execute(kind, i, at);
-		}
-		return 1;
+	if (end != at + length || length < header->length) {
+		/* Only the fields that are wholly there: of a cut header, and of one shorter than
+		 * most. */
+		mask_run(kind, at, end, header->count);
+		return end == at + length;
 	}
-	/* Only the fields that are wholly there: of a cut header, and of one shorter than most. */
-	for (i = 0; i < MASK_MOST; i++) {
-		if (i >= header->count)
+	for (i = 0; i < MASK_HEADER / 8; i++) {
+		if (i >= header->words)
 			break;
-		if (at + header->list[i].at + header->list[i].bytes <= end)
-			mask_execute(kind, i, at);
+		/* Another kind may have written a part of the same header. Without volatile clang
+		 * would take the bits for what they are here: zero. */
+		*(__u64 *)(u->out + here + i * 8) |=
+		    LOAD64(u->in, here + i * 8) & *(const volatile __u64 *)(header->kept + i * 8);
 	}
-	return end == at + length;
+	if (header->others)
+		mask_run(kind, at, end, header->others);
+	return 1;
+}
+
+/* The same, for all other steps. */
+__noinline int mask_treat(__u32 kind, __u32 at, __u32 length)
+{
+	struct mask_unit *u = mask_unit();
+
+	return u && kind < MASK_KINDS ? mask_header(u, kind, at, length) : 0;
 }
 
 /* Is anything of an option kept? */

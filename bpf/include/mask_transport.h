@@ -56,26 +56,21 @@ static __always_inline void mask_protocol(struct mask_unit *u)
 		u->next = NEXT_GRE;
 }
 
-__noinline int mask_tcp(void)
+static __always_inline void mask_tcp(struct mask_unit *u)
 {
-	struct mask_unit *u = mask_unit();
-	__u32 at, header;
+	__u32 at = u->at, header;
 
-	if (!u)
-		return 0;
-	at = u->at;
 	u->next = NEXT_NOTHING;
-	if (!mask_treat(MASK_TCP, at, 20))
-		return 0;
+	if (!mask_header(u, MASK_TCP, at, 20))
+		return;
 	mask_note_transport(u, at + 16, at, IP_TCP, 0);
 	header = (mask_u8(u, at + 12) >> 4) * 4;
 	if (header < 20)
-		return 0;
+		return;
 	u->option = at + 20;
 	u->options_end = at + header < u->end ? at + header : u->end;
 	mask_keep_to(u, at + header);
 	mask_go(u, header > 20 ? NEXT_TCP_OPTION : NEXT_PAYLOAD, at + header);
-	return 0;
 }
 
 /* The option's kind of header, if it is one and something of it is kept; else MASK_KINDS. */
@@ -147,17 +142,13 @@ static __always_inline int mask_vxlan(struct mask_unit *u, __u32 at)
 	return (header & 0xffffffff000000ff) == 8ULL << 56 && mask_treat(MASK_VXLAN, at, 8);
 }
 
-__noinline int mask_udp(void)
+static __always_inline void mask_udp(struct mask_unit *u)
 {
-	struct mask_unit *u = mask_unit();
-	__u32 at, length;
+	__u32 at = u->at, length;
 
-	if (!u)
-		return 0;
-	at = u->at;
 	u->next = NEXT_NOTHING;
-	if (!mask_treat(MASK_UDP, at, UDP_HEADER))
-		return 0;
+	if (!mask_header(u, MASK_UDP, at, UDP_HEADER))
+		return;
 	/* It may end before IP's payload does; a length that is none is taken for that of IP's. */
 	length = mask_u16(u, at + 4);
 	if (length >= UDP_HEADER && length <= u->ip_end - at) {
@@ -170,7 +161,6 @@ __noinline int mask_udp(void)
 		mask_go(u, NEXT_PAYLOAD, at + UDP_HEADER);
 	else if (mask_vxlan(u, at + UDP_HEADER))
 		mask_go(u, NEXT_ETHERNET, at + UDP_HEADER + 8);
-	return 0;
 }
 
 /* RFC 2784 and RFC 2890; other versions are removed. */
