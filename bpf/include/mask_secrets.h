@@ -322,17 +322,29 @@ __noinline int mask_fresh6(void)
 	return 0;
 }
 
+static __always_inline int mask_is_of(const struct mask_slot4 *slot, __u32 address, __u32 epoch)
+{
+	return slot->address == address && slot->epoch == epoch;
+}
+
+/* Of the two addresses of a place the one that came last is the first. */
 static __always_inline __u32 mask_prefix4(struct mask_unit *u, __u32 address)
 {
-	struct mask_slot4 *slot = &u->cache4[(address * 0x9e3779b1U) >> (32 - MASK_SLOTS4)];
+	struct mask_slot4 *slots = u->cache4[(address * 0x9e3779b1U) >> (32 - MASK_SLOTS4)];
+	struct mask_slot4 slot;
 
-	if (slot->address != address || slot->epoch != u->epoch) {
+	if (mask_is_of(&slots[0], address, u->epoch))
+		return slots[0].mapped;
+	slot = slots[1];
+	if (!mask_is_of(&slot, address, u->epoch)) {
 		mask_fresh4(address);
-		slot->address = address;
-		slot->mapped = u->result.lo;
-		slot->epoch = mask_epoch(u);
+		slot.address = address;
+		slot.mapped = u->result.lo;
+		slot.epoch = mask_epoch(u);
 	}
-	return slot->mapped;
+	slots[1] = slots[0];
+	slots[0] = slot;
+	return slot.mapped;
 }
 
 /* Maps `value` into `result`. */

@@ -17,7 +17,7 @@
 #include "parse.h"
 
 #define MASK_ROOM (2 * 65536) /* an offset and a length of 16 bits each lie in it */
-#define MASK_SLOTS4 16	      /* slots of the caches, as powers of two */
+#define MASK_SLOTS4 16	      /* slots of the caches, as powers of two; of IPv4 pairs of them */
 #define MASK_SLOTS6 12
 #define MASK_SLOTS_OTHERS 12
 #define MASK_SLOTS_UPPER6 10
@@ -120,7 +120,7 @@ struct mask_unit {
 	__u32 memory[16];
 
 	/* What was mapped last, and which of the upper bits Crypto-PAn flips. */
-	struct mask_slot4 cache4[1 << MASK_SLOTS4];
+	struct mask_slot4 cache4[1 << MASK_SLOTS4][2];
 	struct mask_slot6 cache6[1 << MASK_SLOTS6];
 	struct mask_upper4 upper4[1 << 16];
 	struct mask_upper6 upper6[1 << MASK_SLOTS_UPPER6];

@@ -266,6 +266,24 @@ fn the_kernel_filters_as_user_space_does() {
 }
 
 #[test]
+fn addresses_that_share_a_place_of_what_is_remembered_stay_apart() {
+    let (_, research) = SHIPPED[1];
+    let mut both = Both::new(research, MappingName::CryptoPan);
+    // As mask_prefix4 hashes them.
+    let sharing = (1_u32..).filter(|address| address.wrapping_mul(0x9e37_79b1) >> 16 == 0);
+    let addresses: Vec<u32> = sharing.take(3).collect();
+    let mut packet = Plant(5).shape(0);
+    assert_eq!(packet[12..14], [8, 0], "IPv4");
+    for order in [[0, 1], [1, 0], [2, 1], [0, 2], [1, 1], [2, 0]] {
+        for (at, which) in [26, 30].into_iter().zip(order) {
+            let address: u32 = addresses[which];
+            packet[at..at + 4].copy_from_slice(&address.to_be_bytes());
+        }
+        both.compare(Link::Ethernet, &packet);
+    }
+}
+
+#[test]
 fn another_key_is_used_from_its_time_on() {
     let (_, research) = SHIPPED[1];
     let name = MappingName::CryptoPan;
