@@ -46,7 +46,7 @@ static __always_inline void mask_payload(struct mask_unit *u)
 	u->kept = u->end;
 }
 
-/* Counts a header; whether there were enough. */
+/* Counts a header; whether there are too many. */
 static __always_inline int mask_is_deep(struct mask_unit *u)
 {
 	return u->next <= NEXT_PAYLOAD && u->depth++ >= MASK_DEPTH;
@@ -78,8 +78,7 @@ static long mask_turn(__u32 turn, void *unused)
 		mask_protocol(u);
 	switch (u->next) {
 	case NEXT_NOTHING:
-	case NEXT_ETHERNET:
-	case NEXT_IPV4:
+	case NEXT_IPV4: /* in a tunnel: another turn, as it is another header */
 		break;
 	case NEXT_PAYLOAD:
 		mask_payload(u);

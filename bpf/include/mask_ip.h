@@ -136,7 +136,7 @@ static __always_inline void mask_ethernet(struct mask_unit *u)
 	mask_go(u, NEXT_TYPE, at + 14);
 }
 
-/* What a label, an EtherType or a protocol says: which header is next. It begins no other one. */
+/* What a label, an EtherType or a protocol says: which header is next. */
 __noinline int mask_link(void)
 {
 	struct mask_unit *u = mask_unit();

@@ -63,10 +63,10 @@ enum mask_next {
 	NEXT_NOTHING,
 	/* These are headers, of which a packet has MASK_DEPTH at most. */
 	NEXT_ETHERNET,
-	NEXT_TYPE, /* `value` is an EtherType */
+	NEXT_TYPE, /* `protocol` is an EtherType */
 	NEXT_IP,
 	NEXT_LABELLED, /* below the last label of MPLS, where nothing says what it is */
-	NEXT_PROTOCOL, /* `value` is a protocol of IP */
+	NEXT_PROTOCOL, /* `protocol` is one of IP's */
 	NEXT_PAYLOAD,
 	/* These are what such a header was found to be, or its parts. */
 	NEXT_IPV4,

@@ -21,11 +21,12 @@ pub fn give_up() -> io::Result<()> {
 /// When the system refuses.
 pub fn keep(wanted: &[Capability]) -> io::Result<()> {
     let change = || -> Result<(), caps::errors::CapsError> {
+        let bounding = caps::read(None, CapSet::Bounding)?;
         if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
-            for capability in caps::read(None, CapSet::Bounding)? {
+            for capability in bounding {
                 caps::drop(None, CapSet::Bounding, capability)?;
             }
-        } else {
+        } else if !bounding.is_empty() {
             debug!("no CAP_SETPCAP: the bounding set stays as it is");
         }
         let has = caps::read(None, CapSet::Permitted)?;
@@ -37,7 +38,8 @@ pub fn keep(wanted: &[Capability]) -> io::Result<()> {
         caps::set(None, CapSet::Permitted, &kept)
     };
     change().map_err(io::Error::other)?;
-    Ok(nix::sys::prctl::set_no_new_privs()?)
+    let refused = |error| io::Error::other(format!("no_new_privs cannot be set: {error}"));
+    nix::sys::prctl::set_no_new_privs().map_err(refused)
 }
 
 /// What it takes to make files where another user may, and to give them to this one.

@@ -96,12 +96,8 @@ impl fmt::Display for Report {
         let masked = counted(self.masked, "packet", "packets");
         writeln!(f, "{masked}, {} in the original", self.packets)?;
         writeln!(f, "looked for {}", self.looked_for())?;
-        let left_out = [
-            (self.runs_left_out, counted(self.runs_left_out, "run", "runs"), "payload"),
-            (self.names_left_out, counted(self.names_left_out, "name", "names"), "hosts"),
-        ];
-        for (_, these, of) in left_out.iter().filter(|(count, ..)| *count > 0) {
-            writeln!(f, "not looked for, since there are too many: {these} of {of}")?;
+        for left_out in self.left_out() {
+            writeln!(f, "{left_out}")?;
         }
         for finding in &self.findings {
             writeln!(f, "  {} {finding}", if finding.is_leak() { "LEAK" } else { "    " })?;
@@ -127,6 +123,15 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// What was not looked for, in words.
+    fn left_out(&self) -> impl Iterator<Item = String> {
+        let runs = counted(self.runs_left_out, "run of payload", "runs of payload");
+        let names = counted(self.names_left_out, "name of a host", "names of hosts");
+        let all = [(self.runs_left_out, runs), (self.names_left_out, names)];
+        let too_many = |what| format!("not looked for, since there are too many: {what}");
+        all.into_iter().filter(|(count, _)| *count > 0).map(move |(_, what)| too_many(what))
+    }
+
     /// What was looked for, in words.
     fn looked_for(&self) -> String {
         format!(

@@ -34,7 +34,7 @@ pub enum Command {
     File(FileArgs),
     /// Mask the packets of an interface in the kernel, before anything of them leaves it
     Live(LiveArgs),
-    /// Look for anything of a capture that is still in the masked one; exit code 4 if there is
+    /// Look for anything of a capture that is still in the masked one; exit code 4 if there is, 1 if it cannot be looked for
     #[command(
         after_help = "Examples:\n  nigh mask check out.pcapng --against in.pcap\n  nigh mask check out.pcapng --against in.pcap --html report.html"
     )]
@@ -307,14 +307,17 @@ fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Resu
         let [masked, against] = [masked, against].map(|path| path.display().to_string());
         fs::write(page, report.html(&masked, &against)).map_err(failed(page))?;
     }
-    let mut out = io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut out, &report).map_err(io::Error::from)?;
-        out.write_all(b"\n")?;
+    let said = if json {
+        serde_json::to_string_pretty(&report).map_err(io::Error::from)? + "\n"
     } else {
-        write!(out, "{report}")?;
+        report.to_string()
+    };
+    match io::stdout().lock().write_all(said.as_bytes()) {
+        // Who has read enough is told of a leak all the same.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ if report.leaks => Err(CliError::Leak),
+        _ => Ok(()),
     }
-    if report.leaks { Err(CliError::Leak) } else { Ok(()) }
 }
 
 /// The key that the arguments name, if the policy needs one.

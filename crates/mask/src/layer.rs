@@ -315,3 +315,15 @@ pub const FIELDS: &[Field] = {
         part("vxlan.vni", Vxlan, 4, 4, 0xffff_ff00),
     ]
 };
+
+#[cfg(test)]
+#[test]
+fn the_manual_has_all_fields_with_their_bits() {
+    let manual = include_str!("../../../docs/mask.md");
+    for field in FIELDS {
+        let star = if field.is_structure { "*" } else { "" };
+        let entry = format!("`{}` {}{star}", field.name, field.bits());
+        assert!(manual.contains(&entry), "docs/mask.md lacks {entry}");
+    }
+    assert!(manual.contains(&format!("a program is {KINDS} lists")));
+}

@@ -70,9 +70,9 @@ pub enum Command {
         after_help = "Examples:\n  nigh gate status\n  nigh gate top --by host\n  nigh gate deny bittorrent --host 10.0.0.0/24\n  nigh gate bypass on"
     )]
     Gate(GateArgs),
-    /// Take what identifies people out of packet captures
+    /// Take what identifies people out of packets, live or in captures
     #[command(
-        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask policy check strict"
+        after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask live eth0 --policy research --key campus.key --write out.pcapng\n  nigh mask policy check strict"
     )]
     Mask(MaskArgs),
     /// Run a simulated internet that carries real packets between real hosts

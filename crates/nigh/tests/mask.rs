@@ -149,6 +149,13 @@ fn a_masked_capture_is_checked_against_its_original() {
     assert_eq!(done.status.code(), Some(1));
     let done = nigh(folder, &["check", CAPTURE, "--against", CAPTURE, "--json"]);
     assert_eq!(done.status.code(), Some(4));
+    // Also to who reads nothing of the report.
+    let mut unread = Command::new(env!("CARGO_BIN_EXE_nigh"));
+    unread.args(["mask", "check", CAPTURE, "--against", CAPTURE]).current_dir(folder);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let status = unread.stdout(writer).status().expect("nigh");
+    assert_eq!(status.code(), Some(4));
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
     assert_eq!(report["leaks"], true);
     assert_eq!(report["findings"][0]["what"], "ipv4");

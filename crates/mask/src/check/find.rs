@@ -16,6 +16,7 @@ enum What {
     Ipv4,
     Ipv6,
     Mac,
+    Identifier,
     Name,
     Payload,
 }
@@ -76,6 +77,7 @@ impl std::fmt::Display for Finding {
             What::Ipv4 => "addresses of IPv4",
             What::Ipv6 => "addresses of IPv6",
             What::Mac => "MAC addresses",
+            What::Identifier => "interface identifiers made of MAC addresses",
             What::Name => "names of hosts",
             What::Payload => "runs of payload",
         };
@@ -141,6 +143,7 @@ impl Reversed {
             ipv4: secrets.ipv4.iter().map(|address| address.swap_bytes()).collect(),
             ipv6: secrets.ipv6.iter().map(|address| address.swap_bytes()).collect(),
             macs: secrets.macs.iter().map(|mac| backwards(*mac)).collect(),
+            identifiers: secrets.identifiers.iter().map(|it| backwards(*it)).collect(),
             runs: secrets.runs.iter().map(|run| backwards(*run)).collect(),
             ..Secrets::default()
         })
@@ -208,6 +211,9 @@ impl<'a> Findings<'a> {
                 for window in windows(bytes) {
                     in_set(What::Mac, secrets.macs.contains(&window));
                 }
+                for window in windows(bytes) {
+                    in_set(What::Identifier, secrets.identifiers.contains(&window));
+                }
             }
             if !secrets.runs.is_empty() {
                 for window in windows::<RUN>(bytes) {
@@ -242,8 +248,13 @@ impl<'a> Findings<'a> {
             for _ in text::ipv4(text).filter(|it| self.secrets.ipv4.contains(it)) {
                 self.found(What::Ipv4, Form::Text);
             }
-            for _ in text::ipv6(text).filter(|it| self.secrets.ipv6.contains(it)) {
-                self.found(What::Ipv6, Form::Text);
+            for address in text::ipv6(text) {
+                if self.secrets.ipv6.contains(&address) {
+                    self.found(What::Ipv6, Form::Text);
+                }
+                if self.secrets.identifiers.contains(&(address as u64).to_be_bytes()) {
+                    self.found(What::Identifier, Form::Text);
+                }
             }
             for _ in text::macs(text).filter(|it| self.secrets.macs.contains(it)) {
                 self.found(What::Mac, Form::Text);
@@ -292,7 +303,7 @@ impl<'a> Findings<'a> {
                     let each = self.names.as_ref().map_or(0.0, |names| names.by_chance);
                     each * self.places as f64 * looks
                 }
-                What::Ipv6 | What::Mac | What::Payload => 0.0,
+                What::Ipv6 | What::Mac | What::Identifier | What::Payload => 0.0,
             };
             Finding { what, form, count, by_chance, packets, outside }
         };

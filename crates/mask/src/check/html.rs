@@ -38,13 +38,10 @@ impl Report {
         let packets = counted(self.masked, "packet", "packets");
         let of = format!("{masked} against {original}: {packets}, {}", self.packets);
         paragraph(&mut body, "soft", &of);
-        let looked = format!(
-            "Looked for {}; too many were {} and {} more.",
-            self.looked_for(),
-            counted(self.runs_left_out, "run", "runs"),
-            counted(self.names_left_out, "name", "names"),
-        );
-        paragraph(&mut body, "soft", &looked);
+        paragraph(&mut body, "soft", &format!("Looked for {}.", self.looked_for()));
+        for left_out in self.left_out() {
+            paragraph(&mut body, "soft", &left_out);
+        }
         title(&mut body, "What was found");
         let rows = self.findings.iter().map(|finding| {
             let verdict = if finding.is_leak() { "leak" } else { "chance" };

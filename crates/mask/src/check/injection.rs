@@ -173,8 +173,8 @@ impl fmt::Display for Injection {
             write!(f, "\n{family}")?;
         }
         if self.left_out > 0 {
-            let packets = counted(self.pairs, "packet", "packets");
-            write!(f, "\ncompared were only the first {packets}")?;
+            let packets = counted(self.pairs, "packet was", "packets were");
+            write!(f, "\nonly the first {packets} compared")?;
         }
         Ok(())
     }

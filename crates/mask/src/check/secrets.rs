@@ -20,6 +20,8 @@ pub(super) struct Secrets {
     pub(super) ipv4: FxHashSet<u32>,
     pub(super) ipv6: FxHashSet<u128>,
     pub(super) macs: FxHashSet<[u8; 6]>,
+    /// Interface identifiers that tell a MAC address.
+    pub(super) identifiers: FxHashSet<[u8; 8]>,
     /// Every run of eight bytes at a multiple of eight, so any fifteen bytes hold one.
     pub(super) runs: FxHashSet<[u8; RUN]>,
     /// Runs that found no room.
@@ -34,6 +36,11 @@ impl Secrets {
     pub(super) fn add(&mut self, link: Link, packet: &[u8], room: &mut Vec<u8>) {
         let headers = visit(self, link, packet, room);
         self.add_runs(&packet[headers..]);
+    }
+
+    fn add_mac(&mut self, mac: [u8; 6]) {
+        self.macs.insert(mac);
+        self.identifiers.insert(identifier(mac));
     }
 
     /// Takes bytes as runs, of which perhaps nothing is known.
@@ -57,7 +64,7 @@ impl Visit for Secrets {
                 (1, 6) => {
                     let mac = <[u8; 6]>::try_from(bytes).unwrap_or_default();
                     if is_telling(&mac) {
-                        self.macs.insert(mac);
+                        self.add_mac(mac);
                     }
                 }
                 (2, 4) => {
@@ -72,6 +79,9 @@ impl Visit for Secrets {
                     let ip = Ipv6Addr::from_bits(address);
                     if !ip.is_unspecified() && !ip.is_multicast() {
                         self.ipv6.insert(address);
+                        if let Some(mac) = told_mac(bytes) {
+                            self.add_mac(mac);
+                        }
                     }
                 }
                 _ => {}
@@ -104,6 +114,19 @@ impl Visit for Secrets {
             self.names.read(transport, ports, payload);
         }
         false
+    }
+}
+
+/// The interface identifier that is made of a MAC address (modified EUI-64: RFC 4291, appendix A).
+fn identifier([a, b, c, d, e, f]: [u8; 6]) -> [u8; 8] {
+    [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
+}
+
+/// The MAC address that an IPv6 address tells by such an identifier.
+fn told_mac(address: &[u8]) -> Option<[u8; 6]> {
+    match address.last_chunk()? {
+        [a, b, c, 0xff, 0xfe, d, e, f] => Some([a ^ 2, *b, *c, *d, *e, *f]),
+        _ => None,
     }
 }
 

@@ -114,6 +114,25 @@ fn one_of_something_is_not_many() {
     }
 }
 
+/// RFC 4291, appendix A.
+#[test]
+fn a_mac_address_is_found_in_the_identifier_that_is_made_of_it() {
+    let identifier = [0, 0x1b, 0x3c, 0xff, 0xfe, 0x4d, 0x5e, 0x6f];
+    let says = "interface identifiers made of MAC addresses";
+    assert_eq!(found(within(&identifier)), one(&format!("{says} as they were")));
+    let text = found(within(b" 2001:db8:7::1b:3cff:fe4d:5e6f "));
+    assert_eq!(text, one(&format!("{says} as text")));
+    // An address tells the MAC address, too.
+    let mut ipv6 = [&[0xff; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 59, 64]].concat();
+    ipv6.extend([&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0][..], &identifier, &[0xff; 16]].concat());
+    let original = capture_of(&[ipv6]);
+    for (left, what) in [(&MAC[..], "MAC addresses as they were"), (&identifier, says)] {
+        let report = check(&original[..], &capture_of(&[within(left)])[..]).expect("a report");
+        assert!(report.leaks);
+        assert!(report.findings[0].to_string().starts_with(what), "{}", report.findings[0]);
+    }
+}
+
 #[test]
 fn mac_addresses_and_payload_are_found() {
     assert_eq!(found(within(&MAC)), one("MAC addresses as they were"));

@@ -48,7 +48,7 @@ pub struct Head {
     pub snap: u32,
     /// What was said beside a packet last: it is so for those that follow, also in another file.
     said: Option<String>,
-    /// Whether the next packet is to say it: the first one of a file, and the first one that is written since.
+    /// Whether the next packet that is written is to say it: a file's first one, and the first one behind a change.
     is_due: bool,
 }
 

@@ -161,7 +161,10 @@ fn what_is_too_much_is_bounded_and_said() {
     assert!(said.contains("of which 65536 connections were looked at"), "{said}");
     let injection = pairs.finish(0);
     assert_eq!((injection.pairs, injection.left_out), (1 << 18, (3 << 18) + 3));
-    assert!(injection.to_string().contains("only the first 262144 packets"), "{injection}");
+    assert!(
+        injection.to_string().contains("only the first 262144 packets were compared"),
+        "{injection}"
+    );
 }
 
 #[test]
