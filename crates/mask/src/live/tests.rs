@@ -166,7 +166,7 @@ fn both_engines_give_the_same_of_planted_packets_cut_everywhere() {
     for (policy, name) in policies() {
         let mut both = Both::new(&policy, name);
         for shape in 0..SHAPES {
-            let packet = Plant(shape as u64 + 1).shape(shape);
+            let packet = Plant::new(shape as u64 + 1).shape(shape);
             for cut in 1..=packet.len() {
                 both.compare(Link::Ethernet, &packet[..cut]);
                 if cut > 14 {
@@ -181,9 +181,9 @@ fn both_engines_give_the_same_of_planted_packets_cut_everywhere() {
 fn both_engines_give_the_same_of_random_changes() {
     let mut packets: Vec<(Link, Vec<u8>)> = recorded().into_iter().step_by(7).collect();
     for shape in 0..SHAPES {
-        packets.push((Link::Ethernet, Plant(99).shape(shape)));
+        packets.push((Link::Ethernet, Plant::new(99).shape(shape)));
     }
-    let mut random = Plant(0x9e37);
+    let mut random = Plant::new(0x9e37);
     for (policy, name) in policies() {
         let mut both = Both::new(&policy, name);
         for (link, packet) in packets.iter().cycle().take(4000) {
@@ -204,7 +204,7 @@ fn both_engines_give_the_same_of_random_changes() {
 #[test]
 fn both_engines_give_the_same_by_each_operation_on_every_field() {
     let packets: Vec<Vec<u8>> =
-        (0..SHAPES).map(|shape| Plant(shape as u64 + 60).shape(shape)).collect();
+        (0..SHAPES).map(|shape| Plant::new(shape as u64 + 60).shape(shape)).collect();
     for action in [
         "{ constant = 1 }",
         "{ xor = 1 }",
@@ -272,7 +272,7 @@ fn addresses_that_share_a_place_of_what_is_remembered_stay_apart() {
     // As mask_prefix4 hashes them.
     let sharing = (1_u32..).filter(|address| address.wrapping_mul(0x9e37_79b1) >> 16 == 0);
     let addresses: Vec<u32> = sharing.take(3).collect();
-    let mut packet = Plant(5).shape(0);
+    let mut packet = Plant::new(5).shape(0);
     assert_eq!(packet[12..14], [8, 0], "IPv4");
     for order in [[0, 1], [1, 0], [2, 1], [0, 2], [1, 1], [2, 0]] {
         for (at, which) in [26, 30].into_iter().zip(order) {
@@ -288,7 +288,7 @@ fn another_key_is_used_from_its_time_on() {
     let (_, research) = SHIPPED[1];
     let name = MappingName::CryptoPan;
     let mut both = Both::new(research, name);
-    let packet = Plant(5).shape(0);
+    let packet = Plant::new(5).shape(0);
     let mask = |both: &mut Both| {
         let kernel = kernel::Link::Ethernet;
         both.kernel.try_one(&mut both.reader, kernel, &packet, 1).expect("run").expect("a result")
@@ -323,7 +323,8 @@ fn nothing_is_given_without_a_key_and_a_policy_that_looks_higher_is_refused() {
     let both = Both::new(research, MappingName::CryptoPan);
     both.kernel.set_key(0, u64::MAX, 1, &Default::default()).expect("a key");
     let mut reader = both.reader;
-    let tried = both.kernel.try_one(&mut reader, kernel::Link::Ethernet, &Plant(1).shape(0), 1);
+    let tried =
+        both.kernel.try_one(&mut reader, kernel::Link::Ethernet, &Plant::new(1).shape(0), 1);
     assert_eq!(tried.expect("run"), None);
     assert_eq!(both.kernel.counts().expect("counts").lost_key, 1);
     let above = research.replace("[fields]", "[fields]\n\"dns.name\" = \"hash\"");
