@@ -9,8 +9,8 @@ use crate::{
     key::Key,
     layer::FIELDS,
     machine::{
-        Link, MappingName, Secrets, Unit,
-        tests::{Plant, SHAPES},
+        DEPTH, Link, MappingName, Secrets, Unit,
+        tests::{Plant, SHAPES, STACKS},
     },
     policy::{Policy, SHIPPED},
 };
@@ -172,6 +172,29 @@ fn both_engines_give_the_same_of_planted_packets_cut_everywhere() {
                 if cut > 14 {
                     both.compare(Link::Ip, &packet[14..cut]);
                 }
+            }
+        }
+    }
+}
+
+/// Each kind of step is the last one that is taken and the first that is not.
+#[test]
+fn both_engines_give_the_same_of_packets_about_as_deep_as_they_go() {
+    for (policy, name) in policies() {
+        let mut both = Both::new(&policy, name);
+        for headers in 20..=27 {
+            for (stack, protocol) in STACKS.into_iter().flat_map(|it| [(it, 6), (it, 17)]) {
+                let packet = Plant::new(headers as u64).stack(stack, headers, protocol);
+                both.compare(Link::Ethernet, &packet);
+                both.compare(Link::Ip, &packet[14..]);
+            }
+        }
+        // The shapes behind so many tags that each of their headers comes to stand there.
+        for shape in 0..SHAPES {
+            let packet = Plant::new(shape as u64 + 30).shape(shape);
+            for tags in 8..=DEPTH {
+                let tags = [0x81, 0, 0, 5].repeat(tags);
+                both.compare(Link::Ethernet, &[&packet[..12], &tags, &packet[12..]].concat());
             }
         }
     }

@@ -127,6 +127,44 @@ impl Plant {
         [&[kind, 11, pointer][..], &self.secret::<4>(), &self.secret::<4>(), &[0]].concat()
     }
 
+    /// So many headers, the first Ethernet's and the last TCP's or UDP's, and a payload.
+    pub(crate) fn stack(&mut self, stack: Stack, headers: usize, protocol: u8) -> Vec<u8> {
+        let payload = self.payload();
+        let transport = match protocol {
+            6 => self.tcp(payload),
+            _ => self.udp(None, payload),
+        };
+        let (mut packet, mut kind) = match stack {
+            Stack::Ipv6 => (self.ipv6(protocol, transport), 0x86dd),
+            _ => (self.ipv4(protocol, &[], transport), 0x0800),
+        };
+        // Beside the outer Ethernet there are these two; tags make up for what is no full round.
+        let (round, rounds) = match stack {
+            Stack::Tags => (1, 0),
+            Stack::Ipv4 | Stack::Ipv6 => (1, headers - 3),
+            Stack::Gre => (2, (headers - 3) / 2),
+            Stack::Vxlan => (3, (headers - 3) / 3),
+        };
+        for _ in 0..rounds {
+            packet = match stack {
+                Stack::Tags | Stack::Ipv4 => self.ipv4(4, &[], packet),
+                Stack::Ipv6 => self.ipv6(41, packet),
+                Stack::Gre => self.ipv4(47, &[], [vec![0, 0, 8, 0], packet].concat()),
+                Stack::Vxlan => {
+                    let frame = self.ethernet(0x0800, packet);
+                    let vxlan = [&[8, 0, 0, 0][..], &self.bytes::<3>(), &[0], &frame].concat();
+                    let udp = self.udp(Some(4789), vxlan);
+                    self.ipv4(17, &[], udp)
+                }
+            };
+        }
+        for _ in 0..headers - 3 - round * rounds {
+            packet = self.vlan(kind, packet);
+            kind = 0x8100;
+        }
+        self.ethernet(kind, packet)
+    }
+
     /// A packet of each shape.
     pub(crate) fn shape(&mut self, shape: usize) -> Vec<u8> {
         // ARP and neighbour discovery have none.
@@ -281,6 +319,24 @@ impl Plant {
 }
 
 pub(crate) const SHAPES: usize = 18;
+
+/// What stands in itself many times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stack {
+    /// Tags of VLANs.
+    Tags,
+    /// IPv4 in IPv4.
+    Ipv4,
+    /// IPv6 in IPv6.
+    Ipv6,
+    /// GRE between IPv4.
+    Gre,
+    /// Ethernet in VXLAN, whose header counts as one with UDP's.
+    Vxlan,
+}
+
+pub(crate) const STACKS: [Stack; 5] =
+    [Stack::Tags, Stack::Ipv4, Stack::Ipv6, Stack::Gre, Stack::Vxlan];
 
 #[test]
 fn what_strict_gives_depends_on_no_secret_wherever_the_packet_is_cut() {

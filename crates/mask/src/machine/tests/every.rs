@@ -147,6 +147,27 @@ fn no_policy_lets_an_address_or_a_payload_through_wherever_the_packet_is_cut() {
     }
 }
 
+/// The last header that is treated is the 24th, whatever leads there.
+#[test]
+fn what_is_deeper_than_the_depth_is_removed() {
+    let mut unit = unit(program("research"));
+    for stack in STACKS {
+        for (kind, last) in [(6, 52), (17, 8)] {
+            for headers in 20..=27 {
+                let packet = Plant::new(headers as u64).stack(stack, headers, kind);
+                let length = masked(&mut unit, &packet).len();
+                let whole = packet.len() - 24;
+                let says = || format!("{stack:?}, {headers} headers, protocol {kind}");
+                match headers {
+                    ..=DEPTH => assert_eq!(length, whole, "{}", says()),
+                    _ if headers == DEPTH + 1 => assert_eq!(length, whole - last, "{}", says()),
+                    _ => assert!(length < whole - last, "{}", says()),
+                }
+            }
+        }
+    }
+}
+
 /// tshark's words on the frames of a capture: which are malformed, and which have a wrong checksum.
 fn faults(frames: &[Vec<u8>]) -> [BTreeSet<String>; 2] {
     let folder = tempfile::tempdir().expect("a folder");
