@@ -33,7 +33,7 @@ use checksums::Pending;
 pub(crate) use walk::Visit;
 use walk::Walk;
 
-/// Most headers of a packet, options not counted.
+/// Most headers of a packet, options not counted; that of VXLAN is one with UDP's.
 pub const DEPTH: usize = 24;
 
 /// Where a packet begins.
