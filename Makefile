@@ -4,10 +4,10 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install-psock test demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
+.PHONY: help setup build install-psock test soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
 
 help: ## this list
-	@printf 'nigh keeps an operator'"'"'s network near, measured and under control.\n\n'
+	@printf 'nigh: one program for the edge of a network. Targets:\n\n'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
 		while IFS='|' read -r name text; do printf '%-20s %s\n' "$$name" "$$text"; done
 
@@ -15,9 +15,13 @@ demo: ## the ten-AS internet on this machine, step by step (DEMO_ONCE=1: end aft
 	@scripts/setup demo
 	@scripts/demo
 
-test: ## everything that CI checks: style, lints, unit, packet, namespace tests, a short fuzz
+test: ## everything that CI checks: style, lints, unit, packet and namespace tests, fuzz seeds
 	@scripts/setup test
 	@scripts/test
+
+soak: ## all tests in their full sizes, and a minute of each fuzz target (JOBS="gate lab": of these jobs)
+	@scripts/setup test
+	@scripts/test soak $(JOBS)
 
 build: ## the program, optimized: target/release/nigh
 	@scripts/setup build
@@ -79,11 +83,9 @@ fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
 audit: ## licences, sources and known weaknesses of all dependencies (needs network)
 	@scripts/setup audit
 	cargo deny check
-	cargo deny --manifest-path fuzz/Cargo.toml --config deny.toml check
 
 fmt: ## formats Rust and eBPF C in place
 	cargo fmt --all
-	cargo fmt --manifest-path fuzz/Cargo.toml
 	find bpf -name '*.[ch]' -print0 | xargs -0 -r clang-format -i
 
 setup: ## installs what all of these need, as far as it is missing

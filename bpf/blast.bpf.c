@@ -272,7 +272,7 @@ int blast_receive(struct xdp_md *ctx)
 	}
 	counts->received++;
 
-	/* Divisions are the dearest instructions here: one is left out with a single thread, the
+	/* Divisions are the dearest instructions here: one is skipped with a single thread, the
 	 * other while the second stays the same. */
 	slot = plan.per_stream < plan.total ? index / plan.per_stream : 0;
 	if (slot >= BLAST_STREAMS)

@@ -32,7 +32,7 @@ static __always_inline int mask_count(__u32 what)
 	return TCX_NEXT;
 }
 
-/* What lies above the transport, if it is kept; of fragments and quotes it never is. */
+/* The payload, if it is kept; of fragments and quotes it never is. */
 static __always_inline void mask_payload(struct mask_unit *u)
 {
 	__u32 at = u->at, length = u->end - at;
@@ -211,22 +211,22 @@ static __always_inline void mask_packet(struct mask_unit *u, __u32 link, __u32 c
 		bpf_loop(u->sums - 1, mask_fill_in_outer, NULL, 0);
 }
 
-/* Gives the result to user space, if there is one, and erases it. What became of it. */
+/* Gives the result to user space, if there is one, and erases it; the outcome. */
 static __always_inline __u32 mask_give(struct mask_unit *u)
 {
-	__u32 zero = 0, kept = mask_offset(u->kept), became = MASK_TAKEN;
+	__u32 zero = 0, kept = mask_offset(u->kept), outcome = MASK_TAKEN;
 	void *nothing = bpf_map_lookup_elem(&mask_nothing, &zero);
 
 	u->record.bytes = kept;
 	if (u->failed)
-		became = MASK_NO_KEY;
+		outcome = MASK_NO_KEY;
 	else if (bpf_ringbuf_output(&mask_ring, &u->record, sizeof(u->record) + kept, 0))
-		became = MASK_RING_FULL;
+		outcome = MASK_RING_FULL;
 	if (kept <= MASK_SHORT)
 		__builtin_memset(u->out, 0, MASK_SHORT);
 	else if (nothing)
 		bpf_probe_read_kernel(u->out, kept, nothing);
-	return became;
+	return outcome;
 }
 
 /* Chooses the key of a time: that of the period that began last. */
@@ -270,13 +270,13 @@ static __always_inline int mask_read(struct __sk_buff *skb, struct mask_unit *u,
 	       !bpf_skb_load_bytes(skb, 12, u->in + 16, rest);
 }
 
-/* Masks one packet of an interface, if it is wanted; what became of it. */
+/* Masks one packet of an interface, if it is wanted; the outcome. */
 static __always_inline __u32 mask_one(struct __sk_buff *skb, struct mask_unit *u, __u32 outgoing)
 {
 	__u32 tagged = mask_settings.link == MASK_LINK_ETHERNET && skb->vlan_present;
 	__u32 length = skb->len + (tagged ? VLAN_TAG : 0), captured;
 	__u64 now = bpf_ktime_get_tai_ns();
-	__u32 became;
+	__u32 outcome;
 
 	if (mask_settings.sample != 0xffffffff && bpf_get_prandom_u32() > mask_settings.sample)
 		return MASK_UNSAMPLED;
@@ -300,25 +300,25 @@ static __always_inline __u32 mask_one(struct __sk_buff *skb, struct mask_unit *u
 	} else {
 		mask_packet(u, mask_settings.link, captured);
 	}
-	became = mask_give(u);
-	if (became == MASK_TAKEN && captured < length)
+	outcome = mask_give(u);
+	if (outcome == MASK_TAKEN && captured < length)
 		mask_count(MASK_CUT);
-	return became;
+	return outcome;
 }
 
 static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing)
 {
 	struct mask_unit *u = mask_unit();
-	__u32 became;
+	__u32 outcome;
 
 	mask_count(MASK_SEEN);
 	/* Softirqs are off, so it never is; two packets in one unit would be mixed. */
 	if (!u || u->busy)
 		return mask_count(MASK_UNREAD);
 	u->busy = 1;
-	became = mask_one(skb, u, outgoing);
+	outcome = mask_one(skb, u, outgoing);
 	u->busy = 0;
-	return mask_count(became);
+	return mask_count(outcome);
 }
 
 SEC("tc")
@@ -333,7 +333,7 @@ int mask_outgoing(struct __sk_buff *skb)
 	return mask_take(skb, 1);
 }
 
-/* Masks the packet behind a struct mask_trial, so that a test can compare what becomes of it. */
+/* Masks the packet behind a struct mask_trial, so that a test can compare the result. */
 SEC("tc")
 int mask_trial(struct __sk_buff *skb)
 {
@@ -373,7 +373,7 @@ extern struct bpf_crypto_ctx *bpf_crypto_ctx_create(const struct bpf_crypto_para
 						    __u32 params__sz, int *error) __ksym;
 extern void bpf_crypto_ctx_release(struct bpf_crypto_ctx *ctx) __ksym;
 
-/* Puts a cipher in its place; the kernel's error if it has none. */
+/* Puts a cipher in its slot; the kernel's error if it has none. */
 SEC("syscall")
 int mask_set_key(struct mask_key *key)
 {
@@ -382,7 +382,7 @@ int mask_set_key(struct mask_key *key)
 	    .algo = "ecb(aes)",
 	    .key_len = sizeof(key->key),
 	};
-	__u32 place = key->period * MASK_CIPHERS + key->cipher;
+	__u32 index = key->period * MASK_CIPHERS + key->cipher;
 	struct bpf_crypto_ctx *ctx, *before;
 	struct mask_cipher *slot;
 	int error = 0;
@@ -394,7 +394,7 @@ int mask_set_key(struct mask_key *key)
 	asm volatile("" ::"r"(&params) : "memory"); /* so that it is done */
 	if (!ctx)
 		return error;
-	slot = bpf_map_lookup_elem(&mask_ciphers, &place);
+	slot = bpf_map_lookup_elem(&mask_ciphers, &index);
 	if (!slot) {
 		bpf_crypto_ctx_release(ctx);
 		return -1;

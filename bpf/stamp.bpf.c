@@ -154,7 +154,7 @@ static __always_inline __u64 stamp_rest(struct xdp_md *ctx, void *from, void *en
 	return sum;
 }
 
-/* The sum of a base packet and its UDP header, the checksum left out. */
+/* The sum of a base packet and its UDP header, without the checksum. */
 static __always_inline __u64 stamp_base(void *udp)
 {
 	__u64 sum = (__u64)LOAD32(udp, 0) + LOAD16(udp, 4);
@@ -232,7 +232,7 @@ int stamp(struct xdp_md *ctx)
 		return stamp_done(STAMP_TOO_SHORT, XDP_DROP);
 
 	/*
-	 * The pseudo header's sum stays as it is when the addresses change places. A checksum that
+	 * The pseudo header's sum stays as it is when the addresses are swapped. A checksum that
 	 * is this sum only is one that a host on this machine left to a network card that never
 	 * came.
 	 */
@@ -279,7 +279,7 @@ int stamp(struct xdp_md *ctx)
 	check = (__u16)~csum_fold(sum);
 	LOAD16(udp, 6) = check ? check : 0xffff;
 
-	/* DSCP stays, as TWAMP has it (RFC 5357, section 4.2.1); ECN is of this way only. */
+	/* DSCP stays, as TWAMP has it (RFC 5357, section 4.2.1); ECN is of this direction only. */
 	if (type == ETHERTYPE_IPV4) {
 		__u32 word = (__u32)(head & 0xffff), plain = word & 0xfcff;
 

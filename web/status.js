@@ -90,8 +90,8 @@ function header(node, echo) {
   byId('health').textContent = word;
   byId('health').className = `badge ${kind}`;
   byId('dot').className = `dot ${kind}`;
-  byId('ailments').hidden = node.ailments.length === 0;
-  show('ailments', ...node.ailments.map((text) => make('li', '', text)));
+  byId('problems').hidden = node.problems.length === 0;
+  show('problems', ...node.problems.map((text) => make('li', '', text)));
 }
 
 // Rates a second from totals at two times; the rate named `drawn` goes into the history.
@@ -217,7 +217,7 @@ function probe(state, now) {
   const { archive, station } = state;
   const rate = perSecond(probeRates, { sent: delays.sent, reflected: delays.reflected }, now, 'sent');
   show('probe-tiles', tile(Math.round(rate.sent), 'test packets sent a second'), tile(Math.round(rate.reflected), 'reflected for others a second'),
-    tile(delays.missed, 'missed their time'), tile(station.leases, 'agreements with others'), tile(archive.written, 'records written'));
+    tile(delays.missed, 'missed their time'), tile(station.leases, 'sessions with others'), tile(archive.written, 'records written'));
   const error = state.clock_error_ns === null ? 'its error is not known, so no delay has a bound' : `right within ${span(state.clock_error_ns)}`;
   byId('probe-clock').textContent = `station ${state.name} \u00b7 clock: ${error} (${state.clock.source})`;
   byId('probe-now').textContent = state.running.length
@@ -230,8 +230,8 @@ function probe(state, now) {
     peer.clock_error_ns === null ? 'no bound' : `within ${span(peer.clock_error_ns)}`,
     ...(whys ? [make('td', 'free', peer.why || '')] : []),
   ]), 'no other station is asked for anything');
-  grid('probe-tests', ['test', 'what', 'done', 'failed', 'left out'], state.tests.map((test) => [
-    test.test, test.what, number(test.done), number(test.failed), number(test.left_out),
+  grid('probe-tests', ['test', 'what', 'done', 'failed', 'skipped'], state.tests.map((test) => [
+    test.test, test.what, number(test.done), number(test.failed), number(test.skipped),
   ]), 'nothing was measured yet');
   bars('probe-agreed', counted(station.agreed), 'answered', 'nothing was asked');
   bars('probe-refused', counted(station.refused, state.requests_refused, delays.refused, delays.reflector_refused), 'dropped', 'nothing was refused');
@@ -241,7 +241,7 @@ function probe(state, now) {
 async function mesh(now) {
   if (now - meshAt < MESH_PERIOD) return;
   meshAt = now;
-  const answer = await ask('api/v1/probe/show?what=mesh&way=round-trip&since=1h');
+  const answer = await ask('api/v1/probe/show?what=mesh&direction=round-trip&since=1h');
   grid('probe-mesh', ['from', 'to', 'median', 'true median from', 'to', 'lost', 'sent'], answer.mesh.cells.map((cell) => [
     cell.from, cell.to,
     ...(cell.median ? [cell.median.estimate_ns, cell.median.low_ns, cell.median.high_ns].map(span) : ['none', '', '']),
@@ -268,10 +268,10 @@ function gate(state) {
   if (gateRates.length > HISTORY) gateRates.shift();
   const { flows } = state;
   show('gate-tiles', make('div', 'tile', make('b', '', bits(all)), make('span', 'dim', 'now')), tile(flows.decided, 'flows decided'),
-    tile(flows.undecided, 'looked at'), tile(flows.seen, 'flows in all'), tile(sum(state.refused), 'of them refused'));
+    tile(flows.undecided, 'undecided'), tile(flows.seen, 'flows in all'), tile(sum(state.refused), 'of them refused'));
   chart('gate-chart', 'gate-scale', gateRates, 'bits', bits);
   byId('gate-off').hidden = !state.bypass;
-  byId('gate-where').textContent = [`inside: ${state.inside.join(', ')}`, `at most ${number(flows.limit)} decided flows`,
+  byId('gate-where').textContent = [`internal: ${state.internal.join(', ')}`, `at most ${number(flows.limit)} decided flows`,
     ...(flows.given_up ? [`${number(flows.given_up)} given up undecided`] : []),
     ...(flows.full ? [`${number(flows.full)} verdicts found the table full`] : []),
     ...(state.taken_over ? ['took over from an earlier process'] : [])].join(' \u00b7 ');
@@ -283,29 +283,29 @@ function gate(state) {
   grid('gate-recent', ['ago', make('th', 'free', 'what')], state.recent.slice(0, 12).map((event) => [
     duration(event.seconds_ago), make('td', event.harm ? 'free warning' : 'free', event.text),
   ]), 'nothing was refused or scanned');
-  const given = new Set(state.given.map((rule) => rule.name));
+  const runtime = new Set(state.runtime_rules.map((rule) => rule.name));
   grid('gate-rules', ['rule', 'for', 'met'], state.rules.map((rule) => [
-    rule.name, given.has(rule.name) ? `${rule.of}s, given` : `${rule.of}s`, number(rule.count),
+    rule.name, runtime.has(rule.name) ? `${rule.of}s, runtime` : `${rule.of}s`, number(rule.count),
   ]), 'no rules: everything passes');
-  grid('gate-limits', ['limit', 'for', 'flows', 'MB to inside', 'MB from inside', 'packets dropped'], state.limits.map((limit) => [
+  grid('gate-limits', ['limit', 'for', 'flows', 'MB to internal', 'MB from internal', 'packets dropped'], state.limits.map((limit) => [
     limit.limit, limit.share || 'all together', number(limit.flows),
-    number(Math.round(limit.bytes_to_inside / 1e6)), number(Math.round(limit.bytes_from_inside / 1e6)), number(limit.dropped),
+    number(Math.round(limit.bytes_to_internal / 1e6)), number(Math.round(limit.bytes_from_internal / 1e6)), number(limit.dropped),
   ]), 'no limit is in use');
-  grid('gate-packets', ['where', 'received', make('th', 'free', 'became'), ''], Object.entries(state.packets).map(([place, packets]) => {
-    const parts = counted(packets.became);
+  grid('gate-packets', ['where', 'received', make('th', 'free', 'outcome'), ''], Object.entries(state.packets).map(([place, packets]) => {
+    const parts = counted(packets.outcomes);
     const kinds = parts.map(([name, count]) => [count, /^pass/.test(name) ? 'answered' : /^(held|redirected)/.test(name) ? 'passed' : 'dropped']);
     return [place.replaceAll('_', ' '), number(packets.received),
       make('td', 'free', parts.map(([name, count]) => `${name} ${number(count)}`).join(', ') || 'none came'),
-      make('td', 'bar', bar(kinds, packets.received, `what became of packets ${place}`))];
+      make('td', 'bar', bar(kinds, packets.received, `outcome of packets ${place}`))];
   }), 'no packet was seen');
-  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were looked at, ${number(state.copies.missed)} were not as the ring was full, ${number(state.copies.broken)} as their checksum is wrong`;
+  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were inspected, ${number(state.copies.missed)} were not as the ring was full, ${number(state.copies.broken)} as their checksum is wrong`;
   byId('gate-audit').hidden = !state.audit;
   if (state.audit) {
     const { audit } = state;
     show('gate-audit-tiles', tile(audit.written, 'records written'), tile(audit.waiting, 'waiting'), tile(sum(audit.lost), 'lost'),
-      tile(audit.left_out, 'left out'), tile(audit.files_deleted, 'old files deleted'));
-    byId('gate-audit-trouble').hidden = !audit.trouble;
-    byId('gate-audit-trouble').textContent = audit.trouble || '';
+      tile(audit.skipped, 'skipped'), tile(audit.files_deleted, 'old files deleted'));
+    byId('gate-audit-error').hidden = !audit.error;
+    byId('gate-audit-error').textContent = audit.error || '';
   }
 }
 
@@ -379,7 +379,7 @@ function latency(state) {
     parts.push(svg);
   }
   const time = (value, name) => make('div', 'tile', make('b', '', `${number(value)} ns`), make('span', 'dim', name));
-  parts.push(make('div', 'tiles', time(state.p50_ns, 'half'), time(state.p90_ns, '90 of 100'), time(state.p99_ns, '99 of 100')));
+  parts.push(make('div', 'tiles', time(state.p50_ns, 'p50'), time(state.p90_ns, 'p90'), time(state.p99_ns, 'p99')));
   parts.push(make('p', 'dim', `${number(state.samples)} samples`));
   show('latency', ...parts);
 }

@@ -69,7 +69,7 @@ struct echo_rows_of_cpu {
 enum echo_at {
 	ECHO_PROBED = 0x3ffffffe,   /* a link address */
 	ECHO_NOT_OURS = 0x3fffffff, /* an empty slot; its address is zero */
-	/* Added where the settings ask for more than the short way through the program does. */
+	/* Added where the settings ask for more than the fast path through the program does. */
 	ECHO_ALL_LONG = 0x40000000,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What include/limit.h is told by user space: crates/datapath/src/limit.rs.
+ * The settings of include/limit.h from user space: crates/datapath/src/limit.rs.
  */
 #ifndef NIGH_ABI_LIMIT_H
 #define NIGH_ABI_LIMIT_H

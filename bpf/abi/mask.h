@@ -12,7 +12,7 @@ enum mask_limits {
 	MASK_MOST = 16,	    /* instructions of a kind of header */
 	MASK_HEADER = 40,   /* bytes of the longest fixed part */
 	MASK_DEPTH = 24,    /* headers of a packet, options not counted */
-	MASK_SNAP = 65535,  /* bytes of a packet that are looked at */
+	MASK_SNAP = 65535,  /* bytes of a packet that are inspected */
 	MASK_FILTER = 4096, /* instructions of a filter */
 	MASK_PERIODS = 2,   /* keys: the current one and the next */
 };
@@ -110,7 +110,7 @@ _Static_assert(sizeof(struct mask_instruction) == 16, "crates/datapath/src/mask 
 
 struct mask_header {
 	__u8 kept[MASK_HEADER]; /* the bits that MASK_KEEP keeps of a header that is wholly there */
-	__u32 words;		/* how many times eight bytes of these are to be looked at */
+	__u32 words;		/* how many times eight bytes of these are to be inspected */
 	__u32 others;		/* the first so many instructions do something else */
 	__u32 count;		/* all of them */
 	__u32 length;		/* bytes that they reach into */
@@ -130,10 +130,10 @@ struct mask_settings {
 	struct mask_header headers[MASK_KINDS];
 	struct mask_filter filter[MASK_FILTER];
 	__u32 filters; /* instructions of the filter; without any all packets pass */
-	__u32 payload; /* whether what lies above the transport is kept */
+	__u32 payload; /* whether payload is kept */
 	__u32 mapping; /* enum mask_mapping */
 	__u32 link;    /* enum mask_link */
-	__u32 snap;    /* bytes of a packet that are looked at */
+	__u32 snap;    /* bytes of a packet that are inspected */
 	__u32 sample;  /* a packet is taken if a random number of 32 bits is at most this */
 	__u32 bare;    /* packets are given as they are: to measure what masking costs */
 };
@@ -163,7 +163,7 @@ struct mask_record {
 };
 _Static_assert(sizeof(struct mask_record) == 24, "crates/datapath/src/mask asserts it too");
 
-/* What became of a packet; MASK_SEEN is the sum of all up to MASK_NO_KEY. */
+/* What outcome of a packet; MASK_SEEN is the sum of all up to MASK_NO_KEY. */
 enum mask_count {
 	MASK_SEEN,
 	MASK_TAKEN,	/* masked and given to user space */
@@ -172,7 +172,7 @@ enum mask_count {
 	MASK_RING_FULL, /* lost: user space reads too slowly */
 	MASK_UNREAD,	/* lost: the kernel did not give its bytes */
 	MASK_NO_KEY,	/* lost: a cipher failed, or there is no key for its time */
-	MASK_CUT,	/* beside: taken, but longer than what is looked at */
+	MASK_CUT,	/* beside: taken, but longer than what is inspected */
 	MASK_COUNTS,
 };
 

@@ -37,8 +37,8 @@ enum oracle_limits {
 	ORACLE_FIRST_BLOCK = 49152,
 	/* Runs that a line has room for. */
 	ORACLE_LINE_VALUES = 20,
-	/* Places of a row, unknown included. */
-	ORACLE_PLACES = 1024,
+	/* Ranks of a row, unknown included. */
+	ORACLE_RANKS = 1024,
 };
 
 /* A slot of the perfect hash table of the service's addresses and ports, as on the wire. */
@@ -83,9 +83,9 @@ struct oracle_line {
  *   dense    of 32 16-bit values, for the /24s of a /19 that has too many runs for its line
  *   blocks   of 256 16-bit groups, one for each address of a /24 with longer prefixes
  *   rows     for each metric, a 32-bit value for each group of a source: the address of its row, or
- *            zero; a row is the number of its places, unknown included, six bytes of nothing, then
- *            twice the 16-bit place for each group. Group 0 is what nobody knows a route to and has
- * the last place.
+ *            zero; a row is the number of its ranks, unknown included, six bytes of nothing, then
+ *            twice the 16-bit rank for each group. Group 0 is what nobody knows a route to and has
+ * the last rank.
  */
 struct oracle_tables {
 	__be32 head; /* the first word of a reply: it says which metrics there are */

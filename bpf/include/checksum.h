@@ -91,7 +91,7 @@ __noinline __u64 csum_blocks(struct xdp_md *ctx, __u32 offset, __u32 blocks)
 }
 
 /*
- * The sum of a message's bytes from the fourth on, whole blocks of 64 left out. It has `left` bytes
+ * The sum of a message's bytes from the fourth on, without whole blocks of 64. It has `left` bytes
  * behind its first eight, which are known to be there; `last` points to the last eight, known to be
  * there too. What remains behind whole words of eight is taken from `last` by shifting out what was
  * summed already, so any length takes the same few instructions.

@@ -13,9 +13,9 @@
  * functions below, and of enum echo_drop.
  *
  * The reply keeps the request's type of service or traffic class and flow label, as Linux does
- * (RFC 1122 section 3.2.2.6 asks for the former; the latter keeps both ways of an anycast flow on
- * one path, RFC 7690), its identification and don't-fragment bit (unique because the request's was,
- * RFC 6864 section 4) and its length. TTL or hop limit is 64.
+ * (RFC 1122 section 3.2.2.6 asks for the former; the latter keeps both directions of an anycast
+ * flow on one path, RFC 7690), its identification and don't-fragment bit (unique because the
+ * request's was, RFC 6864 section 4) and its length. TTL or hop limit is 64.
  *
  * There is no helper call in the way of an ordinary request: measured, a map lookup costs as much
  * as all the rest, a clock reading twice that. Configuration is a pair of structs in memory shared
@@ -37,7 +37,7 @@
 #define AF_INET6 10
 #endif
 
-/* What the rules learn about a frame on its way. */
+/* What the rules learn about a frame. */
 struct echo_frame {
 	struct xdp_md *ctx;
 	void *data, *end;
@@ -64,9 +64,9 @@ static __noinline int echo_denied(const struct echo_config *config, __u64 high, 
 }
 
 /*
- * The answer's way by the kernel's routing table. XDP_TX or XDP_REDIRECT with the MACs written, or
- * XDP_PASS where the kernel must say (no neighbour yet, no route, too long for the way out, or a
- * tagged frame, whose way out may be a VLAN device that only the kernel can put a tag on for).
+ * The reply's route by the kernel's routing table. XDP_TX or XDP_REDIRECT with the MACs written, or
+ * XDP_PASS where the kernel must say (no neighbour yet, no route, too long for the interface, or a
+ * tagged frame, which may leave through a VLAN device that only the kernel can put a tag on for).
  */
 static __always_inline int echo_route(struct echo_frame *f, __u32 family)
 {
@@ -313,7 +313,7 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 
 /*
  * A packet to one of our link addresses is the probe if it is an echo request from that address to
- * itself with the secret identifier. It goes the way of any request, but is no stranger: bogon
+ * itself with the secret identifier. It is handled as any request, but is no unknown peer: bogon
  * rules, lists and limits are not for it. All else is the kernel's, as without us.
  */
 static __always_inline int echo_is_probe4(struct echo_frame *f)
@@ -377,19 +377,19 @@ static __always_inline int echo_judge(struct echo_frame *f, int family)
 	return family == 4 ? echo_judge4(f, f->probe) : echo_judge6(f, f->probe);
 }
 
-#define ECHO_LONG_WAY -1
+#define ECHO_SLOW_PATH -1
 
 /*
- * The short way: an ordinary request over IPv4, untagged, of less than 72 bytes of ICMP, which
- * nothing forbids to be answered. It asks the questions of the long way and answers; at the first
- * that is not answered as usual the frame, untouched and uncounted, goes the long way, so what is
+ * The fast path: an ordinary request over IPv4, untagged, of less than 72 bytes of ICMP, which
+ * nothing forbids to be answered. It asks the questions of the slow path and answers; at the first
+ * that is not answered as usual the frame, untouched and uncounted, takes the slow path, so what is
  * said about it stands there only.
  *
  * What is a call in C comes first, when there is nothing yet to be kept across it; header words are
  * read once for the questions and again for the answer instead of being kept. That leaves all in
  * registers. With `sampling` the frame is already known to be a sample.
  */
-static __always_inline int echo_short_way(struct xdp_md *ctx, struct echo_rows_of_cpu *rows,
+static __always_inline int echo_fast_path(struct xdp_md *ctx, struct echo_rows_of_cpu *rows,
 					  int sampling)
 {
 	__u64 tick = bpf_jiffies64(), head, sum, rest, macs;
@@ -401,58 +401,58 @@ static __always_inline int echo_short_way(struct xdp_md *ctx, struct echo_rows_o
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	if (data + ETHERNET_HEADER + IPV4_HEADER + ICMP_HEADER > end)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	if (LOAD16(data, 12) != ETHERTYPE_IPV4)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 
 	config = echo_config();
 	word = LOAD32(data, 30);
 	at = echo_find4(config, word);
 	if (at > ECHO_AT_LAST)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	row = echo_row(rows, at);
 	if (!sampling && row->sampled_tick != tick)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 
 	head = LOAD64(data, 14); /* version to fragmentation */
 	if ((head & IPV4_PLAIN_MASK) != IPV4_PLAIN_BITS)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	left = __builtin_bswap16((__u32)head >> 16) - IPV4_HEADER - ICMP_HEADER;
 	if (left >= 64)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	sum = word + csum_halves(head);
 	barrier_var(sum);
 	head = LOAD64(data, 22); /* TTL, protocol, checksum, source */
 	if ((head & 0xff00) != PROTOCOL_ICMP << 8)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	sum += (__u32)head;
 	word = head >> 32;
 	sum += word;
 	barrier_var(sum);
 	if ((__u8)word - 1U > 222 || (__u8)word == 127 || echo_has4(config, word))
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	if (!csum_valid(sum))
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 
 	last = data + ETHERNET_HEADER + IPV4_HEADER + left;
 	if (last + ICMP_HEADER > end)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	rest = csum_short(data + ETHERNET_HEADER + IPV4_HEADER, last, end, left);
 	word = LOAD32(data, 34);
-	/* Near the top the checksum's change carries: see the long way. */
+	/* Near the top the checksum's change carries: see the slow path. */
 	if ((__u16)word != 8 || word >= 0xfff70000)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	if (!csum_valid(rest + word))
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 
 	barrier();
 	macs = LOAD64(data, 0);
 	if (macs & 0x0001000000000001ULL)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	word = LOAD32(data, 22);
 	check = (word >> 16) + (__u8)word - 64;
 	if (check >= 0xffff)
-		return ECHO_LONG_WAY;
+		return ECHO_SLOW_PATH;
 	if (config->flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
 		__u32 prefix = LOAD32(data, 26) & config->mask4;
 		__u32 reason = echo_limited(config, row->sampled_tick, echo_hash4(0, prefix),
@@ -479,8 +479,8 @@ static __always_inline int echo_short_way(struct xdp_md *ctx, struct echo_rows_o
 	return XDP_TX;
 }
 
-/* Counts and decides what the short way leaves, and takes samples. */
-static __noinline int echo_long_way(struct xdp_md *ctx)
+/* Counts and decides what the fast path leaves, and takes samples. */
+static __noinline int echo_slow_path(struct xdp_md *ctx)
 {
 	struct echo_frame f = {
 	    .ctx = ctx,
@@ -516,8 +516,8 @@ static __noinline int echo_long_way(struct xdp_md *ctx)
 	}
 	f.row->sampled_tick = bpf_jiffies64();
 	since = bpf_ktime_get_ns();
-	verdict = echo_short_way(ctx, f.rows, 1);
-	if (verdict == ECHO_LONG_WAY)
+	verdict = echo_fast_path(ctx, f.rows, 1);
+	if (verdict == ECHO_SLOW_PATH)
 		verdict = echo_judge(&f, family);
 	echo_sample(f.row, &source, bpf_ktime_get_ns() - since);
 	return verdict;
@@ -526,9 +526,9 @@ static __noinline int echo_long_way(struct xdp_md *ctx)
 static __always_inline int echo_responder(struct xdp_md *ctx)
 {
 	struct echo_rows_of_cpu *rows = echo_rows_of_cpu();
-	int verdict = rows ? echo_short_way(ctx, rows, 0) : ECHO_LONG_WAY;
+	int verdict = rows ? echo_fast_path(ctx, rows, 0) : ECHO_SLOW_PATH;
 
-	return verdict == ECHO_LONG_WAY ? echo_long_way(ctx) : verdict;
+	return verdict == ECHO_SLOW_PATH ? echo_slow_path(ctx) : verdict;
 }
 
 #endif

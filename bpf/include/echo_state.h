@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the echo responder keeps and is told: the ledger, samples, lists, buckets, and the pair of
- * configurations with the lookup of an address in them. The rules that use it are in echo.h.
+ * The state and settings of the echo responder: the ledger, samples, lists, buckets, and the pair
+ * of configurations with the lookup of an address in them. The rules that use it are in echo.h.
  *
  * User space writes the configuration that is idle and then says that it is active. The addresses
  * are in a hash table without collisions, for which user space has searched the multiplier.

@@ -18,14 +18,14 @@
 /* A number of the packet in network order; whether it has it. */
 static __always_inline int mask_filter_load(struct mask_unit *u, __u32 size, __u64 at, __u32 *value)
 {
-	__u32 bytes = size == BPF_W ? 4 : size == BPF_H ? 2 : 1, place;
+	__u32 bytes = size == BPF_W ? 4 : size == BPF_H ? 2 : 1, offset;
 
 	if (at + bytes > u->end)
 		return 0;
-	place = mask_offset(at);
-	*value = size == BPF_W	 ? __builtin_bswap32(LOAD32(u->in, place))
-		 : size == BPF_H ? __builtin_bswap16(LOAD16(u->in, place))
-				 : u->in[place];
+	offset = mask_offset(at);
+	*value = size == BPF_W	 ? __builtin_bswap32(LOAD32(u->in, offset))
+		 : size == BPF_H ? __builtin_bswap16(LOAD16(u->in, offset))
+				 : u->in[offset];
 	return 1;
 }
 

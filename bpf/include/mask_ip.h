@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The way down a packet: links and IP, with their options. Twin of crate mask's machine/walk.rs and
- * machine/walk/ip.rs, whose rules these are.
+ * The walk down a packet: links and IP, with their options. Twin of crate mask's machine/walk.rs
+ * and machine/walk/ip.rs, whose rules these are.
  */
 #ifndef NIGH_MASK_IP_H
 #define NIGH_MASK_IP_H
@@ -236,7 +236,7 @@ static __always_inline void mask_ipv4(struct mask_unit *u)
 		return;
 	total = mask_u16(u, at + 2);
 	if (total >= 0) {
-		/* A super-packet without a length is longer than what is looked at. */
+		/* A super-packet without a length is longer than what is inspected. */
 		if (total < (int)header)
 			return;
 		u->ip_end = at + total;

@@ -49,7 +49,7 @@ static __always_inline void mask_execute(struct mask_unit *u,
 					 const volatile struct mask_instruction *it, __u32 header)
 {
 	__u32 at = mask_offset(header + it->at), bytes = it->bytes, cut;
-	__u64 place;
+	__u64 number;
 
 	/* The usual case, without numbers of 128 bits. */
 	if (it->operation == MASK_PREFIX && bytes == 4) {
@@ -89,9 +89,9 @@ static __always_inline void mask_execute(struct mask_unit *u,
 		u->result.lo = u->value.lo + it->constant;
 		break;
 	case MASK_RANDOM:
-		/* This place's in this packet. */
-		place = u->number << 32;
-		mask_number(DOMAIN_RANDOM, it->tag, u->number >> 32, place + header + it->at);
+		/* This offset's in this packet. */
+		number = u->number << 32;
+		mask_number(DOMAIN_RANDOM, it->tag, u->number >> 32, number + header + it->at);
 		break;
 	case MASK_HASH:
 	case MASK_ENCRYPT:
@@ -131,7 +131,7 @@ static __always_inline void mask_execute(struct mask_unit *u,
 	}
 }
 
-/* Runs the first instructions of a kind on those fields that end before this place. */
+/* Runs the first instructions of a kind on those fields that end before this offset. */
 __noinline int mask_run(__u32 kind, __u32 at, __u32 end, __u32 count)
 {
 	const volatile struct mask_instruction *it;
@@ -151,7 +151,7 @@ __noinline int mask_run(__u32 kind, __u32 at, __u32 end, __u32 count)
 }
 
 /*
- * Treats a header, of which perhaps not all is there, into the same place of the result. Whether
+ * Treats a header, of which perhaps not all is there, into the same offset of the result. Whether
  * all is there. Made a part of the steps that most packets take: of a kind that is a constant the
  * verifier knows the policy, and leaves out what that does not need.
  */

@@ -18,7 +18,7 @@ enum mask_domain {
 
 #define MASK_ROUNDS 8 /* of a permutation */
 
-/* The kernel's; only its name is looked at. Clang 14 tags a pointer to another name of a struct
+/* The kernel's; only its name is inspected. Clang 14 tags a pointer to another name of a struct
  * only. */
 struct bpf_crypto_ctx {
 	void *type;
@@ -151,9 +151,9 @@ __noinline int mask_permute(__u32 tag, __u32 bits)
 }
 
 /*
- * Adds to `result` a bit of each of the first `count` blocks, from this place on, counted from the
- * most significant: the first bit of a block, or the last. Functions of their own, as the verifier
- * looks at a second loop for each end of the first.
+ * Adds to `result` a bit of each of the first `count` blocks, from this position on, counted from
+ * the most significant: the first bit of a block, or the last. Functions of their own, as the
+ * verifier looks at a second loop for each end of the first.
  */
 __noinline int mask_gather(__u32 start, __u32 count, __u32 last)
 {
@@ -178,7 +178,7 @@ __noinline int mask_gather(__u32 start, __u32 count, __u32 last)
 	return 0;
 }
 
-/* Which of `count` bits of `value` Crypto-PAn flips, from this one on, into their places of
+/* Which of `count` bits of `value` Crypto-PAn flips, from this one on, into their positions of
  * `result`. */
 __noinline int mask_crypto_pan(__u32 start, __u32 count)
 {
@@ -327,7 +327,7 @@ static __always_inline int mask_is_of(const struct mask_slot4 *slot, __u32 addre
 	return slot->address == address && slot->epoch == epoch;
 }
 
-/* Of the two addresses of a place the one that came last is the first. */
+/* Of the two addresses of a slot the one that came last is the first. */
 static __always_inline __u32 mask_prefix4(struct mask_unit *u, __u32 address)
 {
 	struct mask_slot4 *slots = u->cache4[(address * 0x9e3779b1U) >> (32 - MASK_SLOTS4)];

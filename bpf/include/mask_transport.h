@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is above IP: transports, ICMP with what it quotes, tunnels. Twin of crate mask's
+ * What IP carries: transports, ICMP with what it quotes, tunnels. Twin of crate mask's
  * machine/walk/transport.rs, whose rules these are.
  */
 #ifndef NIGH_MASK_TRANSPORT_H

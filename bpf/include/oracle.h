@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the oracle keeps and is told, and the ranking of a list of candidates.
+ * The state and settings of the oracle, and the ranking of a list of candidates.
  *
  *   candidate -> line of its /17 -> value of its /24 (-> block[its last byte]) = group
- *   group -> row of the source -> place
+ *   group -> row of the source -> rank
  *
- * The list is then sorted by place with a counting sort, which keeps the order of equals. Each step
+ * The list is then sorted by rank with a counting sort, which keeps the order of equals. Each step
  * is a loop of its own over all candidates: the first has nothing in it but the load of a word of
  * the line, so a processor has many of these on their way at once, and most miss its nearest
  * caches; the second finds the rest of the line there. Loops take several candidates a turn; what
- * that leaves over at the end of the list is given group 0, which has the last place, so a sort
+ * that leaves over at the end of the list is given group 0, which has the last rank, so a sort
  * that keeps the order puts it behind the list.
  */
 #ifndef NIGH_ORACLE_H
@@ -44,12 +44,12 @@ struct {
 #define ORACLE_LIST 512 /* candidates and more, to a power of two */
 
 struct oracle_scratch {
-	__u64 turn;			 /* how far a loop is */
-	__be32 from[ORACLE_LIST];	 /* candidates as they came */
-	__be32 to[ORACLE_LIST];		 /* candidates by place */
-	__u32 is[ORACLE_LIST + 8];	 /* a candidate's runs, then its value, then its place */
-	__u16 count[ORACLE_PLACES + 16]; /* bytes of those with this place; zero between lists */
-	__u16 next[ORACLE_PLACES + 16];	 /* where in `to` the next one with this place goes */
+	__u64 turn;			/* how far a loop is */
+	__be32 from[ORACLE_LIST];	/* candidates as they came */
+	__be32 to[ORACLE_LIST];		/* candidates by rank */
+	__u32 is[ORACLE_LIST + 8];	/* a candidate's runs, then its value, then its rank */
+	__u16 count[ORACLE_RANKS + 16]; /* bytes of those with this rank; zero between lists */
+	__u16 next[ORACLE_RANKS + 16];	/* where in `to` the next one with this rank goes */
 };
 
 struct {
@@ -183,7 +183,7 @@ static __always_inline __u32 oracle_row(const struct oracle_tables *tables, __u3
 __noinline int oracle_rank(__u32 which, __u32 row, __u32 count)
 {
 	const struct oracle_tables *tables = &oracle_tables[which & 1];
-	void *lines = arena_at(tables->lines), *places = arena_at(row);
+	void *lines = arena_at(tables->lines), *ranks = arena_at(row);
 	__u32 dense = tables->dense, blocks = tables->blocks, zero = 0, i;
 	struct oracle_scratch *scratch;
 	__u64 before = 0;
@@ -221,11 +221,11 @@ __noinline int oracle_rank(__u32 which, __u32 row, __u32 count)
 #pragma unroll
 		for (int k = 0; k < ORACLE_NEAR; k++) {
 			__u64 group = oracle_group(blocks, is[k], from[k] >> 24);
-			__u32 place = *(__u16 *)(places + 8 + (group << 1));
+			__u32 rank = *(__u16 *)(ranks + 8 + (group << 1));
 
-			is[k] = place;
-			place &= ORACLE_PLACES * 2 - 2;
-			*(__u16 *)((void *)scratch->count + place) += 4;
+			is[k] = rank;
+			rank &= ORACLE_RANKS * 2 - 2;
+			*(__u16 *)((void *)scratch->count + rank) += 4;
 		}
 	}
 
@@ -233,9 +233,9 @@ __noinline int oracle_rank(__u32 which, __u32 row, __u32 count)
 	 * Four counts at a time: a multiplication by ORACLE_SUMS adds to each number those below
 	 * it, as no sum is too long for 16 bits.
 	 */
-	EACH(scratch, i, *(__u16 *)places, 16)
+	EACH(scratch, i, *(__u16 *)ranks, 16)
 	{
-		__u32 at = i & (ORACLE_PLACES - 16);
+		__u32 at = i & (ORACLE_RANKS - 16);
 
 #pragma unroll
 		for (int k = 0; k < 16; k += 4) {
@@ -254,8 +254,8 @@ __noinline int oracle_rank(__u32 which, __u32 row, __u32 count)
 		__u32 *is = AT(scratch->is, i, ORACLE_NEAR);
 #pragma unroll
 		for (int k = 0; k < ORACLE_NEAR; k++) {
-			__u32 place = is[k] & (ORACLE_PLACES * 2 - 2);
-			__u16 *next = (void *)scratch->next + place;
+			__u32 rank = is[k] & (ORACLE_RANKS * 2 - 2);
+			__u16 *next = (void *)scratch->next + rank;
 			__u32 to = *next;
 
 			*next = to + 4;

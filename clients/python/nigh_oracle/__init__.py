@@ -2,7 +2,7 @@
 
 Standard library only. Two protocols, one order:
 
-* :mod:`nigh_oracle.proxidor` asks over UDP: a datagram there, a datagram back.
+* :mod:`nigh_oracle.proxidor` asks over UDP: one datagram for the request, one for the reply.
 * :mod:`nigh_oracle.alto` asks over HTTPS (RFC 7285).
 
 >>> from nigh_oracle import Oracle

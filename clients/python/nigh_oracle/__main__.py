@@ -18,10 +18,10 @@ def main() -> int:
     parser.add_argument("--metric", type=int, help="number of one of the server's metrics")
     parser.add_argument("--source", help="rank from this address or prefix instead")
     parser.add_argument("--timeout", type=float, default=0.5, help="seconds for each of three tries")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        oracle = Oracle(given.server, given.port, timeout=given.timeout)
-        answer = oracle.ask(given.candidates, metric=given.metric, source=given.source)
+        oracle = Oracle(arguments.server, arguments.port, timeout=arguments.timeout)
+        answer = oracle.ask(arguments.candidates, metric=arguments.metric, source=arguments.source)
     except (OracleError, OSError, ValueError) as error:
         print(f"nigh_oracle: {error}", file=sys.stderr)
         return 1

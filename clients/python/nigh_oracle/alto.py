@@ -63,7 +63,7 @@ def endpoint(address: str) -> str:
 class AltoClient:
     """One ALTO server, known by the URI of its directory.
 
-    ``context`` is the TLS context: for a self-made certificate
+    ``context`` is the TLS context: for a self-signed certificate
     ``ssl.create_default_context(cafile="certificate.pem")``; one with ``load_cert_chain`` shows a
     certificate of the client's. ``user`` and ``password`` are for a server that asks for HTTP Digest
     (RFC 7616, SHA-256), and go to the directory's server alone. ``timeout`` is in seconds.

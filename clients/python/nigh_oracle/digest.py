@@ -1,4 +1,4 @@
-"""HTTP Digest (RFC 7616) with SHA-256 and ``qop=auth``, which the standard library does not speak."""
+"""HTTP Digest (RFC 7616) with SHA-256 and ``qop=auth``, which the standard library does not support."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class DigestHandler(urllib.request.BaseHandler):
     def http_error_401(
         self, request: urllib.request.Request, answer: Any, code: int, message: str, headers: Any
     ) -> Any:
-        """Asks again once; a second time only where the server says that its nonce was too old."""
+        """Asks again once; a second time only if the server marks its nonce as stale."""
         found = [parse(value) for value in headers.get_all("WWW-Authenticate", [])]
         challenge = next((each for each in found if each is not None), None)
         tries = getattr(request, "digest_tries", 0)

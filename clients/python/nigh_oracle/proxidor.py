@@ -1,4 +1,4 @@
-"""Proxidor over UDP: a list of candidates there, the same list back, best first.
+"""Proxidor over UDP: a request with a list of candidates, a reply with the same list, best first.
 
 All integers are in network byte order. A request is a fixed header of 12 bytes, optionally an
 authentication block of 8 and a source, and one TLV for each run of candidates of one type::
@@ -50,7 +50,7 @@ _LONGEST = 1498
 
 
 class Rcode(enum.IntEnum):
-    """What a server says of a request."""
+    """The result of a request."""
 
     NO_ERROR = 0
     MALFORMED = 1
@@ -70,7 +70,7 @@ class NoReply(OracleError):
 
 
 class MalformedReply(OracleError):
-    """What came back is no reply to what was asked."""
+    """The datagram is not a reply to the request."""
 
 
 class Refused(OracleError):
@@ -176,7 +176,7 @@ def decode_reply(datagram: bytes, identification: int, key: Optional[bytes] = No
     reply to the request with this ``identification``, under this ``key``.
     """
     if len(datagram) < _HEADER.size:
-        raise MalformedReply(f"{len(datagram)} bytes are no header")
+        raise MalformedReply(f"{len(datagram)} bytes are too short for a header")
     first, flags, identity, ttl, category, authentication = _HEADER.unpack_from(datagram)
     if not flags & _REPLY or first >> 12 or category:
         raise MalformedReply("not a reply of Proxidor's version 0")
@@ -215,7 +215,7 @@ def _decode_tlvs(datagram: bytes, at: int) -> List[Candidate]:
         if width is None:
             raise MalformedReply(f"TLV type {kind} is not known")
         if end > len(datagram) or end < begin or (end - begin) % width:
-            raise MalformedReply(f"a TLV says {size} bytes, which cannot be")
+            raise MalformedReply(f"a TLV has an impossible size of {size} bytes")
         candidates += (_decode(kind, datagram[i : i + width]) for i in range(begin, end, width))
         at = end
     if at != len(datagram):
@@ -285,7 +285,7 @@ class Oracle:
                 try:
                     sock.send(request)
                 except ConnectionRefusedError:
-                    continue  # nobody listened to the try before this one
+                    continue  # the port was closed at the previous try
                 ranking = self._receive(sock, identification)
                 if ranking is not None:
                     return ranking
@@ -295,7 +295,7 @@ class Oracle:
         )
 
     def _receive(self, sock: socket.socket, identification: int) -> Optional[Ranking]:
-        """The reply, or nothing if none comes in time; what is no reply to this is passed over."""
+        """The reply, or nothing if none comes in time; other datagrams are skipped."""
         end = time.monotonic() + self.timeout
         while (left := end - time.monotonic()) > 0:
             sock.settimeout(left)

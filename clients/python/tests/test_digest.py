@@ -64,7 +64,7 @@ class Digest(unittest.TestCase):
     def test_the_example_of_rfc_7616_section_3_9_1(self) -> None:
         challenge = parse(CHALLENGE)
         assert challenge is not None
-        said = response(
+        value = response(
             challenge,
             "Mufasa",
             "Circle of Life",
@@ -74,9 +74,9 @@ class Digest(unittest.TestCase):
             "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ",
         )
         self.assertIn(
-            'response="753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"', said
+            'response="753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"', value
         )
-        self.assertIn('opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"', said)
+        self.assertIn('opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"', value)
 
     def test_only_what_can_be_answered_is_answered(self) -> None:
         for text in ["", "Basic realm=x", "Digest", CHALLENGE.replace("SHA-256", "MD5")]:

@@ -1,4 +1,4 @@
-//! One announcer for each upstream: what it should say, and what it was seen to have said.
+//! One announcer for each upstream.
 //!
 //! The caller sets a [`Desired`] state; the announcer works towards it on its own task, through
 //! whatever losses of the session, and keeps an [`Observed`] state that can be read or waited on. Both
@@ -7,16 +7,11 @@
 use crate::{
     bird,
     config::{PasswordError, Upstream},
-    route::Attributes,
+    observed::{Desired, Observed, Order},
     session,
 };
 use ipnet::IpNet;
-use serde::Serialize;
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
@@ -24,160 +19,6 @@ use tokio::{
 
 /// How long a clean stop may take.
 const STOP: Duration = Duration::from_secs(2);
-
-/// What the upstream is to be told about the prefixes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Desired {
-    /// Nothing: what was announced is withdrawn.
-    #[default]
-    Withdrawn,
-    /// All prefixes are announced.
-    Announced {
-        /// With the community GRACEFUL_SHUTDOWN (RFC 8326 section 4.2), so that other paths are preferred.
-        graceful_shutdown: bool,
-    },
-}
-
-/// What the upstream has been told about the prefixes, as far as can be seen from here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Advertised {
-    /// Nothing. The embedded session knows this when there is no session; for BIRD it has been read
-    /// back.
-    #[default]
-    Nothing,
-    /// Some of the prefixes, or not all in the same state.
-    Partly,
-    /// All prefixes.
-    All {
-        /// With the community GRACEFUL_SHUTDOWN.
-        graceful_shutdown: bool,
-    },
-    /// BIRD does not answer, so that nothing is known of what it exports.
-    Unknown,
-}
-
-impl Advertised {
-    /// Whether this is what was desired.
-    pub fn is(self, desired: Desired) -> bool {
-        match (self, desired) {
-            (Self::Nothing, Desired::Withdrawn) => true,
-            (
-                Self::All { graceful_shutdown: is },
-                Desired::Announced { graceful_shutdown: wanted },
-            ) => is == wanted,
-            _ => false,
-        }
-    }
-}
-
-/// The states of a session (RFC 4271 section 8.2.2), in the order in which they are reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// Waiting before the next attempt, or stopped.
-    #[default]
-    Idle,
-    /// A TCP connection is being opened.
-    Connect,
-    /// The last attempt to connect failed; waiting for the next.
-    Active,
-    /// OPEN is sent.
-    OpenSent,
-    /// OPEN is received and accepted.
-    OpenConfirm,
-    /// Routes can be announced.
-    Established,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "Idle",
-            Self::Connect => "Connect",
-            Self::Active => "Active",
-            Self::OpenSent => "OpenSent",
-            Self::OpenConfirm => "OpenConfirm",
-            Self::Established => "Established",
-        })
-    }
-}
-
-/// What an announcer has counted since it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counters {
-    /// How often a session reached Established.
-    pub established: u64,
-    /// How often an established session ended.
-    pub lost: u64,
-    /// Messages received, all types.
-    pub messages_in: u64,
-    /// Messages sent, all types.
-    pub messages_out: u64,
-    /// UPDATE messages received and thrown away: nothing is ever learned.
-    pub updates_discarded: u64,
-    /// UPDATE messages sent.
-    pub updates_out: u64,
-    /// NOTIFICATION messages received.
-    pub notifications_in: u64,
-    /// NOTIFICATION messages sent.
-    pub notifications_out: u64,
-}
-
-/// One prefix as the neighbour was told about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The prefix.
-    pub prefix: IpNet,
-    /// With the community GRACEFUL_SHUTDOWN.
-    pub graceful_shutdown: bool,
-    /// When it was written to the socket, or read back from BIRD.
-    pub at: Instant,
-}
-
-/// An announcer as it is seen from outside.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
-    /// The session with the neighbour: ours, or as BIRD reports its own.
-    pub state: State,
-    /// What the neighbour has been told.
-    pub advertised: Advertised,
-    /// The same prefix by prefix.
-    pub told: Vec<Told>,
-    /// When the last change of what the neighbour is told left this process: the write of the UPDATE
-    /// to the socket, or BIRD's answer to the command.
-    pub written: Option<Instant>,
-    /// Why the announcer is not where it should be, one sentence.
-    pub problem: Option<String>,
-    /// What was counted.
-    pub counters: Counters,
-}
-
-impl Observed {
-    /// Sums up what was told about `prefixes`.
-    pub(crate) fn summary(told: &[Told], prefixes: &[IpNet]) -> Advertised {
-        let (Some(first), false) = (told.first(), prefixes.is_empty()) else {
-            return Advertised::Nothing;
-        };
-        let graceful_shutdown = first.graceful_shutdown;
-        let all = prefixes.iter().all(|prefix| told.iter().any(|told| told.prefix == *prefix));
-        if all && told.iter().all(|told| told.graceful_shutdown == graceful_shutdown) {
-            Advertised::All { graceful_shutdown }
-        } else {
-            Advertised::Partly
-        }
-    }
-}
-
-/// What the task of an announcer is told to bring about.
-#[derive(Clone, Debug)]
-pub(crate) struct Order {
-    pub(crate) desired: Desired,
-    pub(crate) prefixes: Arc<[IpNet]>,
-    /// Of every route of the embedded session; BIRD has its own.
-    pub(crate) attributes: Attributes,
-}
 
 /// The prefixes without host bits.
 fn networks(prefixes: Vec<IpNet>) -> Arc<[IpNet]> {
@@ -187,7 +28,7 @@ fn networks(prefixes: Vec<IpNet>) -> Arc<[IpNet]> {
 /// An announcer could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The password of the session cannot be had.
+    /// There is no usable password for the session.
     #[error("upstream {name}: {error}")]
     Password {
         /// The upstream's name.
@@ -216,7 +57,7 @@ impl Announcer {
     ///
     /// # Errors
     /// The file with the session's password is not usable. An upstream that cannot be reached is no
-    /// error: it is tried again for ever.
+    /// error: connecting is retried for ever.
     pub fn start(upstream: &Upstream, prefixes: Vec<IpNet>) -> Result<Self, StartError> {
         let order = Order {
             desired: Desired::Withdrawn,
@@ -251,7 +92,7 @@ impl Announcer {
         self.upstream.name()
     }
 
-    /// Sets what the upstream is to be told, and returns at once.
+    /// Sets what is to be advertised to the upstream, and returns at once.
     pub fn set(&self, desired: Desired) {
         self.order.send_if_modified(|order| {
             let changed = order.desired != desired;
@@ -270,9 +111,9 @@ impl Announcer {
         });
     }
 
-    /// Goes over to another form of the upstream, of which [`Upstream::same_session`] holds: the session
-    /// stays up, and routes whose attributes are others now are announced again (RFC 4271 section 3.1:
-    /// a route with the same prefix takes the place of the one before). Says whether it could.
+    /// Changes to another form of the upstream, for which [`Upstream::same_session`] holds: the session
+    /// stays up, and routes whose attributes have changed are advertised again (RFC 4271 section 3.1:
+    /// a route replaces the one with the same prefix). Returns whether it could.
     pub fn adopt(&mut self, upstream: &Upstream) -> bool {
         if !self.upstream.same_session(upstream) {
             return false;
@@ -287,7 +128,7 @@ impl Announcer {
         true
     }
 
-    /// What the upstream is to be told.
+    /// What is to be advertised to the upstream.
     pub fn desired(&self) -> Desired {
         self.order.borrow().desired
     }
@@ -297,12 +138,7 @@ impl Announcer {
         self.observed.borrow().clone()
     }
 
-    /// Every change of what is observed, to wait on.
-    pub fn watch(&self) -> watch::Receiver<Observed> {
-        self.observed.clone()
-    }
-
-    /// Withdraws, says good-bye (Cease / Administrative Shutdown, RFC 4486) and ends, within two seconds
+    /// Withdraws, sends Cease / Administrative Shutdown (RFC 4486) and ends, within two seconds
     /// whatever the upstream does.
     pub async fn stop(mut self) {
         if let Some(stop) = self.stop.take() {

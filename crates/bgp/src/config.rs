@@ -1,12 +1,13 @@
-//! One `[[anycast.upstream]]` of the configuration file: who is told about the prefixes, and how.
+//! One `[[anycast.upstream]]` of the configuration file: to whom the prefixes are advertised, and how.
 //!
 //! `type = "bgp"` opens the embedded session, `type = "bird"` steers BIRD 2 through its control
-//! socket. What parses is not yet sensible: [`Upstream::problems`] says what is wrong with the values.
+//! socket. What parses can still be wrong: [`Upstream::problems`] checks the values.
 
 use crate::{
     route::Attributes,
     value::{Asn, Community, LargeCommunity},
 };
+use config::Problem;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::{
@@ -15,7 +16,6 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use wire::Problem;
 
 /// The port on which speakers listen (RFC 4271 section 4).
 pub const PORT: u16 = 179;
@@ -61,7 +61,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The password of a session could not be had.
+/// There is no usable password for a session.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
     /// The file cannot be read.
@@ -69,7 +69,7 @@ pub enum PasswordError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The file's content is no key.
@@ -82,7 +82,7 @@ pub enum PasswordError {
     },
 }
 
-/// One of the parties that are told about the prefixes.
+/// A party to which the prefixes are advertised.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Upstream {
@@ -219,43 +219,46 @@ impl BgpUpstream {
     }
 
     fn problems(&self, prefixes: &[IpNet], problems: &mut Vec<Problem>) {
-        let mut say = |key: &str, message: &str| problems.push(Problem::new(key, message));
+        let mut report = |key: &str, message: &str| problems.push(Problem::new(key, message));
         match self.peer {
-            IpAddr::V6(peer) if peer.is_unicast_link_local() => say(
+            IpAddr::V6(peer) if peer.is_unicast_link_local() => report(
                 "peer",
                 "a link-local address needs an interface; use the neighbour's global or unique local address",
             ),
             peer if peer.is_unspecified() || peer.is_multicast() => {
-                say("peer", "this is no neighbour's address; give its unicast address")
+                report("peer", "this is no neighbour's address; give its unicast address")
             }
             _ => {}
         }
         for (key, asn) in [("peer_as", self.peer_as), ("local_as", self.local_as)] {
             if !asn.is_usable() {
-                say(key, "this AS number is reserved (RFC 7607, RFC 6793, RFC 7300); use your own");
+                report(
+                    key,
+                    "this AS number is reserved (RFC 7607, RFC 6793, RFC 7300); use your own",
+                );
             }
         }
         if self.local_address.is_some_and(|local| local.is_ipv4() != self.peer.is_ipv4()) {
-            say("local_address", "this is not of the same family as peer; give one that is");
+            report("local_address", "this is not of the same family as peer; give one that is");
         }
         match self.router_id {
-            Some(id) if id.is_unspecified() => say(
+            Some(id) if id.is_unspecified() => report(
                 "router_id",
                 "0.0.0.0 is no BGP identifier (RFC 6286); use an IPv4 address of this node",
             ),
-            None if self.peer.is_ipv6() => say(
+            None if self.peer.is_ipv6() => report(
                 "router_id",
                 "a session over IPv6 has no IPv4 address to take it from; give a BGP identifier such as 192.0.2.1",
             ),
             _ => {}
         }
         if self.next_hop4.is_some_and(|hop| hop.is_unspecified() || hop.is_multicast()) {
-            say("next_hop4", "this is no unicast address; give an address of this node");
+            report("next_hop4", "this is no unicast address; give an address of this node");
         }
         if self.next_hop6.is_some_and(|hop| {
             hop.is_unspecified() || hop.is_multicast() || hop.is_unicast_link_local()
         }) {
-            say("next_hop6", "this is no global unicast address; give an address of this node");
+            report("next_hop6", "this is no global unicast address; give an address of this node");
         }
         let (mut four, mut six) = (false, false);
         for prefix in prefixes {
@@ -263,26 +266,26 @@ impl BgpUpstream {
             six |= prefix.addr().is_ipv6();
         }
         if four && self.peer.is_ipv6() && self.next_hop4.is_none() {
-            say(
+            report(
                 "next_hop4",
                 "IPv4 prefixes over an IPv6 session need a next hop; give an IPv4 address of this node that the neighbour reaches",
             );
         }
         if six && self.peer.is_ipv4() && self.next_hop6.is_none() {
-            say(
+            report(
                 "next_hop6",
                 "IPv6 prefixes over an IPv4 session need a next hop; give an IPv6 address of this node that the neighbour reaches",
             );
         }
         if let Some(fault) = self.password.as_ref().and_then(Password::fault) {
-            say("password", &format!("{fault}; use 1 to 80 bytes"));
+            report("password", &format!("{fault}; use 1 to 80 bytes"));
         }
         if self.password.is_some() && self.password_file.is_some() {
-            say("password_file", "password is given too; keep one of the two");
+            report("password_file", "password is given too; keep one of the two");
         }
         for (index, community) in self.communities.iter().enumerate() {
             if *community == Community::GRACEFUL_SHUTDOWN {
-                say(
+                report(
                     &format!("communities[{index}]"),
                     "GRACEFUL_SHUTDOWN is added while the node drains; remove it here",
                 );
@@ -293,7 +296,7 @@ impl BgpUpstream {
             ("large_communities", self.large_communities.len()),
         ] {
             if count > COMMUNITIES_MAX {
-                say(
+                report(
                     key,
                     &format!(
                         "{count} are too many for one message; keep at most {COMMUNITIES_MAX}"
@@ -302,16 +305,19 @@ impl BgpUpstream {
             }
         }
         if self.prepend > PREPEND_MAX {
-            say(
+            report(
                 "prepend",
                 &format!("networks refuse paths that long; prepend at most {PREPEND_MAX} times"),
             );
         } else if self.prepend > 0 && self.is_internal() {
-            say("prepend", "a path inside one's own AS is empty; prepend only towards another AS");
+            report(
+                "prepend",
+                "a path inside one's own AS is empty; prepend only towards another AS",
+            );
         }
         let seconds = self.hold_time.as_secs();
         if self.hold_time.subsec_nanos() != 0 || !(3..=65535).contains(&seconds) {
-            say("hold_time", "the hold time is 3 to 65535 whole seconds (RFC 4271 section 4.2)");
+            report("hold_time", "the hold time is 3 to 65535 whole seconds (RFC 4271 section 4.2)");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The state machine of [`crate::fsm`] joined to a socket and a clock, on tokio.
 //!
-//! The task that owns it calls [`Driver::act`] and [`Driver::step`] by turns, and may do what it likes
+//! The task that owns it calls [`Driver::act`] and [`Driver::step`] in turn, and may do other work
 //! between them. Nothing it holds can grow: one read buffer, one output buffer of at most a batch of
 //! messages.
 
@@ -26,8 +26,8 @@ use tokio::{
 /// How long the last bytes of a connection may take.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What is said to the neighbour's operator at a clean stop (RFC 9003 section 2).
-pub(crate) const GOOD_BYE: &str = "nigh is stopping";
+/// The text for the neighbour's operator at a clean stop (RFC 9003 section 2).
+pub(crate) const SHUTDOWN_TEXT: &str = "nigh is stopping";
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
@@ -93,7 +93,7 @@ impl Driver {
         !self.out.is_empty() && self.stream.is_some()
     }
 
-    /// Does what the machine wants done, and takes what it has to send.
+    /// Carries out the machine's effects, and takes what it has to send.
     pub(crate) async fn act(&mut self) {
         while let Some(effect) = self.fsm.effect() {
             match effect {
@@ -121,7 +121,7 @@ impl Driver {
     }
 
     /// Waits for whichever comes first: the connection, room to write, bytes to read, the deadline; and
-    /// tells the machine. Nothing is lost when this is given up before it is done.
+    /// passes it to the machine. Cancelling it loses nothing.
     pub(crate) async fn step(&mut self) {
         let out = self.out.get(self.sent..).unwrap_or_default();
         let came = tokio::select! {

@@ -14,20 +14,20 @@
 //!
 //! It only ever connects and never listens, so there is one connection and no collision to resolve (RFC
 //! 4271 section 6.8); the neighbour's own attempts are refused by the system. Routes go out when the
-//! neighbour reads them: what is to be told is compared with what was told each time there is room.
+//! neighbour reads them: the desired routes are compared with the advertised ones each time there is
+//! room.
 
 mod timers;
 
 use crate::{
-    announcer::{Counters, State},
-    link_state,
     message::{
         self, Families, Family, Kind,
         notification::{self, Notification},
         open,
         update::{self, Terms},
     },
-    rib::{RibOut, Told},
+    observed::{Counters, State},
+    rib::{Entry, RibOut},
     route::Routes,
     value::Asn,
 };
@@ -112,8 +112,8 @@ pub struct Fsm {
     rib: RibOut,
     counters: Counters,
     problem: Option<String>,
-    /// The last NOTIFICATION since a session was established: the reason behind what comes after it.
-    said: Option<String>,
+    /// The last NOTIFICATION since a session was established: the cause of the problems after it.
+    notification: Option<String>,
     effects: VecDeque<Effect>,
     /// Received and not yet a whole message: less than [`message::MAX`].
     input: Vec<u8>,
@@ -141,7 +141,7 @@ impl Fsm {
             rib: RibOut::default(),
             counters: Counters::default(),
             problem: Some("the session has not been started".into()),
-            said: None,
+            notification: None,
             effects: VecDeque::new(),
             input: Vec::new(),
             queue: Vec::new(),
@@ -168,9 +168,9 @@ impl Fsm {
     /// Why the session is not up, or what it cannot announce.
     pub fn problem(&self) -> Option<String> {
         let (State::Established, Some(terms)) = (self.state, self.terms) else {
-            return match (&self.problem, &self.said) {
-                (Some(problem), Some(said)) if problem != said => {
-                    Some(format!("{problem}; before that {said}"))
+            return match (&self.problem, &self.notification) {
+                (Some(problem), Some(notification)) if problem != notification => {
+                    Some(format!("{problem}; before that {notification}"))
                 }
                 (problem, _) => problem.clone(),
             };
@@ -184,7 +184,7 @@ impl Fsm {
             (true, true) => "IPv4 and IPv6",
         };
         Some(format!(
-            "{lacking} prefixes are not announced; let the neighbour take {lacking} unicast, and give a next hop for it"
+            "{lacking} prefixes are not advertised; enable {lacking} unicast on the neighbour, and configure a next hop for it"
         ))
     }
 
@@ -199,12 +199,12 @@ impl Fsm {
         self.updated
     }
 
-    /// What the neighbour has been told.
-    pub fn told(&self) -> &BTreeMap<IpNet, Told> {
-        self.rib.told()
+    /// The routes that have been advertised to the neighbour.
+    pub fn advertised(&self) -> &BTreeMap<IpNet, Entry> {
+        self.rib.advertised()
     }
 
-    /// Changes what the neighbour is to be told.
+    /// Sets the routes that are to be advertised to the neighbour.
     pub fn want(&mut self, routes: Routes) {
         self.rib.want(routes);
     }
@@ -299,8 +299,7 @@ impl Fsm {
             IpAddr::V6(_) => None,
         };
         let Some(identifier) = self.config.router_id.or(v4) else {
-            let why =
-                "there is no IPv4 address to be the BGP identifier; give router_id".to_owned();
+            let why = "there is no IPv4 address to be the BGP identifier; set router_id".to_owned();
             self.fail(why, None, now);
             return;
         };
@@ -365,10 +364,10 @@ impl Fsm {
         match (self.state, kind) {
             (_, Kind::Notification) => {
                 self.counters.notifications_in += 1;
-                let said =
+                let why =
                     format!("the neighbour closed the session: {}", Notification::decode(body));
-                self.said = Some(said.clone());
-                self.fail(said, None, now);
+                self.notification = Some(why.clone());
+                self.fail(why, None, now);
             }
             (State::OpenSent, Kind::Open) => match self.accept(body) {
                 Ok(()) => {
@@ -384,7 +383,7 @@ impl Fsm {
                 self.state = State::Established;
                 self.established = Some(now);
                 self.counters.established += 1;
-                self.said = None;
+                self.notification = None;
                 self.timers.restart_hold(now);
                 let terms = self.terms.expect("settled when OPEN was accepted");
                 self.rib.begin(Families {
@@ -423,12 +422,12 @@ impl Fsm {
         }
     }
 
-    /// Looks whether an UPDATE can be followed.
+    /// Checks whether an UPDATE can be parsed.
     fn check(&self, body: &[u8]) -> Result<(), Notification> {
         update::check(body)?;
         if self.learns() {
             let error = |_| Notification::update(notification::OPTIONAL_ATTRIBUTE);
-            link_state::graph::check(body).map_err(error)?;
+            message::link_state::check(body).map_err(error)?;
         }
         Ok(())
     }
@@ -495,9 +494,9 @@ impl Fsm {
 
     /// Answers an error with its NOTIFICATION and closes.
     fn reject(&mut self, error: Notification, now: Instant) {
-        let said = format!("we closed the session: {error}");
-        self.said = Some(said.clone());
-        self.fail(said, Some(error), now);
+        let why = format!("we closed the session: {error}");
+        self.notification = Some(why.clone());
+        self.fail(why, Some(error), now);
     }
 
     /// The attempt or the session is over; another follows after a pause.

@@ -1,16 +1,16 @@
 //! BGP sessions on top of the netgauze crates, and BIRD through its control socket.
 //!
-//! What an anycast node needs of BGP is to say that it is there, and to stop saying so at once: those
-//! sessions announce and never learn, a received UPDATE is counted and thrown away. What an oracle needs
-//! is the opposite: to hear what routers know, over BMP and BGP-LS, and to say nothing.
+//! An anycast node advertises its prefixes and withdraws them at once when it has to: those sessions
+//! never learn, a received UPDATE is counted and discarded. An oracle does the opposite: it learns what
+//! routers know, over BMP and BGP-LS, and advertises nothing.
 //!
 //! - [`config`]: one `[[anycast.upstream]]` of the configuration file.
-//! - [`announcer`]: what an upstream is to be told and what it has been told, for both kinds of
-//!   upstream alike.
-//! - [`fsm`]: the session's state machine without socket or clock; [`rib`] what it announces,
-//!   [`message`] what it says and hears, [`route`] and [`value`] what that is made of.
+//! - [`announcer`]: the task that advertises prefixes to an upstream, the same for both kinds of
+//!   upstream; [`observed`] what is desired and what is observed.
+//! - [`fsm`]: the session's state machine without socket or clock; [`rib`] the routes it advertises,
+//!   [`message`] what it sends and receives, [`route`] and [`value`] their parts.
 //! - [`bird`]: BIRD 2 through its control socket.
-//! - [`bmp`]: what routers tell of their routes; [`link_state`]: what a speaker tells of the network.
+//! - [`bmp`]: the routes that routers report; [`link_state`]: the topology that a speaker advertises.
 #![forbid(unsafe_code)]
 
 pub mod announcer;
@@ -21,10 +21,12 @@ mod driver;
 pub mod fsm;
 pub mod link_state;
 pub mod message;
+pub mod observed;
 pub mod rib;
 pub mod route;
 mod session;
 mod socket;
 pub mod value;
 
-pub use announcer::{Advertised, Announcer, Desired, Observed, State};
+pub use announcer::Announcer;
+pub use observed::{Advertised, Desired, Observed, State};

@@ -1,5 +1,5 @@
-//! What a neighbour is to be told and what it has been told (Adj-RIB-Out, RFC 4271 section 3.2), and
-//! the fewest messages from the one to the other.
+//! The routes that are to be advertised to a neighbour and those that have been (Adj-RIB-Out, RFC 4271
+//! section 3.2), and the fewest messages from the one to the other.
 //!
 //! Messages are made one at a time, when the transport has room: however often the routes change while
 //! a neighbour reads slowly, nothing piles up and only the last state is sent.
@@ -16,20 +16,20 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 /// A route that the neighbour has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Entry {
     /// The route's attributes.
     pub attributes: Arc<Attributes>,
     /// When the message with it was written; `None` while it is on its way.
     pub written: Option<Instant>,
-    /// The neighbour has asked to be told again.
-    repeat: bool,
+    /// The neighbour has asked for it again (ROUTE-REFRESH).
+    refresh: bool,
 }
 
 /// The routes of one session.
 #[derive(Clone, Debug, Default)]
 pub struct RibOut {
     wanted: Routes,
-    told: BTreeMap<IpNet, Told>,
+    advertised: BTreeMap<IpNet, Entry>,
     /// Families whose End-of-RIB marker has not been sent.
     unended: Families,
 }
@@ -43,7 +43,7 @@ fn family(prefix: &IpNet) -> Family {
 }
 
 impl RibOut {
-    /// Changes what the neighbour is to be told.
+    /// Sets the routes that are to be advertised to the neighbour.
     pub fn want(&mut self, routes: Routes) {
         self.wanted = routes;
     }
@@ -57,14 +57,14 @@ impl RibOut {
         families
     }
 
-    /// What the neighbour has been told.
-    pub fn told(&self) -> &BTreeMap<IpNet, Told> {
-        &self.told
+    /// The routes that have been advertised to the neighbour.
+    pub fn advertised(&self) -> &BTreeMap<IpNet, Entry> {
+        &self.advertised
     }
 
-    /// A session begins: the neighbour has nothing, and is told when it has everything.
+    /// A session begins: the neighbour has no routes, and gets an End-of-RIB marker when it has all.
     pub fn begin(&mut self, families: Families) {
-        self.told.clear();
+        self.advertised.clear();
         self.unended = families;
     }
 
@@ -75,20 +75,21 @@ impl RibOut {
 
     /// The neighbour asks for everything of a family again (RFC 2918 section 4).
     pub fn again(&mut self, family_asked: Family) {
-        for (_, told) in self.told.iter_mut().filter(|(prefix, _)| family(prefix) == family_asked) {
-            told.repeat = true;
+        let entries = self.advertised.iter_mut();
+        for (_, entry) in entries.filter(|(prefix, _)| family(prefix) == family_asked) {
+            entry.refresh = true;
         }
         self.unended.insert(family_asked);
     }
 
     /// Everything that was on its way has been written.
     pub fn written(&mut self, now: Instant) {
-        for told in self.told.values_mut() {
-            told.written.get_or_insert(now);
+        for entry in self.advertised.values_mut() {
+            entry.written.get_or_insert(now);
         }
     }
 
-    /// Appends the next UPDATE; `false` when the neighbour has been told everything.
+    /// Appends the next UPDATE; `false` when everything has been advertised.
     pub fn next(&mut self, terms: &Terms, out: &mut Vec<u8>) -> bool {
         Family::ALL.into_iter().any(|family| {
             terms.carry(family)
@@ -100,14 +101,14 @@ impl RibOut {
 
     fn next_withdrawal(&mut self, of: Family, out: &mut Vec<u8>) -> bool {
         let gone: Vec<IpNet> = self
-            .told
+            .advertised
             .keys()
             .filter(|prefix| family(prefix) == of && !self.wanted.contains_key(prefix))
             .copied()
             .collect();
         let count = update::withdraw(&gone, out);
         for prefix in &gone[..count] {
-            self.told.remove(prefix);
+            self.advertised.remove(prefix);
         }
         count > 0
     }
@@ -116,9 +117,9 @@ impl RibOut {
         let mut pending = self.wanted.iter().filter(|(prefix, attributes)| {
             family(prefix) == of
                 && self
-                    .told
+                    .advertised
                     .get(prefix)
-                    .is_none_or(|told| told.repeat || told.attributes != **attributes)
+                    .is_none_or(|entry| entry.refresh || entry.attributes != **attributes)
         });
         let Some((first, attributes)) = pending.next() else { return false };
         let attributes = Arc::clone(attributes);
@@ -127,8 +128,9 @@ impl RibOut {
             .extend(pending.filter(|(_, other)| **other == attributes).map(|(prefix, _)| *prefix));
         let count = terms.announce(&attributes, &prefixes, out);
         for prefix in &prefixes[..count] {
-            let told = Told { attributes: Arc::clone(&attributes), written: None, repeat: false };
-            self.told.insert(*prefix, told);
+            let entry =
+                Entry { attributes: Arc::clone(&attributes), written: None, refresh: false };
+            self.advertised.insert(*prefix, entry);
         }
         count > 0
     }

@@ -1,14 +1,14 @@
-//! The session that announces: an order is turned into routes, and what the machine has told is
-//! published.
+//! The session that announces: an order is turned into routes, and what the state machine has
+//! advertised is published.
 //!
-//! One task owns everything. Each turn it does what the machine wants done, publishes what can be seen,
-//! and waits for an order, or for whatever the [`Driver`] waits for.
+//! One task owns everything. Each turn it carries out the machine's effects, publishes the observed
+//! state, and waits for an order, or for whatever the [`Driver`] waits for.
 
 use crate::{
-    announcer::{Advertised, Desired, Observed, Order, Told},
     config::{BgpUpstream, PORT, Password},
-    driver::{Driver, GOOD_BYE, now},
+    driver::{Driver, SHUTDOWN_TEXT, now},
     fsm::{Event, Purpose},
+    observed::{Advertised, AdvertisedRoute, Desired, Observed, Order},
     route::Routes,
     value::Community,
 };
@@ -46,12 +46,12 @@ impl Session {
                 () = self.driver.step() => {}
             }
         }
-        self.driver.fsm.handle(Event::Stop(GOOD_BYE), now());
+        self.driver.fsm.handle(Event::Stop(SHUTDOWN_TEXT), now());
         self.driver.act().await;
         self.show(&orders.borrow(), &publish);
     }
 
-    /// Puts an order into routes.
+    /// Turns an order into routes.
     fn want(&mut self, order: &Order) {
         let attributes = match order.desired {
             Desired::Withdrawn => None,
@@ -69,32 +69,32 @@ impl Session {
         self.driver.fsm.want(routes);
     }
 
-    /// Publishes what can be seen, and logs a change of state.
+    /// Publishes the observed state, and logs a change of the session's state.
     fn show(&self, order: &Order, publish: &watch::Sender<Observed>) {
-        let told: Vec<Told> = self
+        let routes: Vec<AdvertisedRoute> = self
             .driver
             .fsm
-            .told()
+            .advertised()
             .iter()
-            .filter_map(|(prefix, told)| {
+            .filter_map(|(prefix, entry)| {
                 let graceful_shutdown =
-                    told.attributes.communities.contains(&Community::GRACEFUL_SHUTDOWN);
-                Some(Told { prefix: *prefix, graceful_shutdown, at: told.written? })
+                    entry.attributes.communities.contains(&Community::GRACEFUL_SHUTDOWN);
+                Some(AdvertisedRoute { prefix: *prefix, graceful_shutdown, at: entry.written? })
             })
             .collect();
         let mut seen = Observed {
             state: self.driver.fsm.state(),
-            advertised: Observed::summary(&told, &order.prefixes),
-            told,
+            advertised: Observed::summary(&routes, &order.prefixes),
+            routes,
             written: self.driver.fsm.updated(),
             problem: self.driver.fsm.problem(),
             counters: self.driver.fsm.counters(),
         };
         publish.send_if_modified(|shown| {
-            // A withdrawal that is on its way has not been told yet.
+            // A withdrawal that is still being written has not been advertised yet.
             if self.driver.is_writing() && seen.advertised == Advertised::Nothing {
                 seen.advertised = shown.advertised;
-                seen.told.clone_from(&shown.told);
+                seen.routes.clone_from(&shown.routes);
             }
             if seen.state != shown.state {
                 let (from, to) = (shown.state, seen.state);

@@ -62,7 +62,7 @@ pub(crate) struct Target {
 /// Opens the connection.
 ///
 /// # Errors
-/// What the system says, with the step it said it at.
+/// The system's error, with the step that failed.
 pub(crate) async fn connect(target: Target) -> io::Result<TcpStream> {
     let socket = prepare(&target)?;
     let stream = TcpSocket::from_std_stream(socket.into()).connect(target.peer).await;

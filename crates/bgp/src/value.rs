@@ -57,13 +57,13 @@ impl Community {
     pub const GRACEFUL_SHUTDOWN: Self = Self(0xffff_0000);
     /// Discard traffic to the prefix (RFC 7999).
     pub const BLACKHOLE: Self = Self(0xffff_029a);
-    /// Not to be told outside the confederation (RFC 1997, "Well-known Communities").
+    /// Not to be advertised outside the confederation (RFC 1997, "Well-known Communities").
     pub const NO_EXPORT: Self = Self(0xffff_ff01);
-    /// Not to be told to any peer (RFC 1997, "Well-known Communities").
+    /// Not to be advertised to any peer (RFC 1997, "Well-known Communities").
     pub const NO_ADVERTISE: Self = Self(0xffff_ff02);
-    /// Not to be told to external peers, not even in the confederation (RFC 1997, "Well-known Communities").
+    /// Not to be advertised to external peers, not even in the confederation (RFC 1997, "Well-known Communities").
     pub const NO_EXPORT_SUBCONFED: Self = Self(0xffff_ff03);
-    /// Not to be told to bilateral peers (RFC 3765).
+    /// Not to be advertised to bilateral peers (RFC 3765).
     pub const NO_PEER: Self = Self(0xffff_ff04);
 
     /// The registered names, as they may be written in the configuration.

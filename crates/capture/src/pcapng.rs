@@ -6,7 +6,7 @@
 //! option: code | length | value, filled up to a multiple of 4 bytes
 //! ```
 //!
-//! Everything is little-endian, which the section header says.
+//! Everything is little-endian, as the section header shows.
 
 /// Section header block and its byte-order magic (section 4.1).
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -88,7 +88,7 @@ pub struct Record<'a> {
     pub length: u32,
     /// The first of them.
     pub bytes: &'a [u8],
-    /// What is to be said of it.
+    /// A comment.
     pub comment: Option<&'a str>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The section header, with what program wrote the file and what it says of it.
+/// The section header, with the program that wrote the file and its comment.
 pub fn section(out: &mut Vec<u8>, program: &str, comment: Option<&str>) {
     let mut draft = Draft::new(out, SECTION);
     draft.word(MAGIC);

@@ -1,6 +1,6 @@
 //! Reads pcap and pcapng, frame by frame, with pcap-parser.
 //!
-//! Frames may be cut short (a snap length); that is told, and is no error.
+//! Frames may be cut short (a snap length); that is marked, and is no error.
 //! A file that ends within a packet is read up to there.
 
 use pcap_parser::{
@@ -32,7 +32,7 @@ pub enum ReadError {
     #[error("the file is empty")]
     Empty,
     /// A block is damaged.
-    #[error("what begins at byte {0} is no packet: the file is damaged from there on")]
+    #[error("the record at byte {0} is not a packet: the file is damaged from there on")]
     Damaged(u64),
     /// A block is too large.
     #[error("the block at byte {0} has more than {LARGEST} bytes")]
@@ -57,7 +57,7 @@ impl LinkType {
     pub const COOKED2: Self = Self(276);
 
     fn new(kind: Linktype) -> Self {
-        // The upper bits of the field say something about check sequences.
+        // The upper bits of the field are about frame check sequences.
         Self((kind.0 & 0xffff) as u16)
     }
 
@@ -93,7 +93,7 @@ pub struct Frame<'a> {
 pub enum Item<'a> {
     /// A frame.
     Frame(Frame<'a>),
-    /// A packet of which the file does not say on what link it was seen, or in a form that is obsolete
+    /// A packet without the link on which it was captured, or in a form that is obsolete
     /// (pcapng, section 4.5 and appendix A).
     Lost,
     /// Bytes that belong to no frame: comments and other options of packets, whole blocks of other kinds, also
@@ -248,7 +248,7 @@ fn grow(reader: &mut dyn PcapReaderIterator, size: &mut usize) -> Option<()> {
     (*size <= LARGEST && reader.grow(*size)).then_some(())
 }
 
-/// What a classic pcap says of all its frames.
+/// The properties of all frames of a classic pcap.
 #[derive(Debug)]
 struct Classic {
     link: LinkType,
@@ -284,7 +284,7 @@ impl Classic {
     }
 }
 
-/// What a file has said of itself so far.
+/// What is known of the file so far.
 #[derive(Debug, Default)]
 struct File {
     classic: Option<Classic>,

@@ -53,9 +53,9 @@ impl Asker {
     ) -> Result<Self, LiveError> {
         let length = frames[0].len();
         assert!(frames.len() == REQUESTS && frames.iter().all(|frame| frame.len() == length));
-        // The skeleton borrows this place, a pointer's width, for as long as it lives.
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = AskSkelBuilder::default().open(place).map_err(LiveError::Load)?;
+        // The skeleton borrows this storage, a pointer's width, for as long as it lives.
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = AskSkelBuilder::default().open(storage).map_err(LiveError::Load)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.ask_length = length as u32;
             rodata.ask_from = u32::from_ne_bytes(service.ip().octets());

@@ -97,13 +97,13 @@ fn request() -> Vec<u8> {
 }
 
 /// Measures, in this order: an empty program, one that only makes the request again, a bare swap of
-/// MAC addresses, the responder with verification off, which takes the long way, with
+/// MAC addresses, the responder with verification off, which takes the slow path, with
 /// verification on as it is by default, and with a limit for each source as well. Takes about a second.
 pub fn nanoseconds_a_packet() -> Result<Vec<Cost>, BenchError> {
     let tick = echo::prepare()?;
-    let place = Box::leak(Box::new(MaybeUninit::uninit()));
+    let storage = Box::leak(Box::new(MaybeUninit::uninit()));
     let mut open =
-        skeleton::BenchSkelBuilder::default().open(place).map_err(|error| OBJECT.error(error))?;
+        skeleton::BenchSkelBuilder::default().open(storage).map_err(|error| OBJECT.error(error))?;
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         rodata.echo_tick = tick;
         rodata.echo_secret.multiplier = [[0x9e37_79b9_7f4a_7c15; 4]; 2];
@@ -128,7 +128,7 @@ pub fn nanoseconds_a_packet() -> Result<Vec<Cost>, BenchError> {
         ("empty", &programs.bench_empty, false, false),
         ("request made again", &programs.bench_remake, false, false),
         ("bare MAC swap", &programs.bench_bare, false, false),
-        ("responder, the long way (verify off)", &programs.bench_echo, false, false),
+        ("responder, the slow path (verify off)", &programs.bench_echo, false, false),
         ("responder without limits", &programs.bench_echo, false, true),
         ("responder with limits", &programs.bench_echo, true, true),
     ];
@@ -163,9 +163,9 @@ impl Turn {
     /// # Errors
     /// When the kernel refuses the program or the driver has no native XDP.
     pub fn attach(interface: u32) -> Result<Self, BenchError> {
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let open = skeleton::BenchSkelBuilder::default()
-            .open(place)
+            .open(storage)
             .map_err(|error| OBJECT.error(error))?;
         let loaded = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let program = loaded.progs.bench_turn.as_fd();

@@ -405,14 +405,14 @@ impl Burst {
 }
 
 /// Sends all frames of a request out of an interface as fast as it goes, from the calling thread,
-/// and counts the replies until all are in or none came for `patience`.
+/// and counts the replies until all are in or none came for `timeout`.
 ///
 /// Who answers is the peer's business: an XDP program there, or its kernel, which on a veth gets
 /// the frames only behind an XDP program such as that of [`PassGuard`].
 ///
 /// # Errors
 /// When the kernel refuses the programs, or the interface has no native XDP.
-pub fn burst(interface: u32, request: &Request, patience: Duration) -> Result<Burst, LiveError> {
+pub fn burst(interface: u32, request: &Request, timeout: Duration) -> Result<Burst, LiveError> {
     let start = monotonic_now();
     let receiver = Receiver::attach(interface, request, start)?;
     let watch = Transmissions::watch(interface)?;
@@ -426,7 +426,7 @@ pub fn burst(interface: u32, request: &Request, patience: Duration) -> Result<Bu
     }
     let (mut received, mut elapsed) = (receiver.received()?, begin.elapsed());
     let mut quiet = Instant::now();
-    while received < watch.counts().0 && quiet.elapsed() < patience {
+    while received < watch.counts().0 && quiet.elapsed() < timeout {
         thread::sleep(Duration::from_micros(100));
         let now = receiver.received()?;
         if now > received {

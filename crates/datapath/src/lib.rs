@@ -5,6 +5,7 @@ mod attach;
 pub mod bench;
 pub mod blast;
 pub mod capabilities;
+mod datagrams;
 pub mod echo;
 pub mod gate;
 mod limit;

@@ -1,4 +1,4 @@
-//! A file in memory, read only: pages are read when they are looked at.
+//! A file in memory, read only: pages are read on first access.
 
 use nix::{
     libc,
@@ -40,7 +40,7 @@ impl Mapped {
         let Some(size) = NonZeroUsize::new(length) else {
             return Ok(Self { begin: NonNull::dangling(), length: 0 });
         };
-        // SAFETY: the kernel chooses a place where nothing is, and the mapping is not writable.
+        // SAFETY: the kernel chooses a free range, and the mapping is not writable.
         let begin = unsafe {
             mmap(None, size, ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE, file.as_fd(), 0)
         }?;

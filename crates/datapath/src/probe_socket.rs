@@ -30,7 +30,7 @@ impl ProbeSocket {
     /// Opens the socket on an interface, for echo replies with this identifier.
     ///
     /// # Errors
-    /// What the system says; opening needs the capability NET_RAW.
+    /// The system's error; opening needs the capability NET_RAW.
     pub fn open(interface: u32, family: Family, identifier: u16) -> io::Result<Self> {
         // Protocol 0 receives nothing: the filter is in place before the socket is bound to one.
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;
@@ -52,7 +52,7 @@ impl ProbeSocket {
     /// Sends a whole Ethernet frame.
     ///
     /// # Errors
-    /// What the system says, such as `ENETDOWN` when the interface is down.
+    /// The system's error, such as `ENETDOWN` when the interface is down.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         self.socket.send(frame).map(drop)
     }
@@ -60,7 +60,7 @@ impl ProbeSocket {
     /// Takes the next frame that has arrived into `buffer`; `None` when there is none.
     ///
     /// # Errors
-    /// What the system says, such as `ENETDOWN` once after the interface went down.
+    /// The system's error, such as `ENETDOWN` once after the interface went down.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match (&self.socket).read(buffer) {
             Ok(length) => Ok(Some(length)),

@@ -20,7 +20,7 @@ use std::{
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER: usize = 8;
-/// Bytes after which the kernel is told that they were read.
+/// Bytes after which the read position is published to the kernel.
 const TOLD: u64 = 64 << 10;
 
 /// How a ring is read.
@@ -52,7 +52,7 @@ impl Mapping {
         let mut protection = ProtFlags::PROT_READ;
         protection.set(ProtFlags::PROT_WRITE, write);
         let offset = offset as libc::off_t;
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: the kernel chooses a free range.
         let begin = unsafe { mmap(None, size, protection, MapFlags::MAP_SHARED, ring, offset) }?;
         Ok(Self { begin, length })
     }
@@ -117,7 +117,7 @@ impl Ring {
     }
 
     /// Hands over what is there now; the ring may be refilled meanwhile, so no more than it holds. The
-    /// kernel is told the position now and then: it wakes the reader for the record that the position is
+    /// kernel gets the position now and then: it wakes the reader for the record that the position is
     /// at, and there is no need to wake one that is awake.
     fn consume(&mut self, most: usize, each: &mut impl FnMut(&[u8])) -> usize {
         let mut told = self.consumer.position().load(Ordering::Relaxed);
@@ -125,10 +125,10 @@ impl Ring {
         let end = self.producer.position().load(Ordering::Acquire);
         let mut count = 0;
         while at < end && count < most {
-            let place = self.page + (at as usize & (self.size - 1));
+            let start = self.page + (at as usize & (self.size - 1));
             // SAFETY: the mapping has two times `size` bytes behind its first page, and the record's
             // header is within the first half.
-            let header = unsafe { self.producer.begin.as_ptr().byte_add(place) };
+            let header = unsafe { self.producer.begin.as_ptr().byte_add(start) };
             // SAFETY: records begin at multiples of eight, and both sides access this atomically.
             let word = unsafe { AtomicU32::from_ptr(header.cast()) }.load(Ordering::Acquire);
             if word & BUSY != 0 {

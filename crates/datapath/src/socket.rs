@@ -37,7 +37,7 @@ pub struct Socket(socket2::Socket);
 /// What is received by a packet socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receive {
-    /// Frames of the interface that come in; those that go out are left out.
+    /// Frames of the interface that come in; those that go out are skipped.
     Incoming,
     /// Nothing: the socket only sends.
     Nothing,
@@ -104,8 +104,8 @@ impl Socket {
     ///
     /// # Errors
     /// When the time is 0.
-    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        self.0.set_read_timeout(Some(patience))
+    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.0.set_read_timeout(Some(timeout))
     }
 
     /// The address that packets are sent from, of a raw socket.

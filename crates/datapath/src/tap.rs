@@ -147,7 +147,7 @@ impl Tap {
     /// is none. Returns its length; what did not fit is lost.
     ///
     /// # Errors
-    /// What the system says, such as `EBADFD` when the device was deleted.
+    /// The system's error, such as `EBADFD` when the device was deleted.
     pub fn receive(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Option<usize>> {
         match (&self.file).read_vectored(buffers) {
             Ok(length) => Ok(Some(length)),
@@ -159,7 +159,7 @@ impl Tap {
     /// Hands the kernel one frame with its header, which may lie in pieces.
     ///
     /// # Errors
-    /// What the system says, such as `EIO` when the interface is down and `EINVAL` for a header
+    /// The system's error, such as `EIO` when the interface is down and `EINVAL` for a header
     /// that does not fit the frame.
     pub fn send(&self, frame: &[IoSlice<'_>]) -> io::Result<()> {
         (&self.file).write_vectored(frame).map(drop)

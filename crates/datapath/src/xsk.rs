@@ -44,7 +44,7 @@ const OBJECT: Object = Object { name: "xsk", kernel: "5.11" };
 
 /// Entries of each ring, and frames that a socket has for each direction.
 const RING: u32 = 2048;
-/// Bytes of a frame's place: a page, as every driver takes it.
+/// Bytes of a frame's slot: a page, as every driver takes it.
 const CHUNK: usize = 4096;
 /// Bytes before a received frame that the kernel keeps for programs (XDP_PACKET_HEADROOM).
 const HEADROOM: usize = 256;
@@ -79,7 +79,7 @@ pub enum OpenError {
         queue: u32,
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -114,10 +114,10 @@ impl Interface {
         if queues > MOST_QUEUES {
             return Err(OpenError::Queues(name.to_owned(), queues));
         }
-        // The skeleton borrows this place, a pointer's width, for as long as it lives.
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        // The skeleton borrows this storage, a pointer's width, for as long as it lives.
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let load = |error| OpenError::Load(OBJECT.error(error));
-        let skeleton = XskSkelBuilder::default().open(place).map_err(load)?;
+        let skeleton = XskSkelBuilder::default().open(storage).map_err(load)?;
         let skeleton = undisturbed(|| skeleton.load()).map_err(load)?;
         let program = skeleton.progs.xsk_take.as_fd();
         let attachment = match attach(program, index, AttachMode::Native) {
@@ -156,7 +156,7 @@ impl Interface {
     /// keep up.
     ///
     /// # Errors
-    /// What the system says, such as `ENETDOWN` when the interface is down.
+    /// The system's error, such as `ENETDOWN` when the interface is down.
     pub fn send(&mut self, pieces: &[&[u8]]) -> io::Result<bool> {
         // One queue keeps frames in order; the driver may use the cores of all for it.
         match self.queues.first_mut() {
@@ -194,7 +194,7 @@ struct Queue {
     received: Ring<libc::xdp_desc>,
     transmit: Ring<libc::xdp_desc>,
     completed: Ring<u64>,
-    /// Places of frames that can be sent next.
+    /// Slots of frames that can be sent next.
     free: Vec<u64>,
     memory: Memory,
 }
@@ -234,11 +234,11 @@ impl Queue {
             |offset: libc::off_t, offsets| Ring::map(socket.as_fd(), offset as u64, offsets, RING);
         let received = map(libc::XDP_PGOFF_RX_RING, offsets.rx).map_err(name("the RX ring"))?;
         let transmit = map(libc::XDP_PGOFF_TX_RING, offsets.tx).map_err(name("the TX ring"))?;
-        let place = |number: u32| u64::from(number) * CHUNK as u64;
+        let slot = |number: u32| u64::from(number) * CHUNK as u64;
         for number in 0..RING {
-            fill.push(place(number));
+            fill.push(slot(number));
         }
-        let free = (RING..2 * RING).map(place).collect();
+        let free = (RING..2 * RING).map(slot).collect();
         bind(&socket, interface, queue).map_err(name("binding it to the queue"))?;
         Ok(Self { socket, fill, received, transmit, completed, free, memory })
     }
@@ -252,7 +252,7 @@ impl Queue {
             buffer[..now.len()].copy_from_slice(now);
             rest = later;
         }
-        // The address is anywhere in the frame's place; the ring has room for all places.
+        // The address is anywhere in the frame's slot; the ring has room for all slots.
         self.fill.push(frame.addr - frame.addr % CHUNK as u64);
         if self.fill.needs_wakeup() {
             self.wake_receiver();
@@ -261,21 +261,21 @@ impl Queue {
     }
 
     fn send(&mut self, pieces: &[&[u8]]) -> io::Result<bool> {
-        while let Some(place) = self.completed.pop() {
-            self.free.push(place);
+        while let Some(slot) = self.completed.pop() {
+            self.free.push(slot);
         }
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         if length > CHUNK {
             return Ok(false);
         }
-        let Some(place) = self.free.pop() else { return Ok(false) };
+        let Some(slot) = self.free.pop() else { return Ok(false) };
         let mut at = 0;
-        let bytes = self.memory.bytes_mut(place, length);
+        let bytes = self.memory.bytes_mut(slot, length);
         for piece in pieces {
             bytes[at..at + piece.len()].copy_from_slice(piece);
             at += piece.len();
         }
-        self.transmit.push(libc::xdp_desc { addr: place, len: length as u32, options: 0 });
+        self.transmit.push(libc::xdp_desc { addr: slot, len: length as u32, options: 0 });
         if self.transmit.needs_wakeup() { self.wake_sender() } else { Ok(true) }
     }
 
@@ -330,12 +330,12 @@ impl Memory {
     fn new(length: usize) -> io::Result<Self> {
         let size = NonZeroUsize::new(length).ok_or(io::ErrorKind::InvalidInput)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: the kernel chooses a free range.
         let begin = unsafe { mmap_anonymous(None, size, protection, Map::MAP_PRIVATE) }?;
         Ok(Self { begin, length })
     }
 
-    /// A frame that the kernel has put there and leaves alone until its place is given back.
+    /// A frame that the kernel has put there and leaves alone until its slot is given back.
     fn bytes(&self, address: u64, length: usize) -> &[u8] {
         let address = (address as usize).min(self.length);
         let length = length.min(self.length - address);
@@ -345,13 +345,13 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(begin, length) }
     }
 
-    /// A place that is free to write a frame of at most [`CHUNK`] bytes to.
+    /// A slot that is free to write a frame of at most [`CHUNK`] bytes to.
     fn bytes_mut(&mut self, address: u64, length: usize) -> &mut [u8] {
         let address = (address as usize).min(self.length);
         let length = length.min(self.length - address);
         // SAFETY: the bytes lie within the mapping.
         let begin = unsafe { self.begin.as_ptr().byte_add(address).cast::<u8>() };
-        // SAFETY: they are writable, and the kernel has given the place back.
+        // SAFETY: they are writable, and the kernel has given the slot back.
         unsafe { std::slice::from_raw_parts_mut(begin, length) }
     }
 }

@@ -11,7 +11,7 @@
 //! flaps costs the neighbours at most one announcement and one withdrawal in that time.
 
 use crate::drain::Phase;
-use bgp::announcer::Desired;
+use bgp::Desired;
 use std::time::Duration;
 
 /// The decision for one upstream. All times are since the start of the service.

@@ -4,6 +4,8 @@
 //! far a drain is), [`announce`] (what an upstream is told). What acts is in [`service`], which holds
 //! the attached program and the sessions and asks the three above.
 //!
+//! [`Echo`] is the job as the daemon knows it.
+//!
 //! - [`config`]: the sections `[echo]` and `[anycast]`.
 //! - [`control`], [`cli`]: what can be asked at run time, over the control socket and by `nigh echo`.
 //! - [`status`]: the state as values and as text.
@@ -14,8 +16,11 @@ pub mod announce;
 pub mod blast;
 pub mod cli;
 pub mod config;
+mod contract;
 pub mod control;
 pub mod drain;
 pub mod health;
 pub mod service;
 pub mod status;
+
+pub use contract::Echo;

@@ -24,6 +24,7 @@ use crate::{
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::echo::{AttachError, ConfigureError, EchoProgram, LedgerError, LoadError};
+use job::Error;
 use prometheus_client::encoding::DescriptorEncoder;
 use std::{io, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
@@ -73,6 +74,13 @@ pub enum ReloadError {
     /// What it needs cannot be had.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// It wants a program, and the capability to load one is gone
+    /// (docs/decisions/050-capabilities.md).
+    #[error(
+        "echo.mode: `kernel` was in force and the right to load a program was given up: restart the \
+         daemon to apply"
+    )]
+    Mode,
     /// The service was stopped.
     #[error("the service was stopped")]
     Stopped,
@@ -126,7 +134,7 @@ impl Shared {
                 }
                 (Err(error), _) | (_, Err(error)) => {
                     status.healthy = false;
-                    status.ailments.push(error.to_string());
+                    status.problems.push(error.to_string());
                 }
             }
         }
@@ -137,7 +145,11 @@ impl Shared {
 /// What the worker is asked, each with where the answer goes.
 #[derive(Debug)]
 enum Ask {
-    Reload(Box<Config>, oneshot::Sender<Result<(), ReloadError>>),
+    /// The first step of a reload; what it has prepared is kept by the worker.
+    Prepare(Box<Config>, oneshot::Sender<Result<(), ReloadError>>),
+    Commit(oneshot::Sender<Result<(), ReloadError>>),
+    Finish(oneshot::Sender<()>),
+    RollBack(oneshot::Sender<()>),
     Control(Request, oneshot::Sender<Result<serde_json::Value, ControlError>>),
     Drain(oneshot::Sender<()>),
     Undrain(oneshot::Sender<()>),
@@ -156,8 +168,8 @@ impl Service {
     /// Opens what the configuration names: programs are attached and sessions begin before this
     /// returns. Nothing is announced before all checks were seen to succeed.
     ///
-    /// With `drained` it starts as after [`Service::drain`]: it answers, but nothing is announced
-    /// before [`Service::undrain`]. A node that an operator drained stays drained over a restart.
+    /// With `drained` it starts as after a drain: it answers, but nothing is announced
+    /// before `undrain`. A node that an operator drained stays drained over a restart.
     ///
     /// # Errors
     /// What is named cannot be had; what was done until then is undone.
@@ -175,81 +187,87 @@ impl Service {
         self.asks.send(ask(answer)).await.ok()?;
         answered.await.ok()
     }
+}
 
-    /// Puts a changed configuration in force; what did not change keeps its counters and sessions.
-    ///
-    /// # Errors
-    /// It cannot be put in force; then the old one still is.
-    pub async fn reload(&self, config: Config) -> Result<(), ReloadError> {
-        self.ask(|answer| Ask::Reload(Box::new(config), answer))
-            .await
-            .unwrap_or(Err(ReloadError::Stopped))
-    }
+impl job::Service for Service {
+    type Config = Config;
+    type Request = Request;
+    /// The worker has it.
+    type Prepared = ();
 
-    /// The state as JSON: what stands under `echo` in `nigh status --json` and `/api/v1/status`.
-    pub fn status(&self) -> serde_json::Value {
+    fn status(&self) -> serde_json::Value {
         serde_json::to_value(self.shared.status()).unwrap_or_default()
     }
 
-    /// The same state as text for people, for `nigh status`.
-    pub fn render(&self) -> String {
+    fn render(&self) -> String {
         status::render_status(&self.shared.status())
     }
 
-    /// Why the service is not healthy, a sentence each; empty when it is. For `/healthz`.
-    ///
-    /// A drained node is healthy: it does what it was told to.
-    pub fn ailments(&self) -> Vec<String> {
-        self.shared.status.load().ailments.clone()
+    /// A drained node is healthy: it does what the operator asked for.
+    fn problems(&self) -> Vec<String> {
+        self.shared.status.load().problems.clone()
     }
 
-    /// Answers one request of the control socket.
-    ///
-    /// # Errors
-    /// The request asks for what cannot be.
-    pub async fn control(&self, request: Request) -> Result<serde_json::Value, ControlError> {
+    async fn control(&self, request: Request) -> Result<serde_json::Value, Error> {
         let program = self.shared.program.load_full();
-        match (request, program) {
+        Ok(match (request, program) {
             // What only reads does not wait for the worker.
             (Request::Ledger, _) => {
                 let ledger = self.shared.status().ledger;
-                Ok(serde_json::to_value(ledger).unwrap_or_default())
+                serde_json::to_value(ledger).unwrap_or_default()
             }
             (Request::Top { count }, Some(program)) => {
                 let top = read::top(&program, count)?;
-                Ok(serde_json::to_value(top).unwrap_or_default())
+                serde_json::to_value(top).unwrap_or_default()
             }
-            (Request::Top { .. }, None) => Err(ControlError::NoProgram("count")),
+            (Request::Top { .. }, None) => return Err(ControlError::NoProgram("count").into()),
             (request, _) => self
                 .ask(|answer| Ask::Control(request, answer))
                 .await
-                .unwrap_or(Err(ControlError::Stopped)),
-        }
+                .unwrap_or(Err(ControlError::Stopped))?,
+        })
     }
 
-    /// Adds this service's metrics, prefix `nigh_echo_` and `nigh_anycast_`.
-    ///
-    /// # Errors
-    /// The encoder's.
-    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    /// Metrics have the prefixes `nigh_echo_` and `nigh_anycast_`.
+    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let program = self.shared.program.load_full();
         collect::collect(&self.shared.status(), program.as_deref(), encoder)
     }
 
+    /// Loads the program and starts sessions, which announce nothing yet.
+    async fn prepare(&self, config: Config) -> Result<(), Error> {
+        let prepared = self.ask(|answer| Ask::Prepare(Box::new(config), answer)).await;
+        Ok(prepared.unwrap_or(Err(ReloadError::Stopped))?)
+    }
+
+    /// Adds what the new configuration has more than the old one: addresses, interfaces, settings.
+    async fn commit(&self, _: &mut ()) -> Result<(), Error> {
+        Ok(self.ask(Ask::Commit).await.unwrap_or(Err(ReloadError::Stopped))?)
+    }
+
+    /// Takes away what is no longer wanted.
+    async fn finish(&self, _: ()) {
+        self.ask(Ask::Finish).await;
+    }
+
+    async fn roll_back(&self, _: ()) {
+        self.ask(Ask::RollBack).await;
+    }
+
     /// Drains: GRACEFUL_SHUTDOWN first, then withdraws, then returns when arrivals are quiet, or when
-    /// the drain was ended by [`Service::undrain`].
-    pub async fn drain(&self) {
+    /// the drain was ended by `undrain`.
+    async fn drain(&self) {
         self.ask(Ask::Drain).await;
     }
 
     /// Ends a drain: the prefixes are announced again as soon as health allows it.
-    pub async fn undrain(&self) {
+    async fn undrain(&self) {
         self.ask(Ask::Undrain).await;
     }
 
-    /// Withdraws, ends sessions, detaches programs and takes the addresses off `lo`. Call
-    /// [`Service::drain`] first for a stop that loses nothing.
-    pub async fn stop(&self) {
+    /// Withdraws, ends sessions, detaches programs and takes the addresses off `lo`. Drain first for a
+    /// stop that loses nothing.
+    async fn stop(&self) {
         self.ask(Ask::Stop).await;
     }
 }

@@ -21,7 +21,7 @@ pub struct Status {
     /// Whether everything is as it should be; a drained node can be.
     pub healthy: bool,
     /// Why not, a sentence each.
-    pub ailments: Vec<String>,
+    pub problems: Vec<String>,
     /// How far a drain has come.
     pub drain: crate::drain::Phase,
     /// The interfaces on which requests arrive.

@@ -2,21 +2,16 @@
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be wrong:
 //! [`GateConfig::problems`] names every such value with its dotted key and says what to do. The rules
-//! are in `config/check.rs`.
+//! are in `check.rs`.
 
-pub(crate) mod check;
 mod day;
-mod rate;
-#[cfg(test)]
-mod tests;
 
+pub use config::{BadRate, Rate};
 pub use day::{Day, Hour};
-pub use rate::{BadRate, Rate};
 
-use crate::{
-    audit,
+use crate::{audit, scan};
+use classify::{
     label::{Category, Certainty},
-    scan,
     signatures::SignatureConfig,
 };
 use ipnet::IpNet;
@@ -30,19 +25,26 @@ use std::{
 /// Most packets with payload that are copied of a flow that nobody has named yet.
 pub const MAX_PACKETS: u8 = 32;
 
+/// Keys that have another name now: the old one without indices, and the new one.
+pub const RENAMED: &[(&str, &str)] = &[
+    ("gate.inside", "gate.internal"),
+    ("gate.limit.to_inside", "gate.limit.to_internal"),
+    ("gate.limit.from_inside", "gate.limit.from_internal"),
+];
+
 /// The section `[gate]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateConfig {
     /// Interfaces towards the hosts that are governed.
-    pub inside: Vec<String>,
-    /// Packets with payload that are looked at until a flow is called unknown.
+    pub internal: Vec<String>,
+    /// Packets with payload that are inspected until a flow is called unknown.
     pub packets: u8,
     /// Whether the first packets wait until the flow is decided.
     pub hold: bool,
     /// What becomes of new flows while nobody decides them.
     pub on_failure: OnFailure,
-    /// Where packets from inside are refused.
+    /// Where packets from internal hosts are refused.
     pub refuse_at: RefuseAt,
     /// Decided flows at once, at the most; as many undecided ones beside them.
     pub max_flows: u32,
@@ -57,7 +59,7 @@ pub struct GateConfig {
     pub idle_udp: Duration,
     /// Whether the gate starts switched off.
     pub bypass: bool,
-    /// Named sets of hosts inside.
+    /// Named sets of internal hosts.
     #[serde(rename = "group")]
     pub groups: Vec<GroupConfig>,
     /// Named times of the week.
@@ -84,7 +86,7 @@ pub struct GateConfig {
 impl Default for GateConfig {
     fn default() -> Self {
         Self {
-            inside: Vec::new(),
+            internal: Vec::new(),
             packets: 8,
             hold: false,
             on_failure: OnFailure::Pass,
@@ -103,6 +105,13 @@ impl Default for GateConfig {
             scan: None,
             audit: None,
         }
+    }
+}
+
+impl From<&GateConfig> for classify::Settings {
+    fn from(config: &GateConfig) -> Self {
+        let (packets, signatures) = (config.packets, config.signatures.clone());
+        Self { packets, signatures, ..Self::default() }
     }
 }
 
@@ -128,7 +137,7 @@ pub enum RefuseAt {
     Driver,
 }
 
-/// One `[[gate.group]]`: hosts inside.
+/// One `[[gate.group]]`: internal hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
@@ -181,10 +190,10 @@ pub struct TimeConfig {
 pub struct LimitConfig {
     /// Its name.
     pub name: String,
-    /// Bits a second of packets to hosts inside; not limited when not given.
-    pub to_inside: Option<Rate>,
-    /// Bits a second of packets from hosts inside; not limited when not given.
-    pub from_inside: Option<Rate>,
+    /// Bits a second of packets to internal hosts; not limited when not given.
+    pub to_internal: Option<Rate>,
+    /// Bits a second of packets from internal hosts; not limited when not given.
+    pub from_internal: Option<Rate>,
     /// Who has the rate for itself; all flows share one when not given.
     pub each: Option<Each>,
 }
@@ -205,7 +214,7 @@ pub struct LimitConfig {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Each {
-    /// Each host inside.
+    /// Each internal host.
     Host,
     /// Each group; hosts without a group share one.
     Group,
@@ -227,7 +236,7 @@ pub struct RuleConfig {
     pub category: Vec<Category>,
     /// How sure the label must be at least.
     pub certainty: Option<Certainty>,
-    /// Groups of the host inside.
+    /// Groups of the internal host.
     #[serde(default)]
     pub group: Vec<String>,
     /// Who began the flow.
@@ -247,10 +256,10 @@ pub struct RuleConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// The host inside.
-    FromInside,
-    /// The host outside.
-    ToInside,
+    /// The internal host.
+    FromInternal,
+    /// The external host.
+    ToInternal,
 }
 
 /// What becomes of a flow that a rule fits.
@@ -299,7 +308,7 @@ pub struct FileConfig {
     /// Applications that carry it.
     #[serde(default)]
     pub application: Vec<String>,
-    /// Groups of the host inside.
+    /// Groups of the internal host.
     #[serde(default)]
     pub group: Vec<String>,
     /// Times at which it holds.

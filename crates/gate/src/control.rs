@@ -1,10 +1,9 @@
 //! What can be asked of the running gate over the daemon's control socket.
 
-use crate::{
-    config::Direction,
+use crate::{config::Direction, policy::RuntimeAction};
+use classify::{
     flow::{Flow, Transport},
     label::Category,
-    policy::What,
 };
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -28,16 +27,16 @@ pub enum Request {
         /// The flow; either end may stand first.
         flow: FlowName,
     },
-    /// Puts a rule before all others until the daemon stops.
-    Give(Order),
-    /// Takes given rules back: one, or all when no name is given.
+    /// Adds a rule before all others until the daemon stops.
+    Add(Order),
+    /// Removes runtime rules: one, or all when no name is given.
     Forget {
-        /// The rule's name, such as `given-1`.
+        /// The rule's name, such as `runtime-1`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
     /// Lets a torrent pass again that was refused for a file in it.
-    Pardon {
+    Unblock {
         /// Its info-hash in hexadecimal digits.
         torrent: String,
     },
@@ -82,11 +81,11 @@ pub enum By {
     /// Applications.
     #[default]
     Application,
-    /// Hosts inside.
+    /// Internal hosts.
     Host,
 }
 
-/// A rule that the operator gives.
+/// A rule that the operator adds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
@@ -96,14 +95,14 @@ pub struct Order {
     /// Kinds of applications that it fits; all when empty.
     #[serde(default)]
     pub category: Vec<Category>,
-    /// Hosts inside that it fits; all when not given.
+    /// Internal hosts that it fits; all when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<IpNet>,
     /// Who began the flows that it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// What becomes of them.
-    pub what: What,
+    /// The action on them.
+    pub action: RuntimeAction,
 }
 
 /// A flow as people name it: the protocol and both ends, in either order.

@@ -4,42 +4,33 @@
 //! flows by what their first packets say, and fills that table. Nothing here waits in a packet's way
 //! unless a policy wants it to.
 //!
-//! - [`flow`], [`packet`]: what is looked at.
-//! - [`p2p`], [`hosts`]: the parsers of peer-to-peer protocols, and what they learn of hosts.
-//! - [`manage`], [`stream`], [`files`]: the files in flows of interest.
+//! - [`classify`]: names the application of a flow; a crate of its own.
+//! - [`stream`], [`files`], [`manage`]: the files in flows that a rule names.
 //! - [`torrents`]: files of torrents, put together from blocks.
 //! - [`scan`]: content given to ClamAV.
-//! - [`label`]: what is found: the application of a flow, how sure that is, and why.
-//! - [`classify`]: the three engines that say what a flow is; [`signatures`] is the operator's, [`dns`],
-//!   [`names`] and [`tls`] help.
-//! - [`capture`]: packet captures read into flows.
 //! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
-//! - [`chat`]: what people say in plain text.
-//! - [`audit`]: what is written down of all that.
+//! - [`chat`]: messages in plain text.
+//! - [`audit`]: what is logged of all that.
 #![forbid(unsafe_code)]
 
 mod alike;
 pub mod audit;
-pub mod capture;
 pub mod chat;
-pub mod classify;
+mod check;
 pub mod cli;
 pub mod config;
+mod contract;
 pub mod control;
-pub mod dns;
+pub mod event;
+pub mod file_name;
+pub mod file_type;
 pub mod files;
-pub mod flow;
-pub mod hosts;
-pub mod label;
 pub mod manage;
-pub mod names;
-pub mod p2p;
-pub mod packet;
 pub mod policy;
 pub mod scan;
 pub mod service;
-pub mod signatures;
 pub mod status;
 pub mod stream;
-pub mod tls;
 pub mod torrents;
+
+pub use contract::Gate;

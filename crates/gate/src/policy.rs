@@ -1,37 +1,32 @@
-//! What becomes of a flow, and of a file that it carries: the rules, compiled, as a pure function.
+//! The verdict on a flow, and on a file that it carries: the rules, compiled, as a pure function.
 //!
 //! The first rule that fits decides; rules that only count are noted on the way. What no rule fits
 //! passes. A policy never changes: another one is built beside it and swapped in.
 //!
-//! Rules that the operator gave on the command line ([`Given`]) come before those of the file, the
+//! Rules that the operator adds at run time ([`RuntimeRule`]) come before those of the file, the
 //! latest first.
 
 mod file;
-mod given;
 mod glob;
 mod hosts;
 mod moment;
+mod runtime;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use file::{FAMILIES, is_type};
 pub use file::{FileDecision, FileQuestion};
-pub use given::{Given, GivenLimit, What};
 pub(crate) use glob::is_foreign;
 pub use moment::Moment;
+pub use runtime::{RuntimeAction, RuntimeLimit, RuntimeRule};
 
-use crate::{
-    config::{Action, Deny, Direction, Each, GateConfig, LimitConfig, RuleConfig},
-    label::{Category, Certainty, Label},
-};
+use crate::config::{Action, Deny, Direction, Each, GateConfig, LimitConfig, RuleConfig};
+use classify::label::{Category, Certainty, Label, UNKNOWN};
 use file::FileRule;
 use hosts::Hosts;
 use ipnet::IpNet;
 use moment::Times;
 use std::{net::IpAddr, sync::Arc};
-
-/// What rules call a flow that nobody could name.
-pub const UNKNOWN: &str = "unknown";
 
 /// Who share a rate that each group has for itself, and are in none.
 const NO_GROUP: &str = "hosts in no group";
@@ -57,7 +52,8 @@ struct Rule {
     host: Option<IpNet>,
     direction: Option<Direction>,
     times: Vec<usize>,
-    act: Act,
+    /// None where the rule only counts.
+    verdict: Option<Verdict>,
 }
 
 /// An application as rules name it.
@@ -67,13 +63,7 @@ struct Application {
     part: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
-    Count,
-    Decide(Verdict),
-}
-
-/// What becomes of a flow.
+/// The verdict on a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It passes.
@@ -89,7 +79,7 @@ pub enum Verdict {
 pub struct Question<'a> {
     /// What the flow is; `None` when nobody could name it.
     pub label: Option<&'a Label>,
-    /// The host inside.
+    /// The internal host.
     pub host: IpAddr,
     /// Who began the flow.
     pub direction: Direction,
@@ -97,26 +87,26 @@ pub struct Question<'a> {
     pub now: Moment,
 }
 
-/// What the policy says of a flow.
+/// A verdict, and the rules that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What becomes of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The name of the rule that says so; `None` when no rule fits.
+    /// The name of the rule that decided; `None` when no rule fits.
     pub rule: Option<Arc<str>>,
     /// The names of the rules that count it.
     pub counted: Vec<Arc<str>>,
 }
 
 impl Policy {
-    /// Compiles a configuration without problems and the rules given beside it, the latest last.
-    pub fn new(config: &GateConfig, given: &[Given]) -> Self {
+    /// Compiles a configuration without problems and the rules added at run time, the latest last.
+    pub fn new(config: &GateConfig, runtime: &[RuntimeRule]) -> Self {
         let hosts = Hosts::new(&config.groups);
         let times = Times::new(&config.times);
         let mut limits = config.limits.clone();
         let mut rules = Vec::new();
-        for given in given.iter().rev() {
-            rules.push(given.compile(&mut limits));
+        for rule in runtime.iter().rev() {
+            rules.push(rule.compile(&mut limits));
         }
         for rule in &config.rules {
             rules.push(Rule::new(rule, &hosts, &times, &limits));
@@ -163,9 +153,9 @@ impl Policy {
             if !ends || !fits(rule)? {
                 continue;
             }
-            match rule.act {
-                Act::Count => decision.counted.push(Arc::clone(&rule.name)),
-                Act::Decide(verdict) => {
+            match rule.verdict {
+                None => decision.counted.push(Arc::clone(&rule.name)),
+                Some(verdict) => {
                     decision.verdict = verdict;
                     decision.rule = Some(Arc::clone(&rule.name));
                     break;
@@ -183,11 +173,6 @@ impl Policy {
     /// The names of all rules about files, in order.
     pub fn file_rules(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|rule| rule.name.as_str())
-    }
-
-    /// Whether any rule asks what files are.
-    pub fn asks_files(&self) -> bool {
-        !self.files.is_empty()
     }
 
     /// A limit.
@@ -231,12 +216,12 @@ impl Rule {
         let limit = |name: &Option<String>| {
             limits.iter().position(|limit| Some(&limit.name) == name.as_ref())
         };
-        let act = match rule.action {
-            Action::Count => Act::Count,
-            Action::Allow => Act::Decide(Verdict::Pass),
-            Action::Deny => Act::Decide(Verdict::Refuse(rule.deny.unwrap_or_default())),
+        let verdict = match rule.action {
+            Action::Count => None,
+            Action::Allow => Some(Verdict::Pass),
+            Action::Deny => Some(Verdict::Refuse(rule.deny.unwrap_or_default())),
             // A good configuration has the limit that it names.
-            Action::Limit => Act::Decide(limit(&rule.limit).map_or(Verdict::Pass, Verdict::Limit)),
+            Action::Limit => Some(limit(&rule.limit).map_or(Verdict::Pass, Verdict::Limit)),
         };
         Self {
             name: rule.name.as_str().into(),
@@ -247,7 +232,7 @@ impl Rule {
             host: None,
             direction: rule.direction,
             times: times.numbers(&rule.time),
-            act,
+            verdict,
         }
     }
 

@@ -25,7 +25,7 @@ mod collect;
 mod core;
 mod error;
 mod id;
-mod inside;
+mod internal;
 mod kernel;
 mod labels;
 mod look;
@@ -41,7 +41,6 @@ pub use error::{ControlError, ReloadError, StartError};
 
 use crate::{
     audit::{Audit, Mapping},
-    classify::Engine,
     config::Config,
     control::Request,
     policy::Policy,
@@ -50,9 +49,10 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use attempts::Attempts;
+use classify::Engine;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, Reader, Settings};
-use inside::Inside;
+use internal::Internal;
 use labels::Labels;
 use managed::Managers;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -77,7 +77,7 @@ pub struct Opened {
     gate: Gate,
     reader: Reader,
     shapers: Shapers,
-    inside: Inside,
+    internal: Internal,
     labels: Labels,
     engine: Engine,
     injector: Injector,
@@ -92,14 +92,14 @@ impl Opened {
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
     pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
         datapath::gate::purge();
-        let inside = Inside::find(&config.gate)?;
+        let internal = Internal::find(&config.gate)?;
         let engine = Engine::new(&look::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join("labels.jsonl");
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
         let injector = Injector::open().map_err(StartError::Injector)?;
         let pin = datapath::gate::home()?;
         let is_new = !pin.exists();
-        let mut shapers = Shapers::new(inside.indices());
+        let mut shapers = Shapers::new(internal.indices());
         if !config.gate.limits.is_empty() {
             shapers.open()?;
         }
@@ -111,7 +111,7 @@ impl Opened {
             ..Settings::default()
         };
         let opened = Gate::open(&settings).map_err(StartError::from).and_then(|gate| {
-            match put_in_place(&config, &gate, &inside, &mut shapers) {
+            match put_in_place(&config, &gate, &internal, &mut shapers) {
                 Ok(reader) => Ok((gate, reader)),
                 Err(error) => {
                     if gate.found() != Found::TakenOver {
@@ -127,7 +127,7 @@ impl Opened {
                 gate,
                 reader,
                 shapers,
-                inside,
+                internal,
                 labels,
                 engine,
                 injector,
@@ -157,7 +157,7 @@ impl Opened {
                 return Err(error.into());
             }
         };
-        let Self { config, gate, reader, shapers, inside, labels, engine, injector, .. } = self;
+        let Self { config, gate, reader, shapers, internal, labels, engine, injector, .. } = self;
         let log = Log::new(audit.as_ref().map(Audit::sender), clock::monotonic_ns());
         let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));
@@ -178,14 +178,14 @@ impl Opened {
             audit,
             injector,
             shapers,
-            inside,
+            internal,
             config: config.clone(),
-            given: Vec::new(),
+            runtime_rules: Vec::new(),
             rounds,
             beat: orders::Beat::default(),
             numbered: 0,
             published: published.clone(),
-            ailments: answer::Ailing::default(),
+            problems: answer::Problems::default(),
             attempts: Attempts::default(),
         };
         worker.begin();
@@ -193,7 +193,7 @@ impl Opened {
             .name("gate".into())
             .spawn(move || worker.run(reader, &receiver))
             .map_err(StartError::Thread)?;
-        info!(inside = %config.gate.inside.join(", "), "gate");
+        info!(internal = %config.gate.internal.join(", "), "gate");
         Ok(Service {
             asks,
             published,
@@ -230,7 +230,7 @@ fn close(gate: Gate) {
 fn put_in_place(
     config: &Config,
     gate: &Gate,
-    inside: &Inside,
+    internal: &Internal,
     shapers: &mut Shapers,
 ) -> Result<Reader, StartError> {
     if gate.found() == Found::TakenOver {
@@ -244,7 +244,7 @@ fn put_in_place(
     if config.gate.bypass {
         gate.bypass(true).map_err(datapath::gate::OpenError::Control)?;
     }
-    inside.attach(gate)?;
+    internal.attach(gate)?;
     gate.reader().map_err(StartError::Reader)
 }
 
@@ -288,24 +288,53 @@ impl fmt::Debug for Ask {
 }
 
 impl Service {
-    /// Does all that can fail of a reload, beside what is in force.
-    ///
-    /// # Errors
-    /// See [`ReloadError`]; nothing was changed.
-    pub async fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
+    /// Asks the thread; none when it has ended.
+    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.send(ask(reply)).ok()?;
+        answer.await.ok()
+    }
+}
+
+impl job::Service for Service {
+    type Config = Config;
+    type Request = Request;
+    type Prepared = Prepared;
+
+    fn problems(&self) -> Vec<String> {
+        self.published.load().problems.clone()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::to_value(&**self.published.load()).unwrap_or_default()
+    }
+
+    fn render(&self) -> String {
+        status::render(&self.published.load())
+    }
+
+    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        collect::collect(&self.published.load(), encoder)
+    }
+
+    async fn control(&self, request: Request) -> Result<Value, job::Error> {
+        let answer = self.ask(|reply| Ask::Control(request, reply)).await;
+        Ok(answer.ok_or(ControlError::Stopped)??)
+    }
+
+    /// Builds engines and the scanner where they are to be others.
+    async fn prepare(&self, config: Config) -> Result<Prepared, job::Error> {
         let old = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (differs, key) in [
-            (config.gate.inside != old.gate.inside, "inside"),
+            (config.gate.internal != old.gate.internal, "internal"),
             (config.gate.refuse_at != old.gate.refuse_at, "refuse_at"),
             (config.gate.max_flows != old.gate.max_flows, "max_flows"),
             (config.gate.audit != old.gate.audit, "audit"),
         ] {
             if differs {
-                return Err(ReloadError::Restart(key));
+                return Err(ReloadError::Restart(key).into());
             }
         }
-        let limits = !config.gate.limits.is_empty();
-        self.ask(|reply| Ask::Prepare(limits, reply)).await.ok_or(ReloadError::Stopped)??;
         let differ = config.gate.packets != old.gate.packets
             || config.gate.signatures != old.gate.signatures;
         let engine = if differ { Some(Engine::new(&look::settings(&config.gate))?) } else { None };
@@ -314,54 +343,25 @@ impl Service {
         Ok(Prepared { config, engine, scanner })
     }
 
-    /// Puts in force what was prepared: flows keep their labels and are judged again, what the operator
-    /// had given ends.
-    pub async fn put_in_force(&self, Prepared { config, engine, scanner }: Prepared) {
+    /// Puts up the shapers that limits need.
+    async fn commit(&self, prepared: &mut Prepared) -> Result<(), job::Error> {
+        let limits = !prepared.config.gate.limits.is_empty();
+        let done = self.ask(|reply| Ask::Prepare(limits, reply)).await;
+        Ok(done.ok_or(ReloadError::Stopped)??)
+    }
+
+    /// Flows keep their labels and are judged again; rules that the operator gave end.
+    async fn finish(&self, Prepared { config, engine, scanner }: Prepared) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
         // A gate that has stopped meanwhile has nothing to put in force.
         let _ = self.ask(|reply| Ask::Reload(Box::new((config, engine, scanner)), reply)).await;
     }
 
-    /// Asks the thread; none when it has ended.
-    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.asks.send(ask(reply)).ok()?;
-        answer.await.ok()
-    }
-
-    /// The state as JSON: what stands under `gate` in `nigh status --json` and `/api/v1/status`.
-    pub fn status(&self) -> Value {
-        serde_json::to_value(&**self.published.load()).unwrap_or_default()
-    }
-
-    /// The same state as text for people, for `nigh status`.
-    pub fn render(&self) -> String {
-        status::render(&self.published.load())
-    }
-
-    /// Why the gate is not healthy, a sentence each; empty when it is. For `/healthz`.
-    pub fn ailments(&self) -> Vec<String> {
-        self.published.load().ailments.clone()
-    }
-
-    /// Answers one request of the control socket.
-    ///
-    /// # Errors
-    /// See [`ControlError`].
-    pub async fn control(&self, request: Request) -> Result<Value, ControlError> {
-        self.ask(|reply| Ask::Control(request, reply)).await.ok_or(ControlError::Stopped)?
-    }
-
-    /// Adds the metrics, prefix `nigh_gate_`.
-    ///
-    /// # Errors
-    /// The encoder's.
-    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        collect::collect(&self.published.load(), encoder)
-    }
+    /// Shapers that no limit needs go with the thread's next round.
+    async fn roll_back(&self, _: Prepared) {}
 
     /// Takes the gate off its interfaces; packets go as if it had never been when this returns.
-    pub async fn stop(&self) {
+    async fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // It may have ended.
         let _ = self.asks.send(Ask::Stop);

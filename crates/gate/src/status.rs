@@ -2,30 +2,31 @@
 
 mod render;
 
-pub use render::{render, render_flows, render_given, render_top, render_why};
+pub use render::{render, render_flows, render_rule, render_top, render_why};
 
-use crate::{audit, control::By, flow::Flow, label::Label, policy::Given};
+use crate::{audit, control::By, policy::RuntimeRule};
+use classify::{flow::Flow, label::Label};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What stands under `gate` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether nothing ails the gate.
+    /// Whether the gate has no problem.
     pub healthy: bool,
     /// What does, a sentence each.
-    pub ailments: Vec<String>,
+    pub problems: Vec<String>,
     /// Whether the gate is switched off.
     pub bypass: bool,
     /// The interfaces towards the hosts that are governed.
-    pub inside: Vec<String>,
+    pub internal: Vec<String>,
     /// Whether it took over what an earlier process had left in the kernel.
     pub taken_over: bool,
     /// The table of flows.
     pub flows: FlowCounts,
-    /// Packets, by where they were seen; in each received = the sum of what became of them.
+    /// Packets, by where they were seen; in each received = the sum of what outcomes of them.
     pub packets: BTreeMap<String, Packets>,
-    /// Packets copied out to be looked at.
+    /// Packets copied out to be inspected.
     pub copies: Copies,
     /// Flows named since the start, by application.
     pub named: BTreeMap<String, u64>,
@@ -40,13 +41,13 @@ pub struct Status {
     /// Info-hashes of torrents that are refused for a file in them, the latest first.
     #[serde(default)]
     pub torrents: Vec<String>,
-    /// What became of records of the audit, where there is one.
+    /// What outcomes of records of the audit, where there is one.
     pub audit: Option<audit::Status>,
     /// The classes of limits that are in use.
     pub limits: Vec<LimitStatus>,
-    /// The rules given beside the file's.
-    pub given: Vec<Given>,
-    /// Refusals and scans of late, the newest first.
+    /// The rules added at run time, beside the file's.
+    pub runtime_rules: Vec<RuntimeRule>,
+    /// Recent refusals and scans, the newest first.
     pub recent: Vec<Recent>,
 }
 
@@ -69,7 +70,7 @@ pub struct Recent {
 pub struct FlowCounts {
     /// Decided ones that live.
     pub decided: u64,
-    /// Ones that are still looked at.
+    /// Ones that are still inspected.
     pub undecided: u64,
     /// Decided ones at the most.
     pub limit: u64,
@@ -80,31 +81,31 @@ pub struct FlowCounts {
     /// The same of undecided ones. Seen = decided + undecided + ended + ended undecided + given up.
     #[serde(default)]
     pub ended_undecided: u64,
-    /// Given up undecided, as there were too many; with their next packet they are seen anew.
+    /// RuntimeRule up undecided, as there were too many; with their next packet they are seen anew.
     pub given_up: u64,
     /// Verdicts that the full table refused.
     pub full: u64,
 }
 
-/// What became of packets at one place.
+/// What outcomes of packets at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
     /// All that were seen.
     pub received: u64,
-    /// What became of them, by word.
-    pub became: BTreeMap<String, u64>,
+    /// What outcomes of them, by word.
+    pub outcomes: BTreeMap<String, u64>,
     /// Counted beside: copies, and what the gate sent itself.
     pub beside: BTreeMap<String, u64>,
 }
 
-/// Packets copied out to be looked at.
+/// Packets copied out to be inspected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
     /// Read.
     pub read: u64,
     /// Not copied, as the ring was full.
     pub missed: u64,
-    /// Copied, and not looked at, as the checksum is wrong.
+    /// Copied, and not inspected, as the checksum is wrong.
     #[serde(default)]
     pub broken: u64,
 }
@@ -159,10 +160,10 @@ pub struct LimitStatus {
     pub share: String,
     /// Flows under it.
     pub flows: u64,
-    /// Bytes that went through it to hosts inside.
-    pub bytes_to_inside: u64,
-    /// Bytes that went through it from hosts inside.
-    pub bytes_from_inside: u64,
+    /// Bytes that went through it to internal hosts.
+    pub bytes_to_internal: u64,
+    /// Bytes that went through it from internal hosts.
+    pub bytes_from_internal: u64,
     /// Packets that found its queue full.
     pub dropped: u64,
 }
@@ -220,8 +221,8 @@ pub struct Why {
     pub label: Option<Label>,
     /// Rules that counted it.
     pub counted: Vec<String>,
-    /// Packets of it that were looked at.
-    pub looked_at: u64,
+    /// Packets of it that were inspected.
+    pub inspected: u64,
     /// The limit that it is under, with who shares it.
     pub limit: Option<String>,
     /// The file for which it is refused.

@@ -1,13 +1,14 @@
 //! `nigh lab ...`: the command line.
 
 use crate::{
-    capture::cli::CaptureArgs,
+    capture::CaptureArgs,
     clean::{self, CleanError, Cleaned},
     control::{Context, Server, cli as control, files, inspect::totals},
     engine::{Ledger, Made, Reason},
     host::Owner,
     run::{self, ExecError, Lab, Options, RunError},
-    scene::{Scene, Stage},
+    scene::Scene,
+    stage::Stage,
     view::ViewArgs,
 };
 use clap::{Args, Subcommand};

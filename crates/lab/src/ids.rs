@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A simulated node: its place in the network's array of nodes.
+/// A simulated node: its index in the network's array of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A directed link: its place in the network's array of links. The other direction is a link of its
+/// A directed link: its index in the network's array of links. The other direction is a link of its
 /// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);

@@ -4,7 +4,6 @@
 //! does no I/O. The shell around it owns the ports to hosts, the scenes and the commands.
 #![forbid(unsafe_code)]
 
-mod answer;
 pub mod capture;
 pub mod clean;
 pub mod cli;
@@ -12,6 +11,7 @@ pub mod control;
 pub mod engine;
 pub mod generate;
 pub mod gso;
+pub mod handle;
 pub mod host;
 mod ids;
 pub mod import;
@@ -24,10 +24,10 @@ pub mod route;
 pub mod run;
 pub mod scene;
 pub mod settings;
+pub mod stage;
 pub mod view;
 
-pub use answer::limit::IcmpLimits;
-pub use engine::{Change, ChangeError, Engine, EngineOptions, Ledger};
+pub use engine::{Change, ChangeError, Engine, EngineOptions, IcmpLimits, Ledger};
 pub use ids::{LinkId, Nanos, NodeId, PortId};
 pub use link::LinkState;
 pub use network::{Builder, Network, Owner, Relation};

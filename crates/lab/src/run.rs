@@ -6,21 +6,21 @@
 
 mod carrier;
 mod command;
-mod handle;
-mod patience;
+mod contention;
 mod warm;
 
 pub use command::{ExecError, exec};
-pub use handle::{Handle, Stopped};
 
 use crate::{
     PortId, RoutePolicy,
     clean::{CleanError, Entry, HostEntry, Lock, Record},
     engine::{Engine, EngineOptions},
+    handle::{self, Handle},
     host::{Gateways, HostError, Interface, Namespace},
     network::Network,
     port::Port,
-    scene::{HostTable, Joint, LabTable, Routing, Scene, Stage, bad_name},
+    scene::{HostTable, Joint, LabTable, Routing, Scene, bad_name},
+    stage::Stage,
 };
 use carrier::Carrier;
 pub use datapath::capabilities::give_up as give_up_capabilities;

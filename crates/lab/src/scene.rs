@@ -35,24 +35,19 @@
 
 mod ends;
 mod list;
-mod stage;
 
 pub use ends::{WireEnd, WireTable};
 pub use list::List;
-pub use stage::{Stage, StageError, find_link};
 
 use crate::{
     Nanos, RouteMode,
     network::{Network, Relation},
     settings::SettingsChange,
 };
+use config::{Problem, Report, prefixes};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashSet, net::IpAddr, path::PathBuf};
-use wire::{
-    Problem,
-    config::{Report, prefixes},
-};
 
 /// The sections of a scene.
 pub const SECTIONS: [&str; 6] = ["lab", "node", "link", "host", "wire", "event"];
@@ -322,7 +317,7 @@ impl HostTable {
         }
         for (key, name) in [("interface", &self.interface), ("tap", &self.tap), ("xdp", &self.xdp)]
         {
-            if let Some(why) = name.as_deref().and_then(wire::config::bad_interface) {
+            if let Some(why) = name.as_deref().and_then(config::bad_interface) {
                 report.add(key, why);
             }
         }
@@ -498,7 +493,7 @@ impl Scene {
 }
 
 /// What to say of a node that is not there.
-fn no_such_node(name: &str) -> String {
+pub(crate) fn no_such_node(name: &str) -> String {
     format!("there is no node {name}: add it, or correct the name")
 }
 

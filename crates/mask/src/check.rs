@@ -42,7 +42,7 @@ use injection::Pairs;
 use outline::Outline;
 use secrets::Secrets;
 
-use crate::{counted::counted, file::place};
+use crate::{counted::counted, file::link_and_bytes};
 use capture::{Item, ReadError, read_all};
 use serde::Serialize;
 use std::{fmt, io::Read};
@@ -63,11 +63,11 @@ pub struct Report {
     /// Names of hosts.
     pub names: usize,
     /// How often a name was not looked for, since there were too many.
-    pub names_left_out: u64,
+    pub names_skipped: u64,
     /// Runs of what is behind the headers, and in options of which nothing is known.
     pub runs: usize,
     /// Runs that were not looked for, since there were too many.
-    pub runs_left_out: u64,
+    pub runs_skipped: u64,
     /// What was found of each, in each form.
     pub findings: Vec<Finding>,
     /// Whether more of anything was found than chance explains.
@@ -96,8 +96,8 @@ impl fmt::Display for Report {
         let masked = counted(self.masked, "packet", "packets");
         writeln!(f, "{masked}, {} in the original", self.packets)?;
         writeln!(f, "looked for {}", self.looked_for())?;
-        for left_out in self.left_out() {
-            writeln!(f, "{left_out}")?;
+        for skipped in self.skipped() {
+            writeln!(f, "{skipped}")?;
         }
         for finding in &self.findings {
             writeln!(f, "  {} {finding}", if finding.is_leak() { "LEAK" } else { "    " })?;
@@ -124,10 +124,10 @@ impl fmt::Display for Report {
 
 impl Report {
     /// What was not looked for, in words.
-    fn left_out(&self) -> impl Iterator<Item = String> {
-        let runs = counted(self.runs_left_out, "run of payload", "runs of payload");
-        let names = counted(self.names_left_out, "name of a host", "names of hosts");
-        let all = [(self.runs_left_out, runs), (self.names_left_out, names)];
+    fn skipped(&self) -> impl Iterator<Item = String> {
+        let runs = counted(self.runs_skipped, "run of payload", "runs of payload");
+        let names = counted(self.names_skipped, "name of a host", "names of hosts");
+        let all = [(self.runs_skipped, runs), (self.names_skipped, names)];
         let too_many = |what| format!("not looked for, since there are too many: {what}");
         all.into_iter().filter(|(count, _)| *count > 0).map(move |(_, what)| too_many(what))
     }
@@ -165,7 +165,7 @@ pub fn check(original: impl Read + Send, masked: impl Read + Send) -> Result<Rep
     read_all::<ReadError>(original, |item, _| {
         packets += u64::from(!matches!(item, Item::Other(_)));
         let Item::Frame(frame) = item else { return Ok(()) };
-        match place(&frame) {
+        match link_and_bytes(&frame) {
             Some((link, bytes)) => secrets.add(link, bytes, &mut out),
             None => secrets.add_runs(frame.bytes),
         }
@@ -205,9 +205,9 @@ pub fn check(original: impl Read + Send, masked: impl Read + Send) -> Result<Rep
         ipv6: secrets.ipv6.len(),
         macs: secrets.macs.len(),
         names: secrets.names.len(),
-        names_left_out: secrets.names.left_out,
+        names_skipped: secrets.names.skipped,
         runs: secrets.runs.len(),
-        runs_left_out: secrets.left_out,
+        runs_skipped: secrets.skipped,
         leaks: findings.iter().any(Finding::is_leak),
         findings,
         fingerprints: fingerprints.finish(&ports, anonymity.hosts),

@@ -4,7 +4,7 @@ use crate::{
     check::{self, CheckError},
     counted::counted,
     explain::{Explanation, explain},
-    file::{Job, JobError, MaskError, place},
+    file::{Job, JobError, MaskError, link_and_bytes},
     key::{self, Key, KeyError, Rotation, read_key},
     live::{Live, LiveError, Summary, options::LiveArgs},
     log::Log,
@@ -34,21 +34,21 @@ pub enum Command {
     File(FileArgs),
     /// Mask the packets of an interface in the kernel, before anything of them leaves it
     Live(LiveArgs),
-    /// Look for anything of a capture that is still in the masked one; exit code 4 if there is, 1 if it cannot be looked for
+    /// Check whether anything of the original is left in a masked capture; exit code 4 if so, 1 if the check fails
     #[command(
         after_help = "Examples:\n  nigh mask check out.pcapng --against in.pcap\n  nigh mask check out.pcapng --against in.pcap --html report.html"
     )]
     Check {
         /// The masked capture
         masked: PathBuf,
-        /// What it was made of
+        /// The original capture
         #[arg(long, value_name = "CAPTURE")]
         against: PathBuf,
         /// Write the report as a page, too
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
-    /// See, check and compile policies
+    /// List, show, check and compile policies
     #[command(
         subcommand,
         after_help = "Examples:\n  nigh mask policy list\n  nigh mask policy check mine.toml"
@@ -74,7 +74,7 @@ pub struct FileArgs {
     input: PathBuf,
     /// The masked capture; `-` is standard output
     output: PathBuf,
-    /// What becomes of the packets: strict, research, flows, debug, or a file
+    /// The policy: strict, research, flows, debug, or a file
     #[arg(long, value_name = "NAME|FILE")]
     policy: String,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub struct FileArgs {
     /// How addresses are mapped where the policy says `prefix`
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     mapping: MappingName,
-    /// Append to this file who masks what, and how it ended: lines of JSON, without keys
+    /// Append a log of the run to this file, without keys: lines of JSON
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Threads that mask [default: all processors]
@@ -96,22 +96,22 @@ pub struct FileArgs {
 /// What is done with policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// The policies that come with nigh
+    /// List the policies that come with nigh
     #[command(after_help = "Example:\n  nigh mask policy list")]
     List,
-    /// A policy's text
+    /// Print a policy
     #[command(after_help = "Example:\n  nigh mask policy show research > mine.toml")]
     Show {
         /// strict, research, flows, debug, or a file
         policy: String,
     },
-    /// Whether a policy is right, and what it lets through
+    /// Check a policy, and list what it keeps, changes and removes
     #[command(after_help = "Example:\n  nigh mask policy check mine.toml")]
     Check {
         /// strict, research, flows, debug, or a file
         policy: String,
     },
-    /// What a policy makes of a packet, field by field, under a key made for this
+    /// Show a packet before and after a policy, field by field, under a temporary key
     #[command(
         after_help = "Example:\n  nigh mask policy explain research in.pcap --packet 3\n  nigh mask --json policy explain strict in.pcap"
     )]
@@ -124,7 +124,7 @@ pub enum PolicyCommand {
         #[arg(long, value_name = "NUMBER", default_value_t = 1)]
         packet: u64,
     },
-    /// The program that a policy becomes
+    /// Print the program that a policy compiles to
     #[command(after_help = "Example:\n  nigh mask policy compile research")]
     Compile {
         /// strict, research, flows, debug, or a file
@@ -191,9 +191,9 @@ pub enum CliError {
         path: PathBuf,
     },
     /// Its link is none that the mask knows.
-    #[error("packet {0} would be left out: nothing is known of its link")]
+    #[error("packet {0} would be skipped: its link type is unknown")]
     OtherLink(u64),
-    /// Something of the original is left; the report has said what.
+    /// Something of the original is left; the report has listed it.
     #[error("")]
     Leak,
     /// The output would be written over the input.
@@ -284,7 +284,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     if let (Some(log), Some(path)) = (&mut log, &args.log) {
         log.end(result.as_ref().ok(), result.as_ref().err()).map_err(failed(path))?;
     }
-    say(&result?, json)
+    print_summary(&result?, json)
 }
 
 fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<(), CliError> {
@@ -307,13 +307,13 @@ fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Resu
         let [masked, against] = [masked, against].map(|path| path.display().to_string());
         fs::write(page, report.html(&masked, &against)).map_err(failed(page))?;
     }
-    let said = if json {
+    let text = if json {
         serde_json::to_string_pretty(&report).map_err(io::Error::from)? + "\n"
     } else {
         report.to_string()
     };
-    match io::stdout().lock().write_all(said.as_bytes()) {
-        // Who has read enough is told of a leak all the same.
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // A leak is reported also when the reader has gone.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ if report.leaks => Err(CliError::Leak),
         _ => Ok(()),
@@ -334,7 +334,7 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
     let (policy, _) = read_policy(&args.policy)?;
     let key = key_for(&args.key, &args.policy, &policy)?;
     let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
-    let output = args.place();
+    let output = args.output_path();
     let begin = |path| {
         Log::begin(path, &job.record(), Path::new(&args.interface), output).map_err(failed(path))
     };
@@ -347,12 +347,12 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
         log.end(summary.as_ref(), result.as_ref().err()).map_err(failed(path))?;
     }
     if let Some(summary) = &summary {
-        say(summary, json)?;
+        print_summary(summary, json)?;
     }
     Ok(result?)
 }
 
-/// Runs it; what became of packets, and why it ended early if it did.
+/// Runs it; what happened to packets, and why it ended early if it did.
 fn until_its_end(
     mut live: Live<'_>,
     args: &LiveArgs,
@@ -372,13 +372,13 @@ fn until_its_end(
 }
 
 /// Tells what was done: on standard error, since standard output may be the capture.
-fn say(what: &(impl Serialize + Display), json: bool) -> Result<(), CliError> {
-    let mut said = io::stderr().lock();
+fn print_summary(what: &(impl Serialize + Display), json: bool) -> Result<(), CliError> {
+    let mut err = io::stderr().lock();
     if json {
-        serde_json::to_writer(&mut said, what).map_err(io::Error::from)?;
-        said.write_all(b"\n")?;
+        serde_json::to_writer(&mut err, what).map_err(io::Error::from)?;
+        err.write_all(b"\n")?;
     } else {
-        writeln!(said, "{what}")?;
+        writeln!(err, "{what}")?;
     }
     Ok(())
 }
@@ -429,7 +429,7 @@ fn policy(command: &PolicyCommand, json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What becomes of the packet of this number.
+/// Explains the packet of this number.
 fn explained(policy: &Policy, capture: &Path, number: u64) -> Result<Explanation, CliError> {
     let mut secrets =
         Secrets::new(&*key::fresh()?, MappingName::CryptoPan).map_err(JobError::from)?;
@@ -440,7 +440,8 @@ fn explained(policy: &Policy, capture: &Path, number: u64) -> Result<Explanation
         if count < number {
             return Ok(());
         }
-        found = place(&frame).map(|(link, bytes)| explain(policy, &mut secrets, link, bytes));
+        found =
+            link_and_bytes(&frame).map(|(link, bytes)| explain(policy, &mut secrets, link, bytes));
         Err(Found(None))
     });
     match (found, read) {

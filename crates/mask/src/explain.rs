@@ -1,7 +1,7 @@
 //! What a policy makes of one packet, field by field: `nigh mask policy explain`.
 
 use crate::{
-    above::Ports,
+    application::Ports,
     layer::{FIELDS, Field, Kind},
     machine::{Link, Run, Secrets, Visit, visit},
     policy::{Action, Policy, PolicyError},
@@ -12,7 +12,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr},
 };
 
-/// A packet, and what becomes of it.
+/// A packet before and after masking.
 #[derive(Debug, Serialize)]
 pub struct Explanation {
     /// Its headers in their order, and those of its options that the policy names.
@@ -34,7 +34,7 @@ pub struct Header {
     pub fields: Vec<Change>,
 }
 
-/// What becomes of one field.
+/// The treatment of one field.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// As policies name it.
@@ -139,7 +139,7 @@ mod tests {
     use crate::machine::MappingName;
 
     #[test]
-    fn each_field_is_told_with_what_becomes_of_it() {
+    fn each_field_is_listed_with_its_treatment() {
         let policy = Policy::read(
             "about = \"\"\n[fields]\n\"ipv4.source\" = { truncate = 8 }\n\"ipv4.ttl\" = \"keep\"\n\
              \"udp.*\" = \"remove\"",
@@ -152,11 +152,11 @@ mod tests {
             b"text",
         ]
         .concat();
-        let told = explain(&policy, &mut secrets, Link::Ip, &packet).expect("a policy");
-        let kinds: Vec<_> = told.headers.iter().map(|it| (it.kind.as_str(), it.at)).collect();
+        let explained = explain(&policy, &mut secrets, Link::Ip, &packet).expect("a policy");
+        let kinds: Vec<_> = explained.headers.iter().map(|it| (it.kind.as_str(), it.at)).collect();
         assert_eq!(kinds, [("Ipv4", 0), ("Udp", 20)]);
-        assert_eq!((told.bytes, told.kept), (32, 28));
-        let text = told.to_string();
+        assert_eq!((explained.bytes, explained.kept), (32, 28));
+        let text = explained.to_string();
         for line in [
             "ipv4.source 198.51.100.7 -> 198.0.0.0 (truncate(8))",
             "ipv4.destination 192.0.2.1 -> 0.0.0.0 (removed)",
@@ -169,7 +169,7 @@ mod tests {
             assert!(text.lines().any(|it| words(it) == line), "{line}: {text}");
         }
         // A packet that is cut has fewer fields.
-        let told = explain(&policy, &mut secrets, Link::Ip, &packet[..14]).expect("a policy");
-        assert!(told.headers[0].fields.iter().all(|field| field.name != "ipv4.source"));
+        let explained = explain(&policy, &mut secrets, Link::Ip, &packet[..14]).expect("a policy");
+        assert!(explained.headers[0].fields.iter().all(|field| field.name != "ipv4.source"));
     }
 }

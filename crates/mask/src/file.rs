@@ -7,7 +7,7 @@
 //! One worker does it all in the reader's thread, without handing anything over.
 //!
 //! Nothing of the file but its frames gets through: names of interfaces and of hosts, comments, secrets
-//! and statistics are left out. Interfaces are numbered anew, as their first packets come.
+//! and statistics are skipped. Interfaces are numbered anew, as their first packets come.
 
 mod batch;
 #[cfg(test)]
@@ -21,8 +21,8 @@ use crate::{
     policy::{Policy, PolicyError, Time},
     program::Program,
 };
-pub(crate) use batch::place;
-use batch::{Batch, Batches, LeftOut, Worker};
+pub(crate) use batch::link_and_bytes;
+use batch::{Batch, Batches, Skipped, Worker};
 use capture::{End, ReadError, pcapng};
 use serde::Serialize;
 use std::{
@@ -36,7 +36,7 @@ use std::{
 /// Batches that wait before each worker: enough to keep it busy, few enough to keep memory flat.
 const WAITING: usize = 2;
 
-/// What becomes of the frames of a capture, under which key.
+/// How the frames of a capture are masked, and under which key.
 pub struct Job {
     program: Program,
     time: Time,
@@ -74,9 +74,9 @@ pub struct Counts {
     pub frames: u64,
     /// Of them, masked and written.
     pub masked: u64,
-    /// Left out, since nothing is known of their link.
+    /// Skipped, since nothing is known of their link.
     pub other_links: u64,
-    /// Left out, since the file does not say on which link they were seen.
+    /// Skipped, since the file does not say on which link they were seen.
     pub no_interface: u64,
     /// Bytes of the frames that were captured.
     pub bytes_in: u64,
@@ -92,13 +92,10 @@ impl fmt::Display for Counts {
             self;
         write!(f, "{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}")?;
         if *other_links > 0 {
-            write!(f, "; {other_links} left out, since nothing is known of their link")?;
+            write!(f, "; {other_links} skipped: unknown link type")?;
         }
         if *no_interface > 0 {
-            write!(
-                f,
-                "; {no_interface} left out, since the file does not say on which link they were seen"
-            )?;
+            write!(f, "; {no_interface} skipped: the file does not describe their interface")?;
         }
         if *ended_within {
             f.write_str("; the capture ended within a packet")?;
@@ -140,7 +137,7 @@ impl Job {
         self.rotation
     }
 
-    /// What is said of the result in its first block.
+    /// The comment in the first block of the result.
     pub fn record(&self) -> String {
         let mut record = format!(
             "masked by nigh {}; policy SHA-256 {}; mapping {}",
@@ -201,7 +198,7 @@ impl Job {
         };
         // What stands before damage is written, too.
         let flushed = written.out.flush();
-        let (end, LeftOut { other_links, no_interface }) =
+        let (end, Skipped { other_links, no_interface }) =
             read.map_err(|stopped| match stopped {
                 Stopped::Read(error) => MaskError::Read(error),
                 Stopped::Write(error) => MaskError::Write(error),
@@ -219,7 +216,7 @@ impl Job {
         input: impl Read + Send,
         writer: &mut Writer<impl Write + Send>,
         workers: usize,
-    ) -> Result<(End, LeftOut), Stopped> {
+    ) -> Result<(End, Skipped), Stopped> {
         let (done, finished) = sync_channel::<Batch>(WAITING * workers);
         thread::scope(|scope| {
             let mut to_workers = Vec::new();

@@ -14,8 +14,8 @@ pub use source::Source;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -27,7 +27,7 @@ pub enum KeyError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Others than its owner have rights.
@@ -80,9 +80,7 @@ pub fn create(path: &Path) -> io::Result<()> {
         }
     }
     digits.push('\n');
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(digits.as_bytes())?;
-    file.sync_all()
+    config::file::create_private(path, digits.as_bytes())
 }
 
 /// Reads a key of `N` bytes from a file that holds just these, or their hexadecimal digits and perhaps
@@ -153,7 +151,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// What becomes of a file of this content and these permissions.
+    /// Reads a key file of this content and these permissions.
     fn read(content: &[u8], mode: u32) -> Result<[u8; 16], String> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");

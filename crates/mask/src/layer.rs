@@ -162,7 +162,7 @@ impl Field {
                 5
             }
             (4, "value" | "echo") => 6,
-            // Others share nothing: their place in the table is their number.
+            // Others share nothing: their index in the table is their number.
             _ => 16 + FIELDS.iter().position(|field| field.name == self.name).unwrap_or(0) as u16,
         }
     }

@@ -5,13 +5,15 @@
 //! key of the data set -> of the period, if it rotates -> secrets: numbers and mappings of addresses
 //! ```
 //!
-//! - [`layer`]: the headers and their fields; [`policy`]: what is wanted; [`program`]: what is done.
-//! - [`above`]: what is above the transport; [`machine`]: the unit that runs a program on a packet; [`mapping`], [`key`]: what it needs to know.
-//! - [`mod@file`]: whole captures; [`live`]: what live traffic needs beside the kernel's engine; [`check`]: whether
-//!   anything of one is left; [`explain`]: one packet field by field; [`cli`]: the commands.
+//! - [`layer`]: the headers and their fields; [`policy`]: the rules that an operator writes; [`program`]: the
+//!   instructions that they become.
+//! - [`application`]: the protocols of the application layer; [`machine`]: the unit that runs a program on a packet;
+//!   [`mapping`], [`key`]: addresses and secrets.
+//! - [`mod@file`]: whole captures; [`live`]: live traffic, around the kernel's engine; [`check`]: whether
+//!   anything of the original is left; [`explain`]: one packet field by field; [`cli`]: the commands.
 #![forbid(unsafe_code)]
 
-pub mod above;
+pub mod application;
 pub mod check;
 pub mod cli;
 mod counted;

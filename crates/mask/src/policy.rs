@@ -1,4 +1,4 @@
-//! Policies: a list of fields by name and what becomes of them. Everything not named is removed.
+//! Policies: a list of fields by name, each with its action. Everything not named is removed.
 //!
 //! ```toml
 //! about = "Who talks to whom is hidden, prefixes are kept"
@@ -14,7 +14,7 @@
 //! `NAME+2:8` for the eight bits that begin two bytes behind the first one of a field.
 
 use crate::{
-    above::{PARTS, Part, Treatment},
+    application::{PARTS, Part, Treatment},
     layer::{FIELDS, Field, KINDS, Kind, field},
     program::{Instruction, Operation, Program, Refusal, is_there},
 };
@@ -35,18 +35,18 @@ pub const SHIPPED: [(&str, &str); 4] = [
 pub struct Policy {
     /// What it is for, in a sentence or two.
     pub about: String,
-    /// Whether what lies above the transport is kept: off unless it is said.
+    /// Whether payload is kept: off by default.
     #[serde(default)]
     pub payload: bool,
-    /// What becomes of the times at which packets were captured.
+    /// What to do with the times at which packets were captured.
     #[serde(default)]
     pub time: Time,
-    /// Fields by name, and what becomes of them.
+    /// Fields by name, and the action of each.
     #[serde(default)]
     pub fields: BTreeMap<String, Action>,
 }
 
-/// What becomes of the times of packets.
+/// What to do with the times of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
@@ -59,7 +59,7 @@ pub enum Time {
     Relative,
 }
 
-/// What becomes of a field, as it is written.
+/// The action of a field, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -175,7 +175,7 @@ impl Policy {
         Self::read(text).ok()
     }
 
-    /// What becomes of a field.
+    /// The action of a field.
     pub fn of(&self, field: &Field) -> Action {
         self.of_name(field.name)
     }
@@ -196,7 +196,7 @@ impl Policy {
         Action::Remove
     }
 
-    /// What becomes of each field, a line for each of those that are not removed, then those that are.
+    /// The action of each field: a line for each that is not removed, then the removed ones.
     pub fn summary(&self) -> String {
         let mut text = format!("{}\n\n", self.about);
         let mut removed = Vec::new();

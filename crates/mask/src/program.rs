@@ -1,15 +1,15 @@
-//! Programs of the transformation unit: what becomes of each header's fields.
+//! Programs of the transformation unit: what to do with each header's fields.
 //!
 //! A program has a list of instructions for each kind of header. The unit walks down a packet and runs,
 //! at each header, the list of its kind: an instruction reads one field, transforms it and writes it to
-//! the same place of the result, **which is zero before**. So what no instruction writes is removed, and
+//! the same offset of the result, **which is zero before**. So what no instruction writes is removed, and
 //! one look at a program tells what it lets through.
 
 #[cfg(test)]
 mod tests;
 
 use crate::{
-    above::{PARTS, Ports, Protocol, Treatment},
+    application::{PARTS, Ports, Protocol, Treatment},
     layer::{FIELDS, Field, KINDS, Kind},
 };
 use std::fmt;
@@ -52,7 +52,7 @@ impl Operation {
     }
 }
 
-/// What becomes of one field.
+/// The treatment of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// The field's first byte in its header.
@@ -61,19 +61,19 @@ pub struct Instruction {
     pub bytes: u8,
     /// Which bits of these, where they are four bytes or fewer; adjoining ones.
     pub mask: u32,
-    /// What becomes of it.
+    /// How it is treated.
     pub operation: Operation,
     /// Which permutation or sequence of numbers is used: [`Field::meaning`].
     pub tag: u16,
 }
 
 impl Instruction {
-    /// What becomes of this field.
+    /// The treatment of this field.
     pub fn new(field: &Field, operation: Operation) -> Self {
         Self { at: field.at, bytes: field.bytes, mask: field.mask, operation, tag: field.meaning() }
     }
 
-    /// What becomes of one or two bytes of a header, whichever fields they are of.
+    /// The treatment of one or two bytes of a header, whichever fields they are of.
     pub fn slice(kind: Kind, at: u8, bytes: u8, operation: Operation) -> Self {
         let mask = if bytes == 1 { 0xff } else { 0xffff };
         // Numbers of their own: fields have lower ones, parts of protocols higher.
@@ -116,10 +116,10 @@ pub(crate) fn kept_bits(list: &[Instruction]) -> Vec<u8> {
 /// A mask of bytes as words, without those of which nothing is kept.
 fn words(mask: &[u8]) -> Vec<Word> {
     // The last one begins earlier, so that it ends where the mask does.
-    let places = (0..mask.len()).step_by(8).map(|at| at.min(mask.len().saturating_sub(8)));
+    let offsets = (0..mask.len()).step_by(8).map(|at| at.min(mask.len().saturating_sub(8)));
     let word =
         |at: usize| (at as u8, std::array::from_fn(|n| mask.get(at + n).map_or(0, |it| *it)));
-    places.map(word).filter(|word| word.1 != [0; 8]).collect()
+    offsets.map(word).filter(|word| word.1 != [0; 8]).collect()
 }
 
 /// Most instructions of a kind.
@@ -135,9 +135,9 @@ pub struct Program {
     kept: [Vec<Word>; KINDS],
     /// The instructions that do something else.
     others: [Vec<Instruction>; KINDS],
-    /// Whether what lies above the transport is kept.
+    /// Whether payload is kept.
     payload: bool,
-    /// What becomes of the parts of protocols above it.
+    /// What to do with the parts of application-layer protocols.
     parts: [Option<Treatment>; PARTS.len()],
 }
 
@@ -271,12 +271,12 @@ impl Program {
             || self.parts.iter().flatten().any(is_keyed)
     }
 
-    /// What becomes of a part of a protocol above the transport; nothing where it is removed.
+    /// The treatment of a part of an application-layer protocol; nothing where it is removed.
     pub fn treatment(&self, part: usize) -> Option<Treatment> {
         self.parts.get(part).copied().flatten()
     }
 
-    /// The parts of protocols above the transport of which something is kept.
+    /// The application-layer parts of which something is kept.
     pub(crate) fn named_parts(&self) -> impl Iterator<Item = &'static str> {
         let parts = PARTS.iter().zip(&self.parts);
         parts.filter(|(_, treatment)| treatment.is_some()).map(|(part, _)| part.name)
@@ -292,7 +292,7 @@ impl Program {
         })
     }
 
-    /// Whether what lies above the transport is kept.
+    /// Whether payload is kept.
     pub fn keeps_payload(&self) -> bool {
         self.payload
     }
@@ -322,7 +322,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Whether a header of this kind has its place in the result: an option of which nothing is named is removed
+/// Whether a header of this kind is in the result: an option of which nothing is named is removed
 /// with its structure.
 pub(crate) fn is_there(lists: &[Vec<Instruction>; KINDS], kind: Kind) -> bool {
     let is_named = |kind: Kind| !lists[kind as usize].is_empty();

@@ -1,24 +1,12 @@
 //! The command line. Every sub-command shows an example in its help.
 
-use crate::config::DEFAULT_CONTROL;
+use crate::config::{DEFAULT_CONTROL, DEFAULT_FILE};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// Exit codes, shown in `nigh --help`.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  done
-  1  failed or refused; one sentence on stderr says why
-  2  the command line is wrong
-  3  no daemon answers at the control socket
-  4  a masked capture holds something of its original
-
-Example:
-  nigh check -c /etc/nigh/nigh.toml && nigh run -c /etc/nigh/nigh.toml";
-
-/// Keeps an operator's network near, measured and under control.
+/// One program for the edge of a network: anycast echo, distance ranking, measurement, traffic control and emulation
 #[derive(Debug, Parser)]
-#[command(name = "nigh", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "nigh", version, after_help = crate::exit::TABLE, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
@@ -39,6 +27,8 @@ pub enum Command {
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml")]
     Check(CheckArgs),
     /// Show what the daemon does: each job's state, counters, health
+    ///
+    /// The exit code is 5 where the node is not healthy.
     #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
     Status(StatusArgs),
     /// Take this node out of service: withdraw, keep answering until arrivals are quiet
@@ -70,8 +60,9 @@ pub enum Command {
         after_help = "Examples:\n  nigh gate status\n  nigh gate top --by host\n  nigh gate deny bittorrent --host 10.0.0.0/24\n  nigh gate bypass on"
     )]
     Gate(GateArgs),
-    /// Take what identifies people out of packets, live or in captures
+    /// Anonymize packets, live or in captures
     #[command(
+        visible_alias = "anonymize",
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask live eth0 --policy research --key campus.key --write out.pcapng\n  nigh mask policy check strict"
     )]
     Mask(MaskArgs),
@@ -108,7 +99,7 @@ pub enum LogFormat {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The configuration file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,
     /// How log lines on stderr look
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
@@ -122,7 +113,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// The configuration file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,
     /// Print the result as JSON
     #[arg(long)]
@@ -146,7 +137,7 @@ impl Target {
     /// # Errors
     ///
     /// The configuration file was given and is not good.
-    pub fn path(&self) -> Result<PathBuf, crate::config::LoadError> {
+    pub fn path(&self) -> Result<PathBuf, job::file::LoadError> {
         match (&self.socket, &self.config) {
             (_, Some(file)) => Ok(crate::config::load(file)?.node.control),
             (Some(socket), None) => Ok(socket.clone()),
@@ -182,13 +173,26 @@ pub struct ControlArgs {
 pub struct EchoArgs {
     /// What is asked.
     #[command(subcommand)]
-    pub command: echo::cli::Command,
+    pub command: EchoCommand,
     /// Which daemon is meant.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+/// `nigh echo ...`
+#[derive(Debug, Subcommand)]
+pub enum EchoCommand {
+    /// Show the state of the responder and its announcement
+    ///
+    /// The exit code is 5 where it is not healthy.
+    #[command(after_help = "Example:\n  nigh echo status --json")]
+    Status,
+    /// What the responder itself knows to do.
+    #[command(flatten)]
+    Operation(echo::cli::Command),
 }
 
 /// Arguments of `nigh probe`.
@@ -235,7 +239,20 @@ pub struct GateArgs {
 pub struct OracleArgs {
     /// What is asked.
     #[command(subcommand)]
-    pub command: oracle::cli::Command<DaemonArgs>,
+    pub command: OracleCommand,
+}
+
+/// `nigh oracle ...`
+#[derive(Debug, Subcommand)]
+pub enum OracleCommand {
+    /// Show the state of the oracle
+    ///
+    /// The exit code is 5 where it is not healthy.
+    #[command(after_help = "Example:\n  nigh oracle status --json")]
+    Status(DaemonArgs),
+    /// What the oracle itself knows to do.
+    #[command(flatten)]
+    Operation(oracle::cli::Command<DaemonArgs>),
 }
 
 /// Arguments of `nigh lab`.

@@ -1,6 +1,7 @@
 //! The client's end of the control socket: one request, one answer.
 
-use crate::control::{Answer, Request};
+use crate::control::Answer;
+use serde::Serialize;
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     os::unix::net::UnixStream,
@@ -50,7 +51,7 @@ pub enum AskError {
 /// # Errors
 ///
 /// See [`AskError`].
-pub fn ask(path: &Path, request: &Request) -> Result<serde_json::Value, AskError> {
+pub fn ask(path: &Path, request: &impl Serialize) -> Result<serde_json::Value, AskError> {
     let io = |source| AskError::Io { path: path.into(), source };
     let mut stream = UnixStream::connect(path).map_err(|source| match source.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NoDaemon(path.into()),

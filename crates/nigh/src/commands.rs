@@ -2,18 +2,21 @@
 
 use crate::{
     cli::{
-        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, GateArgs, LabArgs,
-        ManArgs, OracleArgs, ProbeArgs, StatusArgs, Target,
+        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, EchoCommand, GateArgs,
+        LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
     },
     client::{self, AskError},
     config::{
-        self, LoadError,
+        self,
         scene::{self, SceneError},
     },
     control::Request,
-    daemon, http,
+    daemon,
+    exit::Exit,
+    http,
 };
 use clap::{CommandFactory, Parser};
+use job::file::LoadError;
 use serde_json::{Value, json};
 use std::{
     io::{self, ErrorKind, Write},
@@ -21,89 +24,48 @@ use std::{
     process::ExitCode,
 };
 
-/// A sub-command failed.
-#[derive(Debug, thiserror::Error)]
-enum CommandError {
-    #[error(transparent)]
-    Run(#[from] Box<daemon::RunError>),
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error(transparent)]
-    Render(#[from] echo::cli::RenderError),
-    #[error(transparent)]
-    Blast(#[from] echo::blast::BlastError),
-    #[error(transparent)]
-    RenderOracle(#[from] oracle::cli::RenderError),
-    #[error(transparent)]
-    Show(#[from] probe::show::cli::ShowError),
-    #[error(transparent)]
-    Export(#[from] probe::archive::ExportError),
-    #[error(transparent)]
-    RenderProbe(#[from] probe::cli::RenderError),
-    #[error(transparent)]
-    Flow(#[from] gate::control::BadFlow),
-    #[error(transparent)]
-    RenderGate(#[from] gate::cli::RenderError),
-    #[error(transparent)]
-    Classify(#[from] gate::cli::ClassifyError),
-    #[error(transparent)]
-    Replay(#[from] gate::cli::ReplayError),
-    #[error(transparent)]
-    Mask(#[from] mask::cli::CliError),
-    #[error(transparent)]
-    Watch(#[from] gate::cli::WatchError<client::AskError>),
-    #[error(transparent)]
-    Client(#[from] oracle::client::ClientError),
-    #[error(transparent)]
-    Console(#[from] oracle::console::ConsoleError),
-    #[error(transparent)]
-    Lab(#[from] lab::run::RunError),
-    #[error(transparent)]
-    Http(#[from] http::BindError),
-    #[error(transparent)]
-    Exec(#[from] lab::run::ExecError),
-    #[error(transparent)]
-    Clean(#[from] lab::clean::CleanError),
-    #[error(transparent)]
-    Stage(#[from] lab::scene::StageError),
-    #[error(transparent)]
-    Import(#[from] lab::import::command::CommandError),
-    #[error(transparent)]
-    Use(#[from] lab::control::cli::UseError),
-    #[error(transparent)]
-    Capture(#[from] lab::capture::cli::CaptureError),
-    #[error(transparent)]
-    View(#[from] lab::view::ViewError),
-    #[error(transparent)]
-    File(#[from] lab::control::files::FileError),
-    #[error(transparent)]
-    Psock(#[from] psock::cli::CommandError),
-    /// A command in a host ended with this code.
-    #[error("")]
-    Code(u8),
-    #[error("the working directory is not known: {0}")]
-    Folder(io::Error),
-    #[error("cannot write {}: {source}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
-    #[error("cannot print: {0}")]
-    Print(io::Error),
-    /// Everything was said already.
-    #[error("")]
-    Said,
+/// How a command ended that did not succeed: its exit code, and one sentence unless all was printed.
+struct Failure {
+    exit: Exit,
+    error: Option<job::Error>,
 }
 
-impl CommandError {
-    /// See `nigh --help`.
-    fn code(&self) -> u8 {
-        match self {
-            Self::Ask(AskError::NoDaemon(_)) => 3,
-            Self::Mask(mask::cli::CliError::Leak) => 4,
-            Self::Code(code) => *code,
-            _ => 1,
-        }
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: job::Error = error.into();
+        let exit = match error.downcast_ref() {
+            Some(AskError::NoDaemon(_)) => Exit::NoDaemon,
+            _ if matches!(error.downcast_ref(), Some(mask::cli::CliError::Leak)) => Exit::Leak,
+            _ => Exit::Failed,
+        };
+        Self { exit, error: Some(error) }
     }
+}
+
+impl From<Exit> for Failure {
+    fn from(exit: Exit) -> Self {
+        Self { exit, error: None }
+    }
+}
+
+/// Everything was printed already.
+const PRINTED: Failure = Failure { exit: Exit::Failed, error: None };
+
+/// What a command does.
+type Done = Result<(), Failure>;
+
+/// A file or the output cannot be written, or a folder not be found: what, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+struct IoError {
+    what: String,
+    source: io::Error,
+}
+
+/// An error of the system in what the command was about to do.
+fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> IoError {
+    let what = what.into();
+    move |source| IoError { what, source }
 }
 
 /// Reads the command line, does what it says and reports how it went.
@@ -111,7 +73,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run(&args),
         Command::Check(args) => check(&args),
-        Command::Status(args) => status(&args),
+        Command::Status(args) => status(&args.target, args.json, None),
         Command::Drain(args) => tell(&args, &Request::Drain {}, |answer| {
             let seconds = answer["seconds"].as_f64().unwrap_or_default();
             format!(
@@ -135,38 +97,40 @@ pub fn main() -> ExitCode {
         Command::Man(args) => man(&args),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let sentence = error.to_string();
+        Ok(()) => Exit::Done.into(),
+        Err(Failure { exit, error }) => {
+            let sentence = error.map(|error| error.to_string()).unwrap_or_default();
             if !sentence.is_empty() {
                 let _ = writeln!(io::stderr(), "nigh: {sentence}");
             }
-            ExitCode::from(error.code())
+            exit.into()
         }
     }
 }
 
 /// Sends echo requests; when nothing came back, the report has said so.
-fn blast(args: &echo::blast::Args) -> Result<(), CommandError> {
-    if echo::blast::run(args)? { Ok(()) } else { Err(CommandError::Said) }
+fn blast(args: &echo::blast::Args) -> Done {
+    if echo::blast::run(args)? { Ok(()) } else { Err(PRINTED) }
 }
 
 /// Prints `text`; a reader that has seen enough (`nigh status | head -1`) is no error.
-fn print(text: &str) -> Result<(), CommandError> {
+fn print(text: &str) -> Done {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CommandError::Print(error)),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(io_error("cannot print")(error).into())
+        }
         _ => Ok(()),
     }
 }
 
 /// Prints a value as JSON for programs.
-fn print_json(value: &Value) -> Result<(), CommandError> {
+fn print_json(value: &Value) -> Done {
     print(&format!("{value:#}\n"))
 }
 
 /// Shows on stderr everything that is wrong with a file.
-fn explain(error: LoadError) -> CommandError {
+fn explain(error: LoadError) -> Failure {
     match error {
         LoadError::Wrong(report) => {
             let _ = io::stderr().write_all(report.render().as_bytes());
@@ -179,20 +143,20 @@ fn explain(error: LoadError) -> CommandError {
                 "nigh: {} has {problems}; nothing was started or changed",
                 report.file.display()
             );
-            CommandError::Said
+            PRINTED
         }
         error => error.into(),
     }
 }
 
-fn run(args: &crate::cli::RunArgs) -> Result<(), CommandError> {
+fn run(args: &crate::cli::RunArgs) -> Done {
     daemon::run(args).map_err(|error| match error {
         daemon::RunError::Load(error) => explain(error),
-        error => Box::new(error).into(),
+        error => error.into(),
     })
 }
 
-fn check(args: &CheckArgs) -> Result<(), CommandError> {
+fn check(args: &CheckArgs) -> Done {
     let result = config::load(&args.config);
     if args.json {
         let (report, good) = match &result {
@@ -201,7 +165,7 @@ fn check(args: &CheckArgs) -> Result<(), CommandError> {
             Err(_) => return result.map(drop).map_err(Into::into),
         };
         print_json(&json!({ "file": report.file, "good": good, "findings": report.findings }))?;
-        return if good { Ok(()) } else { Err(CommandError::Said) };
+        return if good { Ok(()) } else { Err(PRINTED) };
     }
     let loaded = result.map_err(explain)?;
     let _ = io::stderr().write_all(loaded.report.render().as_bytes());
@@ -209,36 +173,55 @@ fn check(args: &CheckArgs) -> Result<(), CommandError> {
 }
 
 /// Asks the daemon that `target` names.
-fn ask(target: &Target, request: &Request) -> Result<Value, CommandError> {
+fn ask(target: &Target, request: &Request) -> Result<Value, Failure> {
     let path = target.path().map_err(explain)?;
     Ok(client::ask(&path, request)?)
 }
 
-fn status(args: &StatusArgs) -> Result<(), CommandError> {
-    let answer = ask(&args.target, &Request::Status { text: !args.json })?;
-    match answer {
-        Value::String(text) if !args.json => print(&text),
-        value => print_json(&value),
+/// A request to a job, as it is sent.
+fn of_job(name: &str, request: &impl serde::Serialize) -> Value {
+    json!({ "do": name, "request": request })
+}
+
+/// Asks a job of the daemon that `target` names.
+fn ask_job(target: &Target, name: &str, request: &impl serde::Serialize) -> Result<Value, Failure> {
+    let path = target.path().map_err(explain)?;
+    Ok(client::ask(&path, &of_job(name, request))?)
+}
+
+/// Shows the state of the node, or of one job; fails where that is not healthy.
+fn status(target: &Target, json: bool, job: Option<&str>) -> Done {
+    let state = ask(target, &Request::Status { text: false, job: job.map(str::to_owned) })?;
+    if json {
+        print_json(&state)?;
+    } else {
+        let text = ask(target, &Request::Status { text: true, job: job.map(str::to_owned) })?;
+        print(text.as_str().unwrap_or_default())?;
     }
+    judge(if job.is_some() { &state } else { &state["node"] })
+}
+
+/// How a command ends that has printed a state.
+fn judge(state: &Value) -> Done {
+    if state["healthy"] == false { Err(Exit::Unhealthy.into()) } else { Ok(()) }
 }
 
 /// Sends a request without arguments and prints the answer.
-fn tell(
-    args: &ControlArgs,
-    request: &Request,
-    render: impl Fn(&Value) -> String,
-) -> Result<(), CommandError> {
+fn tell(args: &ControlArgs, request: &Request, render: impl Fn(&Value) -> String) -> Done {
     let answer = ask(&args.target, request)?;
     if args.json { print_json(&answer) } else { print(&render(&answer)) }
 }
 
-fn echo(args: &EchoArgs) -> Result<(), CommandError> {
-    let request = Request::Echo { request: args.command.request() };
-    let answer = ask(&args.target, &request)?;
-    if args.json { print_json(&answer) } else { print(&args.command.render(&answer)?) }
+fn echo(args: &EchoArgs) -> Done {
+    let command = match &args.command {
+        EchoCommand::Status => return status(&args.target, args.json, Some("echo")),
+        EchoCommand::Operation(command) => command,
+    };
+    let answer = ask_job(&args.target, "echo", &command.request())?;
+    if args.json { print_json(&answer) } else { print(&command.render(&answer)?) }
 }
 
-fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
+fn probe(args: &ProbeArgs) -> Done {
     use probe::cli::Command;
     match &args.command {
         Command::Show(show) => {
@@ -262,9 +245,8 @@ fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
             }
         }
         Command::Operation(operation) => {
-            let request = Request::Probe { request: operation.request() };
             let progress = operation.progress();
-            let answer = ask(&args.target, &request);
+            let answer = ask_job(&args.target, "probe", &operation.request());
             drop(progress);
             let answer = answer?;
             if args.json {
@@ -273,28 +255,33 @@ fn probe(args: &ProbeArgs) -> Result<(), CommandError> {
                 print(&operation.render(&answer)?)?
             }
             // The record says why.
-            if probe::cli::failed(&answer) { Err(CommandError::Said) } else { Ok(()) }
+            if probe::cli::failed(&answer) { Err(PRINTED) } else { judge(&answer) }
         }
     }
 }
 
-fn gate(args: &GateArgs) -> Result<(), CommandError> {
+fn gate(args: &GateArgs) -> Done {
     use gate::cli::Command;
     match &args.command {
         Command::Operation(operation) => {
-            let request = Request::Gate { request: operation.request()? };
-            let answer = ask(&args.target, &request)?;
-            if args.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+            let answer = ask_job(&args.target, "gate", &operation.request()?)?;
+            if args.json {
+                print_json(&answer)?
+            } else {
+                print(&operation.render(&answer)?)?
+            }
+            judge(&answer)
         }
         Command::Watch => {
             let path = args.target.path().map_err(explain)?;
-            Ok(gate::cli::watch(|request| client::ask(&path, &Request::Gate { request }))?)
+            Ok(gate::cli::watch(|request| client::ask(&path, &of_job("gate", &request)))?)
         }
         Command::Classify(classify) => {
             let gate = match &args.target.config {
-                Some(file) => config::load(file).map_err(explain)?.sections.gate,
+                Some(file) => Some(config::load(file).map_err(explain)?.jobs),
                 None => None,
             };
+            let gate = gate.as_ref().and_then(|jobs| jobs.get::<gate::config::Config>());
             let settings = gate.map(|gate| (&gate.gate).into()).unwrap_or_default();
             gate::cli::classify(classify, settings, args.json, &mut io::stdout().lock())
                 .or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error.into()) })
@@ -307,40 +294,47 @@ fn gate(args: &GateArgs) -> Result<(), CommandError> {
 }
 
 /// Where the archive of a station is, by its configuration file if that is given.
-fn archive_of(target: &Target) -> Result<Option<PathBuf>, CommandError> {
+fn archive_of(target: &Target) -> Result<Option<PathBuf>, Failure> {
     let Some(file) = &target.config else { return Ok(None) };
     let state = config::load(file).map_err(explain)?.node.state;
     Ok(Some(state.join(probe::service::ARCHIVE)))
 }
 
-fn oracle(args: &OracleArgs) -> Result<(), CommandError> {
+fn oracle(args: &OracleArgs) -> Done {
     use oracle::cli::Command;
     let ask = |target: &Target| {
         let path = target.path().map_err(explain)?;
-        Ok::<_, CommandError>(move |request: &oracle::control::Request| {
-            client::ask(&path, &Request::Oracle { request: request.clone() })
+        Ok::<_, Failure>(move |request: &oracle::control::Request| {
+            client::ask(&path, &of_job("oracle", request))
         })
     };
-    match &args.command {
+    let command = match &args.command {
+        OracleCommand::Status(daemon) => {
+            return status(&daemon.target, daemon.json, Some("oracle"));
+        }
+        OracleCommand::Operation(command) => command,
+    };
+    match command {
         // When no answer came, the report has said so.
         Command::Client(command) => {
             if oracle::client::run(command)? {
                 Ok(())
             } else {
-                Err(CommandError::Said)
+                Err(PRINTED)
             }
         }
         Command::Console { daemon } => Ok(oracle::console::run(ask(&daemon.target)?)?),
         Command::Operation(operation) => {
             let daemon = operation.daemon();
-            let request = operation.request().map_err(CommandError::Folder)?;
+            let request =
+                operation.request().map_err(io_error("the working directory is not known"))?;
             let answer = ask(&daemon.target)?(&request)?;
             if daemon.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
         }
     }
 }
 
-fn lab(args: &LabArgs) -> Result<(), CommandError> {
+fn lab(args: &LabArgs) -> Done {
     use lab::{
         cli::{Command, clean, exec, run},
         control::{cli as control, files},
@@ -353,7 +347,7 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
             })?;
             let web = args.http.map(http::lab::Listener::bind).transpose()?;
             let code = run(args, &scene, stage, web, |text| drop(print(text)))?;
-            if code == 0 { Ok(()) } else { Err(CommandError::Code(code)) }
+            if code == 0 { Ok(()) } else { Err(Exit::Command(code).into()) }
         }
         Command::Exec(args) => Err(exec(args).into()),
         Command::Clean(args) => print(&clean(args)?),
@@ -365,7 +359,7 @@ fn lab(args: &LabArgs) -> Result<(), CommandError> {
         Command::Node(args) => print(&control::node(args)?),
         Command::Events(args) => Ok(control::events(args)?),
         Command::Capture(args) => {
-            let said = lab::capture::cli::capture(args)?;
+            let said = lab::capture::capture(args)?;
             let _ = io::stderr().write_all(said.as_bytes());
             Ok(())
         }
@@ -386,21 +380,23 @@ fn reloaded(answer: &Value) -> String {
     text
 }
 
-fn completions(args: &CompletionsArgs) -> Result<(), CommandError> {
+fn completions(args: &CompletionsArgs) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "nigh", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
-fn man(args: &ManArgs) -> Result<(), CommandError> {
+fn man(args: &ManArgs) -> Done {
     if args.directory == Path::new("-") {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(CommandError::Print)?;
+        clap_mangen::Man::new(Cli::command())
+            .render(&mut page)
+            .map_err(io_error("cannot print"))?;
         return print(&String::from_utf8_lossy(&page));
     }
     let write = || {
         std::fs::create_dir_all(&args.directory)?;
         clap_mangen::generate_to(Cli::command(), &args.directory)
     };
-    write().map_err(|source| CommandError::Write { path: args.directory.clone(), source })
+    Ok(write().map_err(io_error(format!("cannot write {}", args.directory.display())))?)
 }

@@ -1,6 +1,7 @@
 //! Files and what is said about them.
 
 use super::*;
+use job::file::{Finding, SIZE_LIMIT, Severity};
 
 /// What is found in `text`: `line:column key: message`, one a line.
 fn findings(text: &str) -> Vec<String> {
@@ -72,25 +73,25 @@ fn every_mistake_is_named_with_line_and_column() {
 
 #[test]
 fn a_value_that_cannot_be_read_is_the_only_mistake() {
-    let gate = "[gate]\ninside = [\"eth1\"]\n";
+    let gate = "[gate]\ninternal = [\"eth1\"]\n";
     let limit = "[[gate.limit]]\nname = \"slow\"\n";
     let rule = "[[gate.rule]]\nname = \"r\"\naction = \"deny\"\n";
     for (more, expected) in [
         (
-            format!("{limit}from_inside = \"20\"\n"),
-            "5:15 gate.limit[0].from_inside: \"20\" is no rate: expected a rate such as `800kbit`, `20 Mbit/s` or `1.5gbit`",
+            format!("{limit}from_internal = \"20MB\"\n"),
+            "5:17 gate.limit[0].from_internal: \"20MB\" is no rate: expected bits a second such as `800kbit`, `20Mbit` or `1.5Gbit`",
         ),
         (
             limit.to_owned(),
-            "3:1 gate.limit[0]: nothing is limited: give to_inside, from_inside or both",
+            "3:1 gate.limit[0]: nothing is limited: give to_internal, from_internal or both",
         ),
         (
-            format!("{rule}direction = [\"to-inside\"]\n"),
-            "6:13 gate.rule[0].direction: [\"to-inside\"] is not one word in quotes",
+            format!("{rule}direction = [\"to-internal\"]\n"),
+            "6:13 gate.rule[0].direction: [\"to-internal\"] is not one word in quotes",
         ),
         (
             format!("{rule}direction = \"up\"\n"),
-            "6:13 gate.rule[0].direction: unknown value `up`: there are `from-inside`, `to-inside`",
+            "6:13 gate.rule[0].direction: unknown value `up`: there are `from-internal`, `to-internal`",
         ),
     ] {
         assert_eq!(findings(&format!("{gate}{more}")), [expected], "for {more:?}");

@@ -1,8 +1,7 @@
 //! The control socket: a Unix stream socket, mode 0600, one JSON object a line each way.
 //!
-//! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`,
-//! `{"do":"echo","request":{...}}`, `{"do":"oracle","request":{...}}`,
-//! `{"do":"probe","request":{...}}`, `{"do":"gate","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
+//! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`, and of each
+//! job by its noun, such as `{"do":"echo","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
 //!
 //! The socket is never open to others, not even for a moment: it is bound under a umask of 0177. A
 //! socket left behind by a dead daemon is replaced; a living daemon's is not touched.
@@ -10,6 +9,7 @@
 use crate::node::Node;
 use nix::sys::stat::{Mode, umask};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{
     io,
     os::unix::{
@@ -32,7 +32,7 @@ const LINE_LIMIT: u64 = 64 << 10;
 /// Most connections at once.
 const CONNECTION_LIMIT: usize = 32;
 /// How long a connection may be silent, or an answer may wait to be read.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub enum Request {
         /// As text for people instead of as an object.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         text: bool,
+        /// Of one job only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<String>,
     },
     /// Take the node out of service; answered when arrivals are quiet.
     Drain {},
@@ -50,26 +53,22 @@ pub enum Request {
     Undrain {},
     /// Read the configuration file again.
     Reload {},
-    /// A request to the responder.
-    Echo {
-        /// What is asked.
-        request: echo::control::Request,
-    },
-    /// A request to the oracle.
-    Oracle {
-        /// What is asked.
-        request: oracle::control::Request,
-    },
-    /// A request to the measuring station.
-    Probe {
-        /// What is asked.
-        request: probe::control::Request,
-    },
-    /// A request to the gate.
-    Gate {
-        /// What is asked.
-        request: gate::control::Request,
-    },
+}
+
+/// What of a request is read first.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(rename = "do")]
+    noun: String,
+}
+
+/// A request to a job.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfJob {
+    #[serde(rename = "do")]
+    noun: String,
+    request: Value,
 }
 
 /// One answer.
@@ -77,7 +76,7 @@ pub enum Request {
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// The request was done.
-    Ok(serde_json::Value),
+    Ok(Value),
     /// It was not, and why.
     Error(String),
 }
@@ -195,19 +194,19 @@ async fn converse(stream: UnixStream, node: &Node) -> io::Result<()> {
     loop {
         let mut line = Vec::new();
         let mut limited = (&mut input).take(LINE_LIMIT + 1);
-        if timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await?? == 0 {
+        if timeout(TIMEOUT, limited.read_until(b'\n', &mut line)).await?? == 0 {
             return Ok(());
         }
         let too_long = line.len() as u64 > LINE_LIMIT;
         let answer = if too_long {
             Answer::Error(format!("a request has at most {LINE_LIMIT} bytes"))
         } else {
-            match serde_json::from_slice(&line) {
-                Ok(request) => reply(request, node).await,
-                Err(error) => Answer::Error(format!("this is not a request: {error}")),
+            match reply(&line, node).await {
+                Ok(value) => Answer::Ok(value),
+                Err(sentence) => Answer::Error(sentence),
             }
         };
-        timeout(PATIENCE, output.write_all(&encode(&answer))).await??;
+        timeout(TIMEOUT, output.write_all(&encode(&answer))).await??;
         if too_long {
             return Ok(());
         }
@@ -215,29 +214,23 @@ async fn converse(stream: UnixStream, node: &Node) -> io::Result<()> {
 }
 
 /// Does what is asked.
-async fn reply(request: Request, node: &Node) -> Answer {
-    let result = match request {
-        Request::Status { text: false } => Ok(node.status()),
-        Request::Status { text: true } => Ok(node.render().into()),
+async fn reply(line: &[u8], node: &Node) -> Result<Value, String> {
+    let error = |error: serde_json::Error| format!("this is not a request: {error}");
+    let Asked { noun } = serde_json::from_slice(line).map_err(error)?;
+    if node.jobs().knows(&noun) {
+        let OfJob { noun, request } = serde_json::from_slice(line).map_err(error)?;
+        return node.jobs().control(&noun, request).await.map_err(|error| error.to_string());
+    }
+    match serde_json::from_slice(line).map_err(error)? {
+        Request::Status { text: false, job: None } => Ok(node.status()),
+        Request::Status { text: true, job: None } => Ok(node.render().into()),
+        Request::Status { text, job: Some(job) } => {
+            let job = node.jobs().of(&job).map_err(|error| error.to_string())?;
+            Ok(if text { job.render().into() } else { job.status() })
+        }
         Request::Drain {} => node.drain().await.map_err(|error| error.to_string()),
         Request::Undrain {} => node.undrain().await.map_err(|error| error.to_string()),
         Request::Reload {} => node.reload().await.map_err(|error| error.to_string()),
-        Request::Echo { request } => {
-            node.features().echo(request).await.map_err(|error| error.to_string())
-        }
-        Request::Oracle { request } => {
-            node.features().oracle(request).await.map_err(|error| error.to_string())
-        }
-        Request::Probe { request } => {
-            node.features().probe(request).await.map_err(|error| error.to_string())
-        }
-        Request::Gate { request } => {
-            node.features().gate(request).await.map_err(|error| error.to_string())
-        }
-    };
-    match result {
-        Ok(value) => Answer::Ok(value),
-        Err(sentence) => Answer::Error(sentence),
     }
 }
 

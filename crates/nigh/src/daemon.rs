@@ -8,15 +8,17 @@
 
 use crate::{
     cli::RunArgs,
-    config::{self, LoadError, Loaded},
+    config::{self, Loaded},
     control::{self, ControlSocket},
-    features::{Opened, StartError},
-    http, logging,
+    http,
+    jobs::{self, Joined},
+    logging,
     node::Node,
     notify::Notifier,
     privileges,
     state::{State, StateError},
 };
+use job::{Close, file::LoadError};
 use nix::sys::signal::{SigSet, Signal as Unix};
 use std::{io, sync::Arc};
 use tokio::{
@@ -46,9 +48,9 @@ pub enum RunError {
     /// The HTTP address cannot be bound.
     #[error(transparent)]
     Http(#[from] http::BindError),
-    /// A feature did not start.
-    #[error(transparent)]
-    Features(#[from] StartError),
+    /// A job did not start.
+    #[error("{0}")]
+    Job(job::Error),
     /// The runtime or a signal handler could not be set up.
     #[error("cannot set up the process: {0}")]
     Process(#[from] io::Error),
@@ -64,10 +66,8 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     let loaded = config::load(&args.config)?;
     loaded.report.log();
     end_with_a_panic();
-    if loaded.sections.gate.is_some() {
-        gate::service::mount();
-    }
-    privileges::limit()?;
+    loaded.jobs.privileged();
+    privileges::limit(&loaded.jobs)?;
     // Capabilities belong to threads: what this one gives up before it starts others, the process has
     // not.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -124,7 +124,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let mut stop = Stop::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let notifier = Notifier::from_env();
-    let Loaded { node: config, sections, .. } = loaded;
+    let Loaded { node: config, jobs, .. } = loaded;
     let state = State::open(&config.state)?;
     let control = ControlSocket::bind(&config.control)?;
     let listener = TcpListener::from_std(http::bind(config.http, "node.http")?)?;
@@ -133,25 +133,27 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     if drained {
         warn!("this node was drained by the operator and stays so: `nigh undrain` ends that");
     }
-    let mut opening = std::pin::pin!(Opened::open(sections, drained));
+    let kept = jobs.kept_capabilities();
+    let mut opening = std::pin::pin!(jobs.open(drained));
     let opened = tokio::select! {
-        opened = &mut opening => opened?,
+        opened = &mut opening => opened.map_err(RunError::Job)?,
         signal = stop.recv() => {
             info!(signal, "stopped during the start");
             // What is half done cannot be undone: the start takes a moment and is then ended.
             if let Ok(opened) = opening.await {
-                opened.stop().await;
+                opened.close(Close::Stopped).await;
             }
             return Ok(());
         }
     };
-    if let Err(error) = privileges::settle() {
-        opened.stop().await;
+    if let Err(error) = privileges::settle(&kept) {
+        opened.close(Close::Stopped).await;
         return Err(error.into());
     }
-    let features = opened.start().await?;
+    let jobs = opened.start(&jobs::registry()).await.map_err(RunError::Job)?;
+    let joined = Joined::join(&jobs);
     let file = std::path::absolute(&args.config)?;
-    let node = Arc::new(Node::new(file, config, address, features, state));
+    let node = Arc::new(Node::new(file, config, address, jobs, state));
     let serving = {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move {
@@ -180,11 +182,12 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     }
     notifier.stopping();
     tokio::select! {
-        () = node.features().drain() => {}
+        () = node.jobs().drain() => {}
         signal = stop.recv() => warn!(signal, "stops without waiting for the drain"),
     }
+    drop(joined);
     tokio::select! {
-        () = node.features().stop() => {}
+        () = node.jobs().stop() => {}
         signal = stop.recv() => warn!(signal, "ends at once; the kernel cleans up"),
     }
     serving.abort();

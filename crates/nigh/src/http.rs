@@ -166,9 +166,9 @@ mod tests {
                 .expect("a reader");
             stream
         };
-        let patience = Duration::from_secs(10);
+        let limit = Duration::from_secs(10);
         let mut gone = ask();
-        begins.recv_timeout(patience).expect("the first begins");
+        begins.recv_timeout(limit).expect("the first begins");
         gone.shutdown(std::net::Shutdown::Both).expect("it is open");
         let _ = gone.read(&mut [0]);
         let mut last = ask();
@@ -176,7 +176,7 @@ mod tests {
         drop(end);
         assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout), "two run at once");
         let mut answer = String::new();
-        last.set_read_timeout(Some(patience)).expect("a time");
+        last.set_read_timeout(Some(limit)).expect("a time");
         last.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }

@@ -1,14 +1,14 @@
-//! nigh: keeps an operator's network near, measured and under control.
+//! nigh: one program for the edge of a network. It puts the jobs together: command line, daemon, control socket, HTTP.
 //!
-//! One binary: a daemon (`nigh run`) that runs the features whose sections stand in the
+//! One binary: a daemon (`nigh run`) that runs the jobs whose sections are in the
 //! configuration file, and the commands that ask and steer it over its control socket. This crate
-//! only assembles; what a feature does is in the feature's crate.
+//! only assembles; what a job does is in the job's crate.
 //!
-//! - [`cli`]: the command line, [`commands`]: what each sub-command does;
+//! - [`cli`]: the command line, [`commands`]: what each sub-command does, [`exit`]: how it ends;
 //! - [`config`]: the configuration file;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
-//! - [`node`]: what runs, [`features`]: the features of it; [`privileges`]: which capabilities are kept; [`state`]: what survives a restart;
+//! - [`node`]: what runs, [`jobs`]: the jobs of it; [`privileges`]: which capabilities are kept; [`state`]: what survives a restart;
 //!   [`notify`]: what systemd is told.
 #![forbid(unsafe_code)]
 
@@ -18,8 +18,9 @@ pub mod commands;
 pub mod config;
 pub mod control;
 pub mod daemon;
-pub mod features;
+pub mod exit;
 pub mod http;
+pub mod jobs;
 pub mod logging;
 pub mod mapping;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! Log lines on stderr. Nothing is logged for a packet or for an HTTP request, so a stranger cannot
+//! Log lines on stderr. Nothing is logged for a packet or for an HTTP request, so an unknown peer cannot
 //! fill the disk; configuration values are never logged, so no secret is.
 
 use crate::cli::LogFormat;

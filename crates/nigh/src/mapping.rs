@@ -1,23 +1,11 @@
 //! The mask's mappings for the addresses in the gate's audit.
 
-use gate::audit::{Mapping, MappingName};
+use gate::audit::{Addresses, Mapping, MappingName};
 use mask::{
-    key::{KeyError, read_key},
-    mapping::{CryptoPan, EqualHalves, IpcryptPfx},
+    key::read_key,
+    mapping::{CryptoPan, IpcryptPfx},
 };
 use std::{fmt, net::IpAddr, sync::Arc};
-use wire::Problem;
-
-/// There is no mapping.
-#[derive(Debug, thiserror::Error)]
-pub enum MappingError {
-    /// The file gives no key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// It is no key of this mapping.
-    #[error(transparent)]
-    Halves(#[from] EqualHalves),
-}
 
 /// A function of addresses that does not show its key.
 struct By<F>(MappingName, F);
@@ -34,16 +22,13 @@ impl<F: Fn(IpAddr) -> IpAddr + Send + Sync> Mapping for By<F> {
     }
 }
 
-/// The mapping that `gate.audit.addresses` names, if it does.
+/// The mapping that `gate.audit.addresses` names.
 ///
 /// # Errors
 /// When its key cannot be had.
-pub fn of_audit(config: &gate::config::Config) -> Result<Option<Arc<dyn Mapping>>, MappingError> {
-    let Some(wanted) = config.gate.audit.as_ref().and_then(|audit| audit.addresses.as_ref()) else {
-        return Ok(None);
-    };
+pub(crate) fn mapping(wanted: &Addresses) -> Result<Arc<dyn Mapping>, job::Error> {
     let key = read_key::<32>(&wanted.key)?;
-    Ok(Some(match wanted.mapping {
+    Ok(match wanted.mapping {
         name @ MappingName::CryptoPan => {
             let mapping = CryptoPan::new(&key);
             Arc::new(By(name, move |address| mapping.map(address)))
@@ -52,11 +37,5 @@ pub fn of_audit(config: &gate::config::Config) -> Result<Option<Arc<dyn Mapping>
             let mapping = IpcryptPfx::new(&key)?;
             Arc::new(By(name, move |address| mapping.map(address)))
         }
-    }))
-}
-
-/// What is wrong with the mapping that a configuration names.
-pub(crate) fn problem(config: &gate::config::Config) -> Option<Problem> {
-    let error = of_audit(config).err()?;
-    Some(Problem { key: "gate.audit.addresses".into(), message: error.to_string() })
+    })
 }

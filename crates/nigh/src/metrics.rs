@@ -1,6 +1,6 @@
 //! Metrics in the OpenMetrics text form, which Prometheus reads.
 //!
-//! Everything is read at the scrape: the features' own counters, and the process's from /proc.
+//! Everything is read at the scrape: the jobs' own counters, and the process's from /proc.
 
 use crate::node::Node;
 use prometheus_client::{
@@ -41,14 +41,14 @@ impl Collector for NodeCollector {
         metric(&mut encoder, "nigh_build", "What runs here", Info::new(labels))?;
         let uptime = ConstGauge::new(node.uptime().as_secs_f64());
         metric(&mut encoder, "nigh_uptime_seconds", "Time since the start", uptime)?;
-        let healthy = ConstGauge::new(i64::from(node.features().ailments().is_empty()));
-        metric(&mut encoder, "nigh_healthy", "1 when nothing ails the node", healthy)?;
+        let healthy = ConstGauge::new(i64::from(node.jobs().problems().is_empty()));
+        metric(&mut encoder, "nigh_healthy", "1 when no job has a problem", healthy)?;
         let drained = ConstGauge::new(i64::from(node.drained()));
         metric(&mut encoder, "nigh_drained", "1 when the operator drained the node", drained)?;
         if let Some(process) = Process::read() {
             process.encode(&mut encoder)?;
         }
-        node.features().collect(&mut encoder)
+        node.jobs().collect(&mut encoder)
     }
 }
 

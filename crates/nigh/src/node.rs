@@ -1,10 +1,10 @@
 //! One running node: what the control socket, the HTTP server and the signals act on.
 
 use crate::{
-    config::{self, LoadError, Loaded, NodeConfig},
-    features::{Features, ReloadError},
+    config::{self, Loaded, NodeConfig},
     state::{State, StateError},
 };
+use job::{ReloadError, Running, file::LoadError};
 use serde_json::{Map, Value, json};
 use std::{
     net::SocketAddr,
@@ -19,7 +19,7 @@ pub struct Node {
     file: PathBuf,
     config: NodeConfig,
     http: SocketAddr,
-    features: Features,
+    jobs: Running,
     state: State,
     started: Instant,
     started_at: SystemTime,
@@ -42,27 +42,27 @@ pub enum NodeReloadError {
     /// The file is not good.
     #[error("nothing was changed: {0}")]
     Load(#[from] LoadError),
-    /// A feature cannot put it in force.
+    /// A job cannot put it in force.
     #[error("nothing was changed: {0}")]
-    Features(#[from] ReloadError),
+    Jobs(#[from] ReloadError),
 }
 
 impl Node {
-    /// The node that runs `features` as the file at `file` says; `http` is where it really listens.
+    /// The node that runs `jobs` as the file at `file` says; `http` is where it really listens.
     pub fn new(
         file: PathBuf,
         config: NodeConfig,
         http: SocketAddr,
-        features: Features,
+        jobs: Running,
         state: State,
     ) -> Self {
         let (started, started_at) = (Instant::now(), SystemTime::now());
-        Self { file, config, http, features, state, started, started_at }
+        Self { file, config, http, jobs, state, started, started_at }
     }
 
     /// What runs here.
-    pub fn features(&self) -> &Features {
-        &self.features
+    pub fn jobs(&self) -> &Running {
+        &self.jobs
     }
 
     /// The node's name.
@@ -80,9 +80,9 @@ impl Node {
         self.started.elapsed()
     }
 
-    /// The state of everything as JSON: `node`, and beside it each feature under its noun.
+    /// The state of everything as JSON: `node`, and beside it each job under its noun.
     pub fn status(&self) -> Value {
-        let ailments = self.features.ailments();
+        let problems = self.jobs.problems();
         let node = json!({
             "name": self.config.name,
             "version": env!("CARGO_PKG_VERSION"),
@@ -92,11 +92,11 @@ impl Node {
             "config": self.file,
             "http": self.http.to_string(),
             "drained": self.state.drained(),
-            "healthy": ailments.is_empty(),
-            "ailments": ailments,
+            "healthy": problems.is_empty(),
+            "problems": problems,
         });
         let mut state = Map::from_iter([("node".to_owned(), node)]);
-        self.features.status(&mut state);
+        self.jobs.status(&mut state);
         Value::Object(state)
     }
 
@@ -112,7 +112,7 @@ impl Node {
         if self.state.drained() {
             text.push_str("drained by the operator: `nigh undrain` takes it into service again\n");
         }
-        text + &self.features.render()
+        text + &self.jobs.render()
     }
 
     /// Takes the node out of service, also for the next start; returns when arrivals are quiet.
@@ -124,7 +124,7 @@ impl Node {
         self.state.set_drained(true)?;
         info!("drain: the operator takes this node out of service");
         let begun = Instant::now();
-        self.features.drain().await;
+        self.jobs.drain().await;
         if !self.state.drained() {
             return Err(DrainError::Undrained);
         }
@@ -139,7 +139,7 @@ impl Node {
     pub async fn undrain(&self) -> Result<Value, StateError> {
         self.state.set_drained(false)?;
         info!("undrain: the operator takes this node into service");
-        self.features.undrain().await;
+        self.jobs.undrain().await;
         Ok(json!({ "drained": false }))
     }
 
@@ -160,9 +160,9 @@ impl Node {
     }
 
     async fn put_in_force(&self) -> Result<Value, NodeReloadError> {
-        let Loaded { node, sections, report } = config::load(&self.file)?;
+        let Loaded { node, jobs, report } = config::load(&self.file)?;
         report.log();
-        self.features.reload(sections).await?;
+        self.jobs.reload(jobs).await?;
         let restart = self.changed(&node);
         if !restart.is_empty() {
             warn!(

@@ -1,9 +1,9 @@
 //! Rankings in process: `make bench-rank`.
 //!
-//! Networks of 216 routers (the seed's hubs), 1,000 and 10,000 (meshes), each with a million IPv4 and
+//! Networks of 216 routers (the hubs of *The P2P-Oracle Server*), 1,000 and 10,000 (meshes), each with a million IPv4 and
 //! 200,000 IPv6 routes like those of the real internet. Candidates are drawn at random from inside
 //! random prefixes, a new list for each ranking; one core, one thread. Requests come from one router, as
-//! in the seed's tests, and again from another random one each time, so that rows are
+//! in the tests of *The P2P-Oracle Server*, and again from another random one each time, so that rows are
 //! seldom in the cache.
 //! Lists are measured some dozens at a time, all of them in turn and that many times; of each batch the
 //! fastest time counts, as the others had company on the machine.
@@ -21,7 +21,7 @@ use oracle::{
 use testbed::Figures;
 use topo::{
     Change, Feed, IpNet, Options, RouterIndex,
-    generate::{self, Network, Random, heard, realistic_table},
+    generate::{self, Network, Random, learned_routes, realistic_table},
 };
 
 const ROUTES4: usize = 1_000_000;
@@ -89,7 +89,7 @@ fn network(routers: usize, prefixes: &[IpNet]) -> Network {
     }
     let mut network = generate::hubs();
     network.changes.retain(|change| !matches!(change, Change::Route { .. }));
-    let routes: Vec<_> = heard(7, prefixes.iter().copied(), &network.exits, 3).collect();
+    let routes: Vec<_> = learned_routes(7, prefixes.iter().copied(), &network.exits, 3).collect();
     network.changes.extend(routes);
     network
 }
@@ -119,7 +119,7 @@ fn measure(
     figures.add(&format!("{of}: memory of rows"), bytes as f64 / 1e6, "MB", None);
     figures.add(&format!("{of}: groups"), tables.view.groups.len() as f64, "", None);
     let row = tables.row(0, tables.view.sources().first().copied());
-    figures.add(&format!("{of}: places in a row"), row.distinct() as f64, "", None);
+    figures.add(&format!("{of}: ranks in a row"), row.distinct() as f64, "", None);
 
     // A route moves to another group: all rows are kept. A new group: rows are extended.
     let route = builder.topology().routes().next();

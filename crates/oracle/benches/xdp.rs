@@ -6,7 +6,7 @@
 //! - `one core`: an in-kernel sender, the program, and a program that counts, all on core 0.
 //! - `one core each side`: the NAPI thread of the program's end on core 0, that of the other end on
 //!   core 1, where a program counts each reply and makes it the next request, so that frames circle
-//!   and none is lost. How busy the first core is says whether the program is what limits.
+//!   and none is lost. The load of the first core shows whether the program is the limit.
 //! - `echo over loopback`: the reader of the real server on core 0 that sends back what it gets, and
 //!   its client, which does the same, on core 1: the null UDP echo of machine.md.
 //! - `echo over the veth`: the same server in place of the program, and the same circle of frames.
@@ -32,8 +32,8 @@ use nix::{
 };
 use oracle::{
     metric::{DEFAULT_COST, Metric},
+    proxidor::xdp,
     tables::{Policy, Tables},
-    xdp,
 };
 use std::{
     error::Error,
@@ -90,11 +90,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         ("routes in the driver's tables", published.routes as f64, "routes"),
         ("groups of prefixes", tables.view.groups.len() as f64, "groups"),
         ("rows in the driver", published.rows as f64, "rows"),
-        (
-            "rows left to the sockets",
-            (published.wide_rows + published.unplaced_rows) as f64,
-            "rows",
-        ),
+        ("rows left to the sockets", (published.wide_rows + published.skipped_rows) as f64, "rows"),
         ("memory of a copy, of two", published.bytes as f64 / 1e6, "MB"),
         ("publishing all tables for the first time", first.as_secs_f64() * 1e3, "ms"),
     ] {
@@ -197,7 +193,7 @@ struct Veth {
 type Rates = Result<(f64, [f64; 2]), Box<dyn Error + Send + Sync>>;
 
 impl Veth {
-    /// The names of the interfaces tell their NAPI threads from all others.
+    /// The names of the interfaces identify their NAPI threads.
     fn new(client: Ipv4Addr) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
         let id = std::process::id();

@@ -17,10 +17,10 @@ use topo::{ExternalPath, LinkProperties};
 /// `nigh oracle ...`; `T` is how a command names the daemon that it asks.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command<T: Args> {
-    /// Something is asked of the daemon over its control socket.
+    /// A request to the daemon over its control socket.
     #[command(flatten)]
     Operation(Operation<T>),
-    /// An oracle is asked over the network, as clients do.
+    /// A request to an oracle over the network, as clients send it.
     #[command(flatten)]
     Client(crate::client::Command),
     /// Read commands from the terminal: print, set, create, delete, reload, dump
@@ -34,12 +34,12 @@ pub enum Command<T: Args> {
     },
 }
 
-/// What is asked of the daemon, by a command or by a line of the console.
+/// A request to the daemon, by a command or by a line of the console.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Operation<T: Args> {
     /// Show routers, links, networks, routes, paths, threads, feeds, metrics, status
     #[command(subcommand_required = true, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  nigh oracle print networks SRC")]
+    #[command(after_help = "Example:\n  nigh oracle print networks internal")]
     Print {
         /// What is shown.
         #[command(subcommand)]
@@ -48,9 +48,9 @@ pub enum Operation<T: Args> {
         #[command(flatten)]
         daemon: T,
     },
-    /// Change a property of a link, a network card or a metric
+    /// Change a property of a link, an interface or a metric
     ///
-    /// In force when it is answered, until the next reload or start.
+    /// In force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100")]
     Set {
@@ -61,46 +61,46 @@ pub enum Operation<T: Args> {
         #[command(flatten)]
         daemon: T,
     },
-    /// Make a router, link or network known
+    /// Create a router, link or network
     ///
-    /// In force when it is answered, until the next reload or start.
+    /// In force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle create router 10.0.0.9 --name leipzig")]
     Create {
-        /// What is made known.
+        /// What is created.
         #[command(subcommand)]
         what: Create,
         /// Which daemon is asked, and how.
         #[command(flatten)]
         daemon: T,
     },
-    /// Forget a router, link or network
+    /// Delete a router, link or network
     ///
-    /// In force when it is answered, until the next reload or start.
+    /// In force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  nigh oracle delete network SRC 192.0.2.0/24 10.0.0.9")]
+    #[command(after_help = "Example:\n  nigh oracle delete network internal 192.0.2.0/24 10.0.0.9")]
     Delete {
-        /// What is forgotten.
+        /// What is deleted.
         #[command(subcommand)]
         what: Delete,
         /// Which daemon is asked, and how.
         #[command(flatten)]
         daemon: T,
     },
-    /// Read the files of the topology again; what was changed by hand is forgotten
+    /// Read the files of the topology again; changes by hand are discarded
     #[command(after_help = "Example:\n  nigh oracle reload")]
     Reload {
         /// Which daemon is asked, and how.
         #[command(flatten)]
         daemon: T,
     },
-    /// Write the topology in force into a folder, in TOML and in the first oracle's format
+    /// Write the topology in force into a folder, in TOML and in the format oracle.conf
     ///
     /// The daemon writes it, with its rights. The files can be named in [oracle.topology] as they are.
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle dump /var/lib/nigh/dump")]
     Dump {
-        /// The folder, made when it is not there
+        /// The folder, created when it does not exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         /// Which daemon is asked, and how.
@@ -121,10 +121,10 @@ pub enum Print {
         /// Address or name of the router at which they begin
         router: Option<RouterName>,
     },
-    /// Networks: SRC, our own, or EXT, those of others
+    /// Internal networks (our own) or external ones (those of others)
     #[command(arg_required_else_help = true)]
     #[command(
-        after_help = "Examples:\n  nigh oracle print networks SRC\n  nigh oracle print networks EXT 193.0.0.0/16 --count 50"
+        after_help = "Examples:\n  nigh oracle print networks internal\n  nigh oracle print networks external 193.0.0.0/16 --count 50"
     )]
     Networks {
         /// Which ones
@@ -137,7 +137,7 @@ pub enum Print {
         #[arg(short = 'n', long, default_value_t = 1000, value_name = "ROWS")]
         count: usize,
     },
-    /// Where a router sends what is for other routers
+    /// The next hops of a router to other routers
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle print route 10.0.0.1 10.8.0.1")]
     Route {
@@ -155,13 +155,13 @@ pub enum Print {
         /// Address of the destination
         to: IpAddr,
     },
-    /// The threads that answer, and what each has answered
+    /// The threads that answer, with their counters
     #[command(after_help = "Example:\n  nigh oracle print threads")]
     Threads,
-    /// The state of everything
+    /// The state of the oracle
     #[command(after_help = "Example:\n  nigh oracle print status --json")]
     Status,
-    /// Where the knowledge of the network comes from
+    /// The sources of the topology: files, sessions, stations, the console
     #[command(after_help = "Example:\n  nigh oracle print feeds")]
     Feeds,
     /// The metrics and their expressions
@@ -188,17 +188,17 @@ pub enum Set {
         #[arg(allow_negative_numbers = true)]
         value: f64,
     },
-    /// A network card: UP or DOWN, with all links on it in both directions
+    /// An interface of a router: UP or DOWN, with its links in both directions
     #[command(arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  nigh oracle set nic 10.0.0.1 2 DOWN")]
-    Nic {
+    #[command(after_help = "Example:\n  nigh oracle set interface 10.0.0.1 2 DOWN")]
+    Interface {
         /// Address or name of the router
         router: RouterName,
-        /// Number of the card
-        nic: u32,
-        /// What it is to be
+        /// Number of the interface: the id of its link
+        interface: u32,
+        /// The new state
         #[arg(value_enum, ignore_case = true)]
-        state: NicState,
+        state: InterfaceState,
     },
     /// The expression of a metric
     ///
@@ -242,10 +242,10 @@ pub enum Create {
         #[command(flatten)]
         properties: PropertyArgs,
     },
-    /// A network: SRC, our own, or EXT, one of others
+    /// An internal network (our own) or an external one (of others)
     #[command(arg_required_else_help = true)]
     #[command(
-        after_help = "Examples:\n  nigh oracle create network SRC 192.0.2.0/24 10.0.0.9\n  nigh oracle create network EXT 198.51.100.0/24 10.8.0.1 --as 64500 --distance 3"
+        after_help = "Examples:\n  nigh oracle create network internal 192.0.2.0/24 10.0.0.9\n  nigh oracle create network external 198.51.100.0/24 10.8.0.1 --as 64500 --distance 3"
     )]
     Network {
         /// Which side
@@ -255,10 +255,10 @@ pub enum Create {
         prefix: IpNet,
         /// Address or name of the router to which it is attached, or by which it is reached
         router: RouterName,
-        /// EXT: the AS in which the route originates
+        /// For external: the AS in which the route originates
         #[arg(long = "as", value_name = "NUMBER", default_value_t = 0)]
         as_number: u32,
-        /// EXT: number of ASes on the way
+        /// For external: length of the AS path
         #[arg(long, value_name = "ASES", default_value_t = 1)]
         distance: u16,
     },
@@ -282,9 +282,9 @@ pub enum Delete {
         #[command(flatten)]
         link: LinkArgs,
     },
-    /// A network: SRC or EXT
+    /// An internal or external network
     #[command(arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  nigh oracle delete network SRC 192.0.2.0/24 10.0.0.9")]
+    #[command(after_help = "Example:\n  nigh oracle delete network internal 192.0.2.0/24 10.0.0.9")]
     Network {
         /// Which side
         #[arg(value_enum, ignore_case = true)]
@@ -316,6 +316,14 @@ impl LinkArgs {
         let Self { from, to, id, both } = self.clone();
         LinkName { from, to, id, both }
     }
+
+    /// The link for people: `link a -> b (id 2), both directions`.
+    fn shown(&self) -> String {
+        let Self { from, to, id, both } = self;
+        let id = id.map_or_else(String::new, |id| format!(" (id {id})"));
+        let both = if *both { ", both directions" } else { "" };
+        format!("link {from} -> {to}{id}{both}")
+    }
 }
 
 /// Properties of a link.
@@ -341,26 +349,24 @@ pub struct PropertyArgs {
 /// Which side a network is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SideArg {
-    /// Our own: where requests come from
-    #[value(name = "SRC")]
-    Src,
-    /// Those of others, beyond exit routers
-    #[value(name = "EXT")]
-    Ext,
+    /// Our own networks, where requests come from
+    Internal,
+    /// Networks of others, beyond exit routers
+    External,
 }
 
 impl From<SideArg> for Side {
     fn from(side: SideArg) -> Self {
         match side {
-            SideArg::Src => Self::Src,
-            SideArg::Ext => Self::Ext,
+            SideArg::Internal => Self::Internal,
+            SideArg::External => Self::External,
         }
     }
 }
 
-/// What a network card is.
+/// The state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum NicState {
+pub enum InterfaceState {
     /// In use
     #[value(name = "UP")]
     Up,
@@ -369,16 +375,13 @@ pub enum NicState {
     Down,
 }
 
-/// The daemon's answer is not what this version of the command understands.
+/// This version of the command does not understand the daemon's answer.
 #[derive(Debug, thiserror::Error)]
-#[error("the daemon's answer is not understood ({0}): is it of another version of nigh?")]
+#[error("cannot understand the daemon's answer ({0}): does it run another version of nigh?")]
 pub struct RenderError(#[from] serde_json::Error);
 
-/// What every change is answered with, as in the first oracle's console.
-pub const SUCCESS: &str = "operation successful";
-
 impl<T: Args> Operation<T> {
-    /// Which daemon is asked, and how.
+    /// How the daemon is reached.
     pub fn daemon(&self) -> &T {
         match self {
             Self::Print { daemon, .. }
@@ -390,7 +393,7 @@ impl<T: Args> Operation<T> {
         }
     }
 
-    /// What is asked of the daemon.
+    /// The request to the daemon.
     ///
     /// # Errors
     ///
@@ -402,8 +405,8 @@ impl<T: Args> Operation<T> {
                 Set::Link { link, property, value } => {
                     Request::SetLink { link: link.name(), property, value }
                 }
-                Set::Nic { router, nic, state } => {
-                    Request::SetNic { router, nic, up: state == NicState::Up }
+                Set::Interface { router, interface, state } => {
+                    Request::SetInterface { router, interface, up: state == InterfaceState::Up }
                 }
                 Set::Metric { name, cost } => Request::SetMetric { name, cost: cost.join(" ") },
             },
@@ -417,7 +420,7 @@ impl<T: Args> Operation<T> {
                 }
                 Create::Network { side, prefix, router, as_number, distance } => {
                     let beyond = ExternalPath { as_distance: distance, as_number };
-                    let beyond = (side == SideArg::Ext).then_some(beyond);
+                    let beyond = (side == SideArg::External).then_some(beyond);
                     Request::CreateNetwork { prefix, router, beyond }
                 }
             },
@@ -455,7 +458,10 @@ impl<T: Args> Operation<T> {
                 Print::Metrics => status::render_metrics(&read::<Vec<_>>(answer)?),
             },
             Self::Dump { .. } => status::render_dump(&read(answer)?),
-            _ => format!("{SUCCESS}\n"),
+            Self::Set { what, .. } => format!("{}\n", what.done()),
+            Self::Create { what, .. } => format!("{}\n", what.done()),
+            Self::Delete { what, .. } => format!("{}\n", what.done()),
+            Self::Reload { .. } => "the files of the topology are read again\n".to_owned(),
         })
     }
 }
@@ -474,6 +480,58 @@ impl Print {
             Self::Status => Request::Status,
             Self::Feeds => Request::Feeds,
             Self::Metrics => Request::Metrics,
+        }
+    }
+}
+
+impl Set {
+    /// The change that is now in force, as one line.
+    fn done(&self) -> String {
+        match self {
+            Self::Link { link, property, value } => {
+                let (name, unit) = match property {
+                    Property::Bandwidth => ("bandwidth", " Mbit/s"),
+                    Property::Latency => ("latency", " ms"),
+                    Property::Weight => ("weight", ""),
+                    Property::Congestion => ("congestion", ""),
+                    Property::Loss => ("loss", ""),
+                };
+                format!("{}: {name} {value}{unit}", link.shown())
+            }
+            Self::Interface { router, interface, state } => {
+                let state = if *state == InterfaceState::Up { "UP" } else { "DOWN" };
+                format!("interface {interface} of router {router}: {state}")
+            }
+            Self::Metric { name, cost } => format!("metric {name}: {}", cost.join(" ")),
+        }
+    }
+}
+
+impl Create {
+    /// The change that is now in force, as one line.
+    fn done(&self) -> String {
+        match self {
+            Self::Router { address, name: Some(name) } => {
+                format!("router {address} ({name}): created")
+            }
+            Self::Router { address, name: None } => format!("router {address}: created"),
+            Self::Link { link, .. } => format!("{}: created", link.shown()),
+            Self::Network { prefix, router, .. } => {
+                format!("network {prefix} at router {router}: created")
+            }
+        }
+    }
+}
+
+impl Delete {
+    /// The change that is now in force, as one line.
+    fn done(&self) -> String {
+        match self {
+            Self::Router { router } => format!("router {router}: deleted"),
+            Self::Link { link } => format!("{}: deleted", link.shown()),
+            Self::Network { prefix, router, .. } => {
+                format!("network {prefix} at router {router}: deleted")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The section `[oracle]` of the configuration.
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
-//! wrong: [`OracleConfig::problems`] names every such value with its dotted key and says what to do.
+//! wrong: [`OracleConfig::problems`] names every such value with its dotted key and what to do.
 //! The rules are in `config/check.rs`; those of a feed and of ALTO are beside the part that they
 //! configure.
 
@@ -13,7 +13,7 @@ use crate::{
     alto::AltoConfig,
     feeds::{BgpLsConfig, BmpConfig},
     metric::DEFAULT_COST,
-    proxidor::{Key, PORT},
+    proxidor::{Key, PORT, xdp::Mode},
 };
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -26,13 +26,19 @@ use std::{
 /// Name of the metric with the configured `cost`, bit 0 of the servcode.
 pub const DEFAULT_METRIC: &str = "default";
 
+/// Keys that have another name now: the old dotted path and the new one.
+pub const RENAMED: &[(&str, &str)] = &[
+    ("oracle.topology.seed", "oracle.topology.oracle_conf"),
+    ("oracle.alto.limit.patience", "oracle.alto.limit.timeout"),
+];
+
 /// The section `[oracle]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OracleConfig {
     /// Where Proxidor is answered over UDP.
     pub listen: Vec<SocketAddr>,
-    /// Threads that answer, each on its own core; 0 is one a core.
+    /// Threads that answer, each on its own core; 0 means one for each core.
     pub threads: usize,
     /// Interfaces on which the plain request is answered in the driver.
     pub interfaces: Vec<String>,
@@ -47,7 +53,7 @@ pub struct OracleConfig {
     pub exits: Exits,
     /// Clients that may rank from another source than themselves.
     pub sources: Vec<IpNet>,
-    /// From which router a client ranks that the network does not know.
+    /// The router from which unknown clients rank.
     pub default_router: Option<IpAddr>,
     /// Further metrics: bits 1, 2, ... of the servcode in this order.
     #[serde(rename = "metric")]
@@ -61,9 +67,9 @@ pub struct OracleConfig {
     pub authentication: Option<AuthenticationConfig>,
     /// What is known of the network from files.
     pub topology: TopologyConfig,
-    /// Routers that tell their routes.
+    /// Routers that report their routes over BMP.
     pub bmp: Option<BmpConfig>,
-    /// Speakers that tell the network inside.
+    /// Speakers that advertise the topology over BGP-LS.
     pub bgp_ls: Vec<BgpLsConfig>,
     /// ALTO over HTTPS.
     pub alto: Option<AltoConfig>,
@@ -94,24 +100,11 @@ impl Default for OracleConfig {
     }
 }
 
-/// How the program is attached to an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Native where the driver has it, else generic, else the sockets alone answer.
-    #[default]
-    Auto,
-    /// In the driver; an interface that cannot is an error.
-    Native,
-    /// In the kernel's receive path after the driver; an interface that cannot is an error.
-    Generic,
-}
-
 /// Which exit a path takes where there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exits {
-    /// The one of lowest internal weight: hot potato, as in the seed.
+    /// The one of lowest internal weight (hot potato).
     #[default]
     Nearest,
     /// The one with the shortest AS path, as BGP decides.
@@ -128,7 +121,7 @@ pub struct MetricConfig {
     pub cost: String,
 }
 
-/// One `[[oracle.adjust]]`: a prefix or an AS, and what becomes of it.
+/// One `[[oracle.adjust]]`: a prefix or an AS, and how its rank is changed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdjustConfig {
@@ -144,7 +137,7 @@ pub struct AdjustConfig {
     pub penalty: Option<f64>,
 }
 
-/// What becomes of a candidate whatever its cost.
+/// How a candidate ranks whatever its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -189,8 +182,8 @@ pub struct AuthenticationConfig {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopologyConfig {
-    /// A main file in the format of the first oracle; it names the folder with a file a router.
-    pub seed: Option<PathBuf>,
+    /// A main file in the format `oracle.conf`; it names the folder with a file a router.
+    pub oracle_conf: Option<PathBuf>,
     /// A file in TOML.
     pub file: Option<PathBuf>,
     /// RIB dumps of exit routers.
@@ -207,7 +200,7 @@ pub struct MrtConfig {
     pub router: IpAddr,
 }
 
-/// The section and what the node section tells it, as `nigh run` hands it over.
+/// The section and what it needs of the section `[node]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `node.name`.

@@ -1,8 +1,8 @@
 //! `nigh oracle console`: the commands over the control socket, with history and completion.
 //!
 //! A line is read by the parser of the command line ([`Operation`]), so there is one grammar and one
-//! help. As in the first oracle's console, an empty line shows the basic commands, an incomplete command
-//! shows its help, and a change is answered with `operation successful` or with what is wrong.
+//! help. An empty line shows the basic commands, an incomplete command shows its help, and a change is
+//! answered with what is now in force, or with what is wrong.
 
 mod complete;
 mod words;
@@ -45,7 +45,7 @@ struct LineArgs {
     json: bool,
 }
 
-/// The console ended otherwise than by the operator's wish.
+/// The console ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
     /// The terminal cannot be read.
@@ -60,8 +60,8 @@ pub enum ConsoleError {
 #[derive(Debug, PartialEq)]
 enum Meaning {
     /// Text to show: help, or what is wrong with the line.
-    Say(String),
-    /// Something for the daemon.
+    Show(String),
+    /// A request to the daemon.
     Ask(Box<Operation<LineArgs>>),
     /// The end.
     Leave,
@@ -92,23 +92,23 @@ fn help(words: &[String]) -> String {
     found.render_help().to_string().replace("nigh oracle ", "").replace("Usage:  ", "Usage: ")
 }
 
-/// What is said of a word that is no command.
+/// The text for a word that is no command.
 fn unknown(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let said = text.split("\n\nUsage").next().unwrap_or_default();
-    format!("{said}\n\nan empty line shows the commands, an incomplete command its help\n")
+    let text = text.split("\n\nUsage").next().unwrap_or_default();
+    format!("{text}\n\nan empty line shows the commands, an incomplete command its help\n")
 }
 
 /// Reads a line.
 fn read(line: &str) -> Meaning {
     let words = match words::split(line) {
         Ok(words) => words,
-        Err(error) => return Meaning::Say(format!("{error}\n")),
+        Err(error) => return Meaning::Show(format!("{error}\n")),
     };
     match words.first().map(String::as_str) {
-        None => return Meaning::Say(basic()),
+        None => return Meaning::Show(basic()),
         Some("exit" | "quit") => return Meaning::Leave,
-        Some("help" | "?") if words.len() == 1 => return Meaning::Say(basic()),
+        Some("help" | "?") if words.len() == 1 => return Meaning::Show(basic()),
         Some(_) => {}
     }
     let parsed = Line::command()
@@ -116,7 +116,7 @@ fn read(line: &str) -> Meaning {
         .and_then(|matches| Line::from_arg_matches(&matches));
     match parsed {
         Ok(Line { operation }) => Meaning::Ask(Box::new(operation)),
-        Err(error) => Meaning::Say(match error.kind() {
+        Err(error) => Meaning::Show(match error.kind() {
             // Incomplete.
             ErrorKind::MissingRequiredArgument
             | ErrorKind::MissingSubcommand
@@ -161,7 +161,7 @@ pub fn run<E: std::fmt::Display>(
         let _ = editor.add_history_entry(line.as_str());
         let text = match read(&line) {
             Meaning::Leave => break,
-            Meaning::Say(text) => text,
+            Meaning::Show(text) => text,
             Meaning::Ask(operation) => answer(&operation, &ask),
         };
         let mut out = io::stdout().lock();
@@ -176,7 +176,7 @@ pub fn run<E: std::fmt::Display>(
     Ok(())
 }
 
-/// Asks the daemon and shows what it says.
+/// Asks the daemon and returns its answer as text.
 fn answer<E: std::fmt::Display>(
     operation: &Operation<LineArgs>,
     ask: &impl Fn(&Request) -> Result<Value, E>,
@@ -216,16 +216,16 @@ fn history_file() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> String {
+    fn shown(line: &str) -> String {
         match read(line) {
-            Meaning::Say(text) => text,
+            Meaning::Show(text) => text,
             other => panic!("{line:?} is {other:?}"),
         }
     }
 
     #[test]
     fn an_empty_line_shows_the_basic_commands() {
-        let text = said("  ");
+        let text = shown("  ");
         for command in ["print", "set", "create", "delete", "reload", "dump", "exit"] {
             assert!(text.contains(&format!("\n  {command:<8}")), "{command} in {text}");
         }
@@ -234,42 +234,46 @@ mod tests {
 
     #[test]
     fn an_incomplete_command_shows_its_help() {
-        assert!(said("print").contains("networks"), "{}", said("print"));
-        assert!(said("set link").contains("bandwidth"), "{}", said("set link"));
-        let text = said("set link 10.0.0.1");
+        assert!(shown("print").contains("networks"), "{}", shown("print"));
+        assert!(shown("set link").contains("bandwidth"), "{}", shown("set link"));
+        let text = shown("set link 10.0.0.1");
         assert!(text.contains("<PROPERTY>") && text.contains("--both"), "{text}");
-        assert!(said("dump").contains("<DIR>"));
-        assert!(said("print networks").contains("SRC"));
-        assert!(said("print").ends_with("Example:\n  print networks SRC\n"), "{}", said("print"));
+        assert!(shown("dump").contains("<DIR>"));
+        assert!(shown("print networks").contains("internal"));
+        assert!(
+            shown("print").ends_with("Example:\n  print networks internal\n"),
+            "{}",
+            shown("print")
+        );
     }
 
     #[test]
     fn a_wrong_word_is_named() {
-        let text = said("prnt routers");
+        let text = shown("prnt routers");
         assert!(text.contains("prnt") && text.contains("'print'"), "{text}");
         assert!(text.contains("an empty line shows the commands"), "{text}");
-        assert!(said("set link a b speed 3").contains("speed"));
-        assert!(said("print path here there").contains("here"));
-        assert!(said("set metric a \"b").contains("quote"));
+        assert!(shown("set link a b speed 3").contains("speed"));
+        assert!(shown("print path here there").contains("here"));
+        assert!(shown("set metric a \"b").contains("quote"));
     }
 
     #[test]
-    fn the_commands_of_the_first_oracle_are_understood() {
+    fn basic_commands_are_understood() {
         let request = |line: &str| match read(line) {
             Meaning::Ask(operation) => operation.request().unwrap(),
             other => panic!("{line:?} is {other:?}"),
         };
         assert_eq!(request("print routers"), Request::Routers);
-        let side = crate::control::Side::Src;
+        let side = crate::control::Side::Internal;
         let networks = Request::Networks { side, within: None, count: 1000 };
-        assert_eq!(request("print networks SRC"), networks);
-        assert_eq!(request("print networks src"), networks);
+        assert_eq!(request("print networks internal"), networks);
+        assert_eq!(request("print networks INTERNAL"), networks);
         let [from, to] = ["130.149.1.7", "8.8.8.8"].map(|address| address.parse().unwrap());
         assert_eq!(request("print path 130.149.1.7 8.8.8.8"), Request::Path { from, to });
         let router = crate::control::RouterName("10.0.0.1".into());
         assert_eq!(
-            request("set nic 10.0.0.1 2 DOWN"),
-            Request::SetNic { router, nic: 2, up: false }
+            request("set interface 10.0.0.1 2 DOWN"),
+            Request::SetInterface { router, interface: 2, up: false }
         );
         let cost = "8 * as_distance + -1".to_owned();
         for line in

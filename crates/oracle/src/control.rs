@@ -1,7 +1,7 @@
-//! What can be asked of the running oracle over the daemon's control socket.
+//! Requests to the running oracle over the daemon's control socket.
 //!
 //! Changes are in force when they are answered, and last until the next reload or start, which puts
-//! the files of the configuration in force again; `dump` writes them down before.
+//! the files of the configuration in force again; `dump` writes the changed network into files.
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -43,14 +43,14 @@ pub struct LinkName {
     pub both: bool,
 }
 
-/// Networks of which side.
+/// The side of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The network's own: where requests come from.
-    Src,
-    /// Those of others, beyond exit routers.
-    Ext,
+    /// Our own networks, where requests come from.
+    Internal,
+    /// Networks of others, beyond exit routers.
+    External,
 }
 
 /// A property of a link that can be set.
@@ -91,7 +91,7 @@ pub enum Request {
         /// How many rows at the most.
         count: usize,
     },
-    /// Where a router sends what is for another.
+    /// The next hops of a router to others.
     Route {
         /// The router that forwards.
         router: RouterName,
@@ -108,9 +108,9 @@ pub enum Request {
     },
     /// The threads that answer.
     Threads,
-    /// The state of everything.
+    /// The state of the oracle.
     Status,
-    /// Where the knowledge of the network comes from.
+    /// The sources of the topology.
     Feeds,
     /// The metrics.
     Metrics,
@@ -124,12 +124,12 @@ pub enum Request {
         /// Its value, in the property's unit.
         value: f64,
     },
-    /// Takes all links of a network card away or brings them back.
-    SetNic {
+    /// Sets all links of an interface down or up.
+    SetInterface {
         /// The router.
         router: RouterName,
-        /// The card's number.
-        nic: u32,
+        /// The interface's number.
+        interface: u32,
         /// Whether it is to be up.
         up: bool,
     },
@@ -140,7 +140,7 @@ pub enum Request {
         /// The expression.
         cost: String,
     },
-    /// Makes a router known.
+    /// Creates a router.
     CreateRouter {
         /// Its address.
         address: IpAddr,
@@ -148,7 +148,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// Makes a link known.
+    /// Creates a link.
     CreateLink {
         /// The link.
         #[serde(flatten)]
@@ -156,24 +156,24 @@ pub enum Request {
         /// Its properties.
         properties: LinkProperties,
     },
-    /// Makes a network known.
+    /// Creates a network.
     CreateNetwork {
         /// The prefix.
         prefix: IpNet,
         /// The router to which it is attached, or by which it is reached.
         router: RouterName,
-        /// What lies beyond the router; none for a network of our own.
+        /// The path beyond the router; none for an internal network.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beyond: Option<ExternalPath>,
     },
-    /// Forgets a router.
+    /// Deletes a router.
     DeleteRouter {
         /// The router.
         router: RouterName,
     },
-    /// Forgets a link.
+    /// Deletes a link.
     DeleteLink(LinkName),
-    /// Forgets a network.
+    /// Deletes a network.
     DeleteNetwork {
         /// Which side.
         side: Side,
@@ -182,9 +182,9 @@ pub enum Request {
         /// The router to which it is attached, or by which it is reached.
         router: RouterName,
     },
-    /// Reads the files of the topology again; what was changed over this socket is forgotten.
+    /// Reads the files of the topology again; changes over this socket are discarded.
     Reload,
-    /// Writes the topology in force down.
+    /// Writes the topology in force into files.
     Dump {
         /// The folder, an absolute path.
         folder: PathBuf,
@@ -202,8 +202,8 @@ mod tests {
         for (request, text) in [
             (Request::Routers, r#"{"ask":"routers"}"#),
             (
-                Request::Networks { side: Side::Ext, within: None, count: 5 },
-                r#"{"ask":"networks","side":"ext","count":5}"#,
+                Request::Networks { side: Side::External, within: None, count: 5 },
+                r#"{"ask":"networks","side":"external","count":5}"#,
             ),
             (
                 Request::SetLink { link: link.clone(), property: Property::Loss, value: 0.5 },

@@ -1,10 +1,10 @@
-//! Live sources of the topology: routers that tell their routes over BMP, and speakers that tell the
-//! network inside over BGP-LS.
+//! Live sources of the topology: routers that report their routes over BMP, and speakers that advertise
+//! the internal network over BGP-LS.
 //!
-//! Every feed is a task of its own that turns what it hears into [`topo::Change`]s. They go out in
-//! batches, at most [`FLUSH`] after they came, through one bounded channel: where the builder is behind,
-//! the feeds wait, and with them the routers. A feed whose session is lost keeps what it told for its
-//! hold time; one that comes back replaces it without a gap; both are told beside the changes.
+//! Every feed is a task of its own that turns what it receives into [`topo::Change`]s. They are sent in
+//! batches, at most [`FLUSH`] after they arrived, through one bounded channel: while the builder is
+//! behind, the feeds wait, and with them the routers. A feed whose session is lost keeps its routes for
+//! its hold time; one that reconnects replaces them without a gap. Both are reported with the changes.
 //!
 //! - [`config`]: `[oracle.bmp]` and `[[oracle.bgp_ls]]`.
 //! - [`bmp`]: the listener, and one feed a router.
@@ -13,11 +13,10 @@
 pub mod bgp_ls;
 pub mod bmp;
 pub mod config;
-mod forward;
 mod report;
 
 pub use config::{BgpLsConfig, BmpConfig, Config};
-pub use report::{Reports, State, Status};
+pub use report::{FeedState, Reports, State, Status};
 
 use crate::feeds::{bgp_ls::Speaker, bmp::Listener};
 use std::{sync::Arc, time::Duration};
@@ -30,46 +29,44 @@ pub const FLUSH: Duration = Duration::from_millis(100);
 /// The most changes that go out together.
 pub const BATCH: usize = 8192;
 
-/// What a feed has to say.
+/// A message of a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// The feed's name, such as `bmp 10.8.0.1`; always the same for the same router or speaker.
     pub feed: Arc<str>,
-    /// What it says.
+    /// What it reports.
     pub news: News,
 }
 
-/// What a feed may say.
+/// What a feed reports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// It has not been heard yet; why, or what it waits for.
+    /// Nothing has been received yet; why, or what it waits for.
     Waiting(String),
-    /// It tells what it knows.
+    /// Its session is up.
     Up,
     /// What it knows has changed. May also come after [`News::Down`].
     Changes(Vec<Change>),
-    /// Its session is lost, with the reason. What it told stays for its hold time.
+    /// Its session is lost, with the reason. Its routes stay for its hold time.
     Down(String),
-    /// All that it told is to be forgotten, with the reason.
+    /// Everything that it reported is to be removed, with the reason.
     Dropped(String),
-    /// It is no longer configured, and all that it told is to be forgotten.
+    /// It is no longer configured, and everything that it reported is to be removed.
     Removed,
 }
 
 /// The feeds could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// An address of `[oracle.bmp]` cannot be listened at.
-    #[error(
-        "oracle.bmp.listen: {address}: {error}; choose an address of this machine that is free"
-    )]
+    /// `[oracle.bmp]` cannot listen on an address.
+    #[error("oracle.bmp.listen: {address}: {error}; choose a free address of this machine")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The password of a session cannot be had.
+    /// There is no usable password for a session.
     #[error("oracle.bgp_ls: peer {peer}: {error}")]
     Password {
         /// The speaker.
@@ -100,7 +97,7 @@ impl Feeds {
         Ok(feeds)
     }
 
-    /// Changes over to another configuration. What is configured as before keeps its session.
+    /// Applies another configuration. A feed whose configuration has not changed keeps its session.
     ///
     /// # Errors
     /// What is configured cannot be used; then nothing has changed.
@@ -145,12 +142,12 @@ impl Feeds {
         Ok(())
     }
 
-    /// Where it is read how each feed is, at any time.
+    /// The state of each feed, readable at any time.
     pub fn reports(&self) -> &Reports {
         &self.reports
     }
 
-    /// Ends all sessions, with a good-bye where there is one. Nothing is told any more.
+    /// Ends all sessions, with a NOTIFICATION where the protocol has one. Nothing is sent any more.
     pub async fn stop(self) {
         if let Some(listener) = self.bmp {
             listener.stop(false).await;
@@ -161,13 +158,13 @@ impl Feeds {
     }
 }
 
-/// Sends news; `false` if nobody takes them any more.
-async fn tell(sender: &mpsc::Sender<Update>, feed: &Arc<str>, news: News) -> bool {
+/// Sends news; `false` if the receiver is gone.
+async fn send(sender: &mpsc::Sender<Update>, feed: &Arc<str>, news: News) -> bool {
     sender.send(Update { feed: Arc::clone(feed), news }).await.is_ok()
 }
 
-/// Sends changes in batches; `false` if nobody takes them any more.
-async fn tell_changes(
+/// Sends changes in batches; `false` if the receiver is gone.
+async fn send_changes(
     sender: &mpsc::Sender<Update>,
     feed: &Arc<str>,
     changes: impl Iterator<Item = Change>,
@@ -175,7 +172,7 @@ async fn tell_changes(
     let mut changes = changes.peekable();
     while changes.peek().is_some() {
         let batch = changes.by_ref().take(BATCH).collect();
-        if !tell(sender, feed, News::Changes(batch)).await {
+        if !send(sender, feed, News::Changes(batch)).await {
             return false;
         }
     }

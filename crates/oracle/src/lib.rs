@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod alto;
+pub mod candidate;
 pub mod cli;
 pub mod client;
 pub mod config;
 pub mod console;
+mod contract;
 pub mod control;
 pub mod feeds;
 pub mod metric;
@@ -14,5 +16,5 @@ pub mod rank;
 pub mod service;
 pub mod status;
 pub mod tables;
-pub mod udp;
-pub mod xdp;
+
+pub use contract::Oracle;

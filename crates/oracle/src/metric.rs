@@ -1,6 +1,6 @@
 //! Cost expressions over the properties of a path, compiled once.
 //!
-//! An operator writes what a path costs as an expression over its properties (the seed's section 4.5.5
+//! An operator writes what a path costs as an expression over its properties (*The P2P-Oracle Server*, section 4.5.5
 //! lists them), with numbers, parentheses and, from the loosest to the tightest binding:
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //! The bandwidth of a path within one router is infinite, and `10 / min_bandwidth` is 0 there. What is
 //! not a number, as `0 / 0` or `sqrt(-1)`, is a path of which nothing is known.
 //!
-//! `metric/syntax.rs` reads the expression, says where it is wrong, and writes it again in a form that crate
+//! `metric/syntax.rs` reads the expression, names the offset of a mistake, and writes it again in a form that crate
 //! exmex cannot take for another one; exmex compiles and evaluates that.
 
 mod syntax;
@@ -24,7 +24,7 @@ mod syntax;
 use exmex::{BinOp, Express, FlatEx, MakeOperators, Operator};
 use topo::PathProperties;
 
-/// The seed's cost, its equation 3: used where nothing else is configured.
+/// The cost of *The P2P-Oracle Server*, equation 3: used where nothing else is configured.
 pub const DEFAULT_COST: &str = "8 * as_distance + 0.5 * internal_hops + 10 / min_bandwidth";
 
 /// The properties that an expression can name, in alphabetical order.
@@ -45,7 +45,7 @@ pub const VARIABLES: [&str; 8] = [
 pub struct ExpressionError {
     /// Offset in bytes from the start of the expression.
     pub offset: usize,
-    /// What is wrong there, as half a sentence.
+    /// What is wrong there, as the end of a sentence.
     pub problem: String,
 }
 
@@ -56,7 +56,7 @@ pub struct Metric {
     pub name: String,
     expression: String,
     program: FlatEx<f64, Operators>,
-    /// The place in [`VARIABLES`] of each value that the program takes.
+    /// The index in [`VARIABLES`] of each value that the program takes.
     variables: Vec<usize>,
 }
 
@@ -71,10 +71,10 @@ impl Metric {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// The first place where it is wrong.
+    /// The first offset where it is wrong.
     pub fn compile(name: &str, expression: &str) -> Result<Self, ExpressionError> {
         let text = syntax::explicit(expression)?;
-        // Nothing that `explicit` writes is refused; if it were, no place could be named.
+        // Nothing that `explicit` writes is refused; if it were, no offset could be named.
         let foreign = |error: exmex::ExError| ExpressionError {
             offset: 0,
             problem: format!("the expression cannot be compiled: {error}"),
@@ -93,7 +93,7 @@ impl Metric {
         &self.expression
     }
 
-    /// The cost of a path; not a number where nothing can be said of it.
+    /// The cost of a path; not a number where it is not defined.
     pub fn cost(&self, path: &PathProperties) -> f64 {
         let mut values = [0.0; VARIABLES.len()];
         for (value, &variable) in values.iter_mut().zip(&self.variables) {
@@ -109,7 +109,7 @@ impl Metric {
     }
 }
 
-/// The property at a place in [`VARIABLES`].
+/// The property at an index of [`VARIABLES`].
 fn property(path: &PathProperties, variable: usize) -> f64 {
     match variable {
         0 => path.as_distance.into(),

@@ -1,22 +1,23 @@
 //! The running oracle: builds tables beside the readers, swaps them, answers the console.
 //!
 //! ```text
-//! files, feeds, console ──► one bounded channel ──► builder thread: all that has come, then one
+//! files, feeds, console ──► one bounded channel ──► builder thread: all that has arrived, then one
 //!                                                  snapshot ──► atomic pointer ──► readers
 //! ```
 //!
 //! [`Service`] is a handle. Behind it one thread (`worker`) owns what is known of the network. What it
-//! publishes is immutable and behind atomic pointers: readers never wait and never see half a change.
+//! publishes is immutable and behind atomic pointers: readers never wait and never see a partial change.
 //! A change over the control socket is answered when it is in force.
 //!
-//! The start has two steps, because rights belong to threads and are given up in between:
-//! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
+//! The start has two steps, because capabilities belong to threads and are dropped in between:
+//! [`Opened::open`] opens what needs privileges and starts no thread, [`Opened::start`] does the rest.
 
 mod collect;
 mod driver;
 mod dump;
 mod edit;
 mod error;
+mod forward;
 mod live;
 mod load;
 mod name;
@@ -30,13 +31,16 @@ use crate::{
     alto::{self, AltoConfig},
     config::{Config, OracleConfig},
     control::Request,
-    proxidor,
+    proxidor::{
+        self,
+        udp::{self, Sockets, Workers},
+        xdp::Driver,
+    },
     status::{self, AltoStatus, FeedsStatus, MetricStatus, Status, TablesStatus},
     tables::{Policy, Tables},
-    udp::{self, Sockets, Workers},
-    xdp::Driver,
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
+use job::Service as _;
 use live::Live;
 use load::{Dump, Files};
 use prometheus_client::encoding::DescriptorEncoder;
@@ -48,7 +52,7 @@ use std::{
     thread,
 };
 use threads::Udp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use topo::Change;
 use tracing::{info, warn};
 use worker::{Ask, Worker};
@@ -62,19 +66,23 @@ pub use register::Updates;
 /// Updates and requests that may wait for the builder before their sender waits too.
 const QUEUE: usize = 256;
 
-/// A configuration that was found good and whose files were read, and that is not in force yet.
+/// A configuration that was checked and whose files were read, and that is not in force yet.
 #[derive(Debug)]
 pub struct Prepared {
     config: Config,
     policy: Policy,
     files: Files,
-    /// Dumps that are new or have changed, with what they say.
+    /// Dumps that are new or have changed, with their routes.
     read: Vec<(Dump, Vec<Change>)>,
     /// Threads on other sockets than those in force, where the configuration asks for it. They answer
     /// from the tables and settings in force.
     workers: Option<Workers>,
-    /// What ALTO's files say now: certificate, key, authorities of clients, passwords.
+    /// ALTO's files as read again: certificate, key, client authorities, passwords.
     renewed: Option<alto::server::Renewed>,
+    /// Whether anything visible to others was done.
+    begun: bool,
+    /// Held until the reload ends, so that two do not mix.
+    _alone: OwnedMutexGuard<()>,
 }
 
 /// What the builder publishes and readers read.
@@ -108,11 +116,11 @@ impl Shared {
 
     fn status(&self) -> Status {
         let config = self.config.load();
-        let ailments = self.ailments();
+        let problems = self.problems();
         let feeds = self.feeds();
         Status {
-            healthy: ailments.is_empty(),
-            ailments,
+            healthy: problems.is_empty(),
+            problems,
             listen: config.oracle.listen.clone(),
             tables: self.built.load().as_deref().cloned(),
             queries: self.udp.queries(),
@@ -120,7 +128,7 @@ impl Shared {
             threads: self.udp.threads(),
             metrics: self.metrics(),
             feeds: feeds.feeds,
-            bmp_strangers: feeds.bmp_strangers,
+            bmp_unknown_peers: feeds.bmp_unknown_peers,
             driver: self.driver.as_ref().ok().map(driver::status),
             alto: self.alto().as_ref().map(|server| AltoStatus {
                 listen: server.addresses().to_vec(),
@@ -132,8 +140,8 @@ impl Shared {
 
     fn feeds(&self) -> FeedsStatus {
         let listens = self.config.load().oracle.bmp.is_some();
-        let bmp_strangers = listens.then(|| self.feeds.strangers());
-        FeedsStatus { feeds: self.feeds.status(), bmp_strangers }
+        let bmp_unknown_peers = listens.then(|| self.feeds.bmp_unknown_peers());
+        FeedsStatus { feeds: self.feeds.status(), bmp_unknown_peers }
     }
 
     fn alto(&self) -> MutexGuard<'_, Option<alto::server::Server>> {
@@ -151,18 +159,18 @@ impl Shared {
         metrics.collect()
     }
 
-    fn ailments(&self) -> Vec<String> {
-        let mut ailments = Vec::new();
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
         if self.tables.load().is_none() {
-            ailments.push("oracle: the files of the topology are still being read".to_owned());
+            problems.push("oracle: the files of the topology are still being read".to_owned());
         }
-        ailments.extend(driver::ailments(&self.config.load(), &self.driver));
-        ailments.extend(self.feeds.ailments());
-        ailments
+        problems.extend(driver::problems(&self.config.load(), &self.driver));
+        problems.extend(self.feeds.problems());
+        problems
     }
 }
 
-/// An oracle that holds what needs a right, and has no thread yet.
+/// An oracle that has opened what needs privileges, and has no thread yet.
 pub struct Opened {
     shared: Arc<Shared>,
     sockets: Sockets,
@@ -221,19 +229,19 @@ impl Opened {
             .map_err(StartError::Thread)?;
         let workers = shared.answering(sockets)?;
         for address in workers.addresses() {
-            info!(%address, threads = workers.threads(), "answers Proxidor");
+            info!(%address, threads = workers.threads(), "answering Proxidor");
         }
         shared.udp.take_over(Some(workers));
         if let Some((bound, snapshots)) = alto {
             let server = bound.start(snapshots)?;
             for address in server.addresses() {
-                info!(%address, certificate = %server.fingerprint(), "serves ALTO");
+                info!(%address, certificate = %server.fingerprint(), "serving ALTO");
             }
             *shared.alto() = Some(server);
         }
         let updates = Updates { asks: asks.clone(), shared: shared.clone() };
         let live = Live::start(live::config(&shared.config.load()), updates).await?;
-        Ok(Service { shared, asks, live })
+        Ok(Service { shared, asks, live, reloading: Arc::default() })
     }
 }
 
@@ -243,6 +251,7 @@ pub struct Service {
     shared: Arc<Shared>,
     asks: mpsc::Sender<Ask>,
     live: Live,
+    reloading: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Service {
@@ -253,41 +262,12 @@ impl Service {
         answered.await.ok()
     }
 
-    /// By which another feature tells what it knows of the network.
+    /// The handle through which another job reports what it knows of the network.
     pub fn updates(&self) -> Updates {
         Updates { asks: self.asks.clone(), shared: self.shared.clone() }
     }
 
-    /// Does all that can fail of a reload, beside what is in force.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReloadError`]; nothing was changed.
-    pub async fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
-        let in_force = self.shared.config.load_full();
-        if config.oracle.interfaces != in_force.oracle.interfaces {
-            return Err(ReloadError::Restart("interfaces"));
-        }
-        if config.oracle.mode != in_force.oracle.mode {
-            return Err(ReloadError::Restart("mode"));
-        }
-        if serving(&config) != serving(&in_force) {
-            return Err(ReloadError::Restart("alto"));
-        }
-        let dumps = self.shared.dumps.load_full();
-        let renewal = self.shared.alto().as_ref().map(alto::server::Server::renewal);
-        let read = tokio::task::spawn_blocking(move || Prepared::read(config, &dumps, renewal));
-        let mut prepared = read.await.unwrap_or(Err(ReloadError::Stopped))?;
-        match self.begin(&mut prepared, &in_force).await {
-            Ok(()) => Ok(prepared),
-            Err(error) => {
-                self.discard(prepared).await;
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Does what of a reload others may notice; where it fails, some of it may be done.
+    /// Does the steps of a reload that others may notice; when it fails, some of them may be done.
     async fn begin(&self, prepared: &mut Prepared, in_force: &Config) -> Result<(), PartError> {
         if listen(&prepared.config) != listen(in_force) {
             let sockets = bind(&prepared.config)?;
@@ -298,83 +278,114 @@ impl Service {
         self.live.reload(live::config(&prepared.config)).await
     }
 
-    /// Takes back what [`Self::prepare`] did, where something else stands against the reload.
-    pub async fn discard(&self, prepared: Prepared) {
+    /// Reads the files again, on request of an operator.
+    async fn reload(&self) -> Result<(), job::Error> {
+        let config = Config::clone(&self.shared.config.load());
+        let mut prepared = self.prepare(config).await?;
+        match self.commit(&mut prepared).await {
+            Ok(()) => {
+                self.finish(prepared).await;
+                Ok(())
+            }
+            Err(error) => {
+                self.roll_back(prepared).await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl job::Service for Service {
+    type Config = Config;
+    type Request = Request;
+    type Prepared = Prepared;
+
+    fn problems(&self) -> Vec<String> {
+        self.shared.problems()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::to_value(self.shared.status()).unwrap_or_default()
+    }
+
+    fn render(&self) -> String {
+        status::render_status(&self.shared.status())
+    }
+
+    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let figures = self.shared.alto().as_ref().map(alto::server::Server::figures);
+        collect::collect(&self.shared.status(), figures.as_ref(), encoder)
+    }
+
+    async fn control(&self, request: Request) -> Result<Value, job::Error> {
+        Ok(match request {
+            // What was published does not wait for the builder.
+            Request::Status => self.status(),
+            Request::Feeds => serde_json::to_value(self.shared.feeds()).unwrap_or_default(),
+            Request::Threads => serde_json::to_value(self.shared.udp.threads()).unwrap_or_default(),
+            Request::Metrics => serde_json::to_value(self.shared.metrics()).unwrap_or_default(),
+            Request::Reload => {
+                self.reload().await.map_err(ControlError::Reload)?;
+                Value::Bool(true)
+            }
+            request => self
+                .ask(|answer| Ask::Control(request, answer))
+                .await
+                .unwrap_or(Err(ControlError::Stopped))?,
+        })
+    }
+
+    /// Reads the files.
+    async fn prepare(&self, config: Config) -> Result<Prepared, job::Error> {
+        let alone = self.reloading.clone().lock_owned().await;
+        let in_force = self.shared.config.load_full();
+        if config.oracle.interfaces != in_force.oracle.interfaces {
+            return Err(ReloadError::Restart("interfaces").into());
+        }
+        if config.oracle.mode != in_force.oracle.mode {
+            return Err(ReloadError::Restart("mode").into());
+        }
+        if serving(&config) != serving(&in_force) {
+            return Err(ReloadError::Restart("alto").into());
+        }
+        let dumps = self.shared.dumps.load_full();
+        let renewal = self.shared.alto().as_ref().map(alto::server::Server::renewal);
+        let read =
+            tokio::task::spawn_blocking(move || Prepared::read(config, &dumps, renewal, alone));
+        Ok(read.await.unwrap_or(Err(ReloadError::Stopped))?)
+    }
+
+    /// Opens sockets, configures the driver, starts feeds.
+    async fn commit(&self, prepared: &mut Prepared) -> Result<(), job::Error> {
+        prepared.begun = true;
+        let in_force = self.shared.config.load_full();
+        self.begin(prepared, &in_force).await.map_err(ReloadError::Part)?;
+        if self.asks.is_closed() { Err(ReloadError::Stopped.into()) } else { Ok(()) }
+    }
+
+    /// The builder makes tables of it; returns when they are in force.
+    async fn finish(&self, prepared: Prepared) {
+        self.ask(|done| Ask::PutInForce(Box::new(prepared), done)).await;
+    }
+
+    async fn roll_back(&self, prepared: Prepared) {
+        if !prepared.begun {
+            return;
+        }
         if let Some(workers) = prepared.workers {
             let shared = self.shared.clone();
             let _ = tokio::task::spawn_blocking(move || shared.udp.discard(workers)).await;
         }
         let in_force = self.shared.config.load_full();
         if let Err(error) = self.live.reload(live::config(&in_force)).await {
-            warn!("live feeds as before the reload: {error}");
+            warn!("cannot restore the live feeds after a failed reload: {error}");
         }
         if let Err(error) = driver::configure(&self.shared.driver, &in_force) {
-            warn!("limits as before the reload: {error}");
+            warn!("cannot restore the rate limit after a failed reload: {error}");
         }
     }
 
-    /// Puts in force what was prepared; returns when it is.
-    ///
-    /// # Errors
-    ///
-    /// The service was stopped.
-    pub async fn put_in_force(&self, prepared: Prepared) -> Result<(), ReloadError> {
-        self.ask(|done| Ask::PutInForce(Box::new(prepared), done)).await.ok_or(ReloadError::Stopped)
-    }
-
-    /// The state as JSON: what stands under `oracle` in `nigh status --json` and `/api/v1/status`.
-    pub fn status(&self) -> Value {
-        serde_json::to_value(self.shared.status()).unwrap_or_default()
-    }
-
-    /// The same state as text for people, for `nigh status`.
-    pub fn render(&self) -> String {
-        status::render_status(&self.shared.status())
-    }
-
-    /// Why the oracle is not healthy, a sentence each; empty when it is. For `/healthz`.
-    pub fn ailments(&self) -> Vec<String> {
-        self.shared.ailments()
-    }
-
-    /// Answers one request of the control socket.
-    ///
-    /// # Errors
-    ///
-    /// See [`ControlError`].
-    pub async fn control(&self, request: Request) -> Result<Value, ControlError> {
-        let value = |value: serde_json::Result<Value>| Ok(value.unwrap_or_default());
-        match request {
-            // What was published does not wait for the builder.
-            Request::Status => Ok(self.status()),
-            Request::Feeds => value(serde_json::to_value(self.shared.feeds())),
-            Request::Threads => value(serde_json::to_value(self.shared.udp.threads())),
-            Request::Metrics => value(serde_json::to_value(self.shared.metrics())),
-            Request::Reload => {
-                let config = Config::clone(&self.shared.config.load());
-                let reload = async { self.put_in_force(self.prepare(config).await?).await };
-                reload.await.map_err(Box::new)?;
-                Ok(Value::Bool(true))
-            }
-            request => self
-                .ask(|answer| Ask::Control(request, answer))
-                .await
-                .unwrap_or(Err(ControlError::Stopped)),
-        }
-    }
-
-    /// Adds the metrics, prefix `nigh_oracle_`.
-    ///
-    /// # Errors
-    ///
-    /// The encoder's.
-    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let figures = self.shared.alto().as_ref().map(alto::server::Server::figures);
-        collect::collect(&self.shared.status(), figures.as_ref(), encoder)
-    }
-
-    /// Ends all threads.
-    pub async fn stop(&self) {
+    async fn stop(&self) {
         let alto = self.shared.alto().take();
         if let Some(alto) = alto {
             alto.stop().await;
@@ -386,7 +397,7 @@ impl Service {
     }
 }
 
-/// Reads what the operator wants, and the configuration's own files.
+/// Reads the policy, and the configuration's own files.
 fn read(config: &Config) -> Result<(Policy, Files), PartError> {
     Ok((policy::policy(&config.oracle)?, Files::read(&config.oracle.topology)?))
 }
@@ -435,6 +446,7 @@ impl Prepared {
         config: Config,
         in_force: &[Dump],
         renewal: Option<alto::server::Renewal>,
+        alone: OwnedMutexGuard<()>,
     ) -> Result<Self, ReloadError> {
         let (policy, files) = read(&config)?;
         let mut read = Vec::new();
@@ -444,6 +456,15 @@ impl Prepared {
             read.push((dump.clone(), changes));
         }
         let renewed = renewal.map(alto::server::Renewal::read).transpose()?;
-        Ok(Self { config, policy, files, read, workers: None, renewed })
+        Ok(Self {
+            config,
+            policy,
+            files,
+            read,
+            workers: None,
+            renewed,
+            begun: false,
+            _alone: alone,
+        })
     }
 }

@@ -10,9 +10,9 @@ mod render;
 use crate::{
     config::LimitConfig,
     control::Side,
-    feeds,
+    feeds::{self, FeedState},
+    proxidor::udp::Counters,
     proxidor::{Rcode, Reason},
-    udp::Counters,
 };
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -31,15 +31,15 @@ pub use render::{
 /// Everything about the running oracle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether everything is as it should be.
+    /// Whether there is no problem.
     pub healthy: bool,
     /// Why not, a sentence each.
-    pub ailments: Vec<String>,
+    pub problems: Vec<String>,
     /// Where Proxidor is answered.
     pub listen: Vec<SocketAddr>,
     /// What queries read; none before the files of the topology have been read.
     pub tables: Option<TablesStatus>,
-    /// What was asked over UDP and what became of it.
+    /// Requests over UDP, by their outcome.
     pub queries: QueryStatus,
     /// The limit in force.
     pub limit: LimitConfig,
@@ -49,7 +49,7 @@ pub struct Status {
     pub feeds: Vec<FeedStatus>,
     /// Connections to the BMP listener from addresses that are not configured, all closed; none where
     /// nothing listens.
-    pub bmp_strangers: Option<u64>,
+    pub bmp_unknown_peers: Option<u64>,
     /// The threads that answer.
     pub threads: Vec<ThreadStatus>,
     /// The program in the driver and the filter of the sockets; none where it could not be loaded.
@@ -97,7 +97,7 @@ pub struct InterfaceStatus {
 pub struct AltoStatus {
     /// Where it listens.
     pub listen: Vec<SocketAddr>,
-    /// The certificate's fingerprint, so that a self-made one can be recognized.
+    /// The certificate's fingerprint, so that a self-signed one can be recognized.
     pub fingerprint: String,
     /// Its counters.
     pub figures: serde_json::Value,
@@ -118,7 +118,7 @@ pub struct TablesStatus {
     pub routers: usize,
     /// Links, each direction by itself.
     pub links: usize,
-    /// Prefix groups: prefixes that nothing tells apart.
+    /// Groups of prefixes with the same exits and paths.
     pub groups: usize,
     /// Routers that have a row.
     pub sources: usize,
@@ -175,38 +175,6 @@ pub struct MetricStatus {
     pub cost: String,
 }
 
-/// What a feed is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FeedState {
-    /// Its files are being read.
-    Loading,
-    /// It was read, or its session is up.
-    Live,
-    /// It has not been heard yet.
-    Waiting,
-    /// Its session is gone; what it said last is kept for a while.
-    Stale,
-    /// Its session is gone, and so is what it said.
-    Dropped,
-    /// It cannot be read.
-    Failed,
-}
-
-impl FeedState {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Loading => "loading",
-            Self::Live => "live",
-            Self::Waiting => "waiting",
-            Self::Stale => "stale",
-            Self::Dropped => "dropped",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 /// Where a part of the knowledge of the network comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FeedStatus {
@@ -226,18 +194,18 @@ pub struct FeedStatus {
     pub prefixes: usize,
     /// Routes to networks of others that it knows.
     pub routes: usize,
-    /// Changes that it has sent.
+    /// Changes that it has reported.
     pub changes: u64,
-    /// Those of them that were not taken.
+    /// Those of them that were refused.
     pub refused: u64,
     /// Its sessions, if it is a live one.
     pub session: Option<SessionStatus>,
 }
 
-/// What a live feed has heard since it was configured as it is.
+/// What a live feed has received since its configuration last changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// The router as it calls itself, if it does.
+    /// The router's own name, if it sent one.
     pub name: Option<String>,
     /// Sessions that came up.
     pub sessions: u64,
@@ -253,25 +221,25 @@ pub struct SessionStatus {
     pub messages: u64,
     /// Routes or objects beyond `max_routes` or `max_objects`, which were refused.
     pub over_limit: u64,
-    /// What was malformed and cost only itself.
+    /// Malformed items that were skipped without ending the session.
     pub malformed: u64,
-    /// What was passed over: unknown types, other tables, routes from inside the AS.
+    /// Items that were skipped: unknown types, other tables, routes from inside the AS.
     pub ignored: u64,
 }
 
 impl From<&feeds::Status> for SessionStatus {
-    fn from(heard: &feeds::Status) -> Self {
+    fn from(status: &feeds::Status) -> Self {
         Self {
-            name: heard.name.clone(),
-            sessions: heard.sessions,
-            errors: heard.errors,
-            problem: heard.problem.clone(),
-            peers: heard.peers,
-            stale: heard.stale,
-            messages: heard.messages,
-            over_limit: heard.refused,
-            malformed: heard.malformed,
-            ignored: heard.ignored,
+            name: status.name.clone(),
+            sessions: status.sessions,
+            errors: status.errors,
+            problem: status.problem.clone(),
+            peers: status.peers,
+            stale: status.stale,
+            messages: status.messages,
+            over_limit: status.refused,
+            malformed: status.malformed,
+            ignored: status.ignored,
         }
     }
 }
@@ -282,7 +250,7 @@ pub struct FeedsStatus {
     /// The feeds.
     pub feeds: Vec<FeedStatus>,
     /// As in [`Status`].
-    pub bmp_strangers: Option<u64>,
+    pub bmp_unknown_peers: Option<u64>,
 }
 
 /// A router.
@@ -307,11 +275,11 @@ pub struct LinkStatus {
     pub from: RouterId,
     /// Where they leave it.
     pub to: RouterId,
-    /// Its number: that of the network card at its beginning.
+    /// Its number: that of the interface at its beginning.
     pub id: u32,
-    /// Whether it is in use; not when its network card was set down.
+    /// Whether it is in use; not when its interface was set down.
     pub up: bool,
-    /// What it is like.
+    /// Its properties.
     #[serde(flatten)]
     pub properties: LinkProperties,
 }
@@ -336,16 +304,16 @@ pub struct NetworkStatus {
     pub router: RouterId,
     /// The AS in which the route originates; 0 for our own.
     pub as_number: u32,
-    /// Number of ASes on the way; 0 for our own.
+    /// Length of the AS path; 0 for our own.
     pub as_distance: u16,
 }
 
-/// Where a router sends what is for another.
+/// The next hop of a router to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RouteStatus {
     /// The router to which.
     pub to: RouterId,
-    /// The next router on the way; none where there is no way.
+    /// The next hop; none where there is no path.
     pub next_hop: Option<RouterId>,
     /// The number of the link to it.
     pub link: Option<u32>,
@@ -374,9 +342,9 @@ pub struct PathStatus {
     pub exit: Option<RouterId>,
     /// Whether the destination is in the network.
     pub internal: bool,
-    /// What the path is like; none where there is none.
+    /// The properties of the path; none where there is no path.
     pub properties: Option<PathValues>,
-    /// What it costs by each metric.
+    /// Its cost by each metric.
     pub costs: Vec<CostStatus>,
 }
 
@@ -423,17 +391,17 @@ pub struct CostStatus {
     pub metric: String,
     /// The cost with adjustments; none where the path is not known.
     pub cost: Option<f64>,
-    /// Its place among all costs from this source: 0 ranks first.
-    pub place: Option<u16>,
+    /// The rank of the cost among all costs from this source: 0 is the best.
+    pub rank: Option<u16>,
 }
 
 /// What `dump` has written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DumpStatus {
-    /// The main file in the first oracle's format.
-    pub seed: PathBuf,
+    /// The main file in the format `oracle.conf`.
+    pub oracle_conf: PathBuf,
     /// The file in TOML.
     pub file: PathBuf,
-    /// What one of the formats cannot say and so has left out, a sentence each.
+    /// What one of the formats cannot express and so omits, a sentence each.
     pub warnings: Vec<String>,
 }

@@ -1,13 +1,13 @@
-//! What queries read: for a source router and a prefix group, the finished place in the order.
+//! What queries read: for a source router and a prefix group, the finished rank in the order.
 //!
-//! A row belongs to one metric and one source router. It holds, for each group of prefixes, the place
-//! of the group's cost among all costs of the row: 0 is the best, equal costs share a place, and
+//! A row belongs to one metric and one source router. It holds, for each group of prefixes, the rank
+//! of the group's cost among all costs of the row: 0 is the best, equal costs share a rank, and
 //! `u16::MAX` is a group of which nothing is known. A candidate costs a query one longest-prefix match,
 //! which gives its group, and one load from the row, however large the network is and whatever the
-//! cost expressions say. Places are dense, so a query can sort by counting.
+//! cost expressions give. Ranks are dense, so a query can sort by counting.
 //!
 //! Tables are immutable. A change of the network or of the policy builds the next ones beside the
-//! readers (`build` says from what); rows that cannot have changed are shared with the ones before.
+//! readers (see `build`); rows that cannot have changed are shared with the ones before.
 
 mod adjust;
 mod build;
@@ -19,10 +19,10 @@ use std::{net::IpAddr, sync::Arc};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use topo::{AsInterest, GroupId, Mark, RouterId, RouterIndex, View};
 
-use crate::{metric::Metric, rank::Candidate};
+use crate::{candidate::Candidate, metric::Metric};
 use build::RowData;
 
-/// The place of what nothing is known of: after all others.
+/// The rank of what is not known: after all others.
 pub const UNKNOWN: u16 = u16::MAX;
 
 /// What the operator wants of the ranking.
@@ -37,7 +37,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The ASes that the topology must tell apart for this policy.
+    /// The ASes that the topology must distinguish for this policy.
     pub fn interest(&self) -> AsInterest {
         if self.metrics.iter().any(Metric::uses_as_number) {
             return AsInterest::All;
@@ -117,7 +117,7 @@ impl Tables {
     }
 
     /// The cost of a group from a router, penalties included; none where it is not known. A
-    /// preferred group's cost is what it is: that it goes first only its place says.
+    /// preferred group's cost is not changed: only its rank puts it first.
     pub fn cost(&self, metric: usize, source: RouterIndex, group: GroupId) -> Option<f64> {
         self.row(metric, Some(source)).cost(group)
     }
@@ -129,36 +129,36 @@ impl Tables {
     }
 }
 
-/// The places of all groups for one metric and one source router.
+/// The ranks of all groups for one metric and one source router.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'t> {
     data: &'t RowData,
 }
 
 impl<'t> Row<'t> {
-    /// The place of a group's cost among all costs of the row; [`UNKNOWN`] if nothing is known of it.
-    pub fn place(&self, group: GroupId) -> u16 {
-        self.data.places.get(group.index()).copied().unwrap_or(UNKNOWN)
+    /// The rank of a group's cost among all costs of the row; [`UNKNOWN`] if it is not known.
+    pub fn rank(&self, group: GroupId) -> u16 {
+        self.data.ranks.get(group.index()).copied().unwrap_or(UNKNOWN)
     }
 
-    /// In which part of the order a group is; none if nothing is known of it.
+    /// In which part of the order a group is; none if it is not known.
     pub fn class(&self, group: GroupId) -> Option<Class> {
-        self.data.class(self.place(group))
+        self.data.class(self.rank(group))
     }
 
-    /// The places of all groups, in order of [`GroupId`].
-    pub fn places(&self) -> &'t [u16] {
-        &self.data.places
+    /// The ranks of all groups, in order of [`GroupId`].
+    pub fn ranks(&self) -> &'t [u16] {
+        &self.data.ranks
     }
 
-    /// How many places there are: every known place is below this.
+    /// How many ranks there are: every known rank is below this.
     pub fn distinct(&self) -> usize {
         self.data.costs.len()
     }
 
     /// The cost of a group, penalties included; none where it is not known. Where costs share a
-    /// place because there are too many, it is the lowest of them.
+    /// rank because there are too many, it is the lowest of them.
     pub fn cost(&self, group: GroupId) -> Option<f64> {
-        self.data.costs.get(usize::from(self.place(group))).copied()
+        self.data.costs.get(usize::from(self.rank(group))).copied()
     }
 }

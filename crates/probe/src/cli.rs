@@ -2,9 +2,10 @@
 
 use crate::{
     archive::ExportArgs,
-    config::{Family, Means, What},
+    config::{Family, Transport, What},
     control::{Order, Request},
     record::{Bounded, Figures, Kind, Record, Series},
+    renamed::{Renamed, renamed},
     show::cli::ShowArgs,
     status::{self, Status, duration},
 };
@@ -50,14 +51,14 @@ pub enum Operation {
     /// them; what came of it is also in the archive, as test `request`.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(
-        after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run throughput brno --length 20s --json"
+        after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run throughput brno --duration 20s --json"
     )]
     Run {
         /// What is measured.
         #[command(subcommand)]
         test: Test,
     },
-    /// Show the station: its clock, the other stations, what became of tests
+    /// Show the station: its clock, the other stations, the outcomes of tests
     #[command(after_help = "Example:\n  nigh probe status --json | jq .probe.peers")]
     Status,
 }
@@ -67,14 +68,17 @@ pub enum Operation {
 pub enum Test {
     /// One-way delay, loss, reordering and duplication: to a station, or a reflector of STAMP
     #[command(
-        after_help = "Examples:\n  nigh probe run owd brno --length 5s --rate 100\n  nigh probe run owd 192.0.2.7:862"
+        after_help = "Examples:\n  nigh probe run owd brno --duration 5s --rate 100\n  nigh probe run owd 192.0.2.7:862"
     )]
     Owd {
         /// A station, or an address of the allow list with or without a port
         to: String,
         /// How long packets are sent [default: 10s]
         #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
-        length: Option<Duration>,
+        duration: Option<Duration>,
+        /// The old name.
+        #[command(flatten)]
+        renamed: RenamedLength,
         /// Packets a second [default: 10]
         #[arg(short, long, value_name = "PACKETS")]
         rate: Option<u32>,
@@ -86,13 +90,16 @@ pub enum Test {
         family: FamilyArg,
     },
     /// Round trips of ICMP echo
-    #[command(after_help = "Example:\n  nigh probe run ping brno --length 5s")]
+    #[command(after_help = "Example:\n  nigh probe run ping brno --duration 5s")]
     Ping {
         /// A station, or an address of the allow list
         to: String,
         /// How long requests are sent [default: 2s]
         #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
-        length: Option<Duration>,
+        duration: Option<Duration>,
+        /// The old name.
+        #[command(flatten)]
+        renamed: RenamedLength,
         /// Requests a second [default: 5]
         #[arg(short, long, value_name = "PACKETS")]
         rate: Option<u32>,
@@ -100,7 +107,7 @@ pub enum Test {
         #[command(flatten)]
         family: FamilyArg,
     },
-    /// The routers on the way, and the path's MTU
+    /// The routers on the path, and the path's MTU
     #[command(after_help = "Example:\n  nigh probe run trace brno --family ipv6")]
     Trace {
         /// A station, or an address of the allow list
@@ -111,17 +118,23 @@ pub enum Test {
     },
     /// Bytes a second to a station
     #[command(
-        after_help = "Examples:\n  nigh probe run throughput brno --length 20s\n  nigh probe run throughput brno --means udp --bandwidth 100"
+        after_help = "Examples:\n  nigh probe run throughput brno --duration 20s\n  nigh probe run throughput brno --transport udp --bandwidth 100"
     )]
     Throughput {
         /// A station
         to: String,
         /// How long data is sent [default: 10s]
         #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
-        length: Option<Duration>,
-        /// With what
+        duration: Option<Duration>,
+        /// The old name.
+        #[command(flatten)]
+        renamed: RenamedLength,
+        /// The transport
         #[arg(short, long, value_enum, default_value = "tcp")]
-        means: Means,
+        transport: Transport,
+        /// The old name.
+        #[command(flatten)]
+        renamed_means: RenamedMeans,
         /// Mbit/s, over UDP
         #[arg(short, long, value_name = "MBIT/S")]
         bandwidth: Option<u32>,
@@ -152,6 +165,20 @@ pub enum Test {
     },
 }
 
+/// The old name of `--duration`, refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct RenamedLength {
+    #[arg(long, hide = true, value_parser = renamed("--duration"))]
+    length: Option<Renamed>,
+}
+
+/// The old name of `--transport`, refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct RenamedMeans {
+    #[arg(long, hide = true, value_parser = renamed("--transport"))]
+    means: Option<Renamed>,
+}
+
 /// Which addresses are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct FamilyArg {
@@ -166,31 +193,31 @@ impl Test {
         let plain = |what, to: &String| Order {
             what,
             to: to.clone(),
-            length: None,
+            duration: None,
             rate: None,
             bandwidth: None,
-            means: Means::Tcp,
+            transport: Transport::Tcp,
             plain: false,
             family: None,
         };
         match self {
-            Self::Owd { to, length, rate, plain: unauthenticated, family } => Order {
-                length: *length,
+            Self::Owd { to, duration, rate, plain: unauthenticated, family, .. } => Order {
+                duration: *duration,
                 rate: *rate,
                 plain: *unauthenticated,
                 family: family.family,
                 ..plain(What::Owd, to)
             },
-            Self::Ping { to, length, rate, family } => Order {
-                length: *length,
+            Self::Ping { to, duration, rate, family, .. } => Order {
+                duration: *duration,
                 rate: *rate,
                 family: family.family,
                 ..plain(What::Ping, to)
             },
             Self::Trace { to, family } => Order { family: family.family, ..plain(What::Trace, to) },
-            Self::Throughput { to, length, means, bandwidth, family } => Order {
-                length: *length,
-                means: *means,
+            Self::Throughput { to, duration, transport, bandwidth, family, .. } => Order {
+                duration: *duration,
+                transport: *transport,
                 bandwidth: *bandwidth,
                 family: family.family,
                 ..plain(What::Throughput, to)
@@ -277,7 +304,7 @@ pub fn render(record: &Record) -> String {
         Figures::Failed { reason } => writeln!(text, "nothing was measured: {reason}"),
         Figures::Delay(delay) => {
             let _ = writeln!(text, "delay");
-            for (name, series) in [("forth", &delay.forth), ("back", &delay.back)] {
+            for (name, series) in [("forward", &delay.forward), ("reverse", &delay.reverse)] {
                 if let Some(one) = series {
                     let _ = write!(text, "{}", series_text(name, one));
                 }
@@ -287,7 +314,7 @@ pub fn render(record: &Record) -> String {
         Figures::Ping(series) => write!(text, "ping\n{}", series_text("round trip", series)),
         Figures::Throughput(throughput) => {
             let mbit = throughput.bytes_per_second * 8.0 / 1e6;
-            let _ = write!(text, "{mbit:.1} Mbit/s over {}", throughput.means);
+            let _ = write!(text, "{mbit:.1} Mbit/s over {}", throughput.transport);
             match throughput.lost {
                 Some((lost, sent)) => writeln!(text, ", {lost} of {sent} datagrams lost"),
                 None => writeln!(text),
@@ -301,8 +328,9 @@ pub fn render(record: &Record) -> String {
                 let who = hop.address.map_or("*".to_owned(), |address| address.to_string());
                 let times: Vec<String> =
                     hop.round_trips_ns.iter().map(|ns| duration(*ns)).collect();
-                let said = hop.said.as_deref().unwrap_or_default();
-                let _ = writeln!(text, "  {:>2}  {who}  {}  {said}", number + 1, times.join("  "));
+                let answer = hop.answer.as_deref().unwrap_or_default();
+                let _ =
+                    writeln!(text, "  {:>2}  {who}  {}  {answer}", number + 1, times.join("  "));
             }
             match trace.mtu_bytes {
                 Some(mtu) => writeln!(text, "  path MTU {mtu} bytes"),
@@ -349,7 +377,7 @@ fn series_text(name: &str, series: &Series) -> String {
     text
 }
 
-/// An estimate never stands without the interval in which the true value lies.
+/// An estimate is never shown without the interval in which the true value lies.
 fn bounded(value: &Bounded) -> String {
     let estimate = signed(value.estimate_ns);
     match (value.low_ns.map(signed), value.high_ns.map(signed)) {
@@ -368,6 +396,35 @@ fn signed(ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    #[test]
+    fn old_options_are_refused_with_the_new_name() {
+        for (line, new) in [
+            ("probe run owd brno --length 5s", "--duration"),
+            ("probe run ping brno --length 5s", "--duration"),
+            ("probe run throughput brno --length=5s", "--duration"),
+            ("probe run throughput brno --means udp", "--transport"),
+            ("probe show delay --way forth", "--direction"),
+        ] {
+            let error = Line::try_parse_from(line.split(' ')).err().expect(line).to_string();
+            assert!(error.contains(&format!("this option is called {new} now")), "{line}: {error}");
+        }
+        let line = "probe run throughput brno --duration 5s --transport udp --bandwidth 9";
+        let Line { command } = Line::try_parse_from(line.split(' ')).expect("it parses");
+        let Command::Operation(operation) = command else { panic!("{command:?}") };
+        let Request::Run(order) = operation.request() else { panic!("{operation:?}") };
+        assert_eq!(
+            (order.duration, order.transport),
+            (Some(Duration::from_secs(5)), Transport::Udp)
+        );
+    }
 
     #[test]
     fn an_estimate_never_stands_alone() {

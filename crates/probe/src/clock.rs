@@ -62,7 +62,7 @@ pub struct Reading {
     /// Its state.
     pub clock: record::Clock,
     /// Its maximum error without what is yet to be corrected of it, where that is apart.
-    pub said_ns: Option<u64>,
+    pub reported_ns: Option<u64>,
     /// How fast its maximum error grows from then on, in parts per million.
     pub rate_ppm: u64,
 }
@@ -147,21 +147,21 @@ impl Clock {
     }
 
     /// Why what is configured cannot be promised, a sentence each.
-    pub fn ailments(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<String> {
         let servers = self.shared.servers.load();
         let answers =
             servers.iter().filter_map(|(address, server)| Some((*address, server.last()?)));
         let state = self.shared.state.load();
-        alarm::ailments(self.shared.limit, &state, self.now_error(), answers)
+        alarm::problems(self.shared.limit, &state, self.now_error(), answers)
     }
 }
 
 impl Shared {
     fn new(error: MaximumError, state: record::Clock) -> Self {
         let mut watch = Watch::default();
-        let said_ns = error.nanoseconds;
-        let clock = record::Clock { maximum_error_ns: said_ns, ..state.clone() };
-        watch.take(&Reading { clock, said_ns, rate_ppm: RATE_PPM }, Clocks::read());
+        let reported_ns = error.nanoseconds;
+        let clock = record::Clock { maximum_error_ns: reported_ns, ..state.clone() };
+        watch.take(&Reading { clock, reported_ns, rate_ppm: RATE_PPM }, Clocks::read());
         Self {
             limit: None,
             watch: ArcSwap::from_pointee(watch),
@@ -174,7 +174,7 @@ impl Shared {
         // Before what is asked, so that the time that the answer takes counts.
         let clocks = Clocks::read();
         let mut reading = believed();
-        history.take(clocks.boot_ns(), reading.said_ns, &mut reading.clock);
+        history.take(clocks.boot_ns(), reading.reported_ns, &mut reading.clock);
         let mut watch = Watch::clone(&self.watch.load());
         watch.take(&reading, clocks);
         self.watch.store(Arc::new(watch));
@@ -195,9 +195,9 @@ fn believed() -> Reading {
         Err(error) => tracing::debug!("{error}"),
     }
     kernel::read().unwrap_or_else(|error| {
-        tracing::debug!("the kernel says nothing of its clock: {error}");
+        tracing::debug!("the kernel reports nothing about its clock: {error}");
         let clock = record::Clock { source: "kernel".into(), ..record::Clock::default() };
-        Reading { clock, said_ns: None, rate_ppm: RATE_PPM }
+        Reading { clock, reported_ns: None, rate_ppm: RATE_PPM }
     })
 }
 
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_the_clock_is_kept() {
+    fn the_reported_clock_is_kept() {
         let shared = Shared::new(MaximumError::known(1), record::Clock::default());
         let mut history = History::default();
         shared.read(&mut history);
@@ -258,7 +258,7 @@ mod tests {
         let (first, second) = (clock.now_error().nanoseconds, clock.now_error().nanoseconds);
         assert!(first >= Some(1000) && second.is_some(), "{first:?} {second:?}");
         assert_eq!(Clock::fixed(MaximumError::UNKNOWN).now_error().nanoseconds, None);
-        assert!(clock.servers().is_empty() && clock.ailments().is_empty());
+        assert!(clock.servers().is_empty() && clock.problems().is_empty());
     }
 
     #[test]

@@ -12,7 +12,10 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use check::{LONGEST, MAX_RATE, OVERHEAD, UNMEASURED};
+pub use check::{
+    DELAY, LONGEST, LONGEST_LEASE, LONGEST_THROUGHPUT, MAX_RATE, OVERHEAD, PING, THROUGHPUT,
+    UNMEASURED,
+};
 pub use target::{Target, TargetError};
 
 use crate::archive::ArchiveConfig;
@@ -29,6 +32,13 @@ use std::{
 pub const CONTROL_PORT: u16 = 8620;
 /// Port of STAMP (RFC 8762, section 4.1).
 pub const STAMP_PORT: u16 = 862;
+
+/// Keys that have another name now: the old dotted path and the new one.
+pub const RENAMED: &[(&str, &str)] = &[
+    ("probe.test.length", "probe.test.duration"),
+    ("probe.test.means", "probe.test.transport"),
+    ("probe.limit.length", "probe.limit.duration"),
+];
 
 /// The section `[probe]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -55,7 +65,7 @@ pub struct ProbeConfig {
     pub limit: LimitConfig,
     /// What answers STAMP here.
     pub reflector: ReflectorConfig,
-    /// How long test packets may gather before they are looked at; [`crate::delay::GATHER`] when not given.
+    /// How long test packets may gather before they are read; [`crate::delay::GATHER`] when not given.
     #[serde(with = "humantime_serde")]
     pub gather: Option<Duration>,
     /// How good clocks must be, and which are watched.
@@ -136,7 +146,7 @@ pub enum What {
     Owd,
     /// Round trips of ICMP echo.
     Ping,
-    /// The routers on the way, and the path's MTU.
+    /// The routers on the path, and the path's MTU.
     Trace,
     /// Bytes a second.
     Throughput,
@@ -169,10 +179,10 @@ impl fmt::Display for What {
     }
 }
 
-/// With what throughput is measured.
+/// The transport of a throughput test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Means {
+pub enum Transport {
     /// One TCP connection.
     #[default]
     Tcp,
@@ -184,7 +194,7 @@ pub enum Means {
     Iperf3,
 }
 
-impl Means {
+impl Transport {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -242,14 +252,14 @@ pub struct TestConfig {
     pub spread: Option<Duration>,
     /// How long a run sends. `owd` without it measures all the time and gives a record each interval.
     #[serde(default, with = "humantime_serde")]
-    pub length: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Packets a second (`owd`, `ping`).
     pub rate: Option<u32>,
     /// Mbit/s (`throughput` over UDP).
     pub bandwidth: Option<u32>,
-    /// With what throughput is measured.
+    /// The transport of a throughput test.
     #[serde(default)]
-    pub means: Means,
+    pub transport: Transport,
     /// Whether `owd` goes without authentication, which the other station's driver can then reflect.
     #[serde(default)]
     pub plain: bool,
@@ -280,7 +290,7 @@ pub struct MeasuredConfig {
     pub from: IpAddr,
     /// The router at the other station's end.
     pub to: IpAddr,
-    /// Whether the way back is told of the link in the other direction.
+    /// Whether the reverse path is measured for the link in the other direction.
     #[serde(default)]
     pub both: bool,
 }
@@ -299,7 +309,7 @@ pub struct LimitConfig {
     pub rate: u32,
     /// The longest run of a throughput test.
     #[serde(with = "humantime_serde")]
-    pub length: Duration,
+    pub duration: Duration,
     /// Mbit/s of a throughput test over UDP, at the most.
     pub bandwidth: u32,
     /// Tests that this station runs at once, delay sessions aside.
@@ -313,7 +323,7 @@ impl Default for LimitConfig {
             connections: 256,
             sessions: 8,
             rate: 1000,
-            length: Duration::from_secs(60),
+            duration: Duration::from_secs(60),
             bandwidth: 1000,
             tests: 16,
         }

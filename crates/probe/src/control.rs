@@ -1,6 +1,6 @@
 //! What can be asked of the running stations' service over the daemon's control socket.
 
-use crate::config::{Family, Means, What};
+use crate::config::{DELAY, Family, PING, THROUGHPUT, Transport, What};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -24,16 +24,16 @@ pub struct Order {
     pub to: String,
     /// How long it sends.
     #[serde(default, with = "humantime_serde", skip_serializing_if = "Option::is_none")]
-    pub length: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Packets a second (`owd`, `ping`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
     /// Mbit/s (`throughput` over UDP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<u32>,
-    /// With what throughput is measured.
+    /// The transport of a throughput test.
     #[serde(default)]
-    pub means: Means,
+    pub transport: Transport,
     /// Whether `owd` goes without authentication.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plain: bool,
@@ -46,20 +46,13 @@ impl Order {
     /// How long the test itself takes, about.
     pub fn takes(&self) -> Duration {
         match self.what {
-            What::Owd => self.length.unwrap_or(DELAY),
-            What::Throughput => self.length.unwrap_or(THROUGHPUT),
-            What::Ping => self.length.unwrap_or(PING),
+            What::Owd => self.duration.unwrap_or(DELAY),
+            What::Throughput => self.duration.unwrap_or(THROUGHPUT),
+            What::Ping => self.duration.unwrap_or(PING),
             What::Trace | What::Http | What::Dns | What::Clock => crate::config::UNMEASURED,
         }
     }
 }
-
-/// How long delay is measured where nothing is said.
-pub const DELAY: Duration = Duration::from_secs(10);
-/// How long throughput is measured where nothing is said.
-pub const THROUGHPUT: Duration = Duration::from_secs(10);
-/// How long is pinged where nothing is said.
-pub const PING: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -70,15 +63,14 @@ mod tests {
         let order = Order {
             what: What::Owd,
             to: "brno".into(),
-            length: Some(Duration::from_secs(5)),
+            duration: Some(Duration::from_secs(5)),
             rate: None,
             bandwidth: None,
-            means: Means::Tcp,
+            transport: Transport::Tcp,
             plain: false,
             family: Some(Family::V6),
         };
-        let text =
-            r#"{"ask":"run","what":"owd","to":"brno","length":"5s","means":"tcp","family":"ipv6"}"#;
+        let text = r#"{"ask":"run","what":"owd","to":"brno","duration":"5s","transport":"tcp","family":"ipv6"}"#;
         let request = Request::Run(order);
         assert_eq!(serde_json::to_string(&request).expect("it serializes"), text);
         assert_eq!(serde_json::from_str::<Request>(text).expect("it parses"), request);

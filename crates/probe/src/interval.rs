@@ -17,7 +17,7 @@
 //!   and not above the k-th smallest of the upper ones, for raising any value never lowers the k-th
 //!   smallest. It holds whatever the errors have to do with one another.
 //! - Causality: a true delay is not negative, so an interval that reaches below nought ends there. One
-//!   that lies wholly below nought shows that a clock was worse than it said: nothing is known then.
+//!   that lies wholly below nought shows that a clock was worse than it reported: nothing is known then.
 
 use crate::record::Bounded;
 use serde::{Deserialize, Serialize};
@@ -108,7 +108,7 @@ pub fn drift_ns(elapsed_ns: u64) -> u64 {
 /// A reading of a clock that marks a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// What the clock said, nanoseconds since 1970-01-01 UTC.
+    /// The clock readings, nanoseconds since 1970-01-01 UTC.
     pub at_ns: i64,
     /// The clock's maximum error then.
     pub clock: MaximumError,
@@ -126,7 +126,7 @@ impl Stamp {
 /// A duration: estimate and bounds, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// What the clocks say.
+    /// The clock readings.
     pub estimate_ns: i64,
     /// The true value is not below this; `None`: nothing is known.
     pub low_ns: Option<i64>,
@@ -134,11 +134,11 @@ pub struct Interval {
     pub high_ns: Option<i64>,
 }
 
-/// The clocks' readings are farther apart than both clocks' errors allow: one was worse than it said.
+/// The clocks' readings are farther apart than both clocks' errors allow: one was worse than it reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the delay is at most {high_ns} ns by what the clocks promise, and a delay is not negative: one of \
-     the clocks is worse than it says"
+     the clocks is worse than it reports"
 )]
 pub struct Contradiction {
     /// Upper bound of the delay, below nought.
@@ -214,7 +214,7 @@ impl Interval {
         }
     }
 
-    /// The same knowing that the true value is not negative. The estimate stays what the clocks said. An
+    /// The same knowing that the true value is not negative. The estimate stays that of the clock readings. An
     /// interval without a lower bound stays so.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ fn reading() -> impl Strategy<Value = (i64, i64, u64, i64, u64)> {
 /// An interval and a true value in it.
 fn interval() -> impl Strategy<Value = (Interval, i64)> {
     (-1_000_000..1_000_000i64, 0..1000i64, 0..1000i64, 0..4u8, 0..=2000i64).prop_map(
-        |(low, below, above, bounds, place)| {
+        |(low, below, above, bounds, rank)| {
             let high = low + below + above;
             let interval = Interval {
                 estimate_ns: low + below,
@@ -31,7 +31,7 @@ fn interval() -> impl Strategy<Value = (Interval, i64)> {
             let beyond = |known: bool| if known { 0 } else { 500 };
             let from = low - beyond(bounds & 1 == 0);
             let to = high + beyond(bounds & 2 == 0);
-            (interval, from + place * (to - from) / 2000)
+            (interval, from + rank * (to - from) / 2000)
         },
     )
 }
@@ -155,9 +155,9 @@ fn half_of_the_samples_without_a_bound_leave_the_median_without_one() {
 
 #[test]
 fn ranks_are_the_nearest() {
-    for (count, share, place) in
+    for (count, share, expected) in
         [(1, 50, 1), (2, 50, 1), (3, 50, 2), (100, 95, 95), (101, 95, 96), (10, 99, 10)]
     {
-        assert_eq!(rank(count, share, 100), place, "{share} of 100 of {count}");
+        assert_eq!(rank(count, share, 100), expected, "{share} of 100 of {count}");
     }
 }

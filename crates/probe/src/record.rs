@@ -1,6 +1,6 @@
 //! What was measured: the values that tests give, the archive keeps and people look at.
 //!
-//! Every delay stands with the interval in which the true value lies. The interval follows from both
+//! Every delay comes with the interval in which the true value lies. The interval follows from both
 //! clocks' maximum errors and is unbounded where one of them is not known; the estimate alone is never
 //! stored.
 
@@ -33,7 +33,7 @@ pub enum Figures {
     Delay(Delay),
     /// Bytes a second.
     Throughput(Throughput),
-    /// The routers on the way, and the path's MTU.
+    /// The routers on the path, and the path's MTU.
     Trace(Trace),
     /// Round trips of ICMP echo.
     Ping(Series),
@@ -45,7 +45,7 @@ pub enum Figures {
     Clock(Clock),
     /// Nothing: the test could not be done.
     Failed {
-        /// What stood in its way, a sentence.
+        /// The reason, a sentence.
         reason: String,
     },
 }
@@ -139,7 +139,7 @@ impl FromStr for Kind {
 /// A duration and where its true value lies, in nanoseconds. A one-way delay's estimate may be negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounded {
-    /// What the clocks say.
+    /// The clock readings.
     pub estimate_ns: i64,
     /// The true value is not below this; `None`: nothing is known.
     pub low_ns: Option<i64>,
@@ -147,31 +147,31 @@ pub struct Bounded {
     pub high_ns: Option<i64>,
 }
 
-/// What became of a series of packets in one direction, or of round trips.
+/// The outcome of a series of packets in one direction, or of round trips.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Packets sent.
     pub sent: u64,
     /// Packets that did not arrive within the time limit (RFC 7680).
     pub lost: u64,
-    /// Packets that arrived after the time limit: they count as lost, and stand here as well.
+    /// Packets that arrived after the time limit: they count as lost, and are counted here too.
     #[serde(default)]
     pub late: u64,
     /// Further copies of packets that had arrived (RFC 5560).
     pub duplicated: u64,
     /// Packets that arrived after one that was sent later (RFC 4737, section 3).
     pub reordered: u64,
-    /// Packets that arrived earlier than both clocks' errors allow: one of the clocks is worse than it says.
+    /// Packets that arrived earlier than both clocks' errors allow: one of the clocks is worse than it reported.
     /// Nothing is promised of their delays.
     #[serde(default)]
     pub contradicted: u64,
     /// Smallest delay; `None` when no packet arrived, here and below.
     pub minimum: Option<Bounded>,
-    /// Half of the packets took at most this.
+    /// Median (RFC 7679, section 5.2): p50.
     pub median: Option<Bounded>,
-    /// 95 of 100 packets took at most this.
+    /// 95th percentile.
     pub p95: Option<Bounded>,
-    /// 99 of 100 packets took at most this.
+    /// 99th percentile.
     pub p99: Option<Bounded>,
     /// Largest delay.
     pub maximum: Option<Bounded>,
@@ -186,15 +186,15 @@ pub struct Series {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delay {
     /// From the measuring station to the other; `None` of a reflector that does not say when it received.
-    pub forth: Option<Series>,
-    /// The way back.
-    pub back: Option<Series>,
+    pub forward: Option<Series>,
+    /// The reverse path.
+    pub reverse: Option<Series>,
     /// Whether loss, duplicates and reordering of one direction are known: of a reflector that counts
-    /// (RFC 8762, stateful), and answers soon enough after what was lost. Else `forth` and `back` tell of delays only: their `sent` are the packets that
-    /// came back, and what was lost of `round_trip` was lost on one way or the other.
+    /// (RFC 8762, stateful), and answers soon enough after what was lost. Else `forward` and `reverse` report delays only: their `sent` are the packets that
+    /// came back, and what was lost of `round_trip` was lost in one direction or the other.
     #[serde(default)]
     pub counted: bool,
-    /// Both ways, without the reflector's own time; free of clock offsets.
+    /// Both directions, without the reflector's own time; free of clock offsets.
     pub round_trip: Series,
 }
 
@@ -202,7 +202,7 @@ pub struct Delay {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// `tcp`, `psock`, `udp` or `iperf3`.
-    pub means: String,
+    pub transport: String,
     /// What the receiver had, in bytes.
     pub bytes: u64,
     /// The receiver's bytes a second over the whole test.
@@ -215,8 +215,8 @@ pub struct Throughput {
     /// Further copies of datagrams that had arrived (UDP only).
     #[serde(default)]
     pub duplicated: Option<u64>,
-    /// How it went through time.
-    pub course: Vec<Moment>,
+    /// The test over time.
+    pub samples: Vec<Moment>,
 }
 
 /// A moment of a throughput test.
@@ -234,7 +234,7 @@ pub struct Moment {
     pub retransmits: u64,
 }
 
-/// The way to an address.
+/// The path to an address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Hop by hop, the first at distance 1.
@@ -256,7 +256,7 @@ pub struct Hop {
     /// Time until the answers, in nanoseconds.
     pub round_trips_ns: Vec<u64>,
     /// What it answered, where that is not "time exceeded": such as `net unreachable`.
-    pub said: Option<String>,
+    pub answer: Option<String>,
     /// What routers add to their answers (RFC 4884): MPLS labels (RFC 4950), interfaces (RFC 5837).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,

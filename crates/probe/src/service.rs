@@ -4,7 +4,7 @@
 //!   timetable ──┐                       ┌──> peers: agree with the other end
 //!   control  ───┼──> run: permission ───┼──> test ──> record ──> archive
 //!   HTTP     ───┘    and own lease      └──> end what was agreed
-//!   other stations ──> host: desk ──> acts: reflect, serve
+//!   other stations ──> host: admission ──> acts: reflect, serve
 //! ```
 //!
 //! [`Service`] is a handle. Everything behind it runs on a runtime of its own, apart from the daemon's one
@@ -36,11 +36,11 @@ use crate::{
     control::{Order, Request},
     delay,
     show::Ask,
-    station::{Desk, Host, Tls},
+    station::{Admission, Host, Tls},
     status,
 };
-use acts::Deeds;
-use delays::Told;
+use acts::Commitments;
+use delays::Reports;
 use driver::Driver;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
@@ -127,18 +127,19 @@ impl Opened {
             .map_err(StartError::Runtime)?;
         let connections = config.probe.limit.connections;
         let config = Arc::new(config);
-        let told = Arc::<Told>::default();
+        let reports = Arc::<Reports>::default();
         let start = |opened: delay::Opened| {
-            let (clock, told) = (clock.clone(), told.clone());
-            opened.start(move |at_ns| clock.error_of(at_ns), move |id, news| told.tell(id, news))
+            let (clock, reports) = (clock.clone(), reports.clone());
+            opened
+                .start(move |at_ns| clock.error_of(at_ns), move |id, news| reports.report(id, news))
         };
         let delays = delays.map(start).transpose()?.map(Arc::new);
         let counters = Arc::<crate::tools::Counters>::default();
-        let deeds = Deeds::new(config.clone(), delays.clone(), counters.clone());
-        let host = Arc::new(Host::new(Desk::new(config.clone()), tls, deeds));
+        let commitments = Commitments::new(config.clone(), delays.clone(), counters.clone());
+        let host = Arc::new(Host::new(Admission::new(config.clone()), tls, commitments));
         let program = driver.as_ref().map(Driver::program);
         let kept = (archive, counters);
-        let shared = Shared::new(config, host, kept, clock, (delays, told), program);
+        let shared = Shared::new(config, host, kept, clock, (delays, reports), program);
         let shared = Arc::new(shared);
         shared.set_token(token);
         {
@@ -186,73 +187,13 @@ struct Running {
 }
 
 impl Service {
-    /// Does all that can fail of a reload, beside what is in force.
-    ///
-    /// # Errors
-    /// See [`ReloadError`]; nothing was changed.
-    pub fn prepare(&self, config: Config) -> Result<Prepared, ReloadError> {
-        let old = self.shared.config();
-        let own = |config: &Config| config.own().map(|own| (own.control(), own.addresses.clone()));
-        for (differs, key) in [
-            (config.name() != old.name(), "name"),
-            (own(&config) != own(&old), "station"),
-            (config.probe.security.is_some() != old.probe.security.is_some(), "security"),
-            (config.probe.reflector != old.probe.reflector, "reflector"),
-            (config.probe.gather != old.probe.gather, "gather"),
-            (config.probe.archive != old.probe.archive, "archive"),
-            (config.probe.clock != old.probe.clock, "clock"),
-            (config.probe.limit.connections != old.probe.limit.connections, "limit.connections"),
-        ] {
-            if differs {
-                return Err(ReloadError::Restart(key));
-            }
-        }
-        let tls = read_tls(&config).map_err(ReloadError::Security)?;
-        let token = read_token(&config)?;
-        Ok(Prepared { config, tls, token })
-    }
-
-    /// Puts in force what was prepared. Counters, the archive, connections and what was agreed stay, where
-    /// the stations that they belong to do.
-    pub fn put_in_force(&self, prepared: Prepared) {
-        let Prepared { config, tls, token } = prepared;
-        self.shared.set_token(token);
-        let config = Arc::new(config);
-        self.shared.host.set_tls(tls.clone());
-        self.shared.host.desk().configure(config.clone());
-        self.shared.host.acts().configure(config.clone());
-        self.shared.set_config(config.clone());
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = &*running {
-            let _entered = running.runtime.enter();
-            self.shared.peers.configure(&config, tls.as_ref());
-            self.shared.continuous.configure(&self.shared, &config);
-        }
-        self.shared.changed.notify_waiters();
-    }
-
-    /// The state as JSON: what stands under `probe` in `nigh status --json` and `/api/v1/status`.
-    pub fn status(&self) -> Value {
-        serde_json::to_value(self.shared.status()).unwrap_or_default()
-    }
-
-    /// The same state as text for people, for `nigh status`.
-    pub fn render(&self) -> String {
-        status::render(&self.shared.status())
-    }
-
-    /// Why the station is not healthy, a sentence each; empty when it is. For `/healthz`.
-    pub fn ailments(&self) -> Vec<String> {
-        self.shared.ailments()
-    }
-
     /// What was measured.
     pub fn archive(&self) -> &Archive {
         &self.shared.archive
     }
 
-    /// What is measured of the links in `probe.measured`, as it is measured; only who calls this last is
-    /// told.
+    /// What is measured of the links in `probe.measured`, as it is measured; only the last
+    /// caller receives it.
     pub fn links(&self) -> Receiver<MeasuredLink> {
         self.shared.links.follow()
     }
@@ -260,17 +201,6 @@ impl Service {
     /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
         self.shared.config()
-    }
-
-    /// Answers one request of the control socket.
-    ///
-    /// # Errors
-    /// See [`ControlError`].
-    pub async fn control(&self, request: Request) -> Result<Value, ControlError> {
-        match request {
-            Request::Status => Ok(self.status()),
-            Request::Run(order) => self.order(order).await,
-        }
     }
 
     async fn order(&self, order: Order) -> Result<Value, ControlError> {
@@ -325,17 +255,80 @@ impl Service {
         };
         tokio::task::spawn_blocking(answer).await.map_err(|_| ShowError::Stopped)?
     }
+}
 
-    /// Adds the metrics, prefix `nigh_probe_`.
-    ///
-    /// # Errors
-    /// The encoder's.
-    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+impl job::Service for Service {
+    type Config = Config;
+    type Request = Request;
+    type Prepared = Prepared;
+
+    fn problems(&self) -> Vec<String> {
+        self.shared.problems()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::to_value(self.shared.status()).unwrap_or_default()
+    }
+
+    fn render(&self) -> String {
+        status::render(&self.shared.status())
+    }
+
+    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         collect::collect(&self.shared, encoder)
     }
 
+    async fn control(&self, request: Request) -> Result<Value, job::Error> {
+        Ok(match request {
+            Request::Status => self.status(),
+            Request::Run(order) => self.order(order).await?,
+        })
+    }
+
+    /// Reads keys and certificates: nothing else can fail.
+    async fn prepare(&self, config: Config) -> Result<Prepared, job::Error> {
+        let old = self.shared.config();
+        let own = |config: &Config| config.own().map(|own| (own.control(), own.addresses.clone()));
+        for (differs, key) in [
+            (config.name() != old.name(), "name"),
+            (own(&config) != own(&old), "station"),
+            (config.probe.security.is_some() != old.probe.security.is_some(), "security"),
+            (config.probe.reflector != old.probe.reflector, "reflector"),
+            (config.probe.gather != old.probe.gather, "gather"),
+            (config.probe.archive != old.probe.archive, "archive"),
+            (config.probe.clock != old.probe.clock, "clock"),
+            (config.probe.limit.connections != old.probe.limit.connections, "limit.connections"),
+        ] {
+            if differs {
+                return Err(ReloadError::Restart(key).into());
+            }
+        }
+        let tls = read_tls(&config).map_err(ReloadError::Security)?;
+        let token = read_token(&config).map_err(ReloadError::Token)?;
+        Ok(Prepared { config, tls, token })
+    }
+
+    /// Counters, the archive, connections and what was agreed stay, where the stations that they belong to
+    /// do.
+    async fn finish(&self, prepared: Prepared) {
+        let Prepared { config, tls, token } = prepared;
+        self.shared.set_token(token);
+        let config = Arc::new(config);
+        self.shared.host.set_tls(tls.clone());
+        self.shared.host.admission().configure(config.clone());
+        self.shared.host.acts().configure(config.clone());
+        self.shared.set_config(config.clone());
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &*running {
+            let _entered = running.runtime.enter();
+            self.shared.peers.configure(&config, tls.as_ref());
+            self.shared.continuous.configure(&self.shared, &config);
+        }
+        self.shared.changed.notify_waiters();
+    }
+
     /// Ends everything; what was measured is in the archive when this returns.
-    pub async fn stop(&self) {
+    async fn stop(&self) {
         self.shared.peers.clear();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = self.shared.clone();

@@ -4,16 +4,16 @@ use crate::{archive, config::What, delay, record, stamp::Refusals};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt::Write, net::IpAddr, time::Duration};
 
-/// What stands under `probe` in `nigh status --json` and `/api/v1/status`.
+/// What is under `probe` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether nothing ails the station.
+    /// Whether the station has no problems.
     pub healthy: bool,
-    /// What does, a sentence each.
-    pub ailments: Vec<String>,
+    /// The problems, a sentence each.
+    pub problems: Vec<String>,
     /// The station's name.
     pub name: String,
-    /// What chrony says of the clock where it runs, else the kernel.
+    /// What chrony reports of the clock where it runs, else the kernel.
     pub clock: record::Clock,
     /// The most that the clock is off, in nanoseconds; none when that is not known.
     pub clock_error_ns: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Status {
     pub clocks: BTreeMap<IpAddr, record::Clock>,
     /// Stations of which this one asks something.
     pub peers: Vec<PeerStatus>,
-    /// What became of runs, for each test.
+    /// Outcomes of runs, by test.
     pub tests: Vec<RunStatus>,
     /// Tests that run now.
     pub running: Vec<Running>,
@@ -33,7 +33,7 @@ pub struct Status {
     pub driver: Option<BTreeMap<String, u64>>,
     /// Requests by HTTP that were refused, by reason.
     pub requests_refused: BTreeMap<String, u64>,
-    /// What becomes of records.
+    /// The state of the archive.
     pub archive: archive::Status,
 }
 
@@ -44,15 +44,15 @@ pub struct PeerStatus {
     pub name: String,
     /// Whether there is a connection.
     pub reached: bool,
-    /// What is in the way, when there is none.
+    /// The error, when there is none.
     pub why: Option<String>,
     /// For how long that is so.
     pub since_seconds: f64,
-    /// The most that its clock is off, as it says.
+    /// The most that its clock is off, as it reports.
     pub clock_error_ns: Option<u64>,
 }
 
-/// What became of a test's runs.
+/// Outcomes of a test's runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStatus {
     /// The test.
@@ -64,7 +64,7 @@ pub struct RunStatus {
     /// Runs that could not.
     pub failed: u64,
     /// Runs for which there was no room at their time.
-    pub left_out: u64,
+    pub skipped: u64,
 }
 
 /// A test that runs now.
@@ -135,8 +135,8 @@ pub fn render(status: &Status) -> String {
     let health = if status.healthy { "healthy" } else { "not healthy" };
     // Writing to a string cannot fail.
     let _ = writeln!(text, "probe: {health}; station {}", status.name);
-    for ailment in &status.ailments {
-        let _ = writeln!(text, "  {ailment}");
+    for problem in &status.problems {
+        let _ = writeln!(text, "  {problem}");
     }
     let error = match status.clock_error_ns {
         Some(ns) => format!("within {}", duration(ns)),
@@ -152,10 +152,10 @@ pub fn render(status: &Status) -> String {
         let _ = writeln!(text, "  station {}: {state}", peer.name);
     }
     for test in &status.tests {
-        let RunStatus { test, what, done, failed, left_out } = test;
+        let RunStatus { test, what, done, failed, skipped } = test;
         let _ = writeln!(
             text,
-            "  test {test} ({what}): {done} done, {failed} failed, {left_out} left out"
+            "  test {test} ({what}): {done} done, {failed} failed, {skipped} skipped"
         );
     }
     for running in &status.running {
@@ -172,7 +172,7 @@ pub fn render(status: &Status) -> String {
     let refused: u64 = station.refused.values().sum();
     let _ = writeln!(
         text,
-        "  others: {} requests, {} agreements now, {refused} refusals",
+        "  others: {} requests, {} sessions, {refused} refused",
         station.requests, station.leases
     );
     text

@@ -1,7 +1,7 @@
 //! The connecting end: connect(2) to the address of a path opens a session.
 
 use crate::{
-    Call,
+    call::Call,
     live::{self, Live},
     names,
     pairs::{self, Kind, Pair},

@@ -14,6 +14,7 @@
 //! `pairs` is the memory of which socket belongs to which session; it is shared with the children of
 //! fork(2), keyed by loopback ports.
 
+mod call;
 mod connect;
 mod inside;
 mod listen;
@@ -23,17 +24,10 @@ mod pairs;
 mod real;
 mod setup;
 
+use call::Call;
 use libc::{c_int, sockaddr, socklen_t};
 use psock::c::{address, errno};
 use std::io;
-
-/// What becomes of a call.
-enum Call {
-    /// It is none of ours.
-    Pass,
-    /// It is done, with this result.
-    Done(c_int),
-}
 
 /// Decides about a call and does it, unless it comes from this library itself; `real` is the C library's.
 fn call(decide: impl FnOnce() -> io::Result<Call>, real: impl FnOnce() -> c_int) -> c_int {

@@ -5,7 +5,7 @@
 //! only connections whose port this library has written down before are given to the program.
 
 use crate::{
-    Call,
+    call::Call,
     live::{self, Live},
     names,
     pairs::{self, Kind, Pair},

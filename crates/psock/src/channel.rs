@@ -10,7 +10,7 @@ use socket2::SockRef;
 use std::{io, net::Shutdown};
 use tokio::net::TcpStream;
 
-/// Bytes read from a socket at once in the handshake and on the control connection: strangers get
+/// Bytes read from a socket at once in the handshake and on the control connection: unknown peers get
 /// little memory.
 const READ_BYTES: usize = 4096;
 

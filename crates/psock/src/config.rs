@@ -4,35 +4,13 @@
 //! default that serves, and is a public field.
 
 use crate::{
-    DriverName, Path, PresharedKey,
+    DriverName, Path,
     core::{RECORD_BLOCK, frame::MAX_BLOCK},
+    security::Security,
 };
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// How the connections of a session are protected.
-#[derive(Clone, Debug)]
-pub enum Security {
-    /// Not at all: who sees the packets reads the stream, and who can change them can change it and
-    /// take it over.
-    Plain,
-    /// TLS 1.3; both ends hold the same key and nothing else is needed.
-    Key(PresharedKey),
-    /// TLS 1.3; both ends show a certificate of one authority.
-    Certificates {
-        /// The authority's certificates (PEM).
-        authority: PathBuf,
-        /// This end's certificate, then those between it and the authority (PEM).
-        certificate: PathBuf,
-        /// This end's private key (PEM); readable by its owner only.
-        key: PathBuf,
-        /// The name (DNS name or address) that the peer's certificate must hold. Without one a
-        /// connecting end expects the address it connects to, and a listener takes every
-        /// certificate of the authority.
-        name: Option<String>,
-    },
-}
 
 /// The choices of one end of a session.
 #[derive(Clone, Debug)]
@@ -63,7 +41,7 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// For how long a path may be silent, while it owes an answer, before it counts as dead.
     pub path_timeout: Duration,
-    /// What a listener allows to strangers; of a connecting end that follows announced addresses, how many
+    /// What a listener allows to unknown peers; of a connecting end that follows announced addresses, how many
     /// connections it makes.
     pub limits: Limits,
 }

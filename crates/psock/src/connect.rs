@@ -1,7 +1,7 @@
 //! Opening a session.
 
 use crate::{
-    Config, ConnectError, Path, PsockStream,
+    Config, ConnectError, Path,
     channel::Channel,
     core::frame::{MAX_OFFSET, Open},
     dial::Dialer,
@@ -9,9 +9,10 @@ use crate::{
     handshake,
     manager::Role,
     security,
-    session::{Agreement, Session},
+    session::{Negotiated, Session},
+    start::start,
 };
-use std::{sync::Arc, time::Duration};
+use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout_at},
@@ -20,8 +21,8 @@ use tokio::{
 /// The next path is tried when those before have not answered for so long.
 const NEXT_PATH_AFTER: Duration = Duration::from_millis(250);
 
-/// Opens a session over the first path that answers.
-pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError> {
+/// Opens a session over the first path that answers; the application's socket and the session.
+pub(crate) async fn connect(config: Config) -> Result<(UnixStream, Arc<Session>), ConnectError> {
     config.check().map_err(ConnectError::Config)?;
     if config.paths.is_empty() {
         return Err(ConnectError::Config("there is no path"));
@@ -58,7 +59,7 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
     let opened = opened.unwrap_or(Err(PathError::TimedOut));
     let welcome = opened.map_err(|source| failed((path, source)))?;
     dialer.knows(path);
-    let agreement = Agreement {
+    let negotiated = Negotiated {
         session: welcome.session,
         secret: welcome.secret,
         driver: welcome.driver,
@@ -66,9 +67,7 @@ pub(crate) async fn connect(config: Config) -> Result<PsockStream, ConnectError>
         peer_window: welcome.window,
         survive: config.survive.min(Duration::from_millis(welcome.survive_ms.into())),
     };
-    let (socket, session) =
-        Session::begin(channel, config, agreement, Role::Connecting(dialer), || {})?;
-    Ok(PsockStream::new(socket, session))
+    Ok(start(channel, config, negotiated, Role::Connecting(dialer), || {})?)
 }
 
 /// A connection over a path whose peer speaks the protocol: TCP and TLS may work where nobody answers.

@@ -247,7 +247,7 @@ fn receive(session: &Session, id: ConnectionId, bytes: &[u8]) -> Result<usize, P
             },
             Err(error) => SessionError::Violation(error.to_string()),
         };
-        session.tell(Event::Fail(error.clone()));
+        session.send_event(Event::Fail(error.clone()));
         return Err(PathError::Protocol(error.to_string()));
     }
 }

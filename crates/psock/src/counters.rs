@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Counters {
     /// In all.
     pub session: SessionCounters,
-    /// Each data connection's place, in the order of paths: a place keeps its counters when the
+    /// Each data connection's slot, in the order of paths: a slot keeps its counters when the
     /// connection dies and another takes it.
     pub connections: Vec<ConnectionCounters>,
 }
@@ -27,7 +27,7 @@ pub struct SessionCounters {
     pub control_returns: u64,
 }
 
-/// Of one data connection's place.
+/// Of one data connection's slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionCounters {
     /// The path, as [`crate::Path`] is written; at the accepting end the two addresses.

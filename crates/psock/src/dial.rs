@@ -83,7 +83,7 @@ impl Dialer {
         let over = route.right || routes.iter().all(|route| route.unknown);
         drop(routes);
         if over && session.live() == 0 {
-            session.tell(Event::Fail(SessionError::Unknown));
+            session.send_event(Event::Fail(SessionError::Unknown));
         }
     }
 
@@ -109,8 +109,8 @@ impl Dialer {
             let to = to.ok_or_else(|| PathError::Protocol("no such path".to_owned()))?;
             let mut channel = self.reach(&to, self.config.path_timeout).await?;
             let claim = Claim {
-                session: session.agreement.session,
-                secret: session.agreement.secret,
+                session: session.negotiated.session,
+                secret: session.negotiated.secret,
                 purpose,
                 connection: self.asked.fetch_add(1, Ordering::Relaxed),
                 path,
@@ -130,10 +130,10 @@ impl Dialer {
 
     /// Keeps the agreed number of data connections: first one on each path, then the second ones.
     pub(crate) fn keep_all(self: &Arc<Self>, session: &Arc<Session>, tasks: &mut JoinSet<()>) {
-        let places = (0..self.config.connections_per_path)
+        let used_paths = (0..self.config.connections_per_path)
             .flat_map(|_| 0..self.config.paths.len())
-            .take(session.agreement.connections.into());
-        for path in places {
+            .take(session.negotiated.connections.into());
+        for path in used_paths {
             self.keep_one(session, tasks, path);
         }
     }
@@ -151,7 +151,7 @@ impl Dialer {
                 let mut routes = self.routes();
                 let known = routes.iter().any(|route| route.path.remote == address);
                 let used = routes.len() * usize::from(self.config.connections_per_path);
-                if known || used >= usize::from(session.agreement.connections) {
+                if known || used >= usize::from(session.negotiated.connections) {
                     continue;
                 }
                 routes.push(Path::from(address).into());
@@ -166,18 +166,18 @@ impl Dialer {
     fn keep_one(self: &Arc<Self>, session: &Arc<Session>, tasks: &mut JoinSet<()>, path: usize) {
         let text = self.routes().get(path).map(|route| route.path.to_string()).unwrap_or_default();
         let path = path as u16;
-        let place = session.place(path, text);
-        tasks.spawn(Arc::clone(self).keep(Arc::clone(session), path, place));
+        let slot = session.slot(path, text);
+        tasks.spawn(Arc::clone(self).keep(Arc::clone(session), path, slot));
     }
 
     /// Keeps one data connection.
-    async fn keep(self: Arc<Self>, session: Arc<Session>, path: u16, place: usize) {
+    async fn keep(self: Arc<Self>, session: Arc<Session>, path: u16, slot: usize) {
         let mut wait = WAIT;
         loop {
             match self.join(&session, path, Purpose::Data).await {
                 Ok(channel) => {
                     wait = WAIT;
-                    let entered = session.enter(place);
+                    let entered = session.enter(slot);
                     let result = connection::run(channel, entered).await;
                     tracing::debug!("a data connection of path {path} ended: {result:?}");
                 }
@@ -200,7 +200,7 @@ pub(crate) async fn control(dialer: Arc<Dialer>, session: Arc<Session>) {
         for path in 0..paths {
             match dialer.join(&session, path as u16, Purpose::Control).await {
                 Ok(channel) => {
-                    session.tell(Event::Control(Box::new(channel)));
+                    session.send_event(Event::Control(Box::new(channel)));
                     return;
                 }
                 Err(error) => tracing::debug!("no control connection over path {path}: {error}"),

@@ -1,6 +1,6 @@
 //! What can go wrong, one type an operation.
 
-use crate::{Place, core::frame::FrameError, security::SecurityError};
+use crate::{Endpoint, core::frame::FrameError, security::SecurityError};
 use std::{io, net::SocketAddr, time::Duration};
 
 /// Why a session ended without having brought everything to both ends.
@@ -23,7 +23,7 @@ pub enum SessionError {
     Violation(String),
 }
 
-/// Why one end ends a session before its time; the other end is told when a path is there.
+/// Why one end ends a session before its time; the other end learns it when a path is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndReason {
     /// The application gave the stream up, or is gone and has not read everything.
@@ -189,11 +189,11 @@ pub enum BindError {
     #[error(transparent)]
     Security(#[from] SecurityError),
     /// An address cannot be bound.
-    #[error("listening on {place}: {source}")]
+    #[error("listening on {endpoint}: {source}")]
     Address {
         /// Where.
-        place: Place,
-        /// What the system says.
+        endpoint: Endpoint,
+        /// The system's error.
         source: io::Error,
     },
     /// A thread or file could not be made.

@@ -167,7 +167,7 @@ impl Refusal {
         }
     }
 
-    /// What a peer is told whose wish cannot be read; nothing when the connection is broken.
+    /// The refusal for a peer whose request cannot be read; none when the connection is broken.
     pub(crate) fn of(error: &PathError) -> Option<Self> {
         match error {
             PathError::Frame(FrameError { fault: FrameFault::Version(_), .. }) => {

@@ -6,15 +6,15 @@
 //! error, and never short or wrong without one.
 //!
 //! ```
-//! use psock::{Config, Place, PresharedKey, PsockListener, PsockStream, Security};
+//! use psock::{Config, Endpoint, PresharedKey, PsockListener, PsockStream, Security};
 //! use std::io::{Read, Write};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Both ends hold the same key; `PresharedKey::from_file` reads it from a file.
 //! let config = Config::new(Security::Key(PresharedKey::generate()?));
 //!
-//! let places: [Place; 2] = ["127.0.0.1:0".parse()?, "127.0.0.2:0".parse()?];
-//! let listener = PsockListener::bind(&places, &config)?;
+//! let endpoints: [Endpoint; 2] = ["127.0.0.1:0".parse()?, "127.0.0.2:0".parse()?];
+//! let listener = PsockListener::bind(&endpoints, &config)?;
 //! let addresses = listener.local_addresses();
 //! let receiver = std::thread::spawn(move || -> std::io::Result<String> {
 //!     let (mut stream, _peer) = listener.accept()?;
@@ -43,7 +43,6 @@
 //! connection first; `security` how the ends know each other; `manager` how a session ends.
 #![deny(unsafe_code)]
 
-mod asynchronous;
 mod buffer;
 #[cfg(feature = "c")]
 pub mod c;
@@ -69,14 +68,14 @@ mod security;
 mod session;
 mod socket;
 mod splice;
+mod start;
 mod status;
 mod stream;
 mod sys;
 mod tls;
 
 pub use crate::core::driver::{DriverName, UnknownDriver};
-pub use asynchronous::AsyncPsockStream;
-pub use config::{Config, Limits, Security};
+pub use config::{Config, Limits};
 pub use counters::{
     ConnectionCounters, ConnectionState, Counters, ListenerCounters, SessionCounters,
 };
@@ -85,9 +84,9 @@ pub use error::{
 };
 pub use listener::{AsyncPsockListener, PsockListener};
 pub use options::{OptionError, Options};
-pub use path::{Local, ParsePathError, Path, Place};
+pub use path::{Endpoint, Local, ParsePathError, Path};
 pub use process::PerProcess;
 pub use runtime::is_protocol_thread;
-pub use security::{ParseKeyError, PresharedKey, SecurityError};
+pub use security::{ParseKeyError, PresharedKey, Security, SecurityError};
 pub use splice::{Splice, splice};
-pub use stream::PsockStream;
+pub use stream::{AsyncPsockStream, PsockStream};

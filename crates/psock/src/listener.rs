@@ -4,7 +4,7 @@ mod admission;
 mod take;
 
 use crate::{
-    AcceptError, AsyncPsockStream, BindError, Config, ListenerCounters, Place, PsockStream,
+    AcceptError, AsyncPsockStream, BindError, Config, Endpoint, ListenerCounters, PsockStream,
     runtime, security, socket,
 };
 use nix::{
@@ -35,14 +35,17 @@ pub struct PsockListener {
 }
 
 impl PsockListener {
-    /// Listens at addresses, or at [`Place`]s: addresses for what comes in through an interface.
+    /// Listens at addresses, or at [`Endpoint`]s: addresses for what comes in through an interface.
     ///
     /// # Errors
     ///
-    /// When a place cannot be bound or the configuration cannot be used.
-    pub fn bind<P: Clone + Into<Place>>(places: &[P], config: &Config) -> Result<Self, BindError> {
+    /// When a endpoint cannot be bound or the configuration cannot be used.
+    pub fn bind<P: Clone + Into<Endpoint>>(
+        endpoints: &[P],
+        config: &Config,
+    ) -> Result<Self, BindError> {
         config.check().map_err(BindError::Config)?;
-        if places.is_empty() {
+        if endpoints.is_empty() {
             return Err(BindError::Config("there is no address to listen at"));
         }
         let tls = security::accepting(&config.security)?;
@@ -51,10 +54,10 @@ impl PsockListener {
         let taker = Arc::new(Taker::new(config.clone(), tls)?);
         let mut bound = Vec::new();
         let mut sockets = Vec::new();
-        for place in places {
-            let place: Place = place.clone().into();
-            let error = |source| BindError::Address { place: place.clone(), source };
-            let socket = socket::listen(&place, config).map_err(error)?;
+        for endpoint in endpoints {
+            let endpoint: Endpoint = endpoint.clone().into();
+            let error = |source| BindError::Address { endpoint: endpoint.clone(), source };
+            let socket = socket::listen(&endpoint, config).map_err(error)?;
             let socket = TcpListener::from_std(socket).map_err(error)?;
             bound.push(socket.local_addr().map_err(error)?);
             sockets.push(socket);
@@ -133,12 +136,12 @@ impl AsyncPsockListener {
     ///
     /// # Errors
     ///
-    /// When a place cannot be bound or the configuration cannot be used.
-    pub async fn bind<P: Clone + Into<Place>>(
-        places: &[P],
+    /// When a endpoint cannot be bound or the configuration cannot be used.
+    pub async fn bind<P: Clone + Into<Endpoint>>(
+        endpoints: &[P],
         config: &Config,
     ) -> Result<Self, BindError> {
-        Ok(Self { listener: PsockListener::bind(places, config)? })
+        Ok(Self { listener: PsockListener::bind(endpoints, config)? })
     }
 
     /// Waits for a session and returns its stream and the peer's address.

@@ -2,9 +2,9 @@
 //! making of connections.
 //!
 //! A session ends well in four steps: the cores have acknowledged everything both ways; each end that
-//! knows it says Goodbye on the control connection; who has said and heard it leaves (the connecting
+//! knows it says Goodbye on the control connection; who has sent and received it leaves (the connecting
 //! end at once, the accepting end when the control connection ends, so that a Goodbye that was lost with
-//! its path can be said again). The application knows of its end's good end from the first step.
+//! its path can be sent again). The application knows of its end's good end from the first step.
 
 use crate::{
     ConnectionState,
@@ -16,7 +16,7 @@ use crate::{
     },
     dial::{self, Dialer},
     error::{EndReason, PathError, SessionError},
-    session::{Event, Said, Session, Word, path_text},
+    session::{ControlMessage, Event, PeerMessage, Session, path_text},
 };
 use std::{
     sync::Arc,
@@ -28,11 +28,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Words of the peer that wait at a time.
-const WORDS: usize = 16;
+/// Messages of the peer that wait at a time.
+const MESSAGES: usize = 16;
 
-/// How long the last words may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the exchange of Goodbye may take.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which end of the session this is.
 pub(crate) enum Role {
@@ -50,46 +50,46 @@ pub(crate) struct Manager {
     pub(crate) tasks: JoinSet<()>,
     control: Option<Control>,
     controls: u32,
-    words: (mpsc::Sender<Word>, mpsc::Receiver<Word>),
+    messages: (mpsc::Sender<ControlMessage>, mpsc::Receiver<ControlMessage>),
     /// Since when no data connection works.
     dead_since: Option<Instant>,
     /// How long that may be: at first as long as connecting may take.
-    patience: Duration,
+    no_path_timeout: Duration,
     /// Everything is acknowledged both ways.
     done: bool,
     /// Until when who closes the stream waits for the peer's Goodbye.
     part_at: Option<Instant>,
-    /// The peer has said Goodbye.
+    /// The peer has sent Goodbye.
     goodbye: bool,
 }
 
 /// The control connection that works.
 struct Control {
     number: u32,
-    say: mpsc::UnboundedSender<Vec<u8>>,
+    outbox: mpsc::UnboundedSender<Vec<u8>>,
     /// Ends when the last words are said.
     task: tokio::task::JoinHandle<()>,
 }
 
 /// Why the task ends.
 enum End {
-    /// Both have said Goodbye, or nobody is left to say it.
+    /// Both have sent Goodbye, or nobody is left to send it.
     Well,
     Badly(SessionError),
 }
 
 impl Manager {
     pub(crate) fn new(session: Arc<Session>, role: Role) -> Self {
-        let patience = session.agreement.survive.max(session.config.connect_timeout);
+        let no_path_timeout = session.negotiated.survive.max(session.config.connect_timeout);
         Self {
             session,
             role,
             tasks: JoinSet::new(),
             control: None,
             controls: 0,
-            words: mpsc::channel(WORDS),
+            messages: mpsc::channel(MESSAGES),
             dead_since: Some(Instant::now()),
-            patience,
+            no_path_timeout,
             done: false,
             part_at: None,
             goodbye: false,
@@ -103,13 +103,14 @@ impl Manager {
             dialer.keep_all(&self.session, &mut self.tasks);
         }
         let end = loop {
-            let wait = self.dead_since.map(|since| self.patience.saturating_sub(since.elapsed()));
+            let wait =
+                self.dead_since.map(|since| self.no_path_timeout.saturating_sub(since.elapsed()));
             let ended = tokio::select! {
                 event = inbox.recv() => match event {
                     Some(event) => self.event(event),
                     None => Some(End::Well),
                 },
-                Some(Word(number, said)) = self.words.1.recv() => self.word(number, said),
+                Some(ControlMessage(number, message)) = self.messages.1.recv() => self.handle(number, message),
                 () = sleep(wait.unwrap_or_default()), if wait.is_some() => self.starved(),
                 () = sleep_until(self.part_at), if self.part_at.is_some() => {
                     self.part_at = None;
@@ -138,7 +139,7 @@ impl Manager {
             self.dead_since = Some(Instant::now());
             return None;
         }
-        Some(End::Badly(SessionError::AllPathsDead(self.patience)))
+        Some(End::Badly(SessionError::AllPathsDead(self.no_path_timeout)))
     }
 
     fn event(&mut self, event: Event) -> Option<End> {
@@ -154,7 +155,7 @@ impl Manager {
                 self.session.lock().control_returns += 1;
                 self.control(*channel);
                 if self.done {
-                    self.say(&Frame::Goodbye);
+                    self.send(&Frame::Goodbye);
                 }
             }
             Event::Fail(error) => return self.fail(error),
@@ -164,18 +165,18 @@ impl Manager {
     }
 
     /// What a control connection brought.
-    fn word(&mut self, number: u32, said: Said) -> Option<End> {
-        match said {
-            Said::Announced(addresses) => {
+    fn handle(&mut self, number: u32, message: PeerMessage) -> Option<End> {
+        match message {
+            PeerMessage::Announced(addresses) => {
                 if let Role::Connecting(dialer) = &self.role
                     && dialer.config.follow_announced
                 {
                     dialer.announced(&self.session, &mut self.tasks, &addresses);
                 }
             }
-            Said::Goodbye => self.goodbye = true,
-            Said::Fail(error) => return self.fail(error),
-            Said::Ended if self.control.as_ref().is_some_and(|c| c.number == number) => {
+            PeerMessage::Goodbye => self.goodbye = true,
+            PeerMessage::Fail(error) => return self.fail(error),
+            PeerMessage::Ended if self.control.as_ref().is_some_and(|c| c.number == number) => {
                 self.control = None;
                 self.session.lock().control = ConnectionState::Dead;
                 match &self.role {
@@ -188,7 +189,7 @@ impl Manager {
                 }
             }
             // Another has taken its place.
-            Said::Ended => {}
+            PeerMessage::Ended => {}
         }
         self.parted()
     }
@@ -196,13 +197,13 @@ impl Manager {
     fn fail(&self, error: SessionError) -> Option<End> {
         match error {
             SessionError::Unknown if self.done => Some(End::Well),
-            // Everything has come to both ends; only the last words are missing.
+            // Everything has come to both ends; only Goodbye is missing.
             _ if self.done => None,
             error => Some(End::Badly(error)),
         }
     }
 
-    /// The connecting end leaves when both have said Goodbye.
+    /// The connecting end leaves when both have sent Goodbye.
     fn parted(&self) -> Option<End> {
         match &self.role {
             Role::Connecting(_) if self.done && self.goodbye => Some(End::Well),
@@ -215,44 +216,44 @@ impl Manager {
             0 => self.dead_since = self.dead_since.or_else(|| Some(Instant::now())),
             _ => {
                 self.dead_since = None;
-                self.patience = self.session.agreement.survive;
+                self.no_path_timeout = self.session.negotiated.survive;
             }
         }
         if !self.done && self.session.lock().outcome() == Outcome::FinishedBoth {
             self.done = true;
-            self.part_at = Some(Instant::now() + LAST_WORDS);
+            self.part_at = Some(Instant::now() + GOODBYE_TIMEOUT);
             self.session.status.end(Ok(()));
-            self.say(&Frame::Goodbye);
+            self.send(&Frame::Goodbye);
         }
     }
 
     /// Says something on the control connection, if it works.
-    fn say(&self, frame: &Frame<'_>) {
+    fn send(&self, frame: &Frame<'_>) {
         if let Some(control) = &self.control {
             let mut bytes = Vec::new();
             frame.emit(&mut bytes);
             // When it does not work any more, it ends and is made again.
-            let _ = control.say.send(bytes);
+            let _ = control.outbox.send(bytes);
         }
     }
 
     /// Takes a control connection.
     fn control(&mut self, channel: Channel) {
         self.session.lock().control = ConnectionState::Open;
-        let (say, words) = mpsc::unbounded_channel();
+        let (outbox, frames) = mpsc::unbounded_channel();
         self.controls += 1;
         let number = self.controls;
-        let said = self.words.0.clone();
+        let messages = self.messages.0.clone();
         let task = tokio::spawn(async move {
-            let result = talk(channel, words, number, &said).await;
+            let result = talk(channel, frames, number, &messages).await;
             tracing::debug!("the control connection ended: {result:?}");
             if let Err(PathError::Frame(error)) = result {
                 let error = SessionError::Violation(error.to_string());
-                let _ = said.send(Word(number, Said::Fail(error))).await;
+                let _ = messages.send(ControlMessage(number, PeerMessage::Fail(error))).await;
             }
-            let _ = said.send(Word(number, Said::Ended)).await;
+            let _ = messages.send(ControlMessage(number, PeerMessage::Ended)).await;
         });
-        if let Some(old) = self.control.replace(Control { number, say, task }) {
+        if let Some(old) = self.control.replace(Control { number, outbox, task }) {
             old.task.abort();
         }
     }
@@ -262,17 +263,17 @@ impl Manager {
             tracing::debug!("a session ended: {error}");
             if let Some(code) = error.code() {
                 let text = error.to_string();
-                self.say(&Frame::Reset(Reason { code, text: &text }));
+                self.send(&Frame::Reset(Reason { code, text: &text }));
             }
             // First the status, then the end that the application sees.
             self.session.status.end(Err(error));
         }
         self.tasks.shutdown().await;
         if let Some(control) = self.control.take() {
-            let Control { say, mut task, .. } = control;
-            // Nothing more to say: the task says what is left, then closes.
-            drop(say);
-            if timeout(LAST_WORDS, &mut task).await.is_err() {
+            let Control { outbox, mut task, .. } = control;
+            // Nothing more to send: the task sends what is left, then closes.
+            drop(outbox);
+            if timeout(GOODBYE_TIMEOUT, &mut task).await.is_err() {
                 task.abort();
             }
         }
@@ -287,12 +288,12 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// Carries words until the peer or the session ends the connection.
+/// Carries frames until the peer or the session ends the connection.
 async fn talk(
     mut channel: Channel,
-    mut words: mpsc::UnboundedReceiver<Vec<u8>>,
+    mut frames: mpsc::UnboundedReceiver<Vec<u8>>,
     number: u32,
-    to: &mpsc::Sender<Word>,
+    to: &mpsc::Sender<ControlMessage>,
 ) -> Result<(), PathError> {
     // The answer to the peer's wish may still be there.
     channel.flush().await?;
@@ -300,23 +301,23 @@ async fn talk(
         while let Some((frame, length)) = Frame::parse(channel.plain.filled())? {
             let misplaced = "a frame that has no place on the control connection";
             let mut answer = Vec::new();
-            let said = match frame {
-                Frame::Goodbye => Some(Said::Goodbye),
+            let message = match frame {
+                Frame::Goodbye => Some(PeerMessage::Goodbye),
                 Frame::Reset(reason) => {
                     let reason = EndReason::from_code(reason.code);
-                    Some(Said::Fail(SessionError::Peer(reason)))
+                    Some(PeerMessage::Fail(SessionError::Peer(reason)))
                 }
-                Frame::Addresses(addresses) => Some(Said::Announced(addresses)),
+                Frame::Addresses(addresses) => Some(PeerMessage::Announced(addresses)),
                 Frame::Ping(number) => {
                     Frame::Pong(number).emit(&mut answer);
                     None
                 }
                 Frame::Pong(_) | Frame::Skipped(_) => None,
-                _ => Some(Said::Fail(SessionError::Violation(misplaced.to_owned()))),
+                _ => Some(PeerMessage::Fail(SessionError::Violation(misplaced.to_owned()))),
             };
             channel.plain.consume(length);
-            if let Some(said) = said {
-                let _ = to.send(Word(number, said)).await;
+            if let Some(message) = message {
+                let _ = to.send(ControlMessage(number, message)).await;
             }
             channel.write(&answer).await?;
         }
@@ -324,20 +325,20 @@ async fn talk(
             more = channel.read() => if !more? {
                 return Ok(());
             },
-            word = words.recv() => match word {
+            frame = frames.recv() => match frame {
                 Some(bytes) => channel.write(&bytes).await?,
                 None => break,
             },
         }
     }
-    // What the peer still says is read, so that closing does not take our words from it.
+    // What the peer still sends is read, so that closing does not reset the connection before it has our frames.
     channel.shutdown()?;
     while channel.read().await? {}
     Ok(())
 }
 
 impl SessionError {
-    /// What the peer is told; nothing when it knows.
+    /// The reason that the peer gets; none when it knows.
     fn code(&self) -> Option<u16> {
         match self {
             Self::AllPathsDead(_) => Some(code::PATHS),
@@ -359,7 +360,7 @@ impl EndReason {
         }
     }
 
-    /// The reason that a peer has told.
+    /// The reason that a peer has sent.
     pub(crate) fn from_code(code: u16) -> Self {
         match code {
             code::ABORTED => Self::Aborted,

@@ -39,20 +39,20 @@ impl From<SocketAddr> for Path {
 /// Where an end listens. In text: `192.0.2.1:7000`, or `%eth0>0.0.0.0:7000` (only for what comes in through
 /// an interface).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Endpoint {
     /// The interface through which connections must come; any without it.
     pub interface: Option<String>,
     /// The address; port 0 is one that is free.
     pub address: SocketAddr,
 }
 
-impl From<SocketAddr> for Place {
+impl From<SocketAddr> for Endpoint {
     fn from(address: SocketAddr) -> Self {
         Self { interface: None, address }
     }
 }
 
-impl FromStr for Place {
+impl FromStr for Endpoint {
     type Err = ParsePathError;
 
     fn from_str(text: &str) -> Result<Self, ParsePathError> {
@@ -73,7 +73,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.interface {
             Some(interface) => write!(f, "%{interface}>{}", self.address),
@@ -82,7 +82,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A text is no path or place; `offset` is where in the text, in bytes.
+/// A text is no path or endpoint; `offset` is where in the text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}: {why}")]
 pub struct ParsePathError {
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn a_place_reads_back_as_it_was_written() {
         for text in ["0.0.0.0:0", "%eth0>0.0.0.0:7000", "%eth0>[::]:7000"] {
-            assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
         }
         for (text, offset) in [("192.0.2.1", 0), ("192.0.2.1>0.0.0.0:1", 0), ("%eth0>0.0.0.0", 6)] {
-            assert_eq!(text.parse::<Place>().unwrap_err().offset, offset, "{text}");
+            assert_eq!(text.parse::<Endpoint>().unwrap_err().offset, offset, "{text}");
         }
     }
 

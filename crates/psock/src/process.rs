@@ -36,19 +36,19 @@ impl<T: Default> PerProcess<T> {
     /// The calling process's value, which lives as long as the process.
     pub fn get(&self) -> &'static T {
         let process = std::process::id();
-        let mut place = &self.first;
+        let mut cell = &self.first;
         loop {
-            while let Some(&node) = place.get() {
+            while let Some(&node) = cell.get() {
                 if node.process == process {
                     return &node.value;
                 }
-                place = &node.next;
+                cell = &node.next;
             }
             let node = Node { process, value: T::default(), next: OnceLock::new() };
             // Nothing but one pointer is written with others kept out. Another thread may have been
-            // faster; then it is looked at again.
+            // faster; then it is read again.
             let node: &'static Node<T> = Box::leak(Box::new(node));
-            if place.set(node).is_ok() {
+            if cell.set(node).is_ok() {
                 return &node.value;
             }
         }

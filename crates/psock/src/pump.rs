@@ -24,7 +24,7 @@ pub(crate) async fn give(session: Arc<Session>, socket: OwnedReadHalf) {
             }
         }
         // The application closed its socket and left bytes there that were for it.
-        Err(_) => session.tell(Event::Fail(SessionError::Here(EndReason::Aborted))),
+        Err(_) => session.send_event(Event::Fail(SessionError::Here(EndReason::Aborted))),
     }
 }
 
@@ -81,7 +81,7 @@ async fn try_give(session: &Session, socket: &OwnedReadHalf) -> io::Result<()> {
 pub(crate) async fn take(session: Arc<Session>, mut socket: OwnedWriteHalf) {
     if try_take(&session, &mut socket).await.is_err() {
         // It no longer reads, but bytes for it have come.
-        session.tell(Event::Fail(SessionError::Here(EndReason::Aborted)));
+        session.send_event(Event::Fail(SessionError::Here(EndReason::Aborted)));
     }
 }
 

@@ -6,7 +6,6 @@
 //! does not hold the 32 bytes cannot sign the handshake. The stream's keys come from the ephemeral
 //! key exchange: who learns the 32 bytes later cannot read what was recorded before.
 
-use crate::{Security, security::verify::Expected};
 use ring::{
     hkdf,
     rand::{SecureRandom, SystemRandom},
@@ -31,6 +30,7 @@ use std::{
     str::FromStr,
     sync::Arc,
 };
+use verify::Expected;
 use zeroize::Zeroizing;
 
 mod beside;
@@ -50,6 +50,29 @@ const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4
 /// What the two derived keys are for, and that they are of this version of the protocol.
 const CONNECTING: &[u8] = b"psock 1 connecting end";
 const ACCEPTING: &[u8] = b"psock 1 accepting end";
+
+/// How the connections of a session are protected.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Not at all: who sees the packets reads the stream, and who can change them can change it and
+    /// take it over.
+    Plain,
+    /// TLS 1.3; both ends hold the same key and nothing else is needed.
+    Key(PresharedKey),
+    /// TLS 1.3; both ends show a certificate of one authority.
+    Certificates {
+        /// The authority's certificates (PEM).
+        authority: PathBuf,
+        /// This end's certificate, then those between it and the authority (PEM).
+        certificate: PathBuf,
+        /// This end's private key (PEM); readable by its owner only.
+        key: PathBuf,
+        /// The name (DNS name or address) that the peer's certificate must hold. Without one a
+        /// connecting end expects the address it connects to, and a listener takes every
+        /// certificate of the authority.
+        name: Option<String>,
+    },
+}
 
 /// A key that both ends hold: 32 random bytes, as text 64 hexadecimal digits.
 ///
@@ -155,7 +178,7 @@ pub enum SecurityError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Others than its owner can read or change a file with a key.

@@ -19,28 +19,23 @@ use crate::{
     },
     counters::{ConnectionCounters, SessionCounters},
     error::{EndReason, SessionError},
-    manager::Manager,
-    pump,
     status::Status,
 };
 use std::{
     io,
     net::SocketAddr,
-    os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
+    os::fd::AsFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
-use tokio::{
-    net::UnixStream,
-    sync::{Notify, mpsc},
-};
+use tokio::sync::{Notify, mpsc};
 
-/// What both ends have agreed on.
+/// The parameters that both ends have negotiated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Agreement {
+pub(crate) struct Negotiated {
     pub(crate) session: SessionId,
     pub(crate) secret: Secret,
     pub(crate) driver: crate::DriverName,
@@ -58,18 +53,18 @@ pub(crate) enum Event {
     Joined(Box<Channel>, u16, Admission),
     /// The control connection was made again.
     Control(Box<Channel>),
-    /// The session ends with an error, of which the peer is told if it is not from there.
+    /// The session ends with an error, which the peer gets if it did not send it.
     Fail(SessionError),
     /// Connections came or went, or the core came to an end.
     Changed,
 }
 
-/// What the control connection of this number brings; few of them wait at a time, so that the peer's
-/// words take no memory.
-pub(crate) struct Word(pub(crate) u32, pub(crate) Said);
+/// What the control connection of this number brings; few of them wait at a time, so that a
+/// peer cannot fill memory.
+pub(crate) struct ControlMessage(pub(crate) u32, pub(crate) PeerMessage);
 
-/// What the peer says on it.
-pub(crate) enum Said {
+/// What the peer sends on it.
+pub(crate) enum PeerMessage {
     /// The accepting end has these addresses.
     Announced(Vec<SocketAddr>),
     /// The peer has everything and knows that we have everything.
@@ -86,7 +81,7 @@ pub(crate) struct Session {
     pub(crate) local: SocketAddr,
     pub(crate) status: Status,
     pub(crate) config: Config,
-    pub(crate) agreement: Agreement,
+    pub(crate) negotiated: Negotiated,
     begin: Instant,
     inner: Mutex<Inner>,
     events: mpsc::UnboundedSender<Event>,
@@ -102,7 +97,7 @@ pub(crate) struct Inner {
     live: Vec<Live>,
     /// Data connections that were let in and do not work yet.
     admitted: usize,
-    places: Vec<Place>,
+    slots: Vec<Slot>,
     next_id: u32,
     /// The application has given the session up: that its socket ends then is no end of its stream.
     pub(crate) aborted: bool,
@@ -110,7 +105,7 @@ pub(crate) struct Inner {
     pub(crate) wants_room: bool,
     /// The pump out of the core waits for bytes.
     pub(crate) wants_bytes: bool,
-    /// What the manager was told last.
+    /// The outcome that the manager knows.
     outcome: Outcome,
     bytes_given: u64,
     bytes_delivered: u64,
@@ -121,7 +116,7 @@ pub(crate) struct Inner {
 /// A connection that works.
 struct Live {
     id: ConnectionId,
-    place: usize,
+    slot: usize,
     wake: Arc<Wake>,
 }
 
@@ -162,9 +157,9 @@ impl Drop for Entered {
     }
 }
 
-/// Where a connection is at home: its path, and its number there.
+/// The slot of a connection: its path, and its number there.
 #[derive(Debug)]
-struct Place {
+struct Slot {
     path: u16,
     counters: ConnectionCounters,
 }
@@ -176,32 +171,24 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Begins a session on its control connection; returns the application's socket.
-    ///
-    /// A connecting end has `paths`, over which the manager makes the connections. `over` is called
-    /// when nothing of the session is left.
-    pub(crate) fn begin(
-        control: Channel,
+    /// A session on its control connection, and the events that its manager takes.
+    pub(crate) fn new(
+        control: &Channel,
         config: Config,
-        agreement: Agreement,
-        role: crate::manager::Role,
-        over: impl FnOnce() + Send + 'static,
-    ) -> io::Result<(StdUnixStream, Arc<Self>)> {
-        let (application, ours) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        negotiated: Negotiated,
+    ) -> io::Result<(Arc<Self>, mpsc::UnboundedReceiver<Event>)> {
         let settings = Settings {
-            driver: agreement.driver,
+            driver: negotiated.driver,
             block_bytes: config.block_bytes,
             reorder_bytes: config.window_bytes,
             send_bytes: config.send_bytes,
         };
         let (events, inbox) = mpsc::unbounded_channel();
         let inner = Inner {
-            core: Core::new(settings, agreement.peer_window),
+            core: Core::new(settings, negotiated.peer_window),
             live: Vec::new(),
             admitted: 0,
-            places: Vec::new(),
+            slots: Vec::new(),
             next_id: 0,
             aborted: false,
             wants_room: false,
@@ -217,21 +204,14 @@ impl Session {
             local: control.socket.local_addr()?,
             status: Status::default(),
             config,
-            agreement,
+            negotiated,
             begin: Instant::now(),
             inner: Mutex::new(inner),
             events,
             room: Notify::new(),
             arrived: Notify::new(),
         });
-        let mut manager = Manager::new(Arc::clone(&session), role);
-        manager.tasks.spawn(pump::give(Arc::clone(&session), reader));
-        manager.tasks.spawn(pump::take(Arc::clone(&session), writer));
-        tokio::spawn(async move {
-            manager.run(control, inbox).await;
-            over();
-        });
-        Ok((application, session))
+        Ok((session, inbox))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -243,7 +223,7 @@ impl Session {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn send_event(&self, event: Event) {
         // When the manager is gone nobody needs it.
         let _ = self.events.send(event);
     }
@@ -275,7 +255,7 @@ impl Session {
     /// The application ends the session.
     pub(crate) fn abort(&self) {
         self.lock().aborted = true;
-        self.tell(Event::Fail(SessionError::Here(EndReason::Aborted)));
+        self.send_event(Event::Fail(SessionError::Here(EndReason::Aborted)));
     }
 
     /// Whether one more data connection of this path may join now. One that is there and must be dead,
@@ -284,8 +264,8 @@ impl Session {
         let mut inner = self.lock();
         let closing = |live: &Live| live.wake.close.load(Ordering::Relaxed);
         let stay = inner.live.iter().filter(|live| !closing(live)).count();
-        if stay + inner.admitted >= usize::from(self.agreement.connections) {
-            let home = |live: &Live| inner.places.get(live.place).is_some_and(|p| p.path == path);
+        if stay + inner.admitted >= usize::from(self.negotiated.connections) {
+            let home = |live: &Live| inner.slots.get(live.slot).is_some_and(|p| p.path == path);
             let oldest = inner.live.iter().find(|live| home(live) && !closing(live))?;
             oldest.wake.close.store(true, Ordering::Relaxed);
             oldest.wake.notify.notify_one();
@@ -295,17 +275,17 @@ impl Session {
         Some(Admission { session: Arc::clone(self), used: false })
     }
 
-    /// Makes a place for a connection of the connecting end.
-    pub(crate) fn place(&self, path: u16, text: String) -> usize {
-        self.lock().place(path, text)
+    /// Makes a slot for a connection of the connecting end.
+    pub(crate) fn slot(&self, path: u16, text: String) -> usize {
+        self.lock().slot(path, text)
     }
 
-    /// A connection begins to work at its place.
-    pub(crate) fn enter(self: &Arc<Self>, place: usize) -> Entered {
-        self.enter_at(self.lock(), place)
+    /// A connection begins to work at its slot.
+    pub(crate) fn enter(self: &Arc<Self>, slot: usize) -> Entered {
+        self.enter_at(self.lock(), slot)
     }
 
-    /// A connection that was let in begins to work: at a place of its path that nobody has any more, or
+    /// A connection that was let in begins to work: at a slot of its path that nobody has any more, or
     /// else a new one.
     pub(crate) fn join(
         self: &Arc<Self>,
@@ -316,36 +296,36 @@ impl Session {
         let mut inner = self.lock();
         inner.admitted -= 1;
         admission.used = true;
-        let dead = |place: &Place| place.counters.state == ConnectionState::Dead;
-        let of_path = inner.places.iter().position(|place| dead(place) && place.path == path);
+        let dead = |slot: &Slot| slot.counters.state == ConnectionState::Dead;
+        let of_path = inner.slots.iter().position(|slot| dead(slot) && slot.path == path);
         // The peer chooses the numbers of paths, but not how many are remembered.
-        let most = 2 * usize::from(self.agreement.connections);
-        let any = || inner.places.iter().position(dead).filter(|_| inner.places.len() >= most);
+        let most = 2 * usize::from(self.negotiated.connections);
+        let any = || inner.slots.iter().position(dead).filter(|_| inner.slots.len() >= most);
         let at = of_path.or_else(any);
-        let place = match at.and_then(|at| Some((at, inner.places.get_mut(at)?))) {
-            Some((at, place)) => {
-                (place.path, place.counters.path) = (path, text);
+        let slot = match at.and_then(|at| Some((at, inner.slots.get_mut(at)?))) {
+            Some((at, slot)) => {
+                (slot.path, slot.counters.path) = (path, text);
                 at
             }
-            None => inner.place(path, text),
+            None => inner.slot(path, text),
         };
-        self.enter_at(inner, place)
+        self.enter_at(inner, slot)
     }
 
-    fn enter_at(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>, place: usize) -> Entered {
+    fn enter_at(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>, slot: usize) -> Entered {
         let id = ConnectionId(inner.next_id);
         inner.next_id += 1;
         inner.core.opened(id, self.now_ns());
         let wake = Arc::<Wake>::default();
-        inner.live.push(Live { id, place, wake: Arc::clone(&wake) });
-        if let Some(place) = inner.places.get_mut(place) {
-            let counters = &mut place.counters;
+        inner.live.push(Live { id, slot, wake: Arc::clone(&wake) });
+        if let Some(slot) = inner.slots.get_mut(slot) {
+            let counters = &mut slot.counters;
             counters.returns += u64::from(counters.state == ConnectionState::Dead);
             counters.state = ConnectionState::Open;
         }
         inner.settle(self);
         drop(inner);
-        self.tell(Event::Changed);
+        self.send_event(Event::Changed);
         Entered { session: Arc::clone(self), id, wake }
     }
 
@@ -354,19 +334,19 @@ impl Session {
         let now_ns = self.now_ns();
         let mut inner = self.lock();
         let Some(at) = inner.live.iter().position(|live| live.id == id) else { return };
-        let place = inner.live.remove(at).place;
+        let slot = inner.live.remove(at).slot;
         let last = inner.core.connection(id);
         inner.core.closed(id, now_ns);
-        if let Some(place) = inner.places.get_mut(place) {
-            place.counters.state = ConnectionState::Dead;
-            place.counters.deaths += 1;
+        if let Some(slot) = inner.slots.get_mut(slot) {
+            slot.counters.state = ConnectionState::Dead;
+            slot.counters.deaths += 1;
             if let Some((counters, _)) = last {
-                place.counters.add(&counters);
+                slot.counters.add(&counters);
             }
         }
         inner.settle(self);
         drop(inner);
-        self.tell(Event::Changed);
+        self.send_event(Event::Changed);
     }
 
     /// Data connections that work.
@@ -377,18 +357,18 @@ impl Session {
     pub(crate) fn counters(&self) -> Counters {
         let inner = self.lock();
         let mut connections: Vec<_> =
-            inner.places.iter().map(|place| place.counters.clone()).collect();
+            inner.slots.iter().map(|slot| slot.counters.clone()).collect();
         for live in &inner.live {
-            if let Some(place) = connections.get_mut(live.place)
+            if let Some(slot) = connections.get_mut(live.slot)
                 && let Some((counters, kernel)) = inner.core.connection(live.id)
             {
-                place.add(&counters);
-                place.srtt_ns = kernel.srtt_ns;
-                place.rate = kernel.delivery_rate;
+                slot.add(&counters);
+                slot.srtt_ns = kernel.srtt_ns;
+                slot.rate = kernel.delivery_rate;
             }
         }
         let session = SessionCounters {
-            driver: self.agreement.driver.to_string(),
+            driver: self.negotiated.driver.to_string(),
             bytes_given: inner.bytes_given,
             bytes_delivered: inner.bytes_delivered,
             control: inner.control,
@@ -399,15 +379,15 @@ impl Session {
 }
 
 impl Inner {
-    /// Makes a place.
-    fn place(&mut self, path: u16, text: String) -> usize {
-        let number = self.places.iter().filter(|place| place.path == path).count() as u16;
+    /// Makes a slot.
+    fn slot(&mut self, path: u16, text: String) -> usize {
+        let number = self.slots.iter().filter(|slot| slot.path == path).count() as u16;
         let counters = ConnectionCounters { path: text, number, ..Default::default() };
-        self.places.push(Place { path, counters });
-        self.places.len() - 1
+        self.slots.push(Slot { path, counters });
+        self.slots.len() - 1
     }
 
-    /// Tells those who wait for the core that it may have something for them.
+    /// Wakes the tasks that wait for the core.
     pub(crate) fn settle(&mut self, session: &Session) {
         for live in &self.live {
             if live.wake.idle.swap(false, Ordering::Relaxed) {
@@ -428,7 +408,7 @@ impl Inner {
         let outcome = self.core.outcome();
         if outcome != self.outcome {
             self.outcome = outcome;
-            session.tell(Event::Changed);
+            session.send_event(Event::Changed);
         }
     }
 

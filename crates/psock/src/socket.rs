@@ -1,6 +1,6 @@
 //! TCP sockets as a session wants them.
 
-use crate::{Config, Local, Path, Place};
+use crate::{Config, Endpoint, Local, Path};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::{io, net::SocketAddr, time::Duration};
 use tokio::net::{TcpSocket, TcpStream};
@@ -47,12 +47,12 @@ fn congestion(socket: SockRef<'_>, config: &Config) -> io::Result<()> {
 
 /// Opens a listening socket. One for the unspecified IPv6 address takes IPv6 alone, so that both
 /// families can listen at one port.
-pub(crate) fn listen(place: &Place, config: &Config) -> io::Result<std::net::TcpListener> {
-    let address = place.address;
+pub(crate) fn listen(endpoint: &Endpoint, config: &Config) -> io::Result<std::net::TcpListener> {
+    let address = endpoint.address;
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    if let Some(interface) = &place.interface {
+    if let Some(interface) = &endpoint.interface {
         socket.bind_device(Some(interface.as_bytes()))?;
     }
     if address.is_ipv6() {

@@ -31,7 +31,7 @@ struct State {
     sent: bool,
     /// The session is over: both, or an error.
     end: Option<Result<(), SessionError>>,
-    /// The peer knows all that it must know of a good end, or will not be told any more.
+    /// The peer knows all that it must know of a good end, or will not learn it any more.
     parted: bool,
 }
 
@@ -128,7 +128,7 @@ impl Status {
         }
     }
 
-    /// What the application is told when its socket gave `result`; `nothing` when it asked for none.
+    /// What the application gets when its socket gave `result`; `nothing` when it asked for none.
     pub(crate) fn read(&self, result: io::Result<usize>, nothing: bool) -> io::Result<usize> {
         match &result {
             Ok(0) if !nothing && !self.reading_ended.load(Ordering::Relaxed) => {}
@@ -145,7 +145,7 @@ impl Status {
         }
     }
 
-    /// What the application is told when its socket gave `result`.
+    /// What the application gets when its socket gave `result`.
     pub(crate) fn write(&self, result: io::Result<usize>) -> io::Result<usize> {
         match (&result, &self.state().end) {
             (Err(error), Some(Err(reason))) if !waits(error) => Err(reason.clone().into()),

@@ -1,7 +1,11 @@
 //! The stream of a session, for threads that may wait.
 
+mod asynchronous;
+
+pub use asynchronous::AsyncPsockStream;
+
 use crate::{
-    AsyncPsockStream, Config, ConnectError, Counters, SessionError, connect, runtime,
+    Config, ConnectError, Counters, SessionError, connect, runtime,
     session::{PanicGuard, Session},
 };
 use std::{
@@ -48,7 +52,7 @@ impl PsockStream {
             let _ = send.send(task.await);
         });
         match receive.recv() {
-            Ok(Ok(result)) => result,
+            Ok(Ok(result)) => result.map(|(socket, session)| Self::new(socket, session)),
             _ => Err(io::Error::other("a protocol task has failed").into()),
         }
     }
@@ -75,7 +79,7 @@ impl PsockStream {
     }
 
     /// Ends the stream and waits until the peer has everything that was written. What the peer has sent
-    /// and nobody has read is lost, of which the peer is told as of an error.
+    /// and nobody has read is lost, and the peer gets an error.
     ///
     /// # Errors
     ///

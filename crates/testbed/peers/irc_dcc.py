@@ -21,7 +21,7 @@ import struct
 import sys
 
 # How long the other client may be silent.
-PATIENCE = 60
+TIMEOUT = 60
 # What a passive offer and its answer have in common.
 TOKEN = 7
 # Nick, name, address, port, size and token of an offer.
@@ -105,7 +105,7 @@ def connect(address, port, size):
     """A file that is fetched."""
     try:
         peer = (str(ipaddress.ip_address(address)), port)
-        return receive(socket.create_connection(peer, timeout=PATIENCE), size)
+        return receive(socket.create_connection(peer, timeout=TIMEOUT), size)
     except OSError:
         return None
 
@@ -115,7 +115,7 @@ def await_file(connection, nick, name, size, token):
     own = connection.getsockname()[0]
     try:
         with socket.create_server((own, 0)) as listener:
-            listener.settimeout(PATIENCE)
+            listener.settimeout(TIMEOUT)
             offer(connection, nick, name, number(own), listener.getsockname()[1], size, token)
             peer, _ = listener.accept()
             return receive(peer, size)
@@ -127,7 +127,7 @@ def receive(peer, size):
     """A file of that size; none when it does not come."""
     content = b""
     with peer:
-        peer.settimeout(PATIENCE)
+        peer.settimeout(TIMEOUT)
         while len(content) < size:
             piece = peer.recv(65536)
             if not piece:

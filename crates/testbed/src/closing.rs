@@ -5,31 +5,12 @@
 //! removes what carries this process's number. Threads that still work find their programs killed and
 //! get errors.
 
-use crate::{Error, folder, lab, namespace};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-
-static CLOSED: RwLock<bool> = RwLock::new(false);
-
-/// Permission to make something; [`close`] waits until it is given back.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    _held: RwLockReadGuard<'static, bool>,
-}
-
-/// Asks for permission to make something that [`close`] must be able to find.
-pub(crate) fn permit(what: &str) -> Result<Permit, Error> {
-    let closed = CLOSED.read().unwrap_or_else(PoisonError::into_inner);
-    if *closed {
-        Err(Error::new(what, "the testbed is closed"))
-    } else {
-        Ok(Permit { _held: closed })
-    }
-}
+use crate::{folder, lab, namespace, permit};
 
 /// Ends all labs of this process, removes all its namespaces, what runs in them, and its temporary
 /// files. From now on nothing new can be started.
 pub fn close() {
-    *CLOSED.write().unwrap_or_else(PoisonError::into_inner) = true;
+    permit::refuse_all();
     lab::end_all();
     namespace::remove_of(|owner| owner == std::process::id());
     folder::remove_of(|owner| owner == std::process::id());

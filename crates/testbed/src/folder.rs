@@ -1,6 +1,6 @@
 //! Temporary folders, named `nigh.PID.RANDOM` so that those of dead processes can be told.
 
-use crate::{Error, closing::permit};
+use crate::{Error, permit::permit};
 use tempfile::TempDir;
 
 /// Makes a folder that only we can read; it is removed when the guard is dropped.

@@ -4,7 +4,7 @@ use crate::{
     Error, Finished, Process, folder,
     namespace::{self, FOLDER},
     process::run,
-    wait_until,
+    programs, wait_until,
 };
 use nix::{
     sys::signal::{Signal, kill},
@@ -61,6 +61,10 @@ impl Lab {
     /// # Errors
     ///
     /// When it ends or is not ready in time; the error carries what it wrote.
+    ///
+    /// # Panics
+    ///
+    /// See [`need_root`](crate::need_root).
     pub fn start(binary: &Path, scene: &str) -> Result<Self, Error> {
         Self::start_with(binary, scene, &[])
     }
@@ -70,8 +74,13 @@ impl Lab {
     /// # Errors
     ///
     /// As there.
+    ///
+    /// # Panics
+    ///
+    /// As there.
     pub fn start_with(binary: &Path, scene: &str, words: &[&str]) -> Result<Self, Error> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        crate::need_root();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // As the testbed's own namespaces, so that it can be seen whose they are.
         let prefix = format!("nigh.{}.{number}.lab-", std::process::id());
@@ -147,6 +156,7 @@ impl Lab {
     ///
     /// When it cannot be started or still runs after `limit`.
     pub fn run(&self, host: &str, words: &[&str], limit: Duration) -> Result<Finished, Error> {
+        named(words)?;
         run(self.command(host, words), limit)
     }
 
@@ -156,6 +166,7 @@ impl Lab {
     ///
     /// When it cannot be started, takes longer, or its exit code is not 0.
     pub fn check(&self, host: &str, words: &[&str]) -> Result<String, Error> {
+        named(words)?;
         crate::process::check(self.command(host, words))
     }
 
@@ -178,6 +189,7 @@ impl Lab {
     ///
     /// When it cannot be started.
     pub fn spawn(&self, host: &str, words: &[&str]) -> Result<Process, Error> {
+        named(words)?;
         Process::start(self.command(host, words))
     }
 
@@ -199,6 +211,11 @@ impl Drop for Lab {
         let _ = wait_until("the lab's end", START, || self.process.ended().is_some());
         running(|all| all.retain(|pid| *pid != self.process.pid()));
     }
+}
+
+/// A host's program is started by the lab, not by the testbed.
+fn named(words: &[&str]) -> Result<(), Error> {
+    words.first().map_or(Ok(()), |program| programs::named(program.as_ref()))
 }
 
 fn running<R>(with: impl FnOnce(&mut Vec<u32>) -> R) -> R {

@@ -8,9 +8,6 @@
 //! ```no_run
 //! use testbed::{End, Namespace, link};
 //!
-//! if !testbed::require_root() {
-//!     return;
-//! }
 //! let left = Namespace::new("left").unwrap();
 //! let right = Namespace::new("right").unwrap();
 //! link(
@@ -30,6 +27,7 @@ pub mod namespace;
 pub mod nigh;
 pub mod pings;
 pub mod process;
+pub mod programs;
 
 mod capabilities;
 mod chrony;
@@ -40,6 +38,7 @@ mod forward;
 mod frr;
 mod gobgp;
 mod link;
+mod permit;
 mod receiver;
 mod root;
 mod wait;
@@ -57,9 +56,9 @@ pub use link::{End, link};
 pub use namespace::Namespace;
 pub use nigh::Nigh;
 pub use pings::Pings;
-pub use process::{Finished, Process};
+pub use process::{Finished, Process, itself};
 pub use receiver::Receiver;
-pub use root::require_root;
+pub use root::need_root;
 pub use wait::wait_until;
 
 /// Something in the testbed did not work: what was tried, and what came of it.

@@ -7,8 +7,8 @@
 
 use crate::{
     Error, Finished, Process,
-    closing::permit,
     folder::{self, owner},
+    permit::permit,
     process::{check, check_always, command, run},
 };
 use nix::{
@@ -63,8 +63,13 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When `ip netns add` or a setting fails, mostly for want of root.
+    /// When `ip netns add` or a setting fails.
+    ///
+    /// # Panics
+    ///
+    /// See [`need_root`](crate::need_root).
     pub fn new(label: &str) -> Result<Self, Error> {
+        crate::need_root();
         static STALE: Once = Once::new();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         STALE.call_once(remove_stale);
@@ -187,7 +192,7 @@ impl Drop for Namespace {
 pub(crate) fn enter<R: Send>(handle: &Handle, closure: impl FnOnce() -> R + Send) -> R {
     let inside = || {
         setns(handle, CloneFlags::CLONE_NEWNET)
-            .unwrap_or_else(|error| panic!("entering a namespace: {error}; root is needed"));
+            .unwrap_or_else(|error| panic!("entering a namespace: {error}"));
         closure()
     };
     std::thread::scope(|scope| match scope.spawn(inside).join() {

@@ -3,7 +3,7 @@
 //! Output is read by threads while the program runs, so that a full pipe never blocks it and what
 //! it has written so far can be looked at.
 
-use crate::{Error, closing::permit};
+use crate::{Error, permit::permit, programs};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -19,6 +19,20 @@ use std::{
 
 /// Time between two looks at whether a program has ended.
 const POLL: Duration = Duration::from_millis(1);
+
+/// One test of this program as a process of its own, for a test that kills it or looks at its end.
+///
+/// `module` is `module_path!()` of the test, which has `#[ignore]`: it is none by itself.
+///
+/// # Panics
+///
+/// When the program does not know its own path.
+pub fn itself(module: &str, test: &str) -> Command {
+    let inside = module.split_once("::").map_or_else(String::new, |(_, path)| format!("{path}::"));
+    let mut command = Command::new(std::env::current_exe().expect("this program's path"));
+    command.args(["--exact", "--ignored", "--nocapture", &format!("{inside}{test}")]);
+    command
+}
 
 /// A program that has ended.
 #[derive(Clone, Debug)]
@@ -53,7 +67,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When the program cannot be started.
+    /// When the program cannot be started, or is not one of [`programs`].
     pub fn start(command: Command) -> Result<Self, Error> {
         let _permit = permit(&command_line(&command))?;
         Self::start_always(command)
@@ -61,6 +75,7 @@ impl Process {
 
     /// Starts a program even when the testbed is closed.
     fn start_always(mut command: Command) -> Result<Self, Error> {
+        programs::check(&command)?;
         let line = command_line(&command);
         // A group of its own: Ctrl-C in the terminal is for us alone.
         command.process_group(0);

@@ -1,24 +1,21 @@
-//! Whether this test may make namespaces.
+//! What needs root says so here.
 
-use std::io::Write;
-
-/// Whether this process is root and the test can go on.
+/// Ends a test or a benchmark that cannot go on without root, in one clear sentence.
 ///
-/// A test that needs root begins with `if !testbed::require_root() { return; }`. Without root it
-/// says loudly that it was skipped; it writes past the test harness, which would swallow the line.
+/// All that makes namespaces calls it, so most tests need not. One that needs root for something
+/// else, such as to load an eBPF program, calls it itself. Tests that need root are in modules named
+/// `root`: `make test` leaves those out, and says how many they were, where nobody can become root.
 ///
 /// # Panics
 ///
-/// When not root and the environment has `CI=true`: in CI nothing may skip.
-pub fn require_root() -> bool {
-    if nix::unistd::geteuid().is_root() {
-        return true;
-    }
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+/// When this process is not root, and in a test outside a module named `root`.
+pub fn need_root() {
+    assert!(nix::unistd::geteuid().is_root(), "needs root: run `make test`");
+    // A test runs on a thread with its name; nextest may run it on the main thread.
+    let thread = std::thread::current().name().map(str::to_owned);
+    let test = std::env::var("NEXTEST_TEST_NAME").ok().or(thread).unwrap_or_default();
     assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "{test} needs root, and CI=true allows no skipping: run it as root"
+        !test.contains("::") || test.split("::").any(|module| module == "root"),
+        "{test} needs root, so it belongs in a module named `root`"
     );
-    let _ = writeln!(std::io::stderr(), "SKIPPED: needs root: {test} (run it through `make test`)");
-    false
 }

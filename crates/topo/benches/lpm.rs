@@ -264,8 +264,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect();
     let Addresses { v4, v6 } = addresses(&mut random, &routes);
     let mut shuffled = routes.clone();
-    for place in (1..shuffled.len()).rev() {
-        shuffled.swap(place, random.below(place as u64 + 1) as usize);
+    for index in (1..shuffled.len()).rev() {
+        shuffled.swap(index, random.below(index as u64 + 1) as usize);
     }
     let prefixes: Vec<IpNet> = shuffled.iter().take(ADDRESSES).map(|(prefix, _)| *prefix).collect();
     let networks = routes

@@ -69,7 +69,7 @@ fn main() {
     let network = generate::mesh(1, 1_000, 12, prefixes.iter().copied());
 
     for (name, ases) in
-        [("one AS as another", AsInterest::None), ("ASes told apart", AsInterest::All)]
+        [("one AS as another", AsInterest::None), ("ASes distinguished", AsInterest::All)]
     {
         let options = Options { ases, ..Options::default() };
         let start = on_core();

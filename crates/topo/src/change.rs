@@ -1,4 +1,4 @@
-//! What can be told about the network, and why something is not taken.
+//! What a feed can report of the network, and why a change is refused.
 
 use crate::{
     path::{ExternalPath, LinkKey, LinkProperties},
@@ -14,7 +14,7 @@ use ipnet::IpNet;
 /// see [`Refusal::UnknownRouter`] and [`Refusal::NotThere`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// There is a router. Said again with another name, it is renamed.
+    /// There is a router. Reported again with another name, it is renamed.
     Router {
         /// Its identity.
         id: RouterId,
@@ -34,7 +34,7 @@ pub enum Change {
     RemoveLink(LinkKey),
     /// Measurements replace properties of all links from one router to another, also after the link's
     /// own feed has sent it again. What is `None` is not measured; a measurement without any value
-    /// takes the last one back.
+    /// withdraws the last one.
     Measured {
         /// Where the links begin.
         from: RouterId,
@@ -77,7 +77,7 @@ pub enum Change {
         /// The exit router.
         exit: RouterId,
     },
-    /// What goes through a router to another takes this link, whatever the weights say.
+    /// Traffic through a router to another takes this link, whatever the weights are.
     NextHop {
         /// The router that forwards.
         at: RouterId,
@@ -95,7 +95,7 @@ pub enum Change {
     },
 }
 
-/// Why a change is not taken.
+/// Why a change is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// An operator named a router that is not there.
@@ -107,23 +107,23 @@ pub enum Refusal {
     /// An operator wants to remove what is not there.
     #[error("there is no {0} to remove")]
     NotThere(String),
-    /// An operator wants to remove what only a live feed knows, which would say it again.
+    /// An operator wants to remove what only a live feed knows, which would report it again.
     #[error("{0} comes from a live feed and cannot be removed by hand")]
     Live(String),
     /// A link joins a router to itself.
     #[error("link {0} begins and ends at the same router")]
     ToItself(LinkKey),
     /// A number is not in its range.
-    #[error("{name} {value} is not in its range: {range}")]
+    #[error("{name} {value} is out of range: it must be {range}")]
     Range {
         /// The property.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What would be taken.
+        /// What is accepted.
         range: &'static str,
     },
-    /// A next hop is given by a link that begins elsewhere.
+    /// The link of a next hop begins at another router.
     #[error("the next hop at router {at} needs a link that begins there, and {via} does not")]
     WrongStart {
         /// The router that forwards.
@@ -131,10 +131,10 @@ pub enum Refusal {
         /// The link.
         via: LinkKey,
     },
-    /// A next hop is given for the way from a router to itself.
+    /// A next hop for the path from a router to itself.
     #[error("router {0} needs no next hop to itself")]
     HopToItself(RouterId),
-    /// More than can be told apart.
+    /// More than can be numbered.
     #[error("there are already {limit} {what}, which is the limit")]
     TooMany {
         /// What there are too many of.

@@ -1,10 +1,12 @@
 //! The network's own part: routers, links between them, and explicit next hops.
 
+mod follow;
+
 use crate::{
     path::{LinkKey, LinkProperties},
-    tree::{self, ByWeight},
     value::{RouterId, RouterIndex},
 };
+pub(crate) use follow::{ByWeight, follow};
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
@@ -26,9 +28,9 @@ pub struct Link {
     pub from: RouterIndex,
     /// Where it ends.
     pub to: RouterIndex,
-    /// Tells parallel links apart.
+    /// Distinguishes parallel links.
     pub id: u32,
-    /// What it is like.
+    /// Its properties.
     pub properties: LinkProperties,
 }
 
@@ -42,21 +44,21 @@ pub struct Graph {
     /// For each router where its links begin in `links`, and the end of all.
     starts: Vec<u32>,
     links: Vec<Link>,
-    /// Explicit next hops: (to, at) to a place in `links`.
+    /// Explicit next hops: (to, at) to an index in `links`.
     hops: BTreeMap<(RouterIndex, RouterIndex), u32>,
-    /// Paths by weight from routers to which explicit next hops lead, as far as somebody asked.
+    /// Paths by weight from routers to which explicit next hops lead, calculated when first asked for.
     by_weight: Vec<OnceLock<ByWeight>>,
-    /// Ways that go round in a circle.
+    /// Forwarding loops of explicit next hops.
     loops: Vec<Loop>,
 }
 
-/// Explicit next hops lead round in a circle: the router they were to lead to cannot be reached through
-/// any of the routers on it.
+/// Explicit next hops form a forwarding loop: the router they were to lead to cannot be reached through
+/// any of the routers in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// Where they were to lead.
     pub to: RouterIndex,
-    /// The routers on the circle, each once, in the order of forwarding, the lowest first.
+    /// The routers in the loop, each once, in the order of forwarding, the lowest first.
     pub routers: Vec<RouterIndex>,
 }
 
@@ -86,12 +88,12 @@ impl Graph {
                 .then_with(|| b.properties.bandwidth.total_cmp(&a.properties.bandwidth))
                 .then_with(|| a.id.cmp(&b.id))
         });
-        let mut place = 0;
+        let mut index = 0;
         for router in 0..=graph.routers.len() {
-            while graph.links.get(place).is_some_and(|link| link.from.index() < router) {
-                place += 1;
+            while graph.links.get(index).is_some_and(|link| link.from.index() < router) {
+                index += 1;
             }
-            graph.starts.push(place as u32);
+            graph.starts.push(index as u32);
         }
         for (at, to, via) in hops {
             if let (Some(at), Some(to)) = (graph.index(at), graph.index(to))
@@ -102,12 +104,12 @@ impl Graph {
         }
         if !graph.hops.is_empty() {
             graph.by_weight.resize_with(graph.routers.len(), OnceLock::new);
-            graph.loops = tree::loops(&graph);
+            graph.loops = follow::loops(&graph);
         }
         graph
     }
 
-    /// All routers, in order of id: a router's index is its place.
+    /// All routers, in order of id: a router's index is its position.
     pub fn routers(&self) -> &[RouterInfo] {
         &self.routers
     }
@@ -117,10 +119,10 @@ impl Graph {
         self.routers
             .binary_search_by_key(&id, |router| router.id)
             .ok()
-            .map(|place| RouterIndex(place as u32))
+            .map(|index| RouterIndex(index as u32))
     }
 
-    /// The router in this place.
+    /// The router with this index.
     ///
     /// # Panics
     ///
@@ -140,7 +142,7 @@ impl Graph {
         &self.links[self.range(router)]
     }
 
-    /// The same with their places among all links.
+    /// The same with their indexes among all links.
     pub(crate) fn numbered_links_from(
         &self,
         router: RouterIndex,
@@ -157,12 +159,12 @@ impl Graph {
         self.hops.iter().map(|((to, at), link)| (*at, *to, &self.links[*link as usize]))
     }
 
-    /// Where explicit next hops lead round in a circle.
+    /// Forwarding loops of explicit next hops.
     pub fn loops(&self) -> &[Loop] {
         &self.loops
     }
 
-    /// The explicit next hop at a router on the way to another: the place of a link.
+    /// The explicit next hop at a router on the path to another: the index of a link.
     pub(crate) fn hop(&self, at: RouterIndex, to: RouterIndex) -> Option<u32> {
         self.hops.get(&(to, at)).copied()
     }
@@ -179,7 +181,7 @@ impl Graph {
         targets
     }
 
-    /// The place of a link.
+    /// The index of a link.
     fn find(&self, key: LinkKey) -> Option<u32> {
         let (from, to) = (self.index(key.from)?, self.index(key.to)?);
         let range = self.range(from);
@@ -187,6 +189,6 @@ impl Graph {
         self.links[range]
             .iter()
             .position(|link| link.to == to && link.id == key.id)
-            .map(|place| (start + place) as u32)
+            .map(|offset| (start + offset) as u32)
     }
 }

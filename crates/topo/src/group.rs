@@ -1,7 +1,7 @@
-//! Groups: prefixes that nothing tells apart.
+//! Groups: prefixes that have the same properties from everywhere.
 //!
 //! Two prefixes with the same exits, the same way beyond each of them and the same mark have the same
-//! cost from everywhere. So costs are worked out once a group, and a longest-prefix match gives a
+//! cost from everywhere. So costs are calculated once a group, and a longest-prefix match gives a
 //! prefix's group.
 
 use crate::{
@@ -45,12 +45,12 @@ impl Group {
 }
 
 /// All groups. A group keeps its id from one snapshot to the next while
-/// [`same_ids`](Self::same_ids) says so.
+/// [`same_ids`](Self::same_ids) is true.
 #[derive(Clone, Debug)]
 pub struct Groups {
     chunks: Vec<Arc<Vec<Group>>>,
     len: usize,
-    /// Changes when ids are given anew.
+    /// Changes when groups are renumbered.
     epoch: u64,
 }
 

@@ -1,17 +1,19 @@
 //! Longest-prefix match, graph, shortest paths, path properties and topology loaders.
 //!
 //! An operator's network as the oracle sees it: routers and directed links between them, the prefixes
-//! that are attached to its own routers, and the prefixes that its exit routers have heard of from
-//! other networks. Nothing is known of the way beyond an exit but its length in ASes and its origin.
+//! that are attached to its own routers, and the prefixes that its exit routers have learned from
+//! other networks. Of the path beyond an exit only its length in ASes and its origin are known.
 //!
-//! - [`change`] what can be told about the network, piece by piece, by several feeds at a time.
-//! - [`builder`] collects it and makes [`view`]s: immutable snapshots for many readers.
+//! - [`change`]: what a feed can report of the network; there may be several feeds at a time.
+//! - [`builder`]: collects it and makes [`view`]s: immutable snapshots for many readers.
 //! - [`graph`], [`tree`]: routers, links and the shortest paths between them.
-//! - [`group`]: prefixes that nothing tells apart. A question about a prefix is one about its group.
+//! - [`group`]: prefixes with the same exits and paths. A question about a prefix is one about its group.
 //! - [`lpm`]: from an address to its group.
-//! - [`measured`]: what stations say of a link.
+//! - [`measured`]: what stations measured of a link.
 //! - [`load`], [`dump`]: files about the network, read and written.
-//! - [`generate`]: networks made by rule, the seed's among them.
+//! - [`generate`]: networks made by rule, among them the test networks of *The P2P-Oracle Server* (I.
+//!   Poese, diploma thesis, TU Berlin, 2009), the report whose cost and file format (`oracle.conf`) nigh
+//!   takes over.
 #![forbid(unsafe_code)]
 
 pub mod builder;

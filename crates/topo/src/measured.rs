@@ -1,4 +1,4 @@
-//! A link as stations measured it: what a measuring feature tells one that knows the network.
+//! A link as stations measured it: what a measuring feature reports to one that knows the network.
 
 use crate::value::RouterId;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub struct MeasuredLink {
     pub from: RouterId,
     /// The router where they leave it.
     pub to: RouterId,
-    /// What half of the packets took at most; `None` when none arrived, or no bound of it is known.
+    /// The median (p50) of the delay; `None` when no packet arrived, or its bounds are not known.
     pub latency: Option<MeasuredLatency>,
     /// Share of packets lost, from 0 to 1; `None` when none was sent.
     pub loss: Option<f64>,
@@ -20,7 +20,7 @@ pub struct MeasuredLink {
     pub holds: Duration,
 }
 
-/// A delay and where its true value lies, in nanoseconds. One whose bounds are not known is not told.
+/// A delay with its bounds, in nanoseconds. One whose bounds are not known is not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredLatency {
     /// The best estimate.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub struct Options {
     /// Which exit a path takes where there are several.
     pub exits: ExitChoice,
-    /// Which origin ASes are told apart.
+    /// Which origin ASes are distinguished.
     pub ases: AsInterest,
     /// Prefixes with an adjustment; the longest that covers a route is the route's. Of equal prefixes
     /// the last counts.
@@ -19,14 +19,14 @@ pub struct Options {
 /// Which exit a path takes where there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitChoice {
-    /// Lowest internal weight, then shortest AS path, then lowest router id, as in the seed.
+    /// Lowest internal weight, then shortest AS path, then lowest router id, as in *The P2P-Oracle Server*.
     #[default]
     Nearest,
     /// Shortest AS path, then lowest internal weight, then lowest router id, as in BGP.
     ShortestAsPath,
 }
 
-/// Which origin ASes are told apart; groups have 0 for all others.
+/// Which origin ASes are distinguished; groups have 0 for all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AsInterest {
     /// None: groups are as large as can be.

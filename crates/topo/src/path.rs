@@ -1,4 +1,4 @@
-//! Properties of links, of what lies beyond an exit, and of whole paths (the seed's section 4.5.5).
+//! Properties of links, of what lies beyond an exit, and of whole paths (*The P2P-Oracle Server*, section 4.5.5).
 
 use crate::value::RouterId;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct LinkKey {
     pub from: RouterId,
     /// Where they leave it.
     pub to: RouterId,
-    /// Tells parallel links apart: a network card's number, or a link id of BGP-LS.
+    /// Distinguishes parallel links: a network card's number, or a link id of BGP-LS.
     pub id: u32,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for LinkKey {
 pub struct ExternalPath {
     /// Number of ASes on the way.
     pub as_distance: u16,
-    /// The AS in which the route originates; 0 where it is not known or not told apart.
+    /// The AS in which the route originates; 0 where it is not known or not distinguished.
     pub as_number: u32,
 }
 

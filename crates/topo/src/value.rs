@@ -32,7 +32,7 @@ impl From<IpAddr> for RouterId {
     }
 }
 
-/// Place of a router in one [`View`](crate::View): dense from 0, in order of [`RouterId`].
+/// Index of a router in one [`View`](crate::View): dense from 0, in order of [`RouterId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RouterIndex(pub u32);
@@ -44,7 +44,7 @@ impl RouterIndex {
     }
 }
 
-/// Place of a group in one [`View`](crate::View): dense from 0.
+/// Index of a group in one [`View`](crate::View): dense from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct GroupId(pub u32);

@@ -53,7 +53,7 @@ pub enum Fault {
     #[error("the version is {0}")]
     Version(u8),
     /// A length field contradicts another one or the minimum of the RFC.
-    #[error("the length field says {0}")]
+    #[error("the length field is {0}")]
     Length(usize),
     /// The checksum is wrong.
     #[error("the checksum is {found:#06x} where {right:#06x} is right")]

@@ -82,25 +82,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
             Upper { protocol: self.next_header(), offset: HEADER, extensions: 0, fragment: None };
         while is_extension(upper.protocol) {
             let at = upper.offset;
-            need(Layer::Ipv6, bytes, at + 8)?;
-            let length = match upper.protocol {
-                IpProtocol::FRAGMENT => 8,
-                // In units of four bytes, less two (RFC 4302, section 2.2).
-                IpProtocol::AUTHENTICATION => (usize::from(bytes[at + 1]) + 2) * 4,
-                // In units of eight bytes, the first eight not counted (RFC 8200, section 4).
-                _ => (usize::from(bytes[at + 1]) + 1) * 8,
-            };
-            need(Layer::Ipv6, bytes, at + length)?;
-            if upper.protocol == IpProtocol::FRAGMENT {
-                let field = u16_at(bytes, at + 2);
-                upper.fragment = Some(Fragment {
-                    offset: field & 0xfff8,
-                    more: field & 1 == 1,
-                    identification: u32_at(bytes, at + 4),
-                });
-            }
-            upper.protocol = IpProtocol(bytes[at]);
-            upper.offset += length;
+            need(Layer::Ipv6, bytes, at + EXTENSION)?;
+            let Some(extension) = Extension::read(upper.protocol, &bytes[at..]) else { break };
+            need(Layer::Ipv6, bytes, at + extension.length)?;
+            upper.fragment = extension.fragment.or(upper.fragment);
+            upper.protocol = extension.next;
+            upper.offset += extension.length;
             upper.extensions += 1;
             if upper.fragment.is_some_and(|fragment| fragment.offset != 0) {
                 break;
@@ -125,6 +112,41 @@ pub fn is_extension(protocol: IpProtocol) -> bool {
             | IpProtocol::HIP
             | IpProtocol::SHIM6
     )
+}
+
+/// Bytes of the shortest extension header, which are enough to read what a walk needs of any.
+pub const EXTENSION: usize = 8;
+
+/// What a walk needs of an extension header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// The header behind it.
+    pub next: IpProtocol,
+    /// Its bytes, at least [`EXTENSION`]; perhaps more than there are.
+    pub length: usize,
+    /// What it says as a fragment header.
+    pub fragment: Option<Fragment>,
+}
+
+impl Extension {
+    /// Reads the extension header of this kind at the beginning of bytes whose end may be cut off; none if
+    /// it is no extension header ([`is_extension`]), or its first [`EXTENSION`] bytes are not there.
+    pub fn read(kind: IpProtocol, bytes: &[u8]) -> Option<Self> {
+        let head: &[u8; EXTENSION] = bytes.first_chunk().filter(|_| is_extension(kind))?;
+        let length = match kind {
+            IpProtocol::FRAGMENT => EXTENSION,
+            // In units of four bytes, less two (RFC 4302, section 2.2).
+            IpProtocol::AUTHENTICATION => (usize::from(head[1]) + 2) * 4,
+            // In units of eight bytes, the first eight not counted (RFC 8200, section 4).
+            _ => (usize::from(head[1]) + 1) * 8,
+        };
+        let fragment = (kind == IpProtocol::FRAGMENT).then(|| {
+            let field = u16_at(head, 2);
+            let identification = u32_at(head, 4);
+            Fragment { offset: field & 0xfff8, more: field & 1 == 1, identification }
+        });
+        Some(Self { next: IpProtocol(head[0]), length, fragment })
+    }
 }
 
 /// What a packet carries, behind its extension headers.

@@ -7,16 +7,13 @@
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`], [`icmpv6`], [`tcp`] and [`udp`].
 //! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a
-//! whole frame what a responder may do with it. [`config`] has what sections of the configuration share: [`Problem`] and
-//! the rules that hold in several. [`random`] gives numbers that are the same each time, and `text`, with
-//! the feature of that name, lays out what commands print.
+//! whole frame what a responder may do with it. [`random`] gives numbers that are the same each time.
 #![forbid(unsafe_code)]
 
 pub mod arp;
 mod bytes;
 pub mod checksum;
 pub mod classify;
-pub mod config;
 pub mod dns;
 pub mod echo_frame;
 mod error;
@@ -27,14 +24,12 @@ mod ids;
 pub mod ipv4;
 pub mod ipv6;
 pub mod random;
+mod reader;
 pub mod space;
-pub mod target;
 pub mod tcp;
-#[cfg(feature = "text")]
-pub mod text;
 pub mod udp;
 
-pub use config::Problem;
 pub use error::{EmitError, Fault, Layer, ParseError};
 pub use ids::{EtherType, Identifier, IpProtocol, Mac, MacError, Sequence};
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use reader::Reader;

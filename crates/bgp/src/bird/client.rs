@@ -25,7 +25,7 @@ pub(super) enum BirdError {
     Connect {
         /// The socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The connection broke.
@@ -50,7 +50,7 @@ pub(super) enum BirdError {
     Refused {
         /// The command.
         command: String,
-        /// What BIRD said.
+        /// BIRD's reason.
         why: String,
     },
 }

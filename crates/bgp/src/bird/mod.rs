@@ -14,14 +14,14 @@
 //! }
 //! ```
 //!
-//! `disabled` matters: a BIRD that restarts must not announce a node before somebody has seen it answer.
+//! `disabled` matters: a BIRD that restarts must not announce a node before a probe has seen it answer.
 
 mod client;
 pub mod reply;
 
 use crate::{
-    announcer::{Advertised, Counters, Desired, Observed, Order, State, Told},
     config::BirdUpstream,
+    observed::{Advertised, AdvertisedRoute, Counters, Desired, Observed, Order, State},
 };
 use client::{BirdError, Client};
 use ipnet::IpNet;
@@ -32,12 +32,12 @@ use tokio::{
     time::sleep,
 };
 
-/// How often BIRD is asked whether all is as it should be.
-const CALM: Duration = Duration::from_secs(1);
-/// How often while it is not.
-const EAGER: Duration = Duration::from_millis(20);
-/// How long that haste lasts after a change.
-const HASTE: Duration = Duration::from_secs(5);
+/// The interval of checks while BIRD exports what is desired.
+const STEADY: Duration = Duration::from_secs(1);
+/// The interval while it does not.
+const FAST: Duration = Duration::from_millis(20);
+/// For how long after a change the shorter interval is used.
+const FAST_FOR: Duration = Duration::from_secs(5);
 /// The pause before the control socket is opened again.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -88,7 +88,7 @@ impl Announcer {
         self.show(&publish);
     }
 
-    /// Carries an order out and reads back what came of it.
+    /// Carries an order out and reads back the result.
     async fn turn(&mut self, client: &mut Option<Client>, order: &Order) -> Result<(), BirdError> {
         let client = match client {
             Some(client) => client,
@@ -104,8 +104,8 @@ impl Announcer {
         }
         let state = self.state(client).await?;
         self.count(state);
-        self.seen.told = self.told(client, &order.prefixes).await?;
-        self.seen.advertised = Observed::summary(&self.seen.told, &order.prefixes);
+        self.seen.routes = self.exported(client, &order.prefixes).await?;
+        self.seen.advertised = Observed::summary(&self.seen.routes, &order.prefixes);
         Ok(())
     }
 
@@ -146,27 +146,31 @@ impl Announcer {
     }
 
     /// What is exported of the prefixes.
-    async fn told(&self, client: &mut Client, prefixes: &[IpNet]) -> Result<Vec<Told>, BirdError> {
-        let mut told = Vec::new();
+    async fn exported(
+        &self,
+        client: &mut Client,
+        prefixes: &[IpNet],
+    ) -> Result<Vec<AdvertisedRoute>, BirdError> {
+        let mut routes = Vec::new();
         for prefix in prefixes {
             for name in &self.config.export.0 {
                 // A protocol that is down, or does not carry the family, is answered with an error.
                 let command = format!("show route {prefix} export {name} all");
                 let reply = client.ask(&command).await?;
                 if let Some(graceful_shutdown) = exported(&reply, prefix) {
-                    let before = self.seen.told.iter().find(|told| {
-                        told.prefix == *prefix && told.graceful_shutdown == graceful_shutdown
+                    let before = self.seen.routes.iter().find(|route| {
+                        route.prefix == *prefix && route.graceful_shutdown == graceful_shutdown
                     });
-                    let at = before.map_or_else(Instant::now, |told| told.at);
-                    told.push(Told { prefix: *prefix, graceful_shutdown, at });
+                    let at = before.map_or_else(Instant::now, |route| route.at);
+                    routes.push(AdvertisedRoute { prefix: *prefix, graceful_shutdown, at });
                     break;
                 }
             }
         }
-        Ok(told)
+        Ok(routes)
     }
 
-    /// Says what differs from the order, and how soon to look again.
+    /// Notes what differs from the order, and returns the pause before the next check.
     fn settled(&mut self, order: &Order) -> Duration {
         let graceful = order.desired == Desired::Announced { graceful_shutdown: true };
         let effective = if graceful && self.config.graceful_shutdown.0.is_empty() {
@@ -176,33 +180,33 @@ impl Announcer {
         };
         if self.seen.advertised.is(effective) {
             self.seen.problem = (effective != order.desired).then(|| {
-                "GRACEFUL_SHUTDOWN is not sent; give graceful_shutdown with static protocols that BIRD's export filter marks".into()
+                "GRACEFUL_SHUTDOWN is not sent; set graceful_shutdown to static protocols whose routes BIRD's export filter marks".into()
             });
-            return CALM;
+            return STEADY;
         }
         self.seen.problem = Some(if self.seen.state == State::Established {
             let exports = match self.seen.advertised {
                 Advertised::Nothing => "exports none of the prefixes",
-                _ => "does not export the prefixes as it should",
+                _ => "does not export all prefixes in the desired state",
             };
             let protocols = self.config.export.0.join(", ");
             format!("BIRD {exports} to {protocols}; check its filters and tables")
         } else {
             format!("BIRD's session is {}, not Established", self.seen.state)
         });
-        if self.done.is_some_and(|(_, at)| at.elapsed() < HASTE) { EAGER } else { CALM }
+        if self.done.is_some_and(|(_, at)| at.elapsed() < FAST_FOR) { FAST } else { STEADY }
     }
 
     /// BIRD does not answer: nothing is known.
     fn lost(&mut self, error: &BirdError) {
         self.count(State::Idle);
         self.seen.advertised = Advertised::Unknown;
-        self.seen.told.clear();
+        self.seen.routes.clear();
         self.seen.problem = Some(error.to_string());
         self.done = None;
     }
 
-    /// Counts what became of the session.
+    /// Counts changes of the session's state.
     fn count(&mut self, state: State) {
         let counters: &mut Counters = &mut self.seen.counters;
         match (self.seen.state == State::Established, state == State::Established) {

@@ -1,7 +1,7 @@
 //! Replies of BIRD's control socket, taken apart without a socket.
 //!
 //! A reply is lines of `NNNN-text` (more follows), ` text` (goes on under the last number) and, at its
-//! end, `NNNN text`. Lines that begin with `+` are log messages that nobody asked for and are skipped
+//! end, `NNNN text`. Lines that begin with `+` are log messages, which are skipped
 //! (BIRD 2 programmer's documentation, "Command line interface"; nest/cli.c). Numbers from 8000 on are
 //! errors while running, from 9000 on errors in the command.
 
@@ -87,7 +87,7 @@ impl Parser {
         Ok((bytes.len(), None))
     }
 
-    /// Takes one line; says whether it was the last one, or `None` where it is no line of a reply.
+    /// Takes one line; returns whether it was the last one, or `None` where it is not a line of a reply.
     fn take(&mut self, line: &[u8]) -> Option<bool> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match line {

@@ -27,7 +27,7 @@ pub enum Kind {
     Termination,
     /// Messages as they came from a peer.
     Mirroring,
-    /// Something newer: passed over.
+    /// An unknown type: skipped.
     Unknown(u8),
 }
 

@@ -1,4 +1,4 @@
-//! BMP, the BGP Monitoring Protocol: routers tell what routes they have (RFC 7854, 8671, 9069), over
+//! BMP, the BGP Monitoring Protocol: routers report their routes (RFC 7854, 8671, 9069) over
 //! connections that they open. Nothing is ever sent to them.
 //!
 //! - [`message`]: messages taken off a stream.

@@ -1,14 +1,14 @@
-//! What one router has told about its routes, and the one view of it that others want.
+//! The routes that one router has reported, and the one view of them that is used.
 //!
-//! A router may tell the same route several times: as it came from a peer, as its policy left it, and as
-//! it chose it. The view of a family is Loc-RIB if the router sends that (RFC 9069), else of each peer
+//! A router may report the same route several times: as received from a peer, as its policy left it, and
+//! as it was selected. The view of a family is Loc-RIB if the router sends that (RFC 9069), else of each peer
 //! the post-policy Adj-RIB-In, else the pre-policy one (RFC 7854 section 3). While a table is still on
-//! its way the lower one fills its gaps, prefix by prefix; its End-of-RIB ends that. Of what is left, the
+//! its way the lower one fills its gaps, prefix by prefix, until its End-of-RIB. Of what remains, the
 //! shortest AS path counts for each exit.
 //!
-//! The routes outlive their session. [`Rib::begin`] makes all of them stale: they count wherever the new
-//! session has not told anything yet, and go when it has told everything, so that a router that comes
-//! back causes no gap.
+//! The routes outlive their session. [`Rib::begin`] marks all of them as stale: they count for prefixes
+//! that the new session has not reported yet, and are removed when it has reported everything, so that a
+//! router that reconnects causes no gap.
 
 use super::standing::{Entries, Entry, Filled, Path, Peer, Seen, Stage, Standing};
 use crate::message::{Family, attributes::PathLength, learned::Nlri};
@@ -28,7 +28,7 @@ const SETTLE: Duration = Duration::from_secs(120);
 pub struct RouteChange {
     /// The prefix.
     pub prefix: IpNet,
-    /// The router at which traffic leaves: `None` is the one that tells, an address the next hop of a
+    /// The router at which traffic leaves: `None` is the router that reports, an address the next hop of a
     /// route from inside the AS.
     pub exit: Option<IpAddr>,
     /// The path beyond it; `None` if there is none any more.
@@ -39,7 +39,7 @@ pub struct RouteChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerIndex(u16);
 
-/// How much a router has told.
+/// How much a router has reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Paths of the running session.
@@ -50,7 +50,7 @@ pub struct Size {
     pub prefixes: usize,
 }
 
-/// The routes that one router has told.
+/// The routes that one router has reported.
 #[derive(Clone, Debug)]
 pub struct Rib {
     standing: Standing,
@@ -93,11 +93,11 @@ impl Exits {
 
 /// A route was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the session has told as many routes as it may")]
+#[error("the session has reported as many routes as its limit allows")]
 pub struct Full;
 
 impl Rib {
-    /// Nothing yet; a session may tell `limit` paths.
+    /// No routes yet; a session may report `limit` paths.
     pub fn new(limit: usize) -> Self {
         Self {
             standing: Standing::default(),
@@ -120,11 +120,6 @@ impl Rib {
         Size { routes: self.routes, stale: self.stale, prefixes }
     }
 
-    /// Whether anything is left of a session before.
-    pub fn is_stale(&self) -> bool {
-        self.stale > 0
-    }
-
     /// What has changed since the last call, in order.
     pub fn take_changes(&mut self) -> Vec<RouteChange> {
         std::mem::take(&mut self.changes)
@@ -137,8 +132,8 @@ impl Rib {
 
     /// A new session begins: what there is becomes stale.
     ///
-    /// If the session before did not get to the end of its tables, what it told goes: the stale routes
-    /// from before it are whole.
+    /// If the session before did not reach the end of its tables, its routes are removed: the stale
+    /// routes from before it are complete.
     pub fn begin(&mut self, now: Instant) {
         if self.stale > 0 {
             self.close_where(|_, peer| !peer.stale);
@@ -166,7 +161,7 @@ impl Rib {
         Some(PeerIndex(number))
     }
 
-    /// A peer is gone, and all that it told with it.
+    /// A peer is gone: its routes are removed.
     pub fn close(&mut self, peer: PeerIndex) {
         self.close_where(|index, _| index == usize::from(peer.0));
     }
@@ -190,7 +185,7 @@ impl Rib {
     /// Takes a route.
     ///
     /// # Errors
-    /// The session has told as many as it may; what the peer told of the prefix before is gone.
+    /// The session has reported as many as its limit allows; the peer's previous route is removed.
     pub fn announce(
         &mut self,
         peer: PeerIndex,
@@ -208,7 +203,7 @@ impl Rib {
         self.replace(entry, nlri.prefix, true)
     }
 
-    /// Takes back a route.
+    /// Withdraws a route.
     pub fn withdraw(&mut self, peer: PeerIndex, stage: Stage, nlri: Nlri) {
         let path = Path { distance: 0, origin: 0 };
         let entry = Entry { peer: peer.0, stage, exit: 0, path_id: nlri.path_id, path };
@@ -245,7 +240,7 @@ impl Rib {
         Ok(())
     }
 
-    /// A table of a peer has been told to its end.
+    /// A table of a peer is complete.
     pub fn end_of_rib(&mut self, peer: PeerIndex, stage: Stage, family: Family) {
         let mut standing = self.standing.clone();
         let Some(filled) = standing
@@ -269,8 +264,8 @@ impl Rib {
         }
     }
 
-    /// Tells which families each of these peers carries, so that it is known when all tables are there:
-    /// then, or when it has taken too long, the stale routes go.
+    /// Given the families that each of these peers carries, removes the stale routes when all tables are
+    /// complete, or overdue.
     pub fn settle(&mut self, peers: impl Iterator<Item = (PeerIndex, [bool; 2])>, now: Instant) {
         let Some(at) = self.settle_at else { return };
         let late = at <= now;
@@ -310,7 +305,7 @@ impl Rib {
         self.settle_at
     }
 
-    /// Changes what decides, looks at every prefix of the families and forgets what closed peers told.
+    /// Changes what decides, checks every prefix of the families and removes the routes of closed peers.
     fn change(&mut self, mut standing: Standing, families: [bool; 2]) {
         standing.refresh();
         let old = std::mem::replace(&mut self.standing, standing);
@@ -343,7 +338,7 @@ impl Rib {
                 *peer = Peer::default();
             }
         }
-        // What a full table has left is given back.
+        // Memory of a full table is freed.
         self.v4.shrink_to(self.v4.len() * 2);
         self.v6.shrink_to(self.v6.len() * 2);
     }

@@ -1,9 +1,9 @@
 //! One connection of a router, without sockets and without a clock: bytes go in, routes go into a
 //! [`Rib`].
 //!
-//! A session begins with Initiation. Each peer is announced by Peer Up, whose two OPENs say how its
-//! routes are written; Route Monitoring brings the routes as UPDATEs; Peer Down takes all of them back.
-//! What does not concern the unicast routes of the global table is counted and passed over: other route
+//! A session begins with Initiation. Each peer is announced by Peer Up, whose two OPENs determine how its
+//! routes are encoded; Route Monitoring brings the routes as UPDATEs; Peer Down withdraws all of them.
+//! What does not concern the unicast routes of the global table is counted and skipped: other route
 //! distinguishers and peer types, Adj-RIB-Out (RFC 8671), statistics, mirroring.
 //!
 //! Per-peer headers and OPENs are read with netgauze; see docs/decisions/110-bmp.md for why UPDATEs are
@@ -39,10 +39,10 @@ use std::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Internal {
-    /// Nothing: the router at which traffic leaves tells them itself.
+    /// They are ignored: the router at which traffic leaves reports them itself.
     #[default]
     Ignore,
-    /// They are routes of the router that their next hop names. For a route reflector that tells for
+    /// They are routes of the router that their next hop names. For a route reflector that reports for
     /// others.
     NextHop,
 }
@@ -76,21 +76,21 @@ pub struct Counters {
     pub peers_up: u64,
     /// Peer Down messages.
     pub peers_down: u64,
-    /// Statistics Reports, passed over.
+    /// Statistics Reports, skipped.
     pub statistics: u64,
-    /// Route Mirroring messages, passed over.
+    /// Route Mirroring messages, skipped.
     pub mirroring: u64,
-    /// Messages of unknown types or unknown types of peer, passed over.
+    /// Messages of unknown types or unknown types of peer, skipped.
     pub unknown: u64,
-    /// Messages about other tables (other instances, Adj-RIB-Out) or families, passed over.
+    /// Messages about other tables (other instances, Adj-RIB-Out) or families, skipped.
     pub other_tables: u64,
-    /// Route Monitoring of peers that are not up, passed over.
+    /// Route Monitoring of peers that are not up, skipped.
     pub unannounced: u64,
     /// UPDATEs with a malformed attribute, whose routes count as withdrawn.
     pub malformed: u64,
     /// Routes from inside the AS, not taken.
     pub internal: u64,
-    /// Routes that were refused because the session has told as many as it may.
+    /// Routes that were refused because the session has reached its limit.
     pub refused: u64,
 }
 
@@ -136,7 +136,7 @@ struct PeerKey {
 #[derive(Clone, Debug)]
 struct Peer {
     index: PeerIndex,
-    /// The router's own AS number, as it told this peer.
+    /// The router's own AS number, as in its OPEN to this peer.
     local_as: u32,
     /// It is in the router's own AS.
     internal: bool,
@@ -156,8 +156,8 @@ pub struct Session {
     internal: HashSet<IpAddr>,
     name: Option<String>,
     description: Option<String>,
-    /// The router is one that puts its own AS number in front of what a peer told it. FRR does up to
-    /// version 10: it writes what it monitors as if it told it onwards (FRRouting pull request 21815).
+    /// The router prepends its own AS number to the paths that a peer advertised. FRR does so up to
+    /// version 10: it reports what it monitors as if it advertised it onwards (FRRouting pull request 21815).
     adds_itself: bool,
     counters: Counters,
     learned: Learned,
@@ -195,12 +195,12 @@ impl Session {
         !self.input.is_empty()
     }
 
-    /// The router's name, as it says (sysName).
+    /// The router's name (sysName).
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// What it is, as it says (sysDescr).
+    /// Its description (sysDescr).
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
@@ -213,7 +213,7 @@ impl Session {
     /// Takes bytes.
     ///
     /// # Errors
-    /// The session has to end. What it has told so far stays in `rib`.
+    /// The session has to end. What it has reported so far stays in `rib`.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -283,7 +283,7 @@ impl Session {
         Ok(Status::Open)
     }
 
-    /// Information of Initiation (RFC 7854 section 4.4); unknown types are passed over.
+    /// Information of Initiation (RFC 7854 section 4.4); unknown types are skipped.
     fn initiation(&mut self, body: &[u8]) -> Result<(), String> {
         for tlv in Tlvs(body) {
             match tlv.ok_or("its information is cut short")? {
@@ -299,7 +299,7 @@ impl Session {
     }
 
     /// The per-peer header and what is behind it; `None` if the message is about something that is
-    /// passed over.
+    /// skipped.
     fn header<'a>(&mut self, body: &'a [u8]) -> Result<Option<(PeerHeader, &'a [u8])>, String> {
         let kind = body.first().copied().unwrap_or_default();
         if BmpPeerTypeCode::try_from(kind).is_err() {
@@ -369,7 +369,7 @@ impl Session {
                     }
                 }
             }
-            // A router that resets a peer between two messages says so by the second Peer Up alone.
+            // A router that resets a peer between two messages shows it by the second Peer Up alone.
             Some(old) => rib.close(old.index),
             None => {}
         }
@@ -465,7 +465,7 @@ fn key(header: &PeerHeader) -> PeerKey {
     PeerKey { loc, address: header.address() }
 }
 
-/// One of the OPENs of Peer Up. Capabilities that netgauze does not understand are passed over.
+/// One of the OPENs of Peer Up. Capabilities that netgauze does not understand are skipped.
 fn open(reader: &mut SliceReader<'_>) -> Result<BgpOpenMessage, String> {
     let (none, no_ids) = (HashMap::new(), HashMap::new());
     let mut context = BgpParsingContext::new(true, none, no_ids, false, false, false, false);
@@ -477,7 +477,7 @@ fn open(reader: &mut SliceReader<'_>) -> Result<BgpOpenMessage, String> {
 }
 
 /// Families in which each prefix has a path identifier (RFC 7911 section 4). What is monitored came from
-/// the peer, so the peer must send and the router receive; Loc-RIB has no peer, and its OPEN says how it
+/// the peer, so the peer must send and the router receive; Loc-RIB has no peer, and its OPEN shows how it
 /// is written (RFC 9069 section 4.4).
 fn add_path(sent: &BgpOpenMessage, received: &BgpOpenMessage, loc: bool) -> Families {
     let flags = |open: &BgpOpenMessage| -> Vec<(Family, bool, bool)> {

@@ -1,4 +1,4 @@
-//! Which of the things that a router has told of a prefix count.
+//! Which of the routes that a router has reported for a prefix count.
 
 /// Which of a router's tables a route is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -7,7 +7,7 @@ pub enum Stage {
     Pre,
     /// Adj-RIB-In after policy.
     Post,
-    /// What the router has chosen.
+    /// Loc-RIB: the routes that the router has selected (RFC 9069).
     Loc,
 }
 
@@ -20,7 +20,7 @@ pub struct Path {
     pub origin: u32,
 }
 
-/// Where a table stands.
+/// The progress of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Filled {
     #[default]
@@ -80,7 +80,7 @@ impl Entries {
         }
     }
 
-    /// Keeps what `keep` says and tells whether anything is left.
+    /// Keeps what `keep` selects and returns whether anything is left.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) -> bool {
         match self {
             Self::One(entry) => keep(entry),

@@ -13,7 +13,7 @@ const LARGE_HOLD: Duration = Duration::from_secs(30);
 /// The pause after a first failure; it doubles with each further one.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause: a node that could serve must not stay unannounced for the 120 seconds that RFC
-/// 4271 section 10 suggests, and one attempt in ten seconds burdens nobody.
+/// 4271 section 10 suggests, and one attempt in ten seconds is no burden.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]

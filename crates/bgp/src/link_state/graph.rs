@@ -1,19 +1,19 @@
 //! The link-state database of one speaker, and the network of routers that it describes.
 //!
-//! Objects come and go one by one (RFC 9552); what they mean together is worked out when somebody asks
-//! for what has changed. Then nodes get the address by which a router is known, networks between routers
-//! are folded into links from each router on them to each other, and a prefix is placed at those routers
-//! that have it best.
+//! Objects come and go one by one (RFC 9552); the network that they describe is calculated when its
+//! changes are asked for. Then nodes get the address by which a router is known, networks between
+//! routers become links from each router on them to each other, and a prefix is attached to those
+//! routers that have it best.
 //!
-//! Which address is a router's (RFC 9552 sections 5.3.1.4 and 5.2.1.4), first that is told: IPv4
-//! Router-ID of the node, IPv6 Router-ID of the node, OSPF's router identifier, BGP's, the Router-IDs
-//! beside its links. An IS-IS system that tells none of them gets a link-local address with its system
+//! A router's address is the first of these that is advertised (RFC 9552 sections 5.3.1.4 and 5.2.1.4):
+//! IPv4 Router-ID of the node, IPv6 Router-ID of the node, OSPF's router identifier, BGP's, the Router-IDs
+//! of its links. An IS-IS system that advertises none of them gets a link-local address with its system
 //! identifier.
 
 use super::object::{Attributes, Class, Node, Object, Properties, object};
 use crate::message::{
-    attributes::{self, Attributes as PathAttributes},
     learned::Unreadable,
+    link_state::{Content, Nlris, content},
 };
 use ipnet::IpNet;
 use std::{
@@ -22,16 +22,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// AFI 16388, SAFI 71 (RFC 9552 section 5.2).
-const FAMILY: [u8; 3] = [0x40, 0x04, 71];
-
-/// How long a session has for its End-of-RIB marker before what it has not told again is forgotten.
+/// How long a session has for its End-of-RIB marker before what it has not advertised again is removed.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// A change of the network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GraphChange {
-    /// There is a router, or its name is another.
+    /// There is a router, or its name has changed.
     Router {
         /// Its address.
         id: IpAddr,
@@ -40,7 +37,7 @@ pub enum GraphChange {
     },
     /// A router is gone.
     RemoveRouter(IpAddr),
-    /// There is a link in one direction, or its properties are others.
+    /// There is a link in one direction, or its properties have changed.
     Link(LinkId, Properties),
     /// A link is gone.
     RemoveLink(LinkId),
@@ -50,7 +47,7 @@ pub enum GraphChange {
     RemovePrefix(IpNet, IpAddr),
 }
 
-/// What tells links apart.
+/// What identifies a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId {
     /// Where it begins.
@@ -66,11 +63,11 @@ pub struct LinkId {
 pub struct Counters {
     /// UPDATEs read.
     pub updates: u64,
-    /// NLRIs that were passed over: of unknown types, or that cannot be read.
+    /// NLRIs that were skipped: of unknown types, or malformed.
     pub unknown: u64,
-    /// TLVs that cannot be read, passed over.
+    /// Malformed TLVs, skipped.
     pub malformed: u64,
-    /// Objects refused because there are as many as there may be.
+    /// Objects refused because the limit is reached.
     pub refused: u64,
 }
 
@@ -81,7 +78,7 @@ struct Item {
     attributes: Attributes,
 }
 
-/// What the objects mean together.
+/// The network that the objects describe.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Network {
     routers: BTreeMap<IpAddr, Option<String>>,
@@ -99,7 +96,7 @@ pub struct Graph {
     session: u32,
     settle_at: Option<Instant>,
     changed: bool,
-    told: Network,
+    network: Network,
     counters: Counters,
 }
 
@@ -112,7 +109,7 @@ impl Graph {
             session: 0,
             settle_at: None,
             changed: false,
-            told: Network::default(),
+            network: Network::default(),
             counters: Counters::default(),
         }
     }
@@ -132,7 +129,7 @@ impl Graph {
         self.items.is_empty()
     }
 
-    /// A new session begins: what it does not tell again is forgotten at its end-of-RIB, or after a time.
+    /// A new session begins: what it does not advertise again is removed at its End-of-RIB, or after a time.
     pub fn begin(&mut self, now: Instant) {
         self.session = self.session.wrapping_add(1);
         self.settle_at = Some(now + SETTLE);
@@ -143,7 +140,7 @@ impl Graph {
         self.settle_at
     }
 
-    /// Forgets what the running session has not told, if it has taken too long to say that it is done.
+    /// Removes what the running session has not advertised, if its End-of-RIB is overdue.
     pub fn settle(&mut self, now: Instant) {
         if self.settle_at.is_some_and(|at| at <= now) {
             self.sweep();
@@ -160,7 +157,7 @@ impl Graph {
     /// Takes the body of an UPDATE.
     ///
     /// # Errors
-    /// The lengths do not fit, so that nobody knows where anything is.
+    /// The lengths do not fit, so nothing in it can be located.
     pub fn update(&mut self, body: &[u8]) -> Result<(), Unreadable> {
         let Content { reached, unreached, about } = content(body)?;
         self.counters.updates += 1;
@@ -199,8 +196,8 @@ impl Graph {
             return Vec::new();
         }
         let now = Network::of(self.items.values());
-        let old = std::mem::replace(&mut self.told, now);
-        let now = &self.told;
+        let old = std::mem::replace(&mut self.network, now);
+        let now = &self.network;
         let mut changes = Vec::new();
         for (id, name) in &now.routers {
             if old.routers.get(id) != Some(name) {
@@ -224,80 +221,17 @@ impl Graph {
     }
 }
 
-/// What an UPDATE has of our family.
-#[derive(Default)]
-struct Content<'a> {
-    reached: Option<&'a [u8]>,
-    unreached: Option<&'a [u8]>,
-    /// The BGP-LS Attribute.
-    about: &'a [u8],
-}
-
-/// Looks at the body of an UPDATE: whether all lengths in it fit, down to those of NLRIs.
-///
-/// # Errors
-/// They do not (RFC 7606 section 3 item j).
-pub fn check(body: &[u8]) -> Result<(), Unreadable> {
-    content(body).map(drop)
-}
-
-fn content(body: &[u8]) -> Result<Content<'_>, Unreadable> {
-    let parts = attributes::parts(body).ok_or(Unreadable::Lengths)?;
-    let mut content = Content::default();
-    for attribute in PathAttributes(parts.attributes) {
-        let attribute = attribute.ok_or(Unreadable::Lengths)?;
-        match attribute.code {
-            attributes::MP_REACH => content.reached = reach(attribute.value)?,
-            attributes::MP_UNREACH => content.unreached = attribute.value.strip_prefix(&FAMILY),
-            attributes::LINK_STATE => content.about = attribute.value,
-            _ => {}
-        }
-    }
-    let mut nlris = [content.reached, content.unreached].into_iter().flatten().flat_map(Nlris);
-    if nlris.all(|nlri| nlri.is_some()) { Ok(content) } else { Err(Unreadable::Lengths) }
-}
-
-/// MP_REACH_NLRI of our family: the NLRIs (RFC 4760 section 3). Other families are passed over.
-fn reach(value: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
-    let Some(rest) = value.strip_prefix(&FAMILY) else { return Ok(None) };
-    let (&length, rest) = rest.split_first().ok_or(Unreadable::Lengths)?;
-    // The next hop and the reserved octet.
-    rest.get(usize::from(length) + 1..).map(Some).ok_or(Unreadable::Lengths)
-}
-
-/// NLRIs one after the other: type, value, and both with the length between them; `None` once, at the
-/// end, where the bytes end too early (RFC 9552 section 5.2).
-struct Nlris<'a>(&'a [u8]);
-
-impl<'a> Iterator for Nlris<'a> {
-    type Item = Option<(u16, &'a [u8], &'a [u8])>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let &[a, b, c, d, ..] = self.0 else {
-            let rest = std::mem::take(&mut self.0);
-            return if rest.is_empty() { None } else { Some(None) };
-        };
-        let length = 4 + usize::from(u16::from_be_bytes([c, d]));
-        let Some((whole, rest)) = self.0.split_at_checked(length) else {
-            self.0 = &[];
-            return Some(None);
-        };
-        self.0 = rest;
-        Some(Some((u16::from_be_bytes([a, b]), whole.get(4..).unwrap_or_default(), whole)))
-    }
-}
-
 /// The addresses of the nodes that are routers.
 struct Names<'a> {
-    told: HashMap<&'a Node, IpAddr>,
+    advertised: HashMap<&'a Node, IpAddr>,
     beside: HashMap<&'a Node, IpAddr>,
 }
 
 impl<'a> Names<'a> {
     fn of(items: impl Iterator<Item = &'a Item>) -> Self {
-        let mut names = Self { told: HashMap::new(), beside: HashMap::new() };
-        // Several levels or areas may tell of one router; the least address they tell is taken, so that
-        // the order in which they came does not matter.
+        let mut names = Self { advertised: HashMap::new(), beside: HashMap::new() };
+        // Several levels or areas may advertise one router; the least of its addresses is taken, so that
+        // the order of arrival does not matter.
         let mut note = |map: fn(&mut Self) -> &mut HashMap<&'a Node, IpAddr>, node, address| {
             let Some(address) = address else { return };
             let entry = map(&mut names).entry(node).or_insert(address);
@@ -305,7 +239,9 @@ impl<'a> Names<'a> {
         };
         for item in items {
             match &item.object {
-                Object::Node(node) => note(|names| &mut names.told, node, item.attributes.local),
+                Object::Node(node) => {
+                    note(|names| &mut names.advertised, node, item.attributes.local)
+                }
                 Object::Link { from, to, .. } => {
                     note(|names| &mut names.beside, from, item.attributes.local);
                     note(|names| &mut names.beside, to, item.attributes.remote);
@@ -320,7 +256,7 @@ impl<'a> Names<'a> {
         if node.is_network() {
             return None;
         }
-        self.told
+        self.advertised
             .get(node)
             .copied()
             .or_else(|| node.address())
@@ -336,7 +272,7 @@ impl Network {
         // Networks between routers: who leads to them and how, and whom they lead to.
         let mut onto: HashMap<&Node, Vec<(IpAddr, u32, Properties)>> = HashMap::new();
         let mut off: HashMap<&Node, Vec<IpAddr>> = HashMap::new();
-        let mut places: BTreeMap<IpNet, Vec<(Class, u32, &Node)>> = BTreeMap::new();
+        let mut attached: BTreeMap<IpNet, Vec<(Class, u32, &Node)>> = BTreeMap::new();
         for item in items {
             match &item.object {
                 Object::Node(node) => {
@@ -362,8 +298,8 @@ impl Network {
                 Object::Prefix { at, prefix, class } => {
                     let leaked = item.attributes.down && *class == Class::Own;
                     let class = if leaked { Class::Area } else { *class };
-                    let place = (class, item.attributes.prefix_metric, at);
-                    places.entry(*prefix).or_default().push(place);
+                    let entry = (class, item.attributes.prefix_metric, at);
+                    attached.entry(*prefix).or_default().push(entry);
                 }
             }
         }
@@ -374,13 +310,13 @@ impl Network {
                 }
             }
         }
-        for (prefix, places) in places {
-            // A default route leads to everything that is not here: it is no place.
+        for (prefix, attached) in attached {
+            // A default route leads to everything that is not here: it is no destination.
             if prefix.prefix_len() == 0 {
                 continue;
             }
-            let best = places.iter().map(|(class, metric, _)| (*class, *metric)).min();
-            for (class, metric, at) in places {
+            let best = attached.iter().map(|(class, metric, _)| (*class, *metric)).min();
+            for (class, metric, at) in attached {
                 if Some((class, metric)) != best {
                     continue;
                 }
@@ -398,7 +334,7 @@ impl Network {
         network
     }
 
-    /// Adds a link. The same one may be told by two levels of a protocol: the one of less metric counts.
+    /// Adds a link. Two levels of a protocol may advertise the same one: the lower metric counts.
     fn link(&mut self, id: LinkId, properties: Properties) {
         if id.from == id.to {
             return;

@@ -1,17 +1,17 @@
 //! A session that learns a link-state database, on tokio.
 
 use crate::{
-    announcer::{Counters, State},
     config::{BgpUpstream, Password},
-    driver::{Driver, GOOD_BYE, now},
+    driver::{Driver, SHUTDOWN_TEXT, now},
     fsm::{Event, Purpose},
+    observed::{Counters, State},
 };
 use tokio::sync::{mpsc, oneshot};
 
 /// What happens on the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Learned {
-    /// It is established: the speaker is about to tell everything.
+    /// It is established: the speaker is about to advertise its whole database.
     Up,
     /// The bodies of UPDATEs.
     Updates(Vec<Vec<u8>>),
@@ -29,8 +29,8 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Starts a session that is tried again for ever. Everything that happens goes into `sender`; where
-    /// nobody takes it, the speaker is not read from. Must be called on a tokio runtime.
+    /// Starts a session that reconnects for ever. Every event goes into `sender`; while that is full, the
+    /// speaker is not read from. Must be called on a tokio runtime.
     pub fn start(
         config: &BgpUpstream,
         port: u16,
@@ -43,7 +43,7 @@ impl Learner {
         Self { stop: Some(stop), task }
     }
 
-    /// Says good-bye and ends.
+    /// Sends Cease / Administrative Shutdown and ends.
     pub async fn stop(mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -108,6 +108,6 @@ async fn run(
 }
 
 async fn farewell(mut driver: Driver) {
-    driver.fsm.handle(Event::Stop(GOOD_BYE), now());
+    driver.fsm.handle(Event::Stop(SHUTDOWN_TEXT), now());
     driver.act().await;
 }

@@ -1,4 +1,4 @@
-//! BGP-LS: a speaker tells the link-state database of the network inside (RFC 9552).
+//! BGP-LS: a speaker advertises the link-state database of the network (RFC 9552).
 //!
 //! - [`graph`]: the database, and the routers, links and prefixes that its objects describe.
 //! - [`learner`]: the session with the speaker, on tokio.

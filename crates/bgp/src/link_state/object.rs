@@ -1,5 +1,5 @@
-//! One object of a link-state database, as BGP-LS carries it: what the NLRI names and what its attribute
-//! says of it (RFC 9552 sections 5.2 and 5.3, RFC 8571).
+//! One object of a link-state database, as BGP-LS carries it: the object that the NLRI names, and its
+//! attribute (RFC 9552 sections 5.2 and 5.3, RFC 8571).
 //!
 //! NLRIs and TLVs are cut out here and read with netgauze one by one, so that one that cannot be read
 //! costs nothing but itself (RFC 9552 section 8.2.2).
@@ -28,7 +28,7 @@ const UTILIZED: u16 = 1120;
 /// One step of the loss field is 0.000003 % (RFC 8571 section 2.4).
 const LOSS_STEP: f64 = 0.000_000_03;
 
-/// A node's descriptors, as far as they tell nodes apart (RFC 9552 section 5.2.1.4). Areas and levels do
+/// A node's descriptors, as far as they identify a node (RFC 9552 section 5.2.1.4). Areas and levels do
 /// not: a router in two of them is one router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node {
@@ -63,7 +63,7 @@ impl Node {
         matches!(self.igp.len(), 7 | 8)
     }
 
-    /// The router's address as far as the descriptors tell it.
+    /// The router's address as far as the descriptors give it.
     pub(super) fn address(&self) -> Option<IpAddr> {
         if let Ok(octets) = <[u8; 4]>::try_from(&self.igp[..])
             && octets != [0; 4]
@@ -73,7 +73,7 @@ impl Node {
         (self.bgp != 0).then(|| IpAddr::V4(Ipv4Addr::from(self.bgp)))
     }
 
-    /// An address that stands for an IS-IS system that tells none: link-local, with the system's
+    /// An address that stands for an IS-IS system that advertises none: link-local, with the system's
     /// identifier at its end.
     pub(super) fn stand_in(&self) -> Option<IpAddr> {
         let id: [u8; 6] = self.igp[..].try_into().ok()?;
@@ -89,7 +89,7 @@ impl Node {
 pub(super) enum Class {
     /// Attached where it is advertised.
     Own,
-    /// Told by a router between two areas.
+    /// Advertised by a router between two areas.
     Area,
     /// From outside the routing protocol.
     External,
@@ -102,7 +102,7 @@ pub(super) enum Object {
     Link {
         from: Node,
         to: Node,
-        /// Tells parallel links apart at `from`.
+        /// Distinguishes parallel links at `from`.
         id: u32,
         /// Its topology is another than the default one (RFC 9552 section 5.2.2.1).
         other_topology: bool,
@@ -156,7 +156,7 @@ pub(super) fn object(kind: u16, value: &[u8]) -> Option<Object> {
     }
 }
 
-/// What tells a link apart from parallel ones at its beginning: its local identifier, else its own
+/// What distinguishes a link from parallel ones at its beginning: its local identifier, else its own
 /// address there (RFC 9552 section 5.2.2). Whether it is in another topology.
 fn link_id(descriptors: &[BgpLsLinkDescriptor]) -> (u32, bool) {
     let (mut id, mut four, mut six, mut other) = (None, None, None, false);
@@ -181,7 +181,7 @@ fn link_id(descriptors: &[BgpLsLinkDescriptor]) -> (u32, bool) {
     (id.or(four).or(six).unwrap_or_default(), other)
 }
 
-/// What the BGP-LS Attribute says of an object; units are those of the rest of nigh.
+/// The BGP-LS Attribute of an object; units are those of the rest of nigh.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Attributes {
     pub(super) name: Option<String>,
@@ -194,7 +194,7 @@ pub(super) struct Attributes {
     pub(super) down: bool,
 }
 
-/// What one direction of a link is like, as far as it is told.
+/// The properties of one direction of a link, as far as they are advertised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Properties {
     /// Maximum link bandwidth, Mbit/s (TLV 1089).
@@ -250,7 +250,7 @@ impl Attributes {
         (attributes, wrong)
     }
 
-    /// Takes one TLV; what has no place here is passed over (RFC 9552 section 5.3).
+    /// Takes one TLV; what is not used here is skipped (RFC 9552 section 5.3).
     fn take(&mut self, value: BgpLsAttributeValue, least: &mut Option<f64>) {
         let properties = &mut self.properties;
         match value {

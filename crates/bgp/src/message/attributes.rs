@@ -172,7 +172,7 @@ mod tests {
             (&[], 4, Some((0, 0))),
             (&[2, 2, 0, 1, 0, 2], 2, Some((2, 2))),
             (&[2, 2, 0, 1, 0, 0, 0, 2, 0, 0], 4, Some((2, 0x0002_0000))),
-            // A set of three is one, and nobody is the origin.
+            // A set of three counts as one, and there is no origin.
             (&[2, 1, 0, 1, 1, 3, 0, 7, 0, 8, 0, 9], 2, Some((2, 0))),
             // What a confederation adds does not count.
             (&[3, 2, 0, 5, 0, 6, 2, 1, 0, 7], 2, Some((1, 7))),

@@ -1,7 +1,7 @@
-//! What an UPDATE says about unicast routes of both families (RFC 4271 section 4.3, RFC 4760), with path
+//! The unicast routes of an UPDATE, of both families (RFC 4271 section 4.3, RFC 4760), with path
 //! identifiers where the two speakers have agreed on them (RFC 7911).
 //!
-//! Errors are handled as RFC 7606 asks: where the lengths do not fit, nobody knows where anything is and
+//! Errors are handled as RFC 7606 asks: where the lengths do not fit, nothing can be located and
 //! the source is given up; an attribute that makes no sense withdraws the routes it came with.
 
 use super::{
@@ -25,7 +25,7 @@ pub struct Format {
 pub struct Nlri {
     /// The prefix, without host bits.
     pub prefix: IpNet,
-    /// Tells several paths to the prefix apart.
+    /// Distinguishes several paths to the prefix (RFC 7911).
     pub path_id: u32,
 }
 
@@ -43,7 +43,7 @@ pub struct Learned {
     pub end_of_rib: Option<Family>,
     /// An attribute was malformed and its routes count as withdrawn.
     pub malformed: bool,
-    /// Families other than IPv4 and IPv6 unicast were in it and passed over.
+    /// Families other than IPv4 and IPv6 unicast were in it and skipped.
     pub other_families: bool,
 }
 
@@ -78,7 +78,7 @@ impl Learned {
                     Some(found) => path = Some(found),
                     None => self.malformed = true,
                 },
-                // A wrong AS4_PATH is passed over (RFC 7606 section 7.9), and one from a speaker of four
+                // A wrong AS4_PATH is skipped (RFC 7606 section 7.9), and one from a speaker of four
                 // octets too (RFC 6793 section 4.1).
                 attributes::AS4_PATH if !format.four_octets => {
                     four = path_length(attribute.value, 4);

@@ -8,6 +8,7 @@
 
 pub mod attributes;
 pub mod learned;
+pub mod link_state;
 pub mod notification;
 pub mod open;
 pub mod update;
@@ -30,9 +31,9 @@ pub enum Kind {
     Open = 1,
     /// Announces and withdraws routes.
     Update = 2,
-    /// Says what was wrong; the connection closes after it.
+    /// Reports an error; the connection closes after it.
     Notification = 3,
-    /// Says that the speaker lives.
+    /// Keeps the session alive.
     Keepalive = 4,
     /// Asks for all routes of a family again.
     RouteRefresh = 5,

@@ -194,31 +194,34 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        let said = Notification::shutdown("site A is going");
+        let shutdown = Notification::shutdown("site A is going");
         let mut bytes = Vec::new();
-        said.encode(&mut bytes);
+        shutdown.encode(&mut bytes);
         assert_eq!(bytes[16..19], [0, 37, 3]);
-        assert_eq!(Notification::decode(&bytes[HEADER..]), said);
-        assert_eq!(said.to_string(), "Cease / Administrative Shutdown (6/2): \"site A is going\"");
+        assert_eq!(Notification::decode(&bytes[HEADER..]), shutdown);
+        assert_eq!(
+            shutdown.to_string(),
+            "Cease / Administrative Shutdown (6/2): \"site A is going\""
+        );
     }
 
     #[test]
     fn a_long_text_is_cut_at_a_character() {
-        let said = Notification::shutdown(&"ü".repeat(200));
-        assert_eq!(said.data[0], 254);
-        assert_eq!(said.data.len(), 255);
-        assert_eq!(said.text().unwrap(), "ü".repeat(127));
+        let shutdown = Notification::shutdown(&"ü".repeat(200));
+        assert_eq!(shutdown.data[0], 254);
+        assert_eq!(shutdown.data.len(), 255);
+        assert_eq!(shutdown.text().unwrap(), "ü".repeat(127));
     }
 
     #[test]
     fn a_neighbours_text_is_safe_to_print() {
-        let mut said = Notification::shutdown("x");
-        said.data = b"\x08a\x1b[31mb\xff".to_vec();
-        assert_eq!(said.text().unwrap(), "a[31mb\u{fffd}");
-        said.data = vec![9, b'a'];
-        assert_eq!(said.text(), None, "a length that lies");
-        said.data = Vec::new();
-        assert_eq!(said.text(), None);
+        let mut shutdown = Notification::shutdown("x");
+        shutdown.data = b"\x08a\x1b[31mb\xff".to_vec();
+        assert_eq!(shutdown.text().unwrap(), "a[31mb\u{fffd}");
+        shutdown.data = vec![9, b'a'];
+        assert_eq!(shutdown.text(), None, "a length that lies");
+        shutdown.data = Vec::new();
+        assert_eq!(shutdown.text(), None);
         assert_eq!(Notification::decode(&[99, 7]).to_string(), "unknown error (99/7)");
     }
 }

@@ -21,7 +21,7 @@ use netgauze_bgp_pkt::{
 use netgauze_iana::address_family::AddressType;
 use std::net::Ipv4Addr;
 
-/// What we say of ourselves.
+/// Our OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ours {
     /// Our AS number.
@@ -74,10 +74,10 @@ impl Ours {
     }
 }
 
-/// What the neighbour says of itself.
+/// The neighbour's OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theirs {
-    /// Its AS number: of four octets if it said so.
+    /// Its AS number: of four octets if it advertised that capability.
     pub asn: Asn,
     /// Whether it knows AS numbers of four octets.
     pub four_octets: bool,
@@ -87,7 +87,7 @@ pub struct Theirs {
     pub identifier: Ipv4Addr,
     /// The families it takes: IPv4 alone if it named none (RFC 4760 section 8).
     pub families: Families,
-    /// Whether it tells a link-state database.
+    /// Whether it advertises a link-state database.
     pub link_state: bool,
 }
 

@@ -54,8 +54,8 @@ impl Terms {
         }
     }
 
-    /// Appends one UPDATE that announces the first of `prefixes`, all of one family, and says how many:
-    /// as many as fit. Nothing is appended, and all are passed over, where there is no next hop.
+    /// Appends one UPDATE that announces the first of `prefixes`, all of one family, and returns how many:
+    /// as many as fit. Nothing is appended, and all are skipped, where there is no next hop.
     pub fn announce(
         &self,
         attributes: &Attributes,
@@ -152,7 +152,7 @@ impl Terms {
     }
 }
 
-/// Appends one UPDATE that withdraws the first of `prefixes`, all of one family, and says how many.
+/// Appends one UPDATE that withdraws the first of `prefixes`, all of one family, and returns how many.
 pub fn withdraw(prefixes: &[IpNet], out: &mut Vec<u8>) -> usize {
     match prefixes.first() {
         Some(IpNet::V4(_)) => {
@@ -181,7 +181,7 @@ pub fn end_of_rib(family: Family, out: &mut Vec<u8>) {
 /// Looks at the body of an UPDATE that is thrown away: only its two lengths can end the session.
 ///
 /// Nothing is learned, so an UPDATE whose attributes or prefixes are malformed is as good as withdrawn
-/// ("treat-as-withdraw", RFC 7606 section 2); but lengths that do not fit say that the two speakers no
+/// ("treat-as-withdraw", RFC 7606 section 2); but lengths that do not fit mean that the two speakers no
 /// longer agree on where things are (RFC 7606 section 3, item b).
 ///
 /// # Errors

@@ -106,7 +106,7 @@ fn pcapng_has_interfaces_clocks_and_sections() {
     capture.extend(enhanced(0, 1_000_001, b"ether"));
     capture.extend(enhanced(1, 5, b"raw"));
     capture.extend(enhanced(2, 1536, b"cooked"));
-    // An interface that is not there, a block that nobody knows, a simple packet.
+    // An interface that is not there, an unknown block, a simple packet.
     capture.extend(enhanced(9, 5, b"none"));
     capture.extend(block(0x0bad, b"unknown"));
     let mut simple = 6u32.to_le_bytes().to_vec();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How long a row may take to be found at rest before that is an error: a program run takes some
 /// tens of nanoseconds, but a virtual CPU may be taken away in the midst of one.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 const DROPS: usize = types::echo_drop::ECHO_DROPS.0 as usize;
 
@@ -225,18 +225,18 @@ impl EchoProgram {
     /// Every row, each CPU's part of it read while no packet was on its way through it.
     pub fn ledger(&self) -> Result<Ledger, LedgerError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let places: Vec<_> =
+        let assigned: Vec<_> =
             state.settings.addresses.iter().filter_map(|address| state.rows.get(address)).collect();
         let mut numbers =
             vec![types::echo_rows::ECHO_ROW_OTHER.0, types::echo_rows::ECHO_ROW_PROBE.0];
-        numbers.extend(places.iter().map(|place| place.row));
+        numbers.extend(assigned.iter().map(|assigned| assigned.row));
         let read = self.read_rows(&numbers)?;
-        let rows = state.settings.addresses.iter().zip(places).zip(&read[2..]);
+        let rows = state.settings.addresses.iter().zip(assigned).zip(&read[2..]);
         Ok(Ledger {
             rows: rows
-                .map(|((address, place), now)| Row {
+                .map(|((address, assigned), now)| Row {
                     address: *address,
-                    counters: now.since(&place.before),
+                    counters: now.since(&assigned.before),
                 })
                 .collect(),
             other: read[0],
@@ -247,7 +247,7 @@ impl EchoProgram {
     /// These rows, summed over CPUs.
     pub(super) fn read_rows(&self, rows: &[u32]) -> Result<Vec<Counters>, LedgerError> {
         let mut settled: Vec<Vec<Option<Counters>>> = vec![Vec::new(); rows.len()];
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let mut missing = None;
             let copies = self

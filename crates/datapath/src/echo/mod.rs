@@ -37,7 +37,7 @@ use std::sync::{Mutex, PoisonError};
 /// What the program's configuration is made of and where it lies.
 struct State {
     settings: Settings,
-    rows: HashMap<IpAddr, Place>,
+    rows: HashMap<IpAddr, Assigned>,
     generation: u32,
     /// The two copies that the program reads. Written only where it does not read.
     data: &'static mut types::bss,
@@ -45,7 +45,7 @@ struct State {
 
 /// An address's row in the ledger, and what it counted before it was this address's.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Assigned {
     row: u32,
     before: Counters,
 }
@@ -71,11 +71,11 @@ impl EchoProgram {
     pub fn load() -> Result<Self, LoadError> {
         log_to_tracing();
         let tick_ns = tick_ns().map_err(LoadError::Tick)?;
-        // The skeleton borrows this place for as long as it lives, which is as long as `EchoProgram`;
-        // the place (a pointer's width) is given up so that no struct has to borrow from itself.
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        // The skeleton borrows this storage for as long as it lives, which is as long as `EchoProgram`;
+        // the storage (a pointer's width) is given up so that no struct has to borrow from itself.
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open =
-            EchoSkelBuilder::default().open(place).map_err(|error| OBJECT.error(error))?;
+            EchoSkelBuilder::default().open(storage).map_err(|error| OBJECT.error(error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.echo_tick = tick_ns * UNITS_PER_NS;
             let secret = &mut rodata.echo_secret;
@@ -154,22 +154,22 @@ impl EchoProgram {
         &self,
         state: &State,
         settings: &Settings,
-    ) -> Result<HashMap<IpAddr, Place>, ConfigureError> {
+    ) -> Result<HashMap<IpAddr, Assigned>, ConfigureError> {
         let first = types::echo_rows::ECHO_ROW_FIRST.0;
         let last = types::echo_rows::ECHO_ROWS.0;
-        let used = |row: &u32| state.rows.values().any(|place| place.row == *row);
+        let used = |row: &u32| state.rows.values().any(|assigned| assigned.row == *row);
         let mut free = (first..last).filter(|row| !used(row));
         let mut rows = HashMap::new();
         for address in &settings.addresses {
-            let place = match state.rows.get(address) {
-                Some(place) => *place,
+            let assigned = match state.rows.get(address) {
+                Some(assigned) => *assigned,
                 None => {
                     let row = free.next().expect("there are two rows for each address");
                     let before = self.read_rows(&[row])?[0];
-                    Place { row, before }
+                    Assigned { row, before }
                 }
             };
-            rows.insert(*address, place);
+            rows.insert(*address, assigned);
         }
         Ok(rows)
     }
@@ -195,14 +195,14 @@ pub(crate) fn prepare() -> Result<u64, LoadError> {
 }
 
 /// Writes settings with one address into a configuration that no program is reading.
-pub(crate) fn put_alone<T: Copy>(place: &mut T, settings: &Settings) {
+pub(crate) fn put_alone<T: Copy>(field: &mut T, settings: &Settings) {
     assert_eq!(size_of::<T>(), CONFIG_SIZE);
     let row = types::echo_rows::ECHO_ROW_FIRST.0;
-    let at = Place { row, before: Counters::default() };
+    let at = Assigned { row, before: Counters::default() };
     let rows = settings.addresses.iter().map(|address| (*address, at)).collect();
     let config = settings.compile(&rows, 0).expect("one address always fits");
     let from = (&raw const *config).cast::<T>();
     // SAFETY: both are `struct echo_config`, generated from the same header into two modules; all
     // bits are valid values of it.
-    *place = unsafe { from.read() };
+    *field = unsafe { from.read() };
 }

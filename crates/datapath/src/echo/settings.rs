@@ -1,7 +1,7 @@
 //! What the responder can be told, and how that becomes the struct that the program reads.
 
 use super::skeleton::types;
-use super::{LedgerError, Place};
+use super::{Assigned, LedgerError};
 use crate::limit::{Limit, LimitError, Rate, SourceLimit, mask4, mask6, rate, source_rates};
 use crate::load::random;
 use crate::slots;
@@ -151,7 +151,7 @@ impl Settings {
     /// The struct that the program reads.
     pub(super) fn compile(
         &self,
-        rows: &HashMap<IpAddr, Place>,
+        rows: &HashMap<IpAddr, Assigned>,
         generation: u32,
     ) -> Result<Box<types::echo_config>, ConfigureError> {
         let mut config = Box::<types::echo_config>::default();
@@ -169,8 +169,8 @@ impl Settings {
 
         let at = |address: &IpAddr| {
             let first = types::echo_rows::ECHO_ROW_FIRST.0;
-            rows.get(address).map_or(types::echo_at::ECHO_PROBED.0, |place| {
-                (place.row - first) * size_of::<types::echo_row>() as u32
+            rows.get(address).map_or(types::echo_at::ECHO_PROBED.0, |assigned| {
+                (assigned.row - first) * size_of::<types::echo_row>() as u32
             })
         };
         let (mut four, mut six) = (Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ impl Settings {
                 IpAddr::V6(v6) => six.push((words6(*v6), at(address))),
             }
         }
-        // The short way through the program verifies, knows no lists and no routes.
+        // The fast path of the program verifies, knows no lists and no routes.
         let short = self.verify && !self.has_lists() && self.return_path == ReturnPath::Mac;
         let way = if short { 0 } else { types::echo_at::ECHO_ALL_LONG.0 };
         let seed = random().map_err(ConfigureError::Random)?;

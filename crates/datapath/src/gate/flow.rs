@@ -148,7 +148,7 @@ pub enum Action {
     Pass,
     /// They are dropped without a word.
     Drop,
-    /// They are dropped and their sender is told: TCP by a reset, UDP by an ICMP error.
+    /// They are dropped and their sender is informed: TCP by a reset, UDP by an ICMP error.
     Reset,
 }
 

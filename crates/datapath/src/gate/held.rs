@@ -221,8 +221,8 @@ impl Held {
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
-        if let Some(place) = self.frame.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
+        if let Some(field) = self.frame.get_mut(at..at + bytes.len()) {
+            field.copy_from_slice(bytes);
         }
     }
 }

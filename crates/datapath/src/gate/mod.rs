@@ -55,10 +55,6 @@ use std::time::Duration;
 /// What is loaded.
 const OBJECT: Object = Object { name: "gate", kernel: "6.6" };
 
-/// After so much silence user space is taken for gone.
-pub const PATIENCE: Duration =
-    Duration::from_millis(types::gate_limits::GATE_HEARTBEAT_MS.0 as u64);
-
 /// Inside interfaces that one gate has at most.
 pub const INTERFACES: usize = types::gate_limits::GATE_INSIDES.0 as usize;
 
@@ -97,7 +93,7 @@ pub enum OpenError {
         path: String,
     },
     /// What the programs are told could not be written.
-    #[error("cannot tell the gate's programs its rules: {0}")]
+    #[error("cannot set the rules of the gate's programs: {0}")]
     Control(libbpf_rs::Error),
 }
 
@@ -150,7 +146,7 @@ pub enum AttachError {
         source: io::Error,
     },
     /// What the programs are told could not be written.
-    #[error("cannot tell the gate's programs its interfaces: {0}")]
+    #[error("cannot set the interfaces of the gate's programs: {0}")]
     Control(libbpf_rs::Error),
 }
 
@@ -165,7 +161,7 @@ pub enum Found {
     Replaced,
 }
 
-/// Links by interface and place.
+/// Links by interface and attach point.
 type Links = HashMap<(u32, String), OwnedFd>;
 
 /// What all handles share.
@@ -234,9 +230,9 @@ impl Gate {
         let mut links = Links::new();
         if let (Some(path), Found::TakenOver) = (&settings.pin, found) {
             for pinned in pin::links(path).map_err(failed(path))? {
-                let program = inner.program(&pinned.place);
+                let program = inner.program(&pinned.point);
                 link::replace(pinned.link.as_fd(), program).map_err(failed(path))?;
-                links.insert((pinned.ifindex, pinned.place), pinned.link);
+                links.insert((pinned.ifindex, pinned.point), pinned.link);
             }
         }
         let gate = Self {
@@ -282,18 +278,18 @@ impl Gate {
         if kind != libc::ARPHRD_ETHER {
             return Err(AttachError::NoEthernet { ifindex, kind });
         }
-        for (hook, place) in [(Hook::Ingress, INGRESS), (Hook::Egress, EGRESS)] {
+        for (hook, point) in [(Hook::Ingress, INGRESS), (Hook::Egress, EGRESS)] {
             let mut links = self.links();
-            let interfaces = links.keys().filter(|(_, there)| there == place).count();
-            if links.contains_key(&(ifindex, place.to_owned())) {
+            let interfaces = links.keys().filter(|(_, there)| there == point).count();
+            if links.contains_key(&(ifindex, point.to_owned())) {
                 continue;
             }
             if interfaces >= INTERFACES {
                 return Err(AttachError::TooMany);
             }
-            let link = link::attach(self.inner.program(place), ifindex, hook).map_err(refused)?;
-            self.keep(&link, ifindex, place)?;
-            links.insert((ifindex, place.to_owned()), link);
+            let link = link::attach(self.inner.program(point), ifindex, hook).map_err(refused)?;
+            self.keep(&link, ifindex, point)?;
+            links.insert((ifindex, point.to_owned()), link);
         }
         self.tell_interfaces().map_err(AttachError::Control)
     }
@@ -331,9 +327,9 @@ impl Gate {
     }
 
     /// Pins a link, if links are to be pinned.
-    fn keep(&self, link: &OwnedFd, ifindex: u32, place: &str) -> Result<(), AttachError> {
+    fn keep(&self, link: &OwnedFd, ifindex: u32, point: &str) -> Result<(), AttachError> {
         let Some(path) = &self.settings.pin else { return Ok(()) };
-        let file = pin::name(path, ifindex, place);
+        let file = pin::name(path, ifindex, point);
         link::pin(link.as_fd(), &file).map_err(|source| {
             let path = file.display().to_string();
             AttachError::Pin { ifindex, path, source }
@@ -351,9 +347,9 @@ impl Gate {
     /// Whether the gate is on that interface in both directions; not after it was deleted.
     pub fn is_attached(&self, ifindex: u32) -> bool {
         let links = self.links();
-        [INGRESS, EGRESS].iter().all(|place| {
+        [INGRESS, EGRESS].iter().all(|point| {
             links
-                .get(&(ifindex, (*place).to_owned()))
+                .get(&(ifindex, (*point).to_owned()))
                 .is_some_and(|link| link::interface(link) == ifindex)
         })
     }
@@ -361,18 +357,18 @@ impl Gate {
     /// Takes the gate off an interface.
     pub fn detach(&self, ifindex: u32) {
         let mut links = self.links();
-        links.retain(|(there, place), _| {
+        links.retain(|(there, point), _| {
             if *there == ifindex
                 && let Some(path) = &self.settings.pin
             {
                 // It may have been removed by hand.
-                let _ = std::fs::remove_file(pin::name(path, ifindex, place));
+                let _ = std::fs::remove_file(pin::name(path, ifindex, point));
             }
             *there != ifindex
         });
         drop(links);
         if let Err(error) = self.tell_interfaces() {
-            tracing::warn!("cannot tell the gate's programs its interfaces: {error}");
+            tracing::warn!("cannot set the interfaces of the gate's programs: {error}");
         }
     }
 
@@ -463,8 +459,8 @@ fn put_rules(control: &mut types::gate_control, rules: &Rules) {
 
 fn put_interfaces(control: &mut types::gate_control, interfaces: &[u32]) {
     control.inside = Default::default();
-    for (place, ifindex) in control.inside.iter_mut().zip(interfaces) {
-        *place = *ifindex;
+    for (slot, ifindex) in control.inside.iter_mut().zip(interfaces) {
+        *slot = *ifindex;
     }
 }
 
@@ -487,16 +483,16 @@ const VERSION: u32 = {
     sum
 };
 
-/// Places of links.
+/// Attach points of links.
 const INGRESS: &str = "ingress";
 const EGRESS: &str = "egress";
 const DRIVER: &str = "driver";
 
 impl Inner {
-    /// The program for a link's place.
-    fn program(&self, place: &str) -> std::os::fd::BorrowedFd<'_> {
+    /// The program for an attach point.
+    fn program(&self, point: &str) -> std::os::fd::BorrowedFd<'_> {
         let programs = &self.skeleton.progs;
-        let program = match place {
+        let program = match point {
             EGRESS => &programs.gate_to_inside,
             DRIVER => &programs.gate_driver,
             _ => &programs.gate_from_inside,
@@ -526,11 +522,11 @@ fn check(settings: &Settings) -> Result<(), OpenError> {
 
 /// Opens the programs with maps of the sizes that are wanted.
 fn prepare(settings: &Settings) -> Result<OpenGateSkel<'static>, LoadError> {
-    // The skeleton borrows this place, a pointer's width, for as long as it lives; it is given up so
+    // The skeleton borrows this storage, a pointer's width, for as long as it lives; it is given up so
     // that no struct has to borrow from itself.
-    let place = Box::leak(Box::new(MaybeUninit::uninit()));
+    let storage = Box::leak(Box::new(MaybeUninit::uninit()));
     let error = |error| OBJECT.error(error);
-    let mut open = GateSkelBuilder::default().open(place).map_err(error)?;
+    let mut open = GateSkelBuilder::default().open(storage).map_err(error)?;
     let maps = &mut open.maps;
     maps.gate_decided.set_max_entries(settings.max_flows).map_err(error)?;
     maps.gate_fresh.set_max_entries(settings.fresh_flows).map_err(error)?;

@@ -30,7 +30,7 @@ const PART: &str = "nigh/gate";
 #[derive(Debug)]
 pub(super) struct PinnedLink {
     pub(super) ifindex: u32,
-    pub(super) place: String,
+    pub(super) point: String,
     pub(super) link: OwnedFd,
 }
 
@@ -173,8 +173,8 @@ pub(super) fn first(path: &Path, map: &str) -> Option<Vec<u8>> {
 }
 
 /// The name of a link's file.
-pub(super) fn name(path: &Path, ifindex: u32, place: &str) -> PathBuf {
-    path.join(format!("link-{ifindex}-{place}"))
+pub(super) fn name(path: &Path, ifindex: u32, point: &str) -> PathBuf {
+    path.join(format!("link-{ifindex}-{point}"))
 }
 
 /// All links that are pinned and whose interface is there; the others are removed.
@@ -186,11 +186,11 @@ pub(super) fn links(path: &Path) -> io::Result<Vec<PinnedLink>> {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("link-")) else {
             continue;
         };
-        let Some((ifindex, place)) = rest.split_once('-') else { continue };
+        let Some((ifindex, point)) = rest.split_once('-') else { continue };
         let link = link::open(&entry.path())?;
         let found = link::interface(&link);
         if found != 0 && ifindex.parse() == Ok(found) {
-            links.push(PinnedLink { ifindex: found, place: place.to_owned(), link });
+            links.push(PinnedLink { ifindex: found, point: point.to_owned(), link });
         } else {
             fs::remove_file(entry.path())?;
         }

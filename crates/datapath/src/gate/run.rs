@@ -42,7 +42,7 @@ pub enum RunError {
     Unknown(i32),
 }
 
-/// What a frame has beside its bytes.
+/// The metadata of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Its mark.
@@ -57,7 +57,7 @@ pub struct Meta {
 
 impl Gate {
     /// Runs one frame through a direction's program; the verdict, the frame as it would leave, and what
-    /// it has beside. It counts like any other frame; its interface is `lo`'s.
+    /// of its metadata. It counts like any other frame; its interface is `lo`'s.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -23,7 +23,7 @@ pub struct Table {
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// There is no room for one more decided flow.
-    #[error("the table of decided flows is full; `max_flows` says how many it holds")]
+    #[error("the table of decided flows is full; `max_flows` is its size")]
     Full,
     /// The kernel refuses.
     #[error("the kernel refuses to change a flow's entry: {0}")]
@@ -180,11 +180,6 @@ impl Table {
         let value = map.lookup(&key.bytes(), MapFlags::ANY)?;
         let value = value.and_then(|value| super::read::<types::gate_refusal>(&value));
         Ok(value.map(|value| value.refused))
-    }
-
-    /// Forgets one refusal; whether there was one.
-    pub fn forget_refusal(&self, key: &CacheKey) -> bool {
-        self.inner.skeleton.maps.gate_refusals.delete(&key.bytes()).is_ok()
     }
 
     /// Forgets all refusals.

@@ -122,7 +122,7 @@ fn batch(
     let mut count = room as u32;
     let mut from = from;
     let from = from.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
-    // SAFETY: both buffers have room for `count` keys and values of the map's sizes, and the places in
+    // SAFETY: both buffers have room for `count` keys and values of the map's sizes, and the positions in
     // the table are words of 32 bits; all live through the call.
     let result = unsafe {
         libbpf_sys::bpf_map_lookup_batch(

@@ -2,7 +2,7 @@
 //!
 //! - [`Mask`]: the programs, their keys, where they are attached.
 //! - [`Reader`]: masked packets.
-//! - [`Counts`]: what became of all packets.
+//! - [`Counts`]: what happened to all packets.
 
 mod settings;
 mod skeleton;
@@ -80,7 +80,7 @@ pub enum KeyError {
     )]
     Cipher(i32),
     /// The kernel refuses.
-    #[error("cannot tell the mask's programs their key: {0}")]
+    #[error("cannot set the key of the mask's programs: {0}")]
     Refused(#[from] libbpf_rs::Error),
 }
 
@@ -141,10 +141,10 @@ impl Mask {
     /// When the kernel refuses.
     pub fn open(settings: &Settings) -> Result<Self, LoadError> {
         log_to_tracing();
-        // As in the gate: the skeleton borrows this place for as long as it lives.
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        // As in the gate: the skeleton borrows this storage for as long as it lives.
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let error = |error| OBJECT.error(error);
-        let mut open = MaskSkelBuilder::default().open(place).map_err(error)?;
+        let mut open = MaskSkelBuilder::default().open(storage).map_err(error)?;
         if let Some(data) = open.maps.rodata_data.as_deref_mut() {
             settings.write(&mut data.mask_settings);
         }
@@ -155,21 +155,21 @@ impl Mask {
         Ok(Self { skeleton, links: Vec::new(), ring_bytes: settings.ring_bytes as usize })
     }
 
-    /// Sets the key of packets from a time on, in nanoseconds of CLOCK_TAI. There are two places, 0 and 1,
+    /// Sets the key of packets from a time on, in nanoseconds of CLOCK_TAI. There are two slots, 0 and 1,
     /// of which that one is used whose time came last. `epoch` is another number for each key, and not 0.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn set_key(
         &self,
-        place: u32,
+        slot: u32,
         begins_ns: u64,
         epoch: u32,
         keys: &Keys,
     ) -> Result<(), KeyError> {
         use types::mask_cipher_name as name;
-        // Nobody is to use the place while its ciphers change.
-        self.write_period(place, types::mask_period { begins_ns: u64::MAX, ..Default::default() })?;
+        // The slot is not used while its ciphers change.
+        self.write_period(slot, types::mask_period { begins_ns: u64::MAX, ..Default::default() })?;
         wait_for_readers();
         let ciphers = [
             (name::MASK_NUMBERS, &keys.numbers),
@@ -178,7 +178,7 @@ impl Mask {
         ];
         for (cipher, key) in ciphers {
             let mut asked = Zeroizing::new([0; size_of::<types::mask_key>()]);
-            asked[..4].copy_from_slice(&place.to_ne_bytes());
+            asked[..4].copy_from_slice(&slot.to_ne_bytes());
             asked[4..8].copy_from_slice(&cipher.0.to_ne_bytes());
             asked[8..].copy_from_slice(key);
             let input = ProgramInput { context_in: Some(&mut *asked), ..Default::default() };
@@ -188,18 +188,18 @@ impl Mask {
             }
         }
         let pad = [(keys.pad >> 64) as u64, keys.pad as u64];
-        self.write_period(place, types::mask_period { begins_ns, pad, epoch, reserved: 0 })?;
+        self.write_period(slot, types::mask_period { begins_ns, pad, epoch, reserved: 0 })?;
         Ok(())
     }
 
-    fn write_period(&self, place: u32, period: types::mask_period) -> libbpf_rs::Result<()> {
+    fn write_period(&self, slot: u32, period: types::mask_period) -> libbpf_rs::Result<()> {
         let mut value = Zeroizing::new([0; size_of::<types::mask_period>()]);
         value[..8].copy_from_slice(&period.begins_ns.to_ne_bytes());
         value[8..16].copy_from_slice(&period.pad[0].to_ne_bytes());
         value[16..24].copy_from_slice(&period.pad[1].to_ne_bytes());
         value[24..28].copy_from_slice(&period.epoch.to_ne_bytes());
         let periods = &self.skeleton.maps.mask_periods;
-        periods.update(&place.to_ne_bytes(), &*value, MapFlags::ANY)
+        periods.update(&slot.to_ne_bytes(), &*value, MapFlags::ANY)
     }
 
     /// Puts the mask on an interface of the calling thread's network namespace.
@@ -237,7 +237,7 @@ impl Mask {
         Ring::new(ring, self.ring_bytes).map(Reader)
     }
 
-    /// What became of packets so far.
+    /// What happened to packets so far.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -305,13 +305,13 @@ impl Drop for Mask {
             // It can fail only if the map is not what it is.
             let _ = units.update(&processor.to_ne_bytes(), &nothing, MapFlags::ANY);
         }
-        for place in 0..2 {
-            let _ = self.write_period(place, types::mask_period::default());
+        for slot in 0..2 {
+            let _ = self.write_period(slot, types::mask_period::default());
         }
     }
 }
 
-/// What became of packets.
+/// What happened to packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// All that were seen: the sum of those up to `lost_key`.
@@ -329,7 +329,7 @@ pub struct Counts {
     pub lost_unread: u64,
     /// Lost: there was no key for their time, or a cipher failed.
     pub lost_key: u64,
-    /// Taken, but longer than what is looked at.
+    /// Taken, but longer than what is inspected.
     pub cut: u64,
 }
 

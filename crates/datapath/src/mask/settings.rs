@@ -9,7 +9,7 @@ pub const KINDS: usize = types::mask_kind::MASK_KINDS.0 as usize;
 pub const MOST: usize = types::mask_limits::MASK_MOST.0 as usize;
 /// Bytes of the longest fixed part of a header.
 pub const HEADER: usize = types::mask_limits::MASK_HEADER.0 as usize;
-/// Most bytes of a packet that are looked at.
+/// Most bytes of a packet that are inspected.
 pub const SNAP: u32 = types::mask_limits::MASK_SNAP.0;
 /// Most instructions of a filter.
 pub const FILTER: usize = types::mask_limits::MASK_FILTER.0 as usize;
@@ -68,7 +68,7 @@ pub struct Instruction {
     pub mask: u32,
     /// Its width in bits.
     pub bits: u8,
-    /// What becomes of it.
+    /// How it is treated.
     pub operation: Operation,
     /// Bits that truncation and permutation leave.
     pub kept: u8,
@@ -78,7 +78,7 @@ pub struct Instruction {
     pub tag: u16,
 }
 
-/// What becomes of a kind of header.
+/// The treatment of a kind of header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The bits that are kept of one that is wholly there.
@@ -130,7 +130,7 @@ pub struct FilterInstruction {
 /// What the programs do with packets.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What becomes of each kind of header.
+    /// The treatment of each kind of header.
     pub headers: [Header; KINDS],
     /// Whether what lies above the transport is kept.
     pub payload: bool,
@@ -140,7 +140,7 @@ pub struct Settings {
     pub link: Link,
     /// Which packets are taken; without instructions all are.
     pub filter: Vec<FilterInstruction>,
-    /// Bytes of a packet that are looked at, [`SNAP`] at most.
+    /// Bytes of a packet that are inspected, [`SNAP`] at most.
     pub snap: u32,
     /// One of so many packets is taken, at random.
     pub sample: u32,

@@ -54,38 +54,42 @@ fn fail(mask: &Mask, cipher: mask_cipher_name) {
     ciphers.update(&cipher.0.to_ne_bytes(), &nothing, MapFlags::ANY).expect("no cipher");
 }
 
-#[test]
-fn what_a_cipher_that_failed_gave_is_not_given_and_not_remembered() {
-    if !testbed::require_root() {
-        return;
-    }
-    let one = |mask: &Mask, reader: &mut Reader, packet: &[u8]| {
-        mask.try_one(reader, Link::Ip, packet, 1).expect("it runs")
-    };
-    for mapping in [Mapping::CryptoPan, Mapping::IpcryptPfx] {
-        let open = || {
-            let mask = Mask::open(&settings(mapping)).expect("programs");
-            mask.set_key(0, 0, 1, &KEYS).expect("a key");
-            let reader = mask.reader().expect("a ring");
-            (mask, reader)
+mod root {
+    use super::*;
+
+    #[test]
+    fn what_a_cipher_that_failed_gave_is_not_given_and_not_remembered() {
+        testbed::need_root();
+        let one = |mask: &Mask, reader: &mut Reader, packet: &[u8]| {
+            mask.try_one(reader, Link::Ip, packet, 1).expect("it runs")
         };
-        let (whole, mut reader) = open();
-        let right = packets().map(|packet| one(&whole, &mut reader, &packet).expect("a result"));
-        assert_ne!(right[0][12..], packets()[0][12..]);
-        let mut ciphers = vec![mask_cipher_name::MASK_NUMBERS, mask_cipher_name::MASK_FIRST];
-        ciphers.extend((mapping == Mapping::IpcryptPfx).then_some(mask_cipher_name::MASK_SECOND));
-        for cipher in ciphers {
-            let (mask, mut reader) = open();
-            fail(&mask, cipher);
-            for packet in packets() {
-                assert_eq!(one(&mask, &mut reader, &packet), None, "{mapping:?} {cipher:?}");
-            }
-            assert_eq!(mask.counts().expect("counts").lost_key, 2);
-            // The same key under the same number: what had been remembered would be taken.
-            mask.set_key(0, 0, 1, &KEYS).expect("a key");
-            for (packet, right) in packets().iter().zip(&right) {
-                let again = one(&mask, &mut reader, packet).expect("a result");
-                assert_eq!(again, *right, "{mapping:?} {cipher:?}");
+        for mapping in [Mapping::CryptoPan, Mapping::IpcryptPfx] {
+            let open = || {
+                let mask = Mask::open(&settings(mapping)).expect("programs");
+                mask.set_key(0, 0, 1, &KEYS).expect("a key");
+                let reader = mask.reader().expect("a ring");
+                (mask, reader)
+            };
+            let (whole, mut reader) = open();
+            let right =
+                packets().map(|packet| one(&whole, &mut reader, &packet).expect("a result"));
+            assert_ne!(right[0][12..], packets()[0][12..]);
+            let mut ciphers = vec![mask_cipher_name::MASK_NUMBERS, mask_cipher_name::MASK_FIRST];
+            ciphers
+                .extend((mapping == Mapping::IpcryptPfx).then_some(mask_cipher_name::MASK_SECOND));
+            for cipher in ciphers {
+                let (mask, mut reader) = open();
+                fail(&mask, cipher);
+                for packet in packets() {
+                    assert_eq!(one(&mask, &mut reader, &packet), None, "{mapping:?} {cipher:?}");
+                }
+                assert_eq!(mask.counts().expect("counts").lost_key, 2);
+                // The same key under the same number: what had been remembered would be taken.
+                mask.set_key(0, 0, 1, &KEYS).expect("a key");
+                for (packet, right) in packets().iter().zip(&right) {
+                    let again = one(&mask, &mut reader, packet).expect("a result");
+                    assert_eq!(again, *right, "{mapping:?} {cipher:?}");
+                }
             }
         }
     }

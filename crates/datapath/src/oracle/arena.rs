@@ -91,8 +91,8 @@ impl Arena {
             blocks: at(blocks),
             ..Default::default()
         };
-        for (metric, place) in tables.rows.iter_mut().enumerate() {
-            *place = at(rows_of + metric * MAX_GROUPS * size_of::<u32>());
+        for (metric, row) in tables.rows.iter_mut().enumerate() {
+            *row = at(rows_of + metric * MAX_GROUPS * size_of::<u32>());
         }
         Copy {
             lines: self.slice(lines, LINES),

@@ -25,7 +25,7 @@ pub use crate::load::LoadError;
 pub use crate::run::{RunError, Verdict};
 pub use ledger::{Ledger, LedgerError};
 pub use publish::{
-    MAX_BLOCKS, MAX_CANDIDATES, MAX_GROUPS, MAX_METRICS, MAX_PLACES, MetricRows, PublishError,
+    MAX_BLOCKS, MAX_CANDIDATES, MAX_GROUPS, MAX_METRICS, MAX_RANKS, MetricRows, PublishError,
     Published, UNKNOWN,
 };
 pub use settings::{ConfigureError, MAX_SERVICES, Settings};
@@ -76,11 +76,11 @@ impl OracleProgram {
     pub fn load() -> Result<Self, LoadError> {
         log_to_tracing();
         let tick_ns = tick_ns().map_err(LoadError::Tick)?;
-        // The skeleton borrows this place, a pointer's width, for as long as it lives; it is given up
+        // The skeleton borrows this storage, a pointer's width, for as long as it lives; it is given up
         // so that no struct has to borrow from itself.
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let error = |error| OBJECT.error(error);
-        let mut open = OracleSkelBuilder::default().open(place).map_err(error)?;
+        let mut open = OracleSkelBuilder::default().open(storage).map_err(error)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.oracle_tick = tick_ns * UNITS_PER_NS;
             let secret = &mut rodata.oracle_secret;

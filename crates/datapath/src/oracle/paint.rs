@@ -176,8 +176,8 @@ impl Lines<'_> {
     /// Gives so many /24s a value.
     fn push(&mut self, mut count: usize, value: u16) {
         while count > 0 {
-            let (line, place) = (self.at / LINE, self.at % LINE);
-            if place == 0 && count >= LINE {
+            let (line, offset) = (self.at / LINE, self.at % LINE);
+            if offset == 0 && count >= LINE {
                 let whole = count / LINE;
                 let mut one = oracle_line::default();
                 one.values[0] = value;
@@ -186,11 +186,11 @@ impl Lines<'_> {
                 count -= whole * LINE;
                 continue;
             }
-            let taken = count.min(LINE - place);
-            self.values[place..place + taken].fill(value);
+            let taken = count.min(LINE - offset);
+            self.values[offset..offset + taken].fill(value);
             self.at += taken;
             count -= taken;
-            if place + taken == LINE {
+            if offset + taken == LINE {
                 self.lines[line] = self.close();
             }
         }
@@ -212,12 +212,12 @@ impl Lines<'_> {
                 DENSE | (self.quarters as u32 - 1)
             } else {
                 let mut begins = 0;
-                for (place, value) in values.iter().enumerate() {
+                for (offset, value) in values.iter().enumerate() {
                     if last != Some(*value) {
                         last = Some(*value);
                         line.values[used] = *value;
                         used += 1;
-                        begins |= 1 << place;
+                        begins |= 1 << offset;
                     }
                 }
                 begins >> 1 | (used as u32 - 1) << 15
@@ -346,7 +346,7 @@ mod tests {
             let length = if dense { [24, 24, 24, 23] } else { [24, 22, 20, 18] };
             let length = length[random.next() as usize % 4].max(longest);
             let group = random.next() % if at & 0x1_0000 == 0 { 3 } else { 9000 };
-            // Some are left out: group 0.
+            // Some are skipped: group 0.
             if !random.next().is_multiple_of(8) {
                 routes.push((Ipv4Net::new(at.into(), length as u8).unwrap(), group as u16));
             }

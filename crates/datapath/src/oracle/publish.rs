@@ -1,4 +1,4 @@
-//! From prefixes, groups and places to the tables that the program ranks with.
+//! From prefixes, groups and ranks to the tables that the program ranks with.
 //!
 //! The copy that is not in force is painted anew, whole, no matter what has changed: see
 //! [`super::paint`].
@@ -24,20 +24,20 @@ pub const MAX_GROUPS: usize = limit(types::oracle_limits::ORACLE_FIRST_BLOCK);
 pub const MAX_BLOCKS: usize = u16::MAX as usize + 1 - MAX_GROUPS;
 /// Metrics, at the most.
 pub const MAX_METRICS: usize = limit(types::oracle_limits::ORACLE_METRICS);
-/// Different places in a row, the last one of the unknown included, at the most.
-pub const MAX_PLACES: usize = limit(types::oracle_limits::ORACLE_PLACES);
+/// Different ranks in a row, the last one of the unknown included, at the most.
+pub const MAX_RANKS: usize = limit(types::oracle_limits::ORACLE_RANKS);
 
-/// The place of a group that is not known from a source: after all others.
+/// The rank of a group that is not known from a source: after all others.
 pub const UNKNOWN: u16 = u16::MAX;
 
-/// 16-bit words before the places of a row.
+/// 16-bit words before the ranks of a row.
 const ROW_HEAD: usize = 4;
 
 /// What one metric says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricRows<'a> {
-    /// Rows: for each group its place, counted from 0 without gaps, or [`UNKNOWN`], as all groups are
-    /// for which a row is too short. Group 0, that of addresses without a route, has the last place.
+    /// Rows: for each group its rank, counted from 0 without gaps, or [`UNKNOWN`], as all groups are
+    /// for which a row is too short. Group 0, that of addresses without a route, has the last rank.
     pub rows: Vec<Cow<'a, [u16]>>,
     /// For each group, which of the rows ranks for sources in it; `None` leaves them to the sockets.
     pub row_of: Vec<Option<u32>>,
@@ -52,10 +52,10 @@ pub struct Published {
     pub blocks: usize,
     /// Rows of all metrics.
     pub rows: usize,
-    /// Rows left out: they have more than [`MAX_PLACES`] places. Their sources go to the sockets.
+    /// Rows skipped: they have more than [`MAX_RANKS`] ranks. Their sources go to the sockets.
     pub wide_rows: usize,
-    /// Rows left out for want of room, with the same effect.
-    pub unplaced_rows: usize,
+    /// Rows skipped for want of room, with the same effect.
+    pub skipped_rows: usize,
     /// Bytes of this copy; there are two.
     pub bytes: usize,
 }
@@ -153,34 +153,34 @@ fn write_rows(
     let mut room = copy.rows.chunks_exact_mut(stride);
     let mut at = copy.rows_at;
     for (metric, rows_of) in metrics.iter().zip(copy.rows_of.chunks_exact_mut(MAX_GROUPS)) {
-        let mut placed = Vec::with_capacity(metric.rows.len());
+        let mut written = Vec::with_capacity(metric.rows.len());
         for row in &metric.rows {
             if row.len() > groups {
-                return Err(PublishError::Inconsistent("a row has places for groups not there"));
+                return Err(PublishError::Inconsistent("a row has ranks for groups not there"));
             }
-            let known = row.iter().filter(|place| **place != UNKNOWN).max();
-            // The last place is that of the unknown.
+            let known = row.iter().filter(|rank| **rank != UNKNOWN).max();
+            // The last rank is that of the unknown.
             let last = known.map_or(0, |most| most + 1);
             if row.first().is_some_and(|first| *first != UNKNOWN && Some(first) != known) {
-                return Err(PublishError::Inconsistent("group 0 does not have the last place"));
+                return Err(PublishError::Inconsistent("group 0 does not have the last rank"));
             }
-            if usize::from(last) >= MAX_PLACES {
+            if usize::from(last) >= MAX_RANKS {
                 published.wide_rows += 1;
-                placed.push(0);
+                written.push(0);
                 continue;
             }
             let Some(memory) = room.next() else {
-                published.unplaced_rows += 1;
-                placed.push(0);
+                published.skipped_rows += 1;
+                written.push(0);
                 continue;
             };
             memory[0] = last + 1;
-            let (places, rest) = memory[ROW_HEAD..].split_at_mut(row.len());
-            for (to, place) in places.iter_mut().zip(row.iter()) {
-                *to = 2 * (*place).min(last);
+            let (ranks, rest) = memory[ROW_HEAD..].split_at_mut(row.len());
+            for (to, rank) in ranks.iter_mut().zip(row.iter()) {
+                *to = 2 * (*rank).min(last);
             }
             rest.fill(2 * last);
-            placed.push(at);
+            written.push(at);
             at = at.wrapping_add((stride * size_of::<u16>()) as u32);
             published.rows += 1;
             published.bytes += stride * size_of::<u16>();
@@ -191,7 +191,7 @@ fn write_rows(
         for (to, row) in rows_of.iter_mut().zip(&metric.row_of) {
             *to = match row {
                 None => 0,
-                Some(row) => *placed
+                Some(row) => *written
                     .get(*row as usize)
                     .ok_or(PublishError::Inconsistent("a group names a row that is not there"))?,
             };

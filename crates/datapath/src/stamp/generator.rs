@@ -41,9 +41,9 @@ impl Generator {
     ) -> Result<Self, LiveError> {
         log_to_tracing();
         let frame = frame(from, to, ssid);
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open =
-            skeleton::StampLoadSkelBuilder::default().open(place).map_err(LiveError::Load)?;
+            skeleton::StampLoadSkelBuilder::default().open(storage).map_err(LiveError::Load)?;
         if let Some(data) = open.maps.rodata_data.as_deref_mut() {
             data.stamp_frame[..LENGTH].copy_from_slice(&frame);
         }

@@ -141,18 +141,18 @@ impl std::fmt::Debug for StampProgram {
 
 impl StampProgram {
     /// Loads the program: it serves nowhere, agrees with nobody, and its clock's error is what
-    /// `error_estimate` says (RFC 4656, section 4.1.2) until it is told again.
+    /// `error_estimate` says (RFC 4656, section 4.1.2) until it is set again.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn load(error_estimate: u16) -> Result<Self, LoadError> {
         log_to_tracing();
         let tick_ns = tick_ns().map_err(LoadError::Tick)?;
-        // The skeleton borrows this place, a pointer's width, for as long as it lives; it is given up
+        // The skeleton borrows this storage, a pointer's width, for as long as it lives; it is given up
         // so that no struct has to borrow from itself.
-        let place = Box::leak(Box::new(MaybeUninit::uninit()));
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let error = |error| OBJECT.error(error);
-        let mut open = StampSkelBuilder::default().open(place).map_err(error)?;
+        let mut open = StampSkelBuilder::default().open(storage).map_err(error)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.stamp_tick = tick_ns * UNITS_PER_NS;
         }

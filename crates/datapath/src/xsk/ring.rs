@@ -41,7 +41,7 @@ impl<T: Copy> Ring<T> {
     ) -> io::Result<Self> {
         let bytes = offsets.desc as usize + size as usize * size_of::<T>();
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: the kernel chooses the place; only this ring uses the mapping.
+        // SAFETY: the kernel chooses the address; only this ring uses the mapping.
         let base = unsafe {
             mmap(
                 None,
@@ -58,9 +58,9 @@ impl<T: Copy> Ring<T> {
     /// A word of the ring's head.
     fn word(&self, offset: u64) -> &AtomicU32 {
         // SAFETY: the kernel says where its words are in the mapping, which lives as long as `self`.
-        let place = unsafe { self.base.as_ptr().byte_add(offset as usize) };
+        let field = unsafe { self.base.as_ptr().byte_add(offset as usize) };
         // SAFETY: they are aligned, and both sides access them atomically.
-        unsafe { AtomicU32::from_ptr(place.cast()) }
+        unsafe { AtomicU32::from_ptr(field.cast()) }
     }
 
     /// Where entry number `counter` is.

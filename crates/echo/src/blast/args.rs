@@ -9,9 +9,9 @@ use super::{line, plan::Kind};
 
 /// Examples and what is easily misunderstood, shown below the options.
 const AFTER_HELP: &str = "\
-What is lost is told apart by where it was lost when --peer names the responder's HTTP address: \
-not sent, lost on the way there, dropped at the responder (with its reason), lost on the way back. \
-A responder limits each source prefix to 100 a second unless it is told otherwise: raise it with \
+With --peer, the HTTP address of the responder, blast reports where requests were lost: \
+not sent, lost on the forward path, dropped at the responder (with its reason), lost on the reverse path. \
+A responder limits each source prefix to 100 a second by default: raise it with \
 `nigh echo limit` for a load test, or read `source_limit` among its drops; with \
 --peer, --find-max names the limit that it found.
 
@@ -21,7 +21,7 @@ Examples:
   nigh blast 192.0.2.1
   nigh blast 192.0.2.1 --rate 20000 --duration 10s --peer http://192.0.2.1:9160
   nigh blast 50.50.50.50 --allow 50.0.0.0/8 --engine live --rate max --count 1000000
-  nigh blast 2001:db8::1 --engine live --find-max --link-speed 10G --json";
+  nigh blast 2001:db8::1 --engine live --find-max --link-speed 10Gbit --json";
 
 /// Arguments of `nigh blast`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -56,10 +56,10 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "1s",
           value_parser = humantime::parse_duration)]
     pub wait: Duration,
-    /// Allow targets in this prefix, beside loopback, private and documentation space; repeatable
+    /// Allow targets in this prefix, besides loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,
-    /// HTTP address of the responder, whose ledger tells where packets were lost
+    /// HTTP address of the responder, whose counters show where packets were lost
     #[arg(long, value_name = "URL")]
     pub peer: Option<String>,
     /// Search the highest rate without loss (RFC 2544, section 26.1)
@@ -73,8 +73,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "500ms", requires = "find_max",
           value_parser = humantime::parse_duration)]
     pub settle: Duration,
-    /// Speed of the link in bits a second, to say what share of it was used
-    #[arg(long, value_name = "SPEED", default_value = "1G", value_parser = line::parse_speed)]
+    /// Speed of the link such as 1Gbit, to say what share of it was used
+    #[arg(long, value_name = "SPEED", default_value = "1Gbit", value_parser = line::parse_speed)]
     pub link_speed: u64,
     /// Print the result as JSON
     #[arg(long)]

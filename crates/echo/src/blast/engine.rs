@@ -35,7 +35,7 @@ pub struct Live {
 }
 
 /// How long a receive call waits, hence how soon the end is noticed.
-const PATIENCE: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_millis(10);
 /// Errors in a row after which a thread gives up.
 const GIVE_UP: u32 = 1000;
 
@@ -62,7 +62,7 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     let indices = Indices::new(plan.base, plan.total, plan.threads);
     let template = plan.template()?;
     let receiver = open(plan, Receive::Incoming)?;
-    receiver.set_patience(PATIENCE).map_err(BlastError::Socket)?;
+    receiver.set_timeout(TIMEOUT).map_err(BlastError::Socket)?;
     let senders: Vec<Socket> =
         (0..plan.threads).map(|_| open(plan, Receive::Nothing)).collect::<Result<_, _>>()?;
     let drops = interface_drops(&plan.path.name);
@@ -102,7 +102,7 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
 /// When the socket cannot be opened or used.
 pub fn learn(plan: &Plan) -> Result<(), BlastError> {
     let socket = open(plan, Receive::Incoming)?;
-    socket.set_patience(PATIENCE).map_err(BlastError::Socket)?;
+    socket.set_timeout(TIMEOUT).map_err(BlastError::Socket)?;
     let template = plan.template()?;
     // None of the numbers of the run.
     let number = plan.base.wrapping_sub(1);

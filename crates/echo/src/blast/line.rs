@@ -12,23 +12,15 @@ pub fn frames_per_second(link_speed: u64, frame: usize) -> f64 {
     link_speed as f64 / 8.0 / (frame as u64 + OVERHEAD) as f64
 }
 
-/// Reads a link speed: digits, then K, M, G or T for thousands, millions and so on of bits.
+/// Reads a link speed ([`config::Rate`]) as bits a second.
 ///
 /// # Errors
 /// A sentence, when the text is something else or the speed is 0.
 pub fn parse_speed(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let factor = match &text[digits.len()..] {
-        "" => 1,
-        "k" | "K" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        _ => 0,
-    };
-    match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
-        Some(speed) if speed > 0 => Ok(speed),
-        _ => Err("write bits a second as 100M, 1G or 10G".to_owned()),
+    match text.parse() {
+        Ok(config::Rate(0)) => Err("a link has a speed above 0".to_owned()),
+        Ok(config::Rate(bits)) => Ok(bits),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -48,7 +40,8 @@ mod tests {
         assert_eq!(parse_speed("1G"), Ok(1_000_000_000));
         assert_eq!(parse_speed("100M"), Ok(100_000_000));
         assert_eq!(parse_speed("2500000"), Ok(2_500_000));
-        for wrong in ["", "G", "0", "0G", "1Gbit", "1.5G", "-1", "99999999999T"] {
+        assert_eq!(parse_speed("2.5Gbit"), Ok(2_500_000_000));
+        for wrong in ["", "G", "0", "0G", "1GB", "1.5", "-1", "99999999999T"] {
             assert!(parse_speed(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,7 +1,7 @@
 //! `nigh blast`: how much can a responder answer, and where is a packet lost?
 //!
 //! The core takes numbers and bytes: [`pacer`] (when is a packet due), [`probe`] (what does it look
-//! like), [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`places`] (where
+//! like), [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`loss`] (where
 //! did it vanish) and [`mod@line`]. The shell moves packets: [`engine`] with sockets, [`live`]
 //! inside the kernel; [`route`] finds the way. [`run`] joins them for the command line.
 
@@ -9,10 +9,10 @@ pub mod args;
 pub mod engine;
 pub mod line;
 pub mod live;
+pub mod loss;
 pub mod matcher;
 pub mod outcome;
 pub mod pacer;
-pub mod places;
 pub mod plan;
 pub mod probe;
 pub mod report;
@@ -37,8 +37,8 @@ use tokio::sync::oneshot;
 
 use crate::status::{Count, LedgerStatus};
 use engine::{Live, join};
+use loss::Loss;
 use outcome::Outcome;
-use places::Places;
 use plan::{Kind, MAX_TOTAL, Plan, TTL};
 use report::{Report, SearchReport, Setup, Trial};
 use search::{Search, Step};
@@ -48,7 +48,7 @@ use search::{Search, Step};
 pub enum BlastError {
     /// The target is not to be aimed at.
     #[error(transparent)]
-    Target(#[from] wire::target::Refused),
+    Target(#[from] config::target::Refused),
     /// There is no way to it.
     #[error(transparent)]
     Route(#[from] route::RouteError),
@@ -103,7 +103,7 @@ pub enum BlastError {
     Refused {
         /// The target.
         target: IpAddr,
-        /// What the kernel said last.
+        /// The kernel's last error.
         reason: String,
     },
     /// The driver took nothing.
@@ -141,7 +141,7 @@ pub enum BlastError {
 /// # Errors
 /// When nothing could be sent, or something that was asked for could not be done.
 pub fn run(args: &Args) -> Result<bool, BlastError> {
-    wire::target::check(args.target, &args.allow)?;
+    config::target::check(args.target, &args.allow)?;
     let plan = plan(args)?;
     let live = Arc::new(Live::default());
     let _stopper = stop_on_interrupt(Arc::clone(&live))?;
@@ -261,7 +261,7 @@ fn blast(args: &Args, plan: &Plan, setup: Setup, live: &Arc<Live>) -> Result<Rep
     let mut report = Report::new(setup, plan.rate, &outcome);
     if let (Some(peer), Some(before)) = (&args.peer, before) {
         match ledger(peer, plan.target) {
-            Ok(after) => report.places = Some(Places::find(&outcome, &before, &after)),
+            Ok(after) => report.loss = Some(Loss::find(&outcome, &before, &after)),
             Err(error) => report.peer_error = Some(error.to_string()),
         }
     }
@@ -308,14 +308,14 @@ fn find_max(
         let lost = outcome.requests.made.saturating_sub(outcome.replies.received);
         let step =
             Step { rate, offered: offered(&outcome, rate), sent: outcome.requests.sent, lost };
-        let mut places = None;
+        let mut loss = None;
         if let (Some(peer), Some(before)) = (&args.peer, before) {
             match ledger(peer, plan.target) {
-                Ok(after) => places = Some(Places::find(&outcome, &before, &after)),
+                Ok(after) => loss = Some(Loss::find(&outcome, &before, &after)),
                 Err(error) => peer_error = Some(error.to_string()),
             }
         }
-        trials.push(Trial { step, places });
+        trials.push(Trial { step, loss });
         search.record(&step);
         if search.next_rate().is_some() && !sleep_unless_stopped(args.settle, live) {
             break;

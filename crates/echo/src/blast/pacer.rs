@@ -41,8 +41,8 @@ impl Pacer {
     /// When packet `number` of this thread is due.
     pub fn when(&self, number: u64) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
-        let place = u128::from(number) * u128::from(self.threads) + u128::from(self.thread);
-        let nanoseconds = (place * 1_000_000_000).div_ceil(u128::from(rate));
+        let index = u128::from(number) * u128::from(self.threads) + u128::from(self.thread);
+        let nanoseconds = (index * 1_000_000_000).div_ceil(u128::from(rate));
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{
     line::{self, FCS},
+    loss::Loss,
     outcome::Outcome,
-    places::Places,
     plan::{Kind, Plan},
     search::{Found, Limit, Step},
 };
@@ -116,8 +116,8 @@ pub struct Report {
     pub rtt_ns: Option<Rtt>,
     /// Each second of the run, by the time of sending.
     pub seconds: Vec<Second>,
-    /// Where packets vanished, if the responder's ledger was read.
-    pub places: Option<Places>,
+    /// Where packets were lost, if the responder's ledger was read.
+    pub loss: Option<Loss>,
     /// Why the ledger could not be read after the run.
     pub peer_error: Option<String>,
     /// Whether the run was stopped before its end.
@@ -162,7 +162,7 @@ impl Report {
             overruns: outcome.overruns,
             rtt_ns,
             seconds,
-            places: None,
+            loss: None,
             peer_error: None,
             interrupted: outcome.interrupted,
         }
@@ -231,8 +231,8 @@ impl fmt::Display for Report {
             let most = losses.iter().max().copied().unwrap_or(0);
             writeln!(f, "lost each s {}  (highest: {most})", sparkline(&losses))?;
         }
-        if let Some(places) = &self.places {
-            write!(f, "{places}")?;
+        if let Some(loss) = &self.loss {
+            write!(f, "{loss}")?;
         }
         if let Some(error) = &self.peer_error {
             writeln!(f, "the responder's ledger after the run is not known: {error}")?;
@@ -244,11 +244,11 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "of {} that vanished:", self.total())?;
+        writeln!(f, "of {} that were lost:", self.total())?;
         writeln!(f, "  1 not sent                 {}", self.not_sent)?;
-        writeln!(f, "  2 on the way there         {}", self.on_the_way_there)?;
+        writeln!(f, "  2 on the forward path      {}", self.lost_forward)?;
         let dropped: u64 = self.dropped.values().sum();
         write!(f, "  3 at the responder         {}", dropped + self.passed)?;
         let mut parts: Vec<String> =
@@ -260,7 +260,7 @@ impl fmt::Display for Places {
             write!(f, ": {}", parts.join(", "))?;
         }
         writeln!(f)?;
-        writeln!(f, "  4 on the way back          {}", self.on_the_way_back + self.overruns)?;
+        writeln!(f, "  4 on the reverse path      {}", self.lost_reverse + self.overruns)?;
         if self.overruns > 0 {
             writeln!(f, "    of those not read here   {}", self.overruns)?;
         }
@@ -290,8 +290,8 @@ pub struct Trial {
     /// What it showed.
     #[serde(flatten)]
     pub step: Step,
-    /// Where packets vanished, if the responder's ledger was read.
-    pub places: Option<Places>,
+    /// Where packets were lost, if the responder's ledger was read.
+    pub loss: Option<Loss>,
 }
 
 /// A search for the highest rate without loss.
@@ -332,13 +332,13 @@ impl SearchReport {
 }
 
 /// The reason for which the responder dropped most in the trial of the lowest rate with loss, if at
-/// least half of what vanished in it was dropped there.
+/// least half of what was lost in it was dropped there.
 fn limited_by(trials: &[Trial]) -> Option<String> {
     let lossy = trials.iter().filter(|trial| trial.step.lost > 0);
-    let places = lossy.min_by_key(|trial| trial.step.rate)?.places.as_ref()?;
-    let dropped: u64 = places.dropped.values().sum();
-    let most = places.dropped.iter().max_by_key(|(_, count)| **count);
-    most.filter(|_| dropped * 2 >= places.total()).map(|(reason, _)| reason.clone())
+    let loss = lossy.min_by_key(|trial| trial.step.rate)?.loss.as_ref()?;
+    let dropped: u64 = loss.dropped.values().sum();
+    let most = loss.dropped.iter().max_by_key(|(_, count)| **count);
+    most.filter(|_| dropped * 2 >= loss.total()).map(|(reason, _)| reason.clone())
 }
 
 impl fmt::Display for SearchReport {
@@ -398,15 +398,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_named_where_most_was_dropped_for_it() {
-        let trial = |rate, lost, on_the_way_there, dropped: &[(&str, u64)]| {
+        let trial = |rate, lost, lost_forward, dropped: &[(&str, u64)]| {
             let dropped = dropped.iter().map(|&(reason, count)| (reason.to_owned(), count));
             Trial {
                 step: Step { rate, offered: rate as f64, sent: 1000, lost },
-                places: Some(Places {
-                    on_the_way_there,
-                    dropped: dropped.collect(),
-                    ..Places::default()
-                }),
+                loss: Some(Loss { lost_forward, dropped: dropped.collect(), ..Loss::default() }),
             }
         };
         let drops = [("denied", 1), ("source_limit", 40)];
@@ -418,6 +414,6 @@ mod tests {
         // Most was lost elsewhere, nothing was lost, or nobody was asked.
         assert_eq!(limited_by(&[trial(1000, 100, 59, &drops)]), None);
         assert_eq!(limited_by(&[trial(1000, 0, 0, &[])]), None);
-        assert_eq!(limited_by(&[Trial { places: None, ..trial(1000, 41, 0, &drops) }]), None);
+        assert_eq!(limited_by(&[Trial { loss: None, ..trial(1000, 41, 0, &drops) }]), None);
     }
 }

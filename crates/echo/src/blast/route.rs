@@ -27,11 +27,11 @@ pub enum RouteError {
     None {
         /// The target.
         target: IpAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: String,
     },
     /// Nobody has the next hop's address on the link.
-    #[error("{next_hop} does not say its MAC address on {interface}: is it up?")]
+    #[error("{next_hop} does not answer ARP or neighbour discovery on {interface}: is it up?")]
     NoNeighbour {
         /// The next hop.
         next_hop: IpAddr,
@@ -157,7 +157,7 @@ pub fn resolve(path: &Path) -> Result<Mac, RouteError> {
         |reason: String| RouteError::Link { next_hop, interface: interface.clone(), reason };
     let socket =
         Socket::packet(path.interface, Receive::Incoming).map_err(|e| failed(e.to_string()))?;
-    socket.set_patience(Duration::from_millis(20)).map_err(|e| failed(e.to_string()))?;
+    socket.set_timeout(Duration::from_millis(20)).map_err(|e| failed(e.to_string()))?;
     let question = question(path).map_err(|e| failed(e.to_string()))?;
     let mut buffer = Buffer::new(256);
     for _ in 0..ATTEMPTS.0 {

@@ -1,9 +1,9 @@
 //! What can be wrong with values that parsed, a rule a line; read `Config::problems` first.
 
 use super::{AnycastConfig, Config, EchoConfig, HealthConfig, Limit, MAX_ADDRESSES};
+use config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 use ipnet::IpNet;
 use std::{collections::HashSet, net::IpAddr, time::Duration};
-use wire::config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 
 /// Most prefixes in a list of sources.
 const MAX_LIST: usize = 4096;

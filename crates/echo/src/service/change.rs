@@ -6,9 +6,9 @@ use crate::{
     control::{LimitChange, ListChange, Request},
     status::{LimitStatus, ListStatus},
 };
+use config::Problem;
 use ipnet::IpNet;
 use serde_json::Value;
-use wire::Problem;
 
 /// What would be in force.
 #[derive(Debug)]

@@ -116,7 +116,8 @@ fn interfaces(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
 
 fn anycast(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let Some(anycast) = &status.anycast else { return Ok(()) };
-    let (name, help) = ("nigh_anycast_announced", "1 when the upstream was told of the prefix");
+    let (name, help) =
+        ("nigh_anycast_announced", "1 when the prefix is advertised to the upstream");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for upstream in &anycast.upstreams {
         for prefix in &anycast.prefixes {

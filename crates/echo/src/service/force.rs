@@ -1,8 +1,9 @@
 //! Puts a configuration in force, at the start and at a reload; ends everything; says how it stands.
 //!
-//! A reload first does what can fail and can be undone: it loads, starts sessions that say nothing
-//! yet, adds addresses, configures, attaches. When one of these fails the old configuration is put
-//! back. Only then does it take away what is no longer wanted.
+//! A reload first does what can fail and can be undone: it loads and starts sessions that announce
+//! nothing yet (prepare), then adds addresses, configures, attaches (commit). When one of these fails,
+//! here or in another job, the old configuration is put back (roll back). Only then does it take away
+//! what is no longer wanted (finish).
 
 use super::{
     StartError,
@@ -19,6 +20,7 @@ use crate::{
 use bgp::config::Upstream;
 use datapath::echo::{AttachError, EchoProgram};
 use futures_util::future::join_all;
+use ipnet::IpNet;
 use std::{
     net::IpAddr,
     sync::Arc,
@@ -34,27 +36,65 @@ pub(super) fn assigned(config: &Config) -> Vec<IpAddr> {
     if config.echo.assign { config.echo.addresses.clone() } else { Vec::new() }
 }
 
+/// A reload that has begun.
+#[derive(Debug)]
+pub(super) struct Pending {
+    config: Config,
+    /// Sessions with upstreams for which none that ran would do.
+    fresh: Vec<Slot>,
+    /// New interfaces.
+    ports: Vec<Port>,
+    /// What was in force, limits and lists included, once the new configuration is.
+    before: Option<(Config, Limit, [Vec<IpNet>; 2])>,
+}
+
 impl Worker {
-    /// Puts a configuration in force. An error leaves what was.
+    /// Puts the first configuration in force.
     pub(super) async fn put_in_force(&mut self, config: Config) -> Result<(), StartError> {
+        self.prepare(config)?;
+        self.commit().await?;
+        self.finish().await;
+        Ok(())
+    }
+
+    /// The first step of a reload: loads the program, starts sessions.
+    pub(super) fn prepare(&mut self, config: Config) -> Result<(), StartError> {
         self.load(config.echo.mode)?;
         let fresh = self.start_upstreams(config.anycast.as_ref())?;
+        self.change = Some(Pending { config, fresh, ports: Vec::new(), before: None });
+        Ok(())
+    }
+
+    /// The second step: adds what the new configuration has more.
+    pub(super) async fn commit(&mut self) -> Result<(), StartError> {
+        let Some(change) = &mut self.change else { return Ok(()) };
+        let config = change.config.clone();
         let old = std::mem::replace(&mut self.config, config);
-        let (old_limit, old_lists) = (self.limit, self.lists.clone());
+        let both = [assigned(&old), assigned(&self.config)].concat();
+        change.before = Some((old, self.limit, self.lists.clone()));
         self.limit = self.config.echo.limit;
         self.lists = [self.config.echo.allow.clone(), self.config.echo.deny.clone()];
-        let both = [assigned(&old), assigned(&self.config)].concat();
-        match self.add(&both).await {
-            Ok(ports) => {
-                self.commit(ports, fresh).await;
-                Ok(())
-            }
-            Err(error) => {
-                self.config = old;
-                (self.limit, self.lists) = (old_limit, old_lists);
-                self.put_back().await;
-                Err(error)
-            }
+        let ports = self.add(&both).await?;
+        if let Some(change) = &mut self.change {
+            change.ports = ports;
+        }
+        Ok(())
+    }
+
+    /// The last step: takes away what is no longer wanted.
+    pub(super) async fn finish(&mut self) {
+        if let Some(Pending { ports, fresh, .. }) = self.change.take() {
+            self.take_away(ports, fresh).await;
+        }
+    }
+
+    /// Puts the configuration back that was in force before.
+    pub(super) async fn roll_back(&mut self) {
+        let Some(Pending { before, .. }) = self.change.take() else { return };
+        if let Some((config, limit, lists)) = before {
+            self.config = config;
+            (self.limit, self.lists) = (limit, lists);
+            self.put_back().await;
         }
     }
 
@@ -143,7 +183,7 @@ impl Worker {
     }
 
     /// Takes away what is no longer wanted. What the kernel refuses here is tried again by the upkeep.
-    async fn commit(&mut self, new_ports: Vec<Port>, fresh: Vec<Slot>) {
+    async fn take_away(&mut self, new_ports: Vec<Port>, fresh: Vec<Slot>) {
         let mut ports: Vec<Port> = self.ports.drain(..).chain(new_ports).collect();
         ports.retain(|port| self.config.echo.interfaces.contains(&port.name));
         self.ports = ports;
@@ -185,6 +225,7 @@ impl Worker {
 
     /// Withdraws and ends sessions, then detaches, then takes the addresses off.
     pub(super) async fn stop(&mut self) {
+        self.change = None;
         join_all(self.upstreams.drain(..).map(Slot::stop)).await;
         self.ports.clear();
         if let Err(error) = self.loopback.set(&[]).await {
@@ -194,7 +235,7 @@ impl Worker {
 
     /// Publishes how everything stands.
     pub(super) fn publish(&self) {
-        let mut ailments: Vec<String> = self
+        let mut problems: Vec<String> = self
             .health
             .records()
             .filter(|(_, record)| !record.healthy)
@@ -203,7 +244,7 @@ impl Worker {
                 None => format!("check {check}: no result yet"),
             })
             .collect();
-        ailments.extend(self.upstreams.iter().filter_map(Slot::ailment));
+        problems.extend(self.upstreams.iter().filter_map(Slot::problem));
         let moment = Moment::now();
         let started = moment.instant - self.now();
         let counted = self.ports.iter().any(|port| port.answering() != InterfaceMode::Kernel);
@@ -223,8 +264,8 @@ impl Worker {
         let [allow, deny] = self.lists.clone();
         self.shared.status.store(Arc::new(Status {
             node: self.config.node.clone(),
-            healthy: ailments.is_empty(),
-            ailments,
+            healthy: problems.is_empty(),
+            problems,
             drain: self.drain.phase(),
             interfaces: self.ports.iter().map(Port::status).collect(),
             ledger: LedgerStatus { counted, ..LedgerStatus::default() },
@@ -246,7 +287,7 @@ pub(super) fn empty_status() -> Status {
     Status {
         node: String::new(),
         healthy: false,
-        ailments: vec!["starting".into()],
+        problems: vec!["starting".into()],
         drain: Phase::Serving,
         interfaces: Vec::new(),
         ledger: LedgerStatus::default(),

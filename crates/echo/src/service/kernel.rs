@@ -212,7 +212,7 @@ impl Kernel {
         None
     }
 
-    /// The Ethernet address of a neighbour; when it is not known, the kernel is told to find it out.
+    /// The Ethernet address of a neighbour; when it is not known, the kernel is asked to resolve it.
     pub(crate) async fn neighbour(&self, index: u32, ip: IpAddr) -> Option<[u8; 6]> {
         let request = self.handle.neighbours().get().set_address_family(family(ip));
         let mut entries = Box::pin(request.execute());

@@ -31,7 +31,7 @@ pub enum LoopbackError {
     Note {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -39,7 +39,7 @@ pub enum LoopbackError {
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Note {
     /// The boot and the network namespace in which the addresses were added.
-    place: String,
+    boot: String,
     added: BTreeSet<IpAddr>,
 }
 
@@ -55,13 +55,13 @@ impl Loopback {
     /// Reads what an earlier start that ended badly has left behind.
     pub(crate) fn open(kernel: Kernel, state: &Path) -> Self {
         let path = state.join(FILE);
-        let place = place();
+        let boot = boot_and_namespace();
         let left: Note = fs::read(&path)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .filter(|note: &Note| note.place == place)
+            .filter(|note: &Note| note.boot == boot)
             .unwrap_or_default();
-        Self { kernel, path, note: Note { place, added: left.added } }
+        Self { kernel, path, note: Note { boot, added: left.added } }
     }
 
     /// Makes `lo` have the wanted addresses, and of those added here no others.
@@ -105,13 +105,12 @@ impl Loopback {
             fs::create_dir_all(directory).map_err(failed)?;
         }
         let text = serde_json::to_vec(&self.note).map_err(|error| failed(error.into()))?;
-        let beside = self.path.with_extension("new");
-        fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.path)).map_err(failed)
+        config::file::write_private(&self.path, &text).map_err(failed)
     }
 }
 
 /// Names the boot and the network namespace.
-fn place() -> String {
+fn boot_and_namespace() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/net").unwrap_or_default();
     format!("{} {}", boot.trim(), namespace.display())

@@ -27,9 +27,9 @@ enum Answers {
 pub(super) struct Port {
     pub(super) name: String,
     pub(super) mode: Mode,
-    /// As it was when it was last looked at; `None` while there is no such interface.
+    /// Its state at the last check; `None` while there is no such interface.
     pub(super) link: Option<Link>,
-    /// Why it could not be looked at since then.
+    /// Why it could not be checked since then.
     pub(super) unseen: Option<String>,
     /// Whether it has an address of its own, of IPv4 and of IPv6.
     pub(super) has_own: [bool; 2],

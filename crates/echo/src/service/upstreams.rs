@@ -8,10 +8,7 @@ use crate::{
     health::Health,
     status::{UpstreamStatus, WithdrawalStatus},
 };
-use bgp::{
-    announcer::{Advertised, Announcer, Desired, StartError},
-    config::Upstream,
-};
+use bgp::{Advertised, Announcer, Desired, announcer::StartError, config::Upstream};
 use std::{
     net::IpAddr,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -164,7 +161,7 @@ impl Slot {
     }
 
     /// Why the neighbour has not been told what it should be, in one sentence.
-    pub(super) fn ailment(&self) -> Option<String> {
+    pub(super) fn problem(&self) -> Option<String> {
         let observed = self.announcer.observed();
         if observed.advertised.is(self.announce.desired()) {
             return None;
@@ -175,7 +172,7 @@ impl Slot {
 
     pub(super) fn status(&self, moment: Moment) -> UpstreamStatus {
         let observed = self.announcer.observed();
-        let mut prefixes: Vec<_> = observed.told.iter().map(|told| told.prefix).collect();
+        let mut prefixes: Vec<_> = observed.routes.iter().map(|route| route.prefix).collect();
         prefixes.sort();
         UpstreamStatus {
             name: self.announcer.name().to_owned(),

@@ -8,7 +8,7 @@
 use super::{
     Ask, ControlError, ReloadError, Shared, StartError, change,
     command::{Commands, Finding},
-    force::{assigned, empty_status},
+    force::{Pending, assigned, empty_status},
     kernel::{self, Kernel},
     loopback::Loopback,
     port::Port,
@@ -16,7 +16,7 @@ use super::{
     upstreams::Slot,
 };
 use crate::{
-    config::{AnycastConfig, Config, HealthConfig, Probe},
+    config::{AnycastConfig, Config, HealthConfig, Mode, Probe},
     control::Request,
     drain::{Drain, Phase, Times},
     health::{Check, Health, Outcome, Rules},
@@ -35,7 +35,7 @@ use tokio::{
     time::{self, MissedTickBehavior},
 };
 
-/// How often links and attachments are looked at, at the least.
+/// How often links and attachments are checked, at least.
 const WATCH: Duration = Duration::from_millis(50);
 /// How often the rest is put in order.
 const UPKEEP: Duration = Duration::from_secs(1);
@@ -63,6 +63,8 @@ pub(super) struct Worker {
     pub(super) findings: (mpsc::Sender<Finding>, mpsc::Receiver<Finding>),
     pub(super) drain: Drain,
     drained: Vec<oneshot::Sender<()>>,
+    /// A reload that has begun and is neither finished nor rolled back.
+    pub(super) change: Option<Pending>,
     pub(super) upstreams: Vec<Slot>,
     /// Arrivals and our own drops at the last round.
     counted: [u64; 2],
@@ -92,6 +94,7 @@ impl Worker {
             findings: mpsc::channel(16),
             drain: Drain::new(times(&config), drained),
             drained: Vec::new(),
+            change: None,
             upstreams: Vec::new(),
             counted: [0, 0],
             epoch: Instant::now(),
@@ -386,6 +389,10 @@ impl Worker {
 
     /// Puts interfaces, addresses and ways in order after whatever happened to them.
     async fn upkeep(&mut self) {
+        if self.change.is_some() {
+            // In the midst of a reload both configurations count; its end puts all in order.
+            return;
+        }
         for port in &mut self.ports {
             match self.kernel.link(&port.name).await {
                 Ok(link) => drop(port.see(link)),
@@ -498,10 +505,28 @@ impl Worker {
 
     async fn answer(&mut self, ask: Ask) {
         match ask {
-            Ask::Reload(config, answer) => {
-                let result = self.put_in_force(*config).await;
-                self.decide(Instant::now());
+            Ask::Prepare(config, answer) => {
+                let kernel = |config: &Config| config.echo.mode == Mode::Kernel;
+                let result = if kernel(&self.config) && !kernel(&config) {
+                    Err(ReloadError::Mode)
+                } else {
+                    self.prepare(*config).map_err(ReloadError::Start)
+                };
+                let _ = answer.send(result);
+            }
+            Ask::Commit(answer) => {
+                let result = self.commit().await;
                 let _ = answer.send(result.map_err(ReloadError::Start));
+            }
+            Ask::Finish(answer) => {
+                self.finish().await;
+                self.decide(Instant::now());
+                let _ = answer.send(());
+            }
+            Ask::RollBack(answer) => {
+                self.roll_back().await;
+                self.decide(Instant::now());
+                let _ = answer.send(());
             }
             Ask::Control(request, answer) => {
                 let _ = answer.send(self.control(request));

@@ -4,9 +4,8 @@ use super::{
     AnycastStatus, Count, InterfaceMode, LedgerStatus, LimitStatus, ListStatus, Status, TopStatus,
 };
 use crate::config::Limit;
-use comfy_table::CellAlignment;
 use std::{fmt::Write as _, time::SystemTime};
-use wire::text::{self, lines, table};
+use terminal::text::{self, CellAlignment, lines, table};
 
 /// Time since `unix` (seconds since 1970), to the second.
 fn ago(unix: f64) -> String {
@@ -18,8 +17,8 @@ pub fn render_status(status: &Status) -> String {
     let mut out = String::new();
     let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
     let _ = writeln!(out, "echo: {health}, {}", status.drain.word());
-    for ailment in &status.ailments {
-        let _ = writeln!(out, "  ! {ailment}");
+    for problem in &status.problems {
+        let _ = writeln!(out, "  ! {problem}");
     }
     let mut interfaces = table(["interface", "answers", "link", "note"], 4);
     for interface in &status.interfaces {

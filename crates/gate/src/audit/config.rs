@@ -1,9 +1,9 @@
 //! The section `[gate.audit]` of the configuration.
 
 use super::ipfix;
+use config::{Problem, Report};
 use serde::Deserialize;
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
-use wire::config::{Problem, Report};
 
 /// Most records that wait to be written.
 const MAX_QUEUE: usize = 1_000_000;
@@ -72,7 +72,7 @@ pub enum MappingName {
     IpcryptPfx,
 }
 
-/// Kinds of records that can be left out.
+/// Kinds of records that can be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {

@@ -54,7 +54,7 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// What the thread is told.
+/// What the thread is sent.
 #[derive(Debug)]
 enum Order {
     Write(Box<Record>),

@@ -1,7 +1,7 @@
 //! What the gate tells the audit.
 
-use crate::{
-    chat::Message,
+use crate::chat::Message;
+use classify::{
     flow::{Flow, Side},
     label::Label,
 };
@@ -58,8 +58,8 @@ pub struct Subject {
     pub flow: Flow,
     /// When its first packet was seen.
     pub started: SystemTime,
-    /// Which end is inside.
-    pub inside: Side,
+    /// Which end is internal.
+    pub internal: Side,
     /// What it was found to be.
     pub label: Option<Label>,
 }
@@ -85,7 +85,7 @@ pub enum Action {
     Limit,
     /// Its packets are dropped.
     Drop,
-    /// Both ends are told that it is over.
+    /// Both ends get a reset.
     Reset,
 }
 
@@ -163,7 +163,7 @@ pub struct FileSeen {
     pub from: Side,
     /// The name, as the protocol gave it.
     pub name: String,
-    /// The size that the protocol told.
+    /// The size by the protocol.
     pub size: Option<u64>,
     /// The bytes that were seen.
     pub seen: u64,

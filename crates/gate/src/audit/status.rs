@@ -11,12 +11,12 @@ use std::sync::{
 pub(super) struct Counters {
     pub(super) received: AtomicU64,
     pub(super) written: AtomicU64,
-    pub(super) left_out: AtomicU64,
+    pub(super) skipped: AtomicU64,
     pub(super) queue_full: AtomicU64,
     pub(super) not_written: AtomicU64,
     pub(super) files_deleted: AtomicU64,
     pub(super) ipfix: IpfixCounters,
-    pub(super) trouble: Mutex<Option<String>>,
+    pub(super) error: Mutex<Option<String>>,
 }
 
 /// Flows that went out as IPFIX, or should have.
@@ -34,26 +34,26 @@ impl Counters {
     }
 
     /// Says what is wrong; true where that is news.
-    pub(super) fn set_trouble(&self, trouble: Option<String>) -> bool {
-        let mut held = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = held.is_some() != trouble.is_some();
-        *held = trouble;
+    pub(super) fn set_error(&self, error: Option<String>) -> bool {
+        let mut held = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = held.is_some() != error.is_some();
+        *held = error;
         news
     }
 
     pub(super) fn status(&self) -> Status {
         // What came in last is read first: `waiting` is never too small by what is just now settled.
         let written = self.written.load(Relaxed);
-        let left_out = self.left_out.load(Relaxed);
+        let skipped = self.skipped.load(Relaxed);
         let queue_full = self.queue_full.load(Relaxed);
         let not_written = self.not_written.load(Relaxed);
         let received = self.received.load(Relaxed);
         Status {
             received,
             written,
-            left_out,
+            skipped,
             lost: Lost { queue_full, not_written },
-            waiting: received.saturating_sub(written + left_out + queue_full + not_written),
+            waiting: received.saturating_sub(written + skipped + queue_full + not_written),
             files_deleted: self.files_deleted.load(Relaxed),
             ipfix: Ipfix {
                 written: self.ipfix.written.load(Relaxed),
@@ -61,12 +61,12 @@ impl Counters {
                 sent: self.ipfix.sent.load(Relaxed),
                 not_sent: self.ipfix.not_sent.load(Relaxed),
             },
-            trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            error: self.error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }
 
-/// The audit's ledger: received = written + left out + lost + waiting.
+/// The audit's ledger: received = written + skipped + lost + waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Records that it was told.
@@ -74,7 +74,7 @@ pub struct Status {
     /// Records in the files.
     pub written: u64,
     /// Records of kinds that the configuration leaves out.
-    pub left_out: u64,
+    pub skipped: u64,
     /// Records that are in no file though they should be.
     pub lost: Lost,
     /// Records on their way.
@@ -84,7 +84,7 @@ pub struct Status {
     /// Flows as IPFIX.
     pub ipfix: Ipfix,
     /// What is wrong with the files just now.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Why records were lost.

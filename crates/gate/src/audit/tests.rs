@@ -1,8 +1,8 @@
 //! The log from the sender to the file.
 
 use super::{mapping::tests::LastByte, record::*, *};
-use crate::{
-    chat,
+use crate::chat;
+use classify::{
     flow::{Flow, Side, Transport},
     label::{Category, Certainty, Engine, Label},
 };
@@ -18,7 +18,7 @@ pub(super) fn at(milliseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(1_795_000_000_000 + milliseconds)
 }
 
-/// A flow from inside to a peer.
+/// A flow from internal hosts to a peer.
 pub(super) fn subject(transport: Transport) -> Subject {
     Subject {
         flow: Flow {
@@ -27,7 +27,7 @@ pub(super) fn subject(transport: Transport) -> Subject {
             server: "192.0.2.7:6881".parse().unwrap(),
         },
         started: at(0),
-        inside: Side::Client,
+        internal: Side::Client,
         label: Some(Label {
             application: "bittorrent".into(),
             detail: Some("peer-wire".into()),
@@ -153,13 +153,13 @@ fn a_disk_that_refuses_costs_records_that_are_counted_and_told() {
     audit.flush();
     let status = audit.status();
     assert_eq!(status.lost.not_written, 1, "{status:?}");
-    assert!(status.trouble.is_some());
+    assert!(status.error.is_some());
     fs::rename(&away, folder.path()).unwrap();
     sender.send(flow_end(Transport::Tcp, Action::Allow));
     audit.flush();
     let status = audit.status();
     assert_eq!((status.received, status.written, status.waiting), (4, 3, 0));
-    assert_eq!(status.trouble, None);
+    assert_eq!(status.error, None);
     let found = lines(folder.path());
     let told: Vec<&Value> = found.iter().filter(|it| it["event_type"] == "engine").collect();
     assert_eq!(told.len(), 1);
@@ -177,7 +177,7 @@ fn kinds_that_are_left_out_and_words_of_chats_are_not_written() {
     sender.send(said(chat::Event::Text("the words themselves".into())));
     sender.send(said(chat::Event::Leave("the words themselves".into())));
     drop(audit);
-    assert_eq!(sender.status().left_out, 1);
+    assert_eq!(sender.status().skipped, 1);
     let text = fs::read_to_string(folder.path().join("eve.json")).unwrap();
     assert!(!text.contains("the words themselves"));
     let found = lines(folder.path());

@@ -42,7 +42,7 @@ pub(super) struct Writer {
     batch: Vec<u8>,
     records: u64,
     /// Lost records of which the log has spoken.
-    told: u64,
+    reported: u64,
     synced: Instant,
     looked: Instant,
     /// When the disk refused last.
@@ -71,7 +71,7 @@ impl Writer {
             ipfix,
             batch: Vec::new(),
             records: 0,
-            told: 0,
+            reported: 0,
             synced: now,
             looked: now,
             refused: None,
@@ -121,7 +121,7 @@ impl Writer {
             ipfix.push(flow, self.eve.flow_id(&flow.subject));
         }
         if !kinds(record).iter().any(|kind| self.config.record.contains(kind)) {
-            Counters::add(&self.counters.left_out, 1);
+            Counters::add(&self.counters.skipped, 1);
             return;
         }
         match self.eve.write(record, &mut self.batch) {
@@ -148,14 +148,14 @@ impl Writer {
         let folder = self.config.folder.display();
         match lines.and(flows) {
             Ok(()) => {
-                if self.counters.set_trouble(None) {
+                if self.counters.set_error(None) {
                     tracing::info!("the audit log in {folder} is written again");
                 }
             }
             Err(error) => {
-                let trouble = format!("the audit log in {folder} cannot be written: {error}");
-                if self.counters.set_trouble(Some(trouble.clone())) {
-                    tracing::error!("{trouble}");
+                let text = format!("the audit log in {folder} cannot be written: {error}");
+                if self.counters.set_error(Some(text.clone())) {
+                    tracing::error!("{text}");
                 }
             }
         }
@@ -170,15 +170,15 @@ impl Writer {
 
     fn write(&mut self, sync: bool, now: SystemTime) -> io::Result<()> {
         let lost = self.counters.queue_full.load(Relaxed) + self.counters.not_written.load(Relaxed);
-        if lost > self.told {
+        if lost > self.reported {
             let reason = "the queue was full or the disk refused them";
-            Eve::write_loss(now, lost - self.told, reason, &mut self.batch)?;
+            Eve::write_loss(now, lost - self.reported, reason, &mut self.batch)?;
         }
         if !self.batch.is_empty() {
             self.lines.open_lines(now)?;
             self.lines.write(&self.batch)?;
             Counters::add(&self.counters.written, self.records);
-            self.told = lost;
+            self.reported = lost;
             self.records = 0;
             self.batch.clear();
         }

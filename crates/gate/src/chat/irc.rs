@@ -9,7 +9,7 @@ use super::{
     lines::Lines,
     message::{number, text},
 };
-use crate::flow::Side;
+use classify::flow::Side;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Longest line: 8,191 bytes of tags (IRCv3) and 512 of message (section 2.3).

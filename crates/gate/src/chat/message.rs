@@ -1,6 +1,6 @@
 //! What the readers of chat protocols find.
 
-use crate::flow::Side;
+use classify::flow::Side;
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -15,8 +15,6 @@ pub enum Protocol {
     Irc,
     /// RFC 6120 and 6121.
     Xmpp,
-    /// MSN Messenger's notification and switchboard servers.
-    Msn,
 }
 
 /// One thing that somebody said or did.
@@ -26,9 +24,9 @@ pub struct Message {
     pub protocol: Protocol,
     /// The end of the flow that sent the bytes: messages of others come from the server.
     pub side: Side,
-    /// Who did it: a nick, a JID, a passport. Empty where the flow did not tell.
+    /// Who did it: a nick, a JID. Empty where the flow did not tell.
     pub from: String,
-    /// To whom: a channel, a nick, a JID, the others of a switchboard session. Empty likewise.
+    /// To whom: a channel, a nick, a JID. Empty likewise.
     pub to: String,
     /// What it was.
     pub event: Event,
@@ -51,20 +49,20 @@ pub enum Event {
     Rename(String),
     /// A topic was set.
     Topic(String),
-    /// Somebody offers a file (DCC SEND, an MSN invitation).
+    /// Somebody offers a file (DCC SEND, an XMPP offer).
     Offer {
         /// The file's name, as it was offered.
         name: String,
-        /// Its bytes, where they were told.
+        /// Its bytes, where known.
         size: Option<u64>,
-        /// Where it can be fetched, where that was told.
+        /// Where it can be fetched, where known.
         address: Option<SocketAddr>,
     },
     /// Somebody waits for a file that was offered without an address (DCC SEND, passive).
     Await {
         /// The file's name, as it was offered.
         name: String,
-        /// Its bytes, where they were told.
+        /// Its bytes, where known.
         size: Option<u64>,
         /// Where it is to be sent to.
         address: SocketAddr,

@@ -2,21 +2,20 @@
 //!
 //! Readers take the bytes of each side in order and give what people said and did. They are bounded
 //! in all they keep, find their place again after a gap, and end by themselves where encryption
-//! begins. What a client says to be let in (IRC's PASS and OPER, XMPP's and MSN's authentication, what
-//! is said to services that keep passwords) is passed over unread.
+//! begins. Credentials (IRC's PASS and OPER, XMPP's authentication, messages to services that keep
+//! passwords) are skipped unread.
 
 mod irc;
 mod lines;
 mod message;
-mod msn;
 #[cfg(test)]
 mod tests;
 mod xmpp;
 
 pub use message::{Event, MAX_TEXT, Message, Protocol};
 
-use self::{irc::Irc, msn::Msn, xmpp::Xmpp};
-use crate::flow::Side;
+use self::{irc::Irc, xmpp::Xmpp};
+use classify::flow::Side;
 
 /// Reads one flow's chat.
 #[derive(Debug)]
@@ -26,7 +25,6 @@ pub struct Reader(Kind);
 enum Kind {
     Irc(Irc),
     Xmpp(Box<Xmpp>),
-    Msn(Box<Msn>),
 }
 
 impl Reader {
@@ -36,7 +34,6 @@ impl Reader {
         Some(Self(match application {
             "irc" => Kind::Irc(Irc::new()),
             "xmpp" | "jabber" => Kind::Xmpp(Box::default()),
-            "msn" | "msnp" => Kind::Msn(Box::default()),
             _ => return None,
         }))
     }
@@ -46,7 +43,6 @@ impl Reader {
         match &mut self.0 {
             Kind::Irc(it) => it.feed(side, bytes, out),
             Kind::Xmpp(it) => it.feed(side, bytes, out),
-            Kind::Msn(it) => it.feed(side, bytes, out),
         }
     }
 
@@ -55,7 +51,6 @@ impl Reader {
         match &mut self.0 {
             Kind::Irc(it) => it.gap(side),
             Kind::Xmpp(it) => it.gap(side),
-            Kind::Msn(it) => it.gap(side),
         }
     }
 
@@ -64,7 +59,6 @@ impl Reader {
         match &self.0 {
             Kind::Irc(it) => it.is_over(),
             Kind::Xmpp(it) => it.is_over(),
-            Kind::Msn(_) => false,
         }
     }
 }

@@ -12,7 +12,7 @@ use self::{
     stanza::Stanza,
 };
 use super::{Event, Message, Protocol};
-use crate::flow::Side;
+use classify::flow::Side;
 
 /// Most rooms of a client that are known.
 const MOST_ROOMS: usize = 64;

@@ -1,12 +1,12 @@
 //! `nigh gate classify`: what the flows of captures are, without a gate.
 
-use crate::classify::{
+use ::capture::{ReadError, unpack};
+use clap::Args;
+use classify::{
     Engine, OpenError, Settings,
     offline::{Classified, Counts, Line, classify_capture},
     truth::{self, Score, TruthError},
 };
-use ::capture::{ReadError, unpack};
-use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
 };
-use wire::text::{lines, table};
+use terminal::text::{lines, table};
 
 /// Arguments of `nigh gate classify`.
 #[derive(Clone, Debug, Args)]
@@ -70,7 +70,7 @@ pub enum ClassifyError {
         /// How many.
         flows: usize,
         /// One of them.
-        first: crate::flow::Flow,
+        first: classify::flow::Flow,
     },
     /// The output.
     #[error("cannot print: {0}")]
@@ -165,7 +165,7 @@ fn application_table(flows: &[Classified]) -> String {
     let mut all: BTreeMap<String, [u64; 4]> = BTreeMap::new();
     for one in flows {
         let likely =
-            one.label.as_ref().is_some_and(|l| l.certainty == crate::label::Certainty::Likely);
+            one.label.as_ref().is_some_and(|l| l.certainty == classify::label::Certainty::Likely);
         let [count, unsure, packets, bytes] = all.entry(name(one)).or_default();
         *count += 1;
         *unsure += u64::from(likely);
@@ -199,7 +199,7 @@ fn flow_table(flows: &[Classified]) -> String {
     lines(&out)
 }
 
-/// What became of a capture's frames, in a line.
+/// The outcome of a capture's frames, in a line.
 fn frames(counts: &Counts) -> String {
     let mut text = format!("{} frames", counts.frames);
     for (count, what) in [

@@ -3,11 +3,11 @@
 use crate::{
     config::{self, Deny, Direction, Each, Rate},
     control::{By, FlowName, FlowsOrder, Order, Request, TopOrder},
-    label::Category,
-    policy::{Given, GivenLimit, What},
+    policy::{RuntimeAction, RuntimeLimit, RuntimeRule},
     status::{self, FlowRow, Status, TopStatus, Why},
 };
 use clap::{Args, Subcommand};
+use classify::label::Category;
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use serde_json::Value;
 /// What is asked of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
-    /// Show the gate: health, flows, packets by what became of them, rules, limits
+    /// Show the gate: health, flows, packets by the outcome of them, rules, limits
     #[command(after_help = "Example:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
     Status,
     /// Show flows, the busiest first
@@ -23,7 +23,7 @@ pub enum Operation {
         after_help = "Examples:\n  nigh gate flows --application bittorrent\n  nigh gate flows --host 10.0.0.5 --verdict reset -n 100"
     )]
     Flows(FlowsArgs),
-    /// Show who uses most now: applications, or hosts inside
+    /// Show who uses most now: applications, or internal hosts
     #[command(after_help = "Examples:\n  nigh gate top\n  nigh gate top --by host -n 20")]
     Top(TopArgs),
     /// Say what a flow is, how that was found, and which rule decides about it
@@ -62,29 +62,29 @@ pub enum Operation {
     ///
     /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
     #[command(
-        after_help = "Examples:\n  nigh gate limit bittorrent --to-inside 20mbit --from-inside 5mbit\n  nigh gate limit --category peer-to-peer --to-inside 2mbit --each host"
+        after_help = "Examples:\n  nigh gate limit bittorrent --to-internal 20mbit --from-internal 5mbit\n  nigh gate limit --category peer-to-peer --to-internal 2mbit --each host"
     )]
     Limit {
         /// Which flows.
         #[command(flatten)]
         which: WhichArgs,
-        /// Rate of packets to hosts inside, such as 20mbit
-        #[arg(long, value_name = "RATE", required_unless_present = "from_inside")]
-        to_inside: Option<Rate>,
-        /// Rate of packets from hosts inside
+        /// Rate of packets to internal hosts, such as 20mbit
+        #[arg(long, value_name = "RATE", required_unless_present = "from_internal")]
+        to_internal: Option<Rate>,
+        /// Rate of packets from internal hosts
         #[arg(long, value_name = "RATE")]
-        from_inside: Option<Rate>,
+        from_internal: Option<Rate>,
         /// Who has the rate for itself [default: all share one]
         #[arg(long, value_enum)]
         each: Option<Each>,
     },
-    /// Take back what deny, allow and limit gave
-    #[command(after_help = "Examples:\n  nigh gate forget given-1\n  nigh gate forget --all")]
+    /// Remove rules that deny, allow and limit added
+    #[command(after_help = "Examples:\n  nigh gate forget runtime-1\n  nigh gate forget --all")]
     Forget {
         /// The rule, as `nigh gate status` shows it
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
-        /// All given rules
+        /// All runtime rules
         #[arg(long)]
         all: bool,
     },
@@ -92,8 +92,10 @@ pub enum Operation {
     ///
     /// Its files are scanned anew; one that the scanner wrongly finds something in needs a [[gate.file]] with
     /// its info-hash and action = "allow".
-    #[command(after_help = "Example:\n  nigh gate pardon 0123456789abcdef0123456789abcdef01234567")]
-    Pardon {
+    #[command(
+        after_help = "Example:\n  nigh gate unblock 0123456789abcdef0123456789abcdef01234567"
+    )]
+    Unblock {
         /// Its info-hash, as `nigh gate status` shows it
         #[arg(value_name = "INFO-HASH")]
         torrent: String,
@@ -135,7 +137,7 @@ pub struct TopArgs {
     count: usize,
 }
 
-/// Which flows a given rule fits.
+/// Which flows a runtime rule fits.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct WhichArgs {
     /// Applications, such as bittorrent or bittorrent/dht; `unknown` for what nobody can name
@@ -144,7 +146,7 @@ pub struct WhichArgs {
     /// A kind of application, such as peer-to-peer; can be given several times
     #[arg(long, value_parser = category)]
     category: Vec<Category>,
-    /// Of this host inside, or of those in this prefix, only
+    /// Of this internal host, or of those in this prefix, only
     #[arg(long, value_name = "PREFIX", value_parser = prefix)]
     host: Option<IpNet>,
     /// Begun by this side only
@@ -153,13 +155,13 @@ pub struct WhichArgs {
 }
 
 impl WhichArgs {
-    fn order(&self, what: What) -> Request {
-        Request::Give(Order {
+    fn order(&self, action: RuntimeAction) -> Request {
+        Request::Add(Order {
             application: self.application.clone(),
             category: self.category.clone(),
             host: self.host,
             direction: self.direction,
-            what,
+            action,
         })
     }
 }
@@ -197,17 +199,17 @@ impl Operation {
             }),
             Self::Top(args) => Request::Top(TopOrder { by: args.by, count: args.count }),
             Self::Why { flow } => Request::Why { flow: flow.join(" ").parse::<FlowName>()? },
-            Self::Deny { which, how } => which.order(What::Deny(*how)),
-            Self::Allow { which } => which.order(What::Allow),
-            Self::Limit { which, to_inside, from_inside, each } => {
-                which.order(What::Limit(GivenLimit {
-                    to_inside: *to_inside,
-                    from_inside: *from_inside,
+            Self::Deny { which, how } => which.order(RuntimeAction::Deny(*how)),
+            Self::Allow { which } => which.order(RuntimeAction::Allow),
+            Self::Limit { which, to_internal, from_internal, each } => {
+                which.order(RuntimeAction::Limit(RuntimeLimit {
+                    to_internal: *to_internal,
+                    from_internal: *from_internal,
                     each: *each,
                 }))
             }
             Self::Forget { name, .. } => Request::Forget { name: name.clone() },
-            Self::Pardon { torrent } => Request::Pardon { torrent: torrent.clone() },
+            Self::Unblock { torrent } => Request::Unblock { torrent: torrent.clone() },
             Self::Bypass { state } => Request::Bypass { on: state == "on" },
         })
     }
@@ -226,13 +228,13 @@ impl Operation {
             Self::Top(_) => status::render_top(&read::<TopStatus>(answer)?),
             Self::Why { .. } => status::render_why(&read::<Why>(answer)?),
             Self::Deny { .. } | Self::Allow { .. } | Self::Limit { .. } => {
-                status::render_given(&read::<Given>(answer)?)
+                status::render_rule(&read::<RuntimeRule>(answer)?)
             }
-            Self::Forget { .. } => match read::<Vec<Given>>(answer)?.as_slice() {
-                [] => "no given rule is in force\n".into(),
-                rest => rest.iter().map(status::render_given).collect(),
+            Self::Forget { .. } => match read::<Vec<RuntimeRule>>(answer)?.as_slice() {
+                [] => "no runtime rule is in force\n".into(),
+                rest => rest.iter().map(status::render_rule).collect(),
             },
-            Self::Pardon { torrent } => format!("torrent {torrent} is no longer refused\n"),
+            Self::Unblock { torrent } => format!("torrent {torrent} is no longer refused\n"),
             Self::Bypass { state } if state == "on" => {
                 "the gate is switched off: everything passes until `nigh gate bypass off`\n".into()
             }
@@ -261,22 +263,22 @@ mod tests {
     fn a_command_is_one_request() {
         assert_eq!(request("gate bypass on"), Request::Bypass { on: true });
         assert_eq!(
-            request("gate forget given-2"),
-            Request::Forget { name: Some("given-2".into()) }
+            request("gate forget runtime-2"),
+            Request::Forget { name: Some("runtime-2".into()) }
         );
         assert_eq!(request("gate forget --all"), Request::Forget { name: None });
-        assert_eq!(request("gate pardon 0a"), Request::Pardon { torrent: "0a".into() });
+        assert_eq!(request("gate unblock 0a"), Request::Unblock { torrent: "0a".into() });
         let flow = "tcp 10.0.0.1:1 10.0.0.2:2".parse().unwrap();
         assert_eq!(request("gate why tcp 10.0.0.1:1 > 10.0.0.2:2"), Request::Why { flow });
         let order = Order {
             application: vec!["bittorrent".into()],
             category: vec![Category::PeerToPeer],
             host: Some("10.0.0.5/32".parse().unwrap()),
-            direction: Some(Direction::ToInside),
-            what: What::Deny(Deny::Drop),
+            direction: Some(Direction::ToInternal),
+            action: RuntimeAction::Deny(Deny::Drop),
         };
-        let line = "gate deny bittorrent --category peer-to-peer --host 10.0.0.5 --direction to-inside --how drop";
-        assert_eq!(request(line), Request::Give(order));
+        let line = "gate deny bittorrent --category peer-to-peer --host 10.0.0.5 --direction to-internal --how drop";
+        assert_eq!(request(line), Request::Add(order));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `nigh gate replay`: sends a capture's packets out of an interface.
 
-use crate::capture::layers::Link;
 use ::capture::{Frame, Item, LinkType, ReadError, read_all, unpack};
 use clap::Args;
+use classify::capture::layers::Link;
 use datapath::socket::{OpenError, Receive, Socket};
 use nix::net::if_::if_nametoindex;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use wire::{EtherType, Mac, ethernet};
 
 /// Longest frame that a packet socket takes: Ethernet's header and the longest IP packet.
 const LONGEST: usize = ethernet::HEADER + 65_535;
-/// Waits shorter than this are left out; the next ones make up for them.
+/// Waits shorter than this are skipped; the next ones make up for them.
 const SHORTEST_WAIT: Duration = Duration::from_micros(200);
 
 /// Arguments of `nigh gate replay`.

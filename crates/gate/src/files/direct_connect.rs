@@ -6,11 +6,12 @@
 //! is a path, or `TTH/` and the file's Tiger tree hash in base 32. `list`s and `files.xml` are not
 //! files of people. With `ZL1` the content is a zlib stream of that length when it is inflated.
 
-use super::{Ahead, Protocol, kind, names, transfers::Transfers};
+use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
-    flow::Side,
-    manage::{FileHash, FileNamed, TransferId},
+    event::{FileHash, FileNamed, TransferId},
+    file_name, file_type,
 };
+use classify::flow::Side;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// Bytes of a command that are read.
@@ -18,6 +19,20 @@ const LINE: usize = 1 << 14;
 
 /// Least bytes under a leaf of the hash trees that clients keep of files; longer ones are multiples.
 const LEAF: u64 = 1 << 16;
+
+/// Content that was announced.
+struct Run<'a> {
+    path: &'a [u8],
+    /// Where in the file it begins.
+    start: u64,
+    /// Its bytes.
+    left: u64,
+    /// The bytes of the whole file, where known.
+    size: Option<u64>,
+    packed: bool,
+    /// Where in the stream it begins; none for where that side is next.
+    at: Option<u64>,
+}
 
 /// A connection between two clients.
 #[derive(Debug, Default)]
@@ -162,16 +177,9 @@ impl DirectConnect {
                 };
                 if asker == from {
                     let left = size.saturating_sub(start);
-                    self.begin(
-                        asker.other(),
-                        &path,
-                        start,
-                        left,
-                        Some(size),
-                        false,
-                        None,
-                        transfers,
-                    );
+                    let size = Some(size);
+                    let run = Run { path: &path, start, left, size, packed: false, at: None };
+                    self.begin(asker.other(), run, transfers);
                 }
             }
             b"$ADCSND" | b"CSND" => {
@@ -180,30 +188,21 @@ impl DirectConnect {
                 let (Some(start), Some(left)) = (number(word(2)), number(word(3))) else { return };
                 let packed = words.iter().skip(4).any(|word| word == b"ZL1");
                 let path = if word(0) == b"file" { word(1) } else { b"" };
-                self.begin(from, path, start, left, None, packed, Some(at), transfers);
+                let run = Run { path, start, left, size: None, packed, at: Some(at) };
+                self.begin(from, run, transfers);
             }
             _ => {}
         }
     }
 
-    /// Content of `left` bytes follows; where, when it is not known yet, is where that side is next.
-    #[allow(clippy::too_many_arguments)]
-    fn begin(
-        &mut self,
-        from: Side,
-        path: &[u8],
-        start: u64,
-        left: u64,
-        size: Option<u64>,
-        packed: bool,
-        at: Option<u64>,
-        transfers: &mut Transfers,
-    ) {
+    /// Content follows.
+    fn begin(&mut self, from: Side, run: Run<'_>, transfers: &mut Transfers) {
+        let Run { path, start, left, size, packed, at } = run;
         let way = &mut self.ways[usize::from(from == Side::Server)];
-        let hash = path.strip_prefix(b"TTH/").and_then(names::base32);
+        let hash = path.strip_prefix(b"TTH/").and_then(file_name::base32);
         let hash = hash.and_then(|hash| hash.try_into().ok()).map(FileHash::TigerTree);
-        let text = names::text(path);
-        let name = names::last_part(&text).filter(|_| hash.is_none());
+        let text = file_name::text(path);
+        let name = file_name::last_part(&text).filter(|_| hash.is_none());
         let is_list = name
             .as_deref()
             .is_none_or(|name| name.starts_with("files.xml") || name == "MyList.DcLst");
@@ -219,7 +218,7 @@ impl DirectConnect {
                 host: None,
                 size: size.or_else(|| whole.then_some(left)),
                 range: (!whole).then(|| (start, start.saturating_add(left))),
-                kind: kind::UNKNOWN,
+                kind: file_type::UNKNOWN,
                 media: None,
                 // It is inflated here.
                 coding: None,

@@ -8,11 +8,12 @@
 //! Parts that follow each other are one transfer. The hash of the file is over MD4s of all its parts
 //! and cannot be checked for what passes of it.
 
-use super::{Ahead, Protocol, gather::Gather, kind, names, transfers::Transfers};
+use super::{Ahead, Protocol, gather::Gather, transfers::Transfers};
 use crate::{
-    flow::Side,
-    manage::{FileHash, FileNamed, TransferId},
+    event::{FileHash, FileNamed, TransferId},
+    file_name, file_type,
 };
+use classify::flow::Side;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::collections::VecDeque;
 
@@ -61,6 +62,16 @@ struct Open {
     block: Option<(u64, Box<Decompress>, u64)>,
 }
 
+/// What is known of a part before its offset is.
+#[derive(Clone, Copy, Debug)]
+struct PartHead {
+    packed: bool,
+    /// Whether its offset has eight bytes.
+    wide: bool,
+    /// Bytes of the whole message.
+    length: u32,
+}
+
 #[derive(Debug, Default)]
 enum State {
     #[default]
@@ -70,12 +81,8 @@ enum State {
         kind: u8,
         length: u32,
     },
-    /// The place of a part: the bytes that say it, and those of the whole message.
-    Place {
-        packed: bool,
-        wide: bool,
-        length: u32,
-    },
+    /// The head of a part, which has its offset.
+    Offset(PartHead),
     Part {
         left: u32,
     },
@@ -154,7 +161,7 @@ impl Edonkey {
         let wanted = match &mut way.state {
             State::Header => 6,
             State::Message { length, .. } => *length as usize,
-            State::Place { packed, wide, .. } => place(*packed, *wide) as usize,
+            State::Offset(PartHead { packed, wide, .. }) => head(*packed, *wide) as usize,
             State::Part { left } | State::Packed { left } | State::Skip { left } => {
                 let taken = (*left as usize).min(bytes.len());
                 *left -= taken as u32;
@@ -194,15 +201,17 @@ impl Edonkey {
                     (0xe3 | 0xc5 | 0xd4, _, Some(length)) if length > LARGEST => State::Lost,
                     (0xe3 | 0xc5 | 0xd4, _, Some(0)) => State::Header,
                     (0xe3, 0x46, Some(length)) => {
-                        State::Place { packed: false, wide: false, length }
+                        State::Offset(PartHead { packed: false, wide: false, length })
                     }
                     (0xc5, 0xa2, Some(length)) => {
-                        State::Place { packed: false, wide: true, length }
+                        State::Offset(PartHead { packed: false, wide: true, length })
                     }
                     (0xc5, 0x40, Some(length)) => {
-                        State::Place { packed: true, wide: false, length }
+                        State::Offset(PartHead { packed: true, wide: false, length })
                     }
-                    (0xc5, 0xa1, Some(length)) => State::Place { packed: true, wide: true, length },
+                    (0xc5, 0xa1, Some(length)) => {
+                        State::Offset(PartHead { packed: true, wide: true, length })
+                    }
                     (0xe3, 0x59, Some(length)) | (0xc5, 0x92 | 0x93 | 0xa4, Some(length))
                         if length <= MESSAGE =>
                     {
@@ -216,8 +225,8 @@ impl Edonkey {
                 way.state = State::Header;
                 self.message(protocol, kind, whole);
             }
-            State::Place { packed, wide, length } => {
-                let state = self.part(from, at, packed, wide, length, whole, transfers);
+            State::Offset(part) => {
+                let state = self.part(from, at, part, whole, transfers);
                 self.ways[usize::from(from == Side::Server)].state = state;
             }
             _ => {}
@@ -249,7 +258,7 @@ impl Edonkey {
         let Some((length, text)) = text.split_first_chunk() else { return };
         let length = usize::from(u16::from_le_bytes(*length));
         if let Some(name) = text.get(..length) {
-            self.file(hash).name = names::last_part(&names::text(name));
+            self.file(hash).name = file_name::last_part(&file_name::text(name));
         }
     }
 
@@ -265,20 +274,17 @@ impl Edonkey {
         &mut self.files[place]
     }
 
-    /// The place of a part is known.
-    #[allow(clippy::too_many_arguments)]
+    /// The offset of a part is known.
     fn part(
         &mut self,
         from: Side,
         at: u64,
-        packed: bool,
-        wide: bool,
-        length: u32,
+        PartHead { packed, wide, length }: PartHead,
         text: &[u8],
         transfers: &mut Transfers,
     ) -> State {
         let (Some(left), Some((hash, numbers))) =
-            (length.checked_sub(place(packed, wide)), text.split_first_chunk::<16>())
+            (length.checked_sub(head(packed, wide)), text.split_first_chunk::<16>())
         else {
             return State::Lost;
         };
@@ -307,7 +313,7 @@ impl Edonkey {
                 host: None,
                 size,
                 range: (start > 0).then(|| (start, size.unwrap_or(u64::MAX))),
-                kind: kind::UNKNOWN,
+                kind: file_type::UNKNOWN,
                 media: None,
                 coding: None,
                 hash: Some(FileHash::Ed2k(*hash)),
@@ -385,7 +391,7 @@ impl Open {
 
 /// Bytes that say where a part belongs: the hash, and two numbers, of which the packed length is
 /// never wide.
-const fn place(packed: bool, wide: bool) -> u32 {
+const fn head(packed: bool, wide: bool) -> u32 {
     match (packed, wide) {
         (_, false) => 24,
         (false, true) => 32,

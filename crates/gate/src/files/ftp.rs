@@ -8,11 +8,12 @@
 //! The address in a reply to `PASV` is often that of a NAT's other side; clients that connect to the
 //! control connection's server instead are right, so both are expected.
 
-use super::{Ahead, Protocol, kind, names, transfers::Transfers};
+use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
-    flow::{Flow, Side},
-    manage::{Event, Expectation, FileNamed, Promise, Promised, TransferId},
+    event::{Event, Expectation, FileNamed, Promise, Promised, TransferId},
+    file_name, file_type,
 };
+use classify::flow::{Flow, Side};
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -266,9 +267,9 @@ impl Data {
             // Asked for before we looked.
             None => (None, 0, None),
         };
-        let location = path.as_deref().map(names::text);
+        let location = path.as_deref().map(file_name::text);
         let file = FileNamed {
-            name: location.as_deref().and_then(names::last_part),
+            name: location.as_deref().and_then(file_name::last_part),
             location,
             host: None,
             size,
@@ -276,7 +277,7 @@ impl Data {
             range: (start > 0).then_some((start, size.unwrap_or(u64::MAX))),
             transfer: TransferId(0),
             from,
-            kind: kind::UNKNOWN,
+            kind: file_type::UNKNOWN,
             media: None,
             coding: None,
             hash: None,

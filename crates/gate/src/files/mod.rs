@@ -5,13 +5,8 @@
 //! - `peer_wire`, `edonkey`, `direct_connect`: files between peers.
 //! - `utp`: the peer wire's connections over uTP.
 //! - `talk`: chat, and the files offered in it.
-//! - [`kind`]: a file's type by its first bytes.
-//! - [`names`]: names as they stand in heads and paths.
 //!
 //! A parser turns bytes into calls on `Transfers`, which keeps what policy decided of each file.
-
-pub mod kind;
-pub mod names;
 
 pub(crate) mod direct_connect;
 pub(crate) mod edonkey;
@@ -24,9 +19,7 @@ pub(crate) mod utp;
 
 mod gather;
 
-pub use kind::Kind;
-
-use crate::flow::Side;
+use classify::flow::Side;
 use transfers::Transfers;
 
 /// What flows are called that others announce.

@@ -6,13 +6,16 @@
 //! [`cleared`](crate::manage::Manager::cleared); else they are skipped. A connection that begins
 //! otherwise is encrypted (or none), and nothing of it is read.
 
-use super::{Ahead, Protocol, gather::Gather, http::Http, kind, transfers::Transfers};
+use super::{Ahead, Protocol, gather::Gather, http::Http, transfers::Transfers};
 use crate::{
-    flow::Side,
-    manage::{Decision, Event, FileHash, FileNamed, TransferId},
-    p2p::bencode::{self, Value},
+    event::{Event, FileHash, FileNamed, FileVerdict, TransferId},
+    file_type,
     stream::{Budget, Share},
     torrents::{self, Torrent},
+};
+use classify::{
+    flow::Side,
+    p2p::bencode::{self, Value},
 };
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use std::sync::Arc;
@@ -260,7 +263,7 @@ impl PeerWire {
             },
             State::Place { length } => {
                 let decision = self.transfer.and_then(|id| transfers.decision(id));
-                if decision == Some(Decision::Scan) {
+                if decision == Some(FileVerdict::Scan) {
                     let part = transfers.part(from, at + u64::from(length));
                     let (index, begin, bytes) = (number(0), number(4), Vec::new());
                     let mut share = Share::new(&self.budget);
@@ -348,7 +351,7 @@ fn named_file(from: Side, hash: [u8; 20]) -> FileNamed {
         host: None,
         size: None,
         range: None,
-        kind: kind::UNKNOWN,
+        kind: file_type::UNKNOWN,
         media: None,
         coding: None,
         hash: Some(FileHash::InfoV1(hash)),

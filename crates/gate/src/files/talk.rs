@@ -4,9 +4,9 @@
 use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
     chat::{self, Reader},
-    flow::Side,
-    manage::{Event, Expectation, Promise, Promised},
+    event::{Event, Expectation, Promise, Promised},
 };
+use classify::flow::Side;
 use std::{
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},

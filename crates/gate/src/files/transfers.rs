@@ -1,12 +1,12 @@
 //! The files of one flow: named, decided on, given out, ended, and where their packets are held.
 
-use super::kind::{self, SNIFF};
+use crate::file_type::{self, SNIFF};
 use crate::{
-    flow::Side,
-    manage::{Decision, Event, FileNamed, Settings, TransferId},
+    event::{Event, FileNamed, FileVerdict, Settings, TransferId},
     stream::{Budget, Share},
     torrents::{self, Torrent},
 };
+use classify::flow::Side;
 use ring::digest::{Context, SHA256};
 use std::{fmt, mem, sync::Arc};
 
@@ -16,7 +16,7 @@ const ENOUGH: usize = 8;
 /// Content that waits for a decision; with more, what the decision was waited for has passed.
 const UNDECIDED: usize = 1 << 18;
 
-/// Files of a flow that are open or wait for a verdict; more than that are not looked at.
+/// Files of a flow that are open or wait for a verdict; more than that are not inspected.
 const OPEN: usize = 256;
 
 /// Parts of a flow that wait for a verdict.
@@ -171,12 +171,12 @@ impl Transfers {
     }
 
     /// What policy decided, if it has.
-    pub(crate) fn decision(&self, id: TransferId) -> Option<Decision> {
+    pub(crate) fn decision(&self, id: TransferId) -> Option<FileVerdict> {
         match self.open.iter().find(|transfer| transfer.id == id)?.state {
             State::Unnamed { .. } | State::Undecided { .. } => None,
-            State::Allowed => Some(Decision::Allow),
-            State::Scanned => Some(Decision::Scan),
-            State::Denied => Some(Decision::Deny),
+            State::Allowed => Some(FileVerdict::Allow),
+            State::Scanned => Some(FileVerdict::Scan),
+            State::Denied => Some(FileVerdict::Deny),
         }
     }
 
@@ -261,17 +261,17 @@ impl Transfers {
         self.tidy();
     }
 
-    pub(crate) fn answer(&mut self, id: TransferId, decision: Decision) {
+    pub(crate) fn answer(&mut self, id: TransferId, decision: FileVerdict) {
         let Self { open, events, .. } = self;
         let Some(transfer) = open.iter_mut().find(|transfer| transfer.id == id) else { return };
         let State::Undecided { bytes, .. } = &mut transfer.state else { return };
         let bytes = mem::take(bytes);
         transfer.state = decided(decision);
-        if decision == Decision::Allow && transfer.hash.is_none() {
+        if decision == FileVerdict::Allow && transfer.hash.is_none() {
             // Nobody needs what was missed.
             transfer.lost = false;
         }
-        if decision == Decision::Scan && !bytes.is_empty() {
+        if decision == FileVerdict::Scan && !bytes.is_empty() {
             events.push(Event::Content { transfer: id, bytes });
         }
         if transfer.ended.is_some() {
@@ -281,7 +281,7 @@ impl Transfers {
     }
 
     /// Another decision on a transfer whose content comes in parts; those that wait still do.
-    pub(crate) fn revise(&mut self, id: TransferId, decision: Decision) {
+    pub(crate) fn revise(&mut self, id: TransferId, decision: FileVerdict) {
         let transfer = self.open.iter_mut().find(|open| open.id == id && open.in_parts);
         if let Some(transfer) = transfer.filter(|open| open.ended.is_none()) {
             transfer.state = decided(decision);
@@ -372,11 +372,11 @@ impl Transfers {
     }
 }
 
-const fn decided(decision: Decision) -> State {
+const fn decided(decision: FileVerdict) -> State {
     match decision {
-        Decision::Allow => State::Allowed,
-        Decision::Scan => State::Scanned,
-        Decision::Deny => State::Denied,
+        FileVerdict::Allow => State::Allowed,
+        FileVerdict::Scan => State::Scanned,
+        FileVerdict::Deny => State::Denied,
     }
 }
 
@@ -385,7 +385,7 @@ impl Transfer {
     fn name(&mut self, events: &mut Vec<Event>) {
         if let State::Unnamed { file, bytes } = &mut self.state {
             let bytes = mem::take(bytes);
-            file.kind = kind::of(bytes.get(..SNIFF).unwrap_or(&bytes));
+            file.kind = file_type::of(bytes.get(..SNIFF).unwrap_or(&bytes));
             let metainfo = file.kind.name == "torrent";
             events.push(Event::FileNamed(file.clone()));
             if metainfo && !self.lost {

@@ -12,11 +12,13 @@
 
 use super::{Ahead, Protocol, peer_wire::PeerWire, transfers::Transfers};
 use crate::{
+    event::Settings,
+    stream::{Budget, Share},
+};
+use classify::{
     flow::Side,
-    manage::Settings,
     p2p::utp::{DATA, FIN, Header, RESET, STATE, SYN, read},
     packet::Packet,
-    stream::{Budget, Share},
 };
 use std::collections::{BTreeMap, VecDeque};
 

@@ -17,23 +17,20 @@
 //! Of content without a length the packet with the last byte so far is held until more content comes;
 //! when its sender pauses, [`Manager::pause`] asks for a verdict on what came.
 
-mod event;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use event::Promised;
-pub use event::{
-    Decision, Event, Expectation, FileHash, FileNamed, Interest, Promise, Settings, TransferId,
-};
-
 use crate::{
+    event::{Event, Expectation, FileVerdict, Interest, Settings, TransferId},
     files::{
         Ahead, Protocol, direct_connect::DirectConnect, edonkey::Edonkey, ftp, http::Http,
         peer_wire::PeerWire, talk::Talk, transfers::Transfers, utp::Utp,
     },
+    stream::{Half, Losses, Piece},
+};
+use classify::{
     flow::{Flow, Side, Transport},
     packet::{Packet, Tcp},
-    stream::{Half, Losses, Piece},
 };
 
 /// Bytes that are skipped at once: half of what sequence numbers can tell apart, halved again.
@@ -103,7 +100,7 @@ impl Manager {
     pub fn answer(
         &mut self,
         transfer: TransferId,
-        decision: Decision,
+        decision: FileVerdict,
         events: &mut Vec<Event>,
     ) -> [Interest; 2] {
         self.transfers.answer(transfer, decision);
@@ -113,7 +110,7 @@ impl Manager {
     }
 
     /// Policy decides otherwise of a transfer whose content comes in parts, now that more is known of it.
-    pub fn revise(&mut self, transfer: TransferId, decision: Decision) -> [Interest; 2] {
+    pub fn revise(&mut self, transfer: TransferId, decision: FileVerdict) -> [Interest; 2] {
         self.transfers.revise(transfer, decision);
         self.skip();
         self.interests()

@@ -6,6 +6,7 @@ mod peers;
 mod utp;
 
 use super::*;
+use crate::event::{FileHash, FileNamed};
 
 /// A flow and its manager; text goes in, what happened comes out.
 pub(super) struct Bench {
@@ -70,7 +71,7 @@ impl Bench {
     }
 
     /// Answers everything that was asked.
-    pub(super) fn answer(&mut self, decision: Decision) {
+    pub(super) fn answer(&mut self, decision: FileVerdict) {
         let asked: Vec<_> = self.names().iter().map(|file| file.transfer).collect();
         for transfer in asked {
             self.interests = self.manager.answer(transfer, decision, &mut self.events);

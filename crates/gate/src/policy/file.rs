@@ -3,7 +3,7 @@
 use super::{Application, Moment, Policy, any, glob::Glob, hosts::Hosts, moment::Times};
 use crate::{
     config::{FileAction, FileConfig},
-    files::kind,
+    file_type,
 };
 use std::net::IpAddr;
 
@@ -33,13 +33,13 @@ pub struct FileQuestion<'a> {
     pub media: Option<&'a str>,
     /// The protocol's hash of it in hexadecimal digits, such as an info-hash.
     pub hash: Option<&'a str>,
-    /// The host inside.
+    /// The internal host.
     pub host: IpAddr,
     /// The time at the gate.
     pub now: Moment,
 }
 
-/// What the policy says of a file.
+/// The policy's decision on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileDecision {
     /// What becomes of it.
@@ -63,7 +63,7 @@ fn family(application: &str) -> &str {
 /// Whether files are ever of a type that a rule asks for.
 pub(crate) fn is_type(pattern: &str) -> bool {
     let glob = Glob::new(pattern);
-    kind::all().any(|kind| glob.fits(kind.name) || glob.fits(kind.media))
+    file_type::all().any(|kind| glob.fits(kind.name) || glob.fits(kind.media))
 }
 
 impl FileRule {

@@ -1,10 +1,11 @@
 use super::*;
-use crate::{config::FileAction, label::Engine};
+use crate::config::FileAction;
+use classify::label::Engine;
 
-fn policy(text: &str, given: &[Given]) -> Policy {
-    let config: GateConfig = toml::from_str(&format!("inside = [\"eth1\"]\n{text}")).unwrap();
+fn policy(text: &str, runtime: &[RuntimeRule]) -> Policy {
+    let config: GateConfig = toml::from_str(&format!("internal = [\"eth1\"]\n{text}")).unwrap();
     assert_eq!(config.problems(), []);
-    Policy::new(&config, given)
+    Policy::new(&config, runtime)
 }
 
 fn label(application: &'static str, detail: Option<&'static str>, category: Category) -> Label {
@@ -20,7 +21,7 @@ fn label(application: &'static str, detail: Option<&'static str>, category: Cate
 
 const NOON: Moment = Moment { day: crate::config::Day::Wed, minute: 720 };
 const NIGHT: Moment = Moment { day: crate::config::Day::Wed, minute: 1400 };
-const OUT: Direction = Direction::FromInside;
+const OUT: Direction = Direction::FromInternal;
 
 fn ask(policy: &Policy, label: Option<&Label>, host: &str, now: Moment) -> (Verdict, String) {
     let question = Question { label, host: host.parse().unwrap(), direction: OUT, now };
@@ -43,7 +44,7 @@ from = "08:00"
 to = "18:00"
 [[limit]]
 name = "slow"
-to_inside = "20mbit"
+to_internal = "20mbit"
 each = "host"
 [[rule]]
 name = "all-p2p"
@@ -120,7 +121,7 @@ name = "banned"
 hosts = ["10.9.0.0/16"]
 [[rule]]
 name = "inwards"
-direction = "to-inside"
+direction = "to-internal"
 action = "deny"
 [[rule]]
 name = "mail"
@@ -133,7 +134,7 @@ action = "deny"
 "#;
     let policy = policy(rules, &[]);
     let (host, banned) = ([10, 0, 0, 1].into(), [10, 9, 0, 1].into());
-    let early = policy.decide_early(host, Direction::ToInside, NOON).unwrap();
+    let early = policy.decide_early(host, Direction::ToInternal, NOON).unwrap();
     assert_eq!(early.rule.as_deref(), Some("inwards"));
     assert_eq!(policy.decide_early(banned, OUT, NOON), None, "it may be mail");
     assert_eq!(policy.decide_early(host, OUT, NOON), None, "it passes, and is worth a look");
@@ -159,24 +160,32 @@ fn times_go_over_midnight_to_the_day_after() {
 
 #[test]
 fn what_the_operator_gives_comes_first_and_the_latest_before_all() {
-    let given = |name: &str, what| Given {
+    let runtime = |name: &str, action| RuntimeRule {
         name: name.into(),
         application: vec!["bittorrent".into()],
         category: Vec::new(),
         host: Some("10.2.0.0/16".parse().unwrap()),
         direction: None,
-        what,
+        action,
     };
-    let rate = GivenLimit {
-        to_inside: Some(crate::config::Rate(1_000_000)),
-        from_inside: None,
+    let rate = RuntimeLimit {
+        to_internal: Some(crate::config::Rate(1_000_000)),
+        from_internal: None,
         each: None,
     };
     let wire = label("bittorrent", None, Category::PeerToPeer);
-    let policy =
-        policy(RULES, &[given("given-1", What::Allow), given("given-2", What::Limit(rate))]);
-    assert_eq!(ask(&policy, Some(&wire), "10.2.0.1", NOON), (Verdict::Limit(1), "given-2".into()));
-    assert_eq!(policy.limit(1).unwrap().to_inside, rate.to_inside);
+    let policy = policy(
+        RULES,
+        &[
+            runtime("runtime-1", RuntimeAction::Allow),
+            runtime("runtime-2", RuntimeAction::Limit(rate)),
+        ],
+    );
+    assert_eq!(
+        ask(&policy, Some(&wire), "10.2.0.1", NOON),
+        (Verdict::Limit(1), "runtime-2".into())
+    );
+    assert_eq!(policy.limit(1).unwrap().to_internal, rate.to_internal);
     assert_eq!(ask(&policy, Some(&wire), "10.1.0.1", NOON).1, "not-at-work");
 }
 

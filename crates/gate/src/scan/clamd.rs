@@ -22,7 +22,7 @@ const REPLY: usize = 1024;
 /// Bytes of one chunk: as many as clamd reads at once without effort.
 const CHUNK: usize = 1 << 17;
 
-/// What the scanner says of content.
+/// The scanner's verdict on content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing was found.

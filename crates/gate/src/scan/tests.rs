@@ -39,55 +39,56 @@ fn clean(job: u64, bytes: usize) -> Report {
     Report { job, bytes: bytes as u64, pause: None, verdict: Verdict::Clean }
 }
 
-#[test]
-fn clamd_finds_what_it_knows_and_passes_what_it_does_not() {
-    if !testbed::require_root() {
-        return;
+mod root {
+    use super::*;
+
+    #[test]
+    fn clamd_finds_what_it_knows_and_passes_what_it_does_not() {
+        let namespace = Namespace::new("scan").unwrap();
+        let clamd = Clamd::start(&namespace, None).unwrap();
+        let (scanner, reports) = scanner(&at(Address::Unix(clamd.socket())));
+        let virus = eicar();
+
+        // Whole, and in pieces as segments bring it.
+        let mut job = scanner.begin(1).unwrap();
+        job.content(virus.to_vec()).unwrap();
+        job.end();
+        assert_eq!(reports.recv_timeout(LONG), Ok(found(1, virus.len())));
+        let mut job = scanner.begin(2).unwrap();
+        let mut larger = vec![b'a'; 300_000];
+        larger.extend(&virus);
+        for piece in larger.chunks(1448) {
+            job.content(piece.to_vec()).unwrap();
+        }
+        job.end();
+        assert_eq!(reports.recv_timeout(LONG), Ok(found(2, larger.len())));
+
+        // As large, but clean.
+        let mut job = scanner.begin(3).unwrap();
+        job.content(vec![b'a'; virus.len()]).unwrap();
+        job.end();
+        assert_eq!(reports.recv_timeout(LONG), Ok(clean(3, virus.len())));
+
+        // A verdict on a part; what follows is inspected together with it.
+        let mut job = scanner.begin(4).unwrap();
+        let (first, second) = virus.split_at(40);
+        job.content(first.to_vec()).unwrap();
+        job.pause(7);
+        assert_eq!(reports.recv_timeout(LONG), Ok(Report { pause: Some(7), ..clean(4, 40) }));
+        job.content(second.to_vec()).unwrap();
+        job.end();
+        assert_eq!(reports.recv_timeout(LONG), Ok(found(4, virus.len())));
+
+        // One that is forgotten reports nothing and holds nothing.
+        let mut job = scanner.begin(5).unwrap();
+        job.content(virus.to_vec()).unwrap();
+        drop(job);
+        scanner.begin(6).unwrap().end();
+        assert_eq!(reports.recv_timeout(LONG), Ok(clean(6, 0)));
+        assert_eq!(scanner.waiting_bytes(), 0);
+        assert_eq!(scanner.counters().found.load(Ordering::Relaxed), 3);
+        assert_eq!(scanner.counters().failed.load(Ordering::Relaxed), 0);
     }
-    let namespace = Namespace::new("scan").unwrap();
-    let clamd = Clamd::start(&namespace, None).unwrap();
-    let (scanner, reports) = scanner(&at(Address::Unix(clamd.socket())));
-    let virus = eicar();
-
-    // Whole, and in pieces as segments bring it.
-    let mut job = scanner.begin(1).unwrap();
-    job.content(virus.to_vec()).unwrap();
-    job.end();
-    assert_eq!(reports.recv_timeout(LONG), Ok(found(1, virus.len())));
-    let mut job = scanner.begin(2).unwrap();
-    let mut larger = vec![b'a'; 300_000];
-    larger.extend(&virus);
-    for piece in larger.chunks(1448) {
-        job.content(piece.to_vec()).unwrap();
-    }
-    job.end();
-    assert_eq!(reports.recv_timeout(LONG), Ok(found(2, larger.len())));
-
-    // As large, but clean.
-    let mut job = scanner.begin(3).unwrap();
-    job.content(vec![b'a'; virus.len()]).unwrap();
-    job.end();
-    assert_eq!(reports.recv_timeout(LONG), Ok(clean(3, virus.len())));
-
-    // A verdict on a part; what follows is looked at together with it.
-    let mut job = scanner.begin(4).unwrap();
-    let (first, second) = virus.split_at(40);
-    job.content(first.to_vec()).unwrap();
-    job.pause(7);
-    assert_eq!(reports.recv_timeout(LONG), Ok(Report { pause: Some(7), ..clean(4, 40) }));
-    job.content(second.to_vec()).unwrap();
-    job.end();
-    assert_eq!(reports.recv_timeout(LONG), Ok(found(4, virus.len())));
-
-    // One that is forgotten reports nothing and holds nothing.
-    let mut job = scanner.begin(5).unwrap();
-    job.content(virus.to_vec()).unwrap();
-    drop(job);
-    scanner.begin(6).unwrap().end();
-    assert_eq!(reports.recv_timeout(LONG), Ok(clean(6, 0)));
-    assert_eq!(scanner.waiting_bytes(), 0);
-    assert_eq!(scanner.counters().found.load(Ordering::Relaxed), 3);
-    assert_eq!(scanner.counters().failed.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -14,13 +14,13 @@ use crate::{
     audit::{self, Audit},
     config::Deny,
     control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
-    flow::Flow,
     policy::Verdict,
     status::{
         Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, RuleStatus, Status, TopRow,
         TopStatus, Why,
     },
 };
+use classify::flow::Flow;
 use datapath::gate::{Counts, Found};
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ const MAX_TORRENTS: usize = 100;
 
 /// What went wrong lately, a sentence each.
 #[derive(Debug, Default)]
-pub(super) struct Ailing {
+pub(super) struct Problems {
     said: BTreeMap<&'static str, (String, Instant)>,
     full: u64,
     missed: u64,
@@ -45,7 +45,7 @@ pub(super) struct Ailing {
     lost: u64,
 }
 
-impl Ailing {
+impl Problems {
     /// Something went wrong; it is logged when it is new.
     pub(super) fn say(&mut self, what: &'static str, why: &impl Display) {
         let sentence = format!("{what}: {why}");
@@ -55,7 +55,7 @@ impl Ailing {
         }
     }
 
-    /// A counter that ails the gate when it grows; a minute after it has grown last it is well.
+    /// A counter whose growth is a problem; a minute after it has grown last it is well.
     fn grows(&mut self, what: &'static str, why: &str, count: u64) {
         let before = match what {
             FULL => &mut self.full,
@@ -76,21 +76,23 @@ impl Ailing {
 }
 
 const FULL: &str = "the table of decided flows is full";
-const MISSED: &str = "packets were not looked at";
+const MISSED: &str = "packets were not inspected";
 const SCANNER: &str = "files were not scanned";
 const LOST: &str = "records of the audit are lost";
 const SHARED: &str = "all classes of limits are in use";
 
 /// The state of everything.
 pub(super) fn status(worker: &mut Worker) -> Status {
-    let Worker { gate, core, shapers, config, given, ailments, managers, audit, log, .. } = worker;
+    let Worker {
+        gate, core, shapers, config, runtime_rules, problems, managers, audit, log, ..
+    } = worker;
     let counts = core.counts().clone();
     let mut packets = BTreeMap::new();
     let mut missed = 0;
     match gate.ledger() {
         Ok(ledger) => {
             for (place, counts) in
-                [("from_inside", ledger.from_inside), ("to_inside", ledger.to_inside)]
+                [("from_internal", ledger.from_inside), ("to_internal", ledger.to_inside)]
             {
                 missed += counts.missed;
                 packets.insert(place.to_owned(), packets_of(&counts));
@@ -99,22 +101,22 @@ pub(super) fn status(worker: &mut Worker) -> Status {
                 packets.insert("driver".to_owned(), packets_of(&ledger.driver));
             }
         }
-        Err(error) => ailments.say("the kernel's counters cannot be read", &error),
+        Err(error) => problems.say("the kernel's counters cannot be read", &error),
     }
-    ailments.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
-    ailments.grows(MISSED, "the ring to user space was full", missed);
-    ailments.grows(
+    problems.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
+    problems.grows(MISSED, "the ring to user space was full", missed);
+    problems.grows(
         SCANNER,
         "clamd is away, slow or refuses, or not all of them could be read: see the log, and gate.scan",
         managers.counts.unscanned,
     );
-    ailments.grows(SHARED, "further hosts share a rate", core.classes().shared);
+    problems.grows(SHARED, "further hosts share a rate", core.classes().shared);
     let audit = audit.as_ref().map(Audit::status);
     if let Some(audit) = &audit {
-        if let Some(trouble) = &audit.trouble {
-            ailments.say("the audit is not written", trouble);
+        if let Some(error) = &audit.error {
+            problems.say("the audit is not written", error);
         }
-        ailments.grows(LOST, "see gate.audit.queue, or the disk is slow", audit.lost.queue_full);
+        problems.grows(LOST, "see gate.audit.queue, or the disk is slow", audit.lost.queue_full);
     }
     let (undecided, decided) = core.sizes();
     let mut rates: BTreeMap<String, u64> = BTreeMap::new();
@@ -139,17 +141,17 @@ pub(super) fn status(worker: &mut Worker) -> Status {
             limit: name.limit.clone(),
             share: name.share.clone(),
             flows,
-            bytes_to_inside: down,
-            bytes_from_inside: up,
+            bytes_to_internal: down,
+            bytes_from_internal: up,
             dropped,
         }
     };
-    let ailments = ailments.list();
+    let problems = problems.list();
     Status {
-        healthy: ailments.is_empty(),
-        ailments,
+        healthy: problems.is_empty(),
+        problems,
         bypass: gate.is_bypassed(),
-        inside: config.gate.inside.clone(),
+        internal: config.gate.internal.clone(),
         taken_over: gate.found() == Found::TakenOver,
         flows: FlowCounts {
             decided: decided as u64,
@@ -162,7 +164,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
             full: counts.full,
         },
         packets,
-        copies: Copies { read: counts.looked_at, missed, broken: counts.broken },
+        copies: Copies { read: counts.inspected, missed, broken: counts.broken },
         rates,
         rules: policy
             .rules()
@@ -173,7 +175,7 @@ pub(super) fn status(worker: &mut Worker) -> Status {
         torrents: managers.torrents.refused().take(MAX_TORRENTS).collect(),
         audit,
         limits: core.classes().list().map(limit).collect(),
-        given: given.clone(),
+        runtime_rules: runtime_rules.clone(),
         recent: log.recent(),
         named: counts.named,
         refused: counts.refused,
@@ -199,16 +201,16 @@ fn files(managers: &Managers) -> FileCounts {
     }
 }
 
-/// What became of packets at one place.
+/// What outcomes of packets at one place.
 fn packets_of(counts: &Counts) -> Packets {
-    let became = [
+    let outcomes = [
         ("passed_decided", counts.passed_decided),
         ("passed_undecided", counts.passed_undecided),
         ("passed_failure", counts.passed_failure),
         ("passed_bypass", counts.passed_bypass),
         ("passed_other", counts.passed_other),
         ("passed_fragment", counts.passed_fragment),
-        ("passed_inside", counts.passed_inside),
+        ("passed_internal", counts.passed_inside),
         ("redirected", counts.redirected),
         ("held", counts.held),
         ("reset_verdict", counts.reset_verdict),
@@ -225,7 +227,7 @@ fn packets_of(counts: &Counts) -> Packets {
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);
     Packets {
         received: counts.received,
-        became: became.into_iter().map(named).collect(),
+        outcomes: outcomes.into_iter().map(named).collect(),
         beside: beside.into_iter().map(named).collect(),
     }
 }
@@ -338,8 +340,8 @@ pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> 
             (names.collect(), limit, file)
         }
     };
-    let (label, looked_at) = (entry.label().cloned(), entry.looked_at);
-    Ok(Why { row, label, counted, looked_at, limit, file })
+    let (label, inspected) = (entry.label().cloned(), entry.inspected);
+    Ok(Why { row, label, counted, inspected, limit, file })
 }
 
 pub(super) const fn refusal(deny: Deny) -> audit::Action {
@@ -349,11 +351,11 @@ pub(super) const fn refusal(deny: Deny) -> audit::Action {
     }
 }
 
-/// Writes down what became of a flow.
+/// Writes down what outcomes of a flow.
 pub(super) fn write<S>(log: &Log, news: News<S>) {
     match news {
-        News::Refused { flow, began_ns, inside, label, deny, rule } => {
-            let subject = log.subject(flow, inside, label, began_ns);
+        News::Refused { flow, began_ns, internal, label, deny, rule } => {
+            let subject = log.subject(flow, internal, label, began_ns);
             log.refused_flow(subject, refusal(deny), rule.as_deref());
         }
         News::Ended(entry, end) => {
@@ -378,7 +380,7 @@ pub(super) fn write<S>(log: &Log, news: News<S>) {
                 flags: entry.flags[end],
             });
             let label = entry.label().cloned();
-            let subject = log.subject(entry.flow, entry.inside, label, entry.began_ns);
+            let subject = log.subject(entry.flow, entry.internal, label, entry.began_ns);
             log.flow(subject, entry.seen_ns, traffic, end, records::verdict(action, rule));
         }
     }

@@ -87,9 +87,9 @@ mod tests {
     use super::*;
     use crate::{
         audit::{Audit, Config},
-        flow::{Flow, Side, Transport},
         service::kernel,
     };
+    use classify::flow::{Flow, Side, Transport};
     use std::cell::Cell;
 
     #[test]

@@ -126,8 +126,8 @@ mod tests {
     fn limit(rate: u64) -> LimitConfig {
         LimitConfig {
             name: "slow".into(),
-            to_inside: Some(Rate(rate)),
-            from_inside: None,
+            to_internal: Some(Rate(rate)),
+            from_internal: None,
             each: Some(Each::Host),
         }
     }

@@ -9,12 +9,11 @@ use std::fmt;
 
 /// Adds all metrics.
 pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let (name, help) =
-        ("nigh_gate_packets", "Packets, by where they were seen and what became of them");
+    let (name, help) = ("nigh_gate_packets", "Packets, by where they were seen and outcome");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (place, packets) in &status.packets {
-        for (became, count) in &packets.became {
-            let labels = [("place", place.as_str()), ("became", became.as_str())];
+        for (outcome, count) in &packets.outcomes {
+            let labels = [("place", place.as_str()), ("outcome", outcome.as_str())];
             ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
         }
     }
@@ -39,16 +38,15 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
         }
     }
     if let Some(audit) = &status.audit {
-        let (name, help) =
-            ("nigh_gate_audit_records", "Records of the audit, by what became of them");
+        let (name, help) = ("nigh_gate_audit_records", "Records of the audit, by outcome");
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (became, count) in [
+        for (outcome, count) in [
             ("written", audit.written),
-            ("left_out", audit.left_out),
+            ("skipped", audit.skipped),
             ("lost_queue_full", audit.lost.queue_full),
             ("lost_not_written", audit.lost.not_written),
         ] {
-            let labels = [("became", became)];
+            let labels = [("outcome", outcome)];
             ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
         }
     }
@@ -92,10 +90,10 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             "Packets that waited for a verdict and never went on",
             status.files.dropped,
         ),
-        ("nigh_gate_packets_looked_at", "Packets looked at", status.copies.read),
+        ("nigh_gate_packets_inspected", "Packets inspected", status.copies.read),
         (
             "nigh_gate_packets_broken",
-            "Packets not looked at, as their checksum is wrong",
+            "Packets not inspected, as their checksum is wrong",
             status.copies.broken,
         ),
     ] {
@@ -104,7 +102,7 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
     }
     for (name, help, count) in [
         ("nigh_gate_flows_decided", "Decided flows that live", flows.decided),
-        ("nigh_gate_flows_undecided", "Flows that are looked at", flows.undecided),
+        ("nigh_gate_flows_undecided", "Flows that are inspected", flows.undecided),
         (
             "nigh_gate_flows_managed",
             "Flows of which more is read than their first packets",
@@ -121,7 +119,7 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             status.files.scanning_bytes,
         ),
         ("nigh_gate_bypass", "1 when the gate is switched off", u64::from(status.bypass)),
-        ("nigh_gate_healthy", "1 when nothing ails the gate", u64::from(status.healthy)),
+        ("nigh_gate_healthy", "1 when the gate is healthy", u64::from(status.healthy)),
     ] {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX)).encode(metric)?;
@@ -178,7 +176,7 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for limit in &status.limits {
         for (direction, bytes) in
-            [("to_inside", limit.bytes_to_inside), ("from_inside", limit.bytes_from_inside)]
+            [("to_internal", limit.bytes_to_internal), ("from_internal", limit.bytes_from_internal)]
         {
             let of = ("limit", limit.limit.as_str());
             let labels = [of, ("share", limit.share.as_str()), ("direction", direction)];

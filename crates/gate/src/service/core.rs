@@ -7,7 +7,7 @@
 //!                 └─(too many)──► given up: the kernel passes it   └── counters, another policy
 //! ```
 //!
-//! Flows that are looked at are bounded by themselves and leave in the order in which they came, so that
+//! Flows that are inspected are bounded by themselves and leave in the order in which they came, so that
 //! a flood of new flows never costs a decided one its place.
 
 mod count;
@@ -17,16 +17,20 @@ mod judge;
 #[cfg(test)]
 mod tests;
 
-pub(super) use flow::{Act, Action, ByFile, Counted, Counts, Entry, Fate, News, Phase};
+pub(super) use flow::{
+    ByFile, Counted, Counts, Entry, FlowAction, KernelCommand, News, PacketVerdict, Phase,
+};
 
 use super::{classes::Classes, id::Id, labels::Labels};
 use crate::{
     audit::End,
     config::MAX_PACKETS,
-    flow::{Flow, Side},
-    label::{Label, Outcome},
-    packet::Packet,
     policy::{Decision, Moment, Policy, Verdict},
+};
+use classify::{
+    flow::{Flow, Side},
+    label::{Classification, Label},
+    packet::Packet,
 };
 use crowd::Crowd;
 use datapath::gate::Manage;
@@ -42,11 +46,16 @@ pub(super) trait Look {
     /// Begins with a flow; `begins` are the sequence numbers of the client's and the server's SYN.
     fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> Self::State;
     /// Looks at a packet.
-    fn packet(&mut self, flow: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Outcome;
+    fn packet(
+        &mut self,
+        flow: &Flow,
+        state: &mut Self::State,
+        packet: &Packet<'_>,
+    ) -> Classification;
     /// How many packets with payload are worth copying of a flow that has no name yet.
     fn wants(&self, state: &Self::State) -> u32;
     /// Says what it can of a flow of which no more packets come.
-    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Outcome;
+    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Classification;
     /// Whether further packets are of use though the flow has a name, for what they tell of others.
     fn learns(&self, state: &Self::State) -> bool;
 }
@@ -54,7 +63,7 @@ pub(super) trait Look {
 /// Bounds of what is remembered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Flows that are looked at.
+    /// Flows that are inspected.
     pub(super) undecided: usize,
     /// Packets with payload that the kernel copies of a flow when nothing else is said.
     pub(super) packets: u32,
@@ -71,7 +80,7 @@ pub(super) struct Core<L: Look> {
     now_ns: u64,
     bounds: Bounds,
     flows: FxHashMap<Id, Entry<L::State>>,
-    /// Those that are looked at, in the order in which they came, with when that was; also some that are
+    /// Those that are inspected, in the order in which they came, with when that was; also some that are
     /// no longer.
     looking: VecDeque<(Id, u64)>,
     undecided: usize,
@@ -80,12 +89,12 @@ pub(super) struct Core<L: Look> {
     round: u64,
     crowd: Crowd,
     counts: Counts,
-    acts: Vec<Act>,
+    commands: Vec<KernelCommand>,
     /// Flows that nobody manages yet, see [`Core::adopted`].
     adopted: Vec<(Id, bool)>,
     /// Flows that another policy or time has not judged yet.
     unjudged: Vec<Id>,
-    /// What became of flows, for the audit; only where there is one.
+    /// The outcome of flows, for the audit; only where there is one.
     news: Option<Vec<News<L::State>>>,
 }
 
@@ -112,14 +121,14 @@ impl<L: Look> Core<L> {
             round: 0,
             crowd: Crowd::default(),
             counts: Counts::default(),
-            acts: Vec::new(),
+            commands: Vec::new(),
             adopted: Vec::new(),
             unjudged: Vec::new(),
             news: audited.then(Vec::new),
         }
     }
 
-    /// What became of flows since this was asked last.
+    /// The outcome of flows since this was asked last.
     pub(super) fn news(&mut self) -> Vec<News<L::State>> {
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -139,14 +148,14 @@ impl<L: Look> Core<L> {
     }
 
     /// What the kernel must be told since this was asked last; while [`Core::has_acts`], there is more.
-    pub(super) fn acts(&mut self) -> Vec<Act> {
+    pub(super) fn commands(&mut self) -> Vec<KernelCommand> {
         self.judge_some();
-        std::mem::take(&mut self.acts)
+        std::mem::take(&mut self.commands)
     }
 
     /// Whether there is more that the kernel must be told, or may be.
     pub(super) fn has_acts(&self) -> bool {
-        !self.acts.is_empty() || !self.unjudged.is_empty()
+        !self.commands.is_empty() || !self.unjudged.is_empty()
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -172,7 +181,7 @@ impl<L: Look> Core<L> {
 
     /// Whether a flow is refused.
     pub(super) fn refuses(&self, id: &Id) -> bool {
-        self.fate(id) == Fate::Vanish
+        self.packet_verdict(id) == PacketVerdict::Drop
     }
 
     pub(super) fn flows(&self) -> impl Iterator<Item = &Entry<L::State>> {
@@ -181,9 +190,9 @@ impl<L: Look> Core<L> {
 
     /// Whether flows have ends in a prefix, and none of them is inside.
     pub(super) fn is_outside(&self, hosts: &IpNet) -> bool {
-        let ends = |inside: bool| {
+        let ends = |internal: bool| {
             let of = move |entry: &Entry<_>| {
-                let side = if inside { entry.inside } else { entry.inside.other() };
+                let side = if internal { entry.internal } else { entry.internal.other() };
                 hosts.contains(&entry.flow.socket(side).ip())
             };
             self.flows.values().any(of)
@@ -202,7 +211,7 @@ impl<L: Look> Core<L> {
         self.flows.get(id)
     }
 
-    /// Flows that are looked at, and all others.
+    /// Flows that are inspected, and all others.
     pub(super) fn sizes(&self) -> (usize, usize) {
         (self.undecided, self.flows.len() - self.undecided)
     }
@@ -243,7 +252,7 @@ impl<L: Look> Core<L> {
         self.bounds = bounds;
     }
 
-    /// Other engines look at packets from here on; flows that are looked at begin anew.
+    /// Other engines look at packets from here on; flows that are inspected begin anew.
     pub(super) fn set_look(&mut self, look: L) {
         self.look = look;
         for entry in self.flows.values_mut() {
@@ -251,7 +260,7 @@ impl<L: Look> Core<L> {
                 Phase::Looking(state) => **state = self.look.begin(&entry.flow, [None; 2]),
                 Phase::Decided(decided) => {
                     if decided.learning.take().is_some() {
-                        self.acts.push(Act::Manage { flow: entry.flow });
+                        self.commands.push(KernelCommand::Manage { flow: entry.flow });
                     }
                 }
             }
@@ -262,56 +271,57 @@ impl<L: Look> Core<L> {
     pub(super) fn packet(
         &mut self,
         flow: &Flow,
-        inside: Side,
+        internal: Side,
         begins: [Option<u32>; 2],
         packet: &Packet<'_>,
-    ) -> Fate {
-        self.counts.looked_at += 1;
+    ) -> PacketVerdict {
+        self.counts.inspected += 1;
         let id = Id::of(flow);
         let now_ns = self.now_ns;
         if !self.flows.contains_key(&id) {
             self.counts.seen += 1;
             let state = Box::new(self.look.begin(flow, begins));
-            self.insert(id, *flow, inside, Phase::Looking(state));
+            self.insert(id, *flow, internal, Phase::Looking(state));
             self.judge_early(id);
         }
-        let Some(entry) = self.flows.get_mut(&id) else { return Fate::Go };
-        entry.looked_at += 1;
+        let Some(entry) = self.flows.get_mut(&id) else { return PacketVerdict::Pass };
+        entry.inspected += 1;
         entry.looked_ns = now_ns;
         entry.seen_ns = now_ns;
         match &mut entry.phase {
             Phase::Looking(state) => match self.look.packet(&entry.flow, state, packet) {
-                Outcome::More => {
+                Classification::Pending => {
                     let wants = self.look.wants(state);
                     if wants > entry.budget {
                         entry.budget = wants;
-                        self.acts.push(Act::Watch { flow: entry.flow, packets: wants });
+                        self.commands
+                            .push(KernelCommand::Watch { flow: entry.flow, packets: wants });
                     }
-                    return Fate::Go;
+                    return PacketVerdict::Pass;
                 }
-                Outcome::Known(label) => self.judge(id, Some(label), false),
-                Outcome::Unknown => self.judge(id, None, false),
+                Classification::Known(label) => self.judge(id, Some(label), false),
+                Classification::Unknown => self.judge(id, None, false),
             },
             Phase::Decided(decided) => {
                 if let Some(state) = &mut decided.learning {
                     let _ = self.look.packet(&entry.flow, state, packet);
                     if !self.look.learns(state) {
                         decided.learning = None;
-                        self.acts.push(Act::Manage { flow: entry.flow });
+                        self.commands.push(KernelCommand::Manage { flow: entry.flow });
                     }
                 }
             }
         }
-        self.fate(&id)
+        self.packet_verdict(&id)
     }
 
-    /// A packet whose receiver drops it, which was that number of the flow's first ones, is not looked at:
+    /// A packet whose receiver drops it, which was that number of the flow's first ones, is not inspected:
     /// others are in its place.
     pub(super) fn broken(&mut self, flow: &Flow, number: u32) {
         self.counts.broken += 1;
         if self.is_undecided(&Id::of(flow)) {
             let packets = number.saturating_add(1 + u32::from(MAX_PACKETS));
-            self.acts.push(Act::Watch { flow: *flow, packets });
+            self.commands.push(KernelCommand::Watch { flow: *flow, packets });
         }
     }
 
@@ -335,17 +345,17 @@ impl<L: Look> Core<L> {
         let Some(entry) = self.flows.get_mut(&Id::of(flow)) else { return };
         if let Phase::Decided(decided) = &mut entry.phase {
             decided.managed = manage;
-            let told = |act: &Act| matches!(act, Act::Decide { flow: of, .. } | Act::Manage { flow: of } if of == flow);
-            if !self.acts.iter().any(told) {
-                self.acts.push(Act::Manage { flow: *flow });
+            let told = |act: &KernelCommand| matches!(act, KernelCommand::Decide { flow: of, .. } | KernelCommand::Manage { flow: of } if of == flow);
+            if !self.commands.iter().any(told) {
+                self.commands.push(KernelCommand::Manage { flow: *flow });
             }
         }
     }
 
-    fn fate(&self, id: &Id) -> Fate {
+    fn packet_verdict(&self, id: &Id) -> PacketVerdict {
         match self.flows.get(id).map(|entry| &entry.phase) {
-            Some(Phase::Decided(decided)) if refuses(&decided.decision) => Fate::Vanish,
-            _ => Fate::Go,
+            Some(Phase::Decided(decided)) if refuses(&decided.decision) => PacketVerdict::Drop,
+            _ => PacketVerdict::Pass,
         }
     }
 
@@ -358,23 +368,23 @@ impl<L: Look> Core<L> {
         self.remove(&id, End::Closed);
     }
 
-    /// Whether a flow is looked at, or not known at all.
+    /// Whether a flow is inspected, or not known at all.
     pub(super) fn is_undecided(&self, id: &Id) -> bool {
         self.flows.get(id).is_none_or(|entry| matches!(entry.phase, Phase::Looking(_)))
     }
 
     /// A flow that another one has announced: it has its name before its first packet.
-    pub(super) fn announced(&mut self, flow: &Flow, inside: Side, label: Label) {
+    pub(super) fn announced(&mut self, flow: &Flow, internal: Side, label: Label) {
         let id = Id::of(flow);
         if !self.flows.contains_key(&id) {
             self.counts.seen += 1;
             let state = Box::new(self.look.begin(flow, [None; 2]));
-            self.insert(id, *flow, inside, Phase::Looking(state));
+            self.insert(id, *flow, internal, Phase::Looking(state));
             self.judge(id, Some(label), false);
         }
     }
 
-    fn insert(&mut self, id: Id, flow: Flow, inside: Side, phase: Phase<L::State>) {
+    fn insert(&mut self, id: Id, flow: Flow, internal: Side, phase: Phase<L::State>) {
         let now_ns = self.now_ns;
         if matches!(phase, Phase::Looking(_)) {
             while self.undecided >= self.bounds.undecided {
@@ -397,8 +407,8 @@ impl<L: Look> Core<L> {
         }
         let entry = Entry {
             flow,
-            inside,
-            looked_at: 0,
+            internal,
+            inspected: 0,
             looked_ns: now_ns,
             budget: self.bounds.packets,
             packets: [0; 2],
@@ -422,7 +432,7 @@ impl<L: Look> Core<L> {
                     self.counts.given_up += 1;
                 } else {
                     self.counts.ended_undecided += 1;
-                    if let Outcome::Known(label) = self.look.give_up(&entry.flow, state) {
+                    if let Classification::Known(label) = self.look.give_up(&entry.flow, state) {
                         bump(&mut self.counts.named, &label.application);
                         entry.phase = Phase::Decided(Box::new(Decided::passed(Some(label))));
                     }

@@ -13,7 +13,7 @@ pub enum StartError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// There is no such interface.
-    #[error("gate.inside: there is no interface {name} here: {source}")]
+    #[error("gate.internal: there is no interface {name} here: {source}")]
     Interface {
         /// Its name.
         name: String,
@@ -21,14 +21,14 @@ pub enum StartError {
         source: io::Error,
     },
     /// An interface does not take the programs.
-    #[error("gate.inside: {0}")]
+    #[error("gate.internal: {0}")]
     Attach(#[from] AttachError),
     /// The limits need what they cannot have.
     #[error("gate.limit: {0}")]
     Shaper(#[from] shaper::Error),
     /// What looks at packets.
     #[error(transparent)]
-    Engine(#[from] crate::classify::OpenError),
+    Engine(#[from] classify::OpenError),
     /// Held packets cannot be sent on.
     #[error("cannot open a socket for held packets: {0}")]
     Injector(io::Error),
@@ -62,7 +62,7 @@ pub enum ReloadError {
     Shaper(#[from] shaper::Error),
     /// What looks at packets.
     #[error(transparent)]
-    Engine(#[from] crate::classify::OpenError),
+    Engine(#[from] classify::OpenError),
     /// The gate has stopped.
     #[error("the gate has stopped")]
     Stopped,
@@ -77,8 +77,8 @@ pub enum ControlError {
     /// A rule has more than fits.
     #[error("{0}")]
     Rule(String),
-    /// There is no such given rule.
-    #[error("there is no given rule {0}: `nigh gate status` shows them")]
+    /// There is no such runtime rule.
+    #[error("there is no runtime rule {0}: `nigh gate status` shows them")]
     NoRule(String),
     /// There is no such refused torrent.
     #[error("no torrent {0} is refused: `nigh gate status --json` shows those that are")]

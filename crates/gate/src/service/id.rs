@@ -1,9 +1,7 @@
 //! What a flow is found by: its two sockets, the lower one first, so that both directions have one.
 
-use crate::{
-    control::FlowName,
-    flow::{Flow, Transport},
-};
+use crate::control::FlowName;
+use classify::flow::{Flow, Transport};
 use std::net::SocketAddr;
 
 /// The transport protocol and both sockets in order.

@@ -1,8 +1,8 @@
 //! Between the kernel's flows and those of this crate.
 
-use super::core::{Action, Counted};
-use crate::{
-    config::Deny,
+use super::core::{Counted, FlowAction};
+use crate::config::Deny;
+use classify::{
     flow::{Flow, Side, Transport},
     packet::{Packet, Tcp},
 };
@@ -33,10 +33,10 @@ pub(super) fn refusal(flow: &Flow) -> CacheKey {
     CacheKey { source: flow.client.ip(), target: flow.server, protocol: protocol(flow.transport) }
 }
 
-pub(super) const fn action(action: Action) -> gate::Action {
+pub(super) const fn action(action: FlowAction) -> gate::Action {
     match action {
-        Action::Pass => gate::Action::Pass,
-        Action::Refuse(deny) => refuse(deny),
+        FlowAction::Pass => gate::Action::Pass,
+        FlowAction::Refuse(deny) => refuse(deny),
     }
 }
 
@@ -60,11 +60,11 @@ fn side(client: gate::Side, side: gate::Side) -> Side {
     if side == client { Side::Client } else { Side::Server }
 }
 
-/// A record's flow, which end is inside, and its packet. Where nobody knows who began, it is who is seen
+/// A record's flow, which end is internal, and its packet. Where nobody knows who began, it is who is seen
 /// first.
 pub(super) fn packet<'a>(record: &Record<'a>) -> (Flow, Side, Packet<'a>) {
     let client = record.client.unwrap_or(record.from);
-    let inside = record.inside.unwrap_or(match record.direction {
+    let internal = record.inside.unwrap_or(match record.direction {
         gate::Direction::FromInside => record.from,
         gate::Direction::ToInside => record.from.other(),
     });
@@ -81,7 +81,7 @@ pub(super) fn packet<'a>(record: &Record<'a>) -> (Flow, Side, Packet<'a>) {
         payload: record.payload(),
         length: record.payload_length,
     };
-    (flow, side(client, inside), packet)
+    (flow, side(client, internal), packet)
 }
 
 /// The sequence numbers of the SYN of client and server, where they were seen.
@@ -96,14 +96,14 @@ pub(super) fn begins(record: &Record<'_>) -> [Option<u32>; 2] {
 /// A flow as the kernel counts it at `now_ns` of CLOCK_MONOTONIC.
 pub(super) fn counted(key: &Key, entry: &gate::Flow, now_ns: u64) -> Counted {
     let client = entry.client.unwrap_or(gate::Side::Lower);
-    let inside = entry.inside.unwrap_or(client);
+    let internal = entry.inside.unwrap_or(client);
     let ends = [entry.sent(client), entry.sent(client.other())];
     let since = |time: std::time::Duration| {
         now_ns.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     };
     Counted {
         flow: flow(key, client),
-        inside: side(client, inside),
+        internal: side(client, internal),
         decided: entry.verdict.is_some(),
         label: entry.verdict.map_or(0, |verdict| verdict.label),
         managed: ends.iter().any(|sent| sent.manage != Manage::default()),

@@ -3,7 +3,7 @@
 //! The table outlives this process, so the numbers do too: each new one is appended to a file, one JSON
 //! object a line, and read again at the next start. A reason is different for each flow; it is not kept.
 
-use crate::label::{Category, Certainty, Engine, Label};
+use classify::label::{Category, Certainty, Engine, Label};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,

@@ -1,12 +1,11 @@
 //! What looks at a flow's first packets: the engines.
 
 use super::core::Look;
-use crate::{
-    classify::{self, Engine},
-    config::GateConfig,
+use crate::{config::GateConfig, event::Expectation};
+use classify::{
+    self, Engine,
     flow::{Flow, Side},
-    label::{self, Category, Certainty, Label, Outcome},
-    manage::Expectation,
+    label::{self, Category, Certainty, Classification, Label},
     packet::{Packet, Tcp},
 };
 
@@ -43,7 +42,12 @@ impl Look for Engine {
         state
     }
 
-    fn packet(&mut self, flow: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Outcome {
+    fn packet(
+        &mut self,
+        flow: &Flow,
+        state: &mut Self::State,
+        packet: &Packet<'_>,
+    ) -> Classification {
         Engine::packet(self, flow, state, packet)
     }
 
@@ -51,7 +55,7 @@ impl Look for Engine {
         Engine::wants(self, state).into()
     }
 
-    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Outcome {
+    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Classification {
         Engine::give_up(self, flow, state)
     }
 

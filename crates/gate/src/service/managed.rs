@@ -1,5 +1,5 @@
-//! Flows of which more is read than their first packets: files and chat in them, what the policy says of
-//! files, what the scanner says of content, and the packets that wait for that.
+//! Flows of which more is read than their first packets: files and chat in them, the policy's decision on
+//! files, the scanner's verdict on content, and the packets that wait for that.
 //!
 //! ```text
 //!   packets ──► manager ──► file named ──► policy ──► allow, deny, scan ──► scanner
@@ -18,16 +18,19 @@ use crate::{
     audit::Kind,
     chat,
     config::{FileAction, GateConfig},
+    event::{Event, Expectation, Settings, TransferId},
     files::http::Http,
-    flow::{Flow, Side, Transport},
-    label::Label,
-    manage::{Event, Expectation, Manager, Settings, TransferId},
-    packet::{Packet, Tcp},
+    manage::Manager,
     policy::{Moment, Policy},
     scan::{
         self, Failed, Report, Scanner,
         clamd::{Failure, Verdict},
     },
+};
+use classify::{
+    flow::{Flow, Side, Transport},
+    label::Label,
+    packet::{Packet, Tcp},
 };
 use datapath::gate::{Held, Manage};
 use files::UNREAD;
@@ -64,9 +67,9 @@ const HOLE_NS: u64 = 2_000_000_000;
 /// What Managers call HTTP.
 const HTTP: &str = "http";
 
-/// What follows outside.
+/// What the worker is to do for managed flows.
 #[derive(Debug)]
-pub(super) enum Effect {
+pub(super) enum WorkerCommand {
     /// The kernel copies and holds this of a flow: client's side, server's side.
     Manage(Flow, [Manage; 2]),
     /// A packet goes on.
@@ -98,6 +101,21 @@ pub(super) struct Counts {
     pub(super) nameless: u64,
     pub(super) released: u64,
     pub(super) dropped: u64,
+}
+
+/// A flow that is managed from here on.
+pub(super) struct NewFlow<'a> {
+    pub(super) flow: Flow,
+    /// Which end is internal.
+    pub(super) internal: Side,
+    pub(super) label: Option<Label>,
+    pub(super) began_ns: u64,
+    /// What another flow announced of it.
+    pub(super) expectation: Option<&'a Expectation>,
+    /// The sequence numbers of both sides' SYNs, where they were seen.
+    pub(super) syns: [Option<u32>; 2],
+    /// The packet by which it was named; none where it was decided without one.
+    pub(super) now: Option<&'a Packet<'a>>,
 }
 
 /// What was kept of a flow that nobody has named yet.
@@ -178,13 +196,13 @@ impl Managers {
     }
 
     /// Another configuration is in force: what is held of managed flows follows it.
-    pub(super) fn configured(&mut self, _: &Around<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn configured(&mut self, _: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
         let ids: Vec<Id> = self.flows.keys().copied().collect();
         for id in ids {
             if let Some(managed) = self.flows.get_mut(&id) {
                 managed.manager.hold(self.settings.hold);
             }
-            self.settle(&id, effects);
+            self.settle(&id, commands);
         }
     }
 
@@ -206,14 +224,14 @@ impl Managers {
         &mut self,
         scanner: Option<Scanner>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         self.scanner = scanner;
         let verdict = Verdict::Failed(Failure::Away("another scanner is configured".into()));
-        self.torrents_failed(&verdict, around, effects);
+        self.torrents_failed(&verdict, around, commands);
         let jobs: Vec<_> = self.jobs.values().copied().collect();
         for (id, transfer) in jobs {
-            self.verdict(id, transfer, 0, verdict.clone(), around, effects);
+            self.verdict(id, transfer, 0, verdict.clone(), around, commands);
         }
     }
 
@@ -234,7 +252,7 @@ impl Managers {
         id: Id,
         flow: Flow,
         packet: &Packet<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         if self.flows.contains_key(&id) {
             return;
@@ -244,17 +262,17 @@ impl Managers {
         let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
         let [own, other] = [hold(sequence), hold(acknowledgement)];
         let both = if packet.from == Side::Client { [own, other] } else { [other, own] };
-        effects.push(Effect::Manage(flow, both));
+        commands.push(WorkerCommand::Manage(flow, both));
         self.settling.insert(id, Settling { flow, seen: true, batches: 0 });
     }
 
     /// A batch of packets was read: flows of which none was in it are no longer held.
-    pub(super) fn settled(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn settled(&mut self, commands: &mut Vec<WorkerCommand>) {
         self.settling.retain(|_, settling| {
             settling.batches += 1;
             let stays = std::mem::take(&mut settling.seen) && settling.batches < MAX_SETTLING;
             if !stays {
-                effects.push(Effect::Manage(settling.flow, Default::default()));
+                commands.push(WorkerCommand::Manage(settling.flow, Default::default()));
             }
             stays
         });
@@ -313,52 +331,45 @@ impl Managers {
     /// A flow was decided without a packet at hand: by an earlier process, late, or before there were rules
     /// about files. Its streams begin with what comes next. If that process was `interrupted`, what it had
     /// begun to look at has passed unread.
-    #[expect(clippy::too_many_arguments, reason = "all that is known of a flow")]
     pub(super) fn adopt(
         &mut self,
-        id: Id,
-        flow: Flow,
-        inside: Side,
-        label: Option<Label>,
-        began_ns: u64,
+        new: NewFlow<'_>,
         interrupted: bool,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
+        let flow = new.flow;
+        let id = Id::of(&flow);
         if self.flows.contains_key(&id) {
             return;
         }
-        let syns = [None; 2];
-        self.begin(id, flow, inside, label, None, began_ns, syns, None, around, effects);
+        self.begin(new, around, commands);
         if !interrupted {
-            self.settle(&id, effects);
+            self.settle(&id, commands);
         } else if self.flows.contains_key(&id) {
-            self.unread(&id, around, effects);
-            self.settle(&id, effects);
+            self.unread(&id, around, commands);
+            self.settle(&id, commands);
         } else if self.settings.hold {
             self.counts.unscanned += 1;
             if self.scan_fails == Failed::Refuse {
-                effects.push(Effect::Refuse(flow, ByFile { rule: UNREAD.to_owned(), file: None }));
+                commands.push(WorkerCommand::Refuse(
+                    flow,
+                    ByFile { rule: UNREAD.to_owned(), file: None },
+                ));
             }
         }
     }
 
-    /// A flow has a name by the packet `now`, which is not looked at yet, and passes: from here on it is
+    /// A flow has a name by the packet `now`, which is not inspected yet, and passes: from here on it is
     /// managed, if there is something in it.
-    #[expect(clippy::too_many_arguments, reason = "all that is known of a new flow")]
     pub(super) fn begin(
         &mut self,
-        id: Id,
-        flow: Flow,
-        inside: Side,
-        label: Option<Label>,
-        expectation: Option<&Expectation>,
-        began_ns: u64,
-        syns: [Option<u32>; 2],
-        now: Option<&Packet<'_>>,
+        new: NewFlow<'_>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
+        let NewFlow { flow, internal, label, began_ns, expectation, syns, now } = new;
+        let id = Id::of(&flow);
         let first = self.take_first(&id);
         let application = match expectation {
             Some(expectation) => expectation.application.to_owned(),
@@ -386,7 +397,7 @@ impl Managers {
         let Some(manager) = manager.filter(|_| wanted) else { return };
         let managed = Managed {
             flow,
-            inside,
+            internal,
             label,
             began_ns,
             application,
@@ -405,7 +416,7 @@ impl Managers {
         let full = self.flows.len() >= MAX_MANAGED;
         self.flows.insert(id, managed);
         if full || first.missed {
-            self.unread(&id, around, effects);
+            self.unread(&id, around, commands);
         }
         if full {
             self.forget(&id, around);
@@ -415,11 +426,11 @@ impl Managers {
             if let Some(sequence) = begin {
                 let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
                 let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
-                self.packet(id, &syn, None, around, effects);
+                self.packet(id, &syn, None, around, commands);
             }
         }
         for kept in &first.packets {
-            self.packet(id, &kept.packet(), None, around, effects);
+            self.packet(id, &kept.packet(), None, around, commands);
         }
     }
 
@@ -430,13 +441,13 @@ impl Managers {
         packet: &Packet<'_>,
         held: Option<Held>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let Some(managed) = self.flows.get_mut(&id) else {
             if let Some(settling) = self.settling.get_mut(&id) {
                 settling.seen |= held.is_some();
             }
-            effects.extend(held.map(Effect::Release));
+            commands.extend(held.map(WorkerCommand::Release));
             return;
         };
         managed.seen_ns = around.now_ns;
@@ -466,7 +477,7 @@ impl Managers {
                     managed.waiting.push_back(Waiting { from: packet.from, end, held });
                 }
             }
-            (Some(held), None) => effects.push(Effect::Release(held)),
+            (Some(held), None) => commands.push(WorkerCommand::Release(held)),
             (None, _) => {}
         }
         let mut events = Vec::new();
@@ -475,19 +486,19 @@ impl Managers {
         if read != managed.read {
             (managed.read, managed.moved_ns) = (read, around.now_ns);
         }
-        self.events(id, events, around, effects);
+        self.events(id, events, around, commands);
         if let Some(held) = over {
-            self.overloaded(id, held, around, effects);
+            self.overloaded(id, held, around, commands);
         }
     }
 
     /// Says what the kernel is to copy from here on, and releases what nothing holds any more.
-    fn settle(&mut self, id: &Id, effects: &mut Vec<Effect>) {
+    fn settle(&mut self, id: &Id, commands: &mut Vec<WorkerCommand>) {
         let Some(managed) = self.flows.get_mut(id) else { return };
         let (hold_from, wanted) = managed.wants();
         if !managed.was_told(&wanted) {
             managed.told = wanted;
-            effects.push(Effect::Manage(managed.flow, wanted));
+            commands.push(WorkerCommand::Manage(managed.flow, wanted));
         }
         let mut kept = VecDeque::new();
         for waiting in std::mem::take(&mut managed.waiting) {
@@ -500,7 +511,7 @@ impl Managers {
                 kept.push_back(waiting);
             } else {
                 self.waiting_bytes -= waiting.held.bytes();
-                effects.push(Effect::Release(waiting.held));
+                commands.push(WorkerCommand::Release(waiting.held));
             }
         }
         if kept.is_empty() {
@@ -511,7 +522,13 @@ impl Managers {
 
     /// There is no room for a packet of a flow that waits: the flow is refused, or goes on without a
     /// verdict.
-    fn overloaded(&mut self, id: Id, held: Held, around: &Around<'_>, effects: &mut Vec<Effect>) {
+    fn overloaded(
+        &mut self,
+        id: Id,
+        held: Held,
+        around: &Around<'_>,
+        commands: &mut Vec<WorkerCommand>,
+    ) {
         let Some(managed) = self.flows.get(&id) else {
             self.counts.dropped += 1;
             return;
@@ -521,11 +538,11 @@ impl Managers {
         };
         let scanned: Vec<TransferId> = managed.transfers.iter().filter_map(scanned).collect();
         if scanned.is_empty() {
-            self.unread(&id, around, effects);
+            self.unread(&id, around, commands);
         }
         for transfer in scanned {
             let verdict = Verdict::Failed(Failure::Overloaded);
-            self.verdict(id, transfer, 0, verdict, around, effects);
+            self.verdict(id, transfer, 0, verdict, around, commands);
         }
         // A flow that is refused takes what waits with it.
         let Some(managed) = self.flows.get_mut(&id) else {
@@ -536,14 +553,14 @@ impl Managers {
         self.waiting.remove(&id);
         for held in waiting.into_iter().map(|waiting| waiting.held) {
             self.waiting_bytes -= held.bytes();
-            effects.push(Effect::Release(held));
+            commands.push(WorkerCommand::Release(held));
         }
-        effects.push(Effect::Release(held));
+        commands.push(WorkerCommand::Release(held));
     }
 
     /// Asks for verdicts on what came of flows that rest while packets wait, and no longer waits for
     /// what does not come.
-    pub(super) fn rest(&mut self, around: &Around<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn rest(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
         let now_ns = around.now_ns;
         let mut resting = Vec::new();
         for id in &self.waiting {
@@ -565,7 +582,7 @@ impl Managers {
             }
         }
         for (id, events) in resting {
-            self.events(id, events, around, effects);
+            self.events(id, events, around, commands);
         }
     }
 

@@ -3,18 +3,18 @@
 use super::{
     answer,
     classes::Change,
-    core::{Act, Core},
+    core::{Core, KernelCommand},
     id::Id,
     kernel,
-    managed::Effect,
+    managed::WorkerCommand,
     worker::{Worker, rules},
 };
-use crate::classify::Engine;
+use classify::Engine;
 use datapath::gate::{Gate, Held, Key, TableError, Verdict};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
-/// Time from one heartbeat to the next; the kernel's patience is two seconds. It is also longer than any
+/// Time from one heartbeat to the next; the kernel waits for two seconds. It is also longer than any
 /// packet is on its way that was looked up before a decision.
 const BEAT: Duration = Duration::from_millis(100);
 
@@ -24,26 +24,30 @@ pub(super) struct Beat(Option<Instant>);
 
 impl Beat {
     /// Gives it if it is time.
-    pub(super) fn give(&mut self, gate: &Gate, ailments: &mut answer::Ailing) {
+    pub(super) fn give(&mut self, gate: &Gate, problems: &mut answer::Problems) {
         let now = Instant::now();
         if self.0.is_some_and(|last| now.duration_since(last) < BEAT) {
             return;
         }
         self.0 = Some(now);
         if let Err(error) = gate.heartbeat() {
-            ailments.say("the kernel does not take the heartbeat", &error);
+            problems.say("the kernel does not take the heartbeat", &error);
         }
     }
 }
 
 /// Does what follows from what managers found; the packets that go on then are added to `released`.
-pub(super) fn perform(effects: Vec<Effect>, core: &mut Core<Engine>, released: &mut Vec<Held>) {
-    for effect in effects {
-        match effect {
-            Effect::Release(held) => released.push(held),
-            Effect::Manage(flow, manage) => core.manage(&flow, manage),
-            Effect::Refuse(flow, by) => core.refuse_for_file(&flow, by),
-            Effect::Used(rule) => core.used_file_rule(rule),
+pub(super) fn perform(
+    commands: Vec<WorkerCommand>,
+    core: &mut Core<Engine>,
+    released: &mut Vec<Held>,
+) {
+    for command in commands {
+        match command {
+            WorkerCommand::Release(held) => released.push(held),
+            WorkerCommand::Manage(flow, manage) => core.manage(&flow, manage),
+            WorkerCommand::Refuse(flow, by) => core.refuse_for_file(&flow, by),
+            WorkerCommand::Used(rule) => core.used_file_rule(rule),
         }
     }
 }
@@ -58,11 +62,11 @@ impl Worker {
             waited.entry(*held.key()).or_default().push(held);
         }
         while self.core.has_acts() {
-            for act in self.core.acts() {
-                let flow = self.perform(act);
+            for command in self.core.commands() {
+                let flow = self.perform(command);
                 self.release(flow.and_then(|key| waited.remove(&key)).unwrap_or_default());
             }
-            self.beat.give(&self.gate, &mut self.ailments);
+            self.beat.give(&self.gate, &mut self.problems);
         }
         for held in waited.into_values() {
             self.release(held);
@@ -75,19 +79,19 @@ impl Worker {
                 Ok(()) => self.managers.counts.released += 1,
                 Err(error) => {
                     self.managers.counts.dropped += 1;
-                    self.ailments.say("a held packet was lost", &error);
+                    self.problems.say("a held packet was lost", &error);
                 }
             }
         }
     }
 
     /// Tells the kernel one thing. Returns the flow whose packets it knows now how to handle.
-    fn perform(&mut self, act: Act) -> Option<Key> {
-        let Self { core, table, shapers, gate, config, ailments, .. } = self;
-        match act {
-            decide @ Act::Decide { flow, .. } => {
+    fn perform(&mut self, command: KernelCommand) -> Option<Key> {
+        let Self { core, table, shapers, gate, config, problems, .. } = self;
+        match command {
+            decide @ KernelCommand::Decide { flow, .. } => {
                 // As it is by now: another verdict may have followed, and what is held goes with that.
-                let Act::Decide { action, class, label, .. } =
+                let KernelCommand::Decide { action, class, label, .. } =
                     core.verdict(&Id::of(&flow)).unwrap_or(decide)
                 else {
                     return None;
@@ -98,46 +102,46 @@ impl Worker {
                 match table.decide_managed(&key, &verdict, manage) {
                     Ok(()) => {}
                     Err(TableError::Full) => core.was_full(&flow),
-                    Err(error) => ailments.say("the kernel does not take a verdict", &error),
+                    Err(error) => problems.say("the kernel does not take a verdict", &error),
                 }
                 return Some(key);
             }
-            Act::Refuse { flow, deny } => {
+            KernelCommand::Refuse { flow, deny } => {
                 let (key, action) = (kernel::refusal(&flow), kernel::refuse(deny));
                 if !config.gate.refuse_for.is_zero()
                     && let Err(error) = table.refuse(&key, action, config.gate.refuse_for)
                 {
-                    ailments.say("the kernel does not take a refusal", &error);
+                    problems.say("the kernel does not take a refusal", &error);
                 }
             }
-            Act::Watch { flow, packets } => {
+            KernelCommand::Watch { flow, packets } => {
                 if let Err(error) = table.watch(&kernel::key(&flow), packets) {
-                    ailments.say("the kernel does not watch a flow", &error);
+                    problems.say("the kernel does not watch a flow", &error);
                 }
             }
-            Act::ForgetRefusals => table.forget_refusals(),
-            Act::Forget { flow } => {
+            KernelCommand::ForgetRefusals => table.forget_refusals(),
+            KernelCommand::Forget { flow } => {
                 if let Err(error) = table.remove(&kernel::key(&flow)) {
-                    ailments.say("the kernel does not forget a flow", &error);
+                    problems.say("the kernel does not forget a flow", &error);
                 }
             }
-            Act::Manage { flow } => {
+            KernelCommand::Manage { flow } => {
                 let key = kernel::key(&flow);
                 let manage = kernel::manage(&flow, core.managed(&flow));
                 if let Err(error) = table.manage(&key, manage) {
-                    ailments.say("the kernel does not manage a flow", &error);
+                    problems.say("the kernel does not manage a flow", &error);
                 }
                 return Some(key);
             }
-            Act::Class(change) => {
+            KernelCommand::Class(change) => {
                 let opened = !shapers.is_open() && matches!(change, Change::Set(..));
                 let result = shapers.open().and_then(|()| shapers.change(&change));
                 if let Err(error) = result {
-                    ailments.say("a limit is not in force", &error);
+                    problems.say("a limit is not in force", &error);
                 } else if opened
                     && let Err(error) = gate.configure(&rules(&config.gate, shapers.queue()))
                 {
-                    ailments.say("the kernel does not take the rules", &error);
+                    problems.say("the kernel does not take the rules", &error);
                 }
             }
         }

@@ -7,11 +7,13 @@ use crate::{
         Refusal, Scanned, Sender, Subject, Traffic, Verdict,
     },
     chat,
-    flow::{Flow, Side},
-    label::Label,
-    manage::FileNamed,
+    event::FileNamed,
     status::Recent,
     stream::Losses,
+};
+use classify::{
+    flow::{Flow, Side},
+    label::Label,
 };
 use std::{
     collections::VecDeque,
@@ -57,12 +59,12 @@ impl Log {
     pub(super) fn subject(
         &self,
         flow: Flow,
-        inside: Side,
+        internal: Side,
         label: Option<Label>,
         began_ns: u64,
     ) -> Subject {
         let started = self.zero + Duration::from_nanos(began_ns);
-        Subject { flow, started, inside, label }
+        Subject { flow, started, internal, label }
     }
 
     fn send(&self, record: impl FnOnce(SystemTime) -> Record) {
@@ -83,7 +85,7 @@ impl Log {
         lately.push_front((Instant::now(), one));
     }
 
-    /// Refusals and scans of late, the newest first.
+    /// Recent refusals and scans, the newest first.
     pub(super) fn recent(&self) -> Vec<Recent> {
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |(at, one): &(Instant, Recent)| Recent {
@@ -110,7 +112,7 @@ impl Log {
     pub(super) fn refused_flow(&self, subject: Subject, action: Action, rule: Option<&str>) {
         let by = rule.map(|rule| format!(", by {rule}")).unwrap_or_default();
         self.happened(false, true, format!("refused {}{by}", told(&subject)));
-        let cause = if rule.is_some_and(|rule| rule.starts_with("given-")) {
+        let cause = if rule.is_some_and(|rule| rule.starts_with("runtime-")) {
             Cause::Operator
         } else {
             Cause::Rule

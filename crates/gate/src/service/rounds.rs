@@ -67,7 +67,7 @@ impl Worker {
                 self.managers_retain();
                 self.tell(Vec::new());
             }
-            Err(error) => self.ailments.say("the table of flows cannot be read", &error),
+            Err(error) => self.problems.say("the table of flows cannot be read", &error),
         }
         self.rounds.now = None;
         self.rounds.next = Instant::now() + TICK.max((spent + began.elapsed()) * SHARE);
@@ -77,21 +77,21 @@ impl Worker {
             self.attempts.write(count, self.config.gate.refuse_for, &self.log);
         }
         if self.shapers.is_open()
-            && !has_limits(&self.config.gate, &self.given)
+            && !has_limits(&self.config.gate, &self.runtime_rules)
             && self.core.classes().list().next().is_none()
         {
             // No packet is sent to queue where no queue is any more.
             self.configure(None);
             self.shapers.close();
         }
-        self.inside.look(&self.gate, &mut self.shapers, self.core.classes(), &mut self.ailments);
+        self.internal.look(&self.gate, &mut self.shapers, self.core.classes(), &mut self.problems);
         true
     }
 
     /// Reads all counters, or what is missing of a round that has begun.
     pub(super) fn round(&mut self) {
         while !self.part() {
-            self.beat.give(&self.gate, &mut self.ailments);
+            self.beat.give(&self.gate, &mut self.problems);
         }
     }
 

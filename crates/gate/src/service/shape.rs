@@ -1,4 +1,4 @@
-//! The shapers of all inside interfaces, put there with the first limit and taken away with the last.
+//! The shapers of all internal interfaces, put there with the first limit and taken away with the last.
 
 use super::classes::{Change, Classes};
 use crate::config::Rate;
@@ -6,7 +6,7 @@ use datapath::shaper::{self, Direction, Error, Shaper, Usage};
 use nix::net::if_::if_nametoindex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The device where packets from inside queue.
+/// The device where packets from internal hosts queue.
 const IFB: &str = "nigh-ifb";
 
 /// The shapers.
@@ -49,7 +49,7 @@ impl Shapers {
         !self.open.is_empty()
     }
 
-    /// The device where packets from inside queue.
+    /// The device where packets from internal hosts queue.
     pub(super) fn queue(&self) -> Option<u32> {
         self.open.first().map(Shaper::ifb)
     }
@@ -57,7 +57,7 @@ impl Shapers {
     pub(super) fn change(&mut self, change: &Change) -> Result<(), Error> {
         self.open.iter_mut().try_for_each(|shaper| match change {
             Change::Set(number, limit) => {
-                shaper.class(*number, rate(limit.from_inside), rate(limit.to_inside))
+                shaper.class(*number, rate(limit.from_internal), rate(limit.to_internal))
             }
             Change::Remove(number) => shaper.remove(*number),
         })
@@ -72,7 +72,7 @@ impl Shapers {
         let Some(open) = self.open.get_mut(place) else { return Ok(()) };
         *open = Shaper::open(to, IFB)?;
         for (number, limit) in classes.limits() {
-            open.class(number, rate(limit.from_inside), rate(limit.to_inside))?;
+            open.class(number, rate(limit.from_internal), rate(limit.to_internal))?;
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Shapers {
         self.open.iter_mut().try_for_each(|shaper| shaper.keep(wanted))
     }
 
-    /// What went through each class: bytes from inside, bytes to inside, packets dropped.
+    /// What went through each class: bytes from internal hosts, bytes to internal hosts, packets dropped.
     pub(super) fn usage(&mut self) -> BTreeMap<u16, [u64; 3]> {
         let mut sums: BTreeMap<u16, [u64; 3]> = BTreeMap::new();
         for (number, shaper) in self.open.iter_mut().enumerate() {
@@ -90,7 +90,7 @@ impl Shapers {
             {
                 let [up, down, lost] = sums.entry(class).or_default();
                 match direction {
-                    // All share one device for what comes from inside.
+                    // All share one device for what comes from internal hosts.
                     Direction::Up if number > 0 => {}
                     Direction::Up => {
                         *up += bytes;

@@ -5,11 +5,11 @@ use super::{
     ControlError, ReloadError, answer,
     attempts::Attempts,
     clock::{moment, monotonic_ns},
-    core::{Bounds, Core, Fate, News},
+    core::{Bounds, Core, News, PacketVerdict},
     id::Id,
-    inside::Inside,
+    internal::Internal,
     kernel, look,
-    managed::{self, Around, Effect, Managers},
+    managed::{self, Around, Managers, NewFlow, WorkerCommand},
     orders::{Beat, perform},
     records::Log,
     rounds::Rounds,
@@ -17,14 +17,15 @@ use super::{
 };
 use crate::{
     audit::Audit,
-    classify::Engine,
-    config::{Config, GateConfig, OnFailure, check::check_applications},
+    check::check_applications,
+    config::{Config, GateConfig, OnFailure},
     control::Request,
-    policy::{Given, Policy, What},
+    policy::{Policy, RuntimeAction, RuntimeRule},
     scan::{Report, Scanner},
-    status::{Status, render_given},
+    status::{Status, render_rule},
 };
 use arc_swap::ArcSwap;
+use classify::Engine;
 use datapath::gate::{Gate, Held, Injector, Pace, Reader, Rules, Table};
 use serde_json::Value;
 use std::{
@@ -49,7 +50,7 @@ const MOST: usize = 256;
 /// Time from one look at the clock, and one status, to the next.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Most rules that the operator gives.
-const MAX_GIVEN: usize = 100;
+const MAX_RUNTIME: usize = 100;
 
 /// What the thread is asked.
 pub(super) enum Ask {
@@ -72,19 +73,19 @@ pub(super) struct Worker {
     pub(super) audit: Option<Audit>,
     pub(super) injector: Injector,
     pub(super) shapers: Shapers,
-    pub(super) inside: Inside,
+    pub(super) internal: Internal,
     pub(super) config: Config,
-    pub(super) given: Vec<Given>,
+    pub(super) runtime_rules: Vec<RuntimeRule>,
     pub(super) rounds: Rounds,
     pub(super) beat: Beat,
-    /// Rules given since the start.
+    /// Rules added since the start.
     pub(super) numbered: u64,
     pub(super) published: Arc<ArcSwap<Status>>,
-    pub(super) ailments: answer::Ailing,
+    pub(super) problems: answer::Problems,
     pub(super) attempts: Attempts,
 }
 
-/// Flows that are looked at, at the most, for a table of decided ones.
+/// Flows that are inspected, at the most, for a table of decided ones.
 pub(super) const fn undecided(max_flows: u32) -> u32 {
     if max_flows > 1 << 16 { 1 << 16 } else { max_flows }
 }
@@ -120,8 +121,9 @@ fn holds(config: &GateConfig) -> bool {
 }
 
 /// Whether a policy needs shapers.
-pub(super) fn has_limits(config: &GateConfig, given: &[Given]) -> bool {
-    !config.limits.is_empty() || given.iter().any(|given| matches!(given.what, What::Limit(_)))
+pub(super) fn has_limits(config: &GateConfig, rules: &[RuntimeRule]) -> bool {
+    !config.limits.is_empty()
+        || rules.iter().any(|rule| matches!(rule.action, RuntimeAction::Limit(_)))
 }
 
 impl Worker {
@@ -137,7 +139,7 @@ impl Worker {
     pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
         let mut next_tick = Instant::now();
         loop {
-            self.beat.give(&self.gate, &mut self.ailments);
+            self.beat.give(&self.gate, &mut self.problems);
             let now = Instant::now();
             if now >= next_tick {
                 self.core.tick(monotonic_ns(), moment());
@@ -149,7 +151,7 @@ impl Worker {
             }
             self.manage(Managers::rest);
             if let Err(error) = self.read(&mut reader) {
-                self.ailments.say("packets cannot be read", &error);
+                self.problems.say("packets cannot be read", &error);
                 std::thread::sleep(POLL);
             }
             loop {
@@ -178,77 +180,74 @@ impl Worker {
         };
         // Nor is a packet that is held.
         let gather = if holds(&config.gate) { Duration::ZERO } else { GATHER };
-        let (mut effects, mut released) = (Vec::new(), Vec::new());
+        let (mut commands, mut released) = (Vec::new(), Vec::new());
         let count = reader.read(Pace { timeout, gather, most: MOST }, |record| {
-            let (flow, inside, packet) = kernel::packet(&record);
+            let (flow, internal, packet) = kernel::packet(&record);
             let id = Id::of(&flow);
             if let Some(ended) = &record.ended {
                 managers.forget(&id, &around);
                 core.restarted(&kernel::counted(&record.key, ended, now_ns));
             } else if record.is_broken() {
                 core.broken(&flow, record.number);
-                effects.extend(Held::of(&record).map(Effect::Release));
+                commands.extend(Held::of(&record).map(WorkerCommand::Release));
             } else {
                 let held = Held::of(&record);
                 let new = core.flow(&id).is_none();
                 let expected = if new { managers.expects(&flow, now_ns) } else { None };
                 if let Some(expectation) = &expected {
-                    core.announced(&flow, inside, look::announced(expectation));
+                    core.announced(&flow, internal, look::announced(expectation));
                 }
                 let undecided = new || core.is_undecided(&id);
-                match core.packet(&flow, inside, kernel::begins(&record), &packet) {
-                    Fate::Vanish => {
+                match core.packet(&flow, internal, kernel::begins(&record), &packet) {
+                    PacketVerdict::Drop => {
                         managers.counts.dropped += u64::from(held.is_some());
                         managers.forget(&id, &around);
                     }
-                    Fate::Go if core.is_undecided(&id) => {
+                    PacketVerdict::Pass if core.is_undecided(&id) => {
                         managers.keep(id, &packet);
-                        effects.extend(held.map(Effect::Release));
+                        commands.extend(held.map(WorkerCommand::Release));
                     }
-                    Fate::Go => {
+                    PacketVerdict::Pass => {
                         if undecided && let Some(entry) = core.flow(&id) {
                             let label = entry.label().cloned();
                             let (flow, began_ns) = (entry.flow, entry.began_ns);
-                            let expected = expected.as_ref();
-                            managers.begin(
-                                id,
+                            let new = NewFlow {
                                 flow,
-                                inside,
+                                internal,
                                 label,
-                                expected,
                                 began_ns,
-                                kernel::begins(&record),
-                                Some(&packet),
-                                &around,
-                                &mut effects,
-                            );
+                                expectation: expected.as_ref(),
+                                syns: kernel::begins(&record),
+                                now: Some(&packet),
+                            };
+                            managers.begin(new, &around, &mut commands);
                             if held.is_some() {
-                                managers.settle_in(id, flow, &packet, &mut effects);
+                                managers.settle_in(id, flow, &packet, &mut commands);
                             }
                         }
-                        managers.packet(id, &packet, held, &around, &mut effects);
+                        managers.packet(id, &packet, held, &around, &mut commands);
                     }
                 }
             }
-            perform(std::mem::take(&mut effects), core, &mut released);
+            perform(std::mem::take(&mut commands), core, &mut released);
         })?;
         // Unless more is to be read at once.
         if count < MOST {
-            managers.settled(&mut effects);
+            managers.settled(&mut commands);
         }
-        perform(effects, core, &mut released);
+        perform(commands, core, &mut released);
         self.tell(released);
         Ok(())
     }
 
     /// Lets the managers do something, and does what follows from it.
-    fn manage(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<Effect>)) {
+    fn manage(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<WorkerCommand>)) {
         let Self { core, managers, log, .. } = self;
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), monotonic_ns());
-        let (mut effects, mut released) = (Vec::new(), Vec::new());
-        what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut effects);
-        perform(effects, core, &mut released);
+        let (mut commands, mut released) = (Vec::new(), Vec::new());
+        what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut commands);
+        perform(commands, core, &mut released);
         self.tell(released);
     }
 
@@ -264,15 +263,24 @@ impl Worker {
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
         let around = Around { policy: &policy, moment, now_ns, log };
-        let mut effects = Vec::new();
+        let mut commands = Vec::new();
         for (id, interrupted) in flows {
             let Some(entry) = core.flow(&id).filter(|_| !core.refuses(&id)) else { continue };
-            let (flow, inside, label) = (entry.flow, entry.inside, entry.label().cloned());
+            let (flow, internal, label) = (entry.flow, entry.internal, entry.label().cloned());
             let began_ns = entry.began_ns;
-            managers.adopt(id, flow, inside, label, began_ns, interrupted, &around, &mut effects);
+            let new = NewFlow {
+                flow,
+                internal,
+                label,
+                began_ns,
+                expectation: None,
+                syns: [None; 2],
+                now: None,
+            };
+            managers.adopt(new, interrupted, &around, &mut commands);
         }
         let mut released = Vec::new();
-        perform(effects, core, &mut released);
+        perform(commands, core, &mut released);
         self.tell(released);
     }
 
@@ -285,13 +293,13 @@ impl Worker {
         managers.retain(|id| core.flow(id).is_some() && !core.refuses(id), &around);
     }
 
-    /// Writes down what became of flows.
+    /// Writes down the outcome of flows.
     pub(super) fn news(&mut self) {
         for news in self.core.news() {
             if self.log.is_on()
-                && let News::Refused { flow, began_ns, inside, label, deny, rule } = &news
+                && let News::Refused { flow, began_ns, internal, label, deny, rule } = &news
             {
-                let subject = self.log.subject(*flow, *inside, label.clone(), *began_ns);
+                let subject = self.log.subject(*flow, *internal, label.clone(), *began_ns);
                 let (key, action) = (kernel::refusal(flow), answer::refusal(*deny));
                 self.attempts.remember(key, subject, action, rule.clone());
             }
@@ -310,7 +318,7 @@ impl Worker {
     pub(super) fn configure(&mut self, queue: Option<u32>) {
         let rules = rules(&self.config.gate, queue);
         if let Err(error) = self.gate.configure(&rules) {
-            self.ailments.say("the kernel does not take the rules", &error);
+            self.problems.say("the kernel does not take the rules", &error);
         }
     }
 
@@ -330,8 +338,8 @@ impl Worker {
                 self.reload(config, engine, scanner);
                 let _ = reply.send(());
             }
-            Ask::Report(report) => self.manage(|managers, around, effects| {
-                managers.report(report, around, effects);
+            Ask::Report(report) => self.manage(|managers, around, commands| {
+                managers.report(report, around, commands);
             }),
             Ask::Stop => {}
         }
@@ -343,21 +351,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Puts another configuration in force; given rules end.
+    /// Puts another configuration in force; rules added at run time end.
     fn reload(&mut self, config: Config, engine: Option<Engine>, scanner: Option<Option<Scanner>>) {
         let bypass = config.gate.bypass;
         if bypass != self.config.gate.bypass {
             self.bypass(bypass);
         }
         self.config = config;
-        self.given.clear();
+        self.runtime_rules.clear();
         self.core.set_bounds(bounds(&self.config.gate));
         if let Some(engine) = engine {
             self.core.set_look(engine);
         }
         if let Some(scanner) = scanner {
-            self.manage(|managers, around, effects| {
-                managers.set_scanner(scanner, around, effects);
+            self.manage(|managers, around, commands| {
+                managers.set_scanner(scanner, around, commands);
             });
         }
         self.managers.configure(&self.config.gate);
@@ -373,12 +381,12 @@ impl Worker {
         match self.gate.bypass(on) {
             Ok(()) if on => warn!("the gate is switched off: everything passes"),
             Ok(()) => info!("the gate works"),
-            Err(error) => self.ailments.say("the kernel does not switch the gate", &error),
+            Err(error) => self.problems.say("the kernel does not switch the gate", &error),
         }
     }
 
     fn set_policy(&mut self) {
-        let policy = Policy::new(&self.config.gate, &self.given);
+        let policy = Policy::new(&self.config.gate, &self.runtime_rules);
         self.core.set_policy(Arc::new(policy));
         self.tell(Vec::new());
     }
@@ -401,10 +409,10 @@ impl Worker {
                 let why = answer::why(self, flow)?;
                 Ok(serde_json::to_value(why).unwrap_or_default())
             }
-            Request::Give(order) => {
-                if self.given.len() >= MAX_GIVEN {
+            Request::Add(order) => {
+                if self.runtime_rules.len() >= MAX_RUNTIME {
                     let text =
-                        format!("{MAX_GIVEN} rules are given already: write them into the file");
+                        format!("{MAX_RUNTIME} rules were added already: write them into the file");
                     return Err(ControlError::Rule(text));
                 }
                 check_applications(&order.application, &self.config.gate.signatures)
@@ -412,42 +420,42 @@ impl Worker {
                 if let Some(host) = order.host.filter(|host| self.core.is_outside(host)) {
                     let text = format!(
                         "{host} is outside, by the flows that pass: --host names hosts behind {}",
-                        self.config.gate.inside.join(", ")
+                        self.config.gate.internal.join(", ")
                     );
                     return Err(ControlError::Rule(text));
                 }
-                if let What::Limit(limit) = &order.what {
-                    limit.check(&self.config.gate.inside).map_err(ControlError::Rule)?;
+                if let RuntimeAction::Limit(limit) = &order.action {
+                    limit.check(&self.config.gate.internal).map_err(ControlError::Rule)?;
                     self.open_shapers()?;
                 }
                 self.numbered += 1;
-                let given = Given {
-                    name: format!("given-{}", self.numbered),
+                let rule = RuntimeRule {
+                    name: format!("runtime-{}", self.numbered),
                     application: order.application,
                     category: order.category,
                     host: order.host,
                     direction: order.direction,
-                    what: order.what,
+                    action: order.action,
                 };
-                info!("{}, given by the operator", render_given(&given).trim_end());
-                self.given.push(given.clone());
+                info!("{}, added by the operator", render_rule(&rule).trim_end());
+                self.runtime_rules.push(rule.clone());
                 self.set_policy();
-                Ok(serde_json::to_value(given).unwrap_or_default())
+                Ok(serde_json::to_value(rule).unwrap_or_default())
             }
             Request::Forget { name } => {
                 match &name {
-                    None => self.given.clear(),
+                    None => self.runtime_rules.clear(),
                     Some(name) => {
-                        let place = self.given.iter().position(|given| given.name == *name);
-                        let place = place.ok_or_else(|| ControlError::NoRule(name.clone()))?;
-                        self.given.remove(place);
+                        let index = self.runtime_rules.iter().position(|rule| rule.name == *name);
+                        let index = index.ok_or_else(|| ControlError::NoRule(name.clone()))?;
+                        self.runtime_rules.remove(index);
                     }
                 }
                 self.set_policy();
-                Ok(serde_json::to_value(&self.given).unwrap_or_default())
+                Ok(serde_json::to_value(&self.runtime_rules).unwrap_or_default())
             }
-            Request::Pardon { torrent } => {
-                if !self.managers.torrents.pardon(&torrent) {
+            Request::Unblock { torrent } => {
+                if !self.managers.torrents.unblock(&torrent) {
                     return Err(ControlError::NoTorrent(torrent));
                 }
                 info!(torrent, "no longer refused, by the operator");

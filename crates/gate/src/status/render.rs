@@ -4,18 +4,17 @@ use super::{FlowRow, Packets, Status, TopStatus, Why};
 use crate::{
     config::{Deny, Rate},
     control::By,
-    policy::{Given, What},
+    policy::{RuntimeAction, RuntimeRule},
 };
-use comfy_table::CellAlignment;
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
-use wire::text::{lines, table};
+use terminal::text::{CellAlignment, lines, table};
 
-/// Refusals of late that are shown.
+/// Recent refusals that are shown.
 const REFUSED: usize = 5;
 
 /// Bits a second, for people.
 fn rate(bits_a_second: u64) -> String {
-    Rate(bits_a_second).to_string()
+    Rate(bits_a_second).rounded()
 }
 
 /// Bytes, for people.
@@ -49,9 +48,9 @@ pub fn render(status: &Status) -> String {
     let mut out = String::new();
     let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
     let off = if status.bypass { ", SWITCHED OFF (bypass)" } else { "" };
-    let _ = writeln!(out, "gate: {health}{off}, inside {}", status.inside.join(", "));
-    for ailment in &status.ailments {
-        let _ = writeln!(out, "  ! {ailment}");
+    let _ = writeln!(out, "gate: {health}{off}, internal {}", status.internal.join(", "));
+    for problem in &status.problems {
+        let _ = writeln!(out, "  ! {problem}");
     }
     if status.taken_over {
         let _ = writeln!(out, "took over the flows of an earlier process");
@@ -59,7 +58,7 @@ pub fn render(status: &Status) -> String {
     let flows = &status.flows;
     let _ = writeln!(
         out,
-        "flows: {} decided of at most {}, {} looked at; {} seen, {} ended and {} before they were decided, {} given up, {} verdicts did not fit",
+        "flows: {} decided of at most {}, {} inspected; {} seen, {} ended and {} before they were decided, {} given up, {} verdicts did not fit",
         flows.decided,
         flows.limit,
         flows.undecided,
@@ -69,9 +68,9 @@ pub fn render(status: &Status) -> String {
         flows.given_up,
         flows.full
     );
-    for (place, Packets { received, became, beside }) in &status.packets {
+    for (place, Packets { received, outcomes, beside }) in &status.packets {
         let place = place.replace('_', " ");
-        let _ = writeln!(out, "packets {place}: {received} received = {}", words(became));
+        let _ = writeln!(out, "packets {place}: {received} received = {}", words(outcomes));
         if beside.values().any(|count| *count > 0) {
             let _ = writeln!(out, "  beside: {}", words(beside));
         }
@@ -79,7 +78,7 @@ pub fn render(status: &Status) -> String {
     let copies = &status.copies;
     let _ = writeln!(
         out,
-        "looked at: {} packets, {} missed, {} left out for a wrong checksum",
+        "inspected: {} packets, {} missed, {} skipped for a wrong checksum",
         copies.read, copies.missed, copies.broken
     );
     let files = &status.files;
@@ -107,14 +106,15 @@ pub fn render(status: &Status) -> String {
         let _ = write!(out, "\n{}", lines(&rules));
     }
     if !status.limits.is_empty() {
-        let mut limits = table(["limit", "of", "flows", "to inside", "from inside", "dropped"], 2);
+        let mut limits =
+            table(["limit", "of", "flows", "to internal", "from internal", "dropped"], 2);
         for limit in &status.limits {
             limits.add_row([
                 limit.limit.clone(),
                 if limit.share.is_empty() { "all".into() } else { limit.share.clone() },
                 limit.flows.to_string(),
-                size(limit.bytes_to_inside),
-                size(limit.bytes_from_inside),
+                size(limit.bytes_to_internal),
+                size(limit.bytes_from_internal),
                 limit.dropped.to_string(),
             ]);
         }
@@ -130,11 +130,11 @@ pub fn render(status: &Status) -> String {
     for torrent in &status.torrents {
         let _ = writeln!(
             out,
-            "torrent {torrent} is refused: `nigh gate pardon {torrent}` takes that back"
+            "torrent {torrent} is refused: `nigh gate unblock {torrent}` takes that back"
         );
     }
-    for given in &status.given {
-        let _ = write!(out, "{}", render_given(given));
+    for rule in &status.runtime_rules {
+        let _ = write!(out, "{}", render_rule(rule));
     }
     out
 }
@@ -236,12 +236,12 @@ pub fn render_why(why: &Why) -> String {
     }
     let _ = writeln!(
         out,
-        "  {} packets, {} from the client; {} packets, {} from the server; {} looked at",
+        "  {} packets, {} from the client; {} packets, {} from the server; {} inspected",
         row.packets[0],
         size(row.bytes[0]),
         row.packets[1],
         size(row.bytes[1]),
-        why.looked_at
+        why.inspected
     );
     let _ =
         writeln!(out, "  began {} ago, silent for {}", age(row.age_seconds), age(row.idle_seconds));
@@ -249,16 +249,16 @@ pub fn render_why(why: &Why) -> String {
 }
 
 /// For `nigh gate deny`, `allow`, `limit`.
-pub fn render_given(given: &Given) -> String {
-    let mut what = match &given.what {
-        What::Allow => "allow".to_owned(),
-        What::Deny(Deny::Drop) => "deny (drop)".into(),
-        What::Deny(Deny::Reset) => "deny (reset)".into(),
-        What::Limit(limit) => {
+pub fn render_rule(rule: &RuntimeRule) -> String {
+    let mut action = match &rule.action {
+        RuntimeAction::Allow => "allow".to_owned(),
+        RuntimeAction::Deny(Deny::Drop) => "deny (drop)".into(),
+        RuntimeAction::Deny(Deny::Reset) => "deny (reset)".into(),
+        RuntimeAction::Limit(limit) => {
             let mut text = "limit".to_owned();
-            for (rate, way) in [(limit.to_inside, "to"), (limit.from_inside, "from")] {
+            for (rate, way) in [(limit.to_internal, "to"), (limit.from_internal, "from")] {
                 if let Some(rate) = rate {
-                    let _ = write!(text, " {rate} {way} inside");
+                    let _ = write!(text, " {rate} {way} internal");
                 }
             }
             if let Some(each) = limit.each {
@@ -268,20 +268,20 @@ pub fn render_given(given: &Given) -> String {
             text
         }
     };
-    let categories = given
+    let categories = rule
         .category
         .iter()
         .filter_map(|category| serde_json::to_value(category).ok()?.as_str().map(str::to_owned));
-    let of: Vec<String> = given.application.iter().cloned().chain(categories).collect();
-    what += &if of.is_empty() { ": everything".into() } else { format!(": {}", of.join(", ")) };
-    if let Some(host) = given.host {
-        let _ = write!(what, ", of {host}");
+    let of: Vec<String> = rule.application.iter().cloned().chain(categories).collect();
+    action += &if of.is_empty() { ": everything".into() } else { format!(": {}", of.join(", ")) };
+    if let Some(host) = rule.host {
+        let _ = write!(action, ", of {host}");
     }
-    if let Some(direction) = given.direction {
+    if let Some(direction) = rule.direction {
         let direction = serde_json::to_value(direction).unwrap_or_default();
-        let _ = write!(what, ", {}", direction.as_str().unwrap_or_default());
+        let _ = write!(action, ", {}", direction.as_str().unwrap_or_default());
     }
-    format!("{}: {what}\n", given.name)
+    format!("{}: {action}\n", rule.name)
 }
 
 #[cfg(test)]
@@ -307,7 +307,7 @@ mod tests {
             "flow": { "transport": "tcp", "client": "10.0.0.5:1", "server": "192.0.2.7:80" },
             "application": "http", "verdict": "reset", "rule": "no-film", "file": "Film.AVI",
             "packets": [1, 1], "bytes": [1, 1], "age_seconds": 1.0, "idle_seconds": 0.0,
-            "label": null, "counted": [], "looked_at": 1, "limit": null,
+            "label": null, "counted": [], "inspected": 1, "limit": null,
         });
         let shown = render_why(&serde_json::from_value(why).unwrap());
         let expected = "verdict: reset (by rule no-film, for the file \"Film.AVI\")";

@@ -26,7 +26,7 @@ mod tests;
 pub use budget::Budget;
 pub(crate) use budget::Share;
 
-use crate::packet::Tcp;
+use classify::packet::Tcp;
 use early::Early;
 
 /// Bytes ahead of the expected one from which on a segment is not believed: half of what can be told

@@ -3,10 +3,8 @@
 //! BEP 3 (metainfo, the `info` dictionary), BEP 52 (version 2: `file tree`, SHA-256). The info-hash is
 //! that of the `info` dictionary's text as it stands, and so needs a strict reader.
 
-use crate::{
-    files::names,
-    p2p::bencode::{self, Dict, Value},
-};
+use crate::file_name;
+use classify::p2p::bencode::{self, Dict, Value};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use std::{iter, sync::Arc};
 
@@ -70,7 +68,7 @@ impl Torrent {
             Some(hash) if pieces.is_empty() => *hash.first_chunk()?,
             _ => digest(&SHA1_FOR_LEGACY_USE_ONLY, info.raw()).as_ref().try_into().ok()?,
         };
-        let name = names::text(info.bytes(b"name.utf-8").or_else(|| info.bytes(b"name"))?);
+        let name = file_name::text(info.bytes(b"name.utf-8").or_else(|| info.bytes(b"name"))?);
         let piece = u32::try_from(info.integer(b"piece length")?).ok().filter(|size| *size > 0)?;
         let mut files = Vec::new();
         let mut at = 0;
@@ -140,7 +138,7 @@ fn joined<'a>(parts: impl Iterator<Item = Value<'a>>) -> Option<String> {
         if !path.is_empty() {
             path.push('/');
         }
-        path += &names::text(part.bytes()?);
+        path += &file_name::text(part.bytes()?);
     }
     (!path.is_empty()).then_some(path)
 }
@@ -156,7 +154,7 @@ fn tree(root: Dict<'_>, files: &mut Vec<File>, at: &mut u64) -> Option<()> {
             if name.is_empty() {
                 add(files, at, path.clone(), value.integer(b"length")?)?;
             } else {
-                let name = names::text(name);
+                let name = file_name::text(name);
                 let path = if path.is_empty() { name } else { format!("{path}/{name}") };
                 below.push((path, value));
             }

@@ -46,7 +46,7 @@ const SLICE: usize = 1 << 18;
 /// Info-hashes of torrents in which something was found.
 const REFUSED: usize = 1 << 16;
 
-/// What became of blocks; exact.
+/// The outcome of blocks; exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Blocks written.
@@ -129,7 +129,7 @@ struct Held {
     blocks: HashMap<u32, HashSet<u32>>,
     whole: HashSet<u32>,
     /// Files that were given out to be scanned.
-    given: HashSet<usize>,
+    taken: HashSet<usize>,
     /// Those of them on which there is a verdict.
     scanned: HashSet<usize>,
     done: bool,
@@ -184,7 +184,7 @@ impl Store {
             file: None,
             blocks: HashMap::new(),
             whole: HashSet::new(),
-            given: HashSet::new(),
+            taken: HashSet::new(),
             scanned: HashSet::new(),
             done: false,
             used: 0,
@@ -208,7 +208,7 @@ impl Store {
     }
 
     /// Takes back that something was found in a torrent, whose files are scanned anew; false if nothing was.
-    pub fn pardon(&mut self, hash: &[u8; 20]) -> bool {
+    pub fn unblock(&mut self, hash: &[u8; 20]) -> bool {
         self.refused_order.retain(|refused| refused != hash);
         let refused = self.refused.remove(hash);
         if refused {
@@ -222,7 +222,7 @@ impl Store {
         self.used
     }
 
-    /// What became of blocks so far.
+    /// The outcome of blocks so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -417,11 +417,11 @@ impl Held {
 
     /// The files in a piece that are whole and without a verdict.
     fn awaited(&self, index: u32) -> Vec<usize> {
-        if self.given.len() == self.scanned.len() || self.done {
+        if self.taken.len() == self.scanned.len() || self.done {
             return Vec::new();
         }
         let in_piece = |file: &&usize| self.torrent.touches(index, **file);
-        self.given.difference(&self.scanned).filter(in_piece).copied().collect()
+        self.taken.difference(&self.scanned).filter(in_piece).copied().collect()
     }
 
     /// The files that end up whole with a piece, and were not given out before.
@@ -429,7 +429,7 @@ impl Held {
         let piece = u64::from(self.torrent.piece);
         let mut files = Vec::new();
         for (number, file) in self.torrent.files.iter().enumerate() {
-            if self.torrent.touches(index, number) && !self.given.contains(&number) {
+            if self.torrent.touches(index, number) && !self.taken.contains(&number) {
                 let mut pieces = file.at / piece..(file.at + file.size).div_ceil(piece);
                 let whole = |piece| u32::try_from(piece).is_ok_and(|p| self.whole.contains(&p));
                 if pieces.all(whole) {
@@ -438,7 +438,7 @@ impl Held {
             }
         }
         let wholes = files.into_iter().map(|file| {
-            self.given.insert(file);
+            self.taken.insert(file);
             let described = self.torrent.files.get(file);
             Whole {
                 hash: self.torrent.hash,

@@ -1,7 +1,7 @@
 //! `nigh lab status`, `path`, `link`, `links`, `node` and `events`: what people ask of a running lab.
 
 use super::{
-    AskError, ChooseError, Event, Links, NodeView, Path, Request, Sort, Status, Verdict,
+    AskError, ChooseError, Event, LinkChange, Links, NodeView, Path, Request, Sort, Status,
     choose::choose, client::Connection, show,
 };
 use crate::settings::{SettingsChange, SettingsError};
@@ -130,7 +130,7 @@ pub enum UseError {
     #[error("cannot print: {0}")]
     Print(io::Error),
     /// The lab said something that cannot be read.
-    #[error("the lab said something that this version does not know: {0}")]
+    #[error("the lab answered something that this version does not know: {0}")]
     Event(serde_json::Error),
 }
 
@@ -180,7 +180,7 @@ pub fn link(args: &LinkArgs) -> Result<String, UseError> {
         None => SettingsChange::default(),
         Some(LinkAction::Set { settings }) => settings.join(" ").parse()?,
     };
-    args.which.ask::<Verdict>(&Request::Link { link: args.link.clone(), set }, show::verdict)
+    args.which.ask::<LinkChange>(&Request::Link { link: args.link.clone(), set }, show::verdict)
 }
 
 /// Shows links by what they had to do.

@@ -1,15 +1,15 @@
-//! What happens in a running lab, as it happens.
+//! Events of a running lab, as they occur.
 
 use super::{Context, inspect::ReplyError};
 use crate::{
     LinkId, Nanos, SettingsChange,
-    engine::{Change, Happening, Ledger, News, Reason},
+    engine::{self, Change, EventKind, Ledger, Reason},
 };
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Drops are told of after so much time, as a sum.
+/// Drops are reported as a sum once in this time.
 const DROPS_EVERY: Nanos = Nanos(1_000_000_000);
 
 /// Ways of ending that are part of every packet's life, or that hosts bring about all the time.
@@ -23,7 +23,7 @@ const USUAL: [Reason; 7] = [
     Reason::TtlExceeded,
 ];
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// When, since the lab's start.
@@ -33,7 +33,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// What may happen.
+/// What an event is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum What {
@@ -74,9 +74,9 @@ pub enum What {
         /// How many.
         packets: u64,
     },
-    /// More happened than could be told.
+    /// More events occurred than are kept.
     Missed {
-        /// Events that were left out.
+        /// Events that were skipped.
         events: u64,
     },
 }
@@ -98,12 +98,12 @@ impl fmt::Display for Event {
             What::Routing { link, usable: true } => write!(f, "routing uses {link} again"),
             What::Routing { link, usable: false } => write!(f, "routing goes round {link}"),
             What::Drops { reason, packets } => write!(f, "dropped {packets} packets: {reason}"),
-            What::Missed { events } => write!(f, "{events} events are left out"),
+            What::Missed { events } => write!(f, "{events} events were skipped"),
         }
     }
 }
 
-/// Somebody who is told what happens.
+/// A client that follows events.
 #[derive(Debug)]
 pub(super) struct Follower {
     seen: u64,
@@ -115,7 +115,7 @@ impl Follower {
     /// Begins now.
     pub(super) fn new(lab: &Context) -> Result<Self, ReplyError> {
         Ok(lab.handle().call(|engine, now| {
-            let (_, seen) = engine.news_since(u64::MAX);
+            let (_, seen) = engine.events_since(u64::MAX);
             Self { seen, ledger: engine.ledger().clone(), counted: now }
         })?)
     }
@@ -124,7 +124,7 @@ impl Follower {
     pub(super) fn next(&mut self, lab: &Context) -> Result<Vec<Event>, ReplyError> {
         let seen = self.seen;
         let (news, total, ledger, now) = lab.handle().call(move |engine, now| {
-            let (news, total) = engine.news_since(seen);
+            let (news, total) = engine.events_since(seen);
             (news, total, engine.ledger().clone(), now)
         })?;
         let missed = (total - self.seen).saturating_sub(news.len() as u64);
@@ -149,18 +149,18 @@ impl Follower {
 }
 
 /// News with names instead of numbers.
-fn event(lab: &Context, news: &News) -> Event {
+fn event(lab: &Context, news: &engine::Event) -> Event {
     let both = |link: LinkId| lab.link_name(link).replace('>', "-");
     let what = match news.what {
-        Happening::Changed(Change::Link { link, both_ways, settings }) => {
+        EventKind::Changed(Change::Link { link, both_ways, settings }) => {
             let link = if both_ways { both(link) } else { lab.link_name(link) };
             What::Link { link, set: settings }
         }
-        Happening::Changed(Change::Node { node, up }) => What::Node { node: lab.name(node), up },
-        Happening::Changed(Change::Prohibit { node, prefix, prohibited }) => {
+        EventKind::Changed(Change::Node { node, up }) => What::Node { node: lab.name(node), up },
+        EventKind::Changed(Change::Prohibit { node, prefix, prohibited }) => {
             What::Prohibit { node: lab.name(node), prefix, prohibited }
         }
-        Happening::Routed { link, usable } => What::Routing { link: lab.link_name(link), usable },
+        EventKind::Routed { link, usable } => What::Routing { link: lab.link_name(link), usable },
     };
     Event { at: news.at, what }
 }

@@ -127,7 +127,7 @@ fn summary(file: &Path, network: &Network, made_in: Option<f64>) -> Summary {
     let degree = |node: &NodeId| network.links_of(*node).len();
     let busiest = (0..network.nodes()).map(NodeId).max_by_key(degree);
     let (mut prefixes, mut addresses) = (0, 0);
-    for (_, owner) in network.places() {
+    for (_, owner) in network.prefixes() {
         match owner {
             Owner::Prefix(..) => prefixes += 1,
             Owner::Node(_) => addresses += 1,

@@ -1,16 +1,16 @@
 //! What requests ask of the engine, and the changes that they make.
 
 use super::{
-    Answer, FindError, HostView, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path, Request, Sort,
-    Status, Totals, Verdict,
+    Answer, FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path,
+    Request, Sort, Status, Totals,
     find::{Finder, Meant},
     route,
 };
 use crate::{
     LinkId, LinkSettings, NodeId, PortId, SettingsChange,
     engine::{Change, ChangeError, Engine, Ledger, LinkLoad, Made, Reason},
+    handle::{Handle, Stopped},
     network::Network,
-    run::{Handle, Stopped},
     scene::HostTable,
 };
 use ipnet::IpNet;
@@ -199,7 +199,7 @@ impl Context {
     ///
     /// # Errors
     /// When there is no such link, or the lab ends.
-    pub fn link(&self, text: &str, set: SettingsChange) -> Result<Verdict, ReplyError> {
+    pub fn link(&self, text: &str, set: SettingsChange) -> Result<LinkChange, ReplyError> {
         let Meant { link, both_ways } = self.finder().link(text)?;
         let back = self.network.reverse(link).filter(|_| both_ways);
         let links: Vec<_> = [Some(link), back].into_iter().flatten().collect();
@@ -212,7 +212,7 @@ impl Context {
         })??;
         let view =
             |states: Vec<State>| states.into_iter().map(|state| self.link_view(state)).collect();
-        Ok(Verdict { before: view(before), after: view(after) })
+        Ok(LinkChange { before: view(before), after: view(after) })
     }
 
     /// Takes a node out or puts it back, if that is asked.
@@ -258,7 +258,7 @@ impl Context {
             Sort::Bytes => links.sort_by_key(|(_, load)| Reverse(load.bytes)),
             Sort::Packets => links.sort_by_key(|(_, load)| Reverse(load.packets)),
             Sort::Drops => links.sort_by_key(|(_, load)| Reverse(load.dropped)),
-            Sort::Place => {}
+            Sort::Number => {}
         }
         links.truncate(limit);
         let shown: Vec<_> = links.iter().map(|(link, _)| *link).collect();

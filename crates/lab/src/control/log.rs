@@ -1,4 +1,4 @@
-//! The last things that happened in a lab, for those who ask now and then instead of listening.
+//! The last events of a lab, for clients that poll instead of following.
 
 use super::{Context, Event, ReplyError, What, events::Follower};
 use crate::Nanos;
@@ -13,14 +13,14 @@ const KEPT: usize = 1024;
 
 /// Events, and where they end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct EventPage {
     /// What to ask for next: how many events there were up to the last of these.
     pub after: u64,
     /// The events.
     pub events: Vec<Event>,
 }
 
-/// What has happened since this was made.
+/// The events since this was made.
 ///
 /// Nothing is done while nobody asks: the engine keeps changes with their times, and lost packets are
 /// summed up since the last question.
@@ -37,7 +37,7 @@ impl EventLog {
         Ok(Self(Mutex::new(log)))
     }
 
-    /// At most `limit` events after the first `after` ones; the last ones if that is not said.
+    /// At most `limit` events after the first `after` ones; the last ones if `after` is not given.
     ///
     /// # Errors
     /// When the lab ends.
@@ -46,7 +46,7 @@ impl EventLog {
         lab: &Context,
         after: Option<u64>,
         limit: usize,
-    ) -> Result<Told, ReplyError> {
+    ) -> Result<EventPage, ReplyError> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let events = log.follower.next(lab)?;
         log.kept.add(events);
@@ -75,7 +75,7 @@ impl Kept {
         self.before += over as u64;
     }
 
-    fn since(&self, after: Option<u64>, limit: usize) -> Told {
+    fn since(&self, after: Option<u64>, limit: usize) -> EventPage {
         let total = self.before + self.last.len() as u64;
         // Of a number that was not reached yet another lab must have told: its events begin anew here.
         let after = after.filter(|after| *after <= total);
@@ -87,7 +87,7 @@ impl Kept {
             let at = events.first().map_or(Nanos::ZERO, |event| event.at);
             events.insert(0, Event { at, what: What::Missed { events: self.before - after } });
         }
-        Told { after: end, events }
+        EventPage { after: end, events }
     }
 }
 
@@ -118,13 +118,13 @@ mod tests {
             all.extend(told.events);
         }
         assert_eq!(all, (0..10).map(event).collect::<Vec<_>>());
-        assert_eq!(kept.since(Some(10), 3), Told { after: 10, events: Vec::new() });
+        assert_eq!(kept.since(Some(10), 3), EventPage { after: 10, events: Vec::new() });
     }
 
     #[test]
     fn who_asks_for_the_first_time_gets_the_last_ones() {
         let told = kept(10).since(None, 2);
-        assert_eq!(told, Told { after: 10, events: vec![event(8), event(9)] });
+        assert_eq!(told, EventPage { after: 10, events: vec![event(8), event(9)] });
         // As does who has asked another lab before.
         assert_eq!(kept(10).since(Some(11), 2), told);
     }
@@ -133,6 +133,6 @@ mod tests {
     fn who_asks_too_late_is_told_so() {
         let told = kept(KEPT as u64 + 5).since(Some(2), 1);
         let missed = Event { at: Nanos(5), what: What::Missed { events: 3 } };
-        assert_eq!(told, Told { after: 6, events: vec![missed, event(5)] });
+        assert_eq!(told, EventPage { after: 6, events: vec![missed, event(5)] });
     }
 }

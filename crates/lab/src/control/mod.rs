@@ -16,6 +16,7 @@
 //! beside the engine; it is asked between two packets for what only it knows. That includes a path: packets
 //! wait while one is searched for that none has taken before.
 
+mod capture;
 mod choose;
 pub mod cli;
 mod client;
@@ -39,12 +40,12 @@ pub(crate) use client::Connection;
 pub use events::{Event, What};
 pub use find::{FindError, Finder, Meant};
 pub use inspect::{Context, ReplyError};
-pub use log::{EventLog, Told};
+pub use log::{EventLog, EventPage};
 pub use map::MOST_DRAWN;
 pub use server::{ServeError, Server};
 pub use view::{
-    HostView, LinkView, Links, Map, MapNode, NodeView, Nodes, Path, PathHop, Sort, Status, Totals,
-    Verdict,
+    HostView, LinkChange, LinkView, Links, Map, MapNode, NodeView, Nodes, Path, PathHop, Sort,
+    Status, Totals,
 };
 
 use crate::SettingsChange;

@@ -1,7 +1,11 @@
 //! The listening side of the control socket: a thread that accepts, and one for each connection.
 
-use super::{Answer, Context, Request, events::Follower, parse};
-use crate::capture::{Capture, Limits};
+use super::{
+    Answer, Context, Request,
+    capture::{Capture, Limits},
+    events::Follower,
+    parse,
+};
 use datapath::capabilities;
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -30,7 +34,7 @@ const LINE_LIMIT: u64 = 64 << 10;
 /// Most connections at once.
 const CONNECTION_LIMIT: usize = 32;
 /// How long a connection may be silent, or an answer may wait to be read.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is looked at what has happened.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -126,8 +130,8 @@ impl Drop for Slot {
 
 /// Answers the requests of one connection until it ends, is silent for too long, or breaks the rules.
 fn converse(stream: UnixStream, context: &Context) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
     loop {

@@ -1,9 +1,9 @@
-//! What commands are told, as text for people.
+//! The answers to commands, as text for people.
 
-use super::{LinkView, Links, NodeView, Path, Status, Totals, Verdict};
+use super::{LinkChange, LinkView, Links, NodeView, Path, Status, Totals};
 use crate::{Nanos, settings::SettingsChange};
 use std::fmt::Write as _;
-use wire::text::{lines, table};
+use terminal::text::{CellAlignment, lines, table};
 
 /// How a lab is.
 pub(super) fn status(status: &Status) -> String {
@@ -51,7 +51,7 @@ pub(crate) fn totals(totals: &Totals) -> String {
 pub(super) fn links(links: &Links) -> String {
     let mut rows = table(["LINK", "PACKETS", "BYTES", "DROPPED", "DOES"], 1);
     if let Some(column) = rows.column_mut(4) {
-        column.set_cell_alignment(comfy_table::CellAlignment::Left);
+        column.set_cell_alignment(CellAlignment::Left);
     }
     for link in &links.links {
         let [packets, bytes, dropped] =
@@ -105,8 +105,8 @@ pub(super) fn path(path: &Path) -> String {
     text
 }
 
-/// A link, and what has become of it.
-pub(super) fn verdict(verdict: &Verdict) -> String {
+/// A link before and after a change.
+pub(super) fn verdict(verdict: &LinkChange) -> String {
     let mut text = String::new();
     for (before, after) in verdict.before.iter().zip(&verdict.after) {
         let LinkView { from, to, settings, .. } = after;

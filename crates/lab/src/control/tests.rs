@@ -133,7 +133,7 @@ fn a_name_that_can_mean_several_links_is_refused_and_one_with_a_number_in_it_is_
         let right = format!("{text} can mean {readings}: write `>`, or addresses of the nodes");
         assert_eq!(meant(text).map_err(|error| error.to_string()), Err(right.clone()));
         // Events say the same.
-        assert_eq!(crate::scene::find_link(&network, text), Err(right));
+        assert_eq!(crate::stage::find_link(&network, text), Err(right));
     }
     // Of several ways to read a name only one is a link: `a-b` is a node, but no neighbour of `10.0.0.1`.
     assert_eq!(meant("b-10.0.0.1"), Ok(home));

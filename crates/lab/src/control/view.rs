@@ -1,4 +1,4 @@
-//! What commands are told of a running lab.
+//! The answers to commands about a running lab.
 
 use crate::{LinkSettings, Nanos};
 use ipnet::IpNet;
@@ -20,7 +20,7 @@ pub struct Status {
     pub links: u32,
     /// Its hosts.
     pub hosts: Vec<HostView>,
-    /// What became of packets.
+    /// Packets by outcome.
     pub packets: Totals,
     /// Nodes that are down, by name; the first hundred.
     pub down: Vec<String>,
@@ -44,7 +44,7 @@ pub struct HostView {
     pub namespace: Option<String>,
 }
 
-/// What became of packets: what came and was made is what left, ended or is inside.
+/// Packets by outcome: what came and was made equals what left, ended or is inside.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// From hosts.
@@ -99,7 +99,7 @@ pub struct NodeView {
 
 /// Before and after a change of a link, each direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct LinkChange {
     /// Before.
     pub before: Vec<LinkView>,
     /// After; the same when nothing was to change.
@@ -117,8 +117,8 @@ pub enum Sort {
     Packets,
     /// Most packets that were not carried
     Drops,
-    /// By place in the network
-    Place,
+    /// By number in the network
+    Number,
 }
 
 /// Links.
@@ -200,7 +200,7 @@ pub struct Map {
     pub links_left_out: usize,
     /// Its hosts.
     pub hosts: Vec<HostView>,
-    /// What became of packets.
+    /// Packets by outcome.
     pub packets: Totals,
 }
 

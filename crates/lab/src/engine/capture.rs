@@ -12,7 +12,8 @@ use std::sync::{
 
 use super::{
     Engine, Reason,
-    travel::{Course, Flight, Origin},
+    transmit::InFlight,
+    travel::{Origin, Progress, RoutedPacket},
 };
 use crate::{
     LinkId, Nanos, NodeId, PortId,
@@ -35,7 +36,7 @@ pub enum Watched {
 
 /// Where a packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Spot {
+pub enum CapturePoint {
     /// Its node has put it on this link.
     Onto(LinkId),
     /// It has come to the node by this link.
@@ -48,11 +49,11 @@ pub enum Spot {
 
 /// A packet that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct CapturedPacket {
     /// When.
     pub at: Nanos,
     /// Where.
-    pub spot: Spot,
+    pub point: CapturePoint,
     /// Whether it is a frame on a wire, with its Ethernet header, and not an IP packet.
     pub ethernet: bool,
     /// Bytes of the IP packet, or of the frame.
@@ -72,7 +73,7 @@ pub struct Room {
 
 impl Room {
     /// Makes room again for a copy that was taken.
-    pub fn taken(&self, seen: &Seen) {
+    pub fn taken(&self, seen: &CapturedPacket) {
         self.used.fetch_sub(seen.bytes.len() + OVERHEAD, Ordering::Relaxed);
     }
 
@@ -90,7 +91,7 @@ pub struct Watch {
     /// Most bytes of each packet.
     pub snap: usize,
     /// Where copies go.
-    pub to: Sender<Seen>,
+    pub to: Sender<CapturedPacket>,
     /// How much may wait there.
     pub room: Arc<Room>,
 }
@@ -108,8 +109,8 @@ pub(super) struct Part {
 
 impl Part {
     /// The packet in it.
-    fn packet(course: &Course) -> Self {
-        Self { from: IP, length: course.length, is_super: course.is_super }
+    pub(super) fn packet(progress: &Progress) -> Self {
+        Self { from: IP, length: progress.length, is_super: progress.is_super }
     }
 
     /// All of it.
@@ -138,18 +139,18 @@ impl Engine {
     pub fn watch(&mut self, watch: Watch) -> u32 {
         self.watches.made += 1;
         self.watches.all.push((self.watches.made, watch));
-        self.forget_plans();
+        self.forget_paths();
         self.watches.made
     }
 
     /// Ends it.
     pub fn unwatch(&mut self, number: u32) {
         self.watches.all.retain(|(other, _)| *other != number);
-        self.forget_plans();
+        self.forget_paths();
     }
 
     /// Whether packets stop at a link to be seen.
-    pub(super) fn stops_to_be_seen(&self, link: LinkId) -> bool {
+    pub(super) fn is_captured(&self, link: LinkId) -> bool {
         self.watches.all.iter().any(|(_, watch)| match watch.what {
             Watched::Link(one, other) => one == link || other == Some(link),
             Watched::Node(node) => self.network.from(link) == node,
@@ -157,59 +158,56 @@ impl Engine {
     }
 
     /// A packet has come to a node.
-    pub(super) fn see_arrival(&mut self, at: Nanos, frame: &Frame, course: &Course) {
-        let itinerary = self.plans.get(course.itinerary);
-        let node = itinerary.node(course.stop);
-        let spot = match (itinerary.came_by(course.stop), course.origin) {
-            (Some(link), _) | (None, Origin::Link(link)) => Spot::By(link),
-            (None, Origin::Port(port)) => Spot::FromHost(port),
+    pub(super) fn capture_arrival(&mut self, at: Nanos, frame: &Frame, progress: &Progress) {
+        let path = self.paths.get(progress.path);
+        let node = path.node(progress.stop);
+        let point = match (path.came_by(progress.stop), progress.origin) {
+            (Some(link), _) | (None, Origin::Link(link)) => CapturePoint::By(link),
+            (None, Origin::Port(port)) => CapturePoint::FromHost(port),
             (None, Origin::Node) => return,
         };
-        self.see(at, frame, Part::packet(course), spot, node, None);
+        self.capture(at, frame, Part::packet(progress), point, node, None);
     }
 
     /// A packet was put on a link, which carries it if it is not `dropped`.
-    pub(super) fn see_departure(
+    pub(super) fn capture_transmission(
         &mut self,
         at: Nanos,
-        flight: &mut Flight,
+        packet: &InFlight,
         link: LinkId,
         dropped: Option<Reason>,
     ) {
-        if self.watches.is_empty() {
-            return;
+        if !self.watches.is_empty() {
+            let node = self.network.from(link);
+            let point = CapturePoint::Onto(link);
+            self.capture(at, packet.frame(), packet.part(), point, node, dropped);
         }
-        if dropped.is_some() {
-            // Its node has taken a hop from it, like from those that are carried.
-            self.take_hops(flight, 1);
-        }
-        let node = self.network.from(link);
-        let part = Part::packet(&flight.course);
-        self.see(at, &flight.frame, part, Spot::Onto(link), node, dropped);
     }
 
     /// A packet is handed to a port's host.
-    pub(super) fn see_delivery(&mut self, at: Nanos, flight: &Flight, id: PortId) {
+    pub(super) fn capture_delivery(&mut self, at: Nanos, routed: &RoutedPacket, id: PortId) {
         if self.watches.is_empty() {
             return;
         }
         let Some(node) = self.ports.get(usize::from(id.0)).map(|port| port.node) else { return };
-        let part = Part::packet(&flight.course);
-        self.see(at, &flight.frame, part, Spot::ToHost(id), node, None);
+        let part = Part::packet(&routed.progress);
+        self.capture(at, &routed.frame, part, CapturePoint::ToHost(id), node, None);
     }
 
     /// A packet was seen at a node.
-    pub(super) fn see(
+    pub(super) fn capture(
         &mut self,
         at: Nanos,
         frame: &Frame,
         part: Part,
-        spot: Spot,
+        point: CapturePoint,
         node: NodeId,
         dropped: Option<Reason>,
     ) {
-        let is_meant = |watch: &Watch| match (watch.what, spot) {
-            (Watched::Link(one, other), Spot::Onto(link)) => one == link || other == Some(link),
+        let is_meant = |watch: &Watch| match (watch.what, point) {
+            (Watched::Link(one, other), CapturePoint::Onto(link)) => {
+                one == link || other == Some(link)
+            }
             (Watched::Link(..), _) => false,
             (Watched::Node(watched), _) => watched == node,
         };
@@ -233,7 +231,7 @@ impl Engine {
             bytes.extend(head.iter().take(length));
             bytes.extend(rest.iter().take(length - bytes.len()));
             let ethernet = part.from == VIRTIO;
-            let seen = Seen { at, spot, ethernet, length: part.length, bytes, dropped };
+            let seen = CapturedPacket { at, point, ethernet, length: part.length, bytes, dropped };
             let _ = watch.to.send(seen);
         }
     }

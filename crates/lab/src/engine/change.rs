@@ -13,7 +13,7 @@ use std::{collections::VecDeque, net::IpAddr};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Engine, Happening, Reason, travel::Course};
+use super::{Engine, EventKind, Reason, travel::Progress};
 use wire::IpNet;
 
 use crate::{LinkId, Nanos, Network, NodeId, settings::SettingsChange};
@@ -170,8 +170,8 @@ impl Engine {
                 }
             }
         }
-        self.forget_plans();
-        self.chronicle.add(now, Happening::Changed(change));
+        self.forget_paths();
+        self.events.add(now, EventKind::Changed(change));
         Ok(())
     }
 
@@ -213,12 +213,12 @@ impl Engine {
         {
             self.changes.news.pop_front();
             self.router.set_usable(link, up);
-            self.chronicle.add(at, Happening::Routed { link, usable: up });
+            self.events.add(at, EventKind::Routed { link, usable: up });
             heard = true;
         }
         // Once for all of it: that is a walk over all that is planned.
         if heard {
-            self.forget_plans();
+            self.forget_paths();
         }
     }
 
@@ -235,12 +235,12 @@ impl Engine {
     }
 
     /// Whether a packet came to a link while that was down, on the leg that ends now.
-    pub(super) fn lost_on_leg(&self, course: &Course) -> Option<Reason> {
-        let itinerary = self.plans.get(course.itinerary);
-        let leg = itinerary.hops.get(usize::from(course.from)..usize::from(course.stop))?;
+    pub(super) fn lost_on_leg(&self, progress: &Progress) -> Option<Reason> {
+        let path = self.paths.get(progress.path);
+        let leg = path.hops.get(usize::from(progress.from)..usize::from(progress.stop))?;
         leg.iter().find_map(|hop| {
             let outage = self.changes.outages.get(&hop.link)?;
-            let came = course.began + (hop.before - itinerary.before(course.from));
+            let came = progress.began + (hop.before - path.before(progress.from));
             (outage.from <= came && came < outage.until).then_some(outage.reason)
         })
     }

@@ -11,16 +11,16 @@
 use wire::EtherType;
 
 use super::{
-    Engine, Made, Reason, Spot,
+    CapturePoint, Engine, Reason,
     capture::Part,
+    path::Action,
     port::{Joined, Port},
-    travel::{Journey, PARTS},
+    transmit::InFlight,
+    travel::PARTS,
 };
 use crate::{
-    LinkId, LinkSettings, Nanos, PortId,
+    LinkId, Nanos, PortId,
     gso::SuperPacket,
-    link::{Arrival, Fate},
-    packet,
     pool::{Frame, IP, VIRTIO},
 };
 
@@ -33,12 +33,18 @@ const TAGGED: [EtherType; 2] = [EtherType(0x8100), EtherType(0x88a8)];
 
 /// A frame that is on a wire.
 #[derive(Debug)]
-pub(super) struct Crossing {
-    frame: Frame,
+pub(super) struct WireFrame {
+    pub frame: Frame,
     /// The link that it was put on.
-    link: LinkId,
+    pub link: LinkId,
     /// The port where it leaves.
-    to: PortId,
+    pub to: PortId,
+    /// Where its payload begins, behind tags.
+    pub payload: usize,
+    /// Whether its sender allows marks of congestion.
+    pub ect: bool,
+    /// What comes first among equal times.
+    pub order: u64,
 }
 
 /// What matters of a frame on a wire.
@@ -110,94 +116,43 @@ impl Engine {
         let Some(shape) = Shape::read(self.pool.head(&frame), frame.length()) else {
             return self.end(frame, Reason::Malformed);
         };
+        let action = self.action(wire.link);
         let settings = *self.settings(wire.link);
-        let obstacle = if self.changes.end_is_down(&self.network, wire.link) {
-            Some(Reason::NodeDown)
-        } else if !settings.up {
-            Some(Reason::LinkDown)
-        } else if shape.longest > settings.mtu {
-            Some(Reason::TooBig)
-        } else {
-            None
-        };
-        if let Some(reason) = obstacle {
-            return self.lose(now, wire.link, frame, reason);
+        let whole = self.on_wire(wire, frame, shape);
+        if matches!(action, Action::Drop(_)) {
+            return self.transmit(now, wire.link, action, InFlight::Frame(whole));
+        }
+        if shape.longest > settings.mtu {
+            return self.lose(now, wire.link, InFlight::Frame(whole), Reason::TooBig);
         }
         if shape.is_super && (settings.one_by_one() || !self.options.gso) {
-            let cut = self.cut(&frame, |engine, _, part| {
-                let is_super = false;
-                engine.put(now, wire, part, &settings, Shape { is_super, ..shape });
+            let cut = self.cut(&whole.frame, |engine, _, part| {
+                let part = engine.on_wire(wire, part, shape);
+                engine.transmit(now, wire.link, action, InFlight::Frame(part));
             });
-            return self.end(frame, if cut { Reason::Split } else { Reason::Malformed });
+            return self.end(whole.frame, if cut { Reason::Split } else { Reason::Malformed });
         }
-        self.put(now, wire, frame, &settings, shape);
+        self.transmit(now, wire.link, action, InFlight::Frame(whole));
     }
 
-    /// A link takes a frame, or loses it by what it does.
-    fn put(
-        &mut self,
-        now: Nanos,
-        wire: Joined,
-        frame: Frame,
-        settings: &LinkSettings,
-        shape: Shape,
-    ) {
-        let Joined { link, other: to } = wire;
-        let length = frame.packet_length() as u32;
-        if settings.only_delays() {
-            self.count_link(link, length, true);
-            self.see_on_wire(now, &frame, link, None);
-            return self.launch(now + settings.delay, Crossing { frame, link, to });
-        }
-        let effect = self.effect(link) as usize;
-        let effect = &mut self.effects[effect];
-        let arrival = Arrival { now, length, ect: shape.ect };
-        let (at, copy, corrupt, mark) = match effect.state.offer(&effect.settings, arrival) {
-            Fate::Pass { at, copy, corrupt, mark } => (at, copy, corrupt, mark),
-            Fate::Drop(reason) => return self.lose(now, link, frame, reason.into()),
-        };
-        self.count_link(link, length, true);
-        if mark && let Some(ip) = self.pool.head_mut(&frame).get_mut(shape.payload..) {
-            packet::mark(ip);
-        }
-        self.see_on_wire(now, &frame, link, None);
-        if let Some(bit) = corrupt {
-            self.flip_bit(&frame, bit);
-        }
-        if let Some(at) = copy {
-            self.ledger[Made::Copy] += 1;
-            match self.twin(&frame) {
-                Some(frame) => self.launch(at, Crossing { frame, link, to }),
-                None => self.ledger[Reason::NoBuffer] += 1,
-            }
-        }
-        self.launch(at, Crossing { frame, link, to });
-    }
-
-    /// A frame does not get over a wire.
-    fn lose(&mut self, now: Nanos, link: LinkId, frame: Frame, reason: Reason) {
-        self.count_link(link, frame.packet_length() as u32, false);
-        self.see_on_wire(now, &frame, link, Some(reason));
-        self.end(frame, reason);
-    }
-
-    /// A frame is under way until its time.
-    fn launch(&mut self, at: Nanos, crossing: Crossing) {
+    /// A frame that is put on a wire next.
+    fn on_wire(&mut self, wire: Joined, frame: Frame, shape: Shape) -> WireFrame {
         let order = self.order;
         self.order += PARTS * PARTS;
-        self.wait(at, order, Journey::Wire(crossing));
+        let Shape { payload, ect, .. } = shape;
+        WireFrame { frame, link: wire.link, to: wire.other, payload, ect, order }
     }
 
     /// A frame has come to the other end of its wire.
-    pub(super) fn land(&mut self, at: Nanos, crossing: Crossing) {
-        let Crossing { frame, link, to } = crossing;
+    pub(super) fn land(&mut self, at: Nanos, wired: WireFrame) {
+        let WireFrame { frame, link, to, .. } = wired;
         let node = self.network.to(link);
         if self.changes.is_down(node) {
             return self.end(frame, Reason::NodeDown);
         }
         if !self.watches.is_empty() {
             let part = Part::frame(&frame);
-            self.see(at, &frame, part, Spot::By(link), node, None);
+            self.capture(at, &frame, part, CapturePoint::By(link), node, None);
         }
         if !self.ports.get(usize::from(to.0)).is_some_and(|port| port.plain) {
             return self.ready.push((to, frame));
@@ -217,13 +172,5 @@ impl Engine {
             header.fill(0);
         }
         self.ready.push((to, frame));
-    }
-
-    /// A frame was put on a wire, which carries it if it is not `dropped`.
-    fn see_on_wire(&mut self, at: Nanos, frame: &Frame, link: LinkId, dropped: Option<Reason>) {
-        if !self.watches.is_empty() {
-            let node = self.network.from(link);
-            self.see(at, frame, Part::frame(frame), Spot::Onto(link), node, dropped);
-        }
     }
 }

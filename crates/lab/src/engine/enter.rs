@@ -5,7 +5,7 @@ use wire::{EtherType, Mac};
 use super::{Engine, Made, Reason, travel::Origin};
 use crate::{
     Nanos, PortId,
-    answer::neighbour::{self, Heard},
+    engine::answer::neighbour::{self, NeighbourReply},
     packet::{Bad, Packet},
     pool::{Frame, IP, VIRTIO},
 };
@@ -36,7 +36,7 @@ impl Engine {
         if port.host != Some(host) && !host.is_multicast() {
             port.host = Some(host);
         }
-        let heard = match kind {
+        let reply = match kind {
             EtherType::ARP => neighbour::arp(port, payload),
             EtherType::IPV6 if is_discovery(payload) => neighbour::discovery(port, host, payload),
             EtherType::IPV4 | EtherType::IPV6 if !to.is_multicast() => {
@@ -52,7 +52,7 @@ impl Engine {
             _ => return self.end(frame, Reason::NotForNode),
         };
         self.end(frame, Reason::Neighbour);
-        self.tell(id, &heard);
+        self.send_to_host(id, &reply);
     }
 
     /// A packet for a host has come whose MAC address is not known: asks for it, once a second at most.
@@ -63,13 +63,13 @@ impl Engine {
         if port.asked.is_none_or(|asked| at.since(asked) >= AGAIN) {
             port.asked = Some(at);
             let question = neighbour::ask(port, packet.destination);
-            self.tell(id, &question);
+            self.send_to_host(id, &question);
         }
     }
 
     /// Sends a neighbour's message to a port's host at once.
-    fn tell(&mut self, port: PortId, message: &Heard) {
-        let Heard::Say(bytes, length) = message else { return };
+    fn send_to_host(&mut self, port: PortId, message: &NeighbourReply) {
+        let NeighbourReply::Send(bytes, length) = message else { return };
         let bytes = bytes.get(..*length).unwrap_or_default();
         let Some(frame) = self.pool.take_long(bytes.len()) else { return };
         self.pool.head_mut(&frame).copy_from_slice(bytes);

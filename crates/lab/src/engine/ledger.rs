@@ -1,4 +1,4 @@
-//! What became of every packet.
+//! The outcome of every packet, in counters.
 //!
 //! What came in and what was made inside equals what went out, what ended inside by reason, and what
 //! is still there; exact between any two calls of the engine.
@@ -7,7 +7,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::link::DropReason;
 
-/// Declares an enum whose variants are the places of a table of counters, each with its name.
+/// Declares an enum whose variants index a table of counters, each with its name.
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident { $($(#[$line:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$doc])*

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Reason, itinerary::Hop, travel::Course};
+use super::{Engine, Reason, path::Hop, travel::Progress};
 use crate::{LinkId, NodeId};
 
 /// What came to a directed link. A super-packet is one packet.
@@ -35,7 +35,7 @@ struct Step {
     bytes: u64,
 }
 
-/// What went over an itinerary and was not added to its links yet.
+/// What went over a path and was not added to its links yet.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     steps: Vec<Step>,
@@ -43,7 +43,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// For an itinerary of so many links.
+    /// For a path of so many links.
     pub(super) fn new(links: usize) -> Self {
         Self { steps: vec![Step::default(); links + 1], counted: false }
     }
@@ -94,13 +94,13 @@ impl Tally {
 impl Engine {
     /// What came to each link so far, in no order; links that nothing came to are left out.
     pub fn link_loads(&mut self) -> impl Iterator<Item = (LinkId, LinkLoad)> {
-        self.plans.settle(&mut self.link_loads);
+        self.paths.settle(&mut self.link_loads);
         self.link_loads.iter().map(|(&link, &load)| (link, load))
     }
 
     /// What came to some links so far, in their order.
     pub fn loads_of(&mut self, links: &[LinkId]) -> impl Iterator<Item = LinkLoad> {
-        self.plans.settle(&mut self.link_loads);
+        self.paths.settle(&mut self.link_loads);
         links.iter().map(|link| self.link_loads.get(link).copied().unwrap_or_default())
     }
 
@@ -115,9 +115,9 @@ impl Engine {
     }
 
     /// A packet ended at the node where it is.
-    pub(super) fn count_end(&mut self, course: &Course, reason: Reason) {
+    pub(super) fn count_end(&mut self, progress: &Progress, reason: Reason) {
         self.ledger[reason] += 1;
-        let node = self.plans.get(course.itinerary).node(course.stop);
+        let node = self.paths.get(progress.path).node(progress.stop);
         self.node_loads.entry(node).or_default().ended += 1;
     }
 

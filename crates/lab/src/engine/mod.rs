@@ -1,8 +1,8 @@
 //! The engine: frames and readings of a clock go in, frames and the time of the next timer come out.
 //!
 //! ```text
-//! ingress -> itinerary (one look-up) -> run of links that only delay: one timer -+-> a link that does
-//!                                       ^                                        |   more: its fate
+//! ingress -> path (one look-up) -> run of links that only delay: one timer -+-> a link that does
+//!                                       ^                                        |   more: its outcome
 //!                                       +------------------------<---------------+---------+
 //! out <- MAC addresses <- host at the end, or the node there answers <-----------+
 //! ```
@@ -11,20 +11,22 @@
 //! goes on from the time for which its timer was set, however late the engine was asked, so lateness
 //! does not add up over hops. Frames of ports that are joined by a wire go round all this (`cross`).
 
+mod answer;
 mod capture;
 mod change;
 mod cross;
 mod enter;
-mod itinerary;
+mod events;
 mod ledger;
 mod load;
 mod parts;
-mod plan;
+mod path;
+mod paths;
 mod port;
-mod speak;
+mod replies;
 mod timers;
+mod transmit;
 mod travel;
-mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -39,27 +41,28 @@ use wire::{IpNet, Mac};
 
 use crate::{
     LinkId, Nanos, NodeId, PortId,
-    answer::limit::{IcmpLimits, Limiter},
     link::LinkState,
     network::Network,
     pool::{Frame, Pool},
     route::{RoutePolicy, Router},
     settings::LinkSettings,
 };
+pub use answer::limit::IcmpLimits;
+use answer::limit::Limiter;
 use capture::Watches;
-pub use capture::{Room, Seen, Spot, Watch, Watched};
+pub use capture::{CapturePoint, CapturedPacket, Room, Watch, Watched};
 use change::Changes;
 pub use change::{Change, ChangeError};
-pub use itinerary::End;
+use events::EventLog;
+pub use events::{Event, EventKind};
 pub use ledger::{Ledger, Made, Reason};
 pub use load::{LinkLoad, NodeLoad};
-pub use plan::Path;
-use plan::Plans;
+pub use path::End;
+use paths::PathCache;
+pub use paths::TracedPath;
 pub(crate) use port::Port;
 use timers::Timers;
-use travel::Journey;
-use watch::Chronicle;
-pub use watch::{Happening, News};
+use transmit::InFlight;
 
 /// How an engine is to work.
 #[derive(Clone, Debug)]
@@ -72,8 +75,8 @@ pub struct EngineOptions {
     pub frames: usize,
     /// Frames of more than 2,048 bytes that there may be at a time.
     pub spills: usize,
-    /// Itineraries that are kept.
-    pub itineraries: usize,
+    /// Paths that are kept.
+    pub paths: usize,
     /// How next hops are chosen.
     pub policy: RoutePolicy,
     /// How long routing takes to hear of a link that went down or came up.
@@ -91,7 +94,7 @@ impl Default for EngineOptions {
             gso: true,
             frames: 262_144,
             spills: 4096,
-            itineraries: 65_536,
+            paths: 65_536,
             policy: RoutePolicy::default(),
             convergence: Nanos(1_000_000_000),
             icmp: IcmpLimits::default(),
@@ -109,18 +112,18 @@ pub struct Engine {
     ports: Vec<Port>,
     /// The links that are directions of wires, in order.
     wires: Vec<LinkId>,
-    places: FxHashMap<IpAddr, Place>,
-    plans: Plans,
+    owners: FxHashMap<IpAddr, AddressOwner>,
+    paths: PathCache,
     effects: Vec<Effect>,
     effect_of: FxHashMap<LinkId, u32>,
     timers: Timers,
     order: u64,
     /// What waits for its time.
-    flights: Vec<Option<Journey>>,
-    free_flights: Vec<u32>,
+    in_flight: Vec<Option<InFlight>>,
+    free_in_flight: Vec<u32>,
     ready: Vec<(PortId, Frame)>,
     changes: Changes,
-    chronicle: Chronicle,
+    events: EventLog,
     watches: Watches,
     limiter: Limiter,
     identification: u16,
@@ -133,7 +136,7 @@ pub struct Engine {
 
 /// Whose an address is that was given to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum AddressOwner {
     /// The host's behind this port.
     Host(PortId),
     /// That of this node towards a port.
@@ -155,17 +158,17 @@ impl Engine {
             pool: Pool::new(options.frames, options.spills),
             ports: Vec::new(),
             wires: Vec::new(),
-            places: FxHashMap::default(),
-            plans: Plans::new(options.itineraries),
+            owners: FxHashMap::default(),
+            paths: PathCache::new(options.paths),
             effects: Vec::new(),
             effect_of: FxHashMap::default(),
             timers: Timers::default(),
             order: 0,
-            flights: Vec::new(),
-            free_flights: Vec::new(),
+            in_flight: Vec::new(),
+            free_in_flight: Vec::new(),
             ready: Vec::new(),
             changes: Changes::default(),
-            chronicle: Chronicle::default(),
+            events: EventLog::default(),
             watches: Watches::default(),
             limiter: Limiter::new(options.icmp),
             identification: 0,
@@ -200,13 +203,13 @@ impl Engine {
             _ => None,
         };
         for address in gateway4.map(IpAddr::from).into_iter().chain(gateway6.map(IpAddr::from)) {
-            self.places.entry(address).or_insert(Place::Node(node));
+            self.owners.entry(address).or_insert(AddressOwner::Node(node));
         }
-        self.places.extend(addresses.iter().map(|net| (net.addr(), Place::Host(id))));
+        self.owners.extend(addresses.iter().map(|net| (net.addr(), AddressOwner::Host(id))));
         let (host, asked, plain, wire) = (None, None, false, None);
         let port = Port { node, mac, host, asked, addresses, plain, wire, gateway4, gateway6 };
         self.ports.push(port);
-        self.forget_plans();
+        self.forget_paths();
         id
     }
 
@@ -244,7 +247,7 @@ impl Engine {
         &self.network
     }
 
-    /// What became of every packet.
+    /// The outcome of every packet, in counters.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -287,20 +290,21 @@ impl Engine {
                 self.converge(news);
                 continue;
             };
-            let Some(journey) = self.flights.get_mut(number as usize).and_then(Option::take) else {
+            let Some(packet) = self.in_flight.get_mut(number as usize).and_then(Option::take)
+            else {
                 continue;
             };
-            self.free_flights.push(number);
-            match journey {
-                Journey::Hops(flight) => self.arrive(at, flight),
-                Journey::Wire(crossing) => self.land(at, crossing),
+            self.free_in_flight.push(number);
+            match packet {
+                InFlight::Packet(routed) => self.arrive(at, routed),
+                InFlight::Frame(wired) => self.land(at, wired),
             }
         }
     }
 
     /// Everything that was worked out from the network as it was.
-    fn forget_plans(&mut self) {
+    fn forget_paths(&mut self) {
         self.generation += 1;
-        self.plans.clear();
+        self.paths.clear();
     }
 }

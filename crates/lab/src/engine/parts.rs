@@ -2,7 +2,7 @@
 
 use super::{
     Engine, Made, Reason,
-    travel::{Course, Flight},
+    travel::{Progress, RoutedPacket},
 };
 use crate::{
     Nanos, PortId,
@@ -16,14 +16,14 @@ const UNIT: usize = 8;
 
 impl Engine {
     /// Puts the packets in a super-packet's place that it stands for. `then` goes on with each.
-    pub(super) fn split(&mut self, flight: Flight, then: impl Fn(&mut Self, Flight)) {
-        let whole = flight.course;
-        let cut = self.cut(&flight.frame, |engine, index, frame| {
-            engine.plans.hold(whole.itinerary);
-            let course = whole.part(index, frame.packet_length());
-            then(engine, Flight { frame, course });
+    pub(super) fn split(&mut self, routed: RoutedPacket, then: impl Fn(&mut Self, RoutedPacket)) {
+        let whole = routed.progress;
+        let cut = self.cut(&routed.frame, |engine, index, frame| {
+            engine.paths.hold(whole.path);
+            let progress = whole.part(index, frame.packet_length());
+            then(engine, RoutedPacket { frame, progress });
         });
-        self.finish(flight, if cut { Reason::Split } else { Reason::Malformed });
+        self.finish(routed, if cut { Reason::Split } else { Reason::Malformed });
     }
 
     /// Makes the packets that a super-packet stands for; `then` goes on with each. False if it is none.
@@ -50,16 +50,16 @@ impl Engine {
     }
 
     /// Puts fragments of at most `mtu` bytes in a packet's place, at the same node.
-    pub(super) fn fragment(&mut self, at: Nanos, flight: Flight, mtu: u32) {
-        self.finish_checksum(&flight.frame);
-        let Some(shape) = packet::Shape::read(self.pool.head(&flight.frame)) else {
-            return self.finish(flight, Reason::Malformed);
+    pub(super) fn fragment(&mut self, at: Nanos, routed: RoutedPacket, mtu: u32) {
+        self.finish_checksum(&routed.frame);
+        let Some(shape) = packet::Shape::read(self.pool.head(&routed.frame)) else {
+            return self.finish(routed, Reason::Malformed);
         };
         let each = (mtu as usize).saturating_sub(shape.header) / UNIT * UNIT;
         if each == 0 {
-            return self.finish(flight, Reason::TooBig);
+            return self.finish(routed, Reason::TooBig);
         }
-        let payload = flight.course.length as usize - shape.header;
+        let payload = routed.progress.length as usize - shape.header;
         for start in (0..payload).step_by(each) {
             let bytes = each.min(payload - start);
             self.ledger[Made::Fragment] += 1;
@@ -67,30 +67,19 @@ impl Engine {
                 self.ledger[Reason::NoBuffer] += 1;
                 continue;
             };
-            self.pool.copy(&flight.frame, 0, &part, 0, IP + shape.header);
+            self.pool.copy(&routed.frame, 0, &part, 0, IP + shape.header);
             let from = IP + shape.header + start;
-            self.pool.copy(&flight.frame, from, &part, IP + shape.header, bytes);
+            self.pool.copy(&routed.frame, from, &part, IP + shape.header, bytes);
             let last = start + bytes == payload;
             if let Some(ip) = self.pool.head_mut(&part).get_mut(IP..) {
                 shape.write(ip, start, bytes, last);
             }
-            self.plans.hold(flight.course.itinerary);
-            let course = flight.course.part(start / each, shape.header + bytes);
-            let course = Course { from: course.stop, began: at, ..course };
-            self.leave(Flight { frame: part, course });
+            self.paths.hold(routed.progress.path);
+            let progress = routed.progress.part(start / each, shape.header + bytes);
+            let progress = Progress { from: progress.stop, began: at, ..progress };
+            self.leave(RoutedPacket { frame: part, progress });
         }
-        self.finish(flight, Reason::Fragmented);
-    }
-
-    /// A second frame with the same bytes, on the same itinerary.
-    pub(super) fn copy(&mut self, flight: &Flight) -> Option<Frame> {
-        self.ledger[Made::Copy] += 1;
-        let Some(twin) = self.twin(&flight.frame) else {
-            self.ledger[Reason::NoBuffer] += 1;
-            return None;
-        };
-        self.plans.hold(flight.course.itinerary);
-        Some(twin)
+        self.finish(routed, Reason::Fragmented);
     }
 
     /// A second frame with the same bytes, if there is room.
@@ -98,11 +87,6 @@ impl Engine {
         let twin = self.pool.take_long(frame.length())?;
         self.pool.copy(frame, 0, &twin, 0, frame.length());
         Some(twin)
-    }
-
-    /// Flips a bit of a packet.
-    pub(super) fn flip(&mut self, flight: &mut Flight, bit: u32) {
-        flight.course.damaged |= self.flip_bit(&flight.frame, bit);
     }
 
     /// Flips a bit behind a frame's Ethernet header, if it has that bit.
@@ -124,28 +108,28 @@ impl Engine {
     }
 
     /// Hands a packet to its host.
-    pub(super) fn deliver(&mut self, at: Nanos, id: PortId, flight: Flight) {
+    pub(super) fn deliver(&mut self, at: Nanos, id: PortId, routed: RoutedPacket) {
         let port = self.ports.get(usize::from(id.0));
         let Some((host, mac, plain)) =
             port.and_then(|port| Some((port.host?, port.mac, port.plain)))
         else {
-            self.ask_for_host(at, id, &flight.frame);
-            return self.finish(flight, Reason::HostUnknown);
+            self.ask_for_host(at, id, &routed.frame);
+            return self.finish(routed, Reason::HostUnknown);
         };
         if plain {
-            if flight.course.is_super {
-                return self.split(flight, |engine, part| engine.deliver(at, id, part));
+            if routed.progress.is_super {
+                return self.split(routed, |engine, part| engine.deliver(at, id, part));
             }
-            self.finish_checksum(&flight.frame);
+            self.finish_checksum(&routed.frame);
         }
-        if let Some(header) = self.pool.head_mut(&flight.frame).get_mut(..VIRTIO + ETHERNET) {
+        if let Some(header) = self.pool.head_mut(&routed.frame).get_mut(..VIRTIO + ETHERNET) {
             if plain {
                 header[..VIRTIO].fill(0);
             }
             header[VIRTIO..VIRTIO + 6].copy_from_slice(&host.0);
             header[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&mac.0);
         }
-        self.plans.release(flight.course.itinerary);
-        self.ready.push((id, flight.frame));
+        self.paths.release(routed.progress.path);
+        self.ready.push((id, routed.frame));
     }
 }

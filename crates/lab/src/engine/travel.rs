@@ -1,50 +1,40 @@
-//! How a packet travels: from stop to stop of its itinerary.
+//! How a packet travels: from stop to stop of its path.
 
 use super::{
     Engine, Reason,
-    cross::Crossing,
-    itinerary::{Deed, End},
+    path::{Action, End},
+    transmit::InFlight,
 };
 use crate::{
     LinkId, Nanos, NodeId, PortId,
-    answer::Trouble,
-    link::{Arrival, Fate},
+    engine::answer::IcmpError,
     packet::{self, Bad, Packet},
     pool::{Frame, IP},
 };
 
-/// What is under way.
+/// A packet on its way from node to node.
 #[derive(Debug)]
-pub(super) enum Journey {
-    /// A packet from node to node.
-    Hops(Flight),
-    /// A frame on a wire.
-    Wire(Crossing),
-}
-
-/// A packet under way.
-#[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct RoutedPacket {
     pub frame: Frame,
-    pub course: Course,
+    pub progress: Progress,
 }
 
 /// Where a packet is and what matters of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Course {
+pub(super) struct Progress {
     /// When this leg began.
     pub began: Nanos,
     /// What comes first among equal times: [`PARTS`] squared for each packet that set out, so that there
     /// is room for the parts of a packet and for the parts of those.
     pub order: u64,
-    /// Its itinerary.
-    pub itinerary: u32,
-    /// The state of the network for which the itinerary was worked out.
+    /// Its path.
+    pub path: u32,
+    /// The state of the network for which the path was worked out.
     pub generation: u32,
     /// Bytes of the packet, and of the packets that it stands for.
     pub length: u32,
     pub segment: u32,
-    /// Where it came from to where the itinerary begins.
+    /// Where it came from to where the path begins.
     pub origin: Origin,
     /// Where on it this leg began.
     pub from: u16,
@@ -58,15 +48,15 @@ pub(super) struct Course {
     pub may_fragment: bool,
     /// Whether a link has flipped a bit of it, so that the next node must read it anew.
     pub damaged: bool,
-    /// Whether it was seen to come to the node where it is.
-    pub seen: bool,
+    /// Whether captures have it as coming to the node where it is.
+    pub captured: bool,
 }
 
 /// So many parts of a packet keep their order among equal times; more are rare.
 pub(super) const PARTS: u64 = 1 << 10;
 
-impl Course {
-    /// The course of a part of this packet with so many bytes, which is no super-packet.
+impl Progress {
+    /// The progress of a part of this packet with so many bytes, which is no super-packet.
     pub(super) fn part(self, index: usize, bytes: usize) -> Self {
         let index = (index as u64 + 1).min(PARTS - 1);
         let order = match self.order {
@@ -102,12 +92,12 @@ impl Engine {
     ) {
         let head = self.pool.head(&frame);
         let flow = packet::flow(head, packet);
-        let itinerary = self.itinerary(node, packet.destination, flow);
-        self.plans.hold(itinerary);
-        let course = Course {
+        let path = self.cached_path(node, packet.destination, flow);
+        self.paths.hold(path);
+        let progress = Progress {
             began: now,
             order: self.order,
-            itinerary,
+            path,
             generation: self.generation,
             length: packet.length,
             segment: packet.segment,
@@ -119,220 +109,174 @@ impl Engine {
             is_super: packet.is_super,
             may_fragment: packet.may_fragment,
             damaged: false,
-            seen: false,
+            captured: false,
         };
         self.order += PARTS * PARTS;
-        let flight = Flight { frame, course };
+        let routed = RoutedPacket { frame, progress };
         if packet.is_super && !self.options.gso {
-            return self.split(flight, Self::leave);
+            return self.split(routed, Self::leave);
         }
-        self.leave(flight);
+        self.leave(routed);
     }
 
     /// Begins a leg at `from` at the time `began`: one timer up to the next stop.
-    pub(super) fn leave(&mut self, mut flight: Flight) {
-        let course = &mut flight.course;
-        let itinerary = self.plans.get(course.itinerary);
-        course.stop = match course.damaged {
-            true => course.from,
-            false => itinerary.stop(course.from, course.ttl, course.segment),
+    pub(super) fn leave(&mut self, mut routed: RoutedPacket) {
+        let progress = &mut routed.progress;
+        let path = self.paths.get(progress.path);
+        progress.stop = match progress.damaged {
+            true => progress.from,
+            false => path.stop(progress.from, progress.ttl, progress.segment),
         };
-        let takes = itinerary.before(course.stop) - itinerary.before(course.from);
-        let (at, hops) = (course.began + takes, course.stop - course.from);
-        course.seen &= hops == 0;
-        let order = course.order;
-        self.plans.count(course.itinerary, course.from, course.stop, course.length);
-        self.take_hops(&mut flight, hops as u8);
-        self.wait(at, order, Journey::Hops(flight));
+        let takes = path.before(progress.stop) - path.before(progress.from);
+        let (at, hops) = (progress.began + takes, progress.stop - progress.from);
+        progress.captured &= hops == 0;
+        let order = progress.order;
+        self.paths.count(progress.path, progress.from, progress.stop, progress.length);
+        self.take_hops(&mut routed, hops as u8);
+        self.wait(at, order, InFlight::Packet(routed));
     }
 
     /// Sets a timer; at equal times what is under way goes by its `order`.
-    pub(super) fn wait(&mut self, at: Nanos, order: u64, journey: Journey) {
-        let number = match self.free_flights.pop() {
+    pub(super) fn wait(&mut self, at: Nanos, order: u64, packet: InFlight) {
+        let number = match self.free_in_flight.pop() {
             Some(number) => {
-                self.flights[number as usize] = Some(journey);
+                self.in_flight[number as usize] = Some(packet);
                 number
             }
             None => {
-                self.flights.push(Some(journey));
-                (self.flights.len() - 1) as u32
+                self.in_flight.push(Some(packet));
+                (self.in_flight.len() - 1) as u32
             }
         };
         self.timers.add(at, order, number);
     }
 
     /// A packet has reached its stop.
-    pub(super) fn arrive(&mut self, at: Nanos, mut flight: Flight) {
-        if flight.course.generation != self.generation {
-            if let Some(reason) = self.lost_on_leg(&flight.course) {
-                return self.finish(flight, reason);
+    pub(super) fn arrive(&mut self, at: Nanos, mut routed: RoutedPacket) {
+        if routed.progress.generation != self.generation {
+            if let Some(reason) = self.lost_on_leg(&routed.progress) {
+                return self.finish(routed, reason);
             }
-            self.plan_again(&mut flight);
+            self.reroute(&mut routed);
         }
-        if flight.course.damaged
-            && let Err(reason) = self.read_again(&mut flight)
+        if routed.progress.damaged
+            && let Err(reason) = self.read_again(&mut routed)
         {
-            return self.finish(flight, reason);
+            return self.finish(routed, reason);
         }
-        if !self.watches.is_empty() && !flight.course.seen {
-            self.see_arrival(at, &flight.frame, &flight.course);
-            flight.course.seen = true;
+        if !self.watches.is_empty() && !routed.progress.captured {
+            self.capture_arrival(at, &routed.frame, &routed.progress);
+            routed.progress.captured = true;
         }
-        let course = flight.course;
-        let itinerary = self.plans.get(course.itinerary);
-        let Some(&hop) = itinerary.hops.get(usize::from(course.stop)) else {
-            return self.arrive_at_end(at, flight);
+        let progress = routed.progress;
+        let path = self.paths.get(progress.path);
+        let Some(&hop) = path.hops.get(usize::from(progress.stop)) else {
+            return self.arrive_at_end(at, routed);
         };
-        if course.ttl <= 1 {
-            return self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
+        if progress.ttl <= 1 {
+            return self.send_error(at, routed, Reason::TtlExceeded, IcmpError::TimeExceeded);
         }
-        if course.segment > hop.mtu {
-            if course.is_super {
-                return self.split(flight, |engine, part| engine.arrive(at, part));
+        if progress.segment > hop.mtu {
+            if progress.is_super {
+                return self.split(routed, |engine, part| engine.arrive(at, part));
             }
-            if course.may_fragment {
-                return self.fragment(at, flight, hop.mtu);
+            if progress.may_fragment {
+                return self.fragment(at, routed, hop.mtu);
             }
-            return self.complain(at, flight, Reason::TooBig, Trouble::TooBig(hop.mtu));
+            return self.send_error(at, routed, Reason::TooBig, IcmpError::TooBig(hop.mtu));
         }
-        flight.course.began = at;
-        flight.course.from = flight.course.stop;
-        match hop.deed {
-            Deed::Delay => self.leave(flight),
-            Deed::Watched => {
-                self.count_link(hop.link, course.length, true);
-                self.take_hops(&mut flight, 1);
-                self.see_departure(at, &mut flight, hop.link, None);
-                flight.course.began = at + self.settings(hop.link).delay;
-                flight.course.from += 1;
-                flight.course.seen = false;
-                self.leave(flight);
+        routed.progress.began = at;
+        routed.progress.from = routed.progress.stop;
+        match hop.action {
+            Action::Delay => self.leave(routed),
+            Action::More(_) if progress.is_super => {
+                self.split(routed, |engine, part| engine.arrive(at, part));
             }
-            Deed::Drop(reason) => {
-                self.see_departure(at, &mut flight, hop.link, Some(reason));
-                self.count_link(hop.link, course.length, false);
-                self.finish(flight, reason);
-            }
-            Deed::More(_) if course.is_super => {
-                self.split(flight, |engine, part| engine.arrive(at, part));
-            }
-            Deed::More(effect) => self.offer(hop.link, effect, flight),
+            action => self.transmit(at, hop.link, action, InFlight::Packet(routed)),
         }
     }
 
-    /// A packet has come to the end of its itinerary.
-    fn arrive_at_end(&mut self, at: Nanos, mut flight: Flight) {
-        let itinerary = self.plans.get(flight.course.itinerary);
-        if self.changes.is_down(itinerary.node(flight.course.stop)) {
-            return self.finish(flight, Reason::NodeDown);
+    /// A packet has come to the end of its path.
+    fn arrive_at_end(&mut self, at: Nanos, mut routed: RoutedPacket) {
+        let path = self.paths.get(routed.progress.path);
+        if self.changes.is_down(path.node(routed.progress.stop)) {
+            return self.finish(routed, Reason::NodeDown);
         }
-        match itinerary.end {
-            End::Node => self.take(at, flight),
-            End::NoRoute => self.complain(at, flight, Reason::NoRoute, Trouble::NoRoute),
-            End::Prohibited => self.complain(at, flight, Reason::Prohibited, Trouble::Prohibited),
-            End::TooFar => {
-                self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
+        match path.end {
+            End::Node => self.take(at, routed),
+            End::NoRoute => self.send_error(at, routed, Reason::NoRoute, IcmpError::NoRoute),
+            End::Prohibited => {
+                self.send_error(at, routed, Reason::Prohibited, IcmpError::Prohibited)
             }
-            _ if flight.course.ttl <= 1 => {
-                self.complain(at, flight, Reason::TtlExceeded, Trouble::TimeExceeded);
+            End::TooFar => {
+                self.send_error(at, routed, Reason::TtlExceeded, IcmpError::TimeExceeded);
+            }
+            _ if routed.progress.ttl <= 1 => {
+                self.send_error(at, routed, Reason::TtlExceeded, IcmpError::TimeExceeded);
             }
             End::NoHost => {
                 // A router forwards first and then finds that nobody is there.
-                self.take_hops(&mut flight, 1);
-                self.complain(at, flight, Reason::NoHost, Trouble::NoHost);
+                self.take_hops(&mut routed, 1);
+                self.send_error(at, routed, Reason::NoHost, IcmpError::NoHost);
             }
-            End::Broadcast => self.finish(flight, Reason::Address),
+            End::Broadcast => self.finish(routed, Reason::Address),
             End::Port(port) => {
-                self.take_hops(&mut flight, 1);
-                self.see_delivery(at, &flight, port);
-                self.deliver(at, port, flight);
+                self.take_hops(&mut routed, 1);
+                self.capture_delivery(at, &routed, port);
+                self.deliver(at, port, routed);
             }
         }
     }
 
     /// The network has changed since the packet set out: from here on it goes as packets go now.
-    fn plan_again(&mut self, flight: &mut Flight) {
-        let head = self.pool.head(&flight.frame);
-        let course = &mut flight.course;
-        course.generation = self.generation;
-        let Ok(packet) = Packet::read(head, flight.frame.length()) else { return };
+    fn reroute(&mut self, routed: &mut RoutedPacket) {
+        let head = self.pool.head(&routed.frame);
+        let progress = &mut routed.progress;
+        progress.generation = self.generation;
+        let Ok(packet) = Packet::read(head, routed.frame.length()) else { return };
         let flow = packet::flow(head, &packet);
-        let itinerary = self.plans.get(course.itinerary);
-        let node = itinerary.node(course.stop);
-        if let Some(last) = itinerary.came_by(course.stop) {
-            course.origin = Origin::Link(last);
+        let path = self.paths.get(progress.path);
+        let node = path.node(progress.stop);
+        if let Some(last) = path.came_by(progress.stop) {
+            progress.origin = Origin::Link(last);
         }
-        let itinerary = self.itinerary(node, packet.destination, flow);
-        self.plans.hold(itinerary);
-        self.plans.release(std::mem::replace(&mut flight.course.itinerary, itinerary));
-        (flight.course.from, flight.course.stop) = (0, 0);
+        let path = self.cached_path(node, packet.destination, flow);
+        self.paths.hold(path);
+        self.paths.release(std::mem::replace(&mut routed.progress.path, path));
+        (routed.progress.from, routed.progress.stop) = (0, 0);
     }
 
     /// A bit of the packet was flipped on the way here: the node sees what has become of it.
-    fn read_again(&mut self, flight: &mut Flight) -> Result<(), Reason> {
-        flight.course.damaged = false;
-        let head = self.pool.head(&flight.frame);
-        let packet = Packet::read(head, flight.frame.length()).map_err(|bad| match bad {
+    fn read_again(&mut self, routed: &mut RoutedPacket) -> Result<(), Reason> {
+        routed.progress.damaged = false;
+        let head = self.pool.head(&routed.frame);
+        let packet = Packet::read(head, routed.frame.length()).map_err(|bad| match bad {
             Bad::Malformed => Reason::Malformed,
             Bad::Address => Reason::Address,
         })?;
-        self.pool.cut(&mut flight.frame, IP + packet.length as usize);
-        let course = &mut flight.course;
-        (course.length, course.segment, course.ttl) = (packet.length, packet.segment, packet.ttl);
-        (course.ect, course.may_fragment) = (packet.ect, packet.may_fragment);
-        self.plan_again(flight);
+        self.pool.cut(&mut routed.frame, IP + packet.length as usize);
+        let progress = &mut routed.progress;
+        (progress.length, progress.segment, progress.ttl) =
+            (packet.length, packet.segment, packet.ttl);
+        (progress.ect, progress.may_fragment) = (packet.ect, packet.may_fragment);
+        self.reroute(routed);
         Ok(())
     }
 
-    /// Puts a packet on a link that does more than delay.
-    fn offer(&mut self, link: LinkId, effect: u32, mut flight: Flight) {
-        let course = flight.course;
-        let effect = &mut self.effects[effect as usize];
-        let arrival = Arrival { now: course.began, length: course.length, ect: course.ect };
-        let fate = effect.state.offer(&effect.settings, arrival);
-        self.count_link(link, course.length, matches!(fate, Fate::Pass { .. }));
-        let (at, copy, corrupt, mark) = match fate {
-            Fate::Pass { at, copy, corrupt, mark } => (at, copy, corrupt, mark),
-            Fate::Drop(reason) => {
-                let reason = reason.into();
-                self.see_departure(course.began, &mut flight, link, Some(reason));
-                return self.finish(flight, reason);
-            }
-        };
-        self.take_hops(&mut flight, 1);
-        if mark && let Some(ip) = self.pool.head_mut(&flight.frame).get_mut(IP..) {
-            packet::mark(ip);
-        }
-        self.see_departure(course.began, &mut flight, link, None);
-        if let Some(bit) = corrupt {
-            self.flip(&mut flight, bit);
-        }
-        flight.course.from += 1;
-        flight.course.began = at;
-        flight.course.seen = false;
-        if let Some(began) = copy
-            && let Some(twin) = self.copy(&flight)
-        {
-            let course = Course { began, ..flight.course };
-            self.leave(Flight { frame: twin, course });
-        }
-        self.leave(flight);
-    }
-
     /// Takes hops from a packet's TTL.
-    pub(super) fn take_hops(&mut self, flight: &mut Flight, hops: u8) {
+    pub(super) fn take_hops(&mut self, routed: &mut RoutedPacket, hops: u8) {
         if hops > 0 {
-            flight.course.ttl = flight.course.ttl.saturating_sub(hops);
-            if let Some(ip) = self.pool.head_mut(&flight.frame).get_mut(IP..) {
+            routed.progress.ttl = routed.progress.ttl.saturating_sub(hops);
+            if let Some(ip) = self.pool.head_mut(&routed.frame).get_mut(IP..) {
                 packet::take_hops(ip, hops);
             }
         }
     }
 
     /// Ends a packet that was under way.
-    pub(super) fn finish(&mut self, flight: Flight, reason: Reason) {
-        self.plans.release(flight.course.itinerary);
-        self.end(flight.frame, reason);
+    pub(super) fn finish(&mut self, routed: RoutedPacket, reason: Reason) {
+        self.paths.release(routed.progress.path);
+        self.end(routed.frame, reason);
     }
 
     /// Ends a packet.

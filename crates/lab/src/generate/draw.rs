@@ -7,7 +7,7 @@ use topo::generate::Random;
 pub(super) enum Use {
     City = 1,
     Size,
-    Place,
+    Position,
     Router,
     Links,
     Inside,
@@ -53,10 +53,10 @@ mod tests {
             first(Use::Size, 0, 0),
             first(Use::Size, 1, 0),
             first(Use::Size, 0, 1),
-            first(Use::Place, 0, 0),
+            first(Use::Position, 0, 0),
         ];
-        for (place, one) in all.iter().enumerate() {
-            assert!(!all[place + 1..].contains(one));
+        for (position, one) in all.iter().enumerate() {
+            assert!(!all[position + 1..].contains(one));
         }
     }
 }

@@ -76,8 +76,8 @@ impl Kinds {
         Edge {
             a: NodeId(line.from),
             b: NodeId(line.to),
-            forth: kind(line.relation),
-            back: Some(kind(line.relation.mirrored())),
+            forward: kind(line.relation),
+            reverse: Some(kind(line.relation.mirrored())),
         }
     }
 }

@@ -22,7 +22,7 @@ mod kinds;
 mod tests;
 mod world;
 
-use crate::network::{BuildError, Edge, Naming, Network, Place, Plan, Source, from_source};
+use crate::network::{BuildError, Edge, Naming, Network, Plan, PrefixEntry, Source, from_source};
 use kinds::Kinds;
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -227,7 +227,7 @@ impl Source for Made<'_, '_> {
         }
     }
 
-    fn places4(&self, mut give: impl FnMut(Place<u32>)) {
+    fn prefixes4(&self, mut give: impl FnMut(PrefixEntry<u32>)) {
         let mut next = u64::from(PREFIXES4);
         for number in 0..self.world.ases() {
             self.tell("prefixes are given out", number);
@@ -242,7 +242,7 @@ impl Source for Made<'_, '_> {
         }
     }
 
-    fn places6(&self, mut give: impl FnMut(Place<u128>)) {
+    fn prefixes6(&self, mut give: impl FnMut(PrefixEntry<u128>)) {
         for number in 0..self.world.ases() {
             let address = PREFIXES6 | u128::from(number + 1) << 80;
             give((address, 48, self.world.router(number, 0) << 1 | 1));

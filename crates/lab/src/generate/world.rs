@@ -17,9 +17,9 @@ const CANDIDATES: u32 = 4;
 const SECOND: f64 = 0.6;
 
 /// In kilometres.
-type Place = (f64, f64);
+type Position = (f64, f64);
 
-fn distance(a: Place, b: Place) -> f64 {
+fn distance(a: Position, b: Position) -> f64 {
     // Only what is exact everywhere: the same seed makes the same network on every machine.
     let (x, y) = (a.0 - b.0, a.1 - b.1);
     (x * x + y * y).sqrt()
@@ -54,7 +54,7 @@ pub(super) struct World {
     sellers: u32,
     /// The first router of each AS.
     firsts: Vec<u32>,
-    cities: Vec<Place>,
+    cities: Vec<Position>,
 }
 
 impl World {
@@ -111,8 +111,8 @@ impl World {
     }
 
     /// One of the AS's routers, counted round.
-    pub(super) fn router(&self, number: u32, place: u64) -> u32 {
-        self.first(number) + (place % u64::from(self.routers(number))) as u32
+    pub(super) fn router(&self, number: u32, position: u64) -> u32 {
+        self.first(number) + (position % u64::from(self.routers(number))) as u32
     }
 
     fn tier(&self, number: u32) -> Tier {
@@ -137,15 +137,15 @@ impl World {
     }
 
     /// Somewhere around a city.
-    fn around(&self, city: u64, random: &mut Random) -> Place {
+    fn around(&self, city: u64, random: &mut Random) -> Position {
         let city = self.cities[(city % u64::from(CITIES)) as usize];
         let mut aside = || (random.share() + random.share() - 1.0) * AROUND;
         (city.0 + aside(), city.1 + aside())
     }
 
     /// The city where an AS is at home, and where there.
-    fn home(&self, number: u32) -> (u64, Place) {
-        let mut random = draw(self.what.seed, Use::Place, number, 0);
+    fn home(&self, number: u32) -> (u64, Position) {
+        let mut random = draw(self.what.seed, Use::Position, number, 0);
         // The lower of two: some cities have more ASes than others.
         let city = random.below(CITIES.into()).min(random.below(CITIES.into()));
         (city, self.around(city, &mut random))
@@ -153,7 +153,7 @@ impl World {
 
     /// Where a router of an AS is: the first one at home; those of tier 1 in all cities, those of others
     /// that sell at home and in some, those of stubs at home.
-    fn place(&self, number: u32, router: u32) -> Place {
+    fn position(&self, number: u32, router: u32) -> Position {
         if router == 0 {
             return self.home(number).1;
         }
@@ -214,7 +214,7 @@ impl World {
     /// A line between two ASes, where they are near each other.
     fn line(&self, number: u32, other: u32, relation: Relation, random: &mut Random) -> Line {
         let here = random.below(self.routers(number).into()) as u32;
-        let at = self.place(number, here);
+        let at = self.position(number, here);
         let (there, kilometres) = self.nearest(other, self.routers(other), at, random);
         Line {
             from: self.first(number) + here,
@@ -226,13 +226,13 @@ impl World {
     }
 
     /// The nearest of some of an AS's first routers, and how far it is.
-    fn nearest(&self, number: u32, routers: u32, at: Place, random: &mut Random) -> (u32, f64) {
+    fn nearest(&self, number: u32, routers: u32, at: Position, random: &mut Random) -> (u32, f64) {
         let mut best = (0, f64::INFINITY);
         for candidate in 0..CANDIDATES.min(routers) {
             // All of few, some of many.
             let some = routers > CANDIDATES;
             let router = if some { random.below(routers.into()) as u32 } else { candidate };
-            let far = distance(self.place(number, router), at);
+            let far = distance(self.position(number, router), at);
             if far < best.1 {
                 best = (router, far);
             }
@@ -245,7 +245,7 @@ impl World {
         let (first, tier) = (self.first(number), self.tier(number));
         for router in 1..self.routers(number) {
             let mut random = draw(self.what.seed, Use::Inside, number, router);
-            let at = self.place(number, router);
+            let at = self.position(number, router);
             let mut line = |to: u32, kilometres| {
                 let (from, to) = (first + router, first + to);
                 give(Line { from, to, kilometres, tier, relation: Relation::None });
@@ -255,7 +255,7 @@ impl World {
             if router > 1 && random.share() < SECOND {
                 let two = random.below(u64::from(router) - 1) as u32;
                 let two = if two >= one { two + 1 } else { two };
-                line(two, distance(self.place(number, two), at));
+                line(two, distance(self.position(number, two), at));
             }
         }
     }

@@ -181,20 +181,20 @@ fn links(
             let kind = Kind { settings, weight: known.weight.unwrap_or(weight), relation };
             (kind, known.missing, known.settings.delay.is_none())
         };
-        let (forth, no_forth, unknown) = kind(Way(number << 1), relation);
-        let (back, no_back, _) = kind(Way(number << 1 | 1), relation.mirrored());
+        let (forward, no_forward, unknown) = kind(Way(number << 1), relation);
+        let (reverse, no_reverse, _) = kind(Way(number << 1 | 1), relation.mirrored());
         assumed += u64::from(unknown && delay.is_none());
-        drafts.push(match (no_forth, no_back) {
+        drafts.push(match (no_forward, no_reverse) {
             (false, false) => {
-                let (forth, back) = (builder.kind(&forth)?, builder.kind(&back)?);
-                builder.join(NodeId(a), NodeId(b), forth, back)?.map(Some)
+                let (forward, reverse) = (builder.kind(&forward)?, builder.kind(&reverse)?);
+                builder.join(NodeId(a), NodeId(b), forward, reverse)?.map(Some)
             }
             (false, true) => {
-                let kind = builder.kind(&forth)?;
+                let kind = builder.kind(&forward)?;
                 [Some(builder.one_way(NodeId(a), NodeId(b), kind)?), None]
             }
             (true, _) => {
-                let kind = builder.kind(&back)?;
+                let kind = builder.kind(&reverse)?;
                 [None, Some(builder.one_way(NodeId(b), NodeId(a), kind)?)]
             }
         });

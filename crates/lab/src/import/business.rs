@@ -75,7 +75,7 @@ fn routers(graph: &mut Graph, report: &mut ImportReport) {
         used += u64::from(one != two && graph.relation(*one, *two).is_some());
     }
     if used == 0 {
-        report.left_out("no link joins two ASes whose relation is told", || {
+        report.left_out("no link joins two ASes whose relation is known", || {
             "the ASes of routers follow from prefix2as or node.AS".to_owned()
         });
     }

@@ -74,8 +74,8 @@ pub enum Format {
     Warts,
     /// Traceroutes of RIPE Atlas in JSON
     Atlas,
-    /// The oracle's main file in the seed's format, with a file a router beside it
-    OracleSeed,
+    /// The oracle's main file in the format oracle.conf, with a file for each router beside it
+    OracleConf,
     /// The oracle's topology in TOML
     OracleToml,
     /// GraphML of the Internet Topology Zoo
@@ -294,7 +294,7 @@ fn dispatch(
         Format::Scamper => scamper::read(input.reader(), &name, context),
         Format::Warts => warts::read(input.reader(), &name, context),
         Format::Atlas => atlas::read(input.reader(), context),
-        Format::OracleSeed => oracle::seed(&input.whole(oracle::SIZE)?, beside, context),
+        Format::OracleConf => oracle::conf(&input.whole(oracle::SIZE)?, beside, context),
         Format::OracleToml => oracle::toml(&input.whole(oracle::SIZE)?, context),
         Format::GraphMl => {
             let text = String::from_utf8(input.whole(zoo::SIZE)?);
@@ -328,7 +328,7 @@ fn recognised(head: &[u8]) -> Option<Format> {
         (routers::is_as, Format::NodeAses),
         (ases::is_relation, Format::AsRelations),
         (ases::is_origin, Format::PrefixToAs),
-        (oracle::is_seed, Format::OracleSeed),
+        (oracle::is_conf, Format::OracleConf),
         (oracle::is_toml, Format::OracleToml),
     ];
     if head.starts_with(&warts::MAGIC) {

@@ -1,4 +1,4 @@
-//! The oracle's topology files: the seed's format with a file a router, and TOML (crate `topo`).
+//! The oracle's topology files: the format `oracle.conf` with a file for each router, and TOML (crate `topo`).
 
 use super::Failure;
 use super::graph::{EVERYWHERE, Graph, Known, Node, TooMany, Way};
@@ -18,8 +18,8 @@ pub(super) const MOST_RATE: u64 = 1_000_000_000_000_000;
 /// Largest file of a router, bytes.
 const ROUTER_FILE: u64 = 16 << 20;
 
-/// Whether a line is one of the main file of the seed's format.
-pub(super) fn is_seed(line: &str) -> bool {
+/// Whether a line is one of the main file of the format `oracle.conf`.
+pub(super) fn is_conf(line: &str) -> bool {
     let words: Vec<_> = line.split_whitespace().collect();
     match words[..] {
         ["configdir", _] | ["snetwork", _, _, _] | ["enetwork", _, _, _, _, _] => true,
@@ -36,9 +36,9 @@ pub(super) fn is_toml(line: &str) -> bool {
     })
 }
 
-/// Reads a main file in the seed's format. The files of routers are in a folder that begins at `beside`;
+/// Reads a main file in the format `oracle.conf`. The files of routers are in a folder that begins at `beside`;
 /// without it they are not read.
-pub(super) fn seed(
+pub(super) fn conf(
     main: &[u8],
     beside: Option<&Path>,
     context: &mut Context<'_>,
@@ -51,8 +51,9 @@ pub(super) fn seed(
     };
     let mut changes = Vec::new();
     let name = context.path().to_owned();
-    let result =
-        topo::load::seed::parse(main, &name, &mut router_file, &mut |change| changes.push(change));
+    let result = topo::load::oracle_conf::parse(main, &name, &mut router_file, &mut |change| {
+        changes.push(change)
+    });
     take(result, changes, context)
 }
 

@@ -166,7 +166,7 @@ pub(super) fn ases(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
                 context.graph.ases.insert(node, number_of_as);
                 context.taken();
             }
-            None => context.left_out(number, "an AS is told of a router that is not there", line),
+            None => context.left_out(number, "an AS is given for a router that is not there", line),
         }
     }
     Ok(())

@@ -232,9 +232,7 @@ fn router(context: &mut Context<'_>, reply: &Reply, source: Node) -> Result<Node
             let place = if context.graph.find(address).is_some() || !is_private(address) {
                 EVERYWHERE
             } else {
-                context.assume(
-                    "A private address is another router for each place where traces begin.",
-                );
+                context.assume("A private address is another router for each source of traces.");
                 source
             };
             context.graph.at(place, address)?

@@ -17,14 +17,14 @@ const SPEED: f64 = 200_000.0;
 /// The earth's mean radius in kilometres.
 const RADIUS: f64 = 6_371.0;
 
-/// A place on earth, in radians.
+/// A position on earth, in radians.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     latitude: f64,
     longitude: f64,
 }
 
-impl Place {
+impl Position {
     /// Kilometres along the great circle (haversine).
     fn distance(self, other: Self) -> f64 {
         let half = |one: f64, two: f64| ((two - one) / 2.0).sin().powi(2);
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
         document.text_pos_at(element.range().start).row.into()
     };
     for graph in root.children().filter(|child| child.has_tag_name("graph")) {
-        let mut nodes: FxHashMap<&str, (Node, Option<Place>)> = FxHashMap::default();
+        let mut nodes: FxHashMap<&str, (Node, Option<Position>)> = FxHashMap::default();
         for element in graph.children().filter(|child| child.has_tag_name("node")) {
             let Some(id) = element.attribute("id") else {
                 context.bad(line(element), "a node has no id", "");
@@ -83,8 +83,8 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
                 context.bad(line(element), "a node stands here a second time", id);
                 continue;
             }
-            let place = place(element, &keys);
-            if place.is_none() {
+            let position = position(element, &keys);
+            if position.is_none() {
                 context.left_out(line(element), "a node has no coordinates", id);
             }
             let node = context.graph.unnamed()?;
@@ -94,7 +94,7 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
             {
                 context.graph.name(node, &name);
             }
-            nodes.insert(id, (node, place));
+            nodes.insert(id, (node, position));
             context.taken();
         }
         let directed = graph.attribute("edgedefault") == Some("directed");
@@ -120,18 +120,18 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
     Ok(())
 }
 
-fn place(element: Element<'_, '_>, keys: &Keys<'_>) -> Option<Place> {
+fn position(element: Element<'_, '_>, keys: &Keys<'_>) -> Option<Position> {
     let latitude = number(element, keys, "Latitude").filter(|angle| angle.abs() <= 90.0)?;
     let longitude = number(element, keys, "Longitude").filter(|angle| angle.abs() <= 180.0)?;
-    Some(Place { latitude: latitude.to_radians(), longitude: longitude.to_radians() })
+    Some(Position { latitude: latitude.to_radians(), longitude: longitude.to_radians() })
 }
 
 /// What is told of an edge.
 fn known(
     element: Element<'_, '_>,
     keys: &Keys<'_>,
-    from: Option<Place>,
-    to: Option<Place>,
+    from: Option<Position>,
+    to: Option<Position>,
 ) -> Known {
     let delay = from.zip(to).map(|(from, to)| from.distance(to) / SPEED);
     let rate = number(element, keys, "LinkSpeedRaw").filter(|rate| *rate >= 1.0);

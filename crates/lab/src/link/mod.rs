@@ -1,6 +1,6 @@
-//! What becomes of each packet on a link that does more than delay.
+//! The outcome of each packet on a link that does more than delay.
 //!
-//! A packet is told its fate when it is offered, for everything is known then: the queue is first in,
+//! A packet's outcome is decided when it is offered, for everything is known then: the queue is first in,
 //! first out and the rate is given, so when the packets before it will have left is a sum. The queue is
 //! a list of those times, no packet is kept here, and a link needs no timer. A packet passes, in this
 //! order:
@@ -10,15 +10,15 @@
 //! 3. the wire, which loses, flips a bit, delays, and makes a second copy.
 //!
 //! Settings are an argument, so a change takes effect between two packets; packets on their way keep
-//! the fate that they were told.
+//! the outcome that was decided.
 //!
 //! The n-th packet's randomness is a function of the seed, the link and n (see `random`): the same
-//! arrivals meet the same fates, and one effect's draws do not shift when another is switched on.
+//! arrivals meet the same outcomes, and one effect's draws do not shift when another is switched on.
 
 mod codel;
+mod jitter;
 mod random;
 mod red;
-mod stray;
 mod transmitter;
 mod waiting;
 
@@ -59,9 +59,9 @@ pub enum DropReason {
     Lost,
 }
 
-/// What becomes of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// It does not arrive.
     Drop(DropReason),
     /// It arrives at the other end.
@@ -76,6 +76,13 @@ pub enum Fate {
         /// Whether the queue marks it as having met congestion (RFC 3168: CE).
         mark: bool,
     },
+}
+
+impl Outcome {
+    /// It arrives then, as it is.
+    pub(crate) fn delayed(at: Nanos) -> Self {
+        Self::Pass { at, copy: None, corrupt: None, mark: false }
+    }
 }
 
 /// The queue and the wire of one directed link, and its randomness.
@@ -112,16 +119,16 @@ impl LinkState {
         }
     }
 
-    /// The fate of the next packet.
-    pub fn offer(&mut self, settings: &LinkSettings, arrival: Arrival) -> Fate {
+    /// The outcome of the next packet.
+    pub fn offer(&mut self, settings: &LinkSettings, arrival: Arrival) -> Outcome {
         let draws = self.random.packet(self.count);
         self.count += 1;
         if !settings.up {
-            return Fate::Drop(DropReason::Down);
+            return Outcome::Drop(DropReason::Down);
         }
         match self.send(settings, arrival, draws) {
             Ok((sent, mark)) => self.cross(settings, draws, arrival.length, sent, mark),
-            Err(reason) => Fate::Drop(reason),
+            Err(reason) => Outcome::Drop(reason),
         }
     }
 
@@ -184,19 +191,19 @@ impl LinkState {
         length: u32,
         sent: Nanos,
         mark: bool,
-    ) -> Fate {
+    ) -> Outcome {
         if self.loses(&settings.loss, draws) {
-            return Fate::Drop(DropReason::Lost);
+            return Outcome::Drop(DropReason::Lost);
         }
         let late = settings.reorder.filter(|reorder| self.is_late(reorder, draws));
         let late = late.map(|reorder| reorder.late);
         let takes = |share: Share, lane| share != Share::NEVER && share.takes(draws.number(lane));
-        let at = self.arrives(settings, draws.number(Lane::Stray), sent, late);
+        let at = self.arrives(settings, draws.number(Lane::Jitter), sent, late);
         let copy = takes(settings.duplicate, Lane::Duplicate)
-            .then(|| self.arrives(settings, draws.number(Lane::StrayOfCopy), sent, late));
+            .then(|| self.arrives(settings, draws.number(Lane::JitterOfCopy), sent, late));
         let corrupt = takes(settings.corrupt, Lane::Corrupt)
             .then(|| draws.below(Lane::Bit, length.saturating_mul(8)));
-        Fate::Pass { at, copy, corrupt, mark }
+        Outcome::Pass { at, copy, corrupt, mark }
     }
 
     fn loses(&mut self, loss: &Loss, draws: Draws) -> bool {
@@ -233,7 +240,7 @@ impl LinkState {
         match &settings.jitter {
             None => at += settings.delay,
             Some(jitter) => {
-                at += stray::delay(settings.delay, jitter, random);
+                at += jitter::delay(settings.delay, jitter, random);
                 if jitter.keep_order {
                     at = at.max(self.last);
                 }

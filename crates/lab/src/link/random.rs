@@ -20,9 +20,9 @@ pub(super) enum Lane {
     /// Whether the wire turns from good to bad or back after it.
     Turn = 2,
     /// How late the packet is.
-    Stray = 3,
+    Jitter = 3,
     /// How late its copy is.
-    StrayOfCopy = 4,
+    JitterOfCopy = 4,
     /// Whether it is late enough to be overtaken.
     Reorder = 5,
     /// Whether it arrives twice.

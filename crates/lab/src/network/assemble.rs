@@ -18,9 +18,9 @@ pub(crate) struct Edge {
     pub(crate) a: NodeId,
     pub(crate) b: NodeId,
     /// The kind of the link from `a` to `b`.
-    pub(crate) forth: KindId,
+    pub(crate) forward: KindId,
     /// The kind of the link from `b` to `a`, if there is one.
-    pub(crate) back: Option<KindId>,
+    pub(crate) reverse: Option<KindId>,
 }
 
 /// What can tell its links as often as it is asked, always the same.
@@ -34,14 +34,14 @@ pub(crate) trait Source {
         &[]
     }
     /// Gives each IPv4 address and prefix, in order of address, then length, none twice.
-    fn places4(&self, give: impl FnMut(Place<u32>));
-    /// Gives each IPv6 address and prefix, as [`Source::places4`].
-    fn places6(&self, give: impl FnMut(Place<u128>));
+    fn prefixes4(&self, give: impl FnMut(PrefixEntry<u32>));
+    /// Gives each IPv6 address and prefix, as [`Source::prefixes4`].
+    fn prefixes6(&self, give: impl FnMut(PrefixEntry<u128>));
 }
 
 /// The first address and the length of a prefix, and twice the node whose it is, and one more if a network
 /// is behind that. An address of a node itself has the full length.
-pub(crate) type Place<A> = (A, u8, u32);
+pub(crate) type PrefixEntry<A> = (A, u8, u32);
 
 /// What must be known of places before they are put down.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +52,7 @@ struct Places {
 }
 
 impl Places {
-    fn count<A>(&mut self, place: Place<A>) {
+    fn count<A>(&mut self, place: PrefixEntry<A>) {
         self.count += 1;
         self.most = self.most.max(place.2);
     }
@@ -101,7 +101,7 @@ pub(super) fn assemble(
     source.edges(|edge| {
         ends[edge.a.0 as usize] += 1;
         links += 1;
-        if edge.back.is_some() {
+        if edge.reverse.is_some() {
             ends[edge.b.0 as usize] += 1;
             links += 1;
         } else {
@@ -113,9 +113,9 @@ pub(super) fn assemble(
     let most = ends.iter().copied().max().unwrap_or(0);
     let text: String = kinds.iter().map(|kind| kind.to_line()).collect();
     let count = (kinds.len(), text.len());
-    let (mut places4, mut places6) = (Places::default(), Places::default());
-    source.places4(|place| places4.count(place));
-    source.places6(|place| places6.count(place));
+    let (mut prefixes4, mut prefixes6) = (Places::default(), Places::default());
+    source.prefixes4(|place| prefixes4.count(place));
+    source.prefixes6(|place| prefixes6.count(place));
     let counts = Counts {
         nodes,
         links,
@@ -123,8 +123,8 @@ pub(super) fn assemble(
         one_way,
         kinds: count,
         groups: source.groups().len(),
-        places4,
-        places6,
+        prefixes4,
+        prefixes6,
     };
     let (layout, total) = Layout::new(|section| counts.size(section, &parts));
     let mut bytes = vec![0; total];
@@ -143,21 +143,21 @@ pub(super) fn assemble(
         *place += 1;
     };
     let mut mirrors = vec![None; kinds.len()];
-    source.edges(|Edge { a, b, forth, back }| {
-        let Some(back) = back else { return };
-        put(&mut bytes, a, b, forth);
-        put(&mut bytes, b, a, back);
-        mirror(&mut mirrors, forth, back.0.into());
-        mirror(&mut mirrors, back, forth.0.into());
+    source.edges(|Edge { a, b, forward, reverse }| {
+        let Some(reverse) = reverse else { return };
+        put(&mut bytes, a, b, forward);
+        put(&mut bytes, b, a, reverse);
+        mirror(&mut mirrors, forward, reverse.0.into());
+        mirror(&mut mirrors, reverse, forward.0.into());
     });
     let mut alone = Vec::with_capacity(one_way);
     if one_way > 0 {
         // Behind the others, so that the first of parallel links are those with one back.
-        source.edges(|Edge { a, b, forth, back }| {
-            if back.is_none() {
-                put(&mut bytes, a, b, forth);
-                mirror(&mut mirrors, forth, NO_MIRROR);
-                alone.push((a, b, forth));
+        source.edges(|Edge { a, b, forward, reverse }| {
+            if reverse.is_none() {
+                put(&mut bytes, a, b, forward);
+                mirror(&mut mirrors, forward, NO_MIRROR);
+                alone.push((a, b, forward));
             }
         });
     }
@@ -184,16 +184,16 @@ pub(super) fn assemble(
     network.put(Section::Kinds, text.bytes().map(u32::from));
     network.put_one_way(alone);
     network.put_parts(&parts);
-    network.put_places(source);
+    network.put_prefixes(source);
     Ok((network, parallel))
 }
 
 /// Remembers that a link back has that kind, and that kinds differ if they do.
-fn mirror(mirrors: &mut [Option<u32>], kind: KindId, back: u32) {
+fn mirror(mirrors: &mut [Option<u32>], kind: KindId, reverse: u32) {
     if let Some(mirror) = mirrors.get_mut(usize::from(kind.0)) {
         *mirror = match *mirror {
-            Some(other) if other != back => Some(NO_MIRROR),
-            _ => Some(back),
+            Some(other) if other != reverse => Some(NO_MIRROR),
+            _ => Some(reverse),
         };
     }
 }
@@ -209,14 +209,14 @@ struct Counts {
     /// How many kinds there are, and the bytes of their text.
     kinds: (usize, usize),
     groups: usize,
-    places4: Places,
-    places6: Places,
+    prefixes4: Places,
+    prefixes6: Places,
 }
 
 impl Counts {
     /// How long and wide an array is.
     fn size(&self, section: Section, parts: &Parts) -> (usize, u8) {
-        let Self { nodes, links, most, one_way, kinds, groups, places4, places6 } = *self;
+        let Self { nodes, links, most, one_way, kinds, groups, prefixes4, prefixes6 } = *self;
         let node = width_for(nodes.saturating_sub(1));
         let link = width_for(links.saturating_sub(1));
         let slot = width_for(most.saturating_sub(1));
@@ -245,12 +245,12 @@ impl Counts {
             Section::Interface4Address => (parts.interfaces4, 4),
             Section::Interface6 => (parts.interfaces6, link),
             Section::Interface6Address => (parts.interfaces6, 16),
-            Section::Place4 => (places4.count, 4),
-            Section::Place4Length => (places4.count, 1),
-            Section::Place4Owner => (places4.count, width_for(places4.most)),
-            Section::Place6 => (places6.count, 16),
-            Section::Place6Length => (places6.count, 1),
-            Section::Place6Owner => (places6.count, width_for(places6.most)),
+            Section::Prefix4 => (prefixes4.count, 4),
+            Section::Prefix4Length => (prefixes4.count, 1),
+            Section::Prefix4Owner => (prefixes4.count, width_for(prefixes4.most)),
+            Section::Prefix6 => (prefixes6.count, 16),
+            Section::Prefix6Length => (prefixes6.count, 1),
+            Section::Prefix6Owner => (prefixes6.count, width_for(prefixes6.most)),
             Section::FirstEntry4 => (per_node, width_for(parts.entries4 as u32)),
             Section::Entry4 => (parts.entries4, 4),
             Section::Entry4Length => (parts.entries4, 1),
@@ -339,22 +339,22 @@ impl Network {
     }
 
     /// Fills in addresses, prefixes and groups.
-    fn put_places(&mut self, source: &impl Source) {
+    fn put_prefixes(&mut self, source: &impl Source) {
         let [address, length, owner] =
-            [Section::Place4, Section::Place4Length, Section::Place4Owner]
+            [Section::Prefix4, Section::Prefix4Length, Section::Prefix4Owner]
                 .map(|it| self.column(it));
         let (bytes, mut at) = (self.bytes.fillable(), 0);
-        source.places4(|place| {
+        source.prefixes4(|place| {
             address.set(bytes, at, place.0);
             length.set(bytes, at, place.1.into());
             owner.set(bytes, at, place.2);
             at += 1;
         });
         let [address, length, owner] =
-            [Section::Place6, Section::Place6Length, Section::Place6Owner]
+            [Section::Prefix6, Section::Prefix6Length, Section::Prefix6Owner]
                 .map(|it| self.column(it));
         let (bytes, mut at) = (self.bytes.fillable(), 0);
-        source.places6(|place| {
+        source.prefixes6(|place| {
             address.set_wide(bytes, at, place.0);
             length.set(bytes, at, place.1.into());
             owner.set(bytes, at, place.2);

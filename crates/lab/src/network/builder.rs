@@ -1,6 +1,6 @@
 //! Collects a network piece by piece.
 
-use super::assemble::{Edge, Parts, Place, Source, assemble};
+use super::assemble::{Edge, Parts, PrefixEntry, Source, assemble};
 use super::layout::Section;
 use super::{Kind, KindId, Naming, Network, Owner, Plan, Relation, owner_of};
 use crate::{LinkId, LinkSettings, NodeId};
@@ -76,9 +76,9 @@ const MOST_KINDS: usize = u16::MAX as usize;
 struct Stored {
     a: u32,
     b: u32,
-    forth: u16,
+    forward: u16,
     /// `u16::MAX`: there is no link back.
-    back: u16,
+    reverse: u16,
 }
 
 /// A forwarding entry: node, prefix, draft.
@@ -109,8 +109,8 @@ pub struct Builder {
     entries4: Vec<Entry<u32>>,
     entries6: Vec<Entry<u128>>,
     /// In order, when all is told.
-    places4: Vec<Place<u32>>,
-    places6: Vec<Place<u128>>,
+    prefixes4: Vec<PrefixEntry<u32>>,
+    prefixes6: Vec<PrefixEntry<u128>>,
 }
 
 impl Builder {
@@ -228,10 +228,10 @@ impl Builder {
         weight: u32,
         relation: Relation,
     ) -> Result<[Draft; 2], BuildError> {
-        let forth = Kind { settings: *settings, weight, relation };
-        let back = Kind { relation: relation.mirrored(), ..forth };
-        let (forth, back) = (self.kind(&forth)?, self.kind(&back)?);
-        self.join(a, b, forth, back)
+        let forward = Kind { settings: *settings, weight, relation };
+        let reverse = Kind { relation: relation.mirrored(), ..forward };
+        let (forward, reverse) = (self.kind(&forward)?, self.kind(&reverse)?);
+        self.join(a, b, forward, reverse)
     }
 
     /// Joins two nodes both ways with the kind of the link from `a` and of the one from `b`.
@@ -243,16 +243,16 @@ impl Builder {
         &mut self,
         a: NodeId,
         b: NodeId,
-        forth: KindId,
-        back: KindId,
+        forward: KindId,
+        reverse: KindId,
     ) -> Result<[Draft; 2], BuildError> {
         let relation = |kind: KindId| self.kinds.get(usize::from(kind.0)).map(|kind| kind.relation);
-        let far = relation(forth).ok_or(BuildError::NoLink)?;
-        let near = relation(back).ok_or(BuildError::NoLink)?;
+        let far = relation(forward).ok_or(BuildError::NoLink)?;
+        let near = relation(reverse).ok_or(BuildError::NoLink)?;
         if near != far.mirrored() {
             return Err(BuildError::Relations(far, near));
         }
-        let draft = self.store(a, b, forth.0, back.0)?;
+        let draft = self.store(a, b, forward.0, reverse.0)?;
         Ok([draft, Draft(draft.0 + 1)])
     }
 
@@ -268,7 +268,13 @@ impl Builder {
         self.store(a, b, kind.0, u16::MAX)
     }
 
-    fn store(&mut self, a: NodeId, b: NodeId, forth: u16, back: u16) -> Result<Draft, BuildError> {
+    fn store(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        forward: u16,
+        reverse: u16,
+    ) -> Result<Draft, BuildError> {
         self.check_node(a)?;
         self.check_node(b)?;
         if a == b {
@@ -277,7 +283,7 @@ impl Builder {
         let number = u32::try_from(self.edges.len()).ok().and_then(|edges| edges.checked_mul(2));
         let number = number.filter(|&number| number < u32::MAX - 2);
         let draft = Draft(number.ok_or(BuildError::TooManyLinks)?);
-        self.edges.push(Stored { a: a.0, b: b.0, forth, back });
+        self.edges.push(Stored { a: a.0, b: b.0, forward, reverse });
         Ok(draft)
     }
 
@@ -285,8 +291,10 @@ impl Builder {
     fn ends(&self, draft: Draft) -> Result<(NodeId, NodeId, KindId), BuildError> {
         let edge = self.edges.get(draft.0 as usize / 2).ok_or(BuildError::NoLink)?;
         match draft.0 % 2 {
-            0 => Ok((NodeId(edge.a), NodeId(edge.b), KindId(edge.forth))),
-            _ if edge.back != u16::MAX => Ok((NodeId(edge.b), NodeId(edge.a), KindId(edge.back))),
+            0 => Ok((NodeId(edge.a), NodeId(edge.b), KindId(edge.forward))),
+            _ if edge.reverse != u16::MAX => {
+                Ok((NodeId(edge.b), NodeId(edge.a), KindId(edge.reverse)))
+            }
             _ => Err(BuildError::NoLink),
         }
     }
@@ -427,10 +435,10 @@ impl Builder {
         let (ends, bytes) = (&self.name_ends, &self.name_bytes);
         by_name.sort_unstable_by_key(|&place| Self::slice(ends, bytes, place));
 
-        let (mut places4, mut places6) = (Vec::new(), Vec::new());
+        let (mut prefixes4, mut prefixes6) = (Vec::new(), Vec::new());
         let mut place = |net: IpNet, owner: u32| match net {
-            IpNet::V4(net) => places4.push((net.addr().to_bits(), net.prefix_len(), owner)),
-            IpNet::V6(net) => places6.push((net.addr().to_bits(), net.prefix_len(), owner)),
+            IpNet::V4(net) => prefixes4.push((net.addr().to_bits(), net.prefix_len(), owner)),
+            IpNet::V6(net) => prefixes6.push((net.addr().to_bits(), net.prefix_len(), owner)),
         };
         for &(node, address) in &self.own {
             place(address.into(), node << 1);
@@ -448,12 +456,12 @@ impl Builder {
         let net6 = |address, length| {
             IpNet::new(IpAddr::V6(Ipv6Addr::from_bits(address)), length).unwrap_or_default()
         };
-        sort_places(&mut places4, net4)?;
-        sort_places(&mut places6, net6)?;
+        sort_prefixes(&mut prefixes4, net4)?;
+        sort_prefixes(&mut prefixes6, net6)?;
         sort_entries(&mut self.entries4, net4)?;
         sort_entries(&mut self.entries6, net6)?;
 
-        (self.places4, self.places6) = (places4, places6);
+        (self.prefixes4, self.prefixes6) = (prefixes4, prefixes6);
 
         self.own.sort_by_key(|&(node, _)| node);
         let (mut own4, mut own6) = (Vec::new(), Vec::new());
@@ -516,7 +524,7 @@ impl Builder {
         let mut counts: FxHashMap<(NodeId, NodeId, Relation), u32> = FxHashMap::default();
         for one_way in [false, true] {
             for (edge, stored) in (0_u32..).zip(&self.edges) {
-                if (stored.back == u16::MAX) != one_way {
+                if (stored.reverse == u16::MAX) != one_way {
                     continue;
                 }
                 for draft in [edge * 2, edge * 2 + 1] {
@@ -544,25 +552,25 @@ impl Source for Builder {
             give(Edge {
                 a: NodeId(edge.a),
                 b: NodeId(edge.b),
-                forth: KindId(edge.forth),
-                back: (edge.back != u16::MAX).then_some(KindId(edge.back)),
+                forward: KindId(edge.forward),
+                reverse: (edge.reverse != u16::MAX).then_some(KindId(edge.reverse)),
             });
         }
     }
 
-    fn places4(&self, give: impl FnMut(Place<u32>)) {
-        self.places4.iter().copied().for_each(give);
+    fn prefixes4(&self, give: impl FnMut(PrefixEntry<u32>)) {
+        self.prefixes4.iter().copied().for_each(give);
     }
 
-    fn places6(&self, give: impl FnMut(Place<u128>)) {
-        self.places6.iter().copied().for_each(give);
+    fn prefixes6(&self, give: impl FnMut(PrefixEntry<u128>)) {
+        self.prefixes6.iter().copied().for_each(give);
     }
 }
 
 /// Puts addresses and prefixes in order. One that is told twice of one node is kept once; an address of
 /// the node itself counts more than a network of that length behind it.
-fn sort_places<A: Copy + Ord>(
-    places: &mut Vec<Place<A>>,
+fn sort_prefixes<A: Copy + Ord>(
+    places: &mut Vec<PrefixEntry<A>>,
     net: impl Fn(A, u8) -> IpNet,
 ) -> Result<(), BuildError> {
     places.sort_unstable();

@@ -6,7 +6,7 @@
 use super::column::Column;
 use super::file::{Storage, Wrong, read_kinds, read_plan};
 use super::layout::{Layout, Section};
-use super::places::Prefixes;
+use super::prefixes::Prefixes;
 use super::{Naming, Network, Relation};
 use crate::NodeId;
 
@@ -82,10 +82,10 @@ impl Check<'_> {
             (S::Own6Address, len(S::Own6)),
             (S::Interface4Address, len(S::Interface4)),
             (S::Interface6Address, len(S::Interface6)),
-            (S::Place4Length, len(S::Place4)),
-            (S::Place4Owner, len(S::Place4)),
-            (S::Place6Length, len(S::Place6)),
-            (S::Place6Owner, len(S::Place6)),
+            (S::Prefix4Length, len(S::Prefix4)),
+            (S::Prefix4Owner, len(S::Prefix4)),
+            (S::Prefix6Length, len(S::Prefix6)),
+            (S::Prefix6Owner, len(S::Prefix6)),
             (S::Entry4Length, len(S::Entry4)),
             (S::Entry4Link, len(S::Entry4)),
             (S::Entry6Length, len(S::Entry6)),
@@ -98,7 +98,7 @@ impl Check<'_> {
         }
         // A width of nothing says that all numbers are 0; these are longer than one number.
         let ascending = [S::Named, S::Group, S::Own4, S::Own6, S::Interface4, S::Interface6];
-        for section in ascending.into_iter().chain([S::To, S::Place4Length, S::Place6Length]) {
+        for section in ascending.into_iter().chain([S::To, S::Prefix4Length, S::Prefix6Length]) {
             if self.column(section).width == 0 && len(section) > 1 {
                 return self.wrong("it is long without taking space", section, len(section));
             }
@@ -224,8 +224,8 @@ impl Check<'_> {
         self.ascends(Section::Interface4, network.links)?;
         self.ascends(Section::Interface6, network.links)?;
         let families = [
-            (network.places4(), 32, Section::Place4, Section::Place4Owner),
-            (network.places6(), 128, Section::Place6, Section::Place6Owner),
+            (network.prefixes4(), 32, Section::Prefix4, Section::Prefix4Owner),
+            (network.prefixes6(), 128, Section::Prefix6, Section::Prefix6Owner),
         ];
         for (places, longest, section, owner) in families {
             self.prefixes(places, longest, section)?;

@@ -18,10 +18,8 @@ use super::column::{Column, SPARE};
 use super::layout::{HEAD, Layout, ROW, SECTIONS, Section};
 use super::{Kind, Network, Plan, check};
 use datapath::mapped::Mapped;
-use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::ops::Deref;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -87,7 +85,7 @@ pub enum FormatError {
 
 /// What is wrong.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{what} (array {array}, place {place})")]
+#[error("{what} (array {array}, index {place})")]
 pub struct Wrong {
     /// What should hold and does not.
     pub what: &'static str,
@@ -217,18 +215,12 @@ impl Network {
     ///
     /// What the system says. Nothing has changed then.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        // What users may do with it is for the umask to say.
-        let permissions = Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
         let head = self.head();
-        file.write_all(&head)?;
-        file.write_all(self.bytes.get(head.len()..).unwrap_or_default())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        // The new name, too, is to outlast a loss of power.
-        File::open(folder)?.sync_all()
+        // What users may do with it is for the umask to say.
+        config::file::replace(path, 0o666, |file| {
+            file.write_all(&head)?;
+            file.write_all(self.bytes.get(head.len()..).unwrap_or_default())
+        })
     }
 }
 
@@ -247,7 +239,7 @@ fn layout(bytes: &[u8]) -> Result<Layout, Wrong> {
         let at = HEAD + row * ROW;
         let width = bytes.get(at + 16).copied().unwrap_or(0);
         let wide = matches!(section, Section::Own6Address | Section::Interface6Address)
-            || matches!(section, Section::Place6 | Section::Entry6);
+            || matches!(section, Section::Prefix6 | Section::Entry6);
         if (width != 16 || !wide) && (width > 4 || wide) {
             return Err(wrong("its numbers have a width that cannot be", row));
         }

@@ -67,17 +67,17 @@ sections! {
     /// And the address.
     Interface6Address,
     /// The IPv4 addresses and prefixes that were given, in order of address, then length.
-    Place4,
+    Prefix4,
     /// And the prefix length.
-    Place4Length,
+    Prefix4Length,
     /// And twice the node, and one more if a network is behind it.
-    Place4Owner,
+    Prefix4Owner,
     /// The IPv6 addresses and prefixes that were given, in order of address, then length.
-    Place6,
+    Prefix6,
     /// And the prefix length.
-    Place6Length,
+    Prefix6Length,
     /// And twice the node, and one more if a network is behind it.
-    Place6Owner,
+    Prefix6Owner,
     /// For each node its first IPv4 forwarding entry, and their number.
     FirstEntry4,
     /// The prefix of each entry; a node's are in order of address, then length.

@@ -23,8 +23,8 @@ mod column;
 mod file;
 mod kind;
 mod layout;
-mod places;
 mod plan;
+mod prefixes;
 #[cfg(test)]
 mod tests;
 
@@ -32,12 +32,12 @@ use crate::{LinkId, LinkSettings, NodeId};
 use column::{Column, partition_point};
 use file::Storage;
 use layout::{Layout, Section};
-use places::{Prefixes, left4};
+use prefixes::{Prefixes, left4};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use topo::{IpNet, Ipv4Net, Ipv6Net};
 
-pub(crate) use assemble::{Edge, Place, Source, from_source};
+pub(crate) use assemble::{Edge, PrefixEntry, Source, from_source};
 pub use builder::{BuildError, Builder, Draft};
 pub use file::{FormatError, OpenError, Wrong};
 pub use kind::{Kind, KindId, Relation};
@@ -357,16 +357,16 @@ impl Network {
     }
 
     /// The given IPv4 addresses and prefixes.
-    fn places4(&self) -> Prefixes<'_> {
-        let addresses = self.column(Section::Place4);
-        let lengths = self.column(Section::Place4Length);
+    fn prefixes4(&self) -> Prefixes<'_> {
+        let addresses = self.column(Section::Prefix4);
+        let lengths = self.column(Section::Prefix4Length);
         Prefixes { bytes: &self.bytes, addresses, lengths, from: 0, to: addresses.len }
     }
 
     /// The given IPv6 addresses and prefixes.
-    fn places6(&self) -> Prefixes<'_> {
-        let addresses = self.column(Section::Place6);
-        let lengths = self.column(Section::Place6Length);
+    fn prefixes6(&self) -> Prefixes<'_> {
+        let addresses = self.column(Section::Prefix6);
+        let lengths = self.column(Section::Prefix6Length);
         Prefixes { bytes: &self.bytes, addresses, lengths, from: 0, to: addresses.len }
     }
 
@@ -380,9 +380,9 @@ impl Network {
 
     fn owner4(&self, address: Ipv4Addr) -> Option<Owner> {
         let bits = address.to_bits();
-        let places = self.places4();
+        let places = self.prefixes4();
         let found = places.longest(left4(bits), 32, |_| true);
-        let place = found.map(|place| (places.at(place).1, self.get(Section::Place4Owner, place)));
+        let place = found.map(|place| (places.at(place).1, self.get(Section::Prefix4Owner, place)));
         if let Some((32, owner)) = place {
             return Some(owner_of(owner, Ipv4Net::new_assert(address, 32).into()));
         }
@@ -406,9 +406,9 @@ impl Network {
 
     fn owner6(&self, address: Ipv6Addr) -> Option<Owner> {
         let bits = address.to_bits();
-        let places = self.places6();
+        let places = self.prefixes6();
         let found = places.longest(bits, 128, |_| true);
-        let place = found.map(|place| (places.at(place).1, self.get(Section::Place6Owner, place)));
+        let place = found.map(|place| (places.at(place).1, self.get(Section::Prefix6Owner, place)));
         if let Some((128, owner)) = place {
             return Some(owner_of(owner, Ipv6Net::new_assert(address, 128).into()));
         }
@@ -431,16 +431,16 @@ impl Network {
     }
 
     /// The given addresses and prefixes and whose they are, in order, IPv4 first.
-    pub fn places(&self) -> impl Iterator<Item = (IpNet, Owner)> + '_ {
-        let v4 = (0..self.column(Section::Place4).len).filter_map(|place| {
-            let (address, length) = self.places4().at(place);
+    pub fn prefixes(&self) -> impl Iterator<Item = (IpNet, Owner)> + '_ {
+        let v4 = (0..self.column(Section::Prefix4).len).filter_map(|place| {
+            let (address, length) = self.prefixes4().at(place);
             let net = Ipv4Net::new(Ipv4Addr::from_bits((address >> 96) as u32), length).ok()?;
-            Some((net.into(), owner_of(self.get(Section::Place4Owner, place), net.into())))
+            Some((net.into(), owner_of(self.get(Section::Prefix4Owner, place), net.into())))
         });
-        let v6 = (0..self.column(Section::Place6).len).filter_map(|place| {
-            let (address, length) = self.places6().at(place);
+        let v6 = (0..self.column(Section::Prefix6).len).filter_map(|place| {
+            let (address, length) = self.prefixes6().at(place);
             let net = Ipv6Net::new(Ipv6Addr::from_bits(address), length).ok()?;
-            Some((net.into(), owner_of(self.get(Section::Place6Owner, place), net.into())))
+            Some((net.into(), owner_of(self.get(Section::Prefix6Owner, place), net.into())))
         });
         v4.chain(v6)
     }
@@ -497,7 +497,7 @@ impl Network {
     }
 }
 
-/// What `Place4Owner` and `Place6Owner` say.
+/// What `Prefix4Owner` and `Prefix6Owner` say.
 fn owner_of(value: u32, net: IpNet) -> Owner {
     let node = NodeId(value >> 1);
     if value & 1 == 0 { Owner::Node(node) } else { Owner::Prefix(node, net) }

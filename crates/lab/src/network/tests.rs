@@ -34,17 +34,17 @@ fn a_small_network_is_as_it_was_told() {
         builder.finish_with(&[far[0], far[1], near[0], near[1]]).expect("a network");
 
     assert_eq!((network.nodes(), network.links()), (3, 4));
-    let [forth, back, up, down] = links[..] else { panic!("four links") };
-    assert_eq!((network.from(forth), network.to(forth)), (a, c));
+    let [forward, reverse, up, down] = links[..] else { panic!("four links") };
+    assert_eq!((network.from(forward), network.to(forward)), (a, c));
     assert_eq!((network.from(down), network.to(down)), (a, b));
-    assert_eq!(network.reverse(forth), Some(back));
-    assert_eq!(network.reverse(back), Some(forth));
+    assert_eq!(network.reverse(forward), Some(reverse));
+    assert_eq!(network.reverse(reverse), Some(forward));
     assert_eq!(network.reverse(up), Some(down));
     assert_eq!(network.relation(up), Relation::Provider);
     assert_eq!(network.relation(down), Relation::Customer);
     assert_eq!(network.settings(up), &settings(10));
-    assert_eq!((network.weight(forth), network.weight(down)), (3, 1));
-    assert_eq!(network.links_of(a).collect::<Vec<_>>(), [forth, down]);
+    assert_eq!((network.weight(forward), network.weight(down)), (3, 1));
+    assert_eq!(network.links_of(a).collect::<Vec<_>>(), [forward, down]);
     assert_eq!(network.link_between(b, a), Some(up));
     assert_eq!(network.link_between(b, c), None);
     assert_eq!(network.interface4(up), "192.0.2.1".parse().ok());
@@ -112,9 +112,9 @@ fn what_does_not_fit_together_is_refused() {
     let huge = LinkSettings { mtu: 1 << 20, ..settings(1) };
     let error = builder.link(a, b, &huge, 1, Relation::None);
     assert!(matches!(error, Err(BuildError::Unspeakable(_))), "{error:?}");
-    let [forth, _] = link(&mut builder, a, b, 1).expect("a link");
+    let [forward, _] = link(&mut builder, a, b, 1).expect("a link");
     let prefix = net("10.0.0.0/8");
-    assert_eq!(builder.entry(b, prefix, forth), Err(BuildError::Elsewhere(prefix, 1, 0)));
+    assert_eq!(builder.entry(b, prefix, forward), Err(BuildError::Elsewhere(prefix, 1, 0)));
     let kinds = [Relation::Customer, Relation::Peer].map(|relation| {
         builder.kind(&Kind { settings: settings(1), weight: 1, relation }).expect("a kind")
     });
@@ -128,20 +128,20 @@ fn what_does_not_fit_together_is_refused() {
     builder.unnamed(2).expect("nodes");
     builder.prefix(a, prefix).expect("a node");
     builder.prefix(a, prefix).expect("a node");
-    builder.entry(a, prefix, forth).expect("an entry");
+    builder.entry(a, prefix, forward).expect("an entry");
     let taken = BuildError::NameTaken(1, "n3".to_owned(), 3);
     assert_eq!(builder.finish().err(), Some(taken));
 
     let twice = |fill: &dyn Fn(&mut Builder, Draft) -> Result<(), BuildError>| {
         let mut builder = Builder::new();
         let [a, b] = ["a", "b"].map(|name| builder.node(name).expect("a node"));
-        let [forth, _] = link(&mut builder, a, b, 1).expect("a link");
-        fill(&mut builder, forth).expect("it is told one by one");
+        let [forward, _] = link(&mut builder, a, b, 1).expect("a link");
+        fill(&mut builder, forward).expect("it is told one by one");
         builder.finish().err()
     };
-    let error = twice(&|builder, forth| {
-        builder.entry(a, prefix, forth)?;
-        builder.entry(a, net("10.9.9.9/8"), forth)
+    let error = twice(&|builder, forward| {
+        builder.entry(a, prefix, forward)?;
+        builder.entry(a, net("10.9.9.9/8"), forward)
     });
     assert_eq!(error, Some(BuildError::TwoEntries(0, prefix)));
     let error = twice(&|builder, _| {
@@ -149,8 +149,8 @@ fn what_does_not_fit_together_is_refused() {
         builder.prefix(a, prefix)
     });
     assert_eq!(error, Some(BuildError::TwoOwners(prefix, 0, 1)));
-    let error = twice(&|builder, forth| {
-        builder.address(forth, ip("10.0.0.1"))?;
+    let error = twice(&|builder, forward| {
+        builder.address(forward, ip("10.0.0.1"))?;
         builder.node_address(a, ip("10.0.0.1"))?;
         builder.prefix(a, net("10.0.0.1/32"))
     });

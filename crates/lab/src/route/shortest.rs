@@ -63,7 +63,7 @@ impl Shortest {
         let mut links = Vec::new();
         for (&node, &distance) in self.on_path.iter().filter(|&(&node, _)| node != to) {
             links.clear();
-            view.forth(node, |link, far, weight| {
+            view.forward(node, |link, far, weight| {
                 if self.on_path.get(&far).is_some_and(|&rest| rest + weight == distance) {
                     links.push(link);
                 }
@@ -83,8 +83,8 @@ impl Shortest {
             if near.saturating_add(far) >= best {
                 break;
             }
-            let forth = self.from.queue.len() <= self.to.queue.len();
-            let (this, other, beyond) = if forth {
+            let forward = self.from.queue.len() <= self.to.queue.len();
+            let (this, other, beyond) = if forward {
                 (&mut self.from, &self.to, far)
             } else {
                 (&mut self.to, &self.from, near)
@@ -107,8 +107,8 @@ impl Shortest {
                     }
                 }
             };
-            if forth {
-                view.forth(node, |_, next, weight| relax(next, weight));
+            if forward {
+                view.forward(node, |_, next, weight| relax(next, weight));
             } else {
                 view.back(node, &mut relax);
             }
@@ -140,7 +140,7 @@ impl Shortest {
         todo.clone_from(met);
         while let Some(node) = todo.pop() {
             let rest = on_path[&node];
-            view.forth(node, |_, next, weight| {
+            view.forward(node, |_, next, weight| {
                 let exact = to.distances.get(&next).is_some_and(|&sum| sum + weight == rest);
                 if exact && on_path.insert(next, rest - weight).is_none() {
                     todo.push(next);

@@ -18,16 +18,16 @@ fn random_network(random: &mut Random, relations: bool) -> Network {
         }
         let settings = LinkSettings::default();
         let relation = Relation::ALL[if relations { random.below(4) as usize } else { 0 }];
-        let [forth, back] = [relation, relation.mirrored()].map(|relation| Kind {
+        let [forward, reverse] = [relation, relation.mirrored()].map(|relation| Kind {
             settings,
             weight: 1 + random.below(3) as u32,
             relation,
         });
-        let forth = builder.kind(&forth).expect("a kind");
-        let back = builder.kind(&back).expect("a kind");
+        let forward = builder.kind(&forward).expect("a kind");
+        let reverse = builder.kind(&reverse).expect("a kind");
         match random.below(4) {
-            0 => drop(builder.one_way(a, b, forth).expect("a link")),
-            1 => drop(builder.join(a, b, forth, back).expect("a link")),
+            0 => drop(builder.one_way(a, b, forward).expect("a link")),
+            1 => drop(builder.join(a, b, forward, reverse).expect("a link")),
             _ => drop(builder.link(a, b, &settings, 2, relation).expect("a link")),
         }
     }
@@ -246,8 +246,9 @@ fn detour() -> (Network, [NodeId; 4], Vec<LinkId>) {
     let settings = LinkSettings::default();
     let mut drafts = Vec::new();
     for (from, to, weight) in [(a, b, 1), (b, c, 1), (a, d, 2), (d, c, 2)] {
-        let [forth, _] = builder.link(from, to, &settings, weight, Relation::None).expect("a link");
-        drafts.push(forth);
+        let [forward, _] =
+            builder.link(from, to, &settings, weight, Relation::None).expect("a link");
+        drafts.push(forward);
     }
     let net = |text: &str| text.parse().expect("a prefix");
     builder.entry(a, net("10.0.0.0/8"), drafts[2]).expect("a link of a");

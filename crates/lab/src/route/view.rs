@@ -27,7 +27,7 @@ impl View<'_> {
     }
 
     /// The links that leave a node: number, far end, weight.
-    pub(super) fn forth(&self, node: NodeId, mut give: impl FnMut(LinkId, NodeId, u64)) {
+    pub(super) fn forward(&self, node: NodeId, mut give: impl FnMut(LinkId, NodeId, u64)) {
         for hop in self.network.hops(node) {
             if self.usable(hop.link) {
                 give(hop.link, hop.to, self.network.kind_at(hop.kind).weight.into());

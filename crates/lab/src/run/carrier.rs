@@ -2,11 +2,11 @@
 //!
 //! It waits with epoll. A thread that sleeps is woken some 16 to 60 microseconds late by a timer or by a
 //! frame, on a virtual machine by hundreds, which is more than a packet may be late; so the thread spins
-//! while packets come and go, if nobody else wants the core ([`Patience`]).
+//! while packets come and go, if nobody else wants the core ([`Contention`]).
 
 use super::{
+    contention::Contention,
     handle::Inbox,
-    patience::Patience,
     warm::{self, Warmer},
 };
 use crate::{
@@ -97,9 +97,9 @@ impl Carrier {
     /// When waiting fails; what a port says concerns that port only.
     pub(super) fn run(&mut self) -> io::Result<()> {
         let mut events = [EpollEvent::empty(); EVENTS];
-        let mut patience = Patience::new();
+        let mut contention = Contention::new();
         loop {
-            let timeout = self.timeout(&mut patience)?;
+            let timeout = self.timeout(&mut contention)?;
             let count = match self.epoll.wait(&mut events, timeout) {
                 Ok(count) => count,
                 Err(nix::Error::EINTR) => 0,
@@ -124,11 +124,11 @@ impl Carrier {
     }
 
     /// How long to wait for frames: not at all while packets come and go.
-    fn timeout(&mut self, patience: &mut Patience) -> io::Result<EpollTimeout> {
+    fn timeout(&mut self, contention: &mut Contention) -> io::Result<EpollTimeout> {
         let now = self.inbox.now();
         let event = self.events.front().map(|(at, _)| *at);
         let due = [self.engine.due(), event].into_iter().flatten().min();
-        let crowded = patience.is_crowded(now);
+        let crowded = contention.is_crowded(now);
         let margin = if crowded { CROWDED } else { AWAKE };
         let wake = due.map(|due| due - margin);
         let soon = wake.is_some_and(|wake| wake <= now);

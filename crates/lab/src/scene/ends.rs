@@ -2,10 +2,10 @@
 
 use super::{HostTable, Joint, List};
 use crate::settings::SettingsChange;
+use config::Report;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use wire::config::Report;
 
 /// `[[wire]]`: what one end sends comes out of the other as it is.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -1,7 +1,8 @@
-//! Numbers with units: times, shares, rates, sizes. Digits, at most one point, a unit; no sign, no
-//! exponent, no blank, and nothing that would have to be rounded except in a share.
+//! Numbers with units: shares, and the times, rates and sizes of [`config`] within a lab's limits.
+//! Nothing is rounded except a share.
 
 use crate::Nanos;
+use config::{Rate, Size};
 use std::{fmt, str::FromStr};
 
 /// What is allowed as a time.
@@ -12,25 +13,6 @@ pub(super) const SHARE: &str =
 /// What is allowed as a rate.
 pub(super) const RATE: &str = "a rate is a number with bit, kbit, Mbit, Gbit or Tbit (a second), from 1bit to 1000Tbit, or none";
 
-const TIMES: [(&str, u64); 5] =
-    [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1)];
-const RATES: [(&str, u64); 5] = [
-    ("Tbit", 1_000_000_000_000),
-    ("Gbit", 1_000_000_000),
-    ("Mbit", 1_000_000),
-    ("kbit", 1_000),
-    ("bit", 1),
-];
-const SIZES: [(&str, u64); 8] = [
-    ("GB", 1_000_000_000),
-    ("GiB", 1 << 30),
-    ("MB", 1_000_000),
-    ("MiB", 1 << 20),
-    ("KB", 1_000),
-    ("kB", 1_000),
-    ("KiB", 1 << 10),
-    ("B", 1),
-];
 /// Highest rate, bits a second: the sums of the transmitter's clock fit with it into 64 bits.
 const MAX_RATE: u64 = 1_000_000_000_000_000;
 /// Largest size, bytes.
@@ -58,56 +40,34 @@ impl Decimal {
         let places = u32::try_from(part.len()).ok()?;
         Some(Self { digits: format!("{whole}{part}").parse().ok()?, places })
     }
-
-    /// The number times `unit`, if that is whole.
-    fn times(&self, unit: u64) -> Option<u64> {
-        let (product, divisor) = (self.digits.checked_mul(unit.into())?, 10u128.pow(self.places));
-        if !product.is_multiple_of(divisor) {
-            return None;
-        }
-        u64::try_from(product / divisor).ok()
-    }
-}
-
-/// A number and its unit, which is the first in the table that is the whole rest of the text.
-fn with_unit(text: &str, units: &[(&str, u64)], same: fn(&str, &str) -> bool) -> Option<u64> {
-    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(at);
-    let (_, factor) = units.iter().find(|(name, _)| same(name, unit))?;
-    Decimal::parse(number)?.times(*factor)
-}
-
-/// The largest unit of which the value is a whole number.
-fn whole_units(value: u64, units: &[(&str, u64)]) -> String {
-    let unit = units.iter().find(|(_, factor)| value != 0 && value.is_multiple_of(*factor));
-    let (name, factor) = unit.or(units.last()).copied().unwrap_or(("", 1));
-    format!("{}{name}", value / factor)
 }
 
 /// A time.
 pub(super) fn time(text: &str) -> Option<Nanos> {
-    with_unit(text, &TIMES, str::eq).map(Nanos)
+    let time = config::duration(text).ok()?;
+    u64::try_from(time.as_nanos()).ok().map(Nanos)
 }
 
-/// A rate in bits a second. Its unit may be written in any case, as for `tc`: nobody means millibits.
+/// A rate in bits a second.
 pub(super) fn rate(text: &str) -> Option<u64> {
-    with_unit(text, &RATES, str::eq_ignore_ascii_case).filter(|rate| (1..=MAX_RATE).contains(rate))
+    text.parse().ok().map(|Rate(bits)| bits).filter(|bits| (1..=MAX_RATE).contains(bits))
 }
 
 /// A rate as words.
 pub(super) fn rate_text(rate: u64) -> String {
-    whole_units(rate, &RATES)
+    Rate(rate).to_string()
 }
 
-/// A size in bytes.
+/// A size in bytes. Without a unit it could be packets as well, so it is none.
 pub(super) fn size(text: &str) -> Option<u32> {
-    let size = with_unit(text, &SIZES, str::eq).filter(|size| (1..=MAX_SIZE).contains(size))?;
-    u32::try_from(size).ok()
+    let Size(bytes) =
+        text.parse().ok().filter(|_| !text.ends_with(|c: char| c.is_ascii_digit()))?;
+    u32::try_from(bytes).ok().filter(|bytes| (1..=MAX_SIZE).contains(&u64::from(*bytes)))
 }
 
 /// A size as words.
 pub(super) fn size_text(size: u32) -> String {
-    whole_units(size.into(), &SIZES)
+    Size(size.into()).to_string()
 }
 
 /// A part of all packets, in 1 / 2^32; the greatest value stands for all of them.

@@ -7,7 +7,7 @@ use super::{
 use crate::Nanos;
 use std::fmt;
 
-/// How far delays stray from the link's delay.
+/// How far delays vary around the link's delay.
 ///
 /// A delay is never below zero: where the spread is not small beside the delay, what would be below is
 /// zero, and the mean is above the link's delay.
@@ -23,7 +23,7 @@ pub struct Jitter {
     pub keep_order: bool,
 }
 
-/// How delays stray. Every distribution has the link's delay as its mean.
+/// How delays vary. Every distribution has the link's delay as its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
     /// Between delay - spread and delay + spread, all as likely.

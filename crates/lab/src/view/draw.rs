@@ -12,7 +12,10 @@ use ratatui::{
     text::{Line, Span},
     widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table},
 };
-use wire::text::short;
+use terminal::{
+    screen::{bar, draw_keys, paused, right},
+    text::short,
+};
 
 /// Rows that the boxes at the bottom have at least.
 const BOTTOM: u16 = 9;
@@ -46,9 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     frame.render_widget(hosts_list, hosts);
     let items = model.events.iter().map(|event| ListItem::new(event.to_string()));
     frame.render_widget(List::new(items).block(Block::bordered().title("what happens")), events);
-    let pause = if model.is_paused() { "go on" } else { "pause" };
-    let text = format!("q quit  space {pause}  sort by b bytes, k packets, d drops  arrows scroll");
-    frame.render_widget(Paragraph::new(text).style(Style::new().dim()), keys);
+    draw_keys(frame, keys, model.is_paused(), "sort by b bytes, k packets, d drops");
 }
 
 fn summary(model: &Model) -> Vec<Line<'static>> {
@@ -64,7 +65,7 @@ fn summary(model: &Model) -> Vec<Line<'static>> {
         )),
     ];
     if model.is_paused() {
-        first.push(Span::styled("  PAUSED", Style::new().fg(Color::Yellow)));
+        first.push(paused());
     }
     if !status.down.is_empty() {
         let down = format!("  down: {}", status.down.join(", "));
@@ -81,7 +82,6 @@ fn summary(model: &Model) -> Vec<Line<'static>> {
 }
 
 fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let right = |text| Cell::from(Line::from(text).right_aligned());
     let head = TableRow::new([
         Cell::from("link"),
         right("bit/s"),
@@ -111,7 +111,7 @@ fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let by = match model.sort() {
         Sort::Packets => "packets",
         Sort::Drops => "drops",
-        Sort::Bytes | Sort::Place => "bytes",
+        Sort::Bytes | Sort::Number => "bytes",
     };
     let title = format!("links by {by}: {} of {}", model.rows.len(), model.in_all);
     let table = Table::new(rows, widths).header(head).block(Block::bordered().title(title));
@@ -126,7 +126,7 @@ fn row(row: &Row) -> TableRow<'static> {
         (_, _, Some(load)) if load > BUSY => Style::new().fg(Color::Yellow),
         _ => Style::new(),
     };
-    let right = |number| Cell::from(Line::from(short(number)).right_aligned());
+    let right = |number| right(short(number));
     TableRow::new([
         Cell::from(name(row)),
         right(row.bits),
@@ -158,20 +158,14 @@ fn host_line(host: &HostView) -> String {
     format!("{} at {}  {}", host.name, host.node, addresses.join(" "))
 }
 
-/// A bar of eight places.
-fn bar(share: f64) -> String {
-    let full = (share * 8.0).round() as usize;
-    "█".repeat(full) + &"░".repeat(8usize.saturating_sub(full))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{super::model::Key, *};
+    use super::*;
     use crate::{
         Nanos,
         control::{Event, Links, Status, Totals, What},
     };
-    use ratatui::{Terminal, backend::TestBackend};
+    use terminal::screen::{self, Key, KeyCode};
 
     fn link(number: u32, bytes: u64, dropped: u64, settings: &str) -> LinkView {
         LinkView {
@@ -213,12 +207,7 @@ mod tests {
     }
 
     fn screen_of(model: &Model, columns: u16, lines: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, model)).expect("a picture");
-        let buffer = terminal.backend().buffer();
-        let cells: Vec<_> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-        let lines = cells.chunks(usize::from(columns));
-        lines.map(|line| line.concat().trim_end().to_owned()).collect()
+        screen::lines(columns, lines, |frame| draw(frame, model)).expect("a picture")
     }
 
     fn model() -> Model {
@@ -274,9 +263,9 @@ mod tests {
         let mut model = model();
         let first = |model: &Model| model.rows[0].link.number;
         assert_eq!(first(&model), 1);
-        assert!(!model.press(Key::Drops));
+        assert!(!model.press(Key::Other(KeyCode::Char('d'))));
         assert_eq!(first(&model), 2);
-        assert!(!model.press(Key::Packets));
+        assert!(!model.press(Key::Other(KeyCode::Char('k'))));
         assert_eq!(first(&model), 1);
         model.press(Key::Down(5));
         assert_eq!(model.top, 1);
@@ -294,9 +283,7 @@ mod tests {
         let text = screen(&Model::default()).join("\n");
         assert!(text.contains("the lab is asked"), "{text}");
         for size in [(1, 1), (10, 3), (40, 12)] {
-            let backend = TestBackend::new(size.0, size.1);
-            let mut terminal = Terminal::new(backend).expect("a terminal");
-            terminal.draw(|frame| draw(frame, &model())).expect("a picture");
+            screen_of(&model(), size.0, size.1);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `nigh lab view`: a running lab in a terminal: links by load and drops, hosts, what happens.
 //!
 //! It asks the control socket once a second for at most `ROWS` links, so its cost does not grow with
-//! the network. `model` keeps what was told, `draw` shows it; neither knows a terminal.
+//! the network. `model` keeps the answers, `draw` shows them; neither knows a terminal.
 
 mod draw;
 mod model;
@@ -11,13 +11,14 @@ use crate::control::{
     cli::{UseError, Which},
 };
 use clap::Args;
-use model::{Key, Model};
-use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
+use model::Model;
+use ratatui::Frame;
 use std::{
     io::{self, BufRead},
     sync::mpsc::{Receiver, channel},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use terminal::screen::{self, Key, Next};
 
 /// Most links that are asked for.
 const ROWS: usize = 1000;
@@ -52,13 +53,9 @@ pub enum ViewError {
 /// See [`ViewError`].
 pub fn view(args: &ViewArgs) -> Result<(), ViewError> {
     let which = Which { lab: args.lab.clone(), json: false };
-    let mut connection = which.connect()?;
+    let connection = which.connect()?;
     let events = follow(which.connect()?)?;
-    // It is put back as it was, also when this panics.
-    let mut terminal = ratatui::try_init()?;
-    let result = show(&mut terminal, &mut connection, &events);
-    ratatui::restore();
-    result
+    screen::show(&mut View { connection, events, model: Model::default() }, EVERY)
 }
 
 /// A thread that takes events as they come.
@@ -77,27 +74,30 @@ fn follow(mut connection: Connection) -> Result<Receiver<Event>, AskError> {
     Ok(events)
 }
 
-fn show(
-    terminal: &mut ratatui::DefaultTerminal,
-    connection: &mut Connection,
-    events: &Receiver<Event>,
-) -> Result<(), ViewError> {
-    let mut model = Model::default();
-    let mut due = Instant::now();
-    loop {
-        model.happened(events.try_iter());
-        if Instant::now() >= due {
-            due = Instant::now() + EVERY;
-            look(connection, &mut model)?;
-        }
-        terminal.draw(|frame| draw::draw(frame, &model))?;
-        let wait = due.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
-        if event::poll(wait.max(Duration::from_millis(10)))?
-            && let Some(key) = key(&event::read()?)
-            && model.press(key)
-        {
-            return Ok(());
-        }
+/// A lab that is shown.
+struct View {
+    connection: Connection,
+    events: Receiver<Event>,
+    model: Model,
+}
+
+impl screen::View for View {
+    type Error = ViewError;
+
+    fn draw(&self, frame: &mut Frame<'_>) {
+        draw::draw(frame, &self.model);
+    }
+
+    fn press(&mut self, key: Key) -> Next {
+        if self.model.press(key) { Next::Quit } else { Next::Draw }
+    }
+
+    fn refresh(&mut self) -> Result<(), ViewError> {
+        Ok(look(&mut self.connection, &mut self.model)?)
+    }
+
+    fn poll(&mut self) {
+        self.model.happened(self.events.try_iter());
     }
 }
 
@@ -111,28 +111,6 @@ fn look(connection: &mut Connection, model: &mut Model) -> Result<(), AskError> 
         model.update(status, links);
     }
     Ok(())
-}
-
-/// What a key means here.
-fn key(event: &event::Event) -> Option<Key> {
-    let event::Event::Key(key) = event else { return None };
-    if key.kind == KeyEventKind::Release {
-        return None;
-    }
-    Some(match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Quit,
-        KeyCode::Char('q') | KeyCode::Esc => Key::Quit,
-        KeyCode::Char(' ' | 'p') => Key::Pause,
-        KeyCode::Char('b') => Key::Bytes,
-        KeyCode::Char('k') => Key::Packets,
-        KeyCode::Char('d') => Key::Drops,
-        KeyCode::Up => Key::Up(1),
-        KeyCode::Down => Key::Down(1),
-        KeyCode::PageUp => Key::Up(20),
-        KeyCode::PageDown => Key::Down(20),
-        KeyCode::Home => Key::Up(usize::MAX),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the view knows: what it was told last, and what changed since the time before.
+//! What the view knows: the last answers, and what changed since the answers before.
 
 use crate::{
     Nanos,
@@ -6,21 +6,10 @@ use crate::{
 };
 use rustc_hash::FxHashMap;
 use std::{cmp::Reverse, collections::VecDeque};
+use terminal::screen::{Key, KeyCode, scroll};
 
 /// So many events are kept.
 const EVENTS: usize = 200;
-
-/// A key, by what it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Quit,
-    Pause,
-    Bytes,
-    Packets,
-    Drops,
-    Up(usize),
-    Down(usize),
-}
 
 /// A link and what it does at the moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +55,7 @@ impl Model {
         self.sort
     }
 
-    /// Takes what the lab said. What is new since the last time is told as of a second.
+    /// Takes the lab's answers. What is new since the last time counts per second.
     pub(super) fn update(&mut self, status: Status, links: Links) {
         let last = self.status.as_ref();
         let seconds = status.runs.since(last.map_or(Nanos::ZERO, |last| last.runs)).0 as f64 / 1e9;
@@ -109,13 +98,10 @@ impl Model {
         match key {
             Key::Quit => return true,
             Key::Pause => self.paused = !self.paused,
-            Key::Bytes => self.sort = Sort::Bytes,
-            Key::Packets => self.sort = Sort::Packets,
-            Key::Drops => self.sort = Sort::Drops,
-            Key::Up(rows) => self.top = self.top.saturating_sub(rows),
-            Key::Down(rows) => {
-                self.top = self.top.saturating_add(rows).min(self.rows.len().saturating_sub(1));
-            }
+            Key::Other(KeyCode::Char('b')) => self.sort = Sort::Bytes,
+            Key::Other(KeyCode::Char('k')) => self.sort = Sort::Packets,
+            Key::Other(KeyCode::Char('d')) => self.sort = Sort::Drops,
+            key => self.top = scroll(self.top, self.rows.len(), key).unwrap_or(self.top),
         }
         self.order();
         false
@@ -126,7 +112,7 @@ impl Model {
         let key = |row: &Row| match self.sort {
             Sort::Packets => (row.packets as u64, row.link.packets),
             Sort::Drops => (row.drops as u64, row.link.dropped),
-            Sort::Bytes | Sort::Place => (row.bits as u64, row.link.bytes),
+            Sort::Bytes | Sort::Number => (row.bits as u64, row.link.bytes),
         };
         self.rows.sort_by_key(|row| Reverse(key(row)));
         self.top = self.top.min(self.rows.len().saturating_sub(1));

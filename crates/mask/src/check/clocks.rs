@@ -8,7 +8,7 @@ use crate::counted::counted;
 use rustc_hash::FxHashMap;
 use std::{collections::hash_map::Entry, fmt};
 
-/// Most connections whose clocks are looked at.
+/// Most connections whose clocks are inspected.
 const CONNECTIONS: usize = 1 << 16;
 /// A clock is only read over this many of its ticks, since each reading may be wrong by one.
 const TICKS: f64 = 10.0;
@@ -87,7 +87,7 @@ impl fmt::Display for Clocks {
         write!(f, "TCP timestamps are left in {packets}")?;
         let (rates, uptimes) = self.read();
         if self.connections.len() == CONNECTIONS {
-            write!(f, " (of which {CONNECTIONS} connections were looked at)")?;
+            write!(f, " (of which {CONNECTIONS} connections were inspected)")?;
         }
         match rates.get(rates.len() / 2) {
             None => f.write_str(", in which no running clock can be read")?,
@@ -98,9 +98,9 @@ impl fmt::Display for Clocks {
         }
         if let Some(longest) = uptimes.last() {
             let (count, days) = (uptimes.len(), longest / 86_400.0);
-            write!(f, "; hosts whose uptime can be told: {count} (the longest: {days:.1} days)")?;
+            write!(f, "; hosts whose uptime shows: {count} (the longest: {days:.1} days)")?;
         } else if !rates.is_empty() {
-            f.write_str("; no two connections share one, so no uptime can be told for sure")?;
+            f.write_str("; no two connections share one, so no uptime is certain")?;
         }
         Ok(())
     }

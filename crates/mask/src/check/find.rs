@@ -44,7 +44,7 @@ enum Form {
 pub struct Finding {
     what: What,
     form: Form,
-    /// Places where it was found.
+    /// How often it was found.
     pub count: u64,
     /// How many are to be expected by chance: so often others of the same networks were found, or would
     /// be if the bytes were random.
@@ -115,7 +115,7 @@ struct Seen {
     outside: u64,
 }
 
-/// What is found while packets are looked at.
+/// What is found while packets are inspected.
 #[derive(Debug)]
 pub(super) struct Findings<'a> {
     secrets: &'a Secrets,
@@ -126,10 +126,10 @@ pub(super) struct Findings<'a> {
     decoys: (FxHashSet<u32>, FxHashSet<u32>),
     /// How often a decoy was found.
     by_chance: BTreeMap<Form, u64>,
-    /// The packet that is looked at, if it is one.
+    /// The packet that is inspected, if it is one.
     packet: Option<u64>,
-    /// Places at which four bytes could stand.
-    places: u64,
+    /// Offsets at which four bytes could begin.
+    positions: u64,
     room: Vec<u8>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Findings<'a> {
             decoys: decoys(secrets),
             by_chance: BTreeMap::new(),
             packet: None,
-            places: 0,
+            positions: 0,
             room: Vec::new(),
         }
     }
@@ -174,7 +174,7 @@ impl<'a> Findings<'a> {
     /// Looks at a packet, by its number, or at other bytes of the file.
     pub(super) fn look(&mut self, number: Option<u64>, packet: &[u8]) {
         self.packet = number;
-        self.places += (packet.len() + 1).saturating_sub(4) as u64;
+        self.positions += (packet.len() + 1).saturating_sub(4) as u64;
         self.bytes(packet, Form::Plain);
         self.bytes(packet, Form::Reversed);
         let mut shifted = std::mem::take(&mut self.room);
@@ -295,13 +295,13 @@ impl<'a> Findings<'a> {
                 Form::Hexadecimal | Form::Text | Form::Dns => 0.0,
             };
             let random =
-                self.secrets.ipv4.len() as f64 * self.places as f64 * looks / 2f64.powi(32);
+                self.secrets.ipv4.len() as f64 * self.positions as f64 * looks / 2f64.powi(32);
             let by_chance = match what {
                 What::Ipv4 => decoys.max(random),
                 What::Name => {
                     let looks = if form == Form::Shifted { 7.0 } else { 1.0 };
                     let each = self.names.as_ref().map_or(0.0, |names| names.by_chance);
-                    each * self.places as f64 * looks
+                    each * self.positions as f64 * looks
                 }
                 What::Ipv6 | What::Mac | What::Identifier | What::Payload => 0.0,
             };

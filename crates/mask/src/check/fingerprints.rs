@@ -124,7 +124,7 @@ pub(super) struct Fingerprints {
     counters: Vec<Counter>,
     identified: u64,
     sizes: FxHashMap<u32, Size>,
-    sizes_left_out: u64,
+    sizes_skipped: u64,
     /// Packets with a time; those whose time is not a multiple of this many nanoseconds.
     timed: u64,
     finer: [u64; UNITS.len()],
@@ -167,7 +167,7 @@ impl Fingerprints {
             size.packets += 1;
             size.host = size.host.filter(|known| Some(*known) == host);
         } else {
-            self.sizes_left_out += 1;
+            self.sizes_skipped += 1;
         }
         self.timed += u64::from(packet.time > 0);
         for (count, (unit, _)) in self.finer.iter_mut().zip(UNITS) {
@@ -241,8 +241,8 @@ impl Fingerprints {
         if hosts > 1 {
             says += &format!(", more for one host only: {of_one}");
         }
-        if self.sizes_left_out > 0 {
-            let packets = counted(self.sizes_left_out, "packet", "packets");
+        if self.sizes_skipped > 0 {
+            let packets = counted(self.sizes_skipped, "packet", "packets");
             says += &format!("; not counted: {packets} of more sizes");
         }
         Fingerprint { trace: Trace::RareSizes, count: once + of_one, says, policy: &[] }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::{collections::BTreeMap, collections::hash_map::Entry, fmt, hash::Hash};
 
-/// Most hosts that are looked at.
+/// Most hosts that are inspected.
 const HOSTS: usize = 1 << 20;
 /// Values of a TTL with which systems begin.
 const TTLS: [u8; 4] = [32, 64, 128, 255];
@@ -22,7 +22,7 @@ pub(super) struct Hosts {
     numbers: FxHashMap<Host, u32>,
     profiles: Vec<Profile>,
     /// Packets of hosts that found no room.
-    left_out: u64,
+    skipped: u64,
 }
 
 /// What is left of a host.
@@ -80,7 +80,7 @@ impl Hosts {
         let number = match self.numbers.entry(host) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(_) if next == HOSTS => {
-                self.left_out += 1;
+                self.skipped += 1;
                 return None;
             }
             Entry::Vacant(new) => {
@@ -110,7 +110,7 @@ impl Hosts {
         Anonymity {
             hosts_by: (!profiles.is_empty()).then_some(by),
             hosts: profiles.len(),
-            packets_left_out: self.left_out,
+            packets_skipped: self.skipped,
             groups: groups.len(),
             smallest: sizes.keys().next().copied().unwrap_or_default(),
             alone: sizes.get(&1).copied().unwrap_or_default(),
@@ -195,8 +195,8 @@ pub struct Anonymity {
     pub hosts_by: Option<HostsBy>,
     /// Hosts that send packets.
     pub hosts: usize,
-    /// Packets of further hosts, which are too many to be looked at.
-    pub packets_left_out: u64,
+    /// Packets of further hosts, which are too many to be inspected.
+    pub packets_skipped: u64,
     /// Groups of hosts that look alike.
     pub groups: usize,
     /// Hosts of the smallest group: k. Zero where there are no hosts.
@@ -227,7 +227,7 @@ pub struct Feature {
 impl fmt::Display for Anonymity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.hosts_by {
-            None => return f.write_str("no address is left: no host can be told from another"),
+            None => return f.write_str("no address is left: hosts cannot be distinguished"),
             Some(HostsBy::Address) => "by address",
             Some(HostsBy::Mac) => "by MAC address, no other is left",
         };
@@ -238,9 +238,9 @@ impl fmt::Display for Anonymity {
             "{hosts} {what}; groups that look alike: {groups}, the smallest of {smallest} (k); \
              alone: {alone}"
         )?;
-        if self.packets_left_out > 0 {
-            let packets = counted(self.packets_left_out, "packet", "packets");
-            write!(f, "; not looked at: {packets} of more hosts")?;
+        if self.packets_skipped > 0 {
+            let packets = counted(self.packets_skipped, "packet", "packets");
+            write!(f, "; not inspected: {packets} of more hosts")?;
         }
         let named: Vec<String> = self.features.iter().take(NAMED).map(Feature::to_string).collect();
         if !named.is_empty() {

@@ -39,8 +39,8 @@ impl Report {
         let of = format!("{masked} against {original}: {packets}, {}", self.packets);
         paragraph(&mut body, "soft", &of);
         paragraph(&mut body, "soft", &format!("Looked for {}.", self.looked_for()));
-        for left_out in self.left_out() {
-            paragraph(&mut body, "soft", &left_out);
+        for skipped in self.skipped() {
+            paragraph(&mut body, "soft", &skipped);
         }
         title(&mut body, "What was found");
         let rows = self.findings.iter().map(|finding| {

@@ -1,5 +1,5 @@
 //! What an attacker learns that knows some packets of a capture, since it sent or saw them itself: which
-//! they are, and from them what became of addresses.
+//! they are, and from them what happened to addresses.
 //!
 //! The packets of both captures are taken in pairs, in their order, so it is seen what the mask does, not
 //! what it says it does.
@@ -30,12 +30,12 @@ pub(super) struct Pairs {
     original: Vec<Packet>,
     masked: Vec<Packet>,
     /// Packets of the original that found no room.
-    left_out: u64,
+    skipped: u64,
 }
 
 impl Pairs {
     pub(super) fn add_original(&mut self, packet: &Outline) {
-        self.left_out += u64::from(!push(&mut self.original, packet));
+        self.skipped += u64::from(!push(&mut self.original, packet));
     }
 
     pub(super) fn add_masked(&mut self, packet: &Outline) {
@@ -59,7 +59,7 @@ impl Pairs {
         if !self.agree() {
             return Injection {
                 pairs: 0,
-                left_out: 0,
+                skipped: 0,
                 families: Vec::new(),
                 single_sizes,
                 times: None,
@@ -76,7 +76,7 @@ impl Pairs {
         let families = families.into_iter().zip([Family::Ipv4, Family::Ipv6]);
         Injection {
             pairs: self.original.len(),
-            left_out: self.left_out,
+            skipped: self.skipped,
             families: families.filter_map(|(names, family)| names.finish(family)).collect(),
             single_sizes,
             times: Some(self.times()),
@@ -142,12 +142,12 @@ pub struct Injection {
     /// Packets of both captures that were compared; zero where they are not in the same order.
     pub pairs: usize,
     /// Packets that were not compared, since there were too many.
-    pub left_out: u64,
-    /// What became of addresses.
+    pub skipped: u64,
+    /// What happened to addresses.
     pub families: Vec<Reveals>,
     /// Packets of the masked capture whose size no other one has.
     pub single_sizes: u64,
-    /// What became of times, where packets were compared.
+    /// What happened to times, where packets were compared.
     pub times: Option<Times>,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Display for Injection {
         for family in &self.families {
             write!(f, "\n{family}")?;
         }
-        if self.left_out > 0 {
+        if self.skipped > 0 {
             let packets = counted(self.pairs, "packet was", "packets were");
             write!(f, "\nonly the first {packets} compared")?;
         }

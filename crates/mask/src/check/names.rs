@@ -24,7 +24,7 @@ pub(super) struct Names {
     /// As DNS writes them, in lower case: each label behind its length, without the root.
     known: FxHashSet<Vec<u8>>,
     /// How often a name found no room.
-    pub(super) left_out: u64,
+    pub(super) skipped: u64,
 }
 
 impl Names {
@@ -32,7 +32,7 @@ impl Names {
         self.known.len()
     }
 
-    /// Takes the names in what lies above a transport (TCP or UDP) with these ports.
+    /// Takes the names in the payload of TCP or UDP with these ports.
     pub(super) fn read(&mut self, transport: Kind, ports: [u16; 2], payload: &[u8]) {
         let is_dns = ports.iter().any(|port| DNS.contains(port));
         if is_dns && transport == Kind::Udp {
@@ -92,7 +92,7 @@ impl Names {
         if self.known.len() < NAMES {
             self.known.insert(name);
         } else {
-            self.left_out += 1;
+            self.skipped += 1;
         }
     }
 }
@@ -179,7 +179,7 @@ pub(super) struct Search {
     /// Each name as text, then as DNS writes it.
     forwards: AhoCorasick,
     backwards: AhoCorasick,
-    /// How often one is found at a place of random bytes.
+    /// How often one is found at an offset of random bytes.
     pub(super) by_chance: f64,
 }
 
@@ -294,7 +294,7 @@ mod tests {
             names.add(labels(format!("h{number}.example").as_bytes()).expect("a name"));
             names.add(labels(b"h0.example").expect("a name"));
         }
-        assert_eq!((names.len(), names.left_out), (NAMES, 7));
+        assert_eq!((names.len(), names.skipped), (NAMES, 7));
         // Words that are anywhere are none.
         names.known.clear();
         names.add(labels(b"com").expect("a name"));

@@ -1,8 +1,8 @@
 //! What a packet shows of its host, read from its outermost headers: what they quote or carry is of others.
 
 use crate::{
-    above::Ports,
-    file::place,
+    application::Ports,
+    file::link_and_bytes,
     layer::Kind,
     machine::{Visit, visit},
 };
@@ -69,7 +69,7 @@ impl Segment {
 impl Outline {
     /// Of a frame; none where nothing is known of its link. `room` is for the walk.
     pub(super) fn of(frame: &Frame<'_>, room: &mut Vec<u8>) -> Option<Self> {
-        let (link, bytes) = place(frame)?;
+        let (link, bytes) = link_and_bytes(frame)?;
         let before = (frame.bytes.len() - bytes.len()) as u32;
         let length = frame.length.saturating_sub(before);
         let mut outline = Self { time: frame.at_ns, length, ..Self::default() };

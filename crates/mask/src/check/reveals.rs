@@ -39,14 +39,14 @@ impl Names {
     pub(super) fn finish(&self, family: Family) -> Option<Reveals> {
         let addresses = self.known.len();
         let width = family.bits();
-        let places = || self.known.iter().map(|(was, is)| (bits(*was), bits(*is)));
+        let pairs = || self.known.iter().map(|(was, is)| (bits(*was), bits(*is)));
         let shared = |a: u128, b: u128| (a ^ b).leading_zeros().min(width);
-        let names: FxHashSet<u128> = places().map(|(_, is)| is).collect();
-        let unchanged = places().map(|(was, is)| shared(was, is)).min()?;
+        let names: FxHashSet<u128> = pairs().map(|(_, is)| is).collect();
+        let unchanged = pairs().map(|(was, is)| shared(was, is)).min()?;
         // Prefixes are kept if they are kept from one address to the next: what two others share is the
         // least that is shared on the way.
         let (mut chance, mut keeps_prefixes) = (0, true);
-        let all: Vec<(u128, u128)> = places().collect();
+        let all: Vec<(u128, u128)> = pairs().collect();
         let mut lengths = Vec::new();
         for pair in all.windows(2) {
             let length = shared(pair[0].0, pair[1].0);
@@ -173,7 +173,7 @@ pub enum Mapping {
 pub struct Reveals {
     /// Of which.
     pub family: Family,
-    /// What became of them.
+    /// What happened to them.
     pub mapping: Mapping,
     /// Addresses of the original.
     pub addresses: usize,

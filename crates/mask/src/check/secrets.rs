@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use crate::{
-    above::Ports,
+    application::Ports,
     layer::{FIELDS, Kind},
     machine::{Link, Visit, visit},
 };
@@ -25,7 +25,7 @@ pub(super) struct Secrets {
     /// Every run of eight bytes at a multiple of eight, so any fifteen bytes hold one.
     pub(super) runs: FxHashSet<[u8; RUN]>,
     /// Runs that found no room.
-    pub(super) left_out: u64,
+    pub(super) skipped: u64,
     pub(super) names: Names,
     /// The transport that was seen last, with its ports.
     pub(super) transport: Option<(Kind, [u16; 2])>,
@@ -49,7 +49,7 @@ impl Secrets {
             if self.runs.len() < RUNS {
                 self.runs.insert(*run);
             } else {
-                self.left_out += 1;
+                self.skipped += 1;
             }
         }
     }

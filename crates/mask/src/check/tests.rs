@@ -203,11 +203,11 @@ fn comments_and_other_blocks_are_looked_at() {
         let (bytes, comment) = (&[0; 20][..], Some(note));
         let record = Record { interface, time: 0, direction, medium, length: 20, bytes, comment };
         pcapng::packet(&mut packet, record);
-        for (masked, places) in [(section, 1), (packet, 2)] {
+        for (masked, positions) in [(section, 1), (packet, 2)] {
             let report = check(&original[..], &masked[..]).expect("a report");
             assert!(report.leaks, "{note}");
             let finding = &report.findings[0];
-            assert_eq!((finding.outside % places, finding.packets.len()), (0, 0), "{finding}");
+            assert_eq!((finding.outside % positions, finding.packets.len()), (0, 0), "{finding}");
             assert_eq!(finding.outside, finding.count, "{finding}");
         }
     }

@@ -1,4 +1,4 @@
-//! Frames gathered from a capture, and what becomes of a batch of them.
+//! Gathers the frames of a capture into batches, and masks a batch.
 
 use super::{Job, Stopped, units::Units};
 use crate::{
@@ -24,7 +24,7 @@ const INTERFACES: usize = 1 << 16;
 
 /// A frame of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct BatchFrame {
     time: u64,
     interface: u32,
     link: Link,
@@ -46,7 +46,7 @@ pub(super) struct Batch {
     begins: bool,
     /// Interfaces that come up in it.
     interfaces: Vec<Medium>,
-    pub(super) frames: Vec<Place>,
+    pub(super) frames: Vec<BatchFrame>,
     pub(super) bytes: Vec<u8>,
     /// The blocks that are written.
     pub(super) result: Vec<u8>,
@@ -74,12 +74,12 @@ pub(super) struct Batches {
     interfaces: FxHashMap<(u32, LinkType), u32>,
     /// When the first frame was seen.
     start: Option<u64>,
-    left_out: LeftOut,
+    skipped: Skipped,
 }
 
 /// Packets that are not in the result.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct Skipped {
     /// Nothing is known of their link.
     pub(super) other_links: u64,
     /// The file does not say on which link they were seen, or has too many.
@@ -89,8 +89,8 @@ pub(super) struct LeftOut {
 impl Batches {
     pub(super) fn new(time: Time, rotation: Option<Rotation>) -> Self {
         let batch = Batch { begins: rotation.is_some(), ..Batch::default() };
-        let (interfaces, left_out) = (FxHashMap::default(), LeftOut::default());
-        Self { time, rotation, batch, interfaces, start: None, left_out }
+        let (interfaces, skipped) = (FxHashMap::default(), Skipped::default());
+        Self { time, rotation, batch, interfaces, start: None, skipped }
     }
 
     /// Reads a capture to its end and gives its batches, for each of which it gets one whose memory is used
@@ -99,7 +99,7 @@ impl Batches {
         mut self,
         input: impl Read + Send,
         mut give: impl FnMut(Batch) -> Result<Batch, Stopped>,
-    ) -> Result<(End, LeftOut), Stopped> {
+    ) -> Result<(End, Skipped), Stopped> {
         let end = capture::read_all::<Stopped>(input, |item, _| {
             match item {
                 Item::Frame(frame) => {
@@ -109,7 +109,7 @@ impl Batches {
                     }
                     self.add(&frame);
                 }
-                Item::Lost => self.left_out.no_interface += 1,
+                Item::Lost => self.skipped.no_interface += 1,
                 Item::Other(_) => {}
             }
             if self.batch.bytes.len() >= BYTES || self.batch.frames.len() >= FRAMES {
@@ -118,7 +118,7 @@ impl Batches {
             Ok(())
         });
         self.next(&mut give)?;
-        Ok((end?, self.left_out))
+        Ok((end?, self.skipped))
     }
 
     /// Gives the batch, if there is anything in it, and begins the next one.
@@ -144,15 +144,15 @@ impl Batches {
     }
 
     fn add(&mut self, frame: &Frame<'_>) {
-        let Some((link, bytes)) = place(frame) else {
-            self.left_out.other_links += 1;
+        let Some((link, bytes)) = link_and_bytes(frame) else {
+            self.skipped.other_links += 1;
             return;
         };
         let next = self.interfaces.len();
         let interface = match self.interfaces.entry((frame.interface, frame.link)) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(_) if next == INTERFACES => {
-                self.left_out.no_interface += 1;
+                self.skipped.no_interface += 1;
                 return;
             }
             Entry::Vacant(new) => {
@@ -169,7 +169,7 @@ impl Batches {
         let before = frame.bytes.len() - bytes.len();
         let bytes = &bytes[..bytes.len().min(SNAP as usize)];
         self.batch.bytes.extend(bytes);
-        self.batch.frames.push(Place {
+        self.batch.frames.push(BatchFrame {
             time: match self.time {
                 Time::Keep => frame.at_ns,
                 Time::Relative => frame.at_ns.saturating_sub(start),
@@ -184,7 +184,7 @@ impl Batches {
 }
 
 /// Where the packet in a frame begins, and with what; none where nothing is known of the link.
-pub(crate) fn place<'a>(frame: &Frame<'a>) -> Option<(Link, &'a [u8])> {
+pub(crate) fn link_and_bytes<'a>(frame: &Frame<'a>) -> Option<(Link, &'a [u8])> {
     if frame.link == LinkType::ETHERNET {
         return Some((Link::Ethernet, frame.bytes));
     }

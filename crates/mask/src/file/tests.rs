@@ -1,4 +1,4 @@
-//! Whole captures: order, interfaces, times, what is left out.
+//! Whole captures: order, interfaces, times, what is skipped.
 
 use super::*;
 use crate::key::{self, Rotation};
@@ -118,7 +118,7 @@ fn relative_times_count_from_the_first_packet_that_has_one() {
     pcapng::section(&mut capture, "a program", None);
     pcapng::interface(&mut capture, None, Medium::Ethernet, 0);
     pcapng::interface(&mut capture, None, Medium::Link(LinkType(147)), 0);
-    // A simple packet, which has no time; then one that is left out.
+    // A simple packet, which has no time; then one that is skipped.
     let frame = frame(1);
     let length = (frame.len() as u32).to_le_bytes();
     let block = ((frame.len().next_multiple_of(4) + 16) as u32).to_le_bytes();
@@ -256,11 +256,11 @@ fn each_packet_is_masked_under_the_key_of_its_own_time() {
         let source = crate::mapping::CryptoPan::new(&of_hour(hour)).map4(0x0a00_0001);
         assert_eq!(bytes[26..30], source.to_be_bytes(), "hour {hour}");
     }
-    // Whenever the key changes, it is said; and of which data set all are.
+    // Whenever the key changes, it is named; and of which data set all are.
     let mut changes = hours.to_vec();
     changes.dedup();
-    let said: Vec<String> = changes.iter().map(|hour| key::id(&of_hour(*hour))).collect();
-    assert_eq!(ids(&out, "from here on key "), said);
+    let ids_of_keys: Vec<String> = changes.iter().map(|hour| key::id(&of_hour(*hour))).collect();
+    assert_eq!(ids(&out, "from here on key "), ids_of_keys);
     assert_eq!(ids(&out, "; key "), [key::id(&Zeroizing::new(KEY))]);
     assert!(String::from_utf8_lossy(&out).contains(", another one each hour"));
 }
@@ -270,7 +270,7 @@ fn times_are_the_policys_also_where_keys_rotate() {
     let out = rotated("strict", &[HOUR, 3 * HOUR], 1);
     let times = |out: &[u8]| frames(out).iter().map(|frame| frame.0).collect::<Vec<_>>();
     assert_eq!(times(&out), [0, 2 * HOUR]);
-    // It needs no key, so nothing is said of any.
+    // It needs no key, so none is named.
     assert!(ids(&out, "key ").is_empty() && !String::from_utf8_lossy(&out).contains("hour"));
     assert_eq!(times(&rotated("research", &[HOUR, 3 * HOUR], 1)), [HOUR, 3 * HOUR]);
 }
@@ -278,12 +278,12 @@ fn times_are_the_policys_also_where_keys_rotate() {
 #[test]
 fn packets_before_the_first_that_has_a_time_are_of_1970() {
     let out = rotated("research", &[0, 7 * HOUR], 1);
-    let said = [0, 7].map(|hour| key::id(&of_hour(hour)));
-    assert_eq!(ids(&out, "from here on key "), said);
+    let ids_of_keys = [0, 7].map(|hour| key::id(&of_hour(hour)));
+    assert_eq!(ids(&out, "from here on key "), ids_of_keys);
 }
 
 #[test]
-fn without_rotation_the_key_is_said_once() {
+fn without_rotation_the_key_is_named_once() {
     let (out, _) = masked("flows", &recorded(3), 1);
     assert_eq!(ids(&out, "key "), [key::id(&Zeroizing::new(KEY))]);
     let (out, _) = masked("strict", &recorded(3), 1);

@@ -21,7 +21,7 @@ impl<'a> Units<'a> {
     /// The unit of a period.
     pub(super) fn of(&mut self, period: u64) -> &mut Unit {
         match self.kept.iter().position(|(of, _)| *of == period) {
-            Some(place) => self.kept[..=place].rotate_right(1),
+            Some(index) => self.kept[..=index].rotate_right(1),
             None => {
                 self.kept.truncate(KEPT - 1);
                 self.kept.insert(0, (period, self.job.unit(period)));

@@ -28,7 +28,7 @@ pub enum CommandError {
     Run {
         /// Its program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It says that it failed.

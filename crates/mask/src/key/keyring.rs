@@ -13,7 +13,7 @@ const NO_SUCH_CALL: i32 = 38;
 pub struct KeyringError {
     /// Its name.
     pub name: String,
-    /// What the kernel said.
+    /// The kernel's error.
     pub refusal: Refusal,
 }
 
@@ -33,7 +33,7 @@ fn what_to_do(name: &str, refusal: &Refusal) -> String {
                 .to_owned()
         }
         Refusal::InvalidDescription => "there can be no key of that name".to_owned(),
-        other => format!("keyctl(2) says {other}"),
+        other => format!("keyctl(2): {other}"),
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
         format!("nigh-test-{of}-{}", std::process::id())
     }
 
-    fn said(name: &str) -> String {
+    fn error_of(name: &str) -> String {
         key_of(name).map(|_| ()).expect_err("no key").to_string()
     }
 
@@ -101,7 +101,7 @@ mod tests {
             key.update(&[7; 32]).expect("updated");
             assert_eq!(*key_of(&name).expect("a key"), [7; 32]);
             KeyRing::from_special_id(ring, false).and_then(|it| it.unlink_key(key)).expect("gone");
-            let error = said(&name);
+            let error = error_of(&name);
             assert!(error.contains(&format!("`keyctl padd user {name} @u < FILE`")), "{error}");
         }
     }
@@ -111,7 +111,7 @@ mod tests {
         for content in [&b"secret"[..], &[b's'; 67], &[b's'; 10_000]] {
             let name = name("no-key");
             let Some(key) = put(KeyRingIdentifier::User, &name, content) else { return };
-            let error = said(&name);
+            let error = error_of(&name);
             assert!(error.ends_with("holds no key: it must be 32 bytes, or 64 hexadecimal digits"));
             assert!(!error.contains("secret") && !error.contains("sss"), "{error}");
             key.invalidate().expect("gone");
@@ -119,20 +119,24 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_had_is_said_with_what_to_do() {
+    fn a_key_that_cannot_be_read_is_reported_with_what_to_do() {
         let (hidden, revoked) = (name("hidden"), name("revoked"));
         let Some(key) = put(KeyRingIdentifier::User, &hidden, &[7; 32]) else { return };
         key.set_perms(KeyPermissionsBuilder::builder().build()).expect("permissions");
-        let error = said(&hidden);
+        let error = error_of(&hidden);
         assert!(error.contains(&hidden) && error.contains("see `keyctl describe`"), "{error}");
         let Some(key) = put(KeyRingIdentifier::User, &revoked, &[7; 32]) else { return };
         key.revoke().expect("revoked");
-        assert!(said(&revoked).contains("it has been revoked: add it again"), "{}", said(&revoked));
-        assert!(said("a\0b").contains("there can be no key of that name"));
+        assert!(
+            error_of(&revoked).contains("it has been revoked: add it again"),
+            "{}",
+            error_of(&revoked)
+        );
+        assert!(error_of("a\0b").contains("there can be no key of that name"));
     }
 
     #[test]
-    fn a_kernel_without_keyrings_is_said_with_what_else_there_is() {
+    fn a_kernel_without_keyrings_is_reported_with_the_alternatives() {
         for refusal in [Refusal::PermissionDenied, Refusal::Unknown(NO_SUCH_CALL)] {
             let error = KeyringError { name: "campus".into(), refusal }.to_string();
             assert!(error.contains("containers") && error.contains("`--key FILE`"), "{error}");

@@ -15,10 +15,10 @@ const _: () = assert!(KINDS == kernel::KINDS);
 /// Bytes of the ring between the kernel and this process.
 const RING: u32 = 32 << 20;
 
-/// What the kernel's unit is told for all packets of an interface.
+/// The settings of the kernel's unit for all packets of an interface.
 ///
 /// # Errors
-/// When the program looks into what lies above the transport, which the kernel does not.
+/// When the program masks the application layer, which the kernel does not.
 pub fn settings(
     program: &Program,
     name: MappingName,
@@ -40,10 +40,10 @@ pub fn settings(
     })
 }
 
-/// What becomes of each kind of header.
+/// The treatment of each kind of header.
 fn headers(program: &Program) -> Result<[Header; KINDS], LiveError> {
     if let Some(part) = program.named_parts().next() {
-        return Err(LiveError::Above { part });
+        return Err(LiveError::Application { part });
     }
     let mut headers = [const { Header { kept: Vec::new(), instructions: Vec::new() } }; KINDS];
     for kind in kinds() {

@@ -22,7 +22,7 @@ use step::State;
 
 /// Most instructions of a program (linux/bpf_common.h, BPF_MAXINSNS).
 pub const MOST: usize = datapath::mask::FILTER;
-/// LINKTYPE_RAW where libpcap is told a link and no file is read (DLT_RAW of pcap/dlt.h).
+/// LINKTYPE_RAW where libpcap is given a link and no file is read (DLT_RAW of pcap/dlt.h).
 const RAW: Linktype = Linktype(12);
 
 /// An instruction of classic BPF: `struct sock_filter` of linux/filter.h.
@@ -50,7 +50,7 @@ impl Instruction {
         self.jf
     }
 
-    /// The constant: an operand, an offset in the packet in bytes, a place in memory, or a jump.
+    /// The constant: an operand, an offset in the packet in bytes, a memory slot, or a jump.
     pub fn k(self) -> u32 {
         self.k
     }
@@ -156,7 +156,7 @@ impl Filter {
 fn compile(text: &str, link: Link) -> Result<Filter, Why> {
     words::check(text)?;
     let program = compiled(text, link).map_err(|error| match error {
-        pcap::Error::PcapError(said) => Why::Syntax(said),
+        pcap::Error::PcapError(error) => Why::Syntax(error),
         other => Why::Syntax(other.to_string()),
     })?;
     let instructions = program.get_instructions();

@@ -24,9 +24,9 @@ use std::io;
 pub enum LiveError {
     /// The policy names what only files can have masked.
     #[error(
-        "the policy names {part}, which lies above the transport: the kernel does not look there, and what it has not masked must not leave it; take the line out, or capture by other means and mask the file with `nigh mask file`"
+        "the policy names {part} of the application layer, which the kernel does not mask: remove the line, or capture by other means and mask the file with `nigh mask file`"
     )]
-    Above {
+    Application {
         /// The first part that it names.
         part: &'static str,
     },

@@ -4,7 +4,6 @@ use super::output::{Device, Files, Head, Output, OutputError, Pipe, Rotation};
 use crate::{key, machine::MappingName};
 use clap::{Args, ValueEnum, value_parser};
 use std::{
-    num::ParseIntError,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -12,12 +11,12 @@ use std::{
 /// Arguments of `nigh mask live`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  nigh mask live eth0 --policy research --key campus.key --write campus.pcapng --rotate-seconds 3600 --files 48\n  nigh mask live eth0 --policy strict --filter 'udp port 53' --write - | tshark -r -\n  nigh mask live eth0 --policy flows --forget --sample 100 --for 1h --write flows.pcapng\n  nigh mask live eth0 --policy research --key campus.key --tap masked0 & suricata -i masked0"
+    after_help = "Examples:\n  nigh mask live eth0 --policy research --key campus.key --write campus.pcapng --rotate-interval 1h --files 48\n  nigh mask live eth0 --policy strict --filter 'udp port 53' --write - | tshark -r -\n  nigh mask live eth0 --policy flows --forget --sample 100 --for 1h --write flows.pcapng\n  nigh mask live eth0 --policy research --key campus.key --tap masked0 & suricata -i masked0"
 )]
 pub struct LiveArgs {
     /// The interface whose packets are masked
     pub interface: String,
-    /// What becomes of the packets: strict, research, flows, debug, or a file
+    /// The policy: strict, research, flows, debug, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub policy: String,
     /// Where the key is.
@@ -32,13 +31,13 @@ pub struct LiveArgs {
     /// Only packets that this expression of pcap-filter(7) takes, as they are before they are masked
     #[arg(long, value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Only one of so many packets, chosen at random before the filter looks at them
+    /// Take one of so many packets, chosen at random before the filter
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub sample: u32,
-    /// Only packets that go this way
+    /// Only packets of this direction
     #[arg(long, value_enum, default_value_t = Direction::Both)]
     pub direction: Direction,
-    /// Bytes of a packet that are looked at: what lies behind them is cut
+    /// Bytes of a packet to inspect; longer packets are cut
     #[arg(long, value_name = "BYTES", default_value_t = 65_535, value_parser = value_parser!(u32).range(64..=65_535))]
     pub snap: u32,
     /// Where masked packets go.
@@ -56,7 +55,7 @@ pub struct LiveArgs {
     /// Stop after so many masked packets
     #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]
     pub packets: Option<u64>,
-    /// Append to this file who masks what, and how it ended: lines of JSON, without keys
+    /// Append a log of the run to this file, without keys: lines of JSON
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }
@@ -65,13 +64,13 @@ pub struct LiveArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct Target {
-    /// To a file of pcapng, which replaces what is there; `-` is standard output
+    /// Write a pcapng file, which replaces an old one; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
-    /// As pcapng to whoever reads this pipe, which is made if it is not there; without a reader they are lost
+    /// Write pcapng to this named pipe, which is created if missing; without a reader packets are lost
     #[arg(long, value_name = "PATH")]
     pub fifo: Option<PathBuf>,
-    /// As frames that this TAP device receives, for tcpdump, Suricata or Zeek; it is made if it is not there
+    /// Send frames to this TAP device, for tcpdump, Suricata or Zeek; it is created if missing
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
 }
@@ -83,12 +82,15 @@ pub struct Turns {
     /// Begin a new file before one has more than so many bytes, such as 100M (K, M, G: powers of 1000)
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["fifo", "tap"], value_parser = bytes)]
     pub rotate_size: Option<u64>,
-    /// Begin a new file when a full period of so many seconds of UTC is over, such as 3600 on the hour
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["fifo", "tap"], value_parser = value_parser!(u64).range(1..))]
-    pub rotate_seconds: Option<u64>,
+    /// Begin a new file when a full period of UTC is over, such as 1h on the hour; whole seconds
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["fifo", "tap"], value_parser = seconds)]
+    pub rotate_interval: Option<u64>,
+    /// The old name of `--rotate-interval`.
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--rotate-interval TIME"))]
+    pub rotate_seconds: Option<String>,
 }
 
-/// Which way packets go.
+/// The direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Direction {
     /// They come in by the interface.
@@ -102,12 +104,12 @@ pub enum Direction {
 impl LiveArgs {
     /// Whether files or pipes are made when packets are masked already.
     pub fn makes_files(&self) -> bool {
-        let Turns { rotate_size, rotate_seconds } = self.turns;
-        self.target.fifo.is_some() || rotate_size.is_some() || rotate_seconds.is_some()
+        let Turns { rotate_size, rotate_interval, .. } = &self.turns;
+        self.target.fifo.is_some() || rotate_size.is_some() || rotate_interval.is_some()
     }
 
     /// Where packets go, as a name.
-    pub fn place(&self) -> &Path {
+    pub fn output_path(&self) -> &Path {
         let Target { write, fifo, tap } = &self.target;
         let file = write.as_deref().or(fifo.as_deref());
         file.or(tap.as_deref().map(Path::new)).unwrap_or(Path::new("-"))
@@ -127,7 +129,7 @@ impl LiveArgs {
         }
         let rotation = Rotation {
             bytes: self.turns.rotate_size,
-            seconds: self.turns.rotate_seconds,
+            seconds: self.turns.rotate_interval,
             keep: self.files.map(|most| most as usize),
         };
         // One of the three is there.
@@ -136,19 +138,20 @@ impl LiveArgs {
     }
 }
 
-/// A number of bytes, at least one.
+/// A duration of whole seconds, at least one.
+fn seconds(text: &str) -> Result<u64, String> {
+    let time = config::duration(text).map_err(|error| error.to_string())?;
+    let is_whole = time.subsec_nanos() == 0 && !time.is_zero();
+    is_whole.then_some(time.as_secs()).ok_or_else(|| "give whole seconds, 1s or more".to_owned())
+}
+
+/// A size ([`config::Size`]) of at least one byte.
 fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
-        Some(digits) if text.ends_with('K') => (digits, 1000),
-        Some(digits) if text.ends_with('M') => (digits, 1_000_000),
-        Some(digits) => (digits, 1_000_000_000),
-        None => (text, 1),
-    };
-    let number: u64 = digits.parse().map_err(|error: ParseIntError| error.to_string())?;
-    number
-        .checked_mul(unit)
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "give 1 to 18446744073G".to_owned())
+    match text.parse() {
+        Ok(config::Size(0)) => Err("a file has at least one byte".to_owned()),
+        Ok(config::Size(bytes)) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -178,45 +181,50 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_to_one_place_and_only_files_are_rotated() {
-        for (words, said) in [
+    fn packets_go_to_one_output_and_only_files_are_rotated() {
+        for (words, message) in [
             ("--snap 100", "<--write <FILE>|--fifo <PATH>|--tap <NAME>>"),
             ("--write a --tap b", "cannot be used with"),
-            ("--fifo a --rotate-seconds 60", "cannot be used with"),
+            ("--fifo a --rotate-interval 60s", "cannot be used with"),
+            ("--write a --rotate-seconds 60", "now `--rotate-interval TIME`"),
+            ("--write a --rotate-interval 60", "expected a duration"),
+            ("--write a --rotate-interval 1.5s", "whole seconds"),
+            ("--write a --rotate-interval 0s", "whole seconds"),
             ("--tap a --rotate-size 1M", "cannot be used with"),
             ("--write a --files 3", "--rotate-size"),
             ("--write a --files 0 --rotate-size 1M", "invalid value '0'"),
-            ("--write a --rotate-size 0", "give 1 to"),
-            ("--write a --rotate-size 10X", "invalid digit"),
-            ("--write a --rotate-size 99999999999999G", "give 1 to"),
+            ("--write a --rotate-size 0", "at least one byte"),
+            ("--write a --rotate-size 10X", "expected bytes such as"),
+            ("--write a --rotate-size 99999999999999G", "expected bytes such as"),
             ("--write a --sample 0", "invalid value '0'"),
             ("--write a --snap 70000", "64..=65535"),
             ("--write a --key b --forget", "cannot be used with"),
         ] {
             let error = parse(words).expect_err(words);
-            assert!(error.contains(said), "{words}: {error}");
+            assert!(error.contains(message), "{words}: {error}");
         }
     }
 
     #[test]
     fn sizes_have_units() {
         assert_eq!(
-            ["1", "20K", "100M", "3G"].map(bytes),
-            [1, 20_000, 100_000_000, 3_000_000_000].map(Ok)
+            ["1", "20K", "100M", "3G", "64KiB"].map(bytes),
+            [1, 20_000, 100_000_000, 3_000_000_000, 65_536].map(Ok)
         );
     }
 
     #[test]
     fn the_output_is_what_was_asked_for() {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("it.pcapng");
+        let path = folder.path().join("it.pcapng");
         let head = || Head::new(String::new(), Link::Ip, 100);
         let open = |words: &str| {
-            let words = words.replace("IT", place.to_str().expect("a name"));
+            let words = words.replace("IT", path.to_str().expect("a name"));
             parse(&words).expect("arguments").open(head()).expect("an output")
         };
         assert!(matches!(open("--fifo IT"), Output::Pipe(_)));
-        let mut files = open("--write IT --rotate-size 100 --rotate-seconds 1000000000 --files 2");
+        let mut files =
+            open("--write IT --rotate-size 100 --rotate-interval 1000000000s --files 2");
         for at_ns in 0..5 {
             files
                 .packet(&Packet {
@@ -231,7 +239,7 @@ mod tests {
         assert_eq!(files.end().0.packets, 5);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
         assert!(matches!(open("--write IT"), Output::Files(_)));
-        assert!(place.is_file());
+        assert!(path.is_file());
     }
 
     #[test]

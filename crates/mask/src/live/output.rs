@@ -46,8 +46,8 @@ pub struct Head {
     pub link: Link,
     /// Most bytes of a packet.
     pub snap: u32,
-    /// What was said beside a packet last: it is so for those that follow, also in another file.
-    said: Option<String>,
+    /// What was comment beside a packet last: it is so for those that follow, also in another file.
+    comment: Option<String>,
     /// Whether the next packet that is written is to say it: a file's first one, and the first one behind a change.
     is_due: bool,
 }
@@ -55,7 +55,7 @@ pub struct Head {
 impl Head {
     /// Of packets that begin like this and have so many bytes at most.
     pub fn new(record: String, link: Link, snap: u32) -> Self {
-        Self { record, link, snap, said: None, is_due: true }
+        Self { record, link, snap, comment: None, is_due: true }
     }
 
     fn medium(&self) -> Medium {
@@ -77,7 +77,7 @@ impl Head {
     /// Remembers what a packet says, which may get lost itself.
     fn hear(&mut self, packet: &Packet<'_>) {
         if let Some(comment) = packet.comment {
-            self.said = Some(comment.to_owned());
+            self.comment = Some(comment.to_owned());
             self.is_due = true;
         }
     }
@@ -85,7 +85,7 @@ impl Head {
     /// Appends a packet's block.
     fn packet(&mut self, out: &mut Vec<u8>, packet: &Packet<'_>) {
         self.hear(packet);
-        let said = self.said.as_deref().filter(|_| self.is_due);
+        let comment = self.comment.as_deref().filter(|_| self.is_due);
         let record = Record {
             interface: 0,
             time: packet.at_ns,
@@ -96,7 +96,7 @@ impl Head {
             medium: self.medium(),
             length: packet.length.max(packet.bytes.len() as u32),
             bytes: packet.bytes,
-            comment: said,
+            comment,
         };
         pcapng::packet(out, record);
         self.is_due = false;
@@ -144,7 +144,7 @@ fn failed(path: &std::path::Path) -> impl Fn(io::Error) -> OutputError {
     move |source| OutputError::File { path: path.to_owned(), source }
 }
 
-/// What became of packets.
+/// What happened to packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Statistics {
     /// Packets that were written.
@@ -208,7 +208,7 @@ impl Output {
         }
     }
 
-    /// What became of the packets so far.
+    /// What happened to the packets so far.
     pub fn statistics(&self) -> Statistics {
         match self {
             Self::Files(files) => files.statistics(),
@@ -217,7 +217,7 @@ impl Output {
         }
     }
 
-    /// Writes what waits; a pipe's reader has a second to take it. What became of all packets, and why if
+    /// Writes what waits; a pipe's reader has a second to take it. What happened to all packets, and why if
     /// they could not be written.
     pub fn end(self) -> (Statistics, Result<(), OutputError>) {
         match self {

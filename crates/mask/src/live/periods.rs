@@ -1,4 +1,4 @@
-//! Which key is used when: one for all, or one for each period of UTC, told to the kernel ahead of time.
+//! Which key is used when: one for all, or one for each period of UTC, key to the kernel ahead of time.
 
 #[cfg(test)]
 mod tests;
@@ -18,15 +18,15 @@ pub(super) struct Periods {
     current: u64,
     /// How far CLOCK_TAI is before CLOCK_REALTIME.
     tai: Duration,
-    /// The keys that were told last.
-    told: VecDeque<Told>,
+    /// The keys that were key last.
+    keys: VecDeque<ActiveKey>,
     /// The number that the last packet's key had.
     seen: u32,
 }
 
-/// A key that the kernel was told.
+/// A key that the kernel was key.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ActiveKey {
     number: u32,
     /// When its period began, in seconds since 1970.
     start: u64,
@@ -36,14 +36,14 @@ struct Told {
 }
 
 /// Where the kernel has keys.
-pub(super) trait Places {
+pub(super) trait KeySlots {
     /// See [`Mask::set_key`].
-    fn set(&self, place: u32, from_ns: u64, number: u32, keys: &Keys) -> Result<(), KeyError>;
+    fn set(&self, slot: u32, from_ns: u64, number: u32, keys: &Keys) -> Result<(), KeyError>;
 }
 
-impl Places for Mask {
-    fn set(&self, place: u32, from_ns: u64, number: u32, keys: &Keys) -> Result<(), KeyError> {
-        self.set_key(place, from_ns, number, keys)
+impl KeySlots for Mask {
+    fn set(&self, slot: u32, from_ns: u64, number: u32, keys: &Keys) -> Result<(), KeyError> {
+        self.set_key(slot, from_ns, number, keys)
     }
 }
 
@@ -54,10 +54,10 @@ const REMEMBERED: usize = 8;
 
 impl Periods {
     /// Tells the kernel the keys of now and of what follows.
-    pub(super) fn begin(job: &Job, mask: &impl Places, clock: &Clock) -> Result<Self, LiveError> {
-        let (told, tai) = (VecDeque::new(), clock.tai);
-        let mut periods = Self { current: 0, tai, told, seen: 0 };
-        periods.tell_both(job, mask, clock)?;
+    pub(super) fn begin(job: &Job, mask: &impl KeySlots, clock: &Clock) -> Result<Self, LiveError> {
+        let (keys, tai) = (VecDeque::new(), clock.tai);
+        let mut periods = Self { current: 0, tai, keys, seen: 0 };
+        periods.set_both(job, mask, clock)?;
         Ok(periods)
     }
 
@@ -66,7 +66,7 @@ impl Periods {
     pub(super) fn turn(
         &mut self,
         job: &Job,
-        mask: &impl Places,
+        mask: &impl KeySlots,
         clock: &Clock,
     ) -> Result<(), LiveError> {
         let Some(rotation) = job.rotation() else { return Ok(()) };
@@ -75,40 +75,45 @@ impl Periods {
         if is_same && now == rotation.next(self.current) {
             if clock.now >= Duration::from_secs(now) + MARGIN {
                 self.current = now;
-                self.tell(job, mask, rotation.next(now))?;
+                self.set(job, mask, rotation.next(now))?;
             }
             return Ok(());
         }
-        if is_same && now == self.current { Ok(()) } else { self.tell_both(job, mask, clock) }
+        if is_same && now == self.current { Ok(()) } else { self.set_both(job, mask, clock) }
     }
 
-    fn tell_both(&mut self, job: &Job, mask: &impl Places, clock: &Clock) -> Result<(), LiveError> {
+    fn set_both(
+        &mut self,
+        job: &Job,
+        mask: &impl KeySlots,
+        clock: &Clock,
+    ) -> Result<(), LiveError> {
         let now = clock.now.as_nanos() as u64;
         self.tai = clock.tai;
         self.current = job.rotation().map_or(0, |rotation| rotation.start(now));
-        self.tell(job, mask, self.current)?;
-        job.rotation().map_or(Ok(()), |rotation| self.tell(job, mask, rotation.next(self.current)))
+        self.set(job, mask, self.current)?;
+        job.rotation().map_or(Ok(()), |rotation| self.set(job, mask, rotation.next(self.current)))
     }
 
-    fn tell(&mut self, job: &Job, mask: &impl Places, start: u64) -> Result<(), LiveError> {
-        let number = self.told.back().map_or(0, |told| told.number) + 1;
+    fn set(&mut self, job: &Job, mask: &impl KeySlots, start: u64) -> Result<(), LiveError> {
+        let number = self.keys.back().map_or(0, |key| key.number) + 1;
         let at = |start: u64| (Duration::from_secs(start) + self.tai).as_nanos() as u64;
         let of_period = |rotation: Rotation| (at(start), at(rotation.next(start)));
         let (from_ns, until_ns) = job.rotation().map_or((0, u64::MAX), of_period);
         let keys = engine::keys(&job.key_of(start), job.mapping());
         mask.set(number % 2, from_ns, number, &keys)?;
-        self.told.push_back(Told { number, start, from_ns, until_ns });
-        if self.told.len() > REMEMBERED {
-            self.told.pop_front();
+        self.keys.push_back(ActiveKey { number, start, from_ns, until_ns });
+        if self.keys.len() > REMEMBERED {
+            self.keys.pop_front();
         }
         Ok(())
     }
 
     /// Whether the key of this number is that of a time of CLOCK_TAI, in nanoseconds. It is not where the
-    /// clock was set, or where this process stood still for a period, until the kernel is told other keys.
+    /// clock was set, or where this process stood still for a period, until the kernel is key other keys.
     pub(super) fn is_of(&self, number: u32, at_ns: u64) -> bool {
-        let told = self.told.iter().find(|told| told.number == number);
-        told.is_some_and(|told| (told.from_ns..told.until_ns).contains(&at_ns))
+        let key = self.keys.iter().find(|key| key.number == number);
+        key.is_some_and(|key| (key.from_ns..key.until_ns).contains(&at_ns))
     }
 
     /// What is to be said at a packet under the key of this number, if it is the first one of a period.
@@ -118,7 +123,7 @@ impl Periods {
             return None;
         }
         self.seen = number;
-        let told = self.told.iter().find(|told| told.number == number)?;
-        Some(format!("from here on key {}", key::id(&job.key_of(told.start))))
+        let key = self.keys.iter().find(|key| key.number == number)?;
+        Some(format!("from here on key {}", key::id(&job.key_of(key.start))))
     }
 }

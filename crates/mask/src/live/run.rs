@@ -27,16 +27,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often clocks are looked at.
+/// How often clocks are inspected.
 const SECOND: Duration = Duration::from_secs(1);
 /// How long packets gather at most before they are read.
 const GATHER: Duration = Duration::from_millis(1);
-/// How long is waited for packets at most before signals and limits are looked at.
+/// How long is waited for packets at most before signals and limits are inspected.
 const WAIT: Duration = Duration::from_millis(100);
-/// Packets that are read before these are looked at.
+/// Packets that are read before these are inspected.
 const MOST: usize = 1 << 14;
 
-/// What became of all packets.
+/// What happened to all packets.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Summary {
     /// In the kernel.
@@ -60,7 +60,7 @@ impl fmt::Display for Summary {
         for (count, why) in [
             (seen.not_wanted, "not wanted by the filter"),
             (seen.not_in_sample, "not in the sample"),
-            (seen.cut, "cut to what is looked at"),
+            (seen.cut, "cut by --snap"),
             (*left_over, "masked when there were enough already"),
             (seen.lost_ring, "lost, since they came faster than they were written"),
             (seen.lost_unread, "lost, since the kernel did not give their bytes"),
@@ -157,8 +157,8 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// Writes packets until a signal comes, the time is over or there were so many. `progress` is told once
-    /// a second what became of packets so far.
+    /// Writes packets until a signal comes, the time is over or there were so many. `progress` is called once
+    /// a second what happened to packets so far.
     ///
     /// # Errors
     /// When the interface is gone, or nothing more can be read or written.
@@ -167,7 +167,7 @@ impl<'a> Live<'a> {
         duration: Option<Duration>,
         mut progress: impl FnMut(&Counts),
     ) -> Result<(), LiveError> {
-        let (mut told, mut flushed) = (Instant::now(), Instant::now());
+        let (mut reported, mut flushed) = (Instant::now(), Instant::now());
         loop {
             self.pass_on(WAIT)?;
             // Packets may come so fast that each turn has some.
@@ -175,8 +175,8 @@ impl<'a> Live<'a> {
                 flushed = Instant::now();
                 self.output.flush()?;
             }
-            if told.elapsed() >= SECOND {
-                told = Instant::now();
+            if reported.elapsed() >= SECOND {
+                reported = Instant::now();
                 self.clock = Clock::read()?;
                 self.periods.turn(self.job, &self.mask, &self.clock)?;
                 progress(&self.mask.counts()?);
@@ -191,7 +191,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Takes the mask off the interface and writes what it has masked; what became of all packets, and why
+    /// Takes the mask off the interface and writes what it has masked; what happened to all packets, and why
     /// that is not all if it is not.
     pub fn end(mut self) -> (Summary, Result<(), LiveError>) {
         self.mask.detach();

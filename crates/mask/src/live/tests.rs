@@ -87,7 +87,7 @@ impl Both {
         let program = Policy::read(policy).expect("a policy").compile().expect("a program");
         let settings = Settings {
             filter: filter.map_or_else(Vec::new, instructions),
-            ..settings(&program, name, Link::Ethernet).expect("nothing above the transport")
+            ..settings(&program, name, Link::Ethernet).expect("nothing of the application layer")
         };
         let kernel = Mask::open(&settings).expect("this takes root and Linux 6.12");
         kernel.set_key(0, 0, 1, &keys(&key, name)).expect("a key");
@@ -123,7 +123,7 @@ fn policies() -> Vec<(String, MappingName)> {
     policies
 }
 
-/// Packets of each kind; those of a TCP of nothing but cut ones are left out.
+/// Packets of each kind; those of a TCP of nothing but cut ones are skipped.
 fn recorded() -> Vec<(Link, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gate");
     let mut packets = Vec::new();
@@ -137,7 +137,7 @@ fn recorded() -> Vec<(Link, Vec<u8>)> {
         capture::read_all::<capture::ReadError>(file, |item, _| {
             if let Item::Frame(frame) = item
                 && count < 60
-                && let Some((link, bytes)) = crate::file::place(&frame)
+                && let Some((link, bytes)) = crate::file::link_and_bytes(&frame)
             {
                 count += 1;
                 packets.push((link, bytes.to_vec()));
@@ -289,7 +289,7 @@ fn the_kernel_filters_as_user_space_does() {
 }
 
 #[test]
-fn addresses_that_share_a_place_of_what_is_remembered_stay_apart() {
+fn addresses_that_share_a_cache_slot_stay_apart() {
     let (_, research) = SHIPPED[1];
     let mut both = Both::new(research, MappingName::CryptoPan);
     // As mask_prefix4 hashes them.
@@ -335,7 +335,7 @@ fn another_key_is_used_from_its_time_on() {
         }
     };
     assert_eq!(second, wanted);
-    // The first one's place is free for a third.
+    // The first one's slot is free for a third.
     both.kernel.set_key(0, u64::MAX, 3, &keys(&other, name)).expect("a key");
     assert_eq!(mask(&mut both), wanted);
 }
@@ -350,8 +350,8 @@ fn nothing_is_given_without_a_key_and_a_policy_that_looks_higher_is_refused() {
         both.kernel.try_one(&mut reader, kernel::Link::Ethernet, &Plant::new(1).shape(0), 1);
     assert_eq!(tried.expect("run"), None);
     assert_eq!(both.kernel.counts().expect("counts").lost_key, 1);
-    let above = research.replace("[fields]", "[fields]\n\"dns.name\" = \"hash\"");
-    let program = Policy::read(&above).expect("a policy").compile().expect("a program");
+    let policy = research.replace("[fields]", "[fields]\n\"dns.name\" = \"hash\"");
+    let program = Policy::read(&policy).expect("a policy").compile().expect("a program");
     let refused = settings(&program, MappingName::CryptoPan, Link::Ethernet);
     let refused = refused.expect_err("it names what lies higher").to_string();
     assert!(refused.contains("dns.name"), "{refused}");

@@ -26,8 +26,8 @@ impl Pending {
         if sum == 0 && self.zero_is_none {
             sum = 0xffff;
         }
-        if let Some(place) = out.get_mut(self.at..self.at + 2) {
-            place.copy_from_slice(&sum.to_be_bytes());
+        if let Some(field) = out.get_mut(self.at..self.at + 2) {
+            field.copy_from_slice(&sum.to_be_bytes());
         }
     }
 }

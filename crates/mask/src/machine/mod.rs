@@ -16,6 +16,7 @@
 //!   tell nothing that the result does not. A UDP checksum of zero (none) stays.
 
 mod checksums;
+mod messages;
 mod operate;
 mod secrets;
 #[cfg(test)]
@@ -24,11 +25,7 @@ mod walk;
 
 pub use secrets::{MappingName, Secrets};
 
-use crate::{
-    above::{self, Ports},
-    layer::Kind,
-    program::Program,
-};
+use crate::{application::Ports, layer::Kind, program::Program};
 use checksums::Pending;
 pub(crate) use walk::Visit;
 use walk::Walk;
@@ -147,7 +144,7 @@ impl Visit for Run<'_> {
             && let Some(protocol) = self.program.looks_into(ports)
         {
             let (program, secrets) = (self.program, &mut *self.secrets);
-            return above::treat(program, secrets, protocol, ports.transport, payload, out);
+            return messages::treat(program, secrets, protocol, ports.transport, payload, out);
         }
         if self.program.keeps_payload() {
             out.copy_from_slice(payload);

@@ -4,7 +4,7 @@ use super::secrets::{Domain, Secrets, ones};
 use crate::program::{Instruction, Operation};
 
 impl Secrets {
-    /// Runs an instruction on a header, of which perhaps not all is there; `unique` is this place's in
+    /// Runs an instruction on a header, of which perhaps not all is there; `unique` is this offset's in
     /// this packet.
     #[inline]
     pub(super) fn execute(

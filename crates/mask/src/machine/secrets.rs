@@ -5,7 +5,7 @@
 //! fields give different results.
 
 use crate::{
-    above::Treatment,
+    application::Treatment,
     layer::address_meaning,
     mapping::{CryptoPan, EqualHalves, IpcryptPfx},
     program::{Instruction, Operation},
@@ -40,9 +40,9 @@ pub(super) enum Domain {
 /// How addresses are mapped so that prefixes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum MappingName {
-    /// [`CryptoPan`].
+    /// Crypto-PAn: prefixes are kept exactly (Xu and others, 2002)
     CryptoPan,
-    /// [`IpcryptPfx`].
+    /// ipcrypt-pfx: prefixes are kept exactly (draft-denis-ipcrypt)
     IpcryptPfx,
 }
 
@@ -219,11 +219,11 @@ impl Secrets {
 
     /// A number of 128 bits that only the key and these decide.
     pub(super) fn number(&self, domain: Domain, tag: u16, value: u128) -> u128 {
-        // Two encryptions, so that all of the value's bits, the domain and the tag have a place.
+        // Two encryptions, so that all of the value's bits, the domain and the tag fit.
         self.aes(self.aes(value) ^ ((domain as u128) << 16 | u128::from(tag)))
     }
 
-    /// Fills a place with pseudo-random bytes that only the key, these bytes and the tag decide: CBC-MAC
+    /// Fills a buffer with pseudo-random bytes that only the key, these bytes and the tag decide: CBC-MAC
     /// with the length first (Bellare, Kilian and Rogaway, 2000), then as many blocks as it takes.
     pub(crate) fn spread(&self, tag: u16, from: &[u8], to: &mut [u8]) {
         let mut state = self.number(Domain::Spread, tag, from.len() as u128);

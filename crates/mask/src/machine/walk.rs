@@ -1,10 +1,14 @@
-//! The way down a packet: which header follows which, and where it ends.
+//! The walk down a packet: which header follows which, and where each ends.
+//!
+//! It is of another kind than [`wire::ipv6`]'s walk over extension headers, which other crates use: it
+//! writes a result beside the packet, bears cuts within headers, goes into tunnels and quotes 24 headers
+//! deep, and takes the same steps as the kernel's unit in `bpf/mask.bpf.c`, with which it is compared.
 
 mod ip;
 mod transport;
 
 use super::{DEPTH, Link, checksums::Pending};
-use crate::{above::Ports, layer::Kind};
+use crate::{application::Ports, layer::Kind};
 use wire::{EtherType, IpProtocol, checksum::Sum};
 
 /// GRE's payload is an Ethernet frame (RFC 7637, section 3.2), MPLS packets.
@@ -22,7 +26,7 @@ enum Next {
     Labelled,
     /// A transport or an IPv6 extension header.
     Protocol(IpProtocol),
-    /// What lies above the transport, if it is one with ports.
+    /// The application layer, behind a transport with ports.
     Payload(Option<Ports>),
     /// Something else, which is removed.
     Unknown,
@@ -43,8 +47,8 @@ struct Inside {
 
 /// What is done at each header.
 pub(crate) trait Visit {
-    /// Treats a header, of which perhaps not all is there (`whole`), into the same place of the result;
-    /// `unique` is this place's in this packet.
+    /// Treats a header, of which perhaps not all is there (`whole`), at the same offset of the result;
+    /// `unique` is this offset's in this packet.
     fn header(&mut self, kind: Kind, header: &[u8], out: &mut [u8], whole: bool, unique: u128);
 
     /// Whether an option is kept; if not it becomes padding.
@@ -56,7 +60,7 @@ pub(crate) trait Visit {
     /// Sees the packet that a redirect of neighbour discovery quotes in an option. It is removed, too.
     fn redirected(&mut self, _packet: &[u8]) {}
 
-    /// Treats what lies above a transport whose packet is no fragment and no quote; whether it is kept, for
+    /// Masks the payload of a transport whose packet is no fragment and no quote; whether it is kept, for
     /// otherwise it does not matter what was written.
     fn payload(&mut self, ports: Option<Ports>, payload: &[u8], out: &mut [u8]) -> bool;
 }

@@ -34,7 +34,7 @@ impl CryptoPan {
         Self { cipher, pad: Zeroizing::new(u128::from_be_bytes(pad.into())) }
     }
 
-    /// What takes the place of the bits that are not looked at yet.
+    /// What takes the place of the bits that are not inspected yet.
     pub(crate) fn pad(&self) -> u128 {
         *self.pad
     }

@@ -86,7 +86,7 @@ fn time(stage: &Stage, fault: &Fault) -> Result<Duration, Box<dyn Error>> {
             stage.upstream.enter(|| -> Result<Instant, String> {
                 let index = nix::net::if_::if_nametoindex("eth0").map_err(|e| e.to_string())?;
                 let socket = Socket::packet(index, Receive::Incoming).map_err(|e| e.to_string())?;
-                socket.set_patience(Duration::from_millis(100)).map_err(|e| e.to_string())?;
+                socket.set_timeout(Duration::from_millis(100)).map_err(|e| e.to_string())?;
                 let mut buffer = Buffer::new(2048);
                 ready.store(true, Ordering::Release);
                 let begin = Instant::now();

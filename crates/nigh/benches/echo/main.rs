@@ -38,9 +38,7 @@ fn costs(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if !testbed::require_root() {
-        return Ok(());
-    }
+    testbed::need_root();
     let mut figures = Figures::new("echo");
     costs(&mut figures)?;
     replies::measure(&mut figures)?;

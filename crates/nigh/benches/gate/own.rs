@@ -97,7 +97,7 @@ impl Daemon {
         let clamd = way.scans().then(|| Clamd::start(&stage.gate, None)).transpose()?;
         let socket = clamd.as_ref().map(Clamd::socket);
         let words = way.section(&stage.folder.path().join("audit"), socket.as_deref());
-        let section = format!("[gate]\ninside = [\"{INSIDE}\"]\n{words}");
+        let section = format!("[gate]\ninternal = [\"{INSIDE}\"]\n{words}");
         let nigh = Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?;
         Ok(Self { nigh, clamd })
     }

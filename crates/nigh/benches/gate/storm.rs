@@ -41,7 +41,7 @@ const WARM: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 3;
 /// Whole attempts a second, and how long a client waits for an answer to its first bytes.
 const ATTEMPTS: u32 = 2_000;
-const PATIENCE: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_millis(5);
 /// Threads that attempt.
 const THREADS: u32 = 20;
 
@@ -164,7 +164,7 @@ fn of_syns(stage: &Stage, threads: &[u32], running: &mut Running<'_>) -> Result<
 /// One attempt as a client of BitTorrent makes it. Whether anybody answered its first bytes.
 fn attempt(from: Ipv4Addr, message: &[u8]) -> Result<bool, Failure> {
     let Ok(mut stream) = connect(from) else { return Ok(false) };
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     // Closing is silent: what was refused stays unanswered.
     socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     let mut answer = [0; 68];
@@ -175,7 +175,7 @@ fn connect(from: Ipv4Addr) -> std::io::Result<TcpStream> {
     let (domain, kind) = (socket2::Domain::IPV4, socket2::Type::STREAM);
     let socket = socket2::Socket::new(domain, kind, Some(socket2::Protocol::TCP))?;
     socket.bind(&SocketAddrV4::new(from, 0).into())?;
-    socket.connect_timeout(&REFUSED.into(), 4 * PATIENCE)?;
+    socket.connect_timeout(&REFUSED.into(), 4 * TIMEOUT)?;
     Ok(socket.into())
 }
 

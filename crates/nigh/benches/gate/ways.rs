@@ -207,8 +207,8 @@ impl Way {
             Self::Deny => format!("refuse_for = \"0s\"\n{}", rule(bittorrent)),
             Self::Hold => format!("hold = true\n{}", rule("action = \"allow\"")),
             Self::Limit(rate) => format!(
-                "[[gate.limit]]\nname = \"rate\"\nto_inside = \"{rate}mbit\"\n\
-                 from_inside = \"{rate}mbit\"\n{}",
+                "[[gate.limit]]\nname = \"rate\"\nto_internal = \"{rate}mbit\"\n\
+                 from_internal = \"{rate}mbit\"\n{}",
                 rule("action = \"limit\"\nlimit = \"rate\"")
             ),
             _ => count,

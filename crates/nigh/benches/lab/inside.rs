@@ -1,4 +1,4 @@
-//! What the core costs, without any port: the fate of a packet, and a segment of a super-packet.
+//! What the core costs, without any port: what happens to a packet, and a segment of a super-packet.
 
 use lab::{
     LinkId, LinkSettings, LinkState, Nanos,
@@ -35,7 +35,7 @@ pub(crate) fn measure(figures: &mut Figures) {
                 black_box(state.offer(&settings, arrival));
             }
         });
-        figures.add(&format!("fate of a packet: {text}"), nanos, "nanoseconds", None);
+        figures.add(&format!("one packet: {text}"), nanos, "nanoseconds", None);
     }
     let frame = super_packet();
     let packet = SuperPacket::parse(&frame, frame.len()).expect("sound").expect("a super-packet");

@@ -1,6 +1,6 @@
 //! What the lab can do, in one run: `make bench-lab`.
 //!
-//! - in process: nanoseconds for the fate of a packet on a link, and for a segment of a super-packet;
+//! - in process: nanoseconds for what happens to a packet on a link, and for a segment of a super-packet;
 //! - TCP, packets of 60 bytes and by how much packets are late through 10 ms each way, beside rattan
 //!   where it is installed;
 //! - 32 hops beside one, and beside a chain of 32 namespaces;
@@ -122,9 +122,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() -> Result<(), Failure> {
-    if !testbed::require_root() {
-        return Ok(());
-    }
+    testbed::need_root();
     let mut figures = Figures::new("lab");
     inside::measure(&mut figures);
     beside_peers(&mut figures)?;

@@ -1,4 +1,4 @@
-//! Regulated clients beside a flood from another network (seed, sections 5.4 and 6.1: there they got
+//! Regulated clients beside a flood from another network (*The P2P-Oracle Server*, sections 5.4 and 6.1: there they got
 //! barely any answer while it lasted).
 //!
 //! Each network has its token bucket, which is charged before a request is queued (by a filter on the
@@ -58,7 +58,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
         ready(&stage.client)?;
         let before = regulated(&stage.client, 2.0)?;
         let (during, sent) = std::thread::scope(|scope| {
-            let flooding = scope.spawn(|| flood(&stage.stranger));
+            let flooding = scope.spawn(|| flood(&stage.unknown));
             // Well within the flood: from when it has run for a second.
             std::thread::sleep(Duration::from_secs(1));
             let during = regulated(&stage.client, 2.0);

@@ -4,7 +4,7 @@
 use datapath::mmsg::Exchange;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use oracle::{proxidor::Query, rank::Candidate};
+use oracle::{candidate::Candidate, proxidor::Query};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::{
     net::{Ipv4Addr, SocketAddr, UdpSocket},
@@ -24,7 +24,7 @@ const WINDOW: usize = 32;
 /// Different requests.
 const DIFFERENT: usize = 256;
 /// After so long without any reply, those on their way count as lost.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Random questions of `candidates` addresses each.
 pub(crate) fn requests(candidates: usize) -> Vec<Vec<u8>> {
@@ -91,9 +91,9 @@ fn ask(server: SocketAddr, requests: &[Vec<u8>], stop: &AtomicBool) -> u64 {
         next = (next + 1) % requests.len();
         &requests[next]
     };
-    let mut last = Instant::now() - PATIENCE;
+    let mut last = Instant::now() - TIMEOUT;
     while !stop.load(Relaxed) {
-        if last.elapsed() >= PATIENCE {
+        if last.elapsed() >= TIMEOUT {
             last = Instant::now();
             for socket in &sockets {
                 socket.set_nonblocking(true).expect("a socket");

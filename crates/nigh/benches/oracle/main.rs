@@ -1,8 +1,8 @@
-//! What the oracle can do, in one run: `make bench-oracle`. The seed's experiments (its sections 5 and
+//! What the oracle can do, in one run: `make bench-oracle`. The experiments of *The P2P-Oracle Server* (its sections 5 and
 //! 6) in namespaces:
 //!
 //! - replies a second and round-trip times at 2 to 363 candidates, with one and two threads, over the
-//!   seed's small and large networks, against a UDP echo that does nothing else;
+//!   small and large networks of that report, against a UDP echo that does nothing else;
 //! - regulated clients beside a flood from another network.
 //!
 //! Rankings a second in process and replies a second in the driver are measured by the benchmarks
@@ -23,9 +23,7 @@ use testbed::Figures;
 pub(crate) const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if !testbed::require_root() {
-        return Ok(());
-    }
+    testbed::need_root();
     let mut figures = Figures::new("oracle");
     sockets::measure(&mut figures)?;
     flood::measure(&mut figures)?;

@@ -16,7 +16,7 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 use testbed::{Figures, Namespace, wait_until};
 use topo::generate;
 
-/// Candidates of a request, as in the seed and down to two.
+/// Candidates of a request, as in *The P2P-Oracle Server* and down to two.
 const CANDIDATES: [usize; 7] = [2, 10, 50, 100, 200, 300, 363];
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_millis(400);
@@ -30,7 +30,7 @@ struct Line {
 
 /// What `nigh oracle load` reports with these words, from a namespace.
 pub(crate) fn load(from: &Namespace, words: &str) -> Result<client::load::Report, Box<dyn Error>> {
-    // The seed's addresses are somebody's, but here they are in namespaces of our own.
+    // The report's addresses belong to others, but here they are in namespaces of our own.
     let own = ["load", "load", "--json", "--allow", "130.149.0.0/16"];
     let line = Line::try_parse_from(own.into_iter().chain(words.split(' ')))?;
     let Command::Load(args) = line.command else { return Err("not a load".into()) };

@@ -1,4 +1,4 @@
-//! A server and two client networks in namespaces, and the oracle with one of the seed's networks.
+//! A server and two client networks in namespaces, and the oracle with one of the networks of *The P2P-Oracle Server*.
 
 use crate::NIGH;
 use std::{
@@ -10,7 +10,7 @@ use std::{
 use testbed::{End, Namespace, Nigh, Receiver, link};
 use topo::{Options, generate};
 
-/// The oracle's address for clients of the network that the seed asked from, and for the other one.
+/// The oracle's address for clients of the network that the tests of *The P2P-Oracle Server* ask from, and for the other one.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(130, 149, 221, 1);
 pub(crate) const OTHER: Ipv4Addr = Ipv4Addr::new(130, 149, 1, 1);
 /// Where the oracle listens.
@@ -20,7 +20,7 @@ pub(crate) const ORACLE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(SERVE
 pub(crate) struct Stage {
     pub(crate) server: Namespace,
     pub(crate) client: Namespace,
-    pub(crate) stranger: Namespace,
+    pub(crate) unknown: Namespace,
     /// Let the clients' ends take what the driver sends.
     _receivers: [Receiver; 2],
 }
@@ -28,15 +28,15 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn build() -> Result<Self, Box<dyn Error>> {
         let server = Namespace::new("server")?;
-        let (client, stranger) = (Namespace::new("client")?, Namespace::new("stranger")?);
+        let (client, unknown) = (Namespace::new("client")?, Namespace::new("unknown")?);
         for (name, address, asker, asks) in [
             ("here", "130.149.221.1/24", &client, "130.149.221.2/24"),
-            ("there", "130.149.1.1/24", &stranger, "130.149.1.2/24"),
+            ("there", "130.149.1.1/24", &unknown, "130.149.1.2/24"),
         ] {
             link(End::new(&server, name).address(address), End::new(asker, "up").address(asks))?;
         }
-        let receivers = [Receiver::new(&client, "up")?, Receiver::new(&stranger, "up")?];
-        Ok(Self { server, client, stranger, _receivers: receivers })
+        let receivers = [Receiver::new(&client, "up")?, Receiver::new(&unknown, "up")?];
+        Ok(Self { server, client, unknown, _receivers: receivers })
     }
 
     /// Starts the oracle with a network, and with what else `[oracle]` is to hold.

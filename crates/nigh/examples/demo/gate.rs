@@ -36,8 +36,8 @@ const HEADERS: f64 = 0.9;
 /// The gate's section: one limit, one rule.
 fn section() -> String {
     format!(
-        "[gate]\ninside = [\"lan\"]\n\
-         [[gate.limit]]\nname = \"slow\"\nto_inside = \"{RATE}\"\n\
+        "[gate]\ninternal = [\"lan\"]\n\
+         [[gate.limit]]\nname = \"slow\"\nto_internal = \"{RATE}\"\n\
          [[gate.rule]]\nname = \"bittorrent-is-slow\"\napplication = [\"bittorrent\"]\n\
          action = \"limit\"\nlimit = \"slow\"\n"
     )

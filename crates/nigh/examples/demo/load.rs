@@ -101,18 +101,18 @@ pub(crate) fn million(
     let wrote = || format!("{}{}", finished.stdout, finished.stderr);
     let report: Value =
         serde_json::from_str(&finished.stdout).map_err(|_| Error::new("nigh blast", wrote()))?;
-    let (count, places) = (|value: &Value| value.as_u64().unwrap_or_default(), &report["places"]);
+    let (count, loss) = (|value: &Value| value.as_u64().unwrap_or_default(), &report["loss"]);
     let sent = count(&report["sent"]);
-    let there = count(&places["on_the_way_there"]);
-    let back = count(&places["on_the_way_back"]) + count(&places["overruns"]);
-    let (received, read) = (count(&places["responder_received"]), count(&report["received"]));
+    let there = count(&loss["lost_forward"]);
+    let back = count(&loss["lost_reverse"]) + count(&loss["overruns"]);
+    let (received, read) = (count(&loss["responder_received"]), count(&report["received"]));
     // Before the run blast asks once, so that every neighbour on the way is known.
     let early = ledger.received - received;
     let answered = ledger.answered - early;
     points(
         screen,
         [
-            ("sent", sent, count(&places["not_sent"])),
+            ("sent", sent, count(&loss["not_sent"])),
             ("received by DINR_A", received, there),
             ("answered", answered, ledger.drops()),
             ("replies read", read, back),
@@ -144,7 +144,7 @@ pub(crate) fn million(
     Ok(())
 }
 
-/// The four points, with what is left after each and what vanished at it.
+/// The four points, with what is left after each and what was lost there.
 fn points(screen: &Screen, points: [(&str, u64, u64); 4]) {
     let row = |cell: &dyn Fn(&(&str, u64, u64)) -> String| {
         points.iter().map(|point| format!("{:>22}", cell(point))).collect::<String>()

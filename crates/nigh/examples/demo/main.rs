@@ -219,7 +219,7 @@ fn stay(
         oracle.socket().display()
     ));
     screen.line(&format!(
-        "  what a station measures sudo target/release/nigh probe show delay --way round-trip --archive {}",
+        "  what a station measures sudo target/release/nigh probe show delay --direction round-trip --archive {}",
         enterprises[0].nigh().state().join("probe").display()
     ));
     screen.line("");

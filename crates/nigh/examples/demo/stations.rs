@@ -101,7 +101,7 @@ pub(crate) fn show(
     screen.line("");
     screen.name(&format!("$ nigh lab {}", words.join(" ")));
     screen.name(&format!(
-        "ENT_A-testPC$ nigh probe run throughput dinr-a --length {}s",
+        "ENT_A-testPC$ nigh probe run throughput dinr-a --duration {}s",
         LOAD.as_secs()
     ));
     lab.ask(&words)?;
@@ -126,7 +126,7 @@ pub(crate) fn show(
     screen.line("");
     table(screen, [&before, &during, &after]);
     let since = format!("{}s", begin.elapsed().as_secs() + 3);
-    screen.name("ENT_A-testPC$ nigh probe show delay --to dinr-a --way round-trip");
+    screen.name("ENT_A-testPC$ nigh probe show delay --to dinr-a --direction round-trip");
     enterprises[0].chart("dinr-a", &since)?.lines().for_each(|line| screen.line(line));
     screen.line("");
     let after_load = turned.as_ref().map_or_else(ToString::to_string, |took| {

@@ -1,7 +1,10 @@
 //! A lab's scene: a file of its own, judged as the configuration file is.
 
-use super::{LoadError, document, read, report::Report, shape, tell_problems};
-use lab::scene::{LabTable, SECTIONS, Scene, Stage, StageError};
+use job::file::{Document, LoadError, Reader, Report, read};
+use lab::{
+    scene::{LabTable, SECTIONS, Scene},
+    stage::{Stage, StageError},
+};
 use std::path::Path;
 
 /// Why a scene cannot be run.
@@ -39,16 +42,16 @@ fn judge(
     folder: &Path,
     report: &mut Report,
 ) -> Result<Option<(Scene, Stage)>, StageError> {
-    let Some((text, root)) = document(bytes, report) else { return Ok(None) };
-    let mut judge = shape::Judge::new(text, &root);
-    judge.sections(&SECTIONS);
-    let lab = judge.section("lab").unwrap_or(Some(LabTable::default()));
-    let nodes = judge.section("node").unwrap_or_else(|| Some(Vec::new()));
-    let links = judge.section("link").unwrap_or_else(|| Some(Vec::new()));
-    let hosts = judge.section("host").unwrap_or_else(|| Some(Vec::new()));
-    let wires = judge.section("wire").unwrap_or_else(|| Some(Vec::new()));
-    let events = judge.section("event").unwrap_or_else(|| Some(Vec::new()));
-    report.findings = judge.into_findings();
+    let Some(document) = Document::parse(bytes, report) else { return Ok(None) };
+    let mut reader = Reader::new(&document, Vec::new());
+    reader.sections(&SECTIONS);
+    let lab = reader.section("lab").unwrap_or(Some(LabTable::default()));
+    let nodes = reader.section("node").unwrap_or_else(|| Some(Vec::new()));
+    let links = reader.section("link").unwrap_or_else(|| Some(Vec::new()));
+    let hosts = reader.section("host").unwrap_or_else(|| Some(Vec::new()));
+    let wires = reader.section("wire").unwrap_or_else(|| Some(Vec::new()));
+    let events = reader.section("event").unwrap_or_else(|| Some(Vec::new()));
+    report.findings = reader.into_findings();
     let (Some(lab), Some(nodes), Some(links), Some(hosts), Some(wires), Some(events)) =
         (lab, nodes, links, hosts, wires, events)
     else {
@@ -59,14 +62,14 @@ fn judge(
         return Ok(None);
     }
     let scene = Scene { lab, nodes, links, hosts, wires, events };
-    tell_problems(scene.problems(), text, &root, report);
+    document.add_problems(scene.problems(), report);
     if report.has_errors() {
         return Ok(None);
     }
     match scene.stage(folder) {
         Ok(stage) => Ok(Some((scene, stage))),
         Err(StageError::Problems(problems)) => {
-            tell_problems(problems, text, &root, report);
+            document.add_problems(problems, report);
             Ok(None)
         }
         Err(error) => Err(error),

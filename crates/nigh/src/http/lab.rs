@@ -131,7 +131,7 @@ fn router(shown: Arc<Shown>) -> Router {
         .route("/", get(page::page()))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async {
-            refuse(StatusCode::METHOD_NOT_ALLOWED, "a lab is only looked at here, with GET")
+            refuse(StatusCode::METHOD_NOT_ALLOWED, "this is read-only: use GET")
         })
         .layer(middleware::from_fn(named_rightly))
         .with_state(shown)

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/` | status page; everything it needs comes from this binary |
 //! | `/metrics` | OpenMetrics text |
-//! | `/healthz` | 200 `ok`, or 503 and a sentence for each ailment |
+//! | `/healthz` | 200 `ok`, or 503 and a sentence for each problem |
 //! | `/api/v1/status` | what `nigh status --json` prints |
 //! | `/api/v1/echo/ledger` | the responder's ledger |
 //! | `/api/v1/echo/top` | the busiest source prefixes |
@@ -14,7 +14,7 @@
 //! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
 
 use super::{Turns, fresh, in_turn};
-use crate::{features::ControlError, metrics, node::Node};
+use crate::{metrics, node::Node};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -25,6 +25,7 @@ use axum::{
     routing::{get, post},
 };
 use echo::control::Request;
+use job::Service;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -89,11 +90,11 @@ async fn metrics(State(node): State<Arc<Node>>) -> Response {
 }
 
 async fn healthz(State(node): State<Arc<Node>>) -> Response {
-    let ailments = node.features().ailments();
-    fresh(if ailments.is_empty() {
+    let problems = node.jobs().problems();
+    fresh(if problems.is_empty() {
         "ok\n".into_response()
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, ailments.join("\n") + "\n").into_response()
+        (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n").into_response()
     })
 }
 
@@ -103,27 +104,24 @@ async fn status(State(node): State<Arc<Node>>) -> Response {
 
 /// What the responder answers to a request that changes nothing.
 async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
-    fresh(match node.features().echo(request).await {
-        Ok(value) => Json(value).into_response(),
-        Err(error) => {
-            let body = Json(serde_json::json!({ "error": error.to_string() }));
-            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
-        }
-    })
+    ask::<echo::service::Service>(&node, StatusCode::SERVICE_UNAVAILABLE, request).await
 }
 
 /// What the gate answers to a request that changes nothing.
 async fn gate(State(node): State<Arc<Node>>, request: gate::control::Request) -> Response {
-    fresh(match node.features().gate(request).await {
-        Ok(value) => Json(value).into_response(),
-        Err(error) => {
-            let status = match error {
-                ControlError::Absent(_) => StatusCode::NOT_FOUND,
-                _ => StatusCode::SERVICE_UNAVAILABLE,
-            };
-            (status, Json(serde_json::json!({ "error": error.to_string() }))).into_response()
-        }
-    })
+    ask::<gate::service::Service>(&node, StatusCode::NOT_FOUND, request).await
+}
+
+/// What a job answers; `absent` where there is none.
+async fn ask<S: Service>(node: &Node, absent: StatusCode, request: S::Request) -> Response {
+    let (status, error) = match node.jobs().get::<S>() {
+        None => (absent, "this job is not in the configuration of this node".to_owned()),
+        Some(job) => match job.control(request).await {
+            Ok(value) => return fresh(Json(value).into_response()),
+            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        },
+    };
+    fresh((status, Json(serde_json::json!({ "error": error }))).into_response())
 }
 
 /// Who is ranked by `/api/v1/gate/top`.
@@ -162,7 +160,12 @@ async fn show(
         Ok(Query(ask)) => ask,
         Err(error) => return fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
     };
-    fresh(match node.features().probe_show(ask).await {
+    let station = node.jobs().get::<probe::service::Service>();
+    let shown = match station {
+        None => None,
+        Some(station) => Some(station.show(ask).await),
+    };
+    fresh(match shown {
         None => refuse(StatusCode::NOT_FOUND, "this node is no measuring station".to_owned()),
         Some(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
         Some(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
@@ -174,9 +177,9 @@ async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> 
     use probe::service::RequestError;
     let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = token.and_then(|value| value.strip_prefix("Bearer "));
-    let result = match node.features().probe_request(token, &body).await {
+    let result = match node.jobs().get::<probe::service::Service>() {
         None => Err(RequestError::Off),
-        Some(result) => result,
+        Some(station) => station.request(token, &body).await,
     };
     fresh(match result {
         Ok(record) => Json(record).into_response(),

@@ -2,7 +2,7 @@
 //!
 //! The configuration has a factor for each interval. The cost that the topology gives is the current
 //! one, so the cost in another interval is that cost times that interval's factor over the current
-//! interval's: what a calendar says of now is what a request without a calendar is told.
+//! interval's: the current value of a calendar is that of a reply without a calendar.
 
 use super::config::CalendarConfig;
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 //! stream and TIPS, and the directory that lists them all.
 
 use super::{
-    error::Failure,
+    failure::Failure,
     maps::{DIRECTORY_PATH, Maps},
     media,
     properties::{self, PROPERTY_MAP},
@@ -44,12 +44,12 @@ impl Catalogue {
         let own = resources.len();
         resources.extend(properties::resources(&maps));
         resources.extend(services(&resources));
-        let places = |key: fn(&Resource) -> &String| {
-            resources.iter().enumerate().map(|(place, it)| (key(it).clone(), place)).collect()
+        let indexes = |key: fn(&Resource) -> &String| {
+            resources.iter().enumerate().map(|(index, it)| (key(it).clone(), index)).collect()
         };
         Catalogue {
-            by_path: places(|resource| &resource.path),
-            by_id: places(|resource| &resource.id),
+            by_path: indexes(|resource| &resource.path),
+            by_id: indexes(|resource| &resource.id),
             maps,
             resources,
             own,
@@ -103,11 +103,11 @@ impl Answers for Catalogue {
     }
 
     fn resource(&self, id: &str) -> Option<&Resource> {
-        self.by_id.get(id).and_then(|place| self.resources.get(*place))
+        self.by_id.get(id).and_then(|index| self.resources.get(*index))
     }
 
     fn resource_at(&self, path: &str) -> Option<&Resource> {
-        self.by_path.get(path).and_then(|place| self.resources.get(*place))
+        self.by_path.get(path).and_then(|index| self.resources.get(*index))
     }
 
     fn respond(&self, request: &Request<'_>) -> Response {

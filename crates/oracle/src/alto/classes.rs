@@ -7,7 +7,7 @@
 //! class. The range begins at the lowest cost and ends where all but the highest hundredth of costs
 //! lie, so that a few costs with a penalty do not push all others into one class.
 
-use super::costs::Cost;
+use super::cost::Cost;
 use crate::tables::Class;
 
 /// Share of the costs that may lie above the range.
@@ -78,7 +78,7 @@ impl Classes {
         // With one cost alone, the step is a fair part of it.
         let largest = lowest.abs().max(highest.abs());
         let size = (highest - lowest).max(largest / 10.0) / count;
-        // Outside of this a step would be no number; nobody's costs are.
+        // Outside of this a step would not be a finite number; real costs are inside.
         let mut step = Step::at_least(if size > 0.0 { size.clamp(1e-200, 1e200) } else { 1.0 });
         while step.round(highest) - step.round(lowest) + 1.0 > count {
             step = step.next();

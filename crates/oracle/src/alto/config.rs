@@ -7,9 +7,9 @@ use super::{
     name,
 };
 use crate::proxidor::Key;
+use config::Problem;
 use serde::Deserialize;
 use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
-use wire::Problem;
 
 /// Most classes of numerical costs: more would give the numbers themselves away.
 const MAX_CLASSES: u16 = 1024;
@@ -24,7 +24,7 @@ const MAX_INTERVALS: usize = 1000;
 pub struct AltoConfig {
     /// Where HTTPS is listened on.
     pub listen: Vec<SocketAddr>,
-    /// PEM file with the certificate and its chain; none: a self-made one.
+    /// PEM file with the certificate and its chain; none: a self-signed one.
     pub certificate: Option<PathBuf>,
     /// PEM file with the certificate's key.
     pub key: Option<PathBuf>,
@@ -99,13 +99,13 @@ pub struct MapConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
-    /// A group of prefixes that nothing tells apart.
+    /// A group of prefixes with the same exits and paths.
     Group,
-    /// All prefixes behind one router: their own, or the exit with the shortest way.
+    /// All prefixes behind one router: their own, or the exit with the shortest path.
     Router,
     /// All prefixes behind the routers of one site.
     Site,
-    /// All prefixes of one AS, as far as the oracle tells ASes apart.
+    /// All prefixes of one AS, as far as the oracle distinguishes ASes.
     As,
 }
 
@@ -139,7 +139,10 @@ impl AltoConfig {
         let mut problems = Vec::new();
         let mut add = |key: String, message: String| problems.push(Problem { key, message });
         if self.listen.is_empty() {
-            add("listen".into(), "names no address; leave it out for the usual ones".into());
+            add(
+                "listen".into(),
+                "the list is empty; remove the key for the default addresses".into(),
+            );
         }
         match (&self.certificate, &self.key) {
             (Some(_), None) => add("certificate".into(), "needs its key in `key`".into()),
@@ -149,7 +152,7 @@ impl AltoConfig {
         if let Some(host) = &self.host
             && !is_host(host)
         {
-            add("host".into(), format!("{host:?} is no host such as alto.example.net:6671"));
+            add("host".into(), format!("{host:?} is not a host such as alto.example.net:6671"));
         }
         if !(1..=MAX_CLASSES).contains(&self.classes) {
             add("classes".into(), format!("must be from 1 to {MAX_CLASSES}"));
@@ -195,7 +198,7 @@ impl AltoConfig {
     }
 
     /// Names of metrics and cost types in this section that are not among the configured metrics, the
-    /// default one first. Whether ALTO can write a metric's name, [`name::metric`] says.
+    /// default one first. [`name::metric`] checks whether ALTO can write a metric's name.
     pub fn problems_with(&self, metrics: &[&str]) -> Vec<Problem> {
         let mut problems = Vec::new();
         let named = |name: &str| name == name::ROUTING_COST || metrics.contains(&name);
@@ -213,7 +216,10 @@ impl AltoConfig {
                 let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
                 problems.push(Problem {
                     key: format!("testable[{i}]"),
-                    message: format!("{name:?} is none of the cost types {}", names.join(", ")),
+                    message: format!(
+                        "{name:?} is not a cost type; the cost types are {}",
+                        names.join(", ")
+                    ),
                 });
             }
         }
@@ -225,7 +231,7 @@ impl AltoConfig {
         self.host.as_ref().map_or_else(String::new, |host| format!("https://{host}"))
     }
 
-    /// What clients are told that a password is for.
+    /// The realm of HTTP Digest.
     pub fn realm(&self) -> String {
         self.host.as_ref().map_or_else(|| "alto".to_owned(), |host| format!("alto@{host}"))
     }
@@ -358,7 +364,7 @@ mod tests {
                 "user[1].name",
             ),
             ("[limit]\nconnections = 0", "limit.connections"),
-            ("[limit]\npatience = \"1ms\"", "limit.patience"),
+            ("[limit]\ntimeout = \"1ms\"", "limit.timeout"),
             ("[limit]\nhead = 10", "limit.head"),
             ("[[map]]\nid = \"a-b\"\nby = \"as\"", "map[0].id"),
             ("[[map]]\nid = \"a\"\nby = \"site\"", "map[0].sites"),

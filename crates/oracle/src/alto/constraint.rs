@@ -20,8 +20,8 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// Parses one; none if it is not written as the RFCs say. The index may stand there only where
-    /// `extended` says so.
+    /// Parses one; none if it is not written as in the RFCs. An index is allowed only if
+    /// `extended` is set.
     pub fn parse(text: &str, extended: bool) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         let mut word = words.next()?;

@@ -2,16 +2,17 @@
 //! endpoint costs (11.5.1.6), single, several at once (RFC 8189, 4.1.3) or as calendars
 //! (RFC 8896, 5.1.2).
 //!
-//! Ordinal costs are the exact places of all pairs of the reply, from 1 and without gaps; equal costs
-//! share a place. Numerical ones are rounded (classes.rs), and constraints are held against what the
-//! client sees, rounded or a place: else a client could find the exact cost by halving.
+//! Ordinal costs are the exact ranks of all pairs of the reply, from 1 and without gaps; equal costs
+//! share a rank. Numerical ones are rounded (classes.rs), and constraints are held against what the
+//! client sees, rounded or a rank: else a client could find the exact cost by bisection.
 
 use super::{
     calendar::Calendar,
     classes::Classes,
+    cost::Cost,
     cost_request::CostRequest,
     cost_type::{CostMode, CostType},
-    costs::{Cost, Pairs},
+    costs::Pairs,
 };
 use serde_json::{Map, Value};
 use std::{collections::HashMap, fmt::Write as _, time::SystemTime};
@@ -150,27 +151,27 @@ impl CostReply<'_> {
                 let classes = self.classes.get(&kind.index);
                 pairs.iter().map(|cost| cost.and_then(|cost| classes?.round(cost))).collect()
             }
-            CostMode::Ordinal => places(pairs),
+            CostMode::Ordinal => ranks(pairs),
         }
     }
 }
 
-/// The places of costs among all: from 1, equal costs share one.
-fn places(pairs: &[Option<Cost>]) -> Vec<Option<f64>> {
+/// The ranks of costs among all: from 1, equal costs share one.
+fn ranks(pairs: &[Option<Cost>]) -> Vec<Option<f64>> {
     let mut order: Vec<(Cost, usize)> =
         pairs.iter().enumerate().filter_map(|(pair, cost)| Some(((*cost)?, pair))).collect();
     order.sort_unstable_by(|(a, _), (b, _)| a.order(b));
-    let mut places = vec![None; pairs.len()];
-    let mut place = 0.0;
+    let mut ranks = vec![None; pairs.len()];
+    let mut rank = 0.0;
     let mut last: Option<Cost> = None;
     for (cost, pair) in order {
         if last.is_none_or(|last| last.order(&cost).is_ne()) {
-            place += 1.0;
+            rank += 1.0;
             last = Some(cost);
         }
-        if let Some(entry) = places.get_mut(pair) {
-            *entry = Some(place);
+        if let Some(entry) = ranks.get_mut(pair) {
+            *entry = Some(rank);
         }
     }
-    places
+    ranks
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub enum CostMode {
     /// A number to calculate with, here rounded into classes (6.1.2.1).
     Numerical,
-    /// A place in the order of all pairs of one reply (6.1.2.2).
+    /// A rank in the order of all pairs of one reply (6.1.2.2).
     Ordinal,
 }
 
@@ -62,7 +62,7 @@ impl CostType {
     }
 
     /// The one of `offered` that a request names in `field`: an object with `cost-metric` and
-    /// `cost-mode`. A description is not looked at (11.3.2.3).
+    /// `cost-mode`. A description is ignored (11.3.2.3).
     pub fn find<'a>(offered: &'a [Self], value: &Value, field: &str) -> Result<&'a Self, Problem> {
         let Value::Object(object) = value else { return Err(Problem::invalid_type(field)) };
         let text = |member: &str| {
@@ -88,7 +88,7 @@ impl CostType {
 }
 
 /// The cost types of metrics, the default one first: each in both modes, without those whose names
-/// ALTO cannot write. Two names that only differ in what a cost type's name cannot tell apart (a colon
+/// ALTO cannot write. Two names that only differ in what a cost type's name cannot distinguish (a colon
 /// and a hyphen) are taken once.
 pub(super) fn cost_types<'m>(metrics: impl Iterator<Item = &'m str>) -> Vec<CostType> {
     let mut types: Vec<CostType> = Vec::new();

@@ -7,40 +7,18 @@
 
 use super::{
     classes::Classes,
+    cost::Cost,
     network_map::{NetworkMap, Pid},
 };
-use crate::tables::{Class, Row, Tables};
+use crate::tables::{Class, Tables};
 use ipnet::IpNet;
-use std::{cmp::Ordering, collections::HashMap};
+use std::collections::HashMap;
 use topo::{GroupId, RouterIndex};
 
-/// Most routers from which costs are looked at to find the classes of a metric.
+/// Most routers whose costs are sampled to find the classes of a metric.
 const SAMPLED_ROUTERS: usize = 64;
-/// Most costs that are looked at.
+/// Most costs that are sampled.
 const SAMPLED_COSTS: usize = 200_000;
-
-/// What is known of the cost of a pair.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cost {
-    /// What the operator prefers goes before, what they avoid behind all others.
-    pub(super) class: Class,
-    /// What the ranking goes by.
-    pub(super) value: f64,
-    /// Whether that is a cost, as it is from a router. From where the network knows no way there is
-    /// only the order that the operator's adjustments make.
-    pub(super) is_cost: bool,
-}
-
-impl Cost {
-    fn of(row: Row<'_>, group: GroupId, sourced: bool) -> Option<Self> {
-        Some(Self { class: row.class(group)?, value: row.cost(group)?, is_cost: sourced })
-    }
-
-    /// The order that rankings have.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
-        self.class.cmp(&other.class).then_with(|| self.value.total_cmp(&other.value))
-    }
-}
 
 /// The costs of a reply's pairs: source by source, of each in order of destinations.
 pub(super) type Pairs = Vec<Option<Cost>>;
@@ -65,7 +43,7 @@ pub(super) fn between_endpoints(
     pairs
 }
 
-/// Costs between PIDs of a map, given by their places.
+/// Costs between PIDs of a map, given by their indexes.
 pub(super) fn between_pids(
     tables: &Tables,
     metric: usize,
@@ -81,17 +59,17 @@ pub(super) fn between_pids(
         for (router, _) in &routers {
             means.entry(*router).or_insert_with(|| {
                 let row = tables.row(metric, Some(*router));
-                let to = |place: &u32| {
-                    let groups = map.pid(*place).map(|pid| pid.groups.as_slice());
+                let to = |index: &u32| {
+                    let groups = map.pid(*index).map(|pid| pid.groups.as_slice());
                     let groups = groups.unwrap_or_default().iter();
                     mean(groups.map(|(group, weight)| (Cost::of(row, *group, true), *weight)))
                 };
                 destinations.iter().map(to).collect()
             });
         }
-        for place in 0..destinations.len() {
+        for index in 0..destinations.len() {
             pairs.push(mean(routers.iter().map(|(router, weight)| {
-                (means.get(router).and_then(|row| row.get(place).copied().flatten()), *weight)
+                (means.get(router).and_then(|row| row.get(index).copied().flatten()), *weight)
             })));
         }
     }

@@ -12,31 +12,31 @@ use std::{
 /// Why something was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A connection: as many are open as may be.
+    /// A connection: the limit of open connections is reached.
     Connections,
-    /// A connection: its source has as many open as it may.
+    /// A connection: the limit of its source is reached.
     Source,
-    /// A connection: no TLS handshake came about in time.
+    /// A connection: the TLS handshake did not complete in time.
     Handshake,
     /// A request: its body is too large.
     Body,
     /// A request: its body did not arrive in time.
     Slow,
-    /// An update stream: as many are open as may be, in all or of its source.
+    /// An update stream: the limit is reached, in all or of its source.
     Streams,
     /// A control request: there is no such stream (any more).
     Control,
     /// An update stream, ended because its client did not read.
     Stalled,
-    /// A view: as many are open as may be.
+    /// A view: the limit is reached.
     Views,
-    /// A request for a future update: as many wait as may.
+    /// A request for a future update: the limit of waiting requests is reached.
     Polls,
     /// A connection: no certificate, or none of the configured authority.
     Certificate,
-    /// A request: nobody says whose it is. A client learns from this how to say it.
+    /// A request without credentials. The answer tells the client how to authenticate.
     Anonymous,
-    /// A request: it says whose it is in another way than asked for, or with a mistake.
+    /// A request whose credentials are malformed or of another scheme.
     Credentials,
     /// A request: no such user, or another password.
     Password,
@@ -44,7 +44,7 @@ pub enum Refusal {
     Uri,
     /// A request: the server's nonce is too old or another server's.
     Nonce,
-    /// A request: it has been there before.
+    /// A request: its nonce count was used before.
     Replay,
 }
 

@@ -16,20 +16,20 @@ pub(super) fn resources(maps: &[MapConfig], offer: &Offer) -> Vec<Resource> {
         let uses = uses.iter().map(|id| (*id).to_owned()).collect();
         resources.push(Resource { id, path, media_type, accepts, capabilities, uses, kind });
     };
-    for (place, map) in maps.iter().enumerate() {
+    for (index, map) in maps.iter().enumerate() {
         let id = map.id.as_str();
         let none = Value::Null;
-        add(id.to_owned(), format!("/networkmap/{id}"), Kind::NetworkMap(place), none.clone(), &[]);
+        add(id.to_owned(), format!("/networkmap/{id}"), Kind::NetworkMap(index), none.clone(), &[]);
         let (name, path) = (format!("{id}-filtered"), format!("/networkmap/{id}/filtered"));
-        add(name, path, Kind::FilteredNetworkMap(place), none, &[id]);
+        add(name, path, Kind::FilteredNetworkMap(index), none, &[id]);
         for kind in &offer.types {
             let (name, path) =
                 (format!("{id}-{}", kind.name), format!("/costmap/{id}/{}", kind.name));
             let capabilities = json!({ "cost-type-names": [kind.name] });
-            add(name, path, Kind::CostMap { map: place, kind: kind.clone() }, capabilities, &[id]);
+            add(name, path, Kind::CostMap { map: index, kind: kind.clone() }, capabilities, &[id]);
         }
         let (name, path) = (format!("{id}-costs-filtered"), format!("/costmap/{id}/filtered"));
-        add(name, path, Kind::FilteredCostMap(place), offer.capabilities(), &[id]);
+        add(name, path, Kind::FilteredCostMap(index), offer.capabilities(), &[id]);
     }
     let properties: Vec<String> = maps.iter().map(|map| format!("{}.pid", map.id)).collect();
     let capabilities = json!({ "prop-types": properties });

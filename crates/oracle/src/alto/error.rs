@@ -1,7 +1,5 @@
-//! What is wrong with a request: ALTO's error codes with `field` and `value` (RFC 7285, 8.5.2), and
-//! what HTTP itself has a status for.
+//! What is wrong with a request: ALTO's error codes with `field` and `value` (RFC 7285, 8.5.2).
 
-use super::{media, resource::Response};
 use serde_json::{Map, Value, json};
 
 /// An error code of RFC 7285, table 1.
@@ -43,7 +41,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The body cannot be parsed; the sentence says where.
+    /// The body cannot be parsed; the sentence names the position.
     pub fn syntax(sentence: impl Into<String>) -> Self {
         Self { code: Code::Syntax, field: None, value: None, syntax: Some(sentence.into()) }
     }
@@ -84,56 +82,5 @@ impl Problem {
             }
         }
         json!({ "meta": meta })
-    }
-}
-
-/// Why a request is not answered with what it asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The body is wrong: 400 with an error resource.
-    Body(Problem),
-    /// There is no such resource: 404.
-    NotFound,
-    /// The resource is there, but not for this method: 405, and these are.
-    Method(&'static str),
-    /// The client takes neither the resource nor an error: 406.
-    NotAcceptable(&'static str),
-    /// The body's media type is not the one that the directory gives: 415.
-    MediaType(&'static str),
-    /// What was asked for is larger than what the operator lets out at once: 503, with a sentence.
-    TooLarge(String),
-}
-
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
-        Self::Body(problem)
-    }
-}
-
-impl Failure {
-    /// The reply. Only wrong bodies have a code of ALTO (8.5.2 knows no other), the rest is a status
-    /// and a sentence.
-    pub fn response(&self) -> Response {
-        let text = |status, sentence: String| {
-            Response::new(status, media::TEXT, (sentence + "\n").into_bytes())
-        };
-        match self {
-            Self::Body(problem) => {
-                Response::new(400, media::ERROR, problem.to_json().to_string().into_bytes())
-            }
-            Self::NotFound => text(404, "There is no such resource; ask for the directory.".into()),
-            Self::Method(allow) => {
-                let mut response = text(405, format!("This resource is asked for with {allow}."));
-                response.allow = Some(allow);
-                response
-            }
-            Self::NotAcceptable(media_type) => {
-                text(406, format!("This resource is of the media type {media_type}."))
-            }
-            Self::MediaType(media_type) => {
-                text(415, format!("The body must be of the media type {media_type}."))
-            }
-            Self::TooLarge(sentence) => text(503, sentence.clone()),
-        }
     }
 }

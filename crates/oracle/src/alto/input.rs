@@ -1,5 +1,5 @@
 //! Reading the body of a request: the members that the RFCs name, with the right error for each way
-//! in which they can be wrong (RFC 7285, 8.5.2). Members that they do not name are not looked at
+//! in which they can be wrong (RFC 7285, 8.5.2). Members that they do not name are ignored
 //! (8.3.7).
 
 use super::error::Problem;

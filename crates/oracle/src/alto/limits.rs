@@ -20,7 +20,7 @@ pub struct Limits {
     /// Time for a handshake, for a request's head, for its body, and for a client to take what it is sent; also how
     /// long a connection may be idle.
     #[serde(with = "humantime_serde")]
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Update streams at once (RFC 8895 section 10.1).
     pub streams: usize,
     /// Update streams at once from one address.
@@ -37,7 +37,7 @@ pub struct Limits {
     pub versions_bytes: usize,
     /// Views at once (RFC 9569 section 9.1).
     pub views: usize,
-    /// How long a view is kept that nobody reads.
+    /// How long an idle view is kept.
     #[serde(with = "humantime_serde")]
     pub view_idle: Duration,
     /// Requests that wait for a view's next update at once.
@@ -48,7 +48,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The keys whose values are zero, which would answer nobody, or too small to work.
+    /// The keys whose values are zero, which would answer no request, or too small to work.
     pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
         let counts = [
             ("connections", self.connections),
@@ -59,7 +59,7 @@ impl Limits {
             ("versions_bytes", self.versions_bytes),
         ];
         let times = [
-            ("patience", self.patience),
+            ("timeout", self.timeout),
             ("view_idle", self.view_idle),
             ("keep_alive", self.keep_alive),
         ];
@@ -91,7 +91,7 @@ impl Default for Limits {
             requests_per_connection: 64,
             head: 16 << 10,
             body: 1 << 20,
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
             streams: 128,
             streams_per_source: 16,
             substreams: 32,

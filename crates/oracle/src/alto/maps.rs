@@ -9,7 +9,8 @@ use super::{
     cost_request::{CostRequest, Offer},
     cost_type::{CostType, cost_types},
     costs,
-    error::{Failure, Problem},
+    error::Problem,
+    failure::Failure,
     input::{self, Object},
     media, name,
     network_map::NetworkMap,
@@ -39,7 +40,7 @@ pub struct MapSettings {
 }
 
 /// Everything that ALTO clients can ask for of one snapshot. Immutable and cheap to make: maps and
-/// costs are worked out when they are first asked for, and what a change did not touch is shared with
+/// costs are calculated when they are first asked for, and what a change did not touch is shared with
 /// the snapshot before.
 #[derive(Debug)]
 pub struct Maps {
@@ -52,7 +53,7 @@ pub struct Maps {
     by_id: HashMap<String, usize>,
     network_maps: Vec<OnceLock<Arc<NetworkMap>>>,
     classes: Vec<OnceLock<Classes>>,
-    /// Of each full cost map, by its place in `resources`.
+    /// Of each full cost map, by its index in `resources`.
     cost_maps: HashMap<usize, OnceLock<Answer>>,
 }
 
@@ -75,17 +76,17 @@ impl Maps {
                 same.map_or_else(OnceLock::new, |made| OnceLock::from(Arc::clone(made)))
             })
             .collect();
-        let places = |key: fn(&Resource) -> &String| {
-            resources.iter().enumerate().map(|(place, it)| (key(it).clone(), place)).collect()
+        let indexes = |key: fn(&Resource) -> &String| {
+            resources.iter().enumerate().map(|(index, it)| (key(it).clone(), index)).collect()
         };
         Self {
-            by_path: places(|resource| &resource.path),
-            by_id: places(|resource| &resource.id),
+            by_path: indexes(|resource| &resource.path),
+            by_id: indexes(|resource| &resource.id),
             cost_maps: resources
                 .iter()
                 .enumerate()
                 .filter(|(_, resource)| matches!(resource.kind, Kind::CostMap { .. }))
-                .map(|(place, _)| (place, OnceLock::new()))
+                .map(|(index, _)| (index, OnceLock::new()))
                 .collect(),
             classes: tables.policy.metrics.iter().map(|_| OnceLock::new()).collect(),
             network_maps,
@@ -109,12 +110,12 @@ impl Maps {
 
     /// The resource with this identity.
     pub fn resource(&self, id: &str) -> Option<&Resource> {
-        self.by_id.get(id).and_then(|place| self.resources.get(*place))
+        self.by_id.get(id).and_then(|index| self.resources.get(*index))
     }
 
     /// The resource at this path.
     pub fn at(&self, path: &str) -> Option<&Resource> {
-        self.by_path.get(path).and_then(|place| self.resources.get(*place))
+        self.by_path.get(path).and_then(|index| self.resources.get(*index))
     }
 
     /// The identities of the network maps; the first is the default one.
@@ -125,7 +126,7 @@ impl Maps {
             .map(|resource| resource.id.as_str())
     }
 
-    /// A network map, made if this is the first time that somebody asks.
+    /// A network map, made when it is first asked for.
     pub fn network_map(&self, id: &str) -> Option<Arc<NetworkMap>> {
         match self.resource(id)?.kind {
             Kind::NetworkMap(map) => Some(self.map(map)?.clone()),
@@ -174,8 +175,8 @@ impl Maps {
 
     /// The JSON of a resource; `input` is the body for those that take one.
     pub fn answer(&self, id: &str, input: Option<&[u8]>, asker: &Asker) -> Answer {
-        let place = self.by_id.get(id).copied().ok_or(Failure::NotFound)?;
-        let resource = self.resources.get(place).ok_or(Failure::NotFound)?;
+        let index = self.by_id.get(id).copied().ok_or(Failure::NotFound)?;
+        let resource = self.resources.get(index).ok_or(Failure::NotFound)?;
         let input = match (resource.accepts, input) {
             (Some(_), Some(bytes)) => input::parse(bytes)?,
             (None, None) => Map::new(),
@@ -194,7 +195,7 @@ impl Maps {
             }
             Kind::CostMap { map, kind } => {
                 let map = self.map(*map).ok_or(Failure::NotFound)?;
-                let made = self.cost_maps.get(&place).ok_or(Failure::NotFound)?;
+                let made = self.cost_maps.get(&index).ok_or(Failure::NotFound)?;
                 made.get_or_init(|| self.cost_map(map, kind, asker)).clone()
             }
             Kind::FilteredCostMap(map) => {
@@ -207,9 +208,9 @@ impl Maps {
         }
     }
 
-    fn map(&self, place: usize) -> Option<&Arc<NetworkMap>> {
-        let config = self.map_configs.get(place)?;
-        Some(self.network_maps.get(place)?.get_or_init(|| {
+    fn map(&self, index: usize) -> Option<&Arc<NetworkMap>> {
+        let config = self.map_configs.get(index)?;
+        Some(self.network_maps.get(index)?.get_or_init(|| {
             Arc::new(NetworkMap::new(config, &self.tables.view, &self.settings.name_key))
         }))
     }
@@ -251,14 +252,14 @@ impl Maps {
         let types = body
             .list("address-types", |text| is_address_type(text).then(|| AddressType::parse(text)))?
             .unwrap_or_default();
-        let places = places(map, &pids);
-        self.check_pids(places.len())?;
+        let indexes = indexes_of(map, &pids);
+        self.check_pids(indexes.len())?;
         let types: Vec<AddressType> = if types.is_empty() {
             AddressType::ALL.to_vec()
         } else {
             types.into_iter().filter_map(|(kind, _)| kind).collect()
         };
-        Ok(map.write(&places, &types).into())
+        Ok(map.write(&indexes, &types).into())
     }
 
     /// RFC 7285, 11.2.3.
@@ -283,7 +284,7 @@ impl Maps {
                 (pids.required_list("srcs", pid_name)?, pids.required_list("dsts", pid_name)?)
             }
         };
-        let (sources, destinations) = (places(map, &sources), places(map, &destinations));
+        let (sources, destinations) = (indexes_of(map, &sources), indexes_of(map, &destinations));
         self.costs_of_pids(map, &request, &sources, &destinations, asker)
     }
 
@@ -296,8 +297,8 @@ impl Maps {
         asker: &Asker,
     ) -> Answer {
         self.check_costs(sources.len(), destinations.len(), request.values())?;
-        let names = |places: &[u32]| {
-            places.iter().filter_map(|place| Some(map.pid(*place)?.name.as_str())).collect()
+        let names = |indexes: &[u32]| {
+            indexes.iter().filter_map(|index| Some(map.pid(*index)?.name.as_str())).collect()
         };
         let mut meta = Map::new();
         meta.insert("dependent-vtags".into(), json!([map.vtag()]));
@@ -395,13 +396,13 @@ fn pid_name(text: &str) -> Option<&str> {
     name::is_pid(text).then_some(text)
 }
 
-/// The places of the PIDs of a list: all if it is empty, and without those that the map does not have
+/// The indexes of the PIDs of a list: all if it is empty, and without those that the map does not have
 /// (11.3.1.6, 11.3.2.6).
-fn places(map: &NetworkMap, pids: &[(&str, &str)]) -> Vec<u32> {
+fn indexes_of(map: &NetworkMap, pids: &[(&str, &str)]) -> Vec<u32> {
     if pids.is_empty() {
         (0..map.pids().len() as u32).collect()
     } else {
-        pids.iter().filter_map(|(pid, _)| map.place(pid)).collect()
+        pids.iter().filter_map(|(pid, _)| map.index_of(pid)).collect()
     }
 }
 

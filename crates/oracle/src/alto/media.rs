@@ -1,4 +1,4 @@
-//! The media types of RFC 7285, table 2, and what `Accept` and `Content-Type` say about them.
+//! The media types of RFC 7285, table 2, and how `Accept` and `Content-Type` match them.
 
 /// Information resource directory (RFC 7285, 9.2.1).
 pub const DIRECTORY: &str = "application/alto-directory+json";
@@ -23,7 +23,7 @@ pub const ERROR: &str = "application/alto-error+json";
 /// A sentence for people, where no error code of ALTO fits.
 pub const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Whether a `Content-Type` names this media type; parameters such as a charset are not looked at.
+/// Whether a `Content-Type` names this media type; parameters such as a charset are ignored.
 pub fn is(content_type: &str, media_type: &str) -> bool {
     essence(content_type).eq_ignore_ascii_case(media_type)
 }

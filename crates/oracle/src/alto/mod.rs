@@ -12,11 +12,11 @@
 //!               ├── network maps: PIDs and their prefixes     (network_map.rs)
 //!               └── costs between PIDs or endpoints           (cost_request.rs: what is asked,
 //!                                                              costs.rs: exact costs,
-//!                                                              cost_reply.rs: what is told)
+//!                                                              cost_reply.rs: the reply)
 //! ```
 //!
 //! Two rules hold everywhere. What a client learns of the operator's numbers is rounded into a few
-//! classes (classes.rs), constraints included. And the names of PIDs say nothing of the network
+//! classes (classes.rs), constraints included. And the names of PIDs disclose nothing of the network
 //! (network_map.rs).
 //!
 //! Around the core are entity properties (RFC 9240, properties/), incremental updates (RFC 8895,
@@ -29,6 +29,7 @@ mod catalogue;
 mod classes;
 pub mod config;
 pub mod constraint;
+mod cost;
 mod cost_reply;
 mod cost_request;
 pub mod cost_type;
@@ -36,6 +37,7 @@ mod costs;
 pub mod counters;
 mod directory;
 pub mod error;
+pub mod failure;
 mod input;
 pub mod limits;
 mod maps;
@@ -54,7 +56,8 @@ pub mod updates;
 pub use catalogue::Catalogue;
 pub use config::AltoConfig;
 pub use cost_type::{CostMode, CostType};
-pub use error::{Code, Failure, Problem};
+pub use error::{Code, Problem};
+pub use failure::Failure;
 pub use maps::{DIRECTORY_PATH, MapSettings, Maps};
 pub use network_map::NetworkMap;
 pub use publisher::Publisher;

@@ -39,7 +39,7 @@ pub fn metric(index: usize, configured: &str) -> Option<String> {
     is_metric(&name).then_some(name)
 }
 
-/// What a property's name says (10.8).
+/// The parts of a property's name (10.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property<'a> {
     /// `resource.name` (10.8.1).
@@ -48,7 +48,7 @@ pub enum Property<'a> {
     Global(&'a str),
 }
 
-/// Takes a property's name apart; none if it is not written as 10.8 says.
+/// Takes a property's name apart; none if it does not follow 10.8.
 pub fn property(name: &str) -> Option<Property<'_>> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-:_".contains(&byte);
     let global = |name: &str| {

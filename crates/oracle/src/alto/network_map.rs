@@ -2,9 +2,9 @@
 //!
 //! A PID is a set of prefix groups of the topology: one group, or all groups behind one router, site
 //! or AS. Since a group is reached by longest-prefix match, so is a PID (11.2.2): the map lists every
-//! prefix once, and the two prefixes that cover everything are in it, in the PID of what nothing
-//! routes to unless the operator has a route for them. A prefix inside a shorter one of the same PID
-//! would change no match and is left out, which makes maps of real tables several times smaller.
+//! prefix once, and the two prefixes that cover everything are in it, in the PID of unrouted
+//! addresses unless the operator has a route for them. A prefix inside a shorter one of the same PID
+//! would change no match and is omitted, which makes maps of real tables several times smaller.
 //!
 //! ```text
 //! table     10.0.0.0/8 → group 3     10.1.0.0/16 → group 7     10.1.2.0/24 → group 7
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A PID's name is a keyed hash of what makes it (exits, router, site or AS): it stays while that does,
-//! over snapshots and, with a configured key, over restarts, and tells who has no key nothing.
+//! over snapshots and, with a configured key, over restarts, and discloses nothing without the key.
 
 use super::{
     address::AddressType,
@@ -47,7 +47,7 @@ enum Key {
     Router(RouterId),
     /// The network itself.
     Inside,
-    /// An AS; 0 are those that are not told apart.
+    /// An AS; 0 stands for those that are not distinguished.
     As(u32),
 }
 
@@ -73,9 +73,9 @@ pub struct NetworkMap {
     by_name: HashMap<String, u32>,
     /// From a group to its PID.
     of_group: Vec<u32>,
-    /// In order of address, then length; with places in `pids`.
+    /// In order of address, then length; with indexes in `pids`.
     prefixes: Vec<(IpNet, u32)>,
-    /// Places in `prefixes` of each PID's, and where each PID's begin.
+    /// Indexes in `prefixes` of each PID's, and where each PID's begin.
     order: Vec<u32>,
     starts: Vec<u32>,
     bytes: OnceLock<Arc<[u8]>>,
@@ -113,7 +113,7 @@ impl NetworkMap {
             config: config.clone(),
             view: Arc::clone(view),
             tag: String::new(),
-            by_name: (0..).zip(&pids).map(|(place, pid)| (pid.name.clone(), place)).collect(),
+            by_name: (0..).zip(&pids).map(|(index, pid)| (pid.name.clone(), index)).collect(),
             of_group: Vec::new(),
             pids,
             prefixes: Vec::new(),
@@ -181,28 +181,28 @@ impl NetworkMap {
             .map(|(prefix, pid)| (*prefix, self.name(*pid)))
     }
 
-    /// The place of the PID of this name.
-    pub(super) fn place(&self, name: &str) -> Option<u32> {
+    /// The index of the PID of this name.
+    pub(super) fn index_of(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
     }
 
-    /// The PID in a place.
-    pub(super) fn pid(&self, place: u32) -> Option<&Pid> {
-        self.pids.get(place as usize)
+    /// The PID with an index.
+    pub(super) fn pid(&self, index: u32) -> Option<&Pid> {
+        self.pids.get(index as usize)
     }
 
-    /// The PIDs of these places, all address types or some, as JSON (11.2.1.6).
-    pub(super) fn write(&self, places: &[u32], types: &[AddressType]) -> Vec<u8> {
+    /// The PIDs of these indexes, all address types or some, as JSON (11.2.1.6).
+    pub(super) fn write(&self, indexes: &[u32], types: &[AddressType]) -> Vec<u8> {
         let mut out = format!("{{\"meta\":{{\"vtag\":{}}},\"network-map\":{{", self.vtag());
-        for (i, place) in places.iter().enumerate() {
+        for (i, index) in indexes.iter().enumerate() {
             if i > 0 {
                 out.push(',');
             }
-            let _ = write!(out, "\"{}\":{{", self.name(*place));
+            let _ = write!(out, "\"{}\":{{", self.name(*index));
             let mut first_type = true;
             for kind in types {
                 let mut first = true;
-                for prefix in self.prefixes_of(*place).filter(|net| AddressType::of(net) == *kind) {
+                for prefix in self.prefixes_of(*index).filter(|net| AddressType::of(net) == *kind) {
                     if first {
                         let comma = if first_type { "" } else { "," };
                         let _ = write!(out, "{comma}\"{kind}\":[\"{prefix}\"");
@@ -229,26 +229,26 @@ impl NetworkMap {
         })
     }
 
-    fn prefixes_of(&self, place: u32) -> impl Iterator<Item = &IpNet> {
-        let bound = |place: u32| self.starts.get(place as usize).map_or(0, |start| *start as usize);
-        let places = self.order.get(bound(place)..bound(place + 1)).unwrap_or_default();
-        places.iter().filter_map(|place| self.prefixes.get(*place as usize)).map(|(net, _)| net)
+    fn prefixes_of(&self, index: u32) -> impl Iterator<Item = &IpNet> {
+        let bound = |index: u32| self.starts.get(index as usize).map_or(0, |start| *start as usize);
+        let indexes = self.order.get(bound(index)..bound(index + 1)).unwrap_or_default();
+        indexes.iter().filter_map(|index| self.prefixes.get(*index as usize)).map(|(net, _)| net)
     }
 
-    fn name(&self, place: u32) -> &str {
-        self.pid(place).map_or("", |pid| &pid.name)
+    fn name(&self, index: u32) -> &str {
+        self.pid(index).map_or("", |pid| &pid.name)
     }
 
     fn name_of_group(&self, group: GroupId) -> &str {
-        self.of_group.get(group.index()).map_or("", |place| self.name(*place))
+        self.of_group.get(group.index()).map_or("", |index| self.name(*index))
     }
 
     fn places_of_groups(&self) -> Vec<u32> {
         let mut of_group = vec![0; self.view.groups.len()];
-        for (place, pid) in (0..).zip(&self.pids) {
+        for (index, pid) in (0..).zip(&self.pids) {
             for (group, _) in &pid.groups {
                 if let Some(of_group) = of_group.get_mut(group.index()) {
-                    *of_group = place;
+                    *of_group = index;
                 }
             }
         }
@@ -257,7 +257,7 @@ impl NetworkMap {
 
     /// Every prefix whose PID is another than that of the next shorter prefix around it.
     fn shortest_prefixes(&self) -> Vec<(IpNet, u32)> {
-        let place = |group: u32| self.of_group.get(group as usize).copied().unwrap_or_default();
+        let pid_of = |group: u32| self.of_group.get(group as usize).copied().unwrap_or_default();
         let mut prefixes = Vec::new();
         // The prefixes around the next one, from short to long. In the table's order a prefix comes
         // before all that it covers.
@@ -265,7 +265,7 @@ impl NetworkMap {
         let mut begun: HashSet<AddressType> = HashSet::new();
         let mut begin = |kind: AddressType, prefixes: &mut Vec<_>, next: Option<IpNet>| {
             if begun.insert(kind) && next != Some(kind.everything()) {
-                let everything = (kind.everything(), place(GroupId::UNKNOWN.0));
+                let everything = (kind.everything(), pid_of(GroupId::UNKNOWN.0));
                 prefixes.push(everything);
                 return Some(everything);
             }
@@ -276,7 +276,7 @@ impl NetworkMap {
             while around.last().is_some_and(|(outer, _)| !outer.contains(&prefix)) {
                 around.pop();
             }
-            let pid = place(group);
+            let pid = pid_of(group);
             if around.last().is_none_or(|(_, outer)| *outer != pid) {
                 around.push((prefix, pid));
                 prefixes.push((prefix, pid));
@@ -297,10 +297,10 @@ impl NetworkMap {
         }
         let removed = self.pids.remove(nowhere as usize);
         self.by_name.remove(&removed.name);
-        let places = self.by_name.values_mut().chain(&mut self.of_group);
-        for place in places.chain(self.prefixes.iter_mut().map(|(_, pid)| pid)) {
-            if *place > nowhere {
-                *place -= 1;
+        let indexes = self.by_name.values_mut().chain(&mut self.of_group);
+        for index in indexes.chain(self.prefixes.iter_mut().map(|(_, pid)| pid)) {
+            if *index > nowhere {
+                *index -= 1;
             }
         }
     }
@@ -308,11 +308,11 @@ impl NetworkMap {
     fn sort_by_pid(&mut self) {
         self.order = (0..self.prefixes.len() as u32).collect();
         let prefixes = &self.prefixes;
-        let pid = |place: &u32| prefixes.get(*place as usize).map(|(_, pid)| *pid);
+        let pid = |index: &u32| prefixes.get(*index as usize).map(|(_, pid)| *pid);
         self.order.sort_by_key(pid);
         let order = &self.order;
         self.starts = (0..=self.pids.len() as u32)
-            .map(|pid_place| order.partition_point(|place| pid(place) < Some(pid_place)) as u32)
+            .map(|pid_index| order.partition_point(|index| pid(index) < Some(pid_index)) as u32)
             .collect();
     }
 

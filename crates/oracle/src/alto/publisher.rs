@@ -33,7 +33,7 @@ impl Publisher {
         (self.settings, self.base) = settings(config, Some(self.settings.name_key));
     }
 
-    /// Publishes the maps of new tables. Cheap: they are worked out when somebody asks.
+    /// Publishes the maps of new tables. Cheap: they are calculated when they are asked for.
     pub fn publish(&mut self, tables: Arc<Tables>) {
         let maps = Arc::new(Maps::new(tables, self.settings.clone(), self.last.as_deref()));
         self.last = Some(maps.clone());

@@ -1,6 +1,6 @@
 //! HTTP responses from what the core and the services answer.
 
-use super::{error::Problem, media, resource::Response as Answer, updates::follow::bytes};
+use super::{error::Problem, media, resource::Response as Answer};
 use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, Response, StatusCode, header},
@@ -9,7 +9,7 @@ use axum::{
 /// A whole response.
 pub(super) fn of(answer: Answer) -> Response<Body> {
     let (status, media_type, allow) = (answer.status, answer.media_type, answer.allow);
-    let mut response = json(status, media_type, bytes(answer));
+    let mut response = json(status, media_type, answer.into_bytes());
     if let Some(allow) = allow {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     }
@@ -27,7 +27,7 @@ pub(super) fn json(status: u16, media_type: &'static str, body: Bytes) -> Respon
     response
 }
 
-/// What is wrong with a request, as ALTO says it (RFC 7285 section 8.5).
+/// What is wrong with a request, as an error resource (RFC 7285 section 8.5).
 pub(super) fn problem(status: u16, problem: &Problem) -> Response<Body> {
     json(status, media::ERROR, problem.to_json().to_string().into())
 }

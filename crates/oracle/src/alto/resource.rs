@@ -1,6 +1,7 @@
 //! Requests, responses and the information resources that the directory lists (RFC 7285, 9.1).
 
 use super::{cost_type::CostType, media};
+use axum::body::Bytes;
 use serde_json::{Map, Value};
 use std::{net::IpAddr, sync::Arc, time::SystemTime};
 
@@ -58,6 +59,11 @@ impl Response {
     /// A response.
     pub fn new(status: u16, media_type: &'static str, body: impl Into<Arc<[u8]>>) -> Self {
         Self { status, media_type, body: body.into(), allow: None }
+    }
+
+    /// The body, shared and not copied.
+    pub fn into_bytes(self) -> Bytes {
+        Bytes::from_owner(self.body)
     }
 
     /// A response with status 200.
@@ -123,7 +129,7 @@ pub struct Resource {
     pub media_type: &'static str,
     /// The media type of its input; none: it is asked for with GET, else with POST.
     pub accepts: Option<&'static str>,
-    /// Capabilities, an object; null is left out.
+    /// Capabilities, an object; null is omitted.
     pub capabilities: Value,
     /// Identities of the resources that it directly depends on.
     pub uses: Vec<String>,
@@ -131,7 +137,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource that the core lists in the directory and somebody else answers for.
+    /// A resource that the core lists in the directory and another service answers.
     pub fn other(
         id: String,
         path: String,
@@ -161,12 +167,12 @@ impl Resource {
         Value::Object(entry)
     }
 
-    /// What `Allow` says of this resource.
+    /// The `Allow` header of this resource.
     pub fn allow(&self) -> &'static str {
         if self.accepts.is_some() { "POST" } else { "GET" }
     }
 
-    /// Whether the client takes what this returns, an error (8.5) or a directory in its place
+    /// Whether the client takes what this returns, an error (8.5) or a directory instead
     /// (8.3.4.2).
     pub fn acceptable(&self, accept: Option<&str>) -> bool {
         media::accepts(accept, self.media_type)

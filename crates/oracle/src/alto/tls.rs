@@ -15,15 +15,14 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use std::{
-    fmt,
-    fs::{self, OpenOptions, Permissions},
+    fmt, fs,
     io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-/// Name of the self-made certificate in the state directory.
+/// Name of the self-signed certificate in the state directory.
 const OWN_CERTIFICATE: &str = "alto.crt";
 /// Name of its key, readable by its owner alone.
 const OWN_KEY: &str = "alto.key";
@@ -136,7 +135,7 @@ pub enum TlsError {
         reason: String,
     },
     /// A certificate of our own cannot be kept.
-    #[error("cannot keep the self-made certificate in {}: {source}; see node.state", file.display())]
+    #[error("cannot keep the self-signed certificate in {}: {source}; see node.state", file.display())]
     Keep {
         /// Which file.
         file: PathBuf,
@@ -164,8 +163,8 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, byte) in self.0.iter().enumerate() {
-            let colon = if place == 0 { "" } else { ":" };
+        for (index, byte) in self.0.iter().enumerate() {
+            let colon = if index == 0 { "" } else { ":" };
             write!(f, "{colon}{byte:02X}")?;
         }
         Ok(())
@@ -286,7 +285,7 @@ fn read(source: &Source, provider: &CryptoProvider) -> Result<CertifiedKey, TlsE
             if let Some(own) = pair.cert.first() {
                 let fingerprint = Fingerprint::of(own);
                 tracing::info!(%fingerprint, file = %certificate.display(),
-                    "ALTO serves with a self-made certificate: clients must be told to trust it");
+                    "ALTO serves with a self-signed certificate: clients must be configured to trust it");
             }
             Ok(pair)
         }
@@ -368,24 +367,13 @@ pub(super) fn warn_of_permissions(file: &Path, what: &str) {
 fn make(certificate: &Path, key: &Path, names: &[String]) -> Result<(), TlsError> {
     let made = rcgen::generate_simple_self_signed(names)
         .map_err(|error| TlsError::Make { names: names.to_vec(), reason: error.to_string() })?;
-    keep(key, &made.signing_key.serialize_pem(), 0o600)?;
+    keep(key, &made.signing_key.serialize_pem(), config::file::PRIVATE)?;
     keep(certificate, &made.cert.pem(), 0o644)
 }
 
-/// Writes a file beside its place and moves it there, so that a crash leaves no half of it.
+/// Writes a file as a whole, and its folder where there is none.
 fn keep(file: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
-    let beside = file.with_extension("new");
-    let write = || {
-        if let Some(directory) = file.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        let mut opened =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
-        // The file may have been left by somebody else, with another mode.
-        opened.set_permissions(Permissions::from_mode(mode))?;
-        opened.write_all(text.as_bytes())?;
-        opened.sync_all()?;
-        fs::rename(&beside, file)
-    };
-    write().map_err(|source| TlsError::Keep { file: file.to_owned(), source })
+    let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
+    let write = || config::file::replace(file, mode, |file| file.write_all(text.as_bytes()));
+    folder.and_then(|()| write()).map_err(|source| TlsError::Keep { file: file.to_owned(), source })
 }

@@ -42,10 +42,10 @@ impl Exchange {
     /// Sends a request and waits for the reply to it; none when it does not come in time.
     ///
     /// What comes meanwhile and is no reply to this request (a late one to an earlier request, bytes
-    /// that do not keep to the format, a reply without the tag that the key demands) is passed over.
+    /// that do not keep to the format, a reply without the tag that the key demands) is skipped.
     ///
     /// # Errors
-    /// The socket does not work. That nobody listens there counts as no reply.
+    /// The socket does not work. A closed port counts as no reply.
     pub fn ask(
         &mut self,
         request: &[u8],
@@ -73,7 +73,7 @@ impl Exchange {
     fn send(&self, request: &[u8]) -> Result<(), ClientError> {
         match self.socket.send(request) {
             Ok(_) => Ok(()),
-            // It tells of an earlier request; this one has not been sent yet.
+            // The error is that of an earlier request; this one has not been sent yet.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 self.socket.send(request).map(drop).or_else(|error| self.lost(error))
             }

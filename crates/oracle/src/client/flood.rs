@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Requests between two looks at the clock.
+/// Requests between two readings of the clock.
 const BATCH: u64 = 32;
 
 /// Arguments of `nigh oracle flood`.
@@ -27,7 +27,7 @@ pub struct Args {
     /// Requests a second [default: as many as this machine can send]
     #[arg(long, value_name = "REQUESTS")]
     pub persec: Option<NonZeroU64>,
-    /// How long
+    /// How long to send
     #[arg(short, long, value_name = "TIME", default_value = "10s",
           value_parser = humantime::parse_duration)]
     pub duration: Duration,
@@ -50,9 +50,9 @@ pub struct Report {
     pub seconds: f64,
     /// Requests sent.
     pub sent: u64,
-    /// Requests that the system did not take.
+    /// Requests that the system refused.
     pub refused: u64,
-    /// Datagrams that came back while sending; the system throws away what is not read in time.
+    /// Datagrams that were received while sending; the system discards what is not read in time.
     pub seen: u64,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} requests of {} candidates sent to {} in {:.2} s: {:.0} a second; at least {} replies came back",
+            "{} requests of {} candidates sent to {} in {:.2} s: {:.0} a second; at least {} replies were received",
             self.sent,
             self.candidates,
             self.server,
@@ -69,7 +69,7 @@ impl fmt::Display for Report {
             self.seen,
         )?;
         if self.refused > 0 {
-            writeln!(f, "{} more were not taken by this machine", self.refused)?;
+            writeln!(f, "{} more were refused by this machine's network stack", self.refused)?;
         }
         Ok(())
     }

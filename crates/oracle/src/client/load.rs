@@ -1,8 +1,9 @@
-//! `nigh oracle load`: many clients that wait for their answers (seed, sections 4.9.1 and 5.3.1).
+//! `nigh oracle load`: many clients that wait for their answers (*The P2P-Oracle Server*, sections
+//! 4.9.1 and 5.3.1).
 //!
 //! Each client is a thread with a socket of its own. After a reply, or after the timeout without one,
 //! it waits the delay and asks again. So with `c` clients the rate lies between `c / (timeout + delay)`
-//! when everything is lost and `c / (round trip + delay)`: an overloaded server is asked less.
+//! when everything is lost and `c / (round trip + delay)`: an overloaded server gets fewer requests.
 
 use super::{
     ClientError, RandomArgs, Server, check_target,
@@ -10,7 +11,7 @@ use super::{
     interrupt::Interrupt,
     print,
     questions::Questions,
-    summary::{Summary, Tally},
+    summary::{Summary, Tally, Times},
 };
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -181,7 +182,7 @@ pub fn load(args: &Args) -> Result<Report, ClientError> {
 
 type Client<'scope> = std::io::Result<thread::ScopedJoinHandle<'scope, Result<Tally, ClientError>>>;
 
-/// Shows progress and stops everybody when the time is over.
+/// Shows progress and stops all clients when the time is over.
 fn watch(
     shared: &Shared<'_>,
     bar: &ProgressBar,
@@ -245,8 +246,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        let heads =
-            ["client", "sent", "replies", "errors", "lost", "min", "mean", "dev", "p99", "max ms"];
+        let heads = [
+            "client", "sent", "replies", "errors", "lost", "min", "mean", "dev", "p50", "p90",
+            "p99", "max ms",
+        ];
         table.set_header(heads.map(|head| Cell::new(head).set_alignment(CellAlignment::Right)));
         for (number, client) in self.clients.iter().enumerate().take(SHOWN) {
             table.add_row(row(&(number + 1).to_string(), client));
@@ -276,8 +279,9 @@ fn row(name: &str, summary: &Summary) -> Vec<Cell> {
     let times = summary.rtt_milliseconds;
     let counts =
         [summary.sent, summary.replies, summary.errors, summary.lost].map(|n| n.to_string());
-    let times = times.map_or([const { String::new() }; 5], |times| {
-        [times.min, times.mean, times.deviation, times.p99, times.max].map(|ms| format!("{ms:.3}"))
+    let times = times.map_or([const { String::new() }; 7], |times| {
+        let Times { min, mean, deviation, p50, p90, p99, max } = times;
+        [min, mean, deviation, p50, p90, p99, max].map(|ms| format!("{ms:.3}"))
     });
     let texts = std::iter::once(name.to_owned()).chain(counts).chain(times);
     texts.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)).collect()

@@ -1,10 +1,10 @@
 //! Clients of the oracle over Proxidor: `nigh oracle rank`, `ping`, `load` and `flood`.
 //!
-//! [`rank`] asks once and prints the answer. [`ping`] asks again and again with random candidates and
-//! reads like ping. [`load`] is the seed's regulated clients (section 5.3.1): each sends its next
+//! [`rank`] asks once and prints the answer. [`ping`] asks repeatedly with random candidates and
+//! reads like ping. [`load`] is the regulated clients of *The P2P-Oracle Server* (section 5.3.1): each sends its next
 //! request a delay after its reply, or after its timeout, so that together they slow down as the
 //! server does. [`flood`] waits for nothing. The last two only aim at loopback, private and
-//! documentation space unless told otherwise, and always end by themselves.
+//! documentation space unless --allow names more, and always end by themselves.
 
 pub mod exchange;
 pub mod flood;
@@ -32,9 +32,9 @@ use std::{
 pub enum Command {
     /// Ask for a ranking and print it, best first
     Rank(rank::Args),
-    /// Ask again and again with random candidates and print the time of each answer
+    /// Ask repeatedly with random candidates and print the time of each answer
     Ping(ping::Args),
-    /// Be many clients that wait for their answers, and print a table of what they saw
+    /// Run many clients that wait for their answers, and print a table of their results
     Load(load::Args),
     /// Send requests without waiting for answers
     Flood(flood::Args),
@@ -57,7 +57,7 @@ pub struct ServerArgs {
     pub key_file: Option<std::path::PathBuf>,
 }
 
-/// Which oracle is asked again and again, and for how much.
+/// Which oracle is asked repeatedly, and for how much.
 #[derive(Clone, Debug, Args)]
 pub struct RandomArgs {
     /// Which oracle is asked.
@@ -84,7 +84,7 @@ pub enum ClientError {
     Name {
         /// As given.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         why: String,
     },
     /// The key cannot be read.
@@ -100,10 +100,10 @@ pub enum ClientError {
     Question(#[from] QueryError),
     /// A word that was to be ranked is no candidate.
     #[error(transparent)]
-    Candidate(#[from] crate::rank::NotACandidate),
-    /// A load aimed at somebody.
+    Candidate(#[from] crate::candidate::NotACandidate),
+    /// A load aimed at a target that is not allowed.
     #[error(transparent)]
-    Target(#[from] wire::target::Refused),
+    Target(#[from] config::target::Refused),
     /// No answer came.
     #[error(
         "no reply from {server} after {tries} tries of {timeout:?} each: is an oracle there, and is \
@@ -130,16 +130,17 @@ pub enum ClientError {
     Socket {
         /// Who was asked.
         server: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A thread, a runtime or a file was not to be had.
+    /// A thread, a runtime or a file is not available.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// What requests without a reply may mean.
-const NO_REPLY: &str = "lost on the way, or this source is over its rate there (oracle.limit)";
+/// Possible reasons for a missing reply.
+const NO_REPLY: &str =
+    "lost in the network, or this source is over its rate at the server (oracle.limit)";
 
 /// What may be done about an error code, for the end of a sentence.
 fn advice(rcode: Rcode) -> &'static str {
@@ -198,12 +199,12 @@ fn connect(server: &Server) -> Result<UdpSocket, ClientError> {
     open().map_err(|source| ClientError::Socket { server: server.address, source })
 }
 
-/// Refuses to aim a load at somebody who did not ask for it.
+/// Refuses to aim a load at a target that is not allowed.
 fn check_target(server: &Server, allow: &[IpNet]) -> Result<(), ClientError> {
-    Ok(wire::target::check(server.address.ip(), allow)?)
+    Ok(config::target::check(server.address.ip(), allow)?)
 }
 
-/// Does what the command line says and prints the result; says whether there was an answer.
+/// Runs the command and prints the result; returns whether there was an answer.
 ///
 /// # Errors
 /// See [`ClientError`].

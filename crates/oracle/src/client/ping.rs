@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
     let mut questions = args.random.questions(&server)?;
     let mut exchange = Exchange::open(&server)?;
     if !args.json {
-        say(&format!(
+        print_line(&format!(
             "PROXIDOR {} ({}): {} candidates, {} bytes of data",
             args.random.server.server,
             server.address,
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
     Ok(tally.replies > 0)
 }
 
-/// Waits, but not longer than a key is pressed.
+/// Waits until the time is over or Ctrl-C is pressed.
 fn wait(interrupt: &Interrupt, time: Duration) {
     let end = Instant::now() + time;
     while !interrupt.pressed() {
@@ -106,11 +106,11 @@ fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
     if args.json {
         let bytes = answer.map(|answer| answer.bytes);
         let line = Line { sequence, result, bytes, rtt_milliseconds: time };
-        say(&serde_json::to_string(&line).unwrap_or_default());
+        print_line(&serde_json::to_string(&line).unwrap_or_default());
         return;
     }
     match answer {
-        None => say(&format!("no reply from {server}: seq={sequence}")),
+        None => print_line(&format!("no reply from {server}: seq={sequence}")),
         Some(Answer { reply, bytes, .. }) => {
             let time = time.unwrap_or_default();
             let ttl = reply.header.ttl;
@@ -118,7 +118,7 @@ fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
                 true => String::new(),
                 false => format!(" {result}"),
             };
-            say(&format!(
+            print_line(&format!(
                 "{bytes} bytes from {server}: seq={sequence} ttl={ttl} time={time:.3} ms{note}"
             ));
         }
@@ -127,30 +127,30 @@ fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
 
 fn summarize(args: &Args, summary: &Summary, elapsed: Duration) {
     if args.json {
-        say(&serde_json::to_string(summary).unwrap_or_default());
+        print_line(&serde_json::to_string(summary).unwrap_or_default());
         return;
     }
     let Summary { sent, replies, errors, .. } = summary;
     let errors = if *errors > 0 { format!(", {errors} errors") } else { String::new() };
-    say(&format!("\n--- {} oracle statistics ---", args.random.server.server));
-    say(&format!(
+    print_line(&format!("\n--- {} oracle statistics ---", args.random.server.server));
+    print_line(&format!(
         "{sent} requests sent, {replies} rankings received{errors}, {:.0}% loss, time {} ms",
         summary.loss(),
         elapsed.as_millis(),
     ));
     if summary.lost > 0 {
-        say(&format!("no reply to {}: {}", summary.lost, super::NO_REPLY));
+        print_line(&format!("no reply to {}: {}", summary.lost, super::NO_REPLY));
     }
     if let Some(times) = &summary.rtt_milliseconds {
-        say(&format!(
+        print_line(&format!(
             "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms",
             times.min, times.mean, times.max, times.deviation
         ));
     }
 }
 
-/// Prints a line; that nobody reads on is no error.
-fn say(line: &str) {
+/// Prints a line; a closed pipe is no error.
+fn print_line(line: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

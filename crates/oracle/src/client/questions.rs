@@ -1,7 +1,7 @@
 //! Requests with random candidates, built before they are needed.
 
 use super::{ClientError, Server};
-use crate::{proxidor::Query, rank::Candidate};
+use crate::{candidate::Candidate, proxidor::Query};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::net::Ipv4Addr;
 

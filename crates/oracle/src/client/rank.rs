@@ -2,14 +2,14 @@
 
 use super::{ClientError, ServerArgs, exchange::Exchange, print};
 use crate::{
+    candidate::Candidate,
     proxidor::{Query, Rcode},
-    rank::Candidate,
 };
 use ipnet::IpNet;
 use serde::Serialize;
 use std::{fmt, io::Read, time::Duration};
 
-/// Times that a request is sent.
+/// How often a request is sent at most.
 const TRIES: u32 = 3;
 
 /// Arguments of `nigh oracle rank`.
@@ -20,13 +20,13 @@ Examples:
   nigh oracle rank --server oracle.example.net --source 192.0.2.0/24 203.0.113.0/24 198.51.100.7
   cut -f1 peers.txt | nigh oracle rank - --json")]
 pub struct Args {
-    /// What is to be ranked: addresses and prefixes of both families; `-` reads them from the input
+    /// Addresses and prefixes of both families to rank; `-` reads them from standard input
     #[arg(required = true, value_name = "CANDIDATE")]
     pub candidates: Vec<String>,
     /// Which oracle is asked.
     #[command(flatten)]
     pub server: ServerArgs,
-    /// Rank from this address or prefix instead of from here, if the server allows it
+    /// Rank from this address or prefix instead of the client's own, if the server allows it
     #[arg(long, value_name = "PREFIX", value_parser = parse_source)]
     pub source: Option<IpNet>,
     /// How long to wait for each of three tries
@@ -53,7 +53,7 @@ struct Ranking {
     ttl_seconds: u16,
     /// Numbers of the metrics that the server has.
     metrics: Vec<u8>,
-    /// What is missing did not fit and ranks below.
+    /// Whether the reply is cut: the missing candidates rank below.
     cut: bool,
     rtt_milliseconds: f64,
 }
@@ -102,8 +102,8 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
             rtt_milliseconds: answer.round_trip.as_secs_f64() * 1e3,
         };
         if ranking.cut {
-            let left_out = candidates.len() - ranking.candidates.len();
-            eprintln!("the reply had no room for the {left_out} worst candidates");
+            let missing = candidates.len() - ranking.candidates.len();
+            eprintln!("the reply is cut: the {missing} worst candidates are missing");
         }
         print(args.json, &ranking)?;
         return Ok(true);

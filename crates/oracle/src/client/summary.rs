@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Longest round-trip time that is told apart, in nanoseconds: a minute.
+/// Longest round-trip time that is distinguished, in nanoseconds: a minute.
 const LONGEST: u64 = 60_000_000_000;
 
 /// Counts and times as they come in.
@@ -31,7 +31,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts what came of a request that was sent; none where no answer came in time.
+    /// Counts a request that was sent, with its answer if one came in time.
     pub fn count(&mut self, answer: Option<&Answer>) {
         self.sent += 1;
         match answer {
@@ -62,13 +62,15 @@ impl Tally {
         let _ = self.times.add(&other.times);
     }
 
-    /// The result; none of the times are there without a reply.
+    /// The result; without replies there are no times.
     pub fn summary(&self) -> Summary {
         let milliseconds = |nanoseconds: f64| nanoseconds / 1e6;
         let times = (!self.times.is_empty()).then(|| Times {
             min: milliseconds(self.times.min() as f64),
             mean: milliseconds(self.times.mean()),
             deviation: milliseconds(self.times.stdev()),
+            p50: milliseconds(self.times.value_at_quantile(0.5) as f64),
+            p90: milliseconds(self.times.value_at_quantile(0.9) as f64),
             p99: milliseconds(self.times.value_at_quantile(0.99) as f64),
             max: milliseconds(self.times.max() as f64),
         });
@@ -108,7 +110,11 @@ pub struct Times {
     pub mean: f64,
     /// Their standard deviation.
     pub deviation: f64,
-    /// 99 of 100 were no longer.
+    /// The median.
+    pub p50: f64,
+    /// The 90th percentile.
+    pub p90: f64,
+    /// The 99th percentile.
     pub p99: f64,
     /// The longest.
     pub max: f64,

@@ -2,8 +2,8 @@
 
 use super::{AdjustConfig, Config, DEFAULT_METRIC, LimitConfig, OracleConfig};
 use crate::{metric::Metric, proxidor::MAX_METRICS};
+use config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 use std::{collections::HashSet, path::Path, time::Duration};
-use wire::config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 
 /// Most addresses that are listened on.
 const MAX_LISTEN: usize = 16;
@@ -52,7 +52,7 @@ impl OracleConfig {
             for (i, name) in names.iter().enumerate().skip(1) {
                 if crate::alto::name::metric(i, name).is_none() {
                     let text = format!(
-                        "{name} is no name that ALTO can write: at most 27 letters, digits, '-' and '_'"
+                        "{name} is not a valid name for ALTO: use at most 27 letters, digits, '-' and '_'"
                     );
                     report.add(&format!("metric[{}].name", i - 1), text);
                 }
@@ -66,7 +66,7 @@ impl OracleConfig {
 
     fn sockets(&self, report: &mut Report<'_>) {
         if self.listen.is_empty() {
-            report.add("listen", "name at least one address, such as \"0.0.0.0:8899\"");
+            report.add("listen", "the list is empty; give an address, such as \"0.0.0.0:8899\"");
         }
         if self.listen.len() > MAX_LISTEN {
             report.add(
@@ -77,7 +77,7 @@ impl OracleConfig {
         for (i, address) in self.listen.iter().enumerate() {
             let key = format!("listen[{i}]");
             if address.port() == 0 {
-                report.add(&key, "clients must know the port: give one, such as 8899");
+                report.add(&key, "0 is not a port; give one, such as 8899");
             } else if address.ip().is_multicast() {
                 report.add(&key, format!("{} is a multicast address", address.ip()));
             } else if self.listen[..i].contains(address) {
@@ -85,7 +85,8 @@ impl OracleConfig {
             }
         }
         if self.threads > MAX_THREADS {
-            let text = format!("{} is more than {MAX_THREADS}; 0 is one a core", self.threads);
+            let text =
+                format!("{} is more than {MAX_THREADS}; 0 means one for each core", self.threads);
             report.add("threads", text);
         }
         interfaces(&self.interfaces, report);
@@ -147,21 +148,24 @@ impl OracleConfig {
         let mut warnings = Vec::new();
         let topology = &self.topology;
         let report = &mut Report::new(&mut warnings, "oracle");
-        if topology.seed.is_none() && topology.file.is_none() && self.bgp_ls.is_empty() {
+        if topology.oracle_conf.is_none() && topology.file.is_none() && self.bgp_ls.is_empty() {
             report.add(
                 "topology",
-                "neither seed nor file, and no [[oracle.bgp_ls]]: no router is known, and every list \
-                 comes back as it came, until the console says more",
+                "neither oracle_conf nor file, and no [[oracle.bgp_ls]]: no router is known, and every list \
+                 comes back unsorted, until routers are created on the console",
             );
         }
-        let files = [("seed".to_owned(), &topology.seed), ("file".to_owned(), &topology.file)];
+        let files = [
+            ("oracle_conf".to_owned(), &topology.oracle_conf),
+            ("file".to_owned(), &topology.file),
+        ];
         let files = files.iter().filter_map(|(key, path)| Some((key.clone(), path.as_deref()?)));
         let dumps = topology.mrt.iter().enumerate();
         let dumps = dumps.map(|(i, mrt)| (format!("mrt[{i}].file"), mrt.file.as_path()));
         for (key, path) in files.chain(dumps) {
             if !Path::exists(path) {
                 let key = format!("topology.{key}");
-                report.add(&key, format!("there is no file {} on this host", path.display()));
+                report.add(&key, format!("{} does not exist on this host", path.display()));
             }
         }
         warnings
@@ -173,22 +177,22 @@ impl AdjustConfig {
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         match (self.prefix, self.as_number) {
-            (None, None) => problems.push(Problem::new("prefix", "name a prefix or an AS")),
+            (None, None) => problems.push(Problem::new("prefix", "give a prefix or an AS")),
             (Some(_), Some(_)) => {
                 problems.push(Problem::new("as", "either a prefix or an AS, not both"));
             }
             (Some(prefix), None) => {
-                let message = wire::config::host_bits(&prefix);
+                let message = config::host_bits(&prefix);
                 problems.extend(message.map(|message| Problem::new("prefix", message)));
             }
             (None, Some(0)) => {
-                problems.push(Problem::new("as", "0 is the number of no AS (RFC 7607)"));
+                problems.push(Problem::new("as", "AS 0 is reserved (RFC 7607)"));
             }
             (None, Some(_)) => {}
         }
         match (self.verdict, self.penalty) {
             (None, None) => {
-                let message = "say what to do: \"prefer\", \"avoid\", or give a penalty instead";
+                let message = "give \"prefer\" or \"avoid\", or a penalty instead";
                 problems.push(Problem::new("do", message));
             }
             (Some(_), Some(_)) => {

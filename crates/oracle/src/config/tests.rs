@@ -21,8 +21,8 @@ fn an_empty_section_is_good() {
 #[test]
 fn every_rule_names_its_key() {
     let table = [
-        ("listen = []", "oracle.listen: name at least one"),
-        ("listen = [\"127.0.0.1:0\"]", "oracle.listen[0]: clients must know"),
+        ("listen = []", "oracle.listen: the list is empty"),
+        ("listen = [\"127.0.0.1:0\"]", "oracle.listen[0]: 0 is not a port"),
         ("listen = [\"224.0.0.1:1\"]", "oracle.listen[0]: 224.0.0.1 is a multicast"),
         (
             "listen = [\"127.0.0.1:1\", \"127.0.0.1:1\"]",
@@ -40,10 +40,10 @@ fn every_rule_names_its_key() {
             "[[metric]]\nname = \"default\"\ncost = \"1\"",
             "oracle.metric[0].name: default is the name of another",
         ),
-        ("[[adjust]]\ndo = \"avoid\"", "oracle.adjust[0].prefix: name a prefix or an AS"),
+        ("[[adjust]]\ndo = \"avoid\"", "oracle.adjust[0].prefix: give a prefix or an AS"),
         ("[[adjust]]\nas = 1\nprefix = \"::/0\"\npenalty = 1.0", "oracle.adjust[0].as: either"),
-        ("[[adjust]]\nas = 0\npenalty = 1.0", "oracle.adjust[0].as: 0 is the number"),
-        ("[[adjust]]\nas = 1", "oracle.adjust[0].do: say what to do"),
+        ("[[adjust]]\nas = 0\npenalty = 1.0", "oracle.adjust[0].as: AS 0 is reserved"),
+        ("[[adjust]]\nas = 1", "oracle.adjust[0].do: give \"prefer\""),
         (
             "[[adjust]]\nas = 1\ndo = \"prefer\"\npenalty = 1.0",
             "oracle.adjust[0].penalty: either do or penalty",
@@ -111,9 +111,23 @@ fn a_key_is_read_and_not_shown() {
 
 #[test]
 fn files_that_are_not_there_are_warned_of() {
-    let config = parse("[topology]\nseed = \"/nonexistent/a\"\n[[topology.mrt]]\nfile = \"/nonexistent/b\"\nrouter = \"10.0.0.1\"").unwrap();
+    let config = parse("[topology]\noracle_conf = \"/nonexistent/a\"\n[[topology.mrt]]\nfile = \"/nonexistent/b\"\nrouter = \"10.0.0.1\"").unwrap();
     let keys: Vec<_> = config.warnings().into_iter().map(|problem| problem.key).collect();
-    assert_eq!(keys, ["oracle.topology.seed", "oracle.topology.mrt[0].file"]);
+    assert_eq!(keys, ["oracle.topology.oracle_conf", "oracle.topology.mrt[0].file"]);
     let keys: Vec<_> = parse("").unwrap().warnings().into_iter().map(|p| p.key).collect();
     assert_eq!(keys, ["oracle.topology"]);
+}
+
+#[test]
+fn renamed_keys_have_only_their_new_name() {
+    for (old, new) in RENAMED {
+        let table = |key: &str| {
+            let key = key.strip_prefix("oracle.").unwrap();
+            let value =
+                if key.ends_with("timeout") || key.ends_with("patience") { "1s" } else { "/x" };
+            parse(&format!("{key} = \"{value}\""))
+        };
+        assert!(table(new).is_ok(), "{new}");
+        assert!(table(old).is_err(), "{old}");
+    }
 }

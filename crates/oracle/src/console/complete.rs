@@ -113,8 +113,8 @@ mod tests {
     fn commands_values_options_and_routers_are_completed() {
         assert_eq!(candidates("pri"), ["print "]);
         assert_eq!(candidates("print r"), ["routers", "route"]);
-        assert_eq!(candidates("print networks "), ["SRC", "EXT"]);
-        assert_eq!(candidates("print networks s"), ["SRC "]);
+        assert_eq!(candidates("print networks "), ["internal", "external"]);
+        assert_eq!(candidates("print networks i"), ["internal "]);
         assert_eq!(candidates("set link b"), ["berlin "]);
         assert_eq!(candidates("set link berlin 10."), ["10.0.0.1 "]);
         assert_eq!(candidates("set link berlin 10.0.0.1 lat"), ["latency "]);

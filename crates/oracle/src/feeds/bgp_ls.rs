@@ -1,7 +1,7 @@
-//! BGP-LS: a speaker tells the network inside (RFC 9552).
+//! BGP-LS: a speaker advertises the internal network (RFC 9552).
 
 use super::{
-    BgpLsConfig, FLUSH, News, StartError, State, Update, report::Report, tell, tell_changes, until,
+    BgpLsConfig, FLUSH, News, StartError, State, Update, report::Report, send, send_changes, until,
 };
 use bgp::{
     config::Password,
@@ -53,7 +53,7 @@ impl Speaker {
         let report = Report::new(&feed);
         let waiting = "the session has not come up yet".to_owned();
         report.set(State::Waiting, Some(waiting.clone()));
-        tell(sender, &feed, News::Waiting(waiting)).await;
+        send(sender, &feed, News::Waiting(waiting)).await;
         let (events, happened) = mpsc::channel(WAITING);
         let learner = Learner::start(&config.session(), config.port, password, events);
         let (stop, stopped) = oneshot::channel();
@@ -83,7 +83,7 @@ impl Speaker {
         &self.report
     }
 
-    /// Ends the session; `removed` says that what the speaker told is to be forgotten.
+    /// Ends the session; `removed`: whether what the speaker advertised is to be removed.
     pub(super) async fn stop(mut self, removed: bool) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -93,7 +93,7 @@ impl Speaker {
             let _ = (&mut self.task).await;
         }
         if removed {
-            tell(&self.sender, &self.feed, News::Removed).await;
+            send(&self.sender, &self.feed, News::Removed).await;
         }
     }
 }
@@ -115,7 +115,7 @@ struct Task {
     /// UPDATEs have come since the last look at what they mean.
     fresh: bool,
     flush_at: Option<Instant>,
-    /// When the stale network is forgotten.
+    /// When the stale network is removed.
     drop_at: Option<Instant>,
     sender: mpsc::Sender<Update>,
     report: Report,
@@ -165,7 +165,7 @@ impl Task {
                 self.drop_at = None;
                 self.report.set(State::Up, None);
                 self.report.update(|status| status.sessions += 1);
-                tell(&self.sender, &self.feed, News::Up).await;
+                send(&self.sender, &self.feed, News::Up).await;
             }
             Learned::Updates(updates) => {
                 self.fresh = true;
@@ -178,14 +178,14 @@ impl Task {
                 self.drop_at = Some(Instant::now() + self.hold);
                 self.report.set(State::Stale, Some(why.clone()));
                 self.report.update(|status| status.errors += 1);
-                tell(&self.sender, &self.feed, News::Down(why)).await;
+                send(&self.sender, &self.feed, News::Down(why)).await;
             }
             Learned::Failed(why) => {
                 let state = self.report.state();
                 self.report.set(state, Some(why.clone()));
                 self.report.update(|status| status.errors += 1);
                 if state == State::Waiting {
-                    tell(&self.sender, &self.feed, News::Waiting(why)).await;
+                    send(&self.sender, &self.feed, News::Waiting(why)).await;
                 }
             }
         }
@@ -217,7 +217,7 @@ impl Task {
         });
         let bandwidth = self.bandwidth;
         let changes = changes.into_iter().map(|change| translate(change, bandwidth));
-        tell_changes(&self.sender, &self.feed, changes).await
+        send_changes(&self.sender, &self.feed, changes).await
     }
 
     async fn forget(&mut self) {
@@ -226,10 +226,10 @@ impl Task {
         self.counted = Counters::default();
         let hold = humantime::format_duration(self.hold);
         let why = format!("the speaker has been gone for {hold}");
-        tracing::warn!(feed = %self.feed, "what it told is forgotten: {why}");
+        tracing::warn!(feed = %self.feed, "its network is removed: {why}");
         self.report.set(State::Dropped, Some(why.clone()));
         self.report.update(|status| status.routes = 0);
-        tell(&self.sender, &self.feed, News::Dropped(why)).await;
+        send(&self.sender, &self.feed, News::Dropped(why)).await;
     }
 }
 
@@ -252,16 +252,16 @@ fn key(id: LinkId) -> LinkKey {
     LinkKey { from: RouterId(id.from), to: RouterId(id.to), id: id.id }
 }
 
-/// A link that tells no metric has weight 1; congestion is the share of the bandwidth that is in use.
-fn link(told: &Properties, default_bandwidth: f64) -> LinkProperties {
-    let bandwidth = told.bandwidth.unwrap_or(default_bandwidth);
-    let used = told.utilized.filter(|_| bandwidth > 0.0).map(|used| used / bandwidth);
+/// A link that is advertised without a metric has weight 1; congestion is the share of the bandwidth that is in use.
+fn link(advertised: &Properties, default_bandwidth: f64) -> LinkProperties {
+    let bandwidth = advertised.bandwidth.unwrap_or(default_bandwidth);
+    let used = advertised.utilized.filter(|_| bandwidth > 0.0).map(|used| used / bandwidth);
     LinkProperties {
         bandwidth,
-        latency: told.delay.unwrap_or_default(),
-        weight: told.igp_metric.or(told.te_metric).unwrap_or(1),
+        latency: advertised.delay.unwrap_or_default(),
+        weight: advertised.igp_metric.or(advertised.te_metric).unwrap_or(1),
         congestion: used.unwrap_or_default(),
-        loss: told.loss.unwrap_or_default(),
+        loss: advertised.loss.unwrap_or_default(),
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_link_does_not_tell_is_made_up_for() {
+    fn missing_properties_of_a_link_have_defaults() {
         let nothing = link(&Properties::default(), 10_000.0);
         let expected = LinkProperties {
             bandwidth: 10_000.0,
@@ -280,7 +280,7 @@ mod tests {
             loss: 0.0,
         };
         assert_eq!(nothing, expected);
-        let told = Properties {
+        let advertised = Properties {
             bandwidth: Some(1000.0),
             utilized: Some(250.0),
             te_metric: Some(7),
@@ -295,8 +295,8 @@ mod tests {
             congestion: 0.25,
             loss: 0.01,
         };
-        assert_eq!(link(&told, 10_000.0), expected);
-        let told = Properties { igp_metric: Some(3), bandwidth: Some(0.0), ..told };
-        assert_eq!((link(&told, 1.0).weight, link(&told, 1.0).congestion), (3, 0.0));
+        assert_eq!(link(&advertised, 10_000.0), expected);
+        let advertised = Properties { igp_metric: Some(3), bandwidth: Some(0.0), ..advertised };
+        assert_eq!((link(&advertised, 1.0).weight, link(&advertised, 1.0).congestion), (3, 0.0));
     }
 }

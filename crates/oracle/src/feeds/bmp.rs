@@ -1,4 +1,4 @@
-//! BMP: routers connect and tell their routes (RFC 7854).
+//! BMP: routers connect and report their routes (RFC 7854).
 //!
 //! The listener gives a connection to the feed of the router that has its address, and closes all
 //! others. A feed has one connection: a router that opens another has lost the first. The routes outlive
@@ -8,7 +8,7 @@ use super::{
     BATCH, BmpConfig, FLUSH, News, StartError, State, Update,
     config::BmpRouter,
     report::{Report, Reports},
-    tell, tell_changes, until,
+    send, send_changes, until,
 };
 use arc_swap::ArcSwap;
 use bgp::bmp::{Rib, RouteChange, Session, SessionError, Settings, Status, session::Counters};
@@ -28,24 +28,24 @@ use tokio::{
 };
 use topo::{Change, ExternalPath, RouterId};
 
-/// How long a router has to introduce itself.
+/// How long a router has until its Initiation message.
 const INITIATION: Duration = Duration::from_secs(15);
 /// How long a message may take from its first byte to its last.
 const MESSAGE: Duration = Duration::from_secs(60);
-/// How long the listener rests when the system gives it no connection.
+/// How long the listener pauses when accepting fails.
 const REST: Duration = Duration::from_millis(100);
 /// What is read at a time.
 const READ: usize = 64 * 1024;
 
 /// Connections of the configured routers, by the address they come from.
-type Doors = Arc<ArcSwap<HashMap<IpAddr, mpsc::Sender<TcpStream>>>>;
+type Queues = Arc<ArcSwap<HashMap<IpAddr, mpsc::Sender<TcpStream>>>>;
 
 /// The sockets that routers connect to, and the routers.
 #[derive(Debug)]
 pub struct Listener {
     config: BmpConfig,
     sender: mpsc::Sender<Update>,
-    doors: Doors,
+    queues: Queues,
     reports: Reports,
     listening: Vec<JoinHandle<()>>,
     routers: Vec<Router>,
@@ -54,7 +54,7 @@ pub struct Listener {
 /// Opens the sockets.
 ///
 /// # Errors
-/// Names the address that cannot be had.
+/// Names the address that cannot be bound.
 pub(super) fn listen(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, StartError> {
     let open = |address: &SocketAddr| {
         let kind = Type::STREAM.nonblocking().cloexec();
@@ -85,7 +85,7 @@ impl Listener {
         let mut listener = Self {
             config: BmpConfig { routers: Vec::new(), ..config.clone() },
             sender: sender.clone(),
-            doors: Doors::default(),
+            queues: Queues::default(),
             reports: reports.clone(),
             listening: Vec::new(),
             routers: Vec::new(),
@@ -110,8 +110,8 @@ impl Listener {
         };
         let (kept, gone) = std::mem::take(&mut self.routers).into_iter().partition(same);
         self.routers = kept;
-        let keep: HashMap<_, _> = self.routers.iter().map(Router::door).collect();
-        self.doors.store(Arc::new(keep));
+        let keep: HashMap<_, _> = self.routers.iter().map(Router::queue).collect();
+        self.queues.store(Arc::new(keep));
         for router in gone {
             router.stop(Some(&self.sender)).await;
         }
@@ -121,19 +121,19 @@ impl Listener {
             }
         }
         self.config = config.clone();
-        self.doors.store(Arc::new(self.routers.iter().map(Router::door).collect()));
+        self.queues.store(Arc::new(self.routers.iter().map(Router::queue).collect()));
         if let Some(sockets) = sockets {
             for task in self.listening.drain(..) {
                 task.abort();
             }
             for socket in sockets {
-                let (doors, reports) = (Arc::clone(&self.doors), self.reports.clone());
-                self.listening.push(tokio::spawn(accept(socket, doors, reports)));
+                let (queues, reports) = (Arc::clone(&self.queues), self.reports.clone());
+                self.listening.push(tokio::spawn(accept(socket, queues, reports)));
             }
         }
     }
 
-    /// Ends all; `removed` says whether what the routers told is to be forgotten.
+    /// Ends all; `removed`: whether what the routers reported is to be removed.
     pub(super) async fn stop(mut self, removed: bool) {
         for router in std::mem::take(&mut self.routers) {
             router.stop(removed.then_some(&self.sender)).await;
@@ -150,24 +150,24 @@ impl Drop for Listener {
 }
 
 /// Takes connections and gives them to their routers.
-async fn accept(socket: TcpListener, doors: Doors, reports: Reports) {
+async fn accept(socket: TcpListener, queues: Queues, reports: Reports) {
     loop {
         let (stream, from) = match socket.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Mostly too many open files: the next attempt may do better.
-                tracing::warn!(%error, "no BMP connection can be taken");
+                // Mostly too many open files: a later attempt may succeed.
+                tracing::warn!(%error, "accepting a BMP connection failed");
                 tokio::time::sleep(REST).await;
                 continue;
             }
         };
         let from = from.ip().to_canonical();
-        match doors.load().get(&from) {
-            // A router that has opened another before this one is looked at waits for nobody.
-            Some(door) => drop(door.try_send(stream)),
+        match queues.load().get(&from) {
+            // Where the router's task has not taken its last connection yet, this one is closed.
+            Some(queue) => drop(queue.try_send(stream)),
             None => {
-                let count = reports.stranger();
-                // A log that a stranger can fill is none.
+                let count = reports.unknown_peer();
+                // Unknown peers must not be able to fill the log.
                 if count.is_power_of_two() {
                     tracing::warn!(%from, count, "BMP connection from an address that is not configured");
                 }
@@ -181,7 +181,7 @@ async fn accept(socket: TcpListener, doors: Doors, reports: Reports) {
 struct Router {
     config: BmpRouter,
     feed: Arc<str>,
-    door: mpsc::Sender<TcpStream>,
+    queue: mpsc::Sender<TcpStream>,
     report: Report,
     task: JoinHandle<()>,
 }
@@ -190,7 +190,7 @@ impl Router {
     fn start(config: &BmpRouter, all: &BmpConfig, sender: &mpsc::Sender<Update>) -> Self {
         let feed: Arc<str> = format!("bmp {}", config.router).into();
         let report = Report::new(&feed);
-        let (door, connections) = mpsc::channel(1);
+        let (queue, connections) = mpsc::channel(1);
         let settings = Settings { internal: config.internal, ..Settings::default() };
         let task = Task {
             feed: Arc::clone(&feed),
@@ -207,19 +207,19 @@ impl Router {
             report: report.clone(),
         };
         let task = tokio::spawn(task.run(connections, config.address));
-        Self { config: config.clone(), feed, door, report, task }
+        Self { config: config.clone(), feed, queue, report, task }
     }
 
-    fn door(&self) -> (IpAddr, mpsc::Sender<TcpStream>) {
-        (self.config.address.to_canonical(), self.door.clone())
+    fn queue(&self) -> (IpAddr, mpsc::Sender<TcpStream>) {
+        (self.config.address.to_canonical(), self.queue.clone())
     }
 
-    /// Ends the session; with a sender, says that the router is no longer configured.
+    /// Ends the session; with a sender, reports that the router is no longer configured.
     async fn stop(mut self, sender: Option<&mpsc::Sender<Update>>) {
         self.task.abort();
         let _ = (&mut self.task).await;
         if let Some(sender) = sender {
-            tell(sender, &self.feed, News::Removed).await;
+            send(sender, &self.feed, News::Removed).await;
         }
     }
 }
@@ -234,7 +234,7 @@ impl Drop for Router {
 struct Connection {
     stream: TcpStream,
     session: Session,
-    /// When what is waited for must be there: Initiation, or the end of a message.
+    /// The deadline of what is waited for: Initiation, or the end of a message.
     due: Option<Instant>,
     /// What is waited for came after as many messages.
     after: u64,
@@ -252,7 +252,7 @@ struct Task {
     /// What of the running session is in the report.
     counted: Counters,
     flush_at: Option<Instant>,
-    /// When the stale routes are forgotten.
+    /// When the stale routes are removed.
     drop_at: Option<Instant>,
     sender: mpsc::Sender<Update>,
     report: Report,
@@ -262,7 +262,7 @@ impl Task {
     async fn run(mut self, mut connections: mpsc::Receiver<TcpStream>, address: IpAddr) {
         let waiting = format!("the router has not connected from {address} yet");
         self.report.set(State::Waiting, Some(waiting.clone()));
-        if !tell(&self.sender, &self.feed, News::Waiting(waiting)).await {
+        if !send(&self.sender, &self.feed, News::Waiting(waiting)).await {
             return;
         }
         let mut buffer = vec![0; READ];
@@ -293,16 +293,16 @@ impl Task {
         [self.flush_at, self.drop_at, due, settle].into_iter().flatten().min()
     }
 
-    /// Does what is due; `false` if nobody listens any more.
+    /// Does what is due; `false` if the receiver is gone.
     async fn tick(&mut self) -> bool {
         let now = Instant::now();
         if let Some(connection) = &self.connection
             && connection.due.is_some_and(|due| due <= now)
         {
             let what = if connection.session.begun() {
-                "a message was not told to its end in 60 seconds"
+                "a message was not complete within 60 s"
             } else {
-                "the router has not introduced itself in 15 seconds"
+                "the router has not sent Initiation within 15 s"
             };
             self.lost(what.into(), true).await;
         }
@@ -310,7 +310,7 @@ impl Task {
             connection.session.settle(&mut self.rib, now);
         }
         if self.drop_at.is_some_and(|at| at <= now) {
-            self.forget().await;
+            self.remove().await;
         }
         if self.rib.changes() > 0 && self.flush_at.is_none() {
             self.flush_at = Some(now + FLUSH);
@@ -334,14 +334,14 @@ impl Task {
         });
         let router = self.router;
         let changes = changes.into_iter().map(|change| translate(change, router));
-        tell_changes(&self.sender, &self.feed, changes).await
+        send_changes(&self.sender, &self.feed, changes).await
     }
 
     async fn connected(&mut self, stream: TcpStream) {
         if self.connection.is_some() {
             self.lost("the router opened another connection".into(), true).await;
         }
-        // A router that is gone without a word is noticed after a minute.
+        // A router that disappears silently is noticed after a minute.
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(30))
             .with_interval(Duration::from_secs(10))
@@ -380,7 +380,7 @@ impl Task {
             tracing::info!(
                 feed = %self.feed,
                 router = name.as_deref().unwrap_or("unnamed"),
-                "BMP session begun"
+                "BMP session established"
             );
             self.drop_at = None;
             self.report.set(State::Up, None);
@@ -388,7 +388,7 @@ impl Task {
                 status.name = name;
                 status.sessions += 1;
             });
-            tell(&self.sender, &self.feed, News::Up).await;
+            send(&self.sender, &self.feed, News::Up).await;
         }
         match result {
             Ok(Status::Open) => {}
@@ -400,7 +400,7 @@ impl Task {
     }
 
     async fn broken(&mut self, error: &SessionError) {
-        self.lost(format!("what the router sends cannot be read: {error}"), true).await;
+        self.lost(format!("the router sent malformed BMP: {error}"), true).await;
     }
 
     /// Adds what the session has counted since the last call to the report.
@@ -417,7 +417,7 @@ impl Task {
         });
         if now.refused > 0 && old.refused == 0 {
             let limit = self.max_routes;
-            tracing::warn!(feed = %self.feed, limit, "more routes than max_routes: they are refused");
+            tracing::warn!(feed = %self.feed, limit, "max_routes is reached: further routes are refused");
         }
     }
 
@@ -432,23 +432,23 @@ impl Task {
         if connection.session.begun() {
             self.drop_at = Some(Instant::now() + self.hold);
             self.report.set(State::Stale, Some(why.clone()));
-            tell(&self.sender, &self.feed, News::Down(why)).await;
+            send(&self.sender, &self.feed, News::Down(why)).await;
         } else {
             let state = self.report.state();
             self.report.set(state, Some(why));
         }
     }
 
-    async fn forget(&mut self) {
+    async fn remove(&mut self) {
         self.drop_at = None;
         self.flush_at = None;
         self.rib = Rib::new(self.max_routes);
         let hold = humantime::format_duration(self.hold);
         let why = format!("the router has been gone for {hold}");
-        tracing::warn!(feed = %self.feed, "what it told is forgotten: {why}");
+        tracing::warn!(feed = %self.feed, "its routes are removed: {why}");
         self.report.set(State::Dropped, Some(why.clone()));
         self.report.update(|status| (status.routes, status.stale) = (0, 0));
-        tell(&self.sender, &self.feed, News::Dropped(why)).await;
+        send(&self.sender, &self.feed, News::Dropped(why)).await;
     }
 }
 

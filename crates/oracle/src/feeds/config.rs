@@ -5,6 +5,7 @@ use bgp::{
     config::{BgpUpstream, Password, Upstream},
     value::Asn,
 };
+use config::Problem;
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
@@ -13,7 +14,6 @@ use std::{
     time::Duration,
 };
 use topo::RouterId;
-use wire::Problem;
 
 /// The port that routers are usually given for BMP; RFC 7854 section 3.2 leaves it to the operator.
 pub const BMP_PORT: u16 = 11019;
@@ -27,17 +27,17 @@ pub struct Config {
     pub bgp_ls: Vec<BgpLsConfig>,
 }
 
-/// `[oracle.bmp]`: routers connect here and tell their routes (RFC 7854).
+/// `[oracle.bmp]`: routers connect here and report their routes (RFC 7854).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BmpConfig {
     /// Where they connect to.
     #[serde(default = "listen")]
     pub listen: Vec<SocketAddr>,
-    /// How long what a router told is kept when its session is lost.
+    /// How long a router's routes are kept when its session is lost.
     #[serde(default = "hold", with = "humantime_serde")]
     pub hold: Duration,
-    /// The most paths that a router may tell; those beyond are refused and counted.
+    /// The most paths that a router may report; those beyond are refused and counted.
     #[serde(default = "max_routes")]
     pub max_routes: usize,
     /// Who may connect.
@@ -58,7 +58,7 @@ pub struct BmpRouter {
     pub internal: Internal,
 }
 
-/// One `[[oracle.bgp_ls]]`: a session with a speaker that tells the network inside (RFC 9552).
+/// One `[[oracle.bgp_ls]]`: a session with a speaker that advertises the internal network (RFC 9552).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BgpLsConfig {
@@ -85,13 +85,13 @@ pub struct BgpLsConfig {
     /// Hold time of the session that we propose, in whole seconds.
     #[serde(default = "hold_time", with = "humantime_serde")]
     pub hold_time: Duration,
-    /// How long what the speaker told is kept when the session is lost.
+    /// How long the speaker's network is kept when the session is lost.
     #[serde(default = "hold", with = "humantime_serde")]
     pub hold: Duration,
-    /// The most objects that it may tell; those beyond are refused and counted.
+    /// The most objects that it may advertise; those beyond are refused and counted.
     #[serde(default = "max_objects")]
     pub max_objects: usize,
-    /// The bandwidth of links that tell none, in Mbit/s.
+    /// The bandwidth of links that are advertised without one, in Mbit/s.
     #[serde(default = "bandwidth")]
     pub default_bandwidth: f64,
 }
@@ -128,37 +128,41 @@ impl BmpConfig {
     /// Everything that is wrong with the values, by key inside `[oracle.bmp]`.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let mut say = |key: String, message: &str| problems.push(Problem::new(key, message));
+        let mut report = |key: String, message: &str| problems.push(Problem::new(key, message));
         if self.listen.is_empty() {
-            say("listen".into(), "no address is given; give one, such as \"0.0.0.0:11019\"");
+            report(
+                "listen".into(),
+                "the list is empty; give an address, such as \"0.0.0.0:11019\"",
+            );
         }
-        for (place, address) in self.listen.iter().enumerate() {
+        for (index, address) in self.listen.iter().enumerate() {
             if address.port() == 0 {
-                say(format!("listen[{place}]"), "port 0 is none; routers are usually given 11019");
+                report(format!("listen[{index}]"), "0 is not a port; 11019 is usual for BMP");
             }
-            if self.listen.iter().take(place).any(|other| other == address) {
-                say(format!("listen[{place}]"), "this address is in the list twice; remove one");
+            if self.listen.iter().take(index).any(|other| other == address) {
+                report(format!("listen[{index}]"), "this address is in the list twice; remove one");
             }
         }
         if self.max_routes == 0 {
-            say("max_routes".into(), "no route would be taken; give the most paths of one router");
+            report("max_routes".into(), "0 refuses every route; give the most paths of one router");
         }
         if self.routers.is_empty() {
-            say("router".into(), "nobody may connect; give each router its [[oracle.bmp.router]]");
+            report("router".into(), "no router may connect; add an [[oracle.bmp.router]] for each");
         }
         let (mut addresses, mut ids) = (BTreeSet::new(), BTreeSet::new());
-        for (place, router) in self.routers.iter().enumerate() {
+        for (index, router) in self.routers.iter().enumerate() {
             if router.address.is_unspecified() || router.address.is_multicast() {
-                let message = "this is no router's address; give the one from which it connects";
-                say(format!("router[{place}].address"), message);
+                let message =
+                    "this is not a unicast address; give the one from which the router connects";
+                report(format!("router[{index}].address"), message);
             }
             if !addresses.insert(router.address.to_canonical()) {
                 let message = "another router has this address; each connects from its own";
-                say(format!("router[{place}].address"), message);
+                report(format!("router[{index}].address"), message);
             }
             if !ids.insert(router.router) {
-                let message = "another address is this router too; one session tells all of it";
-                say(format!("router[{place}].router"), message);
+                let message = "another entry names this router too; it needs only one session";
+                report(format!("router[{index}].router"), message);
             }
         }
         problems
@@ -170,21 +174,21 @@ impl BgpLsConfig {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Upstream::Bgp(self.session()).problems(&[]);
         if self.port == 0 {
-            problems.push(Problem::new("port", "port 0 is none; speakers listen at 179"));
+            problems.push(Problem::new("port", "0 is not a port; BGP speakers listen on 179"));
         }
         if self.max_objects == 0 {
             let message =
-                "nothing would be taken; give the most nodes, links and prefixes together";
+                "0 refuses every object; give the most nodes, links and prefixes together";
             problems.push(Problem::new("max_objects", message));
         }
         if !self.default_bandwidth.is_finite() || self.default_bandwidth <= 0.0 {
-            let message = "this is no bandwidth; give Mbit/s, such as 10000.0";
+            let message = "the bandwidth must be above 0; give Mbit/s, such as 10000.0";
             problems.push(Problem::new("default_bandwidth", message));
         }
         problems
     }
 
-    /// The session as the BGP side has it.
+    /// The session as the `bgp` crate configures it.
     pub(super) fn session(&self) -> BgpUpstream {
         BgpUpstream {
             name: self.peer.to_string(),

@@ -1,6 +1,7 @@
-//! How a feed is, for status, health and metrics.
+//! The state of a feed, for status, health and metrics.
 
 use arc_swap::ArcSwap;
+use serde::{Deserialize, Serialize};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -9,21 +10,53 @@ use std::{
     time::SystemTime,
 };
 
-/// The states of a feed.
+/// The states of a live feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Not heard yet.
+    /// Nothing received yet.
     #[default]
     Waiting,
-    /// It tells what it knows.
+    /// Its session is up.
     Up,
-    /// Its session is lost; what it told still counts.
+    /// Its session is lost; what it reported still counts.
     Stale,
-    /// What it told was forgotten.
+    /// What it reported was removed.
     Dropped,
 }
 
-/// How one feed is.
+/// The state of a feed, file or session, as status and metrics show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedState {
+    /// Its files are being read.
+    Loading,
+    /// It was read, or its session is up.
+    Live,
+    /// Nothing has been received from it yet.
+    Waiting,
+    /// Its session is lost; what it reported is kept for its hold time.
+    Stale,
+    /// Its session is lost, and what it reported is removed.
+    Dropped,
+    /// It cannot be read.
+    Failed,
+}
+
+impl FeedState {
+    /// The name, as it is printed and labelled.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Live => "live",
+            Self::Waiting => "waiting",
+            Self::Stale => "stale",
+            Self::Dropped => "dropped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The state of one feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     /// The feed's name.
@@ -42,23 +75,23 @@ pub struct Status {
     pub errors: u64,
     /// Peers of the router that are up.
     pub peers: usize,
-    /// Routes or objects that the running session has told.
+    /// Routes or objects that the running session has reported.
     pub routes: usize,
     /// Those left from the session before.
     pub stale: usize,
     /// Over the daemon's life.
     pub messages: u64,
-    /// Routes or objects refused because there were as many as there may be.
+    /// Routes or objects refused because the limit was reached.
     pub refused: u64,
-    /// What was malformed and cost only itself.
+    /// Malformed items that were skipped without ending the session.
     pub malformed: u64,
-    /// What was passed over: unknown types, other tables, routes from inside the AS.
+    /// Items that were skipped: unknown types, other tables, routes from inside the AS.
     pub ignored: u64,
-    /// Changes that were told.
+    /// Changes that were reported.
     pub changes: u64,
 }
 
-/// A feed's status, written by its task and read by everybody.
+/// A feed's status, written by its task and read by all.
 #[derive(Clone, Debug)]
 pub(super) struct Report(Arc<Mutex<Status>>);
 
@@ -114,7 +147,7 @@ impl Report {
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     feeds: Arc<ArcSwap<Vec<Report>>>,
-    strangers: Arc<AtomicU64>,
+    unknown_peers: Arc<AtomicU64>,
 }
 
 impl Reports {
@@ -124,17 +157,17 @@ impl Reports {
     }
 
     /// Counts a connection from an address that is not configured; returns how many there were.
-    pub(super) fn stranger(&self) -> u64 {
-        self.strangers.fetch_add(1, Ordering::Relaxed) + 1
+    pub(super) fn unknown_peer(&self) -> u64 {
+        self.unknown_peers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// How each feed is.
+    /// The state of each feed.
     pub fn status(&self) -> Vec<Status> {
         self.feeds.load().iter().map(Report::status).collect()
     }
 
     /// Connections to the BMP listener from addresses that are not configured, over the daemon's life.
-    pub fn strangers(&self) -> u64 {
-        self.strangers.load(Ordering::Relaxed)
+    pub fn unknown_peers(&self) -> u64 {
+        self.unknown_peers.load(Ordering::Relaxed)
     }
 }

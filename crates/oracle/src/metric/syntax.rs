@@ -14,20 +14,20 @@ const COMPARISONS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 /// The same expression, with nothing in it left to precedence. Variables stand in braces.
 ///
 /// # Errors
-/// The first place where it is wrong.
+/// The first offset where it is wrong.
 pub(super) fn explicit(text: &str) -> Result<String, ExpressionError> {
     let mut reader = Reader { text, at: 0, depth: 0 };
     let out = reader.comparison()?;
     match reader.rest().chars().next() {
         None => Ok(out),
-        Some(')') => reader.wrong("this parenthesis closes nothing"),
+        Some(')') => reader.wrong("there is no opening parenthesis for this one"),
         Some(c) if COMPARISONS.iter().any(|sign| sign.starts_with(c)) => {
-            reader.wrong("a comparison cannot be compared: use parentheses")
+            reader.wrong("comparisons are < <= > >= == != and cannot be chained: use parentheses")
         }
         Some(c) if c.is_alphanumeric() || "_(.".contains(c) => {
             reader.wrong("an operator is missing before this")
         }
-        Some(c) => reader.wrong(format!("{c:?} has no meaning here")),
+        Some(c) => reader.wrong(format!("{c:?} is not allowed here")),
     }
 }
 
@@ -88,7 +88,7 @@ impl<'t> Reader<'t> {
     fn signed(&mut self) -> Text {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return self.wrong(format!("more than {DEEPEST} operations within each other"));
+            return self.wrong(format!("more than {DEEPEST} nested operations"));
         }
         let out = match self.sign(&["-", "+"]) {
             Some("-") => format!("negative({})", self.signed()?),
@@ -136,7 +136,7 @@ impl<'t> Reader<'t> {
         }
         if self.sign(&[","]).is_some() {
             self.at -= 1;
-            return self.wrong("a comma separates only what min or max is given");
+            return self.wrong("a comma is only allowed between the arguments of min and max");
         }
         self.wrong("an operator or a closing parenthesis is needed here")
     }
@@ -191,7 +191,7 @@ impl<'t> Reader<'t> {
     fn call(&mut self, name: &str, many: bool) -> Text {
         let open = self.at;
         if self.sign(&["("]).is_none() {
-            return self.wrong(format!("{name} needs a parenthesis and what it is taken of"));
+            return self.wrong(format!("{name} needs its argument in parentheses"));
         }
         let first = self.comparison()?;
         if !many {
@@ -206,7 +206,7 @@ impl<'t> Reader<'t> {
             count += 1;
         }
         if count < 2 && self.rest().starts_with(')') {
-            return self.wrong(format!("{name} needs at least two values, with commas between"));
+            return self.wrong(format!("{name} needs at least two arguments, separated by commas"));
         }
         self.close(open)?;
         Ok(out)

@@ -21,7 +21,7 @@ fn cost(expression: &str) -> f64 {
 }
 
 #[test]
-fn the_default_is_the_seeds() {
+fn the_default_is_that_of_the_report() {
     assert_eq!(cost(DEFAULT_COST), 8.0 * 2.0 + 0.5 * 3.0 + 10.0 / 1000.0);
     let metric = Metric::compile("default", DEFAULT_COST).unwrap();
     assert_eq!(metric.cost(&PathProperties::HERE), 0.0);
@@ -36,7 +36,7 @@ fn every_property_has_its_name() {
         let metric = Metric::compile("test", name).unwrap();
         assert_eq!(metric.uses_as_number(), name == "as_number");
     }
-    // All at once: each value goes to its place.
+    // All at once: each value goes to its variable.
     let sum: String = VARIABLES
         .iter()
         .rev()
@@ -81,7 +81,7 @@ fn what_is_not_a_number_is_said_to_be_so() {
 }
 
 #[test]
-fn a_wrong_expression_is_refused_at_its_place() {
+fn a_wrong_expression_is_refused_with_its_offset() {
     for (expression, offset, problem) in [
         ("", 0, "the expression ends where a value is needed"),
         ("1 +", 3, "the expression ends where a value is needed"),
@@ -90,19 +90,19 @@ fn a_wrong_expression_is_refused_at_its_place() {
         ("8 as_distance", 2, "an operator is missing before this"),
         ("latency(2)", 7, "an operator is missing before this"),
         ("(1 + 2", 0, "this parenthesis is not closed"),
-        ("1 + 2)", 5, "this parenthesis closes nothing"),
-        ("(1, 2)", 2, "a comma separates only what min or max is given"),
-        ("sqrt(1, 2)", 6, "a comma separates only what min or max is given"),
-        ("sqrt 2", 5, "sqrt needs a parenthesis and what it is taken of"),
-        ("min(1)", 5, "min needs at least two values, with commas between"),
+        ("1 + 2)", 5, "there is no opening parenthesis for this one"),
+        ("(1, 2)", 2, "a comma is only allowed between the arguments of min and max"),
+        ("sqrt(1, 2)", 6, "a comma is only allowed between the arguments of min and max"),
+        ("sqrt 2", 5, "sqrt needs its argument in parentheses"),
+        ("min(1)", 5, "min needs at least two arguments, separated by commas"),
         ("min(1 2)", 6, "an operator or a closing parenthesis is needed here"),
-        ("1 < 2 < 3", 6, "a comparison cannot be compared: use parentheses"),
-        ("1 = 2", 2, "a comparison cannot be compared: use parentheses"),
+        ("1 < 2 < 3", 6, "comparisons are < <= > >= == != and cannot be chained: use parentheses"),
+        ("1 = 2", 2, "comparisons are < <= > >= == != and cannot be chained: use parentheses"),
         ("1.2.3", 3, "an operator is missing before this"),
         (". + 1", 0, "this is not a number"),
         ("1e999", 0, "this number is too large"),
         ("latency + ä", 10, "a value is needed here, not 'ä'"),
-        ("latency & 1", 8, "'&' has no meaning here"),
+        ("latency & 1", 8, "'&' is not allowed here"),
         ("{latency}", 0, "a value is needed here, not '{'"),
     ] {
         let error = Metric::compile("test", expression).unwrap_err();

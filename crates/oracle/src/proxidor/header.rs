@@ -10,7 +10,7 @@ const BLOCK: u8 = 0x04;
 const SOURCE4: u8 = 0x02;
 const SOURCE6: u8 = 0x01;
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rcode(pub u8);
 
@@ -84,7 +84,7 @@ pub struct Header {
     pub source4: bool,
     /// 6: an IPv6 source follows.
     pub source6: bool,
-    /// What became of the request; 4 bits.
+    /// The result of the request; 4 bits.
     pub rcode: Rcode,
     /// Chosen by the client, returned untouched.
     pub identification: u32,

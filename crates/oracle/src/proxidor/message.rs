@@ -13,7 +13,7 @@ use super::{
     header::{HEADER, Header, Rcode},
     tlv::{self, Fault, Kind, Lists, TLV_HEADER, push_candidate},
 };
-use crate::rank::Candidate;
+use crate::candidate::Candidate;
 
 /// Authentication type 0: none.
 pub const AUTH_NONE: u8 = 0;
@@ -24,7 +24,7 @@ pub const AUTH_SIPHASH: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// There is no whole header; nothing can be answered.
-    #[error("{0} bytes are less than a header")]
+    #[error("{0} bytes are too short for a header")]
     Short(usize),
     /// It is a reply; answering it could go on forever.
     #[error("it is a reply")]
@@ -32,7 +32,7 @@ pub enum RequestError {
     /// It is answered with the fault's code.
     #[error("{fault}")]
     Fault {
-        /// Comes back in the reply.
+        /// Returned in the reply.
         identification: u32,
         /// What is wrong.
         fault: Fault,
@@ -53,7 +53,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request and checks all that can be told from its bytes alone: that leaves whether
+    /// Reads a request and checks everything that its bytes alone show: that leaves whether
     /// the server has the metric and the key, whether the tag is right and the source allowed.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ fn source(kind: Kind, rest: &[u8], at: usize) -> Result<(Candidate, &[u8]), Faul
 /// A request to be written.
 #[derive(Clone, Debug, Default)]
 pub struct Query<'a> {
-    /// Comes back in the reply.
+    /// Returned in the reply.
     pub identification: u32,
     /// The metric that is asked for; none: whatever the server ranks by.
     pub metric: Option<u8>,
@@ -178,7 +178,7 @@ pub enum QueryError {
         count: usize,
     },
     /// It would be longer than the longest datagram.
-    #[error("the request would be longer than 1,498 bytes: leave some candidates out")]
+    #[error("the request would be longer than 1,498 bytes: ask for fewer candidates")]
     TooLong,
     /// The service code has 12 bits.
     #[error("there is no metric {0}: they are numbered 0 to 11")]
@@ -239,7 +239,7 @@ impl Query<'_> {
 pub struct Reply {
     /// The fixed header.
     pub header: Header,
-    /// The candidates, best first. Empty unless the code says that there is a ranking.
+    /// The candidates, best first. Empty unless the code is one with a ranking.
     pub candidates: Vec<Candidate>,
 }
 
@@ -247,7 +247,7 @@ pub struct Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// There is no whole header.
-    #[error("{0} bytes are less than a header")]
+    #[error("{0} bytes are too short for a header")]
     Short(usize),
     /// It is a request.
     #[error("it is a request")]
@@ -312,7 +312,7 @@ pub fn begin_reply(out: &mut Vec<u8>, request: &Header, servcode: u16, ttl: u16)
 }
 
 /// Appends the candidates of a request of one type as one TLV, in the order of the request, and
-/// says where they begin.
+/// returns where they begin.
 pub fn push_one_list(out: &mut Vec<u8>, kind: Kind, lists: &Lists<'_>) -> usize {
     out.extend_from_slice(&tlv::header(kind, false, lists.count_of(kind) * kind.width()));
     let at = out.len();
@@ -324,7 +324,7 @@ pub fn push_one_list(out: &mut Vec<u8>, kind: Kind, lists: &Lists<'_>) -> usize 
 }
 
 /// Appends candidates of several types, best first, a TLV for each run. What has no room is left
-/// out, and the code in the header says so.
+/// out, and the code in the header shows it.
 pub fn push_mixed<'c>(
     out: &mut Vec<u8>,
     count: usize,

@@ -21,13 +21,16 @@
 //! ```
 //!
 //! [`header`] is the first twelve bytes, [`tlv`] the lists, [`message`] a whole request or reply,
-//! [`auth`] the tag, [`server`] what is answered. No function here panics on any bytes.
+//! [`auth`] the tag, [`server`] what is answered: none of these panics on any bytes. [`udp`] and [`xdp`]
+//! are the transports: sockets and pinned threads, and the XDP program in the driver.
 
 pub mod auth;
 pub mod header;
 pub mod message;
 pub mod server;
 pub mod tlv;
+pub mod udp;
+pub mod xdp;
 
 pub use auth::Key;
 pub use header::{Header, Rcode};

@@ -1,6 +1,6 @@
 //! What a server answers: bytes in, bytes out, no clock and no network.
 //!
-//! What only the server can tell is looked at after all that can be told from the datagram itself, in
+//! What only the server can decide is checked after everything that the datagram itself shows, in
 //! this order: a tag where there is no key (not supported), the tag (not authenticated), the source
 //! (refused), whether there is a ranking (busy), the metric (not supported).
 
@@ -18,10 +18,7 @@ use super::{
     message::{Request, RequestError, begin_reply, push_mixed, push_one_list},
     tlv::{Kind, push_runs},
 };
-use crate::{
-    rank::{Candidate, Ranker},
-    tables::Tables,
-};
+use crate::{candidate::Candidate, rank::Ranker, tables::Tables};
 
 /// What the operator chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +36,7 @@ pub struct Settings {
 pub struct Authentication {
     /// The shared key.
     pub key: Key,
-    /// Whether requests without a tag are turned away.
+    /// Whether requests without a tag are refused.
     pub required: bool,
 }
 
@@ -49,7 +46,7 @@ impl Default for Settings {
     }
 }
 
-/// What became of a datagram.
+/// The outcome of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It is answered, with this code.
@@ -183,7 +180,7 @@ impl Server {
             self.candidates.extend(request.lists.candidates());
             self.ranker.rank(tables, metric, source, &self.candidates, &mut self.order);
             let best_first =
-                self.order.iter().filter_map(|&place| self.candidates.get(usize::from(place)));
+                self.order.iter().filter_map(|&index| self.candidates.get(usize::from(index)));
             if only.is_some() {
                 push_runs(reply, best_first, usize::MAX);
             } else {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use ipnet::{Ipv4Net, Ipv6Net};
 
 use super::header::Rcode;
-use crate::rank::Candidate;
+use crate::candidate::Candidate;
 
 /// Bytes of a TLV's header.
 pub const TLV_HEADER: usize = 4;
@@ -82,7 +82,7 @@ impl Kind {
 pub struct Fault {
     /// Offset in bytes from the start of the datagram.
     pub offset: usize,
-    /// What is wrong, as half a sentence.
+    /// What is wrong, as the end of a sentence.
     pub what: &'static str,
     /// The code that a server answers it with.
     pub rcode: Rcode,
@@ -103,7 +103,7 @@ impl Fault {
 pub struct List<'a> {
     /// The type of its candidates.
     pub kind: Kind,
-    /// The candidates' bytes, a whole number of them, the attribute left out.
+    /// The candidates' bytes, a whole number of them, without the attribute.
     pub bytes: &'a [u8],
 }
 
@@ -240,7 +240,7 @@ fn split(bytes: &[u8], at: usize) -> Result<(List<'_>, bool, &[u8]), Fault> {
         return Err(Fault::malformed(at, "the bytes end before a TLV's header does"));
     };
     let Some(kind) = Kind::from_number(kind) else {
-        return Err(Fault::not_supported(at, "the type of a TLV is none of those listed"));
+        return Err(Fault::not_supported(at, "the type of a TLV is not known"));
     };
     let attribute = match flags >> 5 & 3 {
         0 => 0,
@@ -256,7 +256,7 @@ fn split(bytes: &[u8], at: usize) -> Result<(List<'_>, bool, &[u8]), Fault> {
         return Err(Fault::malformed(at + 2, "a TLV's size is less than its header and attribute"));
     };
     if !bytes.len().is_multiple_of(kind.width()) {
-        return Err(Fault::malformed(at + 2, "a TLV's size is no whole number of candidates"));
+        return Err(Fault::malformed(at + 2, "a TLV's size is not a whole number of candidates"));
     }
     Ok((List { kind, bytes }, flags & NEXT != 0, behind))
 }
@@ -268,7 +268,7 @@ pub(super) fn header(kind: Kind, next: bool, candidates: usize) -> [u8; TLV_HEAD
 }
 
 /// Writes candidates in their order, each run of one type as a TLV, while the message stays within
-/// `limit` bytes. Says how many were written.
+/// `limit` bytes. Returns how many were written.
 pub(super) fn push_runs<'c>(
     out: &mut Vec<u8>,
     candidates: impl IntoIterator<Item = &'c Candidate>,
@@ -300,7 +300,7 @@ pub(super) fn push_runs<'c>(
 fn close(out: &mut [u8], run: Option<(usize, Kind)>, next: bool) {
     let Some((at, kind)) = run else { return };
     let end = out.len();
-    if let Some(place) = out.get_mut(at..at + TLV_HEADER) {
-        place.copy_from_slice(&header(kind, next, end - at - TLV_HEADER));
+    if let Some(slot) = out.get_mut(at..at + TLV_HEADER) {
+        slot.copy_from_slice(&header(kind, next, end - at - TLV_HEADER));
     }
 }

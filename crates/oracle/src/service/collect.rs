@@ -2,7 +2,8 @@
 
 use crate::{
     alto::counters::Figures,
-    status::{DriverStatus, FeedState, FeedStatus, SessionStatus, Status},
+    feeds::FeedState,
+    status::{DriverStatus, FeedStatus, SessionStatus, Status},
 };
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder},
@@ -37,13 +38,13 @@ pub(super) fn collect(
     }
     tables(status, encoder)?;
     feeds(&status.feeds, encoder)?;
-    if let Some(strangers) = status.bmp_strangers {
+    if let Some(unknown_peers) = status.bmp_unknown_peers {
         let (name, help) =
-            ("nigh_oracle_bmp_strangers", "BMP connections from addresses not configured");
+            ("nigh_oracle_bmp_unknown_peers", "BMP connections from addresses not configured");
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(strangers).encode(metric)?;
+        ConstCounter::new(unknown_peers).encode(metric)?;
     }
-    let (name, help) = ("nigh_oracle_healthy", "1 when nothing ails the oracle");
+    let (name, help) = ("nigh_oracle_healthy", "1 when the oracle is healthy");
     let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(i64::from(status.healthy)).encode(metric)
 }
@@ -79,8 +80,8 @@ fn queries(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result 
 /// In the driver received = answered + the sum of passed + the sum of dropped.
 fn driver(status: &DriverStatus, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     for (name, help, value) in [
-        ("nigh_oracle_driver_received", "Requests that the XDP program saw", status.received),
-        ("nigh_oracle_driver_answered", "Requests that it answered", status.answered),
+        ("nigh_oracle_driver_received", "Requests that the XDP program received", status.received),
+        ("nigh_oracle_driver_answered", "Requests that the XDP program answered", status.answered),
         ("nigh_oracle_filter_passed", "Datagrams let in to the sockets", status.filter_passed),
         (
             "nigh_oracle_filter_dropped",
@@ -111,7 +112,8 @@ fn alto(figures: &Figures, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let labels = [("resource", row.resource.as_str()), ("status", status.as_str())];
         counter(&mut metric, &labels, row.count)?;
     }
-    let (name, help) = ("nigh_oracle_alto_refused", "What ALTO's server refused, by reason");
+    let (name, help) =
+        ("nigh_oracle_alto_refused", "Connections and requests that ALTO refused, by reason");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (reason, count) in &figures.refused {
         counter(&mut metric, &[("reason", *reason)], *count)?;
@@ -141,11 +143,15 @@ fn tables(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(i64::from(status.tables.is_some())).encode(metric)?;
     let Some(tables) = &status.tables else { return Ok(()) };
-    let (name, help) = ("nigh_oracle_builds", "How many times tables were built");
+    let (name, help) = ("nigh_oracle_builds", "Builds of the tables");
     let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     ConstCounter::new(tables.builds).encode(metric)?;
     for (name, help, value) in [
-        ("nigh_oracle_tables_generation", "Rises with every change", tables.generation as f64),
+        (
+            "nigh_oracle_tables_generation",
+            "Number of the tables; rises with every change",
+            tables.generation as f64,
+        ),
         (
             "nigh_oracle_tables_since_seconds",
             "When the tables were put in force, in seconds since 1970",
@@ -173,21 +179,27 @@ fn feeds(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         FeedState::Dropped,
         FeedState::Failed,
     ];
-    let (name, help) = ("nigh_oracle_feed_state", "1 for what the feed is doing");
+    let (name, help) = ("nigh_oracle_feed_state", "1 for the state of the feed");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for feed in feeds {
         for state in STATES {
-            let labels = [("feed", feed.name.as_str()), ("state", state.word())];
+            let labels = [("feed", feed.name.as_str()), ("state", state.name())];
             gauge(&mut metric, &labels, f64::from(u8::from(feed.state == state)))?;
         }
     }
     type Get<T> = fn(&FeedStatus) -> T;
     let gauges: [(&str, &str, Get<f64>); 5] = [
-        ("nigh_oracle_feed_since_seconds", "Since when, in seconds since 1970", |f| f.since),
-        ("nigh_oracle_feed_routers", "Routers that the feed knows", |f| f.routers as f64),
-        ("nigh_oracle_feed_links", "Links that the feed knows", |f| f.links as f64),
-        ("nigh_oracle_feed_prefixes", "Own networks that it knows", |f| f.prefixes as f64),
-        ("nigh_oracle_feed_routes", "Routes that it knows", |f| f.routes as f64),
+        (
+            "nigh_oracle_feed_since_seconds",
+            "When the feed changed its state, in seconds since 1970",
+            |f| f.since,
+        ),
+        ("nigh_oracle_feed_routers", "Routers that the feed reports", |f| f.routers as f64),
+        ("nigh_oracle_feed_links", "Links that the feed reports", |f| f.links as f64),
+        ("nigh_oracle_feed_prefixes", "Internal networks that the feed reports", |f| {
+            f.prefixes as f64
+        }),
+        ("nigh_oracle_feed_routes", "Routes that the feed reports", |f| f.routes as f64),
     ];
     for (name, help, get) in gauges {
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -196,8 +208,8 @@ fn feeds(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         }
     }
     let counters: [(&str, &str, Get<u64>); 2] = [
-        ("nigh_oracle_feed_changes", "Changes that the feed sent", |f| f.changes),
-        ("nigh_oracle_feed_refused", "Changes that were not taken", |f| f.refused),
+        ("nigh_oracle_feed_changes", "Changes that the feed reported", |f| f.changes),
+        ("nigh_oracle_feed_refused", "Changes of the feed that were refused", |f| f.refused),
     ];
     for (name, help, get) in counters {
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -208,7 +220,7 @@ fn feeds(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
     sessions(feeds, encoder)
 }
 
-/// What live feeds have heard.
+/// The sessions of live feeds.
 fn sessions(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let live: Vec<_> = feeds
         .iter()
@@ -217,10 +229,12 @@ fn sessions(feeds: &[FeedStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::R
     type Get<T> = fn(&SessionStatus) -> T;
     let counters: [(&str, &str, Get<u64>); 6] = [
         ("nigh_oracle_feed_sessions", "Sessions that came up", |s| s.sessions),
-        ("nigh_oracle_feed_errors", "Sessions and attempts that ended badly", |s| s.errors),
-        ("nigh_oracle_feed_messages", "Messages heard", |s| s.messages),
-        ("nigh_oracle_feed_malformed", "What was malformed and cost only itself", |s| s.malformed),
-        ("nigh_oracle_feed_ignored", "What was passed over, such as unknown types", |s| s.ignored),
+        ("nigh_oracle_feed_errors", "Sessions and attempts that ended with an error", |s| s.errors),
+        ("nigh_oracle_feed_messages", "Messages received", |s| s.messages),
+        ("nigh_oracle_feed_malformed", "Malformed items that were skipped", |s| s.malformed),
+        ("nigh_oracle_feed_ignored", "Items that were ignored, such as unknown types", |s| {
+            s.ignored
+        }),
         ("nigh_oracle_feed_over_limit", "Refused beyond max_routes or max_objects", |s| {
             s.over_limit
         }),

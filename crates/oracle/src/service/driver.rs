@@ -3,9 +3,9 @@
 use super::{PartError, StartError};
 use crate::{
     config::Config,
+    proxidor::udp::Sockets,
+    proxidor::xdp::{Choice, Driver},
     status::{DriverStatus, InterfaceStatus},
-    udp::Sockets,
-    xdp::{Choice, Driver},
 };
 use datapath::oracle::{AttachMode, Limit, SourceLimit};
 use std::net::SocketAddr;
@@ -27,17 +27,17 @@ fn choice(config: &Config) -> Choice {
     }
 }
 
-/// Loads and attaches the programs; where that cannot be and nobody insists, says why.
+/// Loads and attaches the programs; where that fails and is not required, returns the reason.
 ///
 /// # Errors
-/// An interface is not there, or `oracle.mode` insists.
+/// An interface is not there, or `oracle.mode` requires it.
 pub(super) fn open(config: &Config) -> Result<Result<Driver, String>, StartError> {
     let oracle = &config.oracle;
     let mut driver = match Driver::open() {
         Ok(driver) => driver,
-        Err(error) if oracle.mode == crate::config::Mode::Auto => {
+        Err(error) if oracle.mode == crate::proxidor::xdp::Mode::Auto => {
             if wanted(config) {
-                warn!("neither the driver nor the limits work: {error}");
+                warn!("the XDP program and the rate limit are not in force: {error}");
             }
             return Ok(Err(error.to_string()));
         }
@@ -59,7 +59,7 @@ pub(super) fn guard(driver: &Result<Driver, String>, sockets: &Sockets) -> Resul
     }
 }
 
-/// Tells the programs of a configuration.
+/// Configures the programs.
 pub(super) fn configure(driver: &Result<Driver, String>, config: &Config) -> Result<(), PartError> {
     match driver {
         Ok(driver) => Ok(driver.configure(&choice(config))?),
@@ -103,22 +103,27 @@ pub(super) fn status(driver: &Driver) -> DriverStatus {
     }
 }
 
-/// What ails, a sentence each.
-pub(super) fn ailments(config: &Config, driver: &Result<Driver, String>) -> Vec<String> {
+/// The problems, a sentence each.
+pub(super) fn problems(config: &Config, driver: &Result<Driver, String>) -> Vec<String> {
     let driver = match driver {
         Ok(driver) => driver,
         Err(error) if wanted(config) => {
-            return vec![format!("oracle: neither the driver nor the limits work: {error}")];
+            return vec![format!(
+                "oracle: the XDP program and the rate limit are not in force: {error}"
+            )];
         }
         Err(_) => return Vec::new(),
     };
-    let lost = |interface: &&crate::xdp::InterfaceStatus| {
+    let lost = |interface: &&crate::proxidor::xdp::InterfaceStatus| {
         interface.mode.is_none() && interface.why.is_none()
     };
     let status = driver.status();
     let lost = status.interfaces.iter().filter(lost);
     lost.map(|interface| {
-        format!("oracle: interface {} is gone or the program was taken off it", interface.name)
+        format!(
+            "oracle: interface {} is gone or the XDP program was detached from it",
+            interface.name
+        )
     })
     .collect()
 }

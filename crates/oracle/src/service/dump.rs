@@ -9,10 +9,10 @@ use std::{
 };
 use topo::Topology;
 
-/// Writes the topology into a folder, in the seed's format and in TOML.
+/// Writes the topology into a folder, in the format `oracle.conf` and in TOML.
 pub(super) fn write(topology: Topology<'_>, folder: &Path) -> Result<DumpStatus, ControlError> {
     let failed = |path: &Path, source| ControlError::Dump { path: path.to_owned(), source };
-    let files = topo::dump::seed(topology);
+    let files = topo::dump::oracle_conf(topology);
     files.write(folder).map_err(|error| failed(folder, error))?;
     let file = folder.join("network.toml");
     let write = || -> io::Result<Vec<String>> {
@@ -22,8 +22,9 @@ pub(super) fn write(topology: Topology<'_>, folder: &Path) -> Result<DumpStatus,
         Ok(notes)
     };
     let notes = write().map_err(|error| failed(&file, error))?;
-    let in_seed = files.notes.into_iter().map(|note| format!("oracle.conf: {note}"));
-    let warnings =
-        in_seed.chain(notes.into_iter().map(|note| format!("network.toml: {note}"))).collect();
-    Ok(DumpStatus { seed: folder.join("oracle.conf"), file, warnings })
+    let in_oracle_conf = files.notes.into_iter().map(|note| format!("oracle.conf: {note}"));
+    let warnings = in_oracle_conf
+        .chain(notes.into_iter().map(|note| format!("network.toml: {note}")))
+        .collect();
+    Ok(DumpStatus { oracle_conf: folder.join("oracle.conf"), file, warnings })
 }

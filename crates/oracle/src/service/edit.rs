@@ -5,7 +5,7 @@ use crate::control::{LinkName, Property, Request};
 use std::collections::BTreeMap;
 use topo::{Builder, Change, Feed, LinkKey, LinkProperties, RouterId, Topology};
 
-/// Links that were taken away because their network card was set down.
+/// Links that were taken away because their interface was set down.
 pub(super) type Down = BTreeMap<(RouterId, u32), Vec<(LinkKey, LinkProperties)>>;
 
 /// Does what `request` asks of the network.
@@ -17,9 +17,9 @@ pub(super) fn apply(
     builder: &mut Builder,
     down: &mut Down,
 ) -> Result<(), ControlError> {
-    if let Request::SetNic { router, nic, up } = request {
+    if let Request::SetInterface { router, interface, up } = request {
         let router = name::router(builder.topology(), router)?;
-        return set_nic(router, *nic, *up, builder, down);
+        return set_interface(router, *interface, *up, builder, down);
     }
     for change in changes(request, builder.topology())? {
         builder.apply(Feed::OPERATOR, change)?;
@@ -45,7 +45,7 @@ fn changes(request: &Request, topology: Topology<'_>) -> Result<Vec<Change>, Con
         }
         Request::CreateLink { link, properties } => create_link(topology, link, *properties)?,
         Request::CreateNetwork { prefix, router, beyond } => {
-            if let Some(message) = wire::config::host_bits(prefix) {
+            if let Some(message) = config::host_bits(prefix) {
                 return Err(ControlError::Value(message));
             }
             let (prefix, router) = (*prefix, name::router(topology, router)?);
@@ -63,8 +63,8 @@ fn changes(request: &Request, topology: Topology<'_>) -> Result<Vec<Change>, Con
         Request::DeleteNetwork { side, prefix, router } => {
             let (prefix, router) = (*prefix, name::router(topology, router)?);
             vec![match side {
-                crate::control::Side::Src => Change::RemoveInternal { prefix, router },
-                crate::control::Side::Ext => Change::Withdraw { prefix, exit: router },
+                crate::control::Side::Internal => Change::RemoveInternal { prefix, router },
+                crate::control::Side::External => Change::Withdraw { prefix, exit: router },
             }]
         }
         _ => Vec::new(),
@@ -106,7 +106,7 @@ fn create_link(
     let directions = if link.both { vec![(from, to), (to, from)] } else { vec![(from, to)] };
     let mut changes = Vec::new();
     for (from, to) in directions {
-        // A network card has one link: without a number it gets the first free card.
+        // An interface has one link: without a number the link gets the first free one.
         let taken: Vec<u32> =
             topology.links().filter(|(key, _)| key.from == from).map(|(key, _)| key.id).collect();
         let id = match link.id {
@@ -122,26 +122,26 @@ fn create_link(
     Ok(changes)
 }
 
-fn set_nic(
+fn set_interface(
     router: RouterId,
-    nic: u32,
+    interface: u32,
     up: bool,
     builder: &mut Builder,
     down: &mut Down,
 ) -> Result<(), ControlError> {
-    let card = (router, nic);
-    match (up, down.contains_key(&card)) {
+    let key = (router, interface);
+    match (up, down.contains_key(&key)) {
         (true, true) => {
-            for (key, properties) in down.get(&card).into_iter().flatten() {
+            for (key, properties) in down.get(&key).into_iter().flatten() {
                 builder
                     .apply(Feed::OPERATOR, Change::Link { key: *key, properties: *properties })?;
             }
-            down.remove(&card);
+            down.remove(&key);
         }
-        (true, false) => drop(name::nic(builder.topology(), router, nic)?),
+        (true, false) => drop(name::on_interface(builder.topology(), router, interface)?),
         (false, true) => {}
         (false, false) => {
-            let links = name::nic(builder.topology(), router, nic)?;
+            let links = name::on_interface(builder.topology(), router, interface)?;
             let mut taken = Vec::new();
             for (key, properties) in links {
                 if let Err(refusal) = builder.apply(Feed::OPERATOR, Change::RemoveLink(key)) {
@@ -152,7 +152,7 @@ fn set_nic(
                 }
                 taken.push((key, properties));
             }
-            down.insert(card, taken);
+            down.insert(key, taken);
         }
     }
     Ok(())

@@ -1,17 +1,20 @@
 //! What can go wrong with a running oracle: one error for each operation.
 
 use super::{LoadError, NameError, PolicyError};
-use crate::{alto, feeds, udp, xdp};
+use crate::{
+    alto, feeds,
+    proxidor::{udp, xdp},
+};
 use std::{io, path::PathBuf};
 use topo::Refusal;
 
 /// A part cannot be made ready, at the start or for a reload.
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
-    /// A file of the topology is not good.
+    /// A file of the topology is wrong.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A cost or an adjustment is not good.
+    /// A cost or an adjustment is wrong.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// A socket cannot be opened.
@@ -68,27 +71,27 @@ pub enum ReloadError {
     Stopped,
 }
 
-/// A request on the control socket could not be done.
+/// A request on the control socket failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// A router or link is not known by this name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// What is known of the network is against it.
+    /// The network as it is known does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A value that cannot be.
+    /// A value is out of range.
     #[error("{0}")]
     Value(String),
     /// The files cannot be read again.
     #[error("nothing was changed: {0}")]
-    Reload(#[from] Box<ReloadError>),
+    Reload(job::Error),
     /// The dump cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Dump {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Nothing has been published yet.

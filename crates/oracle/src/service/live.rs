@@ -1,7 +1,6 @@
-//! Live feeds on a runtime of their own, so that a table that a router tells holds up nobody else on
-//! the daemon's thread.
+//! Live feeds on a runtime of their own, so that a router's table does not delay the daemon's thread.
 
-use super::{PartError, StartError, Updates};
+use super::{PartError, StartError, Updates, forward};
 use crate::{
     config::Config,
     feeds::{self, Feeds},
@@ -31,7 +30,7 @@ impl Drop for Threads {
     }
 }
 
-/// What a configuration says of feeds.
+/// The feeds of a configuration.
 pub(super) fn config(config: &Config) -> feeds::Config {
     feeds::Config { bmp: config.oracle.bmp.clone(), bgp_ls: config.oracle.bgp_ls.clone() }
 }
@@ -47,14 +46,14 @@ impl Live {
             .map_err(StartError::Thread)?;
         let handle = runtime.handle().clone();
         let live = Self { feeds: Arc::default(), runtime: Arc::new(Threads(Some(runtime))) };
-        let started = handle.spawn(async move { Feeds::start_for(&config, updates).await });
+        let started = handle.spawn(async move { forward::start(&config, updates).await });
         // A task that panics ends the process.
         let started = started.await.map_err(|error| StartError::Thread(error.into()))?;
         *live.feeds.lock().await = Some(started.map_err(PartError::Feeds)?);
         Ok(live)
     }
 
-    /// Changes over to another configuration; what is configured as before keeps its session.
+    /// Applies another configuration; a feed whose configuration has not changed keeps its session.
     pub(super) async fn reload(&self, config: feeds::Config) -> Result<(), PartError> {
         let feeds = self.feeds.clone();
         let reload = async move {

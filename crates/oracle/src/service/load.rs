@@ -1,4 +1,4 @@
-//! The files of the topology: what they say, and whether they have changed since.
+//! The files of the topology: their content, and whether they have changed since.
 
 use crate::config::{MrtConfig, TopologyConfig};
 use std::{fs, path::Path, time::SystemTime};
@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 pub use topo::load::LoadError;
 
-/// A dump of an exit router's routes, as it was when it was looked at.
+/// A dump of an exit router's routes, as it was when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dump {
     pub(super) config: MrtConfig,
@@ -27,7 +27,7 @@ impl Dump {
         Self { config: config.clone(), version }
     }
 
-    /// Takes the dump for another than any that is looked at, because it could not be read.
+    /// Makes the dump differ from any other, because it could not be read.
     pub(super) fn forget(&mut self) {
         self.version = None;
     }
@@ -37,7 +37,7 @@ impl Dump {
         format!("mrt {} {}", self.config.router, self.config.file.display())
     }
 
-    /// Hands all routes to `each`; returns what is odd about the dump, in a few words.
+    /// Hands all routes to `each`; returns what is wrong with the dump, in a few words.
     pub(super) fn read(&self, each: &mut dyn FnMut(Change)) -> Result<String, LoadError> {
         let exits = mrt::Exits::One(RouterId(self.config.router));
         let file = &self.config.file;
@@ -46,13 +46,13 @@ impl Dump {
         Ok(match summary.broken {
             0 => String::new(),
             broken => {
-                format!("{broken} of {} records were broken and are left out", summary.records)
+                format!("{broken} of {} records were broken and skipped", summary.records)
             }
         })
     }
 }
 
-/// Says in the log how far a file has been read.
+/// Logs how far a file has been read.
 fn report(file: &Path, progress: Progress) {
     let percent = progress.of.filter(|of| *of > 0).map(|of| 100 * progress.read / of);
     info!(file = %file.display(), changes = progress.changes, percent, "reading");
@@ -64,17 +64,17 @@ fn warn_of(notices: &Notices) {
     }
 }
 
-/// What the files of the topology say.
+/// The content of the files of the topology.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// What the configuration's own files say, all together.
+    /// The changes of the configuration's own files.
     pub(super) configuration: Vec<Change>,
     /// Dumps, which the builder reads itself where they are not in force yet.
     pub(super) dumps: Vec<Dump>,
 }
 
 impl Files {
-    /// Reads the configuration's own files and looks at the dumps.
+    /// Reads the configuration's own files and checks the dumps.
     pub(super) fn read(config: &TopologyConfig) -> Result<Self, LoadError> {
         let dumps = config.mrt.iter().map(Dump::look).collect();
         Ok(Self { configuration: configuration(config)?, dumps })
@@ -83,9 +83,11 @@ impl Files {
 
 fn configuration(config: &TopologyConfig) -> Result<Vec<Change>, LoadError> {
     let mut changes = Vec::new();
-    if let Some(file) = &config.seed {
+    if let Some(file) = &config.oracle_conf {
         let each = &mut |change| changes.push(change);
-        warn_of(&load::seed::load(file, None, each, &mut |progress| report(file, progress))?);
+        warn_of(&load::oracle_conf::load(file, None, each, &mut |progress| {
+            report(file, progress)
+        })?);
     }
     if let Some(file) = &config.file {
         let each = &mut |change| changes.push(change);

@@ -4,7 +4,7 @@ use crate::control::{LinkName, RouterName};
 use std::net::IpAddr;
 use topo::{LinkKey, LinkProperties, RouterId, Topology};
 
-/// A name does not say what is meant.
+/// A name does not identify a router or link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// No router has this name.
@@ -17,11 +17,11 @@ pub enum NameError {
     #[error("there is no link from {0} to {1}: `print links {0}` shows all that begin there")]
     Link(RouterId, RouterId),
     /// Several links join the two.
-    #[error("several links lead from {0} to {1}: say which with --id, {2}")]
+    #[error("several links lead from {0} to {1}: choose one with --id, {2}")]
     Links(RouterId, RouterId, String),
-    /// No link is on this network card.
-    #[error("no link is on network card {1} of {0}: `print links {0}` shows all")]
-    Nic(RouterId, u32),
+    /// No link is on this interface.
+    #[error("no link is on interface {1} of {0}: `print links {0}` shows all")]
+    Interface(RouterId, u32),
 }
 
 /// The words of a list.
@@ -66,8 +66,8 @@ pub(super) fn links(
     if !link.both {
         return Ok(vec![there]);
     }
-    let back = opposite(topology, there.0).ok_or(NameError::Link(to, from))?;
-    Ok(vec![there, back])
+    let reverse = opposite(topology, there.0).ok_or(NameError::Link(to, from))?;
+    Ok(vec![there, reverse])
 }
 
 /// The one link between two routers, of this number where one is given.
@@ -94,21 +94,21 @@ fn between(topology: Topology<'_>, from: RouterId, to: RouterId) -> Vec<(LinkKey
 /// The other direction of a link. The numbers at both ends need not be the same: the first link one
 /// way belongs to the first one the other way, and so on.
 fn opposite(topology: Topology<'_>, key: LinkKey) -> Option<(LinkKey, LinkProperties)> {
-    let place = between(topology, key.from, key.to).iter().take_while(|(k, _)| *k != key).count();
-    between(topology, key.to, key.from).into_iter().nth(place)
+    let index = between(topology, key.from, key.to).iter().take_while(|(k, _)| *k != key).count();
+    between(topology, key.to, key.from).into_iter().nth(index)
 }
 
-/// The links on a network card, in both directions.
-pub(super) fn nic(
+/// The links on an interface, in both directions.
+pub(super) fn on_interface(
     topology: Topology<'_>,
     router: RouterId,
-    nic: u32,
+    interface: u32,
 ) -> Result<Vec<(LinkKey, LinkProperties)>, NameError> {
     let out: Vec<_> =
-        topology.links().filter(|(key, _)| key.from == router && key.id == nic).collect();
+        topology.links().filter(|(key, _)| key.from == router && key.id == interface).collect();
     if out.is_empty() {
-        return Err(NameError::Nic(router, nic));
+        return Err(NameError::Interface(router, interface));
     }
-    let back: Vec<_> = out.iter().filter_map(|(key, _)| opposite(topology, *key)).collect();
-    Ok(out.into_iter().chain(back).collect())
+    let reverse: Vec<_> = out.iter().filter_map(|(key, _)| opposite(topology, *key)).collect();
+    Ok(out.into_iter().chain(reverse).collect())
 }

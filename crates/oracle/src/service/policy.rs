@@ -7,7 +7,7 @@ use crate::{
 };
 use topo::{ExitChoice, Options, RouterId};
 
-/// The policy is not good; `nigh check` finds it before.
+/// The policy is wrong; `nigh check` finds this before.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// An expression does not compile.
@@ -56,7 +56,7 @@ fn adjustment(config: &AdjustConfig) -> Option<(Subject, Adjustment)> {
     Some((subject, adjustment))
 }
 
-/// What the topology must tell apart for this policy.
+/// What the topology must distinguish for this policy.
 pub(super) fn options(exits: Exits, policy: &Policy) -> Options {
     let exits = match exits {
         Exits::Nearest => ExitChoice::Nearest,

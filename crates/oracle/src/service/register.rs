@@ -1,22 +1,20 @@
-//! Who tells what of the network: the register of feeds, and the way by which they tell it.
+//! The register of feeds, and the handle through which they report changes of the network.
 
-use super::{Shared, worker::Ask};
+use super::{
+    Shared,
+    worker::{Ask, unix},
+};
 use crate::{
-    feeds::Reports,
-    status::{FeedState, FeedStatus},
+    feeds::{FeedState, Reports},
+    status::FeedStatus,
 };
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 use tokio::sync::mpsc;
 use topo::{Change, Feed, FeedCounts};
 use tracing::{info, warn};
-
-/// Seconds since 1970.
-pub(super) fn unix(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
 
 /// What is known of one feed.
 #[derive(Clone, Debug)]
@@ -32,7 +30,7 @@ struct Entry {
     listed: bool,
 }
 
-/// All feeds; the place of one is its number.
+/// All feeds; the index of one is its number.
 #[derive(Debug)]
 pub(super) struct Register {
     entries: Mutex<Vec<Entry>>,
@@ -58,8 +56,8 @@ impl Register {
     /// The number of the feed with this name.
     pub(super) fn feed(&self, name: &str) -> Feed {
         let mut entries = self.entries();
-        let place = entries.iter().position(|entry| entry.name == name);
-        let place = place.unwrap_or_else(|| {
+        let index = entries.iter().position(|entry| entry.name == name);
+        let index = index.unwrap_or_else(|| {
             entries.push(Entry {
                 name: name.to_owned(),
                 state: FeedState::Waiting,
@@ -72,10 +70,10 @@ impl Register {
             });
             entries.len() - 1
         });
-        if let Some(entry) = entries.get_mut(place) {
+        if let Some(entry) = entries.get_mut(index) {
             entry.listed = true;
         }
-        Feed(u16::try_from(place).unwrap_or(u16::MAX))
+        Feed(u16::try_from(index).unwrap_or(u16::MAX))
     }
 
     /// No longer shows a feed.
@@ -90,7 +88,7 @@ impl Register {
         let Some(entry) = entries.get_mut(usize::from(feed.0)) else { return };
         if entry.state != state {
             (entry.state, entry.since) = (state, SystemTime::now());
-            let (name, state) = (&entry.name, state.word());
+            let (name, state) = (&entry.name, state.name());
             match entry.state {
                 FeedState::Stale | FeedState::Dropped | FeedState::Failed => {
                     warn!(feed = name, "{state}: {detail}");
@@ -115,8 +113,8 @@ impl Register {
     }
 
     pub(super) fn status(&self) -> Vec<FeedStatus> {
-        let heard = self.reports.get().map(Reports::status).unwrap_or_default();
-        let heard = |name: &str| heard.iter().find(|heard| heard.feed == name);
+        let sessions = self.reports.get().map(Reports::status).unwrap_or_default();
+        let session = |name: &str| sessions.iter().find(|session| session.feed == name);
         let entries = self.entries();
         let listed = entries.iter().filter(|entry| entry.listed);
         let status = listed.map(|entry| FeedStatus {
@@ -130,32 +128,32 @@ impl Register {
             routes: entry.counts.routes,
             changes: entry.changes,
             refused: entry.refused,
-            session: heard(&entry.name).map(Into::into),
+            session: session(&entry.name).map(Into::into),
         });
         status.collect()
     }
 
     /// Connections to the BMP listener from addresses that are not configured.
-    pub(super) fn strangers(&self) -> u64 {
-        self.reports.get().map_or(0, Reports::strangers)
+    pub(super) fn bmp_unknown_peers(&self) -> u64 {
+        self.reports.get().map_or(0, Reports::unknown_peers)
     }
 
-    /// What ails, a sentence each.
-    pub(super) fn ailments(&self) -> Vec<String> {
+    /// The problems, a sentence each.
+    pub(super) fn problems(&self) -> Vec<String> {
         let entries = self.entries();
-        let ailing = |entry: &&Entry| {
+        let failing = |entry: &&Entry| {
             entry.listed
                 && matches!(entry.state, FeedState::Stale | FeedState::Dropped | FeedState::Failed)
         };
         let sentence = |entry: &Entry| {
             let Entry { name, state, detail, .. } = entry;
-            format!("oracle: feed {name} is {}: {detail}", state.word())
+            format!("oracle: feed {name} is {}: {detail}", state.name())
         };
-        entries.iter().filter(ailing).map(sentence).collect()
+        entries.iter().filter(failing).map(sentence).collect()
     }
 }
 
-/// By which a feed tells what it knows. What it tells goes to the builder in the order of the calls; a
+/// The handle through which a feed reports. Its changes go to the builder in the order of the calls; a
 /// call waits while the builder is behind.
 #[derive(Clone, Debug)]
 pub struct Updates {
@@ -169,13 +167,13 @@ impl Updates {
         self.shared.feeds.feed(name)
     }
 
-    /// Says how a feed is: for status, health and metrics. `detail` says why in a few words.
+    /// Sets the state of a feed for status, health and metrics. `detail` is the reason in a few words.
     pub fn report(&self, feed: Feed, state: FeedState, detail: &str) {
         self.shared.feeds.report(feed, state, detail);
     }
 
-    /// Where live feeds count what they hear; they have one place for the daemon's life.
-    pub(crate) fn hear(&self, reports: &Reports) {
+    /// Sets where live feeds count what they receive; there is one for the daemon's life.
+    pub(super) fn set_reports(&self, reports: &Reports) {
         self.shared.feeds.reports.get_or_init(|| reports.clone());
     }
 
@@ -184,12 +182,12 @@ impl Updates {
         self.shared.feeds.unlist(feed);
     }
 
-    /// Tells changes. After the service was stopped nothing happens any more.
+    /// Reports changes. Does nothing after the service was stopped.
     pub async fn apply(&self, feed: Feed, changes: Vec<Change>) {
         let _ = self.asks.send(Ask::Apply(feed, changes)).await;
     }
 
-    /// Forgets all that the feed has told.
+    /// Removes everything that the feed has reported.
     pub async fn drop_feed(&self, feed: Feed) {
         let _ = self.asks.send(Ask::DropFeed(feed)).await;
     }

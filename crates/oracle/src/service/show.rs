@@ -24,10 +24,10 @@ pub(super) fn routers(topology: Topology<'_>) -> Vec<RouterStatus> {
             routes: 0,
         })
         .collect();
-    let places: HashMap<_, _> =
-        rows.iter().enumerate().map(|(place, row)| (row.router, place)).collect();
+    let indexes: HashMap<_, _> =
+        rows.iter().enumerate().map(|(index, row)| (row.router, index)).collect();
     let mut count = |router, add: fn(&mut RouterStatus)| {
-        if let Some(row) = places.get(&router).and_then(|place| rows.get_mut(*place)) {
+        if let Some(row) = indexes.get(&router).and_then(|index| rows.get_mut(*index)) {
             add(row);
         }
     };
@@ -79,8 +79,8 @@ pub(super) fn networks(
         as_distance: path.as_distance,
     });
     let mut all: Box<dyn Iterator<Item = NetworkStatus>> = match side {
-        Side::Src => Box::new(own),
-        Side::Ext => Box::new(others),
+        Side::Internal => Box::new(own),
+        Side::External => Box::new(others),
     };
     if let Some(within) = within {
         all = Box::new(all.filter(move |row| within.contains(&row.prefix)));
@@ -153,7 +153,7 @@ pub(super) fn path(
     let group = view.groups.get(group_id);
     let tree = view.tree(source);
     let exit = tree.exit(group).map(|exit| exit.router);
-    // Tables tell origins apart only where a cost or an adjustment does.
+    // Tables distinguish origins only where a cost or an adjustment does.
     let beyond = exit.filter(|_| !group.internal);
     let route = beyond.and_then(|exit| topology.route(graph.router(exit).id, to));
     let properties = tree.properties(group).map(|properties| PathProperties {
@@ -161,10 +161,10 @@ pub(super) fn path(
         ..properties
     });
     let links = exit.map(|exit| tree.way(graph, exit)).unwrap_or_default();
-    let cost = |(place, metric): (usize, &crate::metric::Metric)| CostStatus {
+    let cost = |(index, metric): (usize, &crate::metric::Metric)| CostStatus {
         metric: metric.name.clone(),
-        cost: tables.cost(place, source, group_id).filter(|cost| cost.is_finite()),
-        place: Some(tables.row(place, Some(source)).place(group_id)).filter(|p| *p != u16::MAX),
+        cost: tables.cost(index, source, group_id).filter(|cost| cost.is_finite()),
+        rank: Some(tables.row(index, Some(source)).rank(group_id)).filter(|rank| *rank != u16::MAX),
     };
     Ok(PathStatus {
         from,

@@ -1,8 +1,8 @@
 //! The threads that answer over UDP, and what those before them have counted.
 
 use crate::{
+    proxidor::udp::{Counters, Workers},
     status::{QueryStatus, ThreadStatus},
-    udp::{Counters, Workers},
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,8 +23,8 @@ impl Udp {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Other threads take over; those before answer what has arrived and end. Waits for that, and
-    /// nobody who reads the counters does.
+    /// Other threads take over; those before answer what has arrived and end. Waits for that;
+    /// readers of the counters do not wait.
     pub(super) fn take_over(&self, workers: Option<Workers>) {
         let mut state = self.state();
         let Some(old) = std::mem::replace(&mut state.workers, workers) else { return };

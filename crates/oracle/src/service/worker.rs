@@ -4,15 +4,14 @@ use super::{
     ControlError, Prepared, Shared, dump,
     edit::{self, Down},
     load::{self, Files},
-    policy,
-    register::unix,
-    settings, show,
+    policy, settings, show,
 };
 use crate::{
     alto::Publisher,
     config::Exits,
     control::Request,
-    status::{FeedState, TablesStatus},
+    feeds::FeedState,
+    status::TablesStatus,
     tables::{Policy, Tables},
 };
 use serde::Serialize;
@@ -21,7 +20,7 @@ use std::{
     collections::BTreeSet,
     ops::ControlFlow,
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::{mpsc, oneshot};
 use topo::{Builder, Change, Feed};
@@ -34,7 +33,7 @@ const BATCH: usize = 4096;
 /// Where the answer to a request goes.
 type Answer = oneshot::Sender<Result<Value, ControlError>>;
 
-/// What the thread is told and asked.
+/// A request to the thread.
 #[derive(Debug)]
 pub(super) enum Ask {
     /// A feed has changes.
@@ -62,13 +61,13 @@ pub(super) struct Worker {
     builder: Builder,
     policy: Arc<Policy>,
     exits: Exits,
-    /// What the configuration's own files say, to know whether they have changed.
+    /// The content of the configuration's own files, to know whether they have changed.
     configuration: Vec<Change>,
-    /// Links whose network card an operator set down.
+    /// Links whose interface an operator set down.
     down: Down,
     /// Whether an operator changed anything since the files were read.
     edited: bool,
-    /// Feeds that said something since the last snapshot.
+    /// Feeds that reported something since the last snapshot.
     touched: BTreeSet<Feed>,
     /// Whether there is something to publish.
     changed: bool,
@@ -100,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// Reads the dumps, publishes the first tables, then does as it is told until the end.
+    /// Reads the dumps, publishes the first tables, then handles requests until the end.
     pub(super) fn run(mut self, first: Files, mut asks: mpsc::Receiver<Ask>) {
         self.configure(first.configuration);
         for dump in first.dumps {
@@ -130,7 +129,7 @@ impl Worker {
     }
 
     /// Takes one message; what is to be answered is answered when it is in force. Breaks at the end,
-    /// with whom to tell.
+    /// with whom to notify.
     fn take(&mut self, ask: Ask) -> ControlFlow<oneshot::Sender<()>, Option<Pending>> {
         ControlFlow::Continue(match ask {
             Ask::Apply(feed, changes) => {
@@ -166,7 +165,7 @@ impl Worker {
                 Ok(()) => taken += 1,
                 Err(refusal) => {
                     refused += 1;
-                    debug!(feed = feed.0, "not taken: {refusal}");
+                    debug!(feed = feed.0, "refused: {refusal}");
                 }
             }
         }
@@ -176,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// Takes what the configuration's own files say in place of what they and the operator said.
+    /// Replaces what the configuration's own files and the operator had reported with the files' content.
     fn configure(&mut self, changes: Vec<Change>) {
         let feed = Feed::CONFIGURATION;
         if self.edited || changes != self.configuration {
@@ -225,7 +224,7 @@ impl Worker {
 
     /// Puts a configuration in force that was found good.
     fn put_in_force(&mut self, prepared: Prepared) {
-        let Prepared { config, policy, mut files, read, workers, renewed } = prepared;
+        let Prepared { config, policy, mut files, read, workers, renewed, .. } = prepared;
         if let Some(renewed) = renewed {
             renewed.put_in_force();
         }
@@ -238,7 +237,7 @@ impl Worker {
                 self.touch(feed);
             }
         }
-        // One that failed after the reload had looked at it: the next reload reads it.
+        // One that failed after the reload had checked it: the next reload reads it.
         let in_force = self.shared.dumps.load();
         for dump in &mut files.dumps {
             if !in_force.contains(dump) && !read.iter().any(|(one, _)| one == dump) {
@@ -292,7 +291,7 @@ impl Worker {
     }
 
     fn answer(&self, pending: Pending) {
-        // Who asked and went away has no use for an answer.
+        // The client may be gone; then the answer is dropped.
         match pending {
             Pending::Done(result, answer) => {
                 let _ = answer.send(result.map(|()| Value::Bool(true)));
@@ -363,7 +362,7 @@ impl Worker {
         }
         for circle in tables.view.graph.loops() {
             let to = tables.view.graph.router(circle.to).id;
-            warn!(%to, "explicit routes lead round in a circle");
+            warn!(%to, "explicit next hops form a forwarding loop");
         }
         let tables = Arc::new(tables);
         self.shared.tables.store(Some(tables.clone()));
@@ -380,7 +379,7 @@ impl Worker {
     }
 }
 
-/// Whether a request is more than a question.
+/// Whether a request changes anything.
 fn changes_something(request: &Request) -> bool {
     match request {
         Request::Routers
@@ -394,7 +393,7 @@ fn changes_something(request: &Request) -> bool {
         | Request::Metrics
         | Request::Dump { .. } => false,
         Request::SetLink { .. }
-        | Request::SetNic { .. }
+        | Request::SetInterface { .. }
         | Request::SetMetric { .. }
         | Request::CreateRouter { .. }
         | Request::CreateLink { .. }
@@ -404,4 +403,9 @@ fn changes_something(request: &Request) -> bool {
         | Request::DeleteNetwork { .. }
         | Request::Reload => true,
     }
+}
+
+/// Seconds since 1970.
+pub(super) fn unix(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

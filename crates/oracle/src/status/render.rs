@@ -4,13 +4,13 @@ use super::{
     DriverStatus, DumpStatus, FeedStatus, FeedsStatus, LinkStatus, MetricStatus, NetworksStatus,
     PathStatus, QueryStatus, RouteStatus, RouterStatus, SessionStatus, Status, ThreadStatus,
 };
-use crate::{cli::SUCCESS, control::Side};
+use crate::control::Side;
 use std::{
     collections::BTreeMap,
     fmt::{Display, Write as _},
     time::SystemTime,
 };
-use wire::text::{self, lines, table};
+use terminal::text::{self, lines, table};
 
 /// A value, or a dash where there is none.
 fn or_dash<T: Display>(value: Option<T>) -> String {
@@ -28,8 +28,8 @@ pub fn render_status(status: &Status) -> String {
     let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
     let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
     let _ = writeln!(out, "oracle: {health}, Proxidor at {}", listen.join(", "));
-    for ailment in &status.ailments {
-        let _ = writeln!(out, "  ! {ailment}");
+    for problem in &status.problems {
+        let _ = writeln!(out, "  ! {problem}");
     }
     match &status.tables {
         None => out.push_str("tables: none yet, requests are answered \"server busy\"\n"),
@@ -78,7 +78,7 @@ pub fn render_status(status: &Status) -> String {
         );
     }
     out.push('\n');
-    out.push_str(&feeds(&status.feeds, status.bmp_strangers));
+    out.push_str(&feeds(&status.feeds, status.bmp_unknown_peers));
     out.push('\n');
     out.push_str(&render_metrics(&status.metrics));
     out
@@ -140,16 +140,16 @@ pub fn render_threads(threads: &[ThreadStatus]) -> String {
 
 /// For `nigh oracle print feeds`.
 pub fn render_feeds(status: &FeedsStatus) -> String {
-    feeds(&status.feeds, status.bmp_strangers)
+    feeds(&status.feeds, status.bmp_unknown_peers)
 }
 
-fn feeds(feeds: &[FeedStatus], strangers: Option<u64>) -> String {
+fn feeds(feeds: &[FeedStatus], unknown_peers: Option<u64>) -> String {
     let header = ["feed", "state", "for", "routers", "links", "networks", "routes", "changes"];
     let mut table = table(header, 3);
     for feed in feeds {
         table.add_row([
             feed.name.clone(),
-            feed.state.word().to_owned(),
+            feed.state.name().to_owned(),
             ago(feed.since),
             feed.routers.to_string(),
             feed.links.to_string(),
@@ -164,18 +164,17 @@ fn feeds(feeds: &[FeedStatus], strangers: Option<u64>) -> String {
     }
     let sessions = feeds.iter().filter_map(|feed| Some((feed, feed.session.as_ref()?)));
     out.push_str(&sessions_of(sessions));
-    if let Some(strangers) = strangers {
-        let _ =
-            writeln!(out, "BMP: {strangers} connections from addresses that are not configured");
+    if let Some(unknown_peers) = unknown_peers {
+        let _ = writeln!(out, "BMP: {unknown_peers} connections from unknown peers, all closed");
     }
     out
 }
 
-/// What live feeds have heard; nothing where there are none.
+/// The sessions of live feeds; empty where there are none.
 fn sessions_of<'a>(feeds: impl Iterator<Item = (&'a FeedStatus, &'a SessionStatus)>) -> String {
     let header = [
         "live feed",
-        "called",
+        "name",
         "sessions",
         "errors",
         "peers",
@@ -229,7 +228,8 @@ pub fn render_routers(routers: &[RouterStatus]) -> String {
 
 /// For `nigh oracle print links`.
 pub fn render_links(links: &[LinkStatus]) -> String {
-    let header = ["from", "to", "nic", "state", "Mbit/s", "ms", "weight", "congestion", "loss"];
+    let header =
+        ["from", "to", "interface", "state", "Mbit/s", "ms", "weight", "congestion", "loss"];
     let mut table = table(header, 4);
     for link in links {
         let LinkStatus { from, to, id, up, properties } = link;
@@ -251,14 +251,14 @@ pub fn render_links(links: &[LinkStatus]) -> String {
 /// For `nigh oracle print networks`.
 pub fn render_networks(networks: &NetworksStatus) -> String {
     let mut out = match networks.side {
-        Side::Src => {
+        Side::Internal => {
             let mut table = table(["network", "router"], 9);
             for row in &networks.rows {
                 table.add_row([row.prefix.to_string(), row.router.to_string()]);
             }
             lines(&table)
         }
-        Side::Ext => {
+        Side::External => {
             let mut table = table(["network", "exit", "origin AS", "ASes"], 2);
             for row in &networks.rows {
                 table.add_row([
@@ -279,7 +279,7 @@ pub fn render_networks(networks: &NetworksStatus) -> String {
 
 /// For `nigh oracle print route`.
 pub fn render_routes(routes: &[RouteStatus]) -> String {
-    let mut table = table(["to", "next hop", "nic", "weight", "hops", "by"], 2);
+    let mut table = table(["to", "next hop", "interface", "weight", "hops", "by"], 2);
     for route in routes {
         table.add_row([
             route.to.to_string(),
@@ -335,8 +335,8 @@ pub fn render_path(path: &PathStatus) -> String {
     }
     for cost in &path.costs {
         let value = cost.cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.6}"));
-        let place = cost.place.map_or_else(String::new, |place| format!(", place {place}"));
-        let _ = writeln!(out, "cost {}: {value}{place}", cost.metric);
+        let rank = cost.rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
+        let _ = writeln!(out, "cost {}: {value}{rank}", cost.metric);
     }
     out
 }
@@ -347,6 +347,6 @@ pub fn render_dump(dump: &DumpStatus) -> String {
     for warning in &dump.warnings {
         let _ = writeln!(out, "warning: {warning}");
     }
-    let _ = writeln!(out, "{SUCCESS}: {}, {}", dump.seed.display(), dump.file.display());
+    let _ = writeln!(out, "wrote {} and {}", dump.oracle_conf.display(), dump.file.display());
     out
 }

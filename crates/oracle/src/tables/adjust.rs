@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use topo::{AsInterest, Mark};
 
-/// What is done to a candidate's place in the order.
+/// What is done to a candidate's rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
     /// It goes before all that are not preferred.
@@ -36,7 +36,7 @@ pub enum AdjustmentError {
     #[error("a penalty of {0} cannot be added to a cost: give a finite number")]
     Penalty(f64),
     /// Marks have 16 bits.
-    #[error("more than 65,535 different penalties of prefixes: give some of them the same")]
+    #[error("more than 65,535 different penalties of prefixes: use fewer values")]
     TooMany,
 }
 
@@ -91,12 +91,12 @@ impl Adjustments {
 
     /// The mark for an adjustment: prefixes with the same one can stay in one group.
     fn mark(&mut self, adjustment: Adjustment) -> Result<Mark, AdjustmentError> {
-        let place = self.meanings.iter().position(|meaning| *meaning == adjustment);
-        let place = place.unwrap_or_else(|| {
+        let index = self.meanings.iter().position(|meaning| *meaning == adjustment);
+        let index = index.unwrap_or_else(|| {
             self.meanings.push(adjustment);
             self.meanings.len() - 1
         });
-        u16::try_from(place + 1).map(Mark).map_err(|_| AdjustmentError::TooMany)
+        u16::try_from(index + 1).map(Mark).map_err(|_| AdjustmentError::TooMany)
     }
 
     /// The marks of prefixes.
@@ -112,7 +112,7 @@ impl Adjustments {
         AsInterest::Only(self.ases.keys().copied().collect())
     }
 
-    /// What becomes of prefixes with a mark that an AS originates: their class and penalty.
+    /// The class and penalty of prefixes with a mark that an AS originates.
     pub(super) fn of(&self, mark: Mark, as_number: u32) -> (Class, f64) {
         let by_prefix = usize::from(mark.0).checked_sub(1).and_then(|at| self.meanings.get(at));
         let by_as = self.ases.get(&as_number);

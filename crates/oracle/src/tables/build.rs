@@ -7,10 +7,10 @@
 //!
 //! **Rows are kept** when the graph, the choice of exits and the policy are the same and groups have
 //! kept their numbers; then prefixes have only moved between groups. Where groups were added, a row is
-//! extended if each new group's cost has a place in it already, and else made anew.
+//! extended if each new group's cost has a rank in it already, and else made anew.
 //!
-//! **Too many costs.** A row has 65,535 places. Where it has more distinct costs, neighbours in order
-//! share a place, evenly over the row: some candidates that differ are then ranked as equal, none in
+//! **Too many costs.** A row has 65,535 ranks. Where it has more distinct costs, neighbours in order
+//! share a rank, evenly over the row: some candidates that differ are then ranked as equal, none in
 //! the wrong order. What is preferred, ordinary and avoided never shares one.
 
 use std::{
@@ -27,35 +27,35 @@ use topo::{Exit, Group, GroupId, Mark, RouterIndex, Tree, View};
 
 use super::{Policy, Tables, UNKNOWN, adjust::Class};
 
-/// How many places a row has; the last number is [`UNKNOWN`].
-const PLACES: usize = UNKNOWN as usize;
+/// How many ranks a row has; the last number is [`UNKNOWN`].
+const RANKS: usize = UNKNOWN as usize;
 
 /// One row.
 #[derive(Debug, PartialEq)]
 pub(super) struct RowData {
-    /// For each group its place.
-    pub(super) places: Box<[u16]>,
-    /// For each place its cost; of several the lowest.
+    /// For each group its rank.
+    pub(super) ranks: Box<[u16]>,
+    /// For each rank its cost; of several the lowest.
     pub(super) costs: Box<[f64]>,
-    /// For each class the place that follows its last one.
+    /// For each class the rank that follows its last one.
     ends: [usize; 3],
-    /// Whether each place is of one cost only.
+    /// Whether each rank is of one cost only.
     exact: bool,
 }
 
 impl RowData {
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.places) + size_of_val(&*self.costs)
+        size_of::<Self>() + size_of_val(&*self.ranks) + size_of_val(&*self.costs)
     }
 
-    /// The class of a place that the row has.
-    pub(super) fn class(&self, place: u16) -> Option<Class> {
+    /// The class of a rank that the row has.
+    pub(super) fn class(&self, rank: u16) -> Option<Class> {
         let classes = [Class::Preferred, Class::Ordinary, Class::Avoided];
         let mut ends = classes.into_iter().zip(self.ends);
-        ends.find(|(_, end)| usize::from(place) < *end).map(|(class, _)| class)
+        ends.find(|(_, end)| usize::from(rank) < *end).map(|(class, _)| class)
     }
 
-    /// The place of a cost that the row has.
+    /// The rank of a cost that the row has.
     fn find(&self, key: Key) -> Option<u16> {
         let class = key.class as usize;
         let start = class.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -119,8 +119,8 @@ impl Endings {
     fn choose(&self, view: &View, tree: &Tree) -> Vec<Option<u32>> {
         let ending = |(group, start): (&Group, &u32)| {
             let exit = tree.exit(group)?;
-            let place = group.exits.iter().position(|other| ptr::eq(other, exit))?;
-            self.of.get(*start as usize + place).copied()
+            let offset = group.exits.iter().position(|other| ptr::eq(other, exit))?;
+            self.of.get(*start as usize + offset).copied()
         };
         let groups = view.groups.iter().skip(self.first).map(|(_, group)| group);
         groups.zip(&self.starts).map(ending).collect()
@@ -139,7 +139,7 @@ impl Endings {
 
 /// Makes a row of the endings that groups have chosen and what these are ordered by.
 fn row(chosen: &[Option<u32>], keys: &[Option<Key>]) -> RowData {
-    // Only endings that are some group's take a place.
+    // Only endings that some group uses get a rank.
     let mut used = vec![false; keys.len()];
     for ending in chosen.iter().flatten() {
         used[*ending as usize] = true;
@@ -151,28 +151,28 @@ fn row(chosen: &[Option<u32>], keys: &[Option<Key>]) -> RowData {
         .collect();
     order.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let distinct = order.chunk_by(|(a, _), (b, _)| a.cmp(b).is_eq()).count();
-    let exact = distinct <= PLACES;
-    let mut places = vec![UNKNOWN; keys.len()];
-    let mut costs = Vec::with_capacity(distinct.min(PLACES));
+    let exact = distinct <= RANKS;
+    let mut ranks = vec![UNKNOWN; keys.len()];
+    let mut costs = Vec::with_capacity(distinct.min(RANKS));
     let mut ends = [0; 3];
-    for (rank, equal) in order.chunk_by(|(a, _), (b, _)| a.cmp(b).is_eq()).enumerate() {
+    for (position, equal) in order.chunk_by(|(a, _), (b, _)| a.cmp(b).is_eq()).enumerate() {
         let Some((key, _)) = equal.first() else { continue };
         let class = key.class as usize;
-        // Two places are kept back so that a class can begin with a new place.
-        let place = if exact { rank } else { rank * (PLACES - 2) / distinct + class };
-        if place >= costs.len() {
-            // A class without costs leaves out a place that was kept back for it.
-            costs.resize(place + 1, key.cost);
+        // Two ranks are reserved so that a class can begin with a new rank.
+        let rank = if exact { position } else { position * (RANKS - 2) / distinct + class };
+        if rank >= costs.len() {
+            // A class without costs skips the rank that was reserved for it.
+            costs.resize(rank + 1, key.cost);
         }
         ends[class..].fill(costs.len());
         for (_, ending) in equal {
-            places[*ending as usize] = place as u16;
+            ranks[*ending as usize] = rank as u16;
         }
     }
     RowData {
-        places: chosen
+        ranks: chosen
             .iter()
-            .map(|ending| ending.map_or(UNKNOWN, |ending| places[ending as usize]))
+            .map(|ending| ending.map_or(UNKNOWN, |ending| ranks[ending as usize]))
             .collect(),
         costs: costs.into(),
         ends,
@@ -202,22 +202,22 @@ fn unsourced(view: &View, policy: &Policy) -> RowData {
     row(&chosen, &keys)
 }
 
-/// A row with places for groups that were added, if all of them have one already.
+/// A row with ranks for groups that were added, if all of them have one already.
 fn extended(old: &RowData, chosen: &[Option<u32>], keys: &[Option<Key>]) -> Option<RowData> {
     if !old.exact {
         return None;
     }
-    let mut places = Vec::with_capacity(old.places.len() + chosen.len());
-    places.extend_from_slice(&old.places);
+    let mut ranks = Vec::with_capacity(old.ranks.len() + chosen.len());
+    ranks.extend_from_slice(&old.ranks);
     for ending in chosen {
         let key = ending.and_then(|ending| keys[ending as usize]);
-        places.push(match key {
+        ranks.push(match key {
             Some(key) => old.find(key)?,
             None => UNKNOWN,
         });
     }
     let (costs, ends) = (old.costs.clone(), old.ends);
-    Some(RowData { places: places.into(), costs, ends, exact: true })
+    Some(RowData { ranks: ranks.into(), costs, ends, exact: true })
 }
 
 /// What all threads build from.
@@ -292,8 +292,8 @@ pub(super) fn build(view: Arc<View>, policy: Arc<Policy>, previous: Option<&Tabl
     let mut rows = vec![vec![None; view.graph.routers().len()]; policy.metrics.len()];
     for (router, of_router) in done {
         for (column, row) in rows.iter_mut().zip(of_router) {
-            if let Some(place) = column.get_mut(router.index()) {
-                *place = Some(row);
+            if let Some(entry) = column.get_mut(router.index()) {
+                *entry = Some(row);
             }
         }
     }

@@ -24,9 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         return mesh::station(number.parse()?, count.parse()?, gather_ms.parse()?);
     }
-    if !testbed::require_root() {
-        return Err("this benchmark makes network namespaces, so it needs root".into());
-    }
+    testbed::need_root();
     let wanted = std::env::var("PROBE_PARTS").ok();
     let mut figures = Figures::new("probe");
     for (name, part) in PARTS {

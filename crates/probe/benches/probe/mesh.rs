@@ -5,7 +5,7 @@ use probe::{
     delay::{Config, Delays, News, Session},
     interval::MaximumError,
     stamp::{
-        reflector::{Agreement, Rate},
+        reflector::{Rate, SessionConfig},
         sender::{Event, Settings},
     },
 };
@@ -29,9 +29,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(2);
 const PORT: u16 = 862;
 
-/// What a station says at its end.
+/// The report of a station at its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Said {
+struct Tally {
     sent: u64,
     missed: u64,
     arrived: u64,
@@ -49,18 +49,18 @@ fn address(number: u16) -> IpAddr {
 
 /// A station of so many: says that it is ready, then measures from one line of input to the next.
 pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box<dyn Error>> {
-    let said = Arc::new(Mutex::new(Said::default()));
-    let tally = Arc::clone(&said);
-    let tell = move |_, news| {
-        let mut said = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    let reported = Arc::new(Mutex::new(Tally::default()));
+    let tally = Arc::clone(&reported);
+    let report = move |_, news| {
+        let mut reported = tally.lock().unwrap_or_else(PoisonError::into_inner);
         match news {
             News::Packet(Event::Arrived(sample)) => {
-                said.arrived += 1;
-                said.kernel_sent += u64::from(sample.kernel_sent);
-                said.kernel_left += u64::from(sample.kernel_left);
+                reported.arrived += 1;
+                reported.kernel_sent += u64::from(sample.kernel_sent);
+                reported.kernel_left += u64::from(sample.kernel_left);
             }
-            News::Packet(Event::Lost { .. }) => said.lost += 1,
-            News::Missed(many) => said.missed += many,
+            News::Packet(Event::Lost { .. }) => reported.lost += 1,
+            News::Missed(many) => reported.missed += many,
             _ => {}
         }
     };
@@ -70,11 +70,11 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
         gather: Duration::from_millis(gather_ms),
         ..Config::default()
     };
-    let delays = Delays::start(&config, |_| MaximumError::known(1_000_000), tell)?;
+    let delays = Delays::start(&config, |_| MaximumError::known(1_000_000), report)?;
     let others: Vec<u16> = (0..count).filter(|other| *other != number).collect();
     for other in &others {
         delays.permit(SocketAddr::new(address(*other), PORT));
-        delays.agree(Agreement {
+        delays.admit(SessionConfig {
             address: address(*other),
             port: None,
             ssid: Some(1),
@@ -89,13 +89,13 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
     let sessions: Vec<_> = others
         .iter()
         .enumerate()
-        .map(|(place, other)| {
+        .map(|(index, other)| {
             delays.open(Session {
                 to: SocketAddr::new(address(*other), PORT),
                 from: None,
                 interval: INTERVAL,
                 // Evenly over the interval, and no two stations alike.
-                phase: INTERVAL * (place as u32 * 100 + u32::from(number))
+                phase: INTERVAL * (index as u32 * 100 + u32::from(number))
                     / (u32::from(count) * 100),
                 count: None,
                 settings: Settings {
@@ -113,15 +113,15 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
     }
     thread::sleep(LIMIT + Duration::from_secs(1));
     let counters = delays.counters();
-    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    said.sent = counters.sent;
+    let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+    reported.sent = counters.sent;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak = peak.and_then(|rest| rest.split_whitespace().next());
-    said.peak_kib = peak.ok_or("no VmHWM")?.parse()?;
+    reported.peak_kib = peak.ok_or("no VmHWM")?.parse()?;
     let clock = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID;
-    said.busy_ms = Duration::from(nix::time::clock_gettime(clock)?).as_millis() as u64;
-    println!("{}", serde_json::to_string(&*said)?);
+    reported.busy_ms = Duration::from(nix::time::clock_gettime(clock)?).as_millis() as u64;
+    println!("{}", serde_json::to_string(&*reported)?);
     Ok(())
 }
 
@@ -177,19 +177,19 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     thread::sleep(Duration::from_secs(seconds));
     go()?;
     let took = begin.elapsed().as_secs_f64();
-    let mut all = Said::default();
+    let mut all = Tally::default();
     for output in &mut outputs {
         let mut line = String::new();
         output.read_line(&mut line)?;
-        let said: Said = serde_json::from_str(&line)?;
-        all.sent += said.sent;
-        all.missed += said.missed;
-        all.arrived += said.arrived;
-        all.lost += said.lost;
-        all.kernel_sent += said.kernel_sent;
-        all.kernel_left += said.kernel_left;
-        all.peak_kib = all.peak_kib.max(said.peak_kib);
-        all.busy_ms += said.busy_ms;
+        let reported: Tally = serde_json::from_str(&line)?;
+        all.sent += reported.sent;
+        all.missed += reported.missed;
+        all.arrived += reported.arrived;
+        all.lost += reported.lost;
+        all.kernel_sent += reported.kernel_sent;
+        all.kernel_left += reported.kernel_left;
+        all.peak_kib = all.peak_kib.max(reported.peak_kib);
+        all.busy_ms += reported.busy_ms;
     }
     let share = |part: u64| part as f64 * 100.0 / all.arrived.max(1) as f64;
     figures.add("mesh: test packets", all.sent as f64 / took, "packets a second", None);

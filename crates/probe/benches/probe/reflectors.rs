@@ -5,7 +5,7 @@ use datapath::stamp::{AttachMode, Generator, Limit, StampProgram};
 use probe::{
     delay::{Config, Delays},
     interval::MaximumError,
-    stamp::reflector::{Agreement, Rate},
+    stamp::reflector::{Rate, SessionConfig},
 };
 use std::{
     error::Error,
@@ -31,8 +31,8 @@ fn mac(mac: [u8; 6]) -> String {
 fn replies(here: &Namespace, packets: u32) -> Result<f64, Box<dyn Error + Send + Sync>> {
     here.enter(|| {
         let index = nix::net::if_::if_nametoindex("eth0")?;
-        let place = |at: &str| at.parse::<SocketAddrV4>();
-        let (from, to) = ((FROM.0, place(FROM.1)?), (TO.0, place(TO.1)?));
+        let address = |at: &str| at.parse::<SocketAddrV4>();
+        let (from, to) = ((FROM.0, address(FROM.1)?), (TO.0, address(TO.1)?));
         let generator = Generator::attach(index, from, to, SSID)?;
         generator.send(packets)?;
         let (begin, before) = (Instant::now(), generator.replies());
@@ -67,7 +67,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
         };
         let known = |_| MaximumError::known(1_000_000);
         let reflector = there.enter(|| Delays::start(&config, known, |_, _| {}))?;
-        reflector.agree(Agreement {
+        reflector.admit(SessionConfig {
             address: sender,
             port: None,
             ssid: Some(SSID),
@@ -75,8 +75,8 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
             extensions: false,
             rate: Rate { per_second: RATE, burst: RATE },
         });
-        wait_until("the agreement", Duration::from_secs(10), || {
-            reflector.counters().agreements == 1
+        wait_until("the session", Duration::from_secs(10), || {
+            reflector.counters().reflector_sessions == 1
         })?;
         // What the socket cannot take is dropped; of several paces, the one at which it does best.
         let mut best: f64 = 0.0;

@@ -38,7 +38,7 @@ impl Status {
             (
                 "nigh_probe_archive_healthy",
                 "1 when the database takes what is written",
-                u64::from(self.trouble.is_none()),
+                u64::from(self.error.is_none()),
             ),
         ];
         for (name, help, value) in gauges {
@@ -63,7 +63,7 @@ fn sending(to: &Sending, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(value).encode(metric)?;
     }
-    let well = u64::from(to.trouble.is_none());
+    let well = u64::from(to.error.is_none());
     for (name, help, value) in [
         ("nigh_probe_archive_unsent", "Records that PostgreSQL does not have yet", to.unsent),
         ("nigh_probe_archive_sending_healthy", "1 when PostgreSQL takes what is sent", well),
@@ -85,5 +85,5 @@ fn exporting(to: &Exporting, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result
     let (name, help) =
         ("nigh_probe_archive_exporting_healthy", "1 when Parquet files can be written");
     let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    ConstGauge::new(u64::from(to.trouble.is_none()) as f64).encode(metric)
+    ConstGauge::new(u64::from(to.error.is_none()) as f64).encode(metric)
 }

@@ -4,9 +4,9 @@
 mod tests;
 
 use super::{parquet::ParquetConfig, postgresql::PostgresqlConfig};
+use config::{Problem, Report};
 use serde::Deserialize;
 use std::time::Duration;
-use wire::config::{Problem, Report};
 
 /// Most records that wait to be written.
 const MAX_QUEUE: usize = 10_000_000;

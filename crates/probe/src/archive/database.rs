@@ -38,7 +38,7 @@ pub(super) struct Database {
 
 /// What an error of SQLite means for the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum Failure {
     /// The file is not, or no longer, a good database.
     Damaged,
     /// The disk or another process is in the way; later it may go.
@@ -48,9 +48,9 @@ pub(super) enum Trouble {
 }
 
 /// What an error of SQLite means for the archive.
-pub(super) fn trouble(error: &rusqlite::Error) -> Trouble {
+pub(super) fn failure(error: &rusqlite::Error) -> Failure {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Damaged,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Failure::Damaged,
         Some(
             ErrorCode::DiskFull
             | ErrorCode::SystemIoFailure
@@ -60,17 +60,17 @@ pub(super) fn trouble(error: &rusqlite::Error) -> Trouble {
             | ErrorCode::DatabaseLocked
             | ErrorCode::OutOfMemory
             | ErrorCode::FileLockingProtocolFailed,
-        ) => Trouble::Later,
-        _ => Trouble::Refused,
+        ) => Failure::Later,
+        _ => Failure::Refused,
     }
 }
 
 /// Opens the database, or sets it aside where it is damaged and begins a new one.
 pub(super) fn open_or_begin(path: &Path, counters: &Counters) -> Result<Database, OpenError> {
     let damage = match Database::open(path) {
-        Err(OpenError::Database { source, .. }) if trouble(&source) == Trouble::Damaged => source,
+        Err(OpenError::Database { source, .. }) if failure(&source) == Failure::Damaged => source,
         Err(OpenError::Schema { source: SchemaError::Database(source), .. })
-            if trouble(&source) == Trouble::Damaged =>
+            if failure(&source) == Failure::Damaged =>
         {
             source
         }

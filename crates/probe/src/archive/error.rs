@@ -11,7 +11,7 @@ pub enum OpenError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Its database cannot be opened, for another reason than damage.
@@ -19,7 +19,7 @@ pub enum OpenError {
     Database {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// The file is not what this program reads and writes.
@@ -37,13 +37,13 @@ pub enum OpenError {
         path: PathBuf,
         /// What is wrong with it.
         damage: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No thread for the writer.
     #[error("cannot start the archive's writer: {source}")]
     Thread {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -59,7 +59,7 @@ pub enum QueryError {
     Database {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// The file is not what this program reads.

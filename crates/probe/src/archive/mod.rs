@@ -8,7 +8,7 @@
 //!
 //! Measuring never waits for a disk: [`Archive::put`] hands a record to the queue, and what does not fit
 //! is counted. The writer gathers what comes within a second into one transaction. It goes on whatever
-//! the disk does: a full one is said once, the records wait in memory, and what finds no room there is
+//! the disk does: a full one is logged once, the records wait in memory, and what finds no room there is
 //! counted; a damaged database is set aside under another name and a new one begun.
 //!
 //! Records that are old become hours, hours become days (`retain`, `span`), in steps between the batches.
@@ -43,7 +43,7 @@ pub use parquet::{
 pub use postgresql::PostgresqlConfig;
 pub use query::{Entry, Query, Reader};
 pub use schema::{SchemaError, VERSION};
-pub use span::{ClockSummary, Span, Spread, Summary, Way};
+pub use span::{ClockSummary, NetworkPath, Span, Spread, Summary};
 pub use status::{Exporting, Sending, Status};
 
 use crate::record::Record;
@@ -64,7 +64,7 @@ use writer::Writer;
 
 /// The database's name in the folder.
 pub const FILE: &str = "archive.sqlite";
-/// How long [`Archive::flush`] waits before it says that it was in vain.
+/// How long [`Archive::flush`] waits before it gives up.
 const FLUSH: Duration = Duration::from_secs(30);
 
 /// The archive of a station. Dropping it writes what is in the queue, as far as the disk takes it.
@@ -164,7 +164,7 @@ impl Drop for Archive {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(writer) = self.writer.take() {
-            // A panic of the writer was told by its thread.
+            // A panic of the writer was reported by its thread.
             let _ = writer.join();
         }
     }

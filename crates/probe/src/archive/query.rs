@@ -116,7 +116,7 @@ impl Reader {
         }
     }
 
-    /// What was kept, the oldest first. An entry that cannot be read is left out and logged.
+    /// What was kept, the oldest first. An entry that cannot be read is skipped and logged.
     ///
     /// # Errors
     /// See [`QueryError`].

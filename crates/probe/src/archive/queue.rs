@@ -77,7 +77,7 @@ impl Queue {
 
     /// Fills the writer's batch and says whether more may come: when the batch can be filled, when the
     /// first record has waited, when somebody waits for it, at the latest at `until`.
-    /// After a failure nothing of that is looked at before `until`, other than that all is over.
+    /// After a failure nothing of that is checked before `until`, but for the end.
     pub(super) fn take(&self, batch: &mut Vec<Record>, until: Instant, failed: bool) -> bool {
         let mut state = self.lock();
         while !state.closed {

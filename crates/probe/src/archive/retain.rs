@@ -161,7 +161,7 @@ fn fold_records(
             let Ok(figures) = serde_json::from_str::<Figures>(row.get_ref(2)?.as_str()?) else {
                 tracing::warn!(
                     id = row.get::<_, i64>(0)?,
-                    "a record cannot be read and is left out"
+                    "a record cannot be read and is skipped"
                 );
                 continue;
             };
@@ -192,7 +192,7 @@ fn fold_hours(transaction: &Transaction<'_>, series: i64, before: i64) -> rusqli
             let at_ns = row.get(0)?;
             times.push(at_ns);
             let Ok(summary) = serde_json::from_str::<Summary>(row.get_ref(1)?.as_str()?) else {
-                tracing::warn!(at_ns, "an hour cannot be read and is left out");
+                tracing::warn!(at_ns, "an hour cannot be read and is skipped");
                 continue;
             };
             let (summaries, count) = parts.entry(floor(at_ns, DAY_NS)).or_default();

@@ -13,11 +13,12 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 const APPLICATION: i32 = i32::from_be_bytes(*b"nigh");
 
 /// The step to version 1, to version 2 and so on.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
 ];
 
 /// The version that this program reads and writes.

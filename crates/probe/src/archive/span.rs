@@ -1,6 +1,6 @@
 //! Many records together: what is kept of an hour or a day.
 //!
-//! A summary says nothing that the records do not bear out. Let the records `i` have a delay in
+//! A summary claims nothing that the records do not bear out. Let the records `i` have a delay in
 //! `[low_i, high_i]`, each for its own minimum, percentile or maximum. Of all packets together then
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //!
 //! where a bound that is needed and not known makes the result's bound unknown. Counts add up. A
 //! percentile's estimate is the median of the records' percentiles, each weighing as many packets as
-//! arrived; that is no percentile of all packets, which is why the interval stands beside it. Summaries
+//! arrived; that is no percentile of all packets, which is why the interval comes with it. Summaries
 //! of summaries, a day of hours, follow the same rules, so the intervals stay true.
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ use crate::record::{Bounded, Clock, Delay, Figures, Kind, Series, Trace};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, net::IpAddr};
 
-/// Most ways, and most reasons of failure, that a summary tells apart.
+/// Most paths, and most reasons of failure, that a summary distinguishes.
 const MOST: usize = 16;
 
 /// Many records of a series.
@@ -53,7 +53,7 @@ pub enum Summary {
     /// Throughput.
     Throughput {
         /// `tcp`, `psock`, `udp` or `iperf3`, of the last.
-        means: String,
+        transport: String,
         /// What the receivers had, in bytes.
         bytes: u64,
         /// Bytes a second, over the tests.
@@ -65,10 +65,10 @@ pub enum Summary {
     Trace {
         /// How often the address itself answered.
         reached: u64,
-        /// The ways that were seen and how often, the most frequent first; at most 16.
-        ways: Vec<Way>,
-        /// How often ways were seen that are not among them.
-        other_ways: u64,
+        /// The paths that were seen and how often, the most frequent first; at most 16.
+        paths: Vec<NetworkPath>,
+        /// How often paths were seen that are not among them.
+        other_paths: u64,
         /// Smallest and largest MTU in bytes.
         mtu_bytes: Option<(u32, u32)>,
     },
@@ -112,9 +112,9 @@ pub struct Spread {
     pub maximum: f64,
 }
 
-/// A way through the network.
+/// A path through the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Way {
+pub struct NetworkPath {
     /// Who answered, hop by hop.
     pub hops: Vec<Option<IpAddr>>,
     /// How often it was seen.
@@ -153,7 +153,7 @@ impl Summary {
         match figures {
             Figures::Delay(delay) => Self::Delay(delay.clone()),
             Figures::Throughput(it) => Self::Throughput {
-                means: it.means.clone(),
+                transport: it.transport.clone(),
                 bytes: it.bytes,
                 bytes_per_second: Spread::one(it.bytes_per_second),
                 lost: it.lost,
@@ -180,8 +180,8 @@ impl Summary {
         let hops = trace.hops.iter().map(|hop| hop.address).collect();
         Self::Trace {
             reached: u64::from(trace.reached),
-            ways: vec![Way { hops, times: 1 }],
-            other_ways: 0,
+            paths: vec![NetworkPath { hops, times: 1 }],
+            other_paths: 0,
             mtu_bytes: trace.mtu_bytes.map(|mtu| (mtu, mtu)),
         }
     }
@@ -201,7 +201,7 @@ impl Summary {
     }
 
     /// Of all of them together, which are of one kind and in the order of time; those of another kind
-    /// than the first are left out. `None` of nothing.
+    /// than the first are skipped. `None` of nothing.
     pub fn join(parts: &[Self]) -> Option<Self> {
         /// The parts of one kind.
         macro_rules! of {
@@ -217,8 +217,8 @@ impl Summary {
             Self::Delay(_) => {
                 let delays = of!(Self::Delay(delay) => delay);
                 Self::Delay(Delay {
-                    forth: join_series(delays().filter_map(|delay| delay.forth.as_ref())),
-                    back: join_series(delays().filter_map(|delay| delay.back.as_ref())),
+                    forward: join_series(delays().filter_map(|delay| delay.forward.as_ref())),
+                    reverse: join_series(delays().filter_map(|delay| delay.reverse.as_ref())),
                     counted: delays().all(|delay| delay.counted),
                     round_trip: join_series(delays().map(|delay| &delay.round_trip))
                         .unwrap_or_default(),
@@ -228,7 +228,9 @@ impl Summary {
                 Self::Ping(join_series(of!(Self::Ping(it) => it)()).unwrap_or_default())
             }
             Self::Throughput { .. } => Self::Throughput {
-                means: of!(Self::Throughput { means, .. } => means)().next_back()?.clone(),
+                transport: of!(Self::Throughput { transport, .. } => transport)()
+                    .next_back()?
+                    .clone(),
                 bytes: sum(of!(Self::Throughput { bytes, .. } => *bytes)()),
                 bytes_per_second: Spread::join(
                     of!(Self::Throughput { bytes_per_second, .. } => *bytes_per_second)(),
@@ -238,11 +240,13 @@ impl Summary {
                     .reduce(|a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
             },
             Self::Trace { .. } => {
-                let (ways, beyond) = join_ways(of!(Self::Trace { ways, .. } => ways)().flatten());
+                let (paths, beyond) =
+                    join_paths(of!(Self::Trace { paths, .. } => paths)().flatten());
                 Self::Trace {
                     reached: sum(of!(Self::Trace { reached, .. } => *reached)()),
-                    ways,
-                    other_ways: beyond + sum(of!(Self::Trace { other_ways, .. } => *other_ways)()),
+                    paths,
+                    other_paths: beyond
+                        + sum(of!(Self::Trace { other_paths, .. } => *other_paths)()),
                     mtu_bytes: hull(of!(Self::Trace { mtu_bytes, .. } => *mtu_bytes)().flatten()),
                 }
             }
@@ -435,17 +439,17 @@ fn counts<'a, K: Clone + Ord + 'a>(
     all
 }
 
-/// The most frequent ways, and how often others were seen.
-fn join_ways<'a>(parts: impl Iterator<Item = &'a Way>) -> (Vec<Way>, u64) {
+/// The most frequent paths, and how often others were seen.
+fn join_paths<'a>(parts: impl Iterator<Item = &'a NetworkPath>) -> (Vec<NetworkPath>, u64) {
     let mut times: BTreeMap<&[Option<IpAddr>], u64> = BTreeMap::new();
-    for way in parts {
-        let sum = times.entry(&way.hops).or_default();
-        *sum = sum.saturating_add(way.times);
+    for path in parts {
+        let sum = times.entry(&path.hops).or_default();
+        *sum = sum.saturating_add(path.times);
     }
-    let all = times.into_iter().map(|(hops, times)| Way { hops: hops.to_vec(), times });
-    let mut ways: Vec<_> = all.collect();
-    ways.sort_by_key(|way| std::cmp::Reverse(way.times));
-    let others = sum(ways.iter().skip(MOST).map(|way| way.times));
-    ways.truncate(MOST);
-    (ways, others)
+    let all = times.into_iter().map(|(hops, times)| NetworkPath { hops: hops.to_vec(), times });
+    let mut paths: Vec<_> = all.collect();
+    paths.sort_by_key(|path| std::cmp::Reverse(path.times));
+    let others = sum(paths.iter().skip(MOST).map(|path| path.times));
+    paths.truncate(MOST);
+    (paths, others)
 }

@@ -1,4 +1,4 @@
-//! What the archive says of itself: put = written + waiting + the sum of lost.
+//! The state of the archive: put = written + waiting + the sum of lost.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -26,8 +26,8 @@ pub struct Status {
     /// Records that were lost, by reason: `queue-full`, `refused` by the database, `not-written` when the
     /// archive was closed.
     pub lost: BTreeMap<String, u64>,
-    /// What is in the writer's way at the moment.
-    pub trouble: Option<String>,
+    /// The writer's error at the moment.
+    pub error: Option<String>,
     /// Damaged databases that were set aside since the start.
     pub set_aside: Vec<PathBuf>,
     /// The shared archive; none where none is configured.
@@ -43,8 +43,8 @@ pub struct Exporting {
     pub files: u64,
     /// Records in them.
     pub records: u64,
-    /// What is in the way at the moment.
-    pub trouble: Option<String>,
+    /// The error at the moment.
+    pub error: Option<String>,
 }
 
 /// How the shared archive is served.
@@ -56,11 +56,11 @@ pub struct Sending {
     pub refused: u64,
     /// Records that are still to be sent.
     pub unsent: u64,
-    /// What is in the way at the moment.
-    pub trouble: Option<String>,
+    /// The error at the moment.
+    pub error: Option<String>,
 }
 
-/// What is counted, and what ails the archive.
+/// What is counted, and its errors.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     put: AtomicU64,
@@ -76,17 +76,17 @@ pub(super) struct Counters {
     words: Mutex<Words>,
 }
 
-/// What is said.
+/// Errors and files that the status shows.
 #[derive(Debug, Default)]
 struct Words {
-    trouble: Option<String>,
+    error: Option<String>,
     set_aside: Vec<PathBuf>,
-    /// What is in the way to the shared archive.
-    sending_trouble: Option<String>,
+    /// The error of sending to the shared archive.
+    sending_error: Option<String>,
     /// Whether there is one.
     sending: bool,
     /// The same of files by day.
-    exporting_trouble: Option<String>,
+    exporting_error: Option<String>,
     exporting: bool,
 }
 
@@ -119,18 +119,18 @@ impl Counters {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is in the writer's way; it is logged when it is news.
-    pub(super) fn trouble(&self, what: String) {
+    /// The writer fails; logged when this is new.
+    pub(super) fn error(&self, what: String) {
         let mut words = self.words();
-        if words.trouble.is_none() {
+        if words.error.is_none() {
             tracing::error!(error = what, "the archive cannot be written: records wait in memory");
         }
-        words.trouble = Some(what);
+        words.error = Some(what);
     }
 
-    /// The writer's way is free.
+    /// The writer works.
     pub(super) fn well(&self) {
-        if self.words().trouble.take().is_some() {
+        if self.words().error.take().is_some() {
             tracing::info!("the archive is written again");
         }
     }
@@ -160,18 +160,18 @@ impl Counters {
         self.unsent.store(count, Relaxed);
     }
 
-    /// Something is in the way to the shared archive; it is logged when it is news.
-    pub(super) fn sending_trouble(&self, what: String) {
+    /// Sending to the shared archive fails; logged when this is new.
+    pub(super) fn sending_error(&self, what: String) {
         let mut words = self.words();
-        if words.sending_trouble.is_none() {
+        if words.sending_error.is_none() {
             tracing::error!(error = what, "nothing can be sent to PostgreSQL: records wait here");
         }
-        words.sending_trouble = Some(what);
+        words.sending_error = Some(what);
     }
 
-    /// The way to it is free.
+    /// Sending works.
     pub(super) fn sending_well(&self) {
-        if self.words().sending_trouble.take().is_some() {
+        if self.words().sending_error.take().is_some() {
             tracing::info!("records are sent to PostgreSQL again");
         }
     }
@@ -188,17 +188,17 @@ impl Counters {
     }
 
     /// No file can be written; it is logged when it is news.
-    pub(super) fn exporting_trouble(&self, what: String) {
+    pub(super) fn exporting_error(&self, what: String) {
         let mut words = self.words();
-        if words.exporting_trouble.is_none() {
+        if words.exporting_error.is_none() {
             tracing::error!(error = what, "the archive cannot write files by day: records wait");
         }
-        words.exporting_trouble = Some(what);
+        words.exporting_error = Some(what);
     }
 
     /// They can be written.
     pub(super) fn exporting_well(&self) {
-        if self.words().exporting_trouble.take().is_some() {
+        if self.words().exporting_error.take().is_some() {
             tracing::info!("the archive writes files by day again");
         }
     }
@@ -230,18 +230,18 @@ impl Counters {
             written,
             waiting: put - written - lost.values().sum::<u64>(),
             lost,
-            trouble: words.trouble.clone(),
+            error: words.error.clone(),
             set_aside: words.set_aside.clone(),
             postgresql: words.sending.then(|| Sending {
                 sent: self.sent.load(Relaxed),
                 refused: self.sending_refused.load(Relaxed),
                 unsent: self.unsent.load(Relaxed),
-                trouble: words.sending_trouble.clone(),
+                error: words.sending_error.clone(),
             }),
             parquet: words.exporting.then(|| Exporting {
                 files: self.files.load(Relaxed),
                 records: self.exported.load(Relaxed),
-                trouble: words.exporting_trouble.clone(),
+                error: words.exporting_error.clone(),
             }),
         }
     }

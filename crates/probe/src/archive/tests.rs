@@ -20,7 +20,7 @@ fn bounded(estimate_ns: i64) -> Bounded {
 }
 
 fn delay(seconds: i64, from: &str, to: &str) -> Record {
-    let forth = Series {
+    let forward = Series {
         sent: 10,
         lost: 1,
         minimum: Some(bounded(1000)),
@@ -36,8 +36,8 @@ fn delay(seconds: i64, from: &str, to: &str) -> Record {
         to: to.to_owned(),
         test: "mesh".to_owned(),
         figures: Figures::Delay(Delay {
-            forth: Some(forth),
-            back: None,
+            forward: Some(forward),
+            reverse: None,
             counted: true,
             round_trip,
         }),
@@ -199,95 +199,95 @@ fn a_later_nighs_archive_and_a_foreign_database_are_left_alone() {
     assert!(!before.is_empty());
 }
 
-/// A small disk in a mount namespace that only this thread and its children have.
-struct Disk {
-    path: PathBuf,
-    _folder: TempDir,
-}
+mod root {
+    use super::*;
 
-impl Disk {
-    fn new(size: &str) -> Self {
-        unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).expect("a mount namespace");
-        let none: Option<&str> = None;
-        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(none, "/", none, private, none).expect("private mounts");
-        let folder = TempDir::new().expect("a folder");
-        let path = folder.path().join("disk");
-        fs::create_dir(&path).expect("a folder");
-        let flags = MsFlags::empty();
-        mount(Some("disk"), &path, Some("tmpfs"), flags, Some(size)).expect("a disk");
-        Self { path, _folder: folder }
+    /// A small disk in a mount namespace that only this thread and its children have.
+    struct Disk {
+        path: PathBuf,
+        _folder: TempDir,
     }
 
-    fn resize(&self, size: &str) {
-        let flags = MsFlags::MS_REMOUNT;
-        mount(Some("disk"), &self.path, Some("tmpfs"), flags, Some(size)).expect("another size");
-    }
-}
+    impl Disk {
+        fn new(size: &str) -> Self {
+            testbed::need_root();
+            unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).expect("a mount namespace");
+            let none: Option<&str> = None;
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(none, "/", none, private, none).expect("private mounts");
+            let folder = TempDir::new().expect("a folder");
+            let path = folder.path().join("disk");
+            fs::create_dir(&path).expect("a folder");
+            let flags = MsFlags::empty();
+            mount(Some("disk"), &path, Some("tmpfs"), flags, Some(size)).expect("a disk");
+            Self { path, _folder: folder }
+        }
 
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // The folder can then be removed.
-        let _ = nix::mount::umount2(&self.path, nix::mount::MntFlags::MNT_DETACH);
+        fn resize(&self, size: &str) {
+            let flags = MsFlags::MS_REMOUNT;
+            mount(Some("disk"), &self.path, Some("tmpfs"), flags, Some(size))
+                .expect("another size");
+        }
     }
-}
 
-#[test]
-fn an_archive_on_a_full_disk_can_be_closed() {
-    if !testbed::require_root() {
-        return;
+    impl Drop for Disk {
+        fn drop(&mut self) {
+            // The folder can then be removed.
+            let _ = nix::mount::umount2(&self.path, nix::mount::MntFlags::MNT_DETACH);
+        }
     }
-    let disk = Disk::new("size=256k");
-    let archive = Archive::open(&disk.path, &config()).expect("an archive");
-    for second in 0..5000 {
-        archive.put(&delay(second, "a", "b"));
-    }
-    assert!(!archive.flush());
-    let counters = archive.counters.clone();
-    drop(archive);
-    let status = counters.status(&disk.path.join(FILE));
-    assert_eq!(status.put, 5000);
-    assert_eq!(status.waiting, 0);
-    assert!(status.lost["not-written"] > 0);
-}
 
-#[test]
-fn records_wait_while_the_disk_is_full_and_what_finds_no_room_is_counted() {
-    if !testbed::require_root() {
-        return;
+    #[test]
+    fn an_archive_on_a_full_disk_can_be_closed() {
+        let disk = Disk::new("size=256k");
+        let archive = Archive::open(&disk.path, &config()).expect("an archive");
+        for second in 0..5000 {
+            archive.put(&delay(second, "a", "b"));
+        }
+        assert!(!archive.flush());
+        let counters = archive.counters.clone();
+        drop(archive);
+        let status = counters.status(&disk.path.join(FILE));
+        assert_eq!(status.put, 5000);
+        assert_eq!(status.waiting, 0);
+        assert!(status.lost["not-written"] > 0);
     }
-    let disk = Disk::new("size=512k");
-    let config = ArchiveConfig { queue: 100, ..config() };
-    let archive = Archive::open(&disk.path, &config).expect("an archive");
-    archive.put(&delay(0, "a", "b"));
-    assert!(archive.flush());
-    let mut second = 0;
-    while archive.status().trouble.is_none() {
-        second += 1;
-        archive.put(&delay(second, "a", "b"));
-        std::thread::yield_now();
+
+    #[test]
+    fn records_wait_while_the_disk_is_full_and_what_finds_no_room_is_counted() {
+        let disk = Disk::new("size=512k");
+        let config = ArchiveConfig { queue: 100, ..config() };
+        let archive = Archive::open(&disk.path, &config).expect("an archive");
+        archive.put(&delay(0, "a", "b"));
+        assert!(archive.flush());
+        let mut second = 0;
+        while archive.status().error.is_none() {
+            second += 1;
+            archive.put(&delay(second, "a", "b"));
+            std::thread::yield_now();
+        }
+        // A failed write is reported to the caller, and the writer goes on.
+        assert!(!archive.flush());
+        for _ in 0..5000 {
+            second += 1;
+            archive.put(&delay(second, "a", "b"));
+        }
+        let status = archive.status();
+        assert!(status.error.is_some_and(|why| why.contains("full")), "says why");
+        assert!(status.lost["queue-full"] > 0);
+        disk.resize("size=64m");
+        let settled = testbed::wait_until("all is written", Duration::from_secs(60), || {
+            archive.flush() && archive.status().waiting == 0
+        });
+        settled.expect("the archive goes on");
+        let status = archive.status();
+        assert_eq!(status.error, None);
+        assert_eq!(status.put, second as u64 + 1);
+        assert_eq!(status.written + status.lost["queue-full"], status.put);
+        assert_eq!(status.set_aside, Vec::<PathBuf>::new());
+        let kept = archive.query(&Query::default()).expect("an answer").len();
+        assert_eq!(kept as u64, status.written);
     }
-    // Not written is said to who asks, and the writer goes on.
-    assert!(!archive.flush());
-    for _ in 0..5000 {
-        second += 1;
-        archive.put(&delay(second, "a", "b"));
-    }
-    let status = archive.status();
-    assert!(status.trouble.is_some_and(|why| why.contains("full")), "says why");
-    assert!(status.lost["queue-full"] > 0);
-    disk.resize("size=64m");
-    let settled = testbed::wait_until("all is written", Duration::from_secs(60), || {
-        archive.flush() && archive.status().waiting == 0
-    });
-    settled.expect("the archive goes on");
-    let status = archive.status();
-    assert_eq!(status.trouble, None);
-    assert_eq!(status.put, second as u64 + 1);
-    assert_eq!(status.written + status.lost["queue-full"], status.put);
-    assert_eq!(status.set_aside, Vec::<PathBuf>::new());
-    let kept = archive.query(&Query::default()).expect("an answer").len();
-    assert_eq!(kept as u64, status.written);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn whatever_bytes_are_wrong_the_archive_opens_or_says_why_not() {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join(FILE), &bytes).expect("written");
         let Ok(archive) = Archive::open(folder.path(), &config()) else { continue };
-        // What can be read is read; what cannot is an error or left out.
+        // What can be read is read; what cannot is an error or skipped.
         let _ = archive.query(&Query::default());
         archive.put(&delay(0, "a", "b"));
         archive.flush();

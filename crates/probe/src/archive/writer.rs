@@ -2,7 +2,7 @@
 
 use super::{
     config::ArchiveConfig,
-    database::{self, Database, Trouble},
+    database::{self, Database, Failure},
     queue::Queue,
     retain::{self, Pass, Step},
     status::Counters,
@@ -31,7 +31,7 @@ pub(super) struct Writer {
     /// None while a new one cannot be begun in the place of a damaged one.
     database: Option<Database>,
     counters: Arc<Counters>,
-    /// Told when there are new records.
+    /// Notified of new records.
     wake: Option<Arc<Notify>>,
     /// Taken from the queue and not yet written.
     batch: Vec<Record>,
@@ -97,7 +97,7 @@ impl Writer {
             None => match database::open_or_begin(&self.path, &self.counters) {
                 Ok(database) => self.database.insert(database),
                 Err(error) => {
-                    self.counters.trouble(error.to_string());
+                    self.counters.error(error.to_string());
                     return false;
                 }
             },
@@ -112,8 +112,8 @@ impl Writer {
             return true;
         };
         match self.meet(&error) {
-            Trouble::Damaged | Trouble::Later => false,
-            Trouble::Refused => {
+            Failure::Damaged | Failure::Later => false,
+            Failure::Refused => {
                 tracing::error!(%error, records = self.batch.len(), "the archive refuses records");
                 self.counters.refused(self.batch.len());
                 self.batch.clear();
@@ -123,20 +123,20 @@ impl Writer {
     }
 
     /// What an error means; a damaged database is set aside.
-    fn meet(&mut self, error: &rusqlite::Error) -> Trouble {
-        let trouble = database::trouble(error);
-        match trouble {
-            Trouble::Damaged => {
+    fn meet(&mut self, error: &rusqlite::Error) -> Failure {
+        let failure = database::failure(error);
+        match failure {
+            Failure::Damaged => {
                 self.database = None;
                 let aside = database::set_aside(&self.path, &error.to_string(), &self.counters);
                 if let Err(error) = aside {
-                    self.counters.trouble(error.to_string());
+                    self.counters.error(error.to_string());
                 }
             }
-            Trouble::Later => self.counters.trouble(error.to_string()),
-            Trouble::Refused => {}
+            Failure::Later => self.counters.error(error.to_string()),
+            Failure::Refused => {}
         }
-        trouble
+        failure
     }
 
     /// A step of making hours and days of what is old.
@@ -149,7 +149,7 @@ impl Writer {
             Ok(Step::Done) => self.retain = Instant::now() + RETAIN,
             Err(error) => {
                 self.retain = Instant::now() + RETAIN;
-                if self.meet(&error) == Trouble::Refused {
+                if self.meet(&error) == Failure::Refused {
                     tracing::error!(%error, "the archive cannot make hours and days of records");
                 }
             }

@@ -5,7 +5,7 @@ use crate::{interval::MaximumError, record};
 use std::{fmt, net::IpAddr, time::Duration};
 
 /// What is wrong, a sentence each; nothing is when no limit is to be kept.
-pub(super) fn ailments<'a>(
+pub(super) fn problems<'a>(
     limit: Option<Duration>,
     clock: &record::Clock,
     now: MaximumError,
@@ -13,15 +13,15 @@ pub(super) fn ailments<'a>(
 ) -> Vec<String> {
     let Some(limit) = limit else { return Vec::new() };
     let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-    let mut ailments = Vec::new();
+    let mut problems = Vec::new();
     match now.nanoseconds {
-        None => ailments.push(format!(
+        None => problems.push(format!(
             "clock: {} gives no maximum error, so no bound can be promised, and probe.clock.limit is {}{}",
             clock.source,
             Span(limit_ns),
             past(clock, "it was last set")
         )),
-        Some(error_ns) if error_ns > limit_ns => ailments.push(format!(
+        Some(error_ns) if error_ns > limit_ns => problems.push(format!(
             "clock: the maximum error is {}, and probe.clock.limit is {}{}",
             Span(error_ns),
             Span(limit_ns),
@@ -29,8 +29,8 @@ pub(super) fn ailments<'a>(
         )),
         Some(_) => {}
     }
-    ailments.extend(servers.filter_map(|(address, sample)| contradiction(address, sample, now)));
-    ailments
+    problems.extend(servers.filter_map(|(address, sample)| contradiction(address, sample, now)));
+    problems
 }
 
 /// The difference of two clocks is at most the sum of what both may be off.
@@ -42,7 +42,7 @@ fn contradiction(address: IpAddr, sample: &Sample, now: MaximumError) -> Option<
     (apart_ns > allowed_ns).then(|| {
         format!(
             "clock: this station's and that of NTP server {address} are at least {} apart, and by what they \
-             promise at most {}: one of them is worse than it says",
+             promise at most {}: one of them is worse than it reports",
             Span(apart_ns),
             Span(allowed_ns)
         )
@@ -93,21 +93,21 @@ mod tests {
 
     #[test]
     fn without_a_limit_and_within_it_nothing_is_wrong() {
-        assert_eq!(ailments(None, &clock(), MaximumError::UNKNOWN, none()), [""; 0]);
-        assert_eq!(ailments(LIMIT, &clock(), MaximumError::known(1_000_000), none()), [""; 0]);
+        assert_eq!(problems(None, &clock(), MaximumError::UNKNOWN, none()), [""; 0]);
+        assert_eq!(problems(LIMIT, &clock(), MaximumError::known(1_000_000), none()), [""; 0]);
     }
 
     #[test]
-    fn a_bound_that_cannot_be_kept_is_said() {
+    fn a_bound_that_cannot_be_kept_is_reported() {
         assert_eq!(
-            ailments(LIMIT, &clock(), MaximumError::known(1_500_000), none()),
+            problems(LIMIT, &clock(), MaximumError::known(1_500_000), none()),
             [
                 "clock: the maximum error is 1.5 ms, and probe.clock.limit is 1.0 ms; it runs on by itself, last \
               set 75 s ago"
             ]
         );
         assert_eq!(
-            ailments(LIMIT, &clock(), MaximumError::UNKNOWN, none()),
+            problems(LIMIT, &clock(), MaximumError::UNKNOWN, none()),
             [
                 "clock: chrony gives no maximum error, so no bound can be promised, and probe.clock.limit is \
               1.0 ms; it was last set 75 s ago"
@@ -135,18 +135,18 @@ mod tests {
             reply,
             since_update_ns: 0,
         };
-        let said = |offset_ns| {
+        let reported = |offset_ns| {
             let (sample, address) = (sample(offset_ns), "192.0.2.1".parse().unwrap());
-            ailments(LIMIT, &clock(), MaximumError::known(20_000), [(address, &sample)].into_iter())
+            problems(LIMIT, &clock(), MaximumError::known(20_000), [(address, &sample)].into_iter())
         };
-        assert_eq!(said(170_000), [""; 0]);
-        assert_eq!(said(-170_000), [""; 0]);
+        assert_eq!(reported(170_000), [""; 0]);
+        assert_eq!(reported(-170_000), [""; 0]);
         for offset_ns in [-180_000, 180_000] {
             assert_eq!(
-                said(offset_ns),
+                reported(offset_ns),
                 [
                     "clock: this station's and that of NTP server 192.0.2.1 are at least 80.0 us apart, and by \
-                  what they promise at most 70.0 us: one of them is worse than it says"
+                  what they promise at most 70.0 us: one of them is worse than it reports"
                 ]
             );
         }

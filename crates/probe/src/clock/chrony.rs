@@ -2,9 +2,9 @@
 //!
 //! The clock is at most |what is yet to be corrected| + root dispersion + half the root delay off (RFC 5905,
 //! section 11.1: the root distance); chronyd makes the dispersion grow until the moment at which it answers.
-//! A number of the protocol has 24 bits, so each is taken a little larger than it stands there.
+//! A number of the protocol has 24 bits, so each is taken a little larger than it is there.
 //!
-//! Told to be a reference itself (`local`), chronyd says that it is synchronised with no error at all; as
+//! Configured as a reference itself (`local`), chronyd reports that it is synchronised with no error at all; as
 //! nobody knows how far such a clock is from true time, its errors count as not known.
 
 pub mod packet;
@@ -18,11 +18,11 @@ use std::{
     time::Duration,
 };
 
-/// Where chronyd takes questions unless it is told otherwise.
+/// Where chronyd takes questions unless it is configured otherwise.
 pub const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 323);
 
 /// chronyd answers from its event loop; it is not waited for longer.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The reference ID of a clock that follows only itself.
 pub(super) const LOCAL: [u8; 4] = [127, 127, 1, 1];
@@ -64,7 +64,7 @@ impl AskError {
 pub fn read(now_ns: i64) -> Result<Reading, AskError> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.connect(ADDRESS)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     let tracking = ask(&socket, Question::Tracking, Tracking::parse)?;
     let count = ask(&socket, Question::SourceCount, Source::parse_count)?;
     let mut selected = None;
@@ -76,7 +76,7 @@ pub fn read(now_ns: i64) -> Result<Reading, AskError> {
         }
     }
     let clock = state(&tracking, selected, now_ns);
-    Ok(Reading { said_ns: clock.maximum_error_ns, clock, rate_ppm: rate_ppm(&tracking) })
+    Ok(Reading { reported_ns: clock.maximum_error_ns, clock, rate_ppm: rate_ppm(&tracking) })
 }
 
 fn ask<T>(

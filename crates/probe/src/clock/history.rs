@@ -27,8 +27,13 @@ pub(super) struct History {
 impl History {
     /// Takes what was read, `said_ns` being the figure that grows by the rule, and adds what only the past
     /// tells.
-    pub(super) fn take(&mut self, boot_ns: i64, said_ns: Option<u64>, clock: &mut record::Clock) {
-        let error = MaximumError::of(said_ns);
+    pub(super) fn take(
+        &mut self,
+        boot_ns: i64,
+        reported_ns: Option<u64>,
+        clock: &mut record::Clock,
+    ) {
+        let error = MaximumError::of(reported_ns);
         if let Some(since_s) = clock.since_update_s {
             self.updated_ns = Some(boot_ns.saturating_sub((since_s * 1e9) as i64));
         } else if let Some(error_ns) = error.nanoseconds

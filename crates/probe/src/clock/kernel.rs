@@ -1,7 +1,7 @@
-//! What the kernel knows of its clock (adjtimex(2)): the maximum error that a daemon told it, grown since.
+//! What the kernel knows of its clock (adjtimex(2)): the maximum error that a daemon set, grown since.
 //!
 //! The kernel adds 500 microseconds to its maximum error at the beginning of each of the clock's seconds
-//! (`second_overflow` in ntp.c), and gives up at 16 seconds. Within a second its figure stands still,
+//! (`second_overflow` in ntp.c), and gives up at 16 seconds. Within a second its figure does not change,
 //! so the part of the second that has passed is added here: with it the error is never less than what
 //! 500 parts per million make of the time since the daemon set it.
 //!
@@ -21,7 +21,7 @@ use std::io;
 /// Microseconds of a tick of a clock that is not slewed.
 const TICK_US: i64 = 10_000;
 
-/// What the kernel says now.
+/// What the kernel reports now.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn read() -> io::Result<Reading> {
 pub fn reading(timex: Timex) -> Reading {
     let known = !timex.unsynchronised && is_plausible(&timex);
     let nanoseconds = |microseconds: u64| microseconds.saturating_mul(1000);
-    let said_ns = known.then(|| {
+    let reported_ns = known.then(|| {
         nanoseconds(timex.maximum_error_us).saturating_add(drift_ns(timex.subsecond_ns.into()))
     });
     let clock = record::Clock {
@@ -42,12 +42,12 @@ pub fn reading(timex: Timex) -> Reading {
         // What is to be added to the clock is what it is behind.
         offset_ns: known.then(|| timex.offset_ns.saturating_neg()),
         estimated_error_ns: known.then(|| nanoseconds(timex.estimated_error_us)),
-        maximum_error_ns: said_ns
-            .map(|said_ns| said_ns.saturating_add(timex.offset_ns.unsigned_abs())),
+        maximum_error_ns: reported_ns
+            .map(|reported_ns| reported_ns.saturating_add(timex.offset_ns.unsigned_abs())),
         frequency_ppb: Some(timex.frequency_ppb),
         ..record::Clock::default()
     };
-    Reading { clock, said_ns, rate_ppm: RATE_PPM }
+    Reading { clock, reported_ns, rate_ppm: RATE_PPM }
 }
 
 /// Whether the maximum error is one that somebody reckoned.
@@ -83,7 +83,7 @@ mod tests {
     fn errors_are_what_the_kernel_says_and_what_is_yet_to_be_corrected() {
         for offset_ns in [1500, -1500] {
             let reading = reading(Timex { offset_ns, ..SET });
-            assert_eq!(reading.said_ns, Some(2_400_000));
+            assert_eq!(reading.reported_ns, Some(2_400_000));
             assert_eq!(reading.clock.maximum_error_ns, Some(2_401_500));
         }
         let state = state(SET);
@@ -105,12 +105,12 @@ mod tests {
     /// systemd-timesyncd, phc2sys, and a daemon that slews by the tick.
     #[test]
     fn an_error_that_nobody_reckoned_is_not_known() {
-        let said = |timex| state(timex).maximum_error_ns;
-        assert!(said(SET).is_some());
+        let reported = |timex| state(timex).maximum_error_ns;
+        assert!(reported(SET).is_some());
         for maximum_error_us in [0, 500, 32_000, 15_999_500] {
-            assert_eq!(said(Timex { maximum_error_us, estimated_error_us: 0, ..SET }), None);
+            assert_eq!(reported(Timex { maximum_error_us, estimated_error_us: 0, ..SET }), None);
         }
-        assert_eq!(said(Timex { estimated_error_us: 16_000_000, ..SET }), None);
+        assert_eq!(reported(Timex { estimated_error_us: 16_000_000, ..SET }), None);
         for (tick_us, frequency_ppb, known) in [
             (10_001, 0, true),
             (9_996, 0, true),
@@ -120,7 +120,7 @@ mod tests {
             (10_006, -200_000, true),
         ] {
             let timex = Timex { tick_us, frequency_ppb, ..SET };
-            assert_eq!(said(timex).is_some(), known, "{timex:?}");
+            assert_eq!(reported(timex).is_some(), known, "{timex:?}");
         }
     }
 

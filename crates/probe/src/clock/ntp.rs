@@ -1,4 +1,4 @@
-//! The clocks of NTP servers, looked at as a client does (RFC 5905) and not followed.
+//! The clocks of NTP servers, inspected as a client does (RFC 5905) and not followed.
 
 pub mod packet;
 mod server;
@@ -16,7 +16,7 @@ use std::{
 const PORT: u16 = 123;
 
 /// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks all servers once, side by side. A new socket for each request has a port that nobody can know
 /// before (RFC 9109).
@@ -34,19 +34,19 @@ pub(super) fn ask_all(servers: &mut [(IpAddr, Server)]) {
             tracing::debug!("NTP server {address} cannot be asked: {error}");
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !open.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
         let ready: Vec<bool> = {
-            let mut places: Vec<_> = open
+            let mut polled: Vec<_> = open
                 .iter()
                 .map(|(socket, ..)| PollFd::new(socket.as_fd(), PollFlags::POLLIN))
                 .collect();
             let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
-            if !matches!(poll(&mut places, timeout), Ok(1..)) {
+            if !matches!(poll(&mut polled, timeout), Ok(1..)) {
                 return;
             }
-            places.iter().map(|place| place.any().unwrap_or(false)).collect()
+            polled.iter().map(|socket| socket.any().unwrap_or(false)).collect()
         };
         let mut ready = ready.into_iter();
         open.retain_mut(|(socket, address, server)| {

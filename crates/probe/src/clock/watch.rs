@@ -1,7 +1,7 @@
 //! Maximum errors that were true once, and what has become of them: a pure core.
 //!
 //! An error grows by a part of the time that has passed, suspended or not (CLOCK_BOOTTIME): by 500 parts per
-//! million of what the kernel said, whose own rule that is, by less of what chrony said. The distance of
+//! million of what the kernel reported, whose own rule that is, by less of what chrony reported. The distance of
 //! CLOCK_REALTIME from CLOCK_BOOTTIME changes only when somebody steps the clock (settimeofday,
 //! ADJ_SETOFFSET, a leap second): slewing moves both alike. So by as much as that distance may have changed
 //! the error may have grown, too. The distance from CLOCK_MONOTONIC_RAW, which nobody steers, is handed on
@@ -191,7 +191,7 @@ mod tests {
 
     fn reading(error_ns: Option<u64>) -> Reading {
         let clock = record::Clock { maximum_error_ns: error_ns, ..record::Clock::default() };
-        Reading { clock, said_ns: error_ns, rate_ppm: 500 }
+        Reading { clock, reported_ns: error_ns, rate_ppm: 500 }
     }
 
     fn watch(readings: &[(u64, i64, i64)]) -> Watch {

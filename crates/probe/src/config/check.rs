@@ -1,12 +1,11 @@
 //! What can be wrong with values that parsed; read `ProbeConfig::problems` first.
 
 use super::{
-    Config, LimitConfig, Means, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig,
+    Config, LimitConfig, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig, Transport,
     What,
 };
-use crate::{control, permission, tools::throughput};
+use config::{Problem, Report, interfaces, prefixes};
 use std::{collections::HashSet, net::IpAddr, path::Path, time::Duration};
-use wire::config::{Problem, Report, interfaces, prefixes};
 
 /// Most stations of a mesh.
 const MAX_STATIONS: usize = 1000;
@@ -28,8 +27,19 @@ pub const MAX_RATE: u32 = 100_000;
 const MAX_BANDWIDTH: u32 = 400_000;
 /// What a run takes beside its length at the most: to agree, to meet, for the last packets' time limit.
 pub const OVERHEAD: Duration = Duration::from_secs(5);
+/// The longest time for which a slot is agreed, and a delay session beside [`OVERHEAD`]; sessions without end
+/// are renewed.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
+/// How long delay is measured by default.
+pub const DELAY: Duration = Duration::from_secs(10);
+/// How long throughput is measured by default.
+pub const THROUGHPUT: Duration = Duration::from_secs(10);
+/// How long pings are sent by default.
+pub const PING: Duration = Duration::from_secs(2);
+/// The longest throughput test.
+pub const LONGEST_THROUGHPUT: Duration = Duration::from_secs(600);
 /// The longest delay series with a length, or ping: what another station agrees to at once.
-pub const LONGEST: Duration = permission::LONGEST_LEASE.saturating_sub(OVERHEAD);
+pub const LONGEST: Duration = LONGEST_LEASE.saturating_sub(OVERHEAD);
 /// How long a run takes that has no length of its own, at the most; it is given up then.
 pub const UNMEASURED: Duration = Duration::from_secs(30);
 
@@ -251,10 +261,7 @@ impl ProbeConfig {
         let mut warnings = Vec::new();
         let report = &mut Report::new(&mut warnings, "probe");
         if self.clock.limit.is_none() && self.tests.iter().any(|test| test.what == What::Owd) {
-            report.add(
-                "clock.limit",
-                "not given: nothing is said when this station's clock gets worse",
-            );
+            report.add("clock.limit", "not given: no alarm when this station's clock gets worse");
         }
         let files = self.security.iter().flat_map(SecurityConfig::files);
         let token = self.request.iter().map(|request| ("request.token", request.token.as_path()));
@@ -323,13 +330,11 @@ impl StationConfig {
 impl TestConfig {
     /// How long one run takes, at the most.
     pub fn takes(&self) -> Duration {
-        match (self.what, self.length) {
+        match (self.what, self.duration) {
             (What::Owd, None) => self.interval,
-            (What::Owd, Some(length)) => length.saturating_add(OVERHEAD),
-            (What::Throughput, length) => {
-                length.unwrap_or(control::THROUGHPUT).saturating_add(OVERHEAD)
-            }
-            (What::Ping, length) => length.unwrap_or(control::PING).saturating_add(OVERHEAD),
+            (What::Owd, Some(duration)) => duration.saturating_add(OVERHEAD),
+            (What::Throughput, duration) => duration.unwrap_or(THROUGHPUT).saturating_add(OVERHEAD),
+            (What::Ping, duration) => duration.unwrap_or(PING).saturating_add(OVERHEAD),
             _ => UNMEASURED,
         }
     }
@@ -342,23 +347,23 @@ impl TestConfig {
             return;
         }
         let lengthy = matches!(self.what, What::Owd | What::Throughput | What::Ping);
-        match self.length {
+        match self.duration {
             Some(_) if !lengthy => {
-                report.add("length", format!("{} has no length; remove it", self.what));
+                report.add("duration", format!("{} has no duration; remove it", self.what));
             }
-            Some(length) if length < Duration::from_millis(100) => {
-                report.add("length", "must be at least 100ms");
+            Some(duration) if duration < Duration::from_millis(100) => {
+                report.add("duration", "must be at least 100ms");
             }
-            Some(length) if length > LONGEST && self.what != What::Throughput => {
+            Some(duration) if duration > LONGEST && self.what != What::Throughput => {
                 let longest = humantime::format_duration(LONGEST);
-                report.add("length", format!("must be at most {longest}"));
+                report.add("duration", format!("must be at most {longest}"));
             }
             _ if self.continuous() => {}
             _ if self.takes().saturating_add(spread) > self.interval => report.add(
                 "interval",
                 format!(
                     "a run takes up to {} and begins up to {} late: give a longer interval, a shorter \
-                     length or spread",
+                     duration or spread",
                     humantime::format_duration(self.takes()),
                     humantime::format_duration(spread)
                 ),
@@ -369,7 +374,7 @@ impl TestConfig {
 
     /// Whether it measures all the time.
     pub fn continuous(&self) -> bool {
-        self.what == What::Owd && self.length.is_none()
+        self.what == What::Owd && self.duration.is_none()
     }
 
     fn figures(&self, limit: &LimitConfig, report: &mut Report<'_>) {
@@ -388,8 +393,8 @@ impl TestConfig {
             report.add("plain", format!("{} has no authentication; remove it", self.what));
         }
         let throughput = self.what == What::Throughput;
-        let udp = throughput && self.means == Means::Udp;
-        let iperf3 = throughput && self.means == Means::Iperf3;
+        let udp = throughput && self.transport == Transport::Udp;
+        let iperf3 = throughput && self.transport == Transport::Iperf3;
         match self.bandwidth {
             Some(_) if !udp && !iperf3 => {
                 report.add("bandwidth", "only throughput over UDP has a bandwidth; remove it");
@@ -402,11 +407,11 @@ impl TestConfig {
             }
             _ => {}
         }
-        if !throughput && self.means != Means::Tcp {
-            report.add("means", format!("{} has no means; remove it", self.what));
+        if !throughput && self.transport != Transport::Tcp {
+            report.add("transport", format!("{} has no transport; remove it", self.what));
         }
-        if throughput && self.length.unwrap_or(control::THROUGHPUT) > limit.length {
-            report.add("length", "is longer than probe.limit.length");
+        if throughput && self.duration.unwrap_or(THROUGHPUT) > limit.duration {
+            report.add("duration", "is longer than probe.limit.duration");
         }
     }
 }
@@ -425,9 +430,9 @@ impl LimitConfig {
                 report.add(key, format!("must be from 1 to {most}"));
             }
         }
-        if !(Duration::from_secs(1)..=throughput::LONGEST).contains(&self.length) {
-            let longest = humantime::format_duration(throughput::LONGEST);
-            report.add("length", format!("must be from 1s to {longest}"));
+        if !(Duration::from_secs(1)..=LONGEST_THROUGHPUT).contains(&self.duration) {
+            let longest = humantime::format_duration(LONGEST_THROUGHPUT);
+            report.add("duration", format!("must be from 1s to {longest}"));
         }
     }
 }
@@ -443,7 +448,7 @@ fn between_stations(what: What) -> bool {
     matches!(what, What::Owd | What::Ping | What::Trace | What::Throughput)
 }
 
-/// Says so where a text cannot be a name: of a station it stands in a certificate as a DNS name.
+/// The problem of a text that cannot be a name; a station's certificate has it as a DNS name.
 fn bad_name(name: &str) -> Option<String> {
     let good = (1..=63).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b))

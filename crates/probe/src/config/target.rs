@@ -56,7 +56,7 @@ pub enum TargetError {
 
 impl Target {
     /// What `text` names, for a test of this kind. Addresses must be on the allow list; the address of
-    /// a page is looked at when it is known.
+    /// a page is checked when it is known.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sections and what is said about them.
+//! Sections and the problems found in them.
 
 use super::*;
 
@@ -23,8 +23,8 @@ fn config(text: &str) -> Config {
     Config { node: "prague".into(), state: "/var/lib/nigh".into(), probe }
 }
 
-/// What is said about a section that begins with `text`.
-fn said(text: &str) -> Vec<String> {
+/// The problems of a section that begins with `text`.
+fn found(text: &str) -> Vec<String> {
     config(text).problems().iter().map(ToString::to_string).collect()
 }
 
@@ -37,7 +37,7 @@ fn a_good_section_has_no_problems() {
     let text = r#"
         allow = ["198.51.100.0/24"]
         gather = "20ms"
-        limit = { length = "30s" }
+        limit = { duration = "30s" }
         archive.postgresql = { connection = "host=db.example.net user=prague", authority = "/etc/db.pem" }
         archive.parquet = { folder = "/srv/measurements" }
         clock = { limit = "10ms", servers = ["203.0.113.5"] }
@@ -53,13 +53,13 @@ fn a_good_section_has_no_problems() {
         from = ["prague"]
         to = ["198.51.100.7", "198.51.100.7:8620"]
         interval = "1m"
-        length = "10s"
+        duration = "10s"
         [[test]]
         name = "bulk"
         what = "throughput"
         mesh = ["prague", "brno"]
         interval = "6h"
-        length = "20s"
+        duration = "20s"
         spread = "1h"
         [[test]]
         name = "page"
@@ -109,7 +109,7 @@ fn every_mistake_is_named_with_its_key() {
         ("name = \"ostrava\"".into(), "probe.station: this station is ostrava"),
         ("allow = [\"192.0.2.1/24\"]".into(), "probe.allow[0]: 192.0.2.1/24 has bits set"),
         ("limit = { tests = 0 }".into(), "probe.limit.tests: must be from 1 to 10000"),
-        ("limit = { length = \"11m\" }".into(), "probe.limit.length: must be from 1s to 10m"),
+        ("limit = { duration = \"11m\" }".into(), "probe.limit.duration: must be from 1s to 10m"),
         ("reflector = { port = 0 }".into(), "probe.reflector.port: the other stations"),
         ("reflector = { interfaces = [\"a b\"] }".into(), "probe.reflector.interfaces[0]: "),
         ("clock = { limit = \"0s\" }".into(), "probe.clock.limit: no clock has no error"),
@@ -139,18 +139,27 @@ fn every_mistake_is_named_with_its_key() {
         ),
         (test(&format!("{mesh}\nrate = 0")), "probe.test[0].rate: must be from 1 to 1000"),
         (test(&format!("{mesh}\nrate = 1001")), "probe.test[0].rate: must be from 1 to 1000"),
-        (test(&format!("{mesh}\nlength = \"4m56s\"")), "probe.test[0].length: must be at most 4m"),
-        (test(&format!("{mesh}\nlength = \"4m45s\"")), "probe.test[0].interval: a run takes up to"),
+        (
+            test(&format!("{mesh}\nduration = \"4m56s\"")),
+            "probe.test[0].duration: must be at most 4m",
+        ),
+        (
+            test(&format!("{mesh}\nduration = \"4m45s\"")),
+            "probe.test[0].interval: a run takes up to",
+        ),
         (test(&format!("{mesh}\nspread = \"5m\"")), "probe.test[0].spread: must be shorter"),
-        (test(&format!("{mesh}\nmeans = \"udp\"")), "probe.test[0].means: owd has no means"),
+        (
+            test(&format!("{mesh}\ntransport = \"udp\"")),
+            "probe.test[0].transport: owd has no transport",
+        ),
         (test(&format!("{mesh}\nfamily = \"ipv6\"")), "probe.test[0].family: brno has no address"),
         (
-            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nmeans = \"udp\""),
+            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\ntransport = \"udp\""),
             "probe.test[0].bandwidth: give the Mbit/s",
         ),
         (
-            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nlength = \"61s\""),
-            "probe.test[0].length: is longer than probe.limit.length",
+            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nduration = \"61s\""),
+            "probe.test[0].duration: is longer than probe.limit.duration",
         ),
         (
             "[[link]]\nname = \"l\"\nbetween = [\"brno\"]\nand = [\"brno\"]".into(),
@@ -166,9 +175,9 @@ fn every_mistake_is_named_with_its_key() {
         ),
     ];
     for (text, expected) in table {
-        let said = said(text);
-        let first = said.first().map_or("", String::as_str);
-        assert!(first.starts_with(expected), "for {text}: {said:?}");
+        let found = found(text);
+        let first = found.first().map_or("", String::as_str);
+        assert!(first.starts_with(expected), "for {text}: {found:?}");
     }
 }
 
@@ -204,7 +213,7 @@ fn a_measured_link_is_between_two_routers_and_measured_by_one_test() {
     let link = |more: &str| {
         let owd = test("what = \"owd\"\nmesh = [\"prague\", \"brno\"]");
         let begin = "[[measured]]\nfrom = \"10.0.0.1\"\n";
-        said(&format!(
+        found(&format!(
             "{owd}{begin}to = \"10.0.0.2\"\nboth = true\nstation = \"brno\"\n{begin}{more}"
         ))
     };
@@ -215,7 +224,7 @@ fn a_measured_link_is_between_two_routers_and_measured_by_one_test() {
         ("to = \"10.0.0.1\"\nstation = \"brno\"", "probe.measured[1].to: a link joins two"),
         ("to = \"10.0.0.2\"\nstation = \"brno\"", "probe.measured[1].to: another station"),
     ] {
-        let said = link(more);
-        assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+        let found = link(more);
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     interval::MaximumError,
     stamp::{
         ErrorEstimate,
-        reflector::{Agreement, SessionKey},
+        reflector::{SessionConfig, SessionKey},
     },
 };
 use datapath::stamp::{Clocks, Limit, SLACK, StampProgram};
@@ -17,28 +17,31 @@ use std::{
 
 /// How often its clock is looked after, in nanoseconds.
 pub(super) const CLOCK_NS: u64 = 250_000_000;
-/// For how long what it is told of the clock holds: for a thread that is held up.
+/// How long an update of the clock holds: for a thread that is held up.
 const HOLDS: Duration = Duration::from_secs(1);
 
-/// The program, and when it was last told about its clock.
+/// The program, and when its clock was last updated.
 pub(super) struct Driver {
     program: Arc<StampProgram>,
-    told: Option<Instant>,
-    agreements: FxHashSet<SessionKey>,
+    reported: Option<Instant>,
+    sessions: FxHashSet<SessionKey>,
 }
 
 impl Driver {
     pub(super) fn new(program: Arc<StampProgram>) -> Self {
-        Self { program, told: None, agreements: FxHashSet::default() }
+        Self { program, reported: None, sessions: FxHashSet::default() }
     }
 
-    /// Tells the program about the clock, if it is time to: by how much it will be off at the most while that
-    /// holds. That it was stepped, or that nothing more was told, the program sees by itself.
+    /// Updates the program's clock, if it is time to: by how much it will be off at the most while the update
+    /// holds. The program notices by itself that the clock was stepped or that updates ceased.
     pub(super) fn keep_clock(&mut self, error_of: &impl Fn(u64) -> MaximumError) {
-        if self.told.is_some_and(|told| told.elapsed().as_nanos() < u128::from(CLOCK_NS)) {
+        if self
+            .reported
+            .is_some_and(|reported| reported.elapsed().as_nanos() < u128::from(CLOCK_NS))
+        {
             return;
         }
-        self.told = Some(Instant::now());
+        self.reported = Some(Instant::now());
         match Clocks::read() {
             Ok(now) => {
                 let until_ns = (now.system + HOLDS).as_nanos() as u64;
@@ -53,17 +56,16 @@ impl Driver {
         }
     }
 
-    /// Gives it an agreement that it can keep; whether it has it.
-    pub(super) fn agree(&mut self, agreement: &Agreement) -> bool {
-        if !Config::driver_keeps(agreement) {
+    /// Gives it a session that it can keep; whether it has it.
+    pub(super) fn admit(&mut self, config: &SessionConfig) -> bool {
+        if !Config::driver_keeps(config) {
             return false;
         }
-        let limit =
-            Limit { rate: agreement.rate.per_second.into(), burst: agreement.rate.burst.into() };
-        let ssid = agreement.ssid.unwrap_or(0);
-        match self.program.agree(agreement.address.to_canonical(), ssid, limit) {
+        let limit = Limit { rate: config.rate.per_second.into(), burst: config.rate.burst.into() };
+        let ssid = config.ssid.unwrap_or(0);
+        match self.program.agree(config.address.to_canonical(), ssid, limit) {
             Ok(()) => {
-                self.agreements.insert(agreement.session());
+                self.sessions.insert(config.session());
                 true
             }
             Err(error) => {
@@ -74,13 +76,13 @@ impl Driver {
     }
 
     pub(super) fn disagree(&mut self, session: &SessionKey) {
-        if let (true, Some(ssid)) = (self.agreements.remove(session), session.ssid()) {
+        if let (true, Some(ssid)) = (self.sessions.remove(session), session.ssid()) {
             self.program.disagree(session.address(), ssid);
         }
     }
 
     /// How many it has.
-    pub(super) fn agreements(&self) -> usize {
-        self.agreements.len()
+    pub(super) fn sessions(&self) -> usize {
+        self.sessions.len()
     }
 }

@@ -3,14 +3,14 @@
 //! ```text
 //!   commands ──▶ ┌──────────────────────── thread "delay" ────────────────────────┐
 //!                │ sender's socket ◀──▶ sessions ◀── timer wheel                  │──▶ events
-//!                │ reflector's socket ◀──▶ agreements (and the driver's reflector) │
+//!                │ reflector's socket ◀──▶ sessions (and the driver's reflector) │
 //!                └─────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! As the kernel stamps, nothing has to be done at once: when the thread wakes, it does all that has
 //! gathered, with one system call for up to 64 packets, and then lets [`Config::gather`] pass before it
 //! looks again. So a hundred sessions cost little more wake-ups than one. What this adds to a reply's way
-//! is in no delay, for the reflector says how long it had the packet.
+//! is in no delay, for the reflector reports how long it had the packet.
 //!
 //! Test packets go only to addresses that were permitted, and replies only to senders that were agreed on.
 
@@ -26,7 +26,7 @@ use crate::{
     interval::MaximumError,
     stamp::{
         Refusals,
-        reflector::{Agreement, SessionKey},
+        reflector::{SessionConfig, SessionKey},
         sender::{Event, Settings},
     },
 };
@@ -43,7 +43,7 @@ use std::{
     time::Duration,
 };
 
-/// How long packets gather if nothing else is said.
+/// How long packets gather by default.
 pub const GATHER: Duration = Duration::from_millis(1);
 
 /// What the shell needs to know.
@@ -53,21 +53,21 @@ pub struct Config {
     pub sender: SocketAddr,
     /// Where test packets are reflected, if anywhere.
     pub reflector: Option<SocketAddr>,
-    /// How long packets may gather before they are looked at.
+    /// How long packets may gather before they are read.
     pub gather: Duration,
     /// Bytes of each socket's room for packets that gather.
     pub receive_buffer: usize,
-    /// The reflector in the driver, if there is one. It is attached, and told where it serves, by who starts
-    /// this. Agreements that it can keep are given to it, and its clock is kept right: see
+    /// The reflector in the driver, if there is one. Who starts this attaches it and gives it its
+    /// addresses. Sessions that it can reflect are given to it, and its clock is kept right: see
     /// [`Config::driver_keeps`].
     pub driver: Option<Arc<StampProgram>>,
 }
 
 impl Config {
-    /// Whether the driver's reflector can keep an agreement: one without key and extensions, of a session
+    /// Whether the driver's reflector can keep a session: one without key and extensions, of a session
     /// with an SSID (or zero), from any port.
-    pub fn driver_keeps(agreement: &Agreement) -> bool {
-        let Agreement { port, ssid, key, extensions, .. } = agreement;
+    pub fn driver_keeps(config: &SessionConfig) -> bool {
+        let SessionConfig { port, ssid, key, extensions, .. } = config;
         port.is_none() && ssid.is_some() && key.is_none() && !extensions
     }
 }
@@ -93,7 +93,7 @@ pub enum StartError {
     Bind {
         /// Where.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The thread could not be started.
@@ -133,7 +133,7 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub u64);
 
-/// What the shell tells of a session.
+/// What the shell reports of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum News {
     /// Something happened to a packet.
@@ -142,7 +142,7 @@ pub enum News {
     Missed(u64),
     /// The kernel did not take a packet; it counts as sent and lost.
     NotSent,
-    /// All is told.
+    /// All is reported.
     Ended,
     /// It was not begun: the address is not permitted.
     NotPermitted,
@@ -155,8 +155,8 @@ pub enum News {
 pub struct Counters {
     /// Sessions that run, those being settled too.
     pub sessions: u64,
-    /// Agreements in force, those of the driver too.
-    pub agreements: u64,
+    /// Sessions that are reflected, those of the driver too.
+    pub reflector_sessions: u64,
     /// Test packets that the kernel took.
     pub sent: u64,
     /// Test packets that the kernel did not take.
@@ -173,17 +173,17 @@ pub struct Counters {
     pub not_reflected: u64,
     /// Packets that the reflector refused.
     pub reflector_refused: Refusals,
-    /// Errors of the sockets themselves, such as a neighbour's that is told late.
+    /// Errors of the sockets themselves, such as a neighbour's that is reported late.
     pub socket_errors: u64,
 }
 
-/// What the thread is told.
+/// Orders to the thread.
 enum Command {
     Permit(SocketAddr),
     Forbid(SocketAddr),
     Open(SessionId, Box<Session>),
     Close(SessionId),
-    Agree(Box<Agreement>),
+    Admit(Box<SessionConfig>),
     Disagree(SessionKey),
     Stop,
 }
@@ -226,7 +226,7 @@ impl Opened {
         let reflector = config.reflector.map(bind).transpose()?;
         if let Some(socket) = &reflector {
             socket
-                .tell_headers()
+                .report_headers()
                 .map_err(|source| StartError::Bind { address: socket.local_address(), source })?;
         }
         Ok(Self { config: config.clone(), sender, reflector })
@@ -239,7 +239,7 @@ impl Opened {
     pub fn start(
         self,
         error: impl Fn(u64) -> MaximumError + Send + 'static,
-        tell: impl FnMut(SessionId, News) + Send + 'static,
+        report: impl FnMut(SessionId, News) + Send + 'static,
     ) -> Result<Delays, StartError> {
         let Self { config, sender, reflector } = self;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
@@ -250,7 +250,7 @@ impl Opened {
         let addresses =
             (sender.local_address(), reflector.as_ref().map(StampedSocket::local_address));
         let sockets = turn::Sockets { sender, reflector, wake: Arc::clone(&wake) };
-        let station = turn::Station::new(&config, sockets, Arc::clone(&counters), error, tell);
+        let station = turn::Station::new(&config, sockets, Arc::clone(&counters), error, report);
         let thread = thread::Builder::new()
             .name("delay".to_owned())
             .spawn(move || station.run(&orders))
@@ -278,9 +278,9 @@ impl Delays {
     pub fn start(
         config: &Config,
         error: impl Fn(u64) -> MaximumError + Send + 'static,
-        tell: impl FnMut(SessionId, News) + Send + 'static,
+        report: impl FnMut(SessionId, News) + Send + 'static,
     ) -> Result<Self, StartError> {
-        Opened::open(config)?.start(error, tell)
+        Opened::open(config)?.start(error, report)
     }
 
     /// Where test packets are sent from.
@@ -303,7 +303,7 @@ impl Delays {
         self.order(Command::Forbid(to));
     }
 
-    /// Begins a session; what becomes of it is told.
+    /// Begins a session; its events are reported.
     pub fn open(&self, session: Session) -> SessionId {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let id = SessionId(*next);
@@ -312,14 +312,14 @@ impl Delays {
         id
     }
 
-    /// Sends no more packets of a session; when those on their way are settled, its end is told.
+    /// Sends no more packets of a session; when those on their way are settled, its end is reported.
     pub fn close(&self, session: SessionId) {
         self.order(Command::Close(session));
     }
 
     /// Reflects packets of a sender from now on.
-    pub fn agree(&self, agreement: Agreement) {
-        self.order(Command::Agree(Box::new(agreement)));
+    pub fn admit(&self, config: SessionConfig) {
+        self.order(Command::Admit(Box::new(config)));
     }
 
     /// No longer.

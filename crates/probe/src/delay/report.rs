@@ -1,18 +1,18 @@
-//! What became of a session's packets in a time, as a record has it.
+//! The outcome of a session's packets in a time, as a record has it.
 
 use crate::{
     record::Delay,
-    stamp::sender::{Event, Peer, Way},
+    stamp::sender::{Direction, Event, Peer},
     statistics::Collector,
 };
 
 /// Collects a session's events.
 #[derive(Clone, Debug)]
 pub struct Report {
-    forth: Collector,
-    back: Collector,
+    forward: Collector,
+    reverse: Collector,
     round_trip: Collector,
-    /// Whether the reflector counts, so that there is something to say of each way.
+    /// Whether the reflector counts, so that there is something to say of each direction.
     counts: bool,
     /// Whether the reflector's clock can be compared with ours.
     comparable: bool,
@@ -21,8 +21,8 @@ pub struct Report {
 impl Report {
     /// Nothing yet, for a session with such a reflector.
     pub fn new(peer: Peer) -> Self {
-        let [forth, back, round_trip] = std::array::from_fn(|_| Collector::default());
-        Self { forth, back, round_trip, counts: peer == Peer::Stateful, comparable: false }
+        let [forward, reverse, round_trip] = std::array::from_fn(|_| Collector::default());
+        Self { forward, reverse, round_trip, counts: peer == Peer::Stateful, comparable: false }
     }
 
     /// Takes an event.
@@ -30,27 +30,35 @@ impl Report {
         match event {
             Event::Arrived(sample) => {
                 self.round_trip.arrived(sample.sequence, sample.round_trip, sample.reordered);
-                if let (Some(forth), Some(back)) = (sample.forth, sample.back) {
+                if let (Some(forward), Some(reverse)) = (sample.forward, sample.reverse) {
                     self.comparable = true;
-                    let reordered = |way: Option<bool>| way.unwrap_or(false);
-                    self.forth.arrived(sample.sequence, forth, reordered(sample.reordered_forth));
-                    self.back.arrived(sample.sequence, back, reordered(sample.reordered_back));
+                    let reordered = |direction: Option<bool>| direction.unwrap_or(false);
+                    self.forward.arrived(
+                        sample.sequence,
+                        forward,
+                        reordered(sample.reordered_forward),
+                    );
+                    self.reverse.arrived(
+                        sample.sequence,
+                        reverse,
+                        reordered(sample.reordered_reverse),
+                    );
                 }
             }
-            Event::Lost { way, .. } => {
+            Event::Lost { direction, .. } => {
                 self.round_trip.lost();
-                match way {
-                    Some(Way::Forth) => self.forth.lost(),
-                    Some(Way::Back) => self.back.lost(),
+                match direction {
+                    Some(Direction::Forward) => self.forward.lost(),
+                    Some(Direction::Reverse) => self.reverse.lost(),
                     None => {}
                 }
             }
             Event::Late { .. } => self.round_trip.late(),
-            Event::Duplicate { way, .. } => {
+            Event::Duplicate { direction, .. } => {
                 self.round_trip.duplicated();
-                match way {
-                    Some(Way::Forth) => self.forth.duplicated(),
-                    Some(Way::Back) => self.back.duplicated(),
+                match direction {
+                    Some(Direction::Forward) => self.forward.duplicated(),
+                    Some(Direction::Reverse) => self.reverse.duplicated(),
                     None => {}
                 }
             }
@@ -59,14 +67,14 @@ impl Report {
 
     /// The record of what was added since this was called last.
     pub fn take(&mut self) -> Delay {
-        let (forth, back) = (self.forth.take(), self.back.take());
+        let (forward, reverse) = (self.forward.take(), self.reverse.take());
         let round_trip = self.round_trip.take();
         let tells = std::mem::take(&mut self.comparable);
         Delay {
-            // Of packets that no later reply has followed nobody knows on which way they were lost.
-            counted: self.counts && round_trip.lost <= forth.lost + back.lost,
-            forth: tells.then_some(forth),
-            back: tells.then_some(back),
+            // Of packets that no later reply has followed nobody knows in which direction they were lost.
+            counted: self.counts && round_trip.lost <= forward.lost + reverse.lost,
+            forward: tells.then_some(forward),
+            reverse: tells.then_some(reverse),
             round_trip,
         }
     }
@@ -79,11 +87,11 @@ mod tests {
     #[test]
     fn losses_in_an_outage_leave_those_of_each_way_unknown() {
         let mut report = Report::new(Peer::Stateful);
-        let lost = |way| Event::Lost { sequence: 0, sent_ns: 0, way };
-        report.add(&lost(Some(Way::Forth)));
-        report.add(&lost(Some(Way::Back)));
+        let lost = |direction| Event::Lost { sequence: 0, sent_ns: 0, direction };
+        report.add(&lost(Some(Direction::Forward)));
+        report.add(&lost(Some(Direction::Reverse)));
         assert!(report.take().counted);
-        report.add(&lost(Some(Way::Forth)));
+        report.add(&lost(Some(Direction::Forward)));
         report.add(&lost(None));
         let delay = report.take();
         assert_eq!((delay.counted, delay.round_trip.lost), (false, 2));

@@ -1,4 +1,4 @@
-//! Which packet a number of the kernel belongs to, until the kernel has said when it was sent.
+//! Which packet a number of the kernel belongs to, until the kernel has reported when it was sent.
 
 use std::collections::VecDeque;
 

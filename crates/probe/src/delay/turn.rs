@@ -35,7 +35,7 @@ use std::{
 
 /// A tick of the timer wheel: packets of one tick are sent together.
 const TICK_NS: u64 = 1_000_000;
-/// How much later than its time limit a packet may be told lost.
+/// How much later than its time limit a packet may be reported lost.
 const SETTLE_NS: u64 = 250_000_000;
 /// Batches taken from a socket before the others have their turn.
 const BATCHES: usize = 16;
@@ -101,7 +101,7 @@ pub(super) struct Station<E, T> {
     shared: Arc<Mutex<Counters>>,
     counters: Counters,
     error: E,
-    tell: T,
+    report: T,
     gather: Duration,
     /// The thread's clock begins here.
     begin: Instant,
@@ -125,14 +125,14 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         sockets: Sockets,
         shared: Arc<Mutex<Counters>>,
         error: E,
-        tell: T,
+        report: T,
     ) -> Self {
         Self {
             sockets,
             shared,
             counters: Counters::default(),
             error,
-            tell,
+            report,
             gather: config.gather,
             begin: Instant::now(),
             wheel: Wheel::new(TICK_NS),
@@ -149,7 +149,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         }
     }
 
-    /// Turn after turn until it is told to stop.
+    /// Turn after turn until it is stopped.
     pub(super) fn run(mut self, orders: &Receiver<Command>) {
         loop {
             if let Some(driver) = &mut self.driver {
@@ -163,8 +163,8 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
             self.take_replies();
             self.send_due();
             self.counters.sessions = self.sessions.len() as u64;
-            let agreements = self.driver.as_ref().map_or(0, Driver::agreements);
-            self.counters.agreements = (agreements + self.reflector.agreements()) as u64;
+            let in_driver = self.driver.as_ref().map_or(0, Driver::sessions);
+            self.counters.reflector_sessions = (in_driver + self.reflector.sessions()) as u64;
             *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.counters;
             self.wait();
         }
@@ -210,10 +210,10 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 }
                 Command::Open(id, session) => self.open(id, *session),
                 Command::Close(id) => self.close(id),
-                Command::Agree(agreement) => {
+                Command::Admit(config) => {
                     let driver = self.driver.as_mut();
-                    if !driver.is_some_and(|driver| driver.agree(&agreement)) {
-                        self.reflector.agree(*agreement);
+                    if !driver.is_some_and(|driver| driver.admit(&config)) {
+                        self.reflector.admit(*config);
                     }
                 }
                 Command::Disagree(session) => {
@@ -231,7 +231,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     fn open(&mut self, id: SessionId, session: Session) {
         let Session { to, from, interval, phase, count, settings } = session;
         if !self.permitted.contains(&to) {
-            (self.tell)(id, News::NotPermitted);
+            (self.report)(id, News::NotPermitted);
             return;
         }
         let others = self.targets.entry(to).or_default();
@@ -239,7 +239,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         // Of TWAMP Light nothing has a number; there the packets themselves tell.
         let numbered = settings.peer != Peer::TwampLight;
         if numbered && others.iter().any(|other| ssid(other) == Some(settings.ssid)) {
-            (self.tell)(id, News::SsidInUse);
+            (self.report)(id, News::SsidInUse);
             return;
         }
         others.push(id);
@@ -257,26 +257,26 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         let now_ns = self.now_ns();
         if let Some(session) = self.sessions.get_mut(&id) {
             session.closing = true;
-            // Looked at once more than its turns; the last of these finds it gone.
+            // Checked once more than its turns; the last of these finds it gone.
             self.wheel.add(now_ns, id);
         }
     }
 
-    /// What the kernel says about when packets were sent.
+    /// What the kernel reports about when packets were sent.
     fn take_times(&mut self) {
-        let Self { sockets, incoming, sessions, sent, reflected, reflector, tell, error, .. } =
+        let Self { sockets, incoming, sessions, sent, reflected, reflector, report, error, .. } =
             self;
         let ours = sockets.sender.sent(incoming, |number, at_ns| {
             if let Some((id, sequence)) = sent.get(number)
                 && let Some(session) = sessions.get_mut(&id)
             {
-                let tell = |event| tell(id, News::Packet(event));
-                session.sender.left(sequence, at_ns, error(at_ns), tell);
+                let report = |event| report(id, News::Packet(event));
+                session.sender.left(sequence, at_ns, error(at_ns), report);
             }
         });
         let theirs = sockets.reflector.as_mut().map_or(Ok(()), |socket| {
             socket.sent(incoming, |number, at_ns| {
-                // The next reply tells of this moment, but not how good the clock was then.
+                // The next reply reports this moment, but not how good the clock was then.
                 if let Some(reply) = reflected.get(number)
                     && reply.covers(at_ns, error(at_ns))
                 {
@@ -299,7 +299,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
             for datagram in self.incoming.datagrams() {
                 let (arrival, from, to) = (arrival(&datagram), datagram.from, datagram.to);
                 let (mut answered, mut reading) = (None, None);
-                let place = self.outgoing.add(|reply| {
+                let slot = self.outgoing.add(|reply| {
                     // Of both timestamps, and known after them.
                     let now = || {
                         let ns = clock_ns();
@@ -309,14 +309,14 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                     answered = self.reflector.answer(&arrival, now, reply).ok();
                     answered.map(|answered| (from, to, answered.traffic_class))
                 });
-                if let (Some(place), Some(answered), Some(reading)) = (place, answered, reading) {
+                if let (Some(slot), Some(answered), Some(reading)) = (slot, answered, reading) {
                     let Reply { session, sequence, .. } = answered;
                     let (at_ns, error_ns) = (reading.ns, reading.error.nanoseconds);
-                    replies[place] = Some(Reflection { session, sequence, at_ns, error_ns });
+                    replies[slot] = Some(Reflection { session, sequence, at_ns, error_ns });
                 }
             }
             let (reflected, counters) = (&mut self.reflected, &mut self.counters);
-            socket.send(&mut self.outgoing, |place, number| match (number, replies[place]) {
+            socket.send(&mut self.outgoing, |slot, number| match (number, replies[slot]) {
                 (Ok(number), Some(reply)) => {
                     reflected.add(number, reply);
                     counters.reflected += 1;
@@ -335,7 +335,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         for _ in 0..BATCHES {
             let received = self.sockets.sender.receive(&mut self.incoming);
             let Some(count) = counted(received, &mut self.counters) else { return };
-            let Self { incoming, sessions, targets, tell, counters, error, .. } = self;
+            let Self { incoming, sessions, targets, report, counters, error, .. } = self;
             for datagram in incoming.datagrams() {
                 counters.received += 1;
                 let Some(id) = session_of(&datagram, sessions, targets) else {
@@ -343,10 +343,10 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                     continue;
                 };
                 let Some(session) = sessions.get_mut(&id) else { continue };
-                let tell = |event| tell(id, News::Packet(event));
+                let report = |event| report(id, News::Packet(event));
                 let arrival = arrival(&datagram);
                 let error = error(arrival.at_ns);
-                if let Err(reason) = session.sender.receive(&arrival, error, tell) {
+                if let Err(reason) = session.sender.receive(&arrival, error, report) {
                     counters.refused.add(reason);
                 }
             }
@@ -367,13 +367,13 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         let steered = due.first().and_then(|_| (self.error)(clock_ns()).steered);
         for id in due.iter().copied() {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
-            let tell = &mut self.tell;
-            session.sender.settle(now_ns, |event| tell(id, News::Packet(event)));
+            let report = &mut self.report;
+            session.sender.settle(now_ns, |event| report(id, News::Packet(event)));
             if session.due_ns <= now_ns && !session.closing {
                 let missed = (now_ns - session.due_ns) / session.interval_ns;
                 if missed > 0 {
                     self.counters.missed += missed;
-                    tell(id, News::Missed(missed));
+                    report(id, News::Missed(missed));
                 }
                 session.due_ns += (missed + 1) * session.interval_ns;
                 let class = session.sender.settings().dscp << 2;
@@ -408,21 +408,21 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                     self.targets.remove(&session.to);
                 }
             }
-            (self.tell)(id, News::Ended);
+            (self.report)(id, News::Ended);
         }
     }
 
     /// Sends the packets that were written; `batch` says whose they are.
     fn flush(&mut self, batch: &mut Vec<(SessionId, u32)>) {
-        let Self { sockets, outgoing, sent, counters, tell, .. } = self;
-        sockets.sender.send(outgoing, |place, number| match number {
+        let Self { sockets, outgoing, sent, counters, report, .. } = self;
+        sockets.sender.send(outgoing, |slot, number| match number {
             Ok(number) => {
-                sent.add(number, batch[place]);
+                sent.add(number, batch[slot]);
                 counters.sent += 1;
             }
             Err(_) => {
                 counters.not_sent += 1;
-                tell(batch[place].0, News::NotSent);
+                report(batch[slot].0, News::NotSent);
             }
         });
         batch.clear();
@@ -436,7 +436,7 @@ fn counted(received: io::Result<usize>, counters: &mut Counters) -> Option<usize
 }
 
 /// Of the sessions to the address that a reply comes from, the one with its SSID; else, as a reflector may
-/// know nothing of SSIDs, the only one. Sessions to a responder of TWAMP Light are told apart by what they wait
+/// know nothing of SSIDs, the only one. Sessions to a responder of TWAMP Light are distinguished by what they wait
 /// for, so there a late reply is only known where there is one session.
 fn session_of(
     datagram: &Datagram<'_>,
@@ -463,7 +463,7 @@ fn arrival<'a>(datagram: &Datagram<'a>) -> Arrival<'a> {
     Arrival {
         bytes: datagram.bytes,
         from: datagram.from,
-        // The kernel stamps all that comes after the socket was told to; the rest is a little later.
+        // The kernel stamps all that comes after the option is set; the rest is a little later.
         at_ns: datagram.at_ns.unwrap_or_else(clock_ns),
         ttl: datagram.ttl,
         traffic_class: datagram.traffic_class,

@@ -12,7 +12,7 @@ const TICKS: usize = 1024;
 pub(super) struct Wheel<T> {
     lists: Vec<Vec<(u64, T)>>,
     tick_ns: u64,
-    /// The first tick that was not looked at yet.
+    /// The first tick that was not inspected yet.
     next: u64,
     count: usize,
 }
@@ -37,7 +37,7 @@ impl<T: Copy> Wheel<T> {
         if now < self.next {
             return;
         }
-        // After a long pause each list is looked at once.
+        // After a long pause each list is checked once.
         let first = self.next.max(now.saturating_sub(TICKS as u64 - 1));
         let before = out.len();
         for tick in first..=now {

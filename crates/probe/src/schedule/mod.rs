@@ -3,7 +3,7 @@
 //! Every station has the same list of tests and calculates the same timetable from it ([`plan`]), for
 //! all stations and without asking anybody. Tests that would disturb each other are kept apart in it,
 //! the rest runs side by side. That clocks and files may differ for a while does no harm: a test also
-//! asks the station at its other end for a slot ([`crate::station::book`]), and either side refuses what
+//! asks the station at its other end for a slot ([`crate::station::reservations`]), and either side refuses what
 //! is in the way.
 //!
 //! What disturbs what is the rule of pScheduler's classes: an exclusive test (throughput) shares no

@@ -12,7 +12,7 @@
 //! Within an epoch a job is due every interval from its phase on, and its run begins within the spread
 //! after that: at a scattered moment, or at the first one from there, else from the due time, at which
 //! no run that was placed before is disturbed. Runs are placed in the order in which they are due. A run
-//! for which there is no room is left out, and the job's next ones are placed at once, before all that
+//! for which there is no room is skipped, and the job's next ones are placed at once, before all that
 //! is due earlier: so a job that went without is the first to choose. At an epoch's beginning each job
 //! places its first run in an order that begins with another job every epoch. So the time between two
 //! runs of a job is bounded, whatever the others want.
@@ -79,7 +79,7 @@ pub struct Plan {
     longest_ns: u64,
     /// Which round of which job is to be placed next, by its due time.
     due: BinaryHeap<Reverse<(u64, usize, u64)>>,
-    /// Steps that are not yet told, because others may come before them.
+    /// Steps that are not yet returned, because others may come before them.
     waiting: BinaryHeap<Reverse<(u64, Step)>>,
 }
 
@@ -158,8 +158,8 @@ impl Plan {
         first_free(wanted).or_else(|| first_free(due_ns))
     }
 
-    /// Places a job's first run from a round on for which there is room; what is left out on the way is
-    /// told.
+    /// Places a job's first run from a round on for which there is room; what is skipped on the way is
+    /// returned.
     fn place(&mut self, job: usize, round: u64) {
         let mut round = round;
         while let Some(due_ns) = self.due_ns(job, round) {
@@ -211,9 +211,9 @@ impl Iterator for Plan {
             return None;
         }
         loop {
-            let told = self.waiting.peek().map(|Reverse((at_ns, _))| *at_ns);
+            let reported = self.waiting.peek().map(|Reverse((at_ns, _))| *at_ns);
             let due = self.due.peek().map(|Reverse((due_ns, _, _))| *due_ns);
-            match (told, due) {
+            match (reported, due) {
                 // Nothing that is still to be placed begins before it is due.
                 (Some(at_ns), due) if due.is_none_or(|due_ns| at_ns < due_ns) => {
                     let Reverse((_, step)) = self.waiting.pop()?;

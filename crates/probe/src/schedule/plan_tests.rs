@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_begins_within_the_spread_and_each_round_is_told_once(
+    fn a_run_begins_within_the_spread_and_each_round_is_reported_once(
         jobs in proptest::collection::vec(job(), 1..24)
     ) {
         let plan = Plan::new(jobs, NOW);
@@ -116,8 +116,8 @@ proptest! {
             job.class = if job.class == Class::Exclusive { Class::Normal } else { job.class };
         }
         let steps = until(Plan::new(jobs, NOW), NOW + 2 * HOUR);
-        let left_out = runs(&steps).len() != steps.len();
-        prop_assert!(!left_out);
+        let skipped = runs(&steps).len() != steps.len();
+        prop_assert!(!skipped);
     }
 }
 
@@ -166,8 +166,8 @@ fn a_hundred_stations_are_planned() {
     let count = jobs.len();
     let steps: Vec<Step> = Plan::new(jobs, NOW).take(50_000).collect();
     assert_eq!((count, steps.len()), (9990, 50_000));
-    let left_out = steps.iter().filter(|step| matches!(step, Step::Skip { .. })).count();
-    assert!(left_out < 50, "{left_out}");
+    let skipped = steps.iter().filter(|step| matches!(step, Step::Skip { .. })).count();
+    assert!(skipped < 50, "{skipped}");
 }
 
 #[test]

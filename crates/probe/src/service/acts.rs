@@ -1,17 +1,17 @@
 //! What this station does for others: it reflects their packets and is the other end of their tests.
 
 use crate::{
-    config::{Config, Means},
+    config::{Config, Transport},
     delay::Delays,
     stamp::{
         Key,
-        reflector::{Agreement, Rate, SessionKey},
+        reflector::{Rate, SessionConfig, SessionKey},
     },
     station::{
         Acts,
-        book::Lease,
-        desk::Act,
+        admission::Act,
         message::{DelayAsk, Grant, ThroughputAsk},
+        reservations::Lease,
     },
     tools::{self, Context, iperf3, throughput},
 };
@@ -29,24 +29,24 @@ const KEY: usize = 32;
 
 /// What is done for others.
 #[derive(Debug)]
-pub(crate) struct Deeds {
+pub(crate) struct Commitments {
     delays: Option<Arc<Delays>>,
     /// Whether there is a reflector in the driver.
     driver: bool,
     config: RwLock<Arc<Config>>,
     /// What tests refuse.
     counters: Arc<tools::Counters>,
-    leases: Mutex<HashMap<Lease, Deed>>,
+    leases: Mutex<HashMap<Lease, Commitment>>,
 }
 
 /// What is done for one lease.
 #[derive(Debug)]
-enum Deed {
+enum Commitment {
     Reflects(SessionKey),
     Serves(AbortHandle),
 }
 
-impl Deeds {
+impl Commitments {
     /// What the station of this configuration does.
     pub(super) fn new(
         config: Arc<Config>,
@@ -74,7 +74,7 @@ impl Deeds {
         own.copied().ok_or_else(|| "this station has no address of that family".to_owned())
     }
 
-    fn leases(&self) -> MutexGuard<'_, HashMap<Lease, Deed>> {
+    fn leases(&self) -> MutexGuard<'_, HashMap<Lease, Commitment>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,7 +86,7 @@ impl Deeds {
         let own = self.own(address.is_ipv6())?;
         let secret: Option<[u8; KEY]> = ask.authenticated.then(rand::random);
         let in_driver = self.driver && !ask.authenticated;
-        let agreement = Agreement {
+        let agreed = SessionConfig {
             address,
             // A driver knows senders by address and number.
             port: (!in_driver).then_some(ask.from.port()),
@@ -96,22 +96,22 @@ impl Deeds {
             // Packets gather at a sender that was held up for a moment.
             rate: Rate { per_second: ask.rate.saturating_mul(2), burst: ask.rate.max(16) },
         };
-        let session = agreement.session();
-        // Held, so that what ends is told before what begins in its place.
+        let session = agreed.session();
+        // Held, so that what ends is reported before what begins in its place.
         let mut leases = self.leases();
-        let runs = |deed: &Deed| matches!(deed, Deed::Reflects(other) if *other == session);
+        let runs = |commitment: &Commitment| matches!(commitment, Commitment::Reflects(other) if *other == session);
         if leases.values().any(runs) {
             return Err(format!("a session of the number {} runs already", ask.ssid));
         }
-        leases.insert(lease, Deed::Reflects(session));
-        delays.agree(agreement);
+        leases.insert(lease, Commitment::Reflects(session));
+        delays.admit(agreed);
         drop(leases);
         let key = secret.map(|secret| secret.iter().map(|byte| format!("{byte:02x}")).collect());
         Ok(Grant::Delay { to: SocketAddr::new(own, port), key })
     }
 }
 
-impl Deeds {
+impl Commitments {
     async fn serve(
         &self,
         lease: Lease,
@@ -123,7 +123,7 @@ impl Deeds {
         let station = config.probe.station(&peer).ok_or("it has left the mesh")?;
         let from = station.addresses.iter().find(|from| from.is_ipv6() == test.ipv6);
         let from = *from.ok_or("it has no address of that family")?;
-        if test.means == Means::Iperf3 {
+        if test.transport == Transport::Iperf3 {
             return self.serve_iperf3(lease, peer, test, own);
         }
         let settings = throughput_settings(test)?;
@@ -140,13 +140,13 @@ impl Deeds {
                 Err(error) => warn!(peer, %error, "was the end of a test that failed"),
             }
         });
-        self.leases().insert(lease, Deed::Serves(task.abort_handle()));
+        self.leases().insert(lease, Commitment::Serves(task.abort_handle()));
         let token = serde_json::to_value(token).ok().and_then(|v| Some(v.as_str()?.to_owned()));
         Ok(Grant::Throughput { to, token })
     }
 }
 
-impl Deeds {
+impl Commitments {
     fn serve_iperf3(
         &self,
         lease: Lease,
@@ -166,7 +166,7 @@ impl Deeds {
                 Err(error) => warn!(peer, %error, "was the end of a test that failed"),
             }
         });
-        self.leases().insert(lease, Deed::Serves(task.abort_handle()));
+        self.leases().insert(lease, Commitment::Serves(task.abort_handle()));
         Ok(Grant::Throughput { to, token: None })
     }
 }
@@ -175,7 +175,7 @@ impl Deeds {
 pub(super) fn iperf3_settings(test: &ThroughputAsk) -> iperf3::Settings {
     iperf3::Settings {
         udp: test.bandwidth.is_some(),
-        length: Duration::from_secs(test.length_ms.div_ceil(1000)),
+        duration: Duration::from_secs(test.duration_ms.div_ceil(1000)),
         rate: test.bandwidth.map(|mbit| u64::from(mbit) * 1_000_000),
         ..iperf3::Settings::default()
     }
@@ -183,21 +183,21 @@ pub(super) fn iperf3_settings(test: &ThroughputAsk) -> iperf3::Settings {
 
 /// What both ends of a test understand by what was agreed.
 pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Settings, String> {
-    let means = match test.means {
-        Means::Tcp => throughput::Means::Tcp,
-        Means::Psock => throughput::Means::Psock,
-        Means::Udp => throughput::Means::Udp,
-        Means::Iperf3 => return Err("iperf3 has settings of its own".to_owned()),
+    let transport = match test.transport {
+        Transport::Tcp => throughput::Transport::Tcp,
+        Transport::Psock => throughput::Transport::Psock,
+        Transport::Udp => throughput::Transport::Udp,
+        Transport::Iperf3 => return Err("iperf3 has settings of its own".to_owned()),
     };
     Ok(throughput::Settings {
-        means,
-        length: Duration::from_millis(test.length_ms),
+        transport,
+        duration: Duration::from_millis(test.duration_ms),
         rate: test.bandwidth.map(|mbit| u64::from(mbit) * 1_000_000),
         ..throughput::Settings::default()
     })
 }
 
-impl Acts for Deeds {
+impl Acts for Commitments {
     async fn begin(&self, act: Act) -> Result<Option<Grant>, String> {
         match act {
             Act::Reflect { lease, session, .. } => self.reflect(lease, &session).map(Some),
@@ -210,11 +210,11 @@ impl Acts for Deeds {
     }
 
     fn end(&self, leases: &[Lease]) {
-        let mut deeds = self.leases();
+        let mut commitments = self.leases();
         for lease in leases {
-            match (deeds.remove(lease), &self.delays) {
-                (Some(Deed::Reflects(session)), Some(delays)) => delays.disagree(session),
-                (Some(Deed::Serves(task)), _) => task.abort(),
+            match (commitments.remove(lease), &self.delays) {
+                (Some(Commitment::Reflects(session)), Some(delays)) => delays.disagree(session),
+                (Some(Commitment::Serves(task)), _) => task.abort(),
                 _ => {}
             }
         }
@@ -246,21 +246,22 @@ mod tests {
             delay::Config { sender: loopback, reflector: Some(loopback), ..Default::default() };
         let unknown = |_: u64| MaximumError::UNKNOWN;
         let delays = Delays::start(&sockets, unknown, |_, _| {}).expect("sockets on loopback");
-        let deeds = Deeds::new(Arc::new(config), Some(Arc::new(delays)), Arc::default());
+        let commitments =
+            Commitments::new(Arc::new(config), Some(Arc::new(delays)), Arc::default());
         let ask = DelayAsk {
             from: SocketAddr::from(([127, 0, 0, 2], 5000)),
             ssid: 7,
             rate: 10,
-            length_ms: 1000,
+            duration_ms: 1000,
             authenticated: true,
         };
-        assert!(deeds.reflect(Lease(1), &ask).is_ok());
-        let again = deeds.reflect(Lease(2), &ask).expect_err("it runs already");
+        assert!(commitments.reflect(Lease(1), &ask).is_ok());
+        let again = commitments.reflect(Lease(2), &ask).expect_err("it runs already");
         assert!(again.contains("number 7"), "{again}");
-        deeds.end(&[Lease(2)]);
-        assert!(deeds.leases().contains_key(&Lease(1)), "the first goes on");
-        assert!(deeds.reflect(Lease(3), &DelayAsk { ssid: 8, ..ask.clone() }).is_ok());
-        deeds.end(&[Lease(1)]);
-        assert!(deeds.reflect(Lease(4), &ask).is_ok(), "its number is free again");
+        commitments.end(&[Lease(2)]);
+        assert!(commitments.leases().contains_key(&Lease(1)), "the first goes on");
+        assert!(commitments.reflect(Lease(3), &DelayAsk { ssid: 8, ..ask.clone() }).is_ok());
+        commitments.end(&[Lease(1)]);
+        assert!(commitments.reflect(Lease(4), &ask).is_ok(), "its number is free again");
     }
 }

@@ -1,17 +1,17 @@
-//! Keeps the state of this station's clock and of the watched ones in the archive, and tells the desk how
+//! Keeps the state of this station's clock and of the watched ones in the archive, and gives admission control how
 //! good this one's is.
 
 use super::shared::{Shared, unix_ns};
 use crate::{
     record::{self, Figures, Record},
-    station::message::ClockSaid,
+    station::message::ClockReport,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// The name of the test in records of clocks.
 const TEST: &str = "clock";
-/// How often the desk is told.
+/// How often admission control is updated.
 const TELL: Duration = Duration::from_secs(1);
 
 /// Runs until the runtime ends.
@@ -19,7 +19,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut keep_at = Instant::now();
     loop {
         let maximum_error_ns = shared.clock.now_error().nanoseconds;
-        shared.host.desk().set_clock(ClockSaid { maximum_error_ns });
+        shared.host.admission().set_clock(ClockReport { maximum_error_ns });
         if Instant::now() >= keep_at {
             let config = shared.config();
             keep(&shared, config.name(), config.name().to_owned(), shared.clock.state());

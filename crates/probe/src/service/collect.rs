@@ -11,11 +11,11 @@ use std::{collections::BTreeMap, fmt};
 /// Adds all metrics.
 pub(super) fn collect(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let status = shared.status();
-    let (name, help) = ("nigh_probe_runs", "Runs of tests, by what became of them");
+    let (name, help) = ("nigh_probe_runs", "Runs of tests, by outcome");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for test in &status.tests {
         for (outcome, count) in
-            [("done", test.done), ("failed", test.failed), ("left-out", test.left_out)]
+            [("done", test.done), ("failed", test.failed), ("skipped", test.skipped)]
         {
             let labels =
                 [("test", test.test.as_str()), ("what", test.what.word()), ("outcome", outcome)];
@@ -106,7 +106,7 @@ pub(super) fn collect(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> f
         ConstCounter::new(tests.refused(what)).encode(metric.encode_family(&labels)?)?;
     }
     status.archive.collect(encoder)?;
-    let (name, help) = ("nigh_probe_healthy", "1 when nothing ails the station");
+    let (name, help) = ("nigh_probe_healthy", "1 when the station has no problems");
     let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(i64::from(status.healthy)).encode(metric)
 }

@@ -34,7 +34,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-/// Packets a second where nothing is said.
+/// Packets a second by default.
 const RATE: u32 = 10;
 /// For how long a session that never ends is agreed each time, and how often that is renewed.
 const LEASE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(10));
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// What is known of the sessions that run.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reports {
     sessions: Mutex<HashMap<SessionId, State>>,
     /// Addresses that sessions may send to, each as often as one needs it.
     permits: Mutex<HashMap<SocketAddr, usize>>,
@@ -92,13 +92,13 @@ struct State {
     wake: Arc<Notify>,
 }
 
-impl Told {
+impl Reports {
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, State>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what the shell tells.
-    pub(super) fn tell(&self, id: SessionId, news: News) {
+    pub(super) fn report(&self, id: SessionId, news: News) {
         let mut sessions = self.sessions();
         let Some(state) = sessions.get_mut(&id) else { return };
         match news {
@@ -125,24 +125,25 @@ struct Open {
 impl Open {
     fn new(shared: &Arc<Shared>, delays: &Arc<Delays>, session: Session) -> Self {
         let (to, wake) = (session.to, Arc::new(Notify::new()));
-        let mut permits = shared.told.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut permits = shared.reports.permits.lock().unwrap_or_else(PoisonError::into_inner);
         *permits.entry(to).or_default() += 1;
         delays.permit(to);
         drop(permits);
         let report = Report::new(session.settings.peer);
         let state = State { report, ended: None, wake: wake.clone() };
-        // Held, so that nothing is told of a session that is not yet known.
-        let mut sessions = shared.told.sessions();
+        // Held, so that nothing is reported of a session that is not yet known.
+        let mut sessions = shared.reports.sessions();
         let id = delays.open(session);
         sessions.insert(id, state);
         drop(sessions);
         Self { shared: shared.clone(), delays: delays.clone(), id, to, wake }
     }
 
-    /// Waits until all is told.
+    /// Waits until all is reported.
     async fn ended(&self) {
         loop {
-            let over = self.shared.told.sessions().get(&self.id).is_none_or(|s| s.ended.is_some());
+            let over =
+                self.shared.reports.sessions().get(&self.id).is_none_or(|s| s.ended.is_some());
             if over {
                 return;
             }
@@ -150,9 +151,9 @@ impl Open {
         }
     }
 
-    /// What became of packets since this was called last; and why nothing was begun, if so.
+    /// The figures since the last call; and why nothing was begun, if so.
     fn take(&self) -> Result<Delay, RunError> {
-        let mut sessions = self.shared.told.sessions();
+        let mut sessions = self.shared.reports.sessions();
         let Some(state) = sessions.get_mut(&self.id) else {
             return Err(RunError::Test("the session is gone".to_owned()));
         };
@@ -167,7 +168,8 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.delays.close(self.id);
-        let mut permits = self.shared.told.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut permits =
+            self.shared.reports.permits.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = permits.get_mut(&self.to) {
             *count -= 1;
             if *count == 0 {
@@ -176,7 +178,7 @@ impl Drop for Open {
             }
         }
         drop(permits);
-        self.shared.told.sessions().remove(&self.id);
+        self.shared.reports.sessions().remove(&self.id);
     }
 }
 
@@ -187,13 +189,13 @@ pub(super) async fn measure(
     own: &Own,
 ) -> Result<Figures, RunError> {
     let delays = delays(shared)?;
-    let (rate, length) = (job.rate.unwrap_or(RATE), job.length());
-    let count = (length.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
-    let ask = Ask { rate, length: length + OVERHEAD, count: Some(count) };
+    let (rate, duration) = (job.rate.unwrap_or(RATE), job.duration());
+    let count = (duration.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
+    let ask = Ask { rate, duration: duration + OVERHEAD, count: Some(count) };
     let (session, _agreed) = agree(shared, &delays, job, ask).await?;
     own.prolong(job);
     let open = Open::new(shared, &delays, session);
-    if timeout(length + OVERHEAD, open.ended()).await.is_err() {
+    if timeout(duration + OVERHEAD, open.ended()).await.is_err() {
         warn!(to = %open.to, "a delay session has not come to its end");
     }
     open.take().map(Figures::Delay)
@@ -207,7 +209,7 @@ fn delays(shared: &Shared) -> Result<Arc<Delays>, RunError> {
 /// What is wanted of a session.
 struct Ask {
     rate: u32,
-    length: Duration,
+    duration: Duration,
     count: Option<u32>,
 }
 
@@ -226,7 +228,7 @@ async fn agree(
     ask: Ask,
 ) -> Result<(Session, Agreed), RunError> {
     let interval = Duration::from_secs(1) / ask.rate.max(1);
-    let share = scatter(u64::from(shared.told.ssids.lock().0)) % 1000;
+    let share = scatter(u64::from(shared.reports.ssids.lock().0)) % 1000;
     let phase = interval * share as u32 / 1000;
     let session =
         |to, from, settings| Session { to, from, interval, phase, count: ask.count, settings };
@@ -241,14 +243,14 @@ async fn agree(
         Target::Station(name) => {
             let (from, to) = job.addresses(&shared.config(), name)?;
             let none = || RunError::Test("all session numbers are in use".to_owned());
-            let own = shared.told.ssids.take().ok_or_else(none)?;
+            let own = shared.reports.ssids.take().ok_or_else(none)?;
             let ssid = own.number;
             let request = Request::Delay {
                 session: DelayAsk {
                     from: SocketAddr::new(from, delays.sender_address().port()),
                     ssid,
                     rate: ask.rate,
-                    length_ms: ask.length.as_millis() as u64,
+                    duration_ms: ask.duration.as_millis() as u64,
                     authenticated: !job.plain,
                 },
                 slot: job.slot().clone(),
@@ -343,7 +345,7 @@ async fn wait(shared: &Shared, to: &str, pause: Duration) {
 /// One session, until it cannot go on.
 async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(), RunError> {
     let delays = delays(shared)?;
-    let ask = Ask { rate: test.rate.unwrap_or(RATE), length: LEASE.0, count: None };
+    let ask = Ask { rate: test.rate.unwrap_or(RATE), duration: LEASE.0, count: None };
     let (session, agreed) = agree(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
     let since = (unix_ns(), Instant::now());

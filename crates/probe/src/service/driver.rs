@@ -22,7 +22,7 @@ pub enum DriverError {
         /// Why.
         source: AttachError,
     },
-    /// It cannot be told where it reflects.
+    /// It cannot be given its addresses.
     #[error("probe.reflector.port: {0}")]
     Serve(#[from] AgreeError),
 }

@@ -20,7 +20,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The archive cannot be opened.
@@ -124,7 +124,7 @@ impl RequestError {
     }
 }
 
-/// A test could not be done; it stands in the record.
+/// A test could not be done; the record has the reason.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RunError {
     /// The other station does not take part.

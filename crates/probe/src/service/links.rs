@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use topo::{MeasuredLatency, MeasuredLink, RouterId};
 
-/// What may wait to be taken; what does not fit is not told, for something newer follows.
+/// What may wait to be taken; what does not fit is dropped, for something newer follows.
 const WAITING: usize = 1024;
 /// A figure holds for this many intervals of its test, and for so long at the least: a record may be late
 /// or fail, and a station be started again.
@@ -29,9 +29,9 @@ impl Links {
         receiver
     }
 
-    /// Tells of the links that a record of the timetable is about. What somebody asked for at some moment
-    /// is not told: nobody knows what follows it.
-    pub(super) fn tell(&self, config: &Config, record: &Record) {
+    /// Reports the links that a record of the timetable is about. What somebody asked for at some moment
+    /// is not reported: nobody knows what follows it.
+    pub(super) fn report(&self, config: &Config, record: &Record) {
         let Figures::Delay(delay) = &record.figures else { return };
         let mut tests = config.probe.tests.iter().filter(|test| test.what == What::Owd);
         let Some(test) = tests.find(|test| test.name == record.test) else { return };
@@ -53,9 +53,9 @@ fn directions(
     holds: Duration,
 ) -> impl Iterator<Item = MeasuredLink> {
     let [from, to] = [config.from, config.to].map(RouterId);
-    let forth = link((from, to), delay, delay.forth.as_ref(), holds);
-    let back = config.both.then(|| link((to, from), delay, delay.back.as_ref(), holds));
-    std::iter::once(forth).chain(back)
+    let forward = link((from, to), delay, delay.forward.as_ref(), holds);
+    let reverse = config.both.then(|| link((to, from), delay, delay.reverse.as_ref(), holds));
+    std::iter::once(forward).chain(reverse)
 }
 
 fn link(
@@ -137,10 +137,10 @@ mod tests {
         }
     }
 
-    fn told(config: &Config, record: &Record) -> Vec<MeasuredLink> {
+    fn reported(config: &Config, record: &Record) -> Vec<MeasuredLink> {
         let links = Links::default();
         let mut receiver = links.follow();
-        links.tell(config, record);
+        links.report(config, record);
         std::iter::from_fn(|| receiver.try_recv().ok()).collect()
     }
 
@@ -149,61 +149,64 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_are_told_with_their_bounds_and_losses() {
+    fn both_directions_are_reported_with_their_bounds_and_losses() {
         let delay = Delay {
-            forth: Some(series(10, 1, 5_000, Some(300))),
-            back: Some(series(9, 0, -100, Some(400))),
+            forward: Some(series(10, 1, 5_000, Some(300))),
+            reverse: Some(series(9, 0, -100, Some(400))),
             counted: true,
             round_trip: series(10, 1, 4_900, Some(1)),
         };
-        let told = told(&config("both = true"), &record("bravo", "mesh", delay));
-        let [forth, back] = &told[..] else { panic!("{told:?}") };
+        let reported = reported(&config("both = true"), &record("bravo", "mesh", delay));
+        let [forward, reverse] = &reported[..] else { panic!("{reported:?}") };
         assert_eq!(
-            (forth.from.to_string(), forth.to.to_string()),
+            (forward.from.to_string(), forward.to.to_string()),
             ("10.0.0.1".into(), "10.0.0.2".into())
         );
-        assert_eq!((forth.latency, forth.loss), (latency(5_000, 4_700, 5_300), Some(0.1)));
-        assert_eq!((forth.packets, forth.holds), (10, Duration::from_secs(180)));
-        assert_eq!((back.from, back.to), (forth.to, forth.from));
+        assert_eq!((forward.latency, forward.loss), (latency(5_000, 4_700, 5_300), Some(0.1)));
+        assert_eq!((forward.packets, forward.holds), (10, Duration::from_secs(180)));
+        assert_eq!((reverse.from, reverse.to), (forward.to, forward.from));
         // A delay is not negative.
-        assert_eq!((back.latency, back.loss), (latency(0, 0, 300), Some(0.0)));
+        assert_eq!((reverse.latency, reverse.loss), (latency(0, 0, 300), Some(0.0)));
     }
 
     #[test]
-    fn where_clocks_promise_nothing_or_too_little_half_of_the_round_trip_is_told() {
+    fn where_clocks_promise_nothing_or_too_little_half_of_the_round_trip_is_reported() {
         let round_trip = series(10, 2, 5_000, Some(100));
         // Not known; known worse than by the round trip; a promise that was not kept.
-        for forth in [
+        for forward in [
             series(8, 0, 77_000_000, None),
             series(8, 0, 2_000, Some(9_000)),
             series(8, 0, -2_000, Some(10)),
         ] {
-            let delay =
-                Delay { forth: Some(forth), round_trip: round_trip.clone(), ..Delay::default() };
-            let told = told(&config(""), &record("bravo", "mesh", delay));
-            let [forth] = &told[..] else { panic!("{told:?}") };
-            assert_eq!((forth.latency, forth.loss), (latency(2_500, 0, 5_100), Some(0.2)));
+            let delay = Delay {
+                forward: Some(forward),
+                round_trip: round_trip.clone(),
+                ..Delay::default()
+            };
+            let reported = reported(&config(""), &record("bravo", "mesh", delay));
+            let [forward] = &reported[..] else { panic!("{reported:?}") };
+            assert_eq!((forward.latency, forward.loss), (latency(2_500, 0, 5_100), Some(0.2)));
         }
     }
 
     #[test]
     fn what_has_no_bound_at_all_is_no_latency() {
         let delay = Delay {
-            forth: Some(series(8, 0, 5_000, None)),
+            forward: Some(series(8, 0, 5_000, None)),
             round_trip: series(8, 0, 5_000, None),
             ..Delay::default()
         };
-        let told = told(&config(""), &record("bravo", "mesh", delay));
-        assert_eq!((told[0].latency, told[0].loss), (None, Some(0.0)));
+        let reported = reported(&config(""), &record("bravo", "mesh", delay));
+        assert_eq!((reported[0].latency, reported[0].loss), (None, Some(0.0)));
     }
 
     #[test]
-    fn of_other_stations_and_on_request_nothing_is_told_and_of_silence_only_the_loss() {
+    fn of_other_stations_and_on_request_nothing_is_reported_and_of_silence_only_the_loss() {
         let silence = Delay { round_trip: series(10, 10, 0, None), ..Delay::default() };
         let config = config("");
-        assert_eq!(told(&config, &record("carol", "mesh", silence.clone())), []);
-        assert_eq!(told(&config, &record("bravo", "request", silence.clone())), []);
-        let told = told(&config, &record("bravo", "mesh", silence));
-        assert_eq!((told[0].latency, told[0].loss), (None, Some(1.0)));
+        assert_eq!(reported(&config, &record("carol", "mesh", silence.clone())), []);
+        assert_eq!(reported(&config, &record("bravo", "request", silence.clone())), []);
+        let reported = reported(&config, &record("bravo", "mesh", silence));
+        assert_eq!((reported[0].latency, reported[0].loss), (None, Some(1.0)));
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     config::Config,
     station::{
         Asker, Peer, PeerError, Tls,
-        peer::{PeerState, Way},
+        peer::{PeerState, Route},
     },
 };
 use std::{
@@ -31,16 +31,16 @@ impl Peers {
         let mut peers = self.lock();
         // Keys may be others now: who is connected stays so, and whoever connects does with the new ones.
         peers.retain(|name, peer| {
-            way(config, name).as_ref() == Some(peer.way()) && peer.state().reached.is_ok()
+            route(config, name).as_ref() == Some(peer.route()) && peer.state().reached.is_ok()
         });
         for peer in peers.values() {
             peer.set_tls(tls.clone());
         }
         for name in wanted {
             if !peers.contains_key(name)
-                && let Some(way) = way(config, name)
+                && let Some(route) = route(config, name)
             {
-                peers.insert(name.to_owned(), Peer::start(way, tls.clone()));
+                peers.insert(name.to_owned(), Peer::start(route, tls.clone()));
             }
         }
     }
@@ -64,8 +64,8 @@ impl Peers {
             return Ok(peer.asker());
         }
         let tls = tls.ok_or_else(|| unreachable("this station has no [probe.security]"))?;
-        let way = way(config, name).ok_or_else(|| unreachable("it is not in the mesh"))?;
-        let peer = Peer::start(way, tls.clone());
+        let route = route(config, name).ok_or_else(|| unreachable("it is not in the mesh"))?;
+        let peer = Peer::start(route, tls.clone());
         let asker = peer.asker();
         peers.insert(name.to_owned(), peer);
         Ok(asker)
@@ -91,9 +91,9 @@ pub(super) fn wanted(config: &Config) -> BTreeSet<&str> {
 }
 
 /// Where a station is.
-fn way(config: &Config, name: &str) -> Option<Way> {
+fn route(config: &Config, name: &str) -> Option<Route> {
     let station = config.probe.station(name)?;
-    Some(Way {
+    Some(Route {
         own: config.name().to_owned(),
         from: config.own()?.addresses.clone(),
         name: name.to_owned(),

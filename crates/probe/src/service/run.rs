@@ -1,15 +1,17 @@
-//! One run of one test: permission, agreement with the other end, the test itself, the record.
+//! One run of one test: permission, lease of the other end, the test itself, the record.
 
 use super::{
     acts::{iperf3_settings, throughput_settings},
     delays,
     error::{ControlError, RunError},
-    shared::{Agreement, Shared, elapsed_ns, unix_ns},
+    shared::{AgreedAddress, Shared, elapsed_ns, unix_ns},
 };
 use crate::{
     clock::Clock,
-    config::{Config, Family, LONGEST, Means, OVERHEAD, Target, TargetError, TestConfig, What},
-    control::{self, Order},
+    config::{
+        self, Config, Family, LONGEST, OVERHEAD, Target, TargetError, TestConfig, Transport, What,
+    },
+    control::Order,
     record::{Figures, Record},
     schedule::{Class, jobs},
     station::{
@@ -29,7 +31,7 @@ use tracing::{debug, info};
 
 /// The name of the test in records of what was asked for.
 pub(super) const ON_REQUEST: &str = "request";
-/// How long what is asked for waits until nothing is in its way.
+/// How long what is asked for waits until nothing blocks it.
 const REQUEST_WAIT: Duration = Duration::from_secs(60);
 /// The least and the longest pause before a station is asked again that was busy.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -44,10 +46,10 @@ pub(super) struct Job {
     pub(super) test: String,
     pub(super) what: What,
     pub(super) to: Target,
-    pub(super) length: Option<Duration>,
+    pub(super) duration: Option<Duration>,
     pub(super) rate: Option<u32>,
     pub(super) bandwidth: Option<u32>,
-    pub(super) means: Means,
+    pub(super) transport: Transport,
     pub(super) plain: bool,
     pub(super) family: Option<Family>,
     takes: Duration,
@@ -61,10 +63,10 @@ impl Job {
             test: test.name.clone(),
             what: test.what,
             to: Target::parse(to, test.what, &config.probe)?,
-            length: test.length,
+            duration: test.duration,
             rate: test.rate,
             bandwidth: test.bandwidth,
-            means: test.means,
+            transport: test.transport,
             plain: test.plain,
             family: test.family,
             takes: test.takes(),
@@ -83,12 +85,12 @@ impl Job {
             _ => takes,
         };
         let longest = match order.what {
-            What::Throughput => limit.length,
+            What::Throughput => limit.duration,
             _ => LONGEST,
         };
         if takes > longest || takes < Duration::from_millis(100) {
             let longest = humantime::format_duration(longest);
-            return value(format!("the length must be 100ms to {longest}"));
+            return value(format!("the duration must be 100ms to {longest}"));
         }
         if order.rate.is_some_and(|rate| !(1..=limit.rate).contains(&rate)) {
             return value(format!("the rate must be 1 to {}; see probe.limit.rate", limit.rate));
@@ -98,18 +100,21 @@ impl Job {
             let most = limit.bandwidth;
             return value(format!("the bandwidth must be 1 to {most}; see probe.limit.bandwidth"));
         }
-        if order.means == Means::Udp && bandwidth.is_none() && order.what == What::Throughput {
+        if order.transport == Transport::Udp
+            && bandwidth.is_none()
+            && order.what == What::Throughput
+        {
             return value("UDP does not slow down by itself: say how many Mbit/s".to_owned());
         }
         let throughput = order.what == What::Throughput;
-        let paced = throughput && matches!(order.means, Means::Udp | Means::Iperf3);
+        let paced = throughput && matches!(order.transport, Transport::Udp | Transport::Iperf3);
         let packets = matches!(order.what, What::Owd | What::Ping);
         for (given, fits, key) in [
-            (order.length.is_some(), throughput || packets, "length"),
+            (order.duration.is_some(), throughput || packets, "duration"),
             (order.rate.is_some(), packets, "rate in packets a second"),
             (bandwidth.is_some(), paced, "bandwidth but over UDP or by iperf3"),
-            (order.means != Means::Tcp, throughput, "means"),
-            (order.plain, order.what == What::Owd, "authentication that could be left out"),
+            (order.transport != Transport::Tcp, throughput, "transport"),
+            (order.plain, order.what == What::Owd, "authentication that could be left off"),
         ] {
             if given && !fits {
                 return value(format!("{} has no {key}", order.what));
@@ -121,10 +126,10 @@ impl Job {
             what: order.what,
             slot: slot(config, ON_REQUEST, class, &order.to),
             to,
-            length: order.length,
+            duration: order.duration,
             rate: order.rate,
             bandwidth,
-            means: order.means,
+            transport: order.transport,
             plain: order.plain,
             family: order.family,
             takes: lasts,
@@ -137,11 +142,11 @@ impl Job {
     }
 
     /// How long data or packets are sent.
-    pub(super) fn length(&self) -> Duration {
-        self.length.unwrap_or(match self.what {
-            What::Throughput => control::THROUGHPUT,
-            What::Ping => control::PING,
-            _ => control::DELAY,
+    pub(super) fn duration(&self) -> Duration {
+        self.duration.unwrap_or(match self.what {
+            What::Throughput => config::THROUGHPUT,
+            What::Ping => config::PING,
+            _ => config::DELAY,
         })
     }
 
@@ -178,8 +183,8 @@ enum NotBegun {
 pub(super) async fn scheduled(shared: Arc<Shared>, job: Job, wait: Duration) {
     let (test, what) = (job.test.clone(), job.what);
     if run(&shared, job, wait).await.is_err() {
-        debug!(test, "left out: another test is in the way");
-        shared.counters.left_out(&test, what);
+        debug!(test, "skipped: another test is in the way");
+        shared.counters.skipped(&test, what);
     }
 }
 
@@ -192,7 +197,7 @@ pub(super) async fn order(shared: &Arc<Shared>, order: Order) -> Result<Record, 
     })
 }
 
-/// Runs a test, when nothing is in its way, and keeps the record.
+/// Runs a test, when nothing blocks it, and keeps the record.
 async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, NotBegun> {
     let latest = Instant::now() + wait;
     let room = shared.room();
@@ -261,13 +266,13 @@ impl Own {
     /// Begins anew, for agreeing has taken its time.
     pub(super) fn prolong(&self, job: &Job) {
         let until_ns = self.shared.host.now_ns().saturating_add(job.takes.as_nanos() as u64);
-        self.shared.host.desk().prolong_own(self.lease, until_ns);
+        self.shared.host.admission().prolong_own(self.lease, until_ns);
     }
 }
 
 impl Drop for Own {
     fn drop(&mut self) {
-        self.shared.host.desk().end_own(self.lease);
+        self.shared.host.admission().end_own(self.lease);
     }
 }
 
@@ -276,7 +281,7 @@ async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, No
     loop {
         let now_ns = shared.host.now_ns();
         let until_ns = now_ns.saturating_add(job.takes.as_nanos() as u64);
-        let given = shared.host.desk().own(job.slot.clone(), until_ns, now_ns);
+        let given = shared.host.admission().own(job.slot.clone(), until_ns, now_ns);
         match given {
             Ok(lease) => return Ok(Own { shared: shared.clone(), lease }),
             Err(busy) => {
@@ -287,18 +292,18 @@ async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, No
     }
 }
 
-/// A lease of another station; it is told when this is dropped, or by itself when its time is over.
+/// A lease of another station; it ends when this is dropped, or by itself when its time is over.
 pub(super) struct Theirs {
     asker: Asker,
     lease: u64,
-    _agreement: Agreement,
+    _address: AgreedAddress,
 }
 
 impl Theirs {
     /// Goes on for so long from now.
-    pub(super) async fn renew(&self, length: Duration) -> Result<(), PeerError> {
-        let length_ms = length.as_millis() as u64;
-        self.asker.ask(Request::Renew { lease: self.lease, length_ms }).await.map(drop)
+    pub(super) async fn renew(&self, duration: Duration) -> Result<(), PeerError> {
+        let duration_ms = duration.as_millis() as u64;
+        self.asker.ask(Request::Renew { lease: self.lease, duration_ms }).await.map(drop)
     }
 }
 
@@ -322,8 +327,8 @@ pub(super) async fn agree(
     let asker = shared.peers.asker(&config, tls.as_ref(), name)?;
     match asker.ask(request).await? {
         Answer::Agreed { lease, grant, .. } => {
-            let _agreement = shared.agreed(address);
-            Ok((Theirs { asker, lease, _agreement }, grant))
+            let _address = shared.agreed(address);
+            Ok((Theirs { asker, lease, _address }, grant))
         }
         _ => Err(PeerError::Answer { name: name.to_owned() }.into()),
     }
@@ -349,8 +354,8 @@ async fn measure(
     let to = match (&job.to, job.what) {
         (Target::Station(name), What::Ping | What::Trace) => {
             let (_, to) = job.addresses(&config, name)?;
-            let length_ms = job.takes.as_millis() as u64;
-            let request = Request::Slot { slot: job.slot.clone(), length_ms };
+            let duration_ms = job.takes.as_millis() as u64;
+            let request = Request::Slot { slot: job.slot.clone(), duration_ms };
             *theirs = Some(agree(shared, name, to, request).await?.0);
             Some(to)
         }
@@ -384,11 +389,11 @@ async fn single(shared: &Arc<Shared>, job: &Job, to: Option<IpAddr>) -> Result<F
     }
     match (job.what, to) {
         (What::Ping, Some(to)) => {
-            let length = job.length();
+            let duration = job.duration();
             let interval = job
                 .rate
                 .map_or(Duration::from_millis(200), |rate| Duration::from_secs(1) / rate.max(1));
-            let count = (length.as_nanos() / interval.as_nanos().max(1)).clamp(1, 65_535) as u32;
+            let count = (duration.as_nanos() / interval.as_nanos().max(1)).clamp(1, 65_535) as u32;
             let settings = ping::Settings { count, interval, ..ping::Settings::default() };
             let series = ping::run(to, &settings, &shared.context).await;
             series.map(Figures::Ping).map_err(|error| RunError::Test(error.to_string()))
@@ -424,12 +429,12 @@ async fn throughput(
     };
     let (_, to) = job.addresses(&shared.config(), name)?;
     let test = ThroughputAsk {
-        means: job.means,
-        length_ms: job.length().as_millis() as u64,
+        transport: job.transport,
+        duration_ms: job.duration().as_millis() as u64,
         bandwidth: job.bandwidth,
         ipv6: to.is_ipv6(),
     };
-    let with_iperf3 = (test.means == Means::Iperf3).then(|| iperf3_settings(&test));
+    let with_iperf3 = (test.transport == Transport::Iperf3).then(|| iperf3_settings(&test));
     let settings = match with_iperf3 {
         None => Some(throughput_settings(&test).map_err(RunError::Test)?),
         Some(_) => None,

@@ -1,8 +1,8 @@
 //! What all parts of the running station share.
 
 use super::{
-    acts::Deeds,
-    delays::{Continuous, Told},
+    acts::Commitments,
+    delays::{Continuous, Reports},
     links::Links,
     peers::{self, Peers},
     token::Token,
@@ -26,10 +26,10 @@ use std::{
 };
 use tokio::sync::{Notify, Semaphore};
 
-/// How long a station may be out of reach before that ails the node.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a station may be out of reach before that is a problem of the node.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What became of runs.
+/// The outcome of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
     /// Something was measured.
@@ -37,7 +37,7 @@ pub(crate) struct Runs {
     /// Nothing could be measured; the record says why.
     pub(crate) failed: u64,
     /// There was no room for it at its time.
-    pub(crate) left_out: u64,
+    pub(crate) skipped: u64,
 }
 
 /// What is counted of tests.
@@ -62,8 +62,8 @@ impl Counters {
         self.count(test, what, |runs| runs.failed += 1);
     }
 
-    pub(super) fn left_out(&self, test: &str, what: What) {
-        self.count(test, what, |runs| runs.left_out += 1);
+    pub(super) fn skipped(&self, test: &str, what: What) {
+        self.count(test, what, |runs| runs.skipped += 1);
     }
 
     pub(super) fn refuse_request(&self, word: &'static str) {
@@ -114,12 +114,12 @@ impl Permission for Allowed {
 
 /// An address has agreed until this is dropped.
 #[derive(Debug)]
-pub(super) struct Agreement {
+pub(super) struct AgreedAddress {
     agreed: Arc<Agreed>,
     address: IpAddr,
 }
 
-impl Drop for Agreement {
+impl Drop for AgreedAddress {
     fn drop(&mut self) {
         let mut agreed = self.agreed.lock();
         if let Some(count) = agreed.get_mut(&self.address) {
@@ -135,13 +135,13 @@ impl Drop for Agreement {
 #[derive(Debug)]
 pub(crate) struct Shared {
     config: Arc<RwLock<Arc<Config>>>,
-    pub(super) host: Arc<Host<Deeds>>,
+    pub(super) host: Arc<Host<Commitments>>,
     pub(super) peers: Peers,
     pub(super) archive: Archive,
     pub(super) clock: Arc<Clock>,
     /// Where delay sessions run; nowhere without an entry for this station.
     pub(super) delays: Option<Arc<Delays>>,
-    pub(super) told: Arc<Told>,
+    pub(super) reports: Arc<Reports>,
     /// The reflector in the driver, if there is one.
     driver: Option<Arc<StampProgram>>,
     pub(super) continuous: Continuous,
@@ -160,10 +160,10 @@ pub(crate) struct Shared {
 impl Shared {
     pub(super) fn new(
         config: Arc<Config>,
-        host: Arc<Host<Deeds>>,
+        host: Arc<Host<Commitments>>,
         (archive, counters): (Archive, Arc<tools::Counters>),
         clock: Arc<Clock>,
-        (delays, told): (Option<Arc<Delays>>, Arc<Told>),
+        (delays, reports): (Option<Arc<Delays>>, Arc<Reports>),
         driver: Option<Arc<StampProgram>>,
     ) -> Self {
         let tests = config.probe.limit.tests;
@@ -179,7 +179,7 @@ impl Shared {
             archive,
             clock,
             delays,
-            told,
+            reports,
             driver,
             continuous: Continuous::default(),
             counters: Counters::default(),
@@ -209,7 +209,7 @@ impl Shared {
 
     /// Takes what was measured.
     pub(super) fn keep(&self, record: &Record) {
-        self.links.tell(&self.config(), record);
+        self.links.report(&self.config(), record);
         self.archive.put(record);
     }
 
@@ -228,10 +228,10 @@ impl Shared {
     }
 
     /// An address has agreed to be sent to.
-    pub(super) fn agreed(&self, address: IpAddr) -> Agreement {
+    pub(super) fn agreed(&self, address: IpAddr) -> AgreedAddress {
         let address = address.to_canonical();
         *self.agreed.lock().entry(address).or_default() += 1;
-        Agreement { agreed: self.agreed.clone(), address }
+        AgreedAddress { agreed: self.agreed.clone(), address }
     }
 
     fn running(&self) -> MutexGuard<'_, BTreeMap<u64, Running>> {
@@ -248,11 +248,12 @@ impl Shared {
 
     pub(crate) fn status(&self) -> Status {
         let config = self.config();
-        let ailments = self.ailments();
-        let desk = self.host.desk();
-        let counts = desk.counts().clone();
-        let leases = desk.book().entries().filter(|(_, entry)| entry.holder.is_some()).count();
-        drop(desk);
+        let problems = self.problems();
+        let admission = self.host.admission();
+        let counts = admission.counts().clone();
+        let leases =
+            admission.reservations().entries().filter(|(_, entry)| entry.holder.is_some()).count();
+        drop(admission);
         let peers = self.peers.states().into_iter().map(|(name, state)| PeerStatus {
             name,
             reached: state.reached.is_ok(),
@@ -265,11 +266,11 @@ impl Shared {
             what,
             done: runs.done,
             failed: runs.failed,
-            left_out: runs.left_out,
+            skipped: runs.skipped,
         });
         Status {
-            healthy: ailments.is_empty(),
-            ailments,
+            healthy: problems.is_empty(),
+            problems,
             name: config.name().to_owned(),
             clock: self.clock.state(),
             clock_error_ns: self.clock.now_error().nanoseconds,
@@ -290,21 +291,22 @@ impl Shared {
         }
     }
 
-    pub(crate) fn ailments(&self) -> Vec<String> {
-        let said = self.clock.ailments().into_iter();
-        let mut ailments: Vec<String> = said.map(|said| format!("probe: {said}")).collect();
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let reported = self.clock.problems().into_iter();
+        let mut problems: Vec<String> =
+            reported.map(|reported| format!("probe: {reported}")).collect();
         let config = self.config();
         let wanted = peers::wanted(&config);
         for (name, state) in self.peers.states() {
             // Whom somebody asked for once need not be there.
             if wanted.contains(name.as_str())
                 && let Err(why) = state.reached
-                && state.since.elapsed() > PATIENCE
+                && state.since.elapsed() > TIMEOUT
             {
-                ailments.push(format!("probe: station {name} is not reached: {why}"));
+                problems.push(format!("probe: station {name} is not reached: {why}"));
             }
         }
-        ailments
+        problems
     }
 }
 

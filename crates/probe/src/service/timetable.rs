@@ -1,4 +1,4 @@
-//! Runs the tests of the timetable at their times, and tells the desk what is planned.
+//! Runs the tests of the timetable at their times, and gives admission control what is planned.
 
 use super::{
     run::{self, Job},
@@ -11,7 +11,7 @@ use crate::{
         jobs::{self, Planned},
         plan::Ahead,
     },
-    station::{book, message::Slot},
+    station::{message::Slot, reservations},
 };
 use std::{
     sync::Arc,
@@ -39,18 +39,18 @@ impl Timetable {
         Self { config, jobs, ahead: Ahead::new(plan) }
     }
 
-    /// Looks ahead and tells the desk which slots are given.
+    /// Looks ahead and gives admission control the planned slots.
     fn look(&mut self, shared: &Shared) {
         let (own, jobs) = (self.config.name(), &self.jobs);
-        let ahead = AHEAD + self.config.probe.limit.length;
+        let ahead = AHEAD + self.config.probe.limit.duration;
         let until_ns = now().saturating_add(ahead.as_nanos() as u64);
         self.ahead.look(until_ns, |job| jobs[job].from == own || jobs[job].to == own);
-        let (now_ns, desk_ns) = (now(), shared.host.now_ns());
+        let (now_ns, host_ns) = (now(), shared.host.now_ns());
         let planned = self.ahead.steps().filter_map(|step| {
             let Step::Run { begin_ns, job, .. } = step else { return None };
             let planned = &jobs[*job];
-            let begin_ns = desk_ns + begin_ns.saturating_sub(now_ns);
-            Some(book::Planned {
+            let begin_ns = host_ns + begin_ns.saturating_sub(now_ns);
+            Some(reservations::Planned {
                 holder: (planned.from != own).then(|| planned.from.clone()),
                 slot: slot(&self.config, planned),
                 begin_ns,
@@ -58,7 +58,7 @@ impl Timetable {
             })
         });
         let planned = planned.collect();
-        shared.host.desk().book_mut().plan(planned);
+        shared.host.admission().reservations_mut().plan(planned);
     }
 
     /// Begins what is due. Runs of other stations are only watched.
@@ -72,8 +72,8 @@ impl Timetable {
             }
             match step {
                 Step::Skip { .. } => {
-                    debug!(test = test.name, to = planned.to, "left out: no room for it");
-                    shared.counters.left_out(&test.name, test.what);
+                    debug!(test = test.name, to = planned.to, "skipped: no room for it");
+                    shared.counters.skipped(&test.name, test.what);
                 }
                 Step::Run { latest_ns, .. } => {
                     let wait = Duration::from_nanos(latest_ns.saturating_sub(now()));

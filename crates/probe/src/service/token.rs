@@ -20,7 +20,7 @@ pub enum TokenError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Others than its owner can read it.

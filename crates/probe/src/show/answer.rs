@@ -1,18 +1,18 @@
 //! `nigh probe show` over HTTP: the same filters, the answer as JSON and bounded.
 
 use super::{
-    Mesh, Way,
+    Direction, Mesh,
     cli::{ShowArgs, What},
 };
 use crate::archive::{Archive, Entry, QueryError};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
-/// Most entries that are answered with where nothing is said, but for a matrix.
+/// Entries of an answer by default, but for a matrix.
 const ENTRIES: usize = 1000;
 /// Most entries that an answer is made of.
 const MOST: usize = 20_000;
-/// As many of those that have a course or hops.
+/// As many of those that have samples or hops.
 const MOST_LONG: usize = 1000;
 /// About as many bytes has an answer at the most.
 const BYTES: usize = 8 << 20;
@@ -33,7 +33,7 @@ pub struct Ask {
     #[serde(with = "humantime_serde")]
     pub since: Duration,
     /// Which delay.
-    pub way: Way,
+    pub direction: Direction,
     /// At most this many entries, which are the newest.
     pub limit: Option<usize>,
 }
@@ -46,7 +46,7 @@ impl Default for Ask {
             to: None,
             test: None,
             since: Duration::from_secs(86_400),
-            way: Way::default(),
+            direction: Direction::default(),
             limit: None,
         }
     }
@@ -57,7 +57,7 @@ impl Default for Ask {
 pub struct Answer {
     /// What is shown.
     pub what: What,
-    /// Whether there is more, older than this, that was asked for and left out.
+    /// Whether there is more, older than this, that the limit cut off.
     pub more: bool,
     /// The matrix, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,8 @@ impl Ask {
             to: self.to.clone(),
             test: self.test.clone(),
             since: self.since,
-            way: self.way,
+            direction: self.direction,
+            way: None,
             archive: PathBuf::new(),
             svg: None,
             json: true,
@@ -97,7 +98,7 @@ impl Ask {
         let mut more = entries.len() > limit;
         entries.drain(..entries.len().saturating_sub(limit));
         if self.what == What::Mesh {
-            let mesh = Some(Mesh::new(&entries, self.way));
+            let mesh = Some(Mesh::new(&entries, self.direction));
             return Ok(Answer { what: self.what, more, mesh, entries: None });
         }
         let mut bytes = 0;

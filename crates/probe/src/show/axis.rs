@@ -89,8 +89,8 @@ impl Axis {
         Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step, unit }
     }
 
-    /// Where a value stands, 0 at the low end and 1 at the high one.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    /// The position of a value, 0 at the low end and 1 at the high one.
+    pub(super) fn position(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
     }
 
@@ -120,7 +120,7 @@ pub(super) fn moment(at_ns: i64) -> String {
     text.trim_end_matches('Z').replace('T', " ")
 }
 
-/// Where a moment stands between two others, 0 at the first and 1 at the second.
+/// The position of a moment between two others, 0 at the first and 1 at the second.
 pub(super) fn share(at_ns: i64, since_ns: i64, until_ns: i64) -> f64 {
     let length = i128::from(until_ns) - i128::from(since_ns);
     (i128::from(at_ns) - i128::from(since_ns)) as f64 / length.max(1) as f64

@@ -1,12 +1,13 @@
 //! `nigh probe show`: the command line.
 
 use super::{
-    Look, Mesh, Plot, Table, Way, chart, clocks, delays, matrix, svg_chart, svg_matrix, svg_table,
-    table, throughputs, traces,
+    Direction, Look, Mesh, Plot, Table, chart, clocks, delays, matrix, svg_chart, svg_matrix,
+    svg_table, table, throughputs, traces,
 };
 use crate::{
     archive::{Entry, Query, QueryError, Reader},
     record::Kind,
+    renamed::{Renamed, renamed},
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use std::{
 const COLUMNS: u16 = 80;
 /// Most plots that are drawn.
 const PLOTS: usize = 16;
-/// Most entries that are looked at, the newest.
+/// Most entries that are read, the newest.
 const ENTRIES: usize = 500_000;
 
 /// Arguments of `nigh probe show`.
@@ -42,8 +43,11 @@ pub struct ShowArgs {
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
     pub since: Duration,
     /// Which delay
-    #[arg(long, value_name = "WAY", default_value = "forth")]
-    pub way: Way,
+    #[arg(long, value_name = "DIRECTION", default_value = "forward")]
+    pub direction: Direction,
+    /// The old name of `--direction`, refused
+    #[arg(long, hide = true, value_parser = renamed("--direction"))]
+    pub(crate) way: Option<Renamed>,
     /// The folder of the archive
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/nigh/probe")]
     pub archive: PathBuf,
@@ -68,7 +72,7 @@ pub enum What {
     Mesh,
     /// How good clocks are
     Clocks,
-    /// The ways through the network
+    /// The paths through the network
     Traces,
 }
 
@@ -83,7 +87,7 @@ pub enum ShowError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -135,7 +139,7 @@ impl ShowArgs {
             What::Clocks => vec![Kind::Clock],
             What::Traces => vec![Kind::Trace],
             // Those of ICMP echo belong to them.
-            What::Delay | What::Mesh if self.way == Way::RoundTrip => {
+            What::Delay | What::Mesh if self.direction == Direction::RoundTrip => {
                 vec![Kind::Delay, Kind::Ping]
             }
             What::Delay | What::Mesh => vec![Kind::Delay],
@@ -193,9 +197,9 @@ impl ShowArgs {
             Shown::Plots(plots, range.unwrap_or((now_ns.saturating_sub(1), now_ns)))
         };
         match self.what {
-            What::Delay => plots(delays(entries, self.way)),
+            What::Delay => plots(delays(entries, self.direction)),
             What::Throughput => plots(throughputs(entries)),
-            What::Mesh => Shown::Mesh(Mesh::new(entries, self.way)),
+            What::Mesh => Shown::Mesh(Mesh::new(entries, self.direction)),
             What::Clocks => Shown::Table(clocks(entries)),
             What::Traces => Shown::Table(traces(entries)),
         }

@@ -20,10 +20,10 @@ pub(super) struct Column {
 pub(super) fn columns(plot: &Plot, since_ns: i64, until_ns: i64, count: usize) -> Vec<Column> {
     let reach = plot.reach_ns();
     let length = i128::from(until_ns) - i128::from(since_ns);
-    let place = |at_ns: i64| {
+    let position = |at_ns: i64| {
         let since = (i128::from(at_ns) - i128::from(since_ns)).clamp(0, length.max(1));
-        let place = since * count as i128 / length.max(1);
-        usize::try_from(place).unwrap_or(0).min(count.saturating_sub(1))
+        let position = since * count as i128 / length.max(1);
+        usize::try_from(position).unwrap_or(0).min(count.saturating_sub(1))
     };
     let mut columns = vec![Column::default(); count];
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); count];
@@ -36,7 +36,7 @@ pub(super) fn columns(plot: &Plot, since_ns: i64, until_ns: i64, count: usize) -
         if end < since_ns || point.at_ns > until_ns {
             continue;
         }
-        let range = place(point.at_ns)..=place(end.max(point.at_ns));
+        let range = position(point.at_ns)..=position(end.max(point.at_ns));
         for (n, at) in range.enumerate() {
             let (Some(column), Some(values)) = (columns.get_mut(at), values.get_mut(at)) else {
                 continue;

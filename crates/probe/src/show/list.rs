@@ -86,7 +86,7 @@ fn clock_cells(from: &str, to: &str, clock: &Clock) -> Vec<String> {
     ]
 }
 
-/// The newest way of each pair, hop by hop.
+/// The newest path of each pair, hop by hop.
 pub fn traces(entries: &[Entry]) -> Table {
     let found = newest(entries, |figures| match figures {
         Figures::Trace(trace) => Some(trace),
@@ -98,9 +98,9 @@ pub fn traces(entries: &[Entry]) -> Table {
         let hops = trace.hops.iter().enumerate();
         rows.extend(hops.map(|(n, hop)| Row { cells: hop_cells(n + 1, hop), alarm: false }));
     }
-    let head = ["", "hop", "round trip", "says"];
+    let head = ["", "hop", "round trip", "answer"];
     Table {
-        title: "ways, by the newest traces".to_owned(),
+        title: "paths, by the newest traces".to_owned(),
         head: head.map(str::to_owned).to_vec(),
         rows,
     }
@@ -122,11 +122,11 @@ fn hop_cells(distance: usize, hop: &Hop) -> Vec<String> {
     let mut times = hop.round_trips_ns.clone();
     times.sort_unstable();
     let time = times.get(times.len().saturating_sub(1) / 2);
-    let said = hop.said.iter().chain(&hop.extensions).cloned().collect::<Vec<_>>();
+    let answer = hop.answer.iter().chain(&hop.extensions).cloned().collect::<Vec<_>>();
     vec![
         format!("{distance:>11}"),
         hop.address.map_or_else(|| "*".to_owned(), |address| address.to_string()),
         time.map(|time| Measure::Time.text(*time as f64)).unwrap_or_default(),
-        said.join(", "),
+        answer.join(", "),
     ]
 }

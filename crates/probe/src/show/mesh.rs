@@ -2,7 +2,7 @@
 
 use super::{
     axis::Measure,
-    points::{Way, loss, of_way},
+    points::{Direction, loss, of_direction},
 };
 use crate::{
     archive::{Entry, Summary},
@@ -64,7 +64,7 @@ impl Cell {
 
 impl Mesh {
     /// The matrix of all delays among the entries; ICMP echo counts as a round trip.
-    pub fn new(entries: &[Entry], way: Way) -> Self {
+    pub fn new(entries: &[Entry], direction: Direction) -> Self {
         let mut pairs: BTreeMap<(&str, &str), (Vec<Summary>, u64, u64)> = BTreeMap::new();
         for entry in entries {
             let summary = match entry {
@@ -72,8 +72,8 @@ impl Mesh {
                 Entry::Span(span) => span.figures.clone(),
             };
             let series = match &summary {
-                Summary::Delay(delay) => of_way(delay, way),
-                Summary::Ping(series) if way == Way::RoundTrip => series.clone(),
+                Summary::Delay(delay) => of_direction(delay, direction),
+                Summary::Ping(series) if direction == Direction::RoundTrip => series.clone(),
                 _ => continue,
             };
             let (parts, lost, sent) = pairs.entry((entry.from(), entry.to())).or_default();
@@ -93,10 +93,10 @@ impl Mesh {
             };
             Cell { from: from.to_owned(), to: to.to_owned(), median, lost, sent }
         });
-        let what = match way {
-            Way::Forth => "one-way delay: median, packets lost",
-            Way::Back => "one-way delay of the way back: median, packets lost",
-            Way::RoundTrip => "round-trip time: median, packets lost",
+        let what = match direction {
+            Direction::Forward => "one-way delay: median, packets lost",
+            Direction::Reverse => "one-way delay of the reverse path: median, packets lost",
+            Direction::RoundTrip => "round-trip time: median, packets lost",
         };
         Self { what: what.to_owned(), from, to, cells: cells.collect() }
     }

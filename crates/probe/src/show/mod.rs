@@ -21,6 +21,6 @@ pub use answer::{Answer, Ask};
 pub use axis::Measure;
 pub use list::{Row, Table, clocks, traces};
 pub use mesh::{Cell, Mesh};
-pub use points::{Plot, Point, Way, delays, throughputs};
+pub use points::{Direction, Plot, Point, delays, throughputs};
 pub use svg::{chart as svg_chart, matrix as svg_matrix, table as svg_table};
 pub use terminal::{Look, chart, matrix, table};

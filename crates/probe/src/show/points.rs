@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 /// Which delay is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Direction {
     /// From the station to the other.
     #[default]
-    Forth,
+    Forward,
     /// From the other to the station.
-    Back,
-    /// Both ways.
+    Reverse,
+    /// Both directions.
     RoundTrip,
 }
 
@@ -106,22 +106,22 @@ pub(super) fn end_ns(point: &Point) -> i64 {
 }
 
 /// Delays over time, a plot for each pair and test. ICMP echo counts as a round trip.
-pub fn delays(entries: &[Entry], way: Way) -> Vec<Plot> {
-    let name = match way {
-        Way::Forth => "one-way delay, median",
-        Way::Back => "one-way delay of the way back, median",
-        Way::RoundTrip => "round-trip time, median",
+pub fn delays(entries: &[Entry], direction: Direction) -> Vec<Plot> {
+    let name = match direction {
+        Direction::Forward => "one-way delay, median",
+        Direction::Reverse => "one-way delay of the reverse path, median",
+        Direction::RoundTrip => "round-trip time, median",
     };
     let points = |entry: &Entry| {
         let series = &match entry {
             Entry::Record(record) => match &record.figures {
-                Figures::Delay(delay) => of_way(delay, way),
-                Figures::Ping(series) if way == Way::RoundTrip => series.clone(),
+                Figures::Delay(delay) => of_direction(delay, direction),
+                Figures::Ping(series) if direction == Direction::RoundTrip => series.clone(),
                 _ => return None,
             },
             Entry::Span(span) => match &span.figures {
-                Summary::Delay(delay) => of_way(delay, way),
-                Summary::Ping(series) if way == Way::RoundTrip => series.clone(),
+                Summary::Delay(delay) => of_direction(delay, direction),
+                Summary::Ping(series) if direction == Direction::RoundTrip => series.clone(),
                 _ => return None,
             },
         };
@@ -133,11 +133,11 @@ pub fn delays(entries: &[Entry], way: Way) -> Vec<Plot> {
 
 /// A delay's series. Where nothing came of which one way's delay is known, the packets are those of both
 /// ways: silence is loss.
-pub(super) fn of_way(delay: &Delay, way: Way) -> Series {
-    let series = match way {
-        Way::Forth => delay.forth.as_ref(),
-        Way::Back => delay.back.as_ref(),
-        Way::RoundTrip => Some(&delay.round_trip),
+pub(super) fn of_direction(delay: &Delay, direction: Direction) -> Series {
+    let series = match direction {
+        Direction::Forward => delay.forward.as_ref(),
+        Direction::Reverse => delay.reverse.as_ref(),
+        Direction::RoundTrip => Some(&delay.round_trip),
     };
     let Series { sent, lost, .. } = delay.round_trip;
     series.cloned().unwrap_or_else(|| Series { sent, lost, ..Series::default() })

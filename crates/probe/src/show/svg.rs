@@ -37,7 +37,7 @@ text{font:13px system-ui,sans-serif;fill:var(--ink)}.h{font-size:16px;font-weigh
 <defs><pattern id="open" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="2" height="6" fill="var(--warn)" opacity=".45"/></pattern></defs>
 "##;
 
-/// Text as it may stand in XML; what no XML document may hold is left out.
+/// Text as it may stand in XML; what no XML document may hold is dropped.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -106,7 +106,7 @@ fn panel(body: &mut String, plot: &Plot, range: Option<(i64, i64)>) -> String {
     let what = format!("{} in {}, times in UTC; {}{open}", plot.what, axis.unit.name, plot.band);
     text(body, 20.0, 46.0, "s", "start", &what);
     let known = columns.iter().any(|column| column.value.is_some());
-    let y = |value: f64| BOTTOM - axis.place(value).clamp(0.0, 1.0) * (BOTTOM - TOP);
+    let y = |value: f64| BOTTOM - axis.position(value).clamp(0.0, 1.0) * (BOTTOM - TOP);
     if known {
         for (value, mark) in axis.marks() {
             let y = y(value);
@@ -320,10 +320,10 @@ pub fn table(table: &Table) -> String {
         let cells = all().filter_map(|row| row.get(n)).map(|cell| cell.chars().count());
         cells.max().unwrap_or(0) as f64 * CHARACTER + 18.0
     };
-    let mut places = vec![20.0];
+    let mut positions = vec![20.0];
     for n in 0..table.head.len() {
-        let last = places.last().copied().unwrap_or(0.0);
-        places.push(last + width(n));
+        let last = positions.last().copied().unwrap_or(0.0);
+        positions.push(last + width(n));
     }
     let mut body = String::new();
     text(&mut body, 20.0, 26.0, "h", "start", &table.title);
@@ -336,7 +336,7 @@ pub fn table(table: &Table) -> String {
             (_, true) => "m alarm",
             _ => "m",
         };
-        for (x, cell) in places.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
+        for (x, cell) in positions.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
             text(&mut body, *x, y, class, "start", cell.trim_start());
         }
         if n > 0 {
@@ -347,7 +347,7 @@ pub fn table(table: &Table) -> String {
         text(&mut body, 20.0, 78.0, "s", "start", "nothing was measured");
         words.push("Nothing was measured".to_owned());
     }
-    let width = places.last().copied().unwrap_or(0.0).max(420.0);
+    let width = positions.last().copied().unwrap_or(0.0).max(420.0);
     let height = 56.0 + table.rows.len().max(1) as f64 * LINE + 14.0;
     picture(width, height, &table.title, &(words.join(". ") + "."), &body)
 }

@@ -98,7 +98,7 @@ pub fn chart(plot: &Plot, range: Option<(i64, i64)>, look: Look) -> String {
 /// The half row of a value, counted from above.
 fn half_row(axis: &Axis, value: f64) -> u16 {
     let rows = f64::from(ROWS * 2 - 1);
-    ((1.0 - axis.place(value)) * rows).round().clamp(0.0, rows) as u16
+    ((1.0 - axis.position(value)) * rows).round().clamp(0.0, rows) as u16
 }
 
 fn draw_column(buffer: &mut Buffer, x: u16, column: &Column, axis: &Axis) {

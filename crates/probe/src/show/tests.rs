@@ -35,10 +35,15 @@ fn series(estimate_ns: i64, error: Option<i64>, lost: u64) -> Series {
 }
 
 fn delay(minute: i64, from: &str, to: &str, ms: i64, error: Option<i64>, lost: u64) -> Entry {
-    let forth = series(ms * MS, error.map(|error| error * MS), lost);
+    let forward = series(ms * MS, error.map(|error| error * MS), lost);
     let round_trip = series(2 * ms * MS, Some(0), lost);
-    let forth = Some(forth);
-    record(minute, from, to, Figures::Delay(Delay { forth, back: None, round_trip, counted: true }))
+    let forward = Some(forward);
+    record(
+        minute,
+        from,
+        to,
+        Figures::Delay(Delay { forward, reverse: None, round_trip, counted: true }),
+    )
 }
 
 fn args(what: What) -> ShowArgs {
@@ -48,7 +53,8 @@ fn args(what: What) -> ShowArgs {
         to: None,
         test: None,
         since: Duration::from_secs(86_400),
-        way: Way::Forth,
+        direction: Direction::Forward,
+        way: None,
         archive: "/nowhere".into(),
         svg: None,
         json: false,
@@ -117,7 +123,7 @@ fn a_delay_is_drawn_with_its_interval_its_loss_its_unit_and_its_times() {
 }
 
 #[test]
-fn gaps_stay_open_and_what_has_no_bound_is_said_and_drawn_to_the_edge() {
+fn gaps_stay_open_and_what_has_no_bound_is_labelled_and_drawn_to_the_edge() {
     let mut entries: Vec<_> = (0..20).map(|n| delay(n, "a", "b", 10, Some(2), 0)).collect();
     entries.extend((60..80).map(|n| delay(n, "a", "b", 10, None, 0)));
     let (text, svg) = both(What::Delay, &entries);
@@ -134,7 +140,7 @@ fn gaps_stay_open_and_what_has_no_bound_is_said_and_drawn_to_the_edge() {
 }
 
 #[test]
-fn nothing_one_sample_and_only_losses_are_no_trouble() {
+fn nothing_one_sample_and_only_losses_are_no_error() {
     let (text, svg) = both(What::Delay, &[]);
     assert_eq!(text, "nothing was measured\n");
     assert!(svg.contains("Nothing was measured"), "{svg}");
@@ -158,8 +164,8 @@ fn nothing_one_sample_and_only_losses_are_no_trouble() {
 fn odd_numbers_and_names_do_no_harm() {
     for ns in [0, 1, -1, i64::MAX, i64::MIN] {
         let mut entries = vec![delay(0, "a", "b", 1, Some(1), 0)];
-        let forth = Some(series(ns, Some(0), 0));
-        let odd = Figures::Delay(Delay { forth, ..Delay::default() });
+        let forward = Some(series(ns, Some(0), 0));
+        let odd = Figures::Delay(Delay { forward, ..Delay::default() });
         entries.push(record(1, "a", "b", odd.clone()));
         both(What::Delay, &entries);
         both(What::Mesh, &entries);
@@ -246,7 +252,7 @@ fn silence_is_loss_on_each_way() {
         record(1, "prague", "brno", silent.clone()),
         record(1, "prague", "plzen", silent),
     ];
-    let mesh = Mesh::new(&entries, Way::Forth);
+    let mesh = Mesh::new(&entries, Direction::Forward);
     let cells = mesh.cells.iter().map(|cell| (cell.to.as_str(), cell.lost, cell.sent));
     assert_eq!(cells.collect::<Vec<_>>(), [("brno", 10, 20), ("plzen", 10, 10)]);
     assert!(mesh.cells[0].median.is_some() && mesh.cells[1].median.is_none());
@@ -291,10 +297,10 @@ fn clocks_are_a_table_in_which_a_missing_bound_is_an_alarm() {
 
 #[test]
 fn traces_are_a_list_of_hops() {
-    let hop = |address: Option<[u8; 4]>, times: &[i64], said: Option<&str>| Hop {
+    let hop = |address: Option<[u8; 4]>, times: &[i64], answer: Option<&str>| Hop {
         address: address.map(Into::into),
         round_trips_ns: times.iter().map(|time| (time * MS) as u64).collect(),
-        said: said.map(str::to_owned),
+        answer: answer.map(str::to_owned),
         ..Hop::default()
     };
     let hops = vec![

@@ -89,13 +89,13 @@ mod tests {
         #[test]
         fn the_field_never_says_less_and_at_most_a_hundredth_more(ns in 1_u64.., shift in 0..64_u32) {
             let ns: u64 = (ns >> shift).max(1);
-            let said = ErrorEstimate::from_ns(Some(ns)).bound_ns().unwrap();
-            prop_assert!(said >= ns);
-            prop_assert!(said - ns <= ns / 100 + 1);
+            let reported = ErrorEstimate::from_ns(Some(ns)).bound_ns().unwrap();
+            prop_assert!(reported >= ns);
+            prop_assert!(reported - ns <= ns / 100 + 1);
         }
 
         #[test]
-        fn any_field_can_be_read_and_said_again(bits: u16) {
+        fn any_field_can_be_read_and_written_again(bits: u16) {
             if let Some(bound) = ErrorEstimate(bits).bound_ns() {
                 prop_assert!(ErrorEstimate::from_ns(Some(bound)).bound_ns() >= Some(bound));
             }

@@ -105,7 +105,7 @@ pub struct Reflected {
 }
 
 impl Test {
-    /// Reads a test packet; one with a key is verified before anything else of it is looked at.
+    /// Reads a test packet; one with a key is verified before anything else of it is checked.
     ///
     /// # Errors
     /// When it is too short, not authentic, or its Error Estimate is corrupt.
@@ -153,7 +153,7 @@ pub fn authenticated_ssid(bytes: &[u8]) -> Option<u16> {
 }
 
 impl Reflected {
-    /// Reads a reflected packet; one with a key is verified before anything else of it is looked at.
+    /// Reads a reflected packet; one with a key is verified before anything else of it is checked.
     /// One without may be TWAMP Light's, three bytes shorter.
     ///
     /// # Errors

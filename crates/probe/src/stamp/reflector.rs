@@ -7,22 +7,22 @@
 //!
 //! A packet that came before is refused as a replay where it is authenticated. Where it is not, whoever can
 //! send it again could as well make a new one, and what is seen is rather the network's duplicate: it is
-//! reflected, with a number of its own, by which the sender tells duplicates of the way forth from those
-//! of the way back.
+//! reflected, with a number of its own, by which the sender distinguishes duplicates of the forward path from those
+//! of the reverse path.
 
 use super::{
     Arrival, ErrorEstimate, Key, MAX_LENGTH, Reading, Reflected, Refusals, Refused, Test,
     Timestamp,
     packet::{authenticated_ssid, base_length, plain_ssid},
     time::Format,
-    tlv::{self, Told},
+    tlv::{self, Report},
 };
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
 /// What is agreed on with a sender.
 #[derive(Clone, Debug)]
-pub struct Agreement {
+pub struct SessionConfig {
     /// Where its test packets come from.
     pub address: IpAddr,
     /// The port they come from; any without.
@@ -66,7 +66,7 @@ impl SessionKey {
     }
 }
 
-impl Agreement {
+impl SessionConfig {
     /// By what its session is found.
     pub fn session(&self) -> SessionKey {
         SessionKey { address: self.address.to_canonical(), port: self.port, ssid: self.ssid }
@@ -87,11 +87,11 @@ pub struct Reply {
 /// One agreed session.
 #[derive(Debug)]
 struct Session {
-    agreement: Agreement,
+    config: SessionConfig,
     window: Window,
     received: u32,
     reflected: u32,
-    /// When the last reflected packets left, as far as the kernel has said.
+    /// When the last reflected packets left, as far as the kernel has reported.
     left: Option<(u32, Timestamp)>,
     /// When its bucket will be full again, nanoseconds since 1970.
     full_at_ns: u64,
@@ -107,9 +107,9 @@ pub struct Reflector {
 
 impl Reflector {
     /// Agrees on a session, or on it anew: with other terms its counters stay.
-    pub fn agree(&mut self, agreement: Agreement) {
-        match self.sessions.get_mut(&agreement.session()) {
-            Some(session) => session.agreement = agreement,
+    pub fn admit(&mut self, config: SessionConfig) {
+        match self.sessions.get_mut(&config.session()) {
+            Some(session) => session.config = config,
             None => {
                 let session = Session {
                     window: Window::default(),
@@ -117,20 +117,20 @@ impl Reflector {
                     reflected: 0,
                     left: None,
                     full_at_ns: 0,
-                    agreement,
+                    config,
                 };
-                self.sessions.insert(session.agreement.session(), session);
+                self.sessions.insert(session.config.session(), session);
             }
         }
     }
 
-    /// Ends an agreement; whether there was one.
+    /// Ends a session; whether there was one.
     pub fn disagree(&mut self, session: &SessionKey) -> bool {
         self.sessions.remove(session).is_some()
     }
 
-    /// How many agreements are in force.
-    pub fn agreements(&self) -> usize {
+    /// How many sessions are in force.
+    pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
@@ -189,7 +189,7 @@ impl Reflector {
         let authenticated = [false, true, false, false, true, false];
         let found = keys.into_iter().flatten().zip(authenticated).find_map(|(key, has_key)| {
             let session = self.sessions.get(&key)?;
-            let fits = key.ssid.is_none() || session.agreement.key.is_some() == has_key;
+            let fits = key.ssid.is_none() || session.config.key.is_some() == has_key;
             fits.then_some(key)
         })?;
         self.sessions.get_mut(&found)
@@ -203,7 +203,7 @@ impl Session {
         now: impl FnOnce() -> Reading,
         reply: &mut Vec<u8>,
     ) -> Result<Reply, Refused> {
-        let key = self.agreement.key.as_ref();
+        let key = self.config.key.as_ref();
         let bytes = &arrival.bytes[..arrival.bytes.len().min(MAX_LENGTH)];
         let test = Test::parse(bytes, key)?;
         let fresh = self.window.take(&test);
@@ -215,11 +215,11 @@ impl Session {
             (self.received, self.reflected, self.left) = (0, 0, None);
         }
         self.received = self.received.wrapping_add(1);
-        if !take_one(&mut self.full_at_ns, self.agreement.rate, arrival.at_ns) {
+        if !take_one(&mut self.full_at_ns, self.config.rate, arrival.at_ns) {
             return Err(Refused::OverRate);
         }
         let (sequence, base) = (self.reflected, base_length(key.is_some()));
-        let told = Told {
+        let reported = Report {
             traffic_class: arrival.traffic_class,
             synchronised: false,
             received: self.received,
@@ -243,14 +243,15 @@ impl Session {
         let rest = bytes.get(base..).unwrap_or_default();
         reply.extend_from_slice(rest);
         let mut dscp = arrival.traffic_class >> 2;
-        if self.agreement.extensions && !rest.is_empty() {
-            let told = Told { synchronised: now.error.nanoseconds.is_some(), ..told };
+        if self.config.extensions && !rest.is_empty() {
+            let reported = Report { synchronised: now.error.nanoseconds.is_some(), ..reported };
             let tail = &mut reply[base..];
-            let answered = tlv::answer(tail, (test.sequence, sequence), key, key.is_some(), &told);
+            let answered =
+                tlv::answer(tail, (test.sequence, sequence), key, key.is_some(), &reported);
             dscp = answered.dscp.unwrap_or(dscp);
         }
         self.reflected = self.reflected.wrapping_add(1);
-        Ok(Reply { session: self.agreement.session(), sequence, traffic_class: dscp << 2 })
+        Ok(Reply { session: self.config.session(), sequence, traffic_class: dscp << 2 })
     }
 }
 

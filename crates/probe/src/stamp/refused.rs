@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn reasons_are_in_their_order() {
-        for (place, reason) in Refused::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, place);
+        for (index, reason) in Refused::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
             let mut refusals = Refusals::default();
             refusals.add(reason);
             assert_eq!((refusals.of(reason), refusals.total()), (1, 1));
-            assert_eq!(refusals.iter().nth(place), Some((reason, 1)));
+            assert_eq!(refusals.iter().nth(index), Some((reason, 1)));
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The Session-Sender as a value (RFC 8762, section 4.2): test packets out, samples in.
 //!
 //! Each packet that was sent is waited for, for the session's time limit; it leaves the list only then, so
-//! that a second reply to it is known as a duplicate. Its sample is told of as soon as nothing better is
+//! that a second reply to it is known as a duplicate. Its sample is reported as soon as nothing better is
 //! to come: the reply, the kernel's time of sending, and, where it was asked for, the reflector's in the
 //! next reply.
 //!
-//! # On which way a packet was lost
+//! # In which direction a packet was lost
 //!
 //! A stateful reflector numbers what it reflects. Between two replies a to the packets s1 < s2 with the
 //! reflector's numbers r1 < r2, s2 - s1 - 1 packets are missing, and r2 - r1 - 1 of them were reflected:
-//! these were lost on the way back, the others on the way forth. Which of them is which is not known, only
+//! these were lost on the reverse path, the others on the forward path. Which of them is which is not known, only
 //! how many; where packets overtook one another near a loss, some may be taken for the other kind. Behind
 //! the last reply nothing is known.
 
@@ -17,7 +17,7 @@ use super::{
     Arrival, ErrorEstimate, Key, MAX_LENGTH, Reading, Reflected, Refusals, Refused, Test,
     Timestamp,
     packet::base_length,
-    tlv::{self, Ask, Said},
+    tlv::{self, Ask, Reported},
 };
 use crate::interval::{Interval, MaximumError, Stamp};
 use std::{
@@ -82,11 +82,11 @@ impl Default for Settings {
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From the sender to the reflector.
-    Forth,
+    Forward,
     /// From the reflector to the sender.
-    Back,
+    Reverse,
 }
 
 /// A packet that came back.
@@ -97,19 +97,19 @@ pub struct Sample {
     /// When it was sent: nanoseconds since 1970 by our clock.
     pub sent_ns: u64,
     /// One-way delays; `None` where the reflector's moments cannot be compared with ours.
-    pub forth: Option<Interval>,
-    /// The same for the way back.
-    pub back: Option<Interval>,
-    /// Both ways without the reflector's own time.
+    pub forward: Option<Interval>,
+    /// The same for the reverse path.
+    pub reverse: Option<Interval>,
+    /// Both directions without the reflector's own time.
     pub round_trip: Interval,
-    /// Whether the kernel said when the test packet was sent; else it is when the kernel was given it.
+    /// Whether the kernel reported when the test packet was sent; else it is when the kernel was given it.
     pub kernel_sent: bool,
-    /// Whether the reflector's kernel said when the reply was sent, in a later one.
+    /// Whether the reflector's kernel reported when the reply was sent, in a later one.
     pub kernel_left: bool,
     /// Whether a packet that was sent later was reflected earlier; `None` where nobody counts.
-    pub reordered_forth: Option<bool>,
+    pub reordered_forward: Option<bool>,
     /// Whether a packet that was reflected later came earlier; `None` where nobody counts.
-    pub reordered_back: Option<bool>,
+    pub reordered_reverse: Option<bool>,
     /// Whether a packet that was sent later came back earlier.
     pub reordered: bool,
     /// TTL or hop limit with which it arrived at the reflector.
@@ -121,7 +121,7 @@ pub struct Sample {
 /// What happened in a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// A packet came back; told once.
+    /// A packet came back; reported once.
     Arrived(Sample),
     /// A packet did not come back in time.
     Lost {
@@ -129,10 +129,10 @@ pub enum Event {
         sequence: u32,
         /// When it was sent.
         sent_ns: u64,
-        /// On which way, as far as that is known.
-        way: Option<Way>,
+        /// In which direction, as far as that is known.
+        direction: Option<Direction>,
     },
-    /// A packet that was told lost came back after all.
+    /// A packet that was reported lost came back after all.
     Late {
         /// Its number.
         sequence: u32,
@@ -141,8 +141,8 @@ pub enum Event {
     Duplicate {
         /// Its number.
         sequence: u32,
-        /// On which way it was doubled, if the reflector counts.
-        way: Option<Way>,
+        /// In which direction it was doubled, if the reflector counts.
+        direction: Option<Direction>,
     },
 }
 
@@ -151,7 +151,7 @@ pub enum Event {
 struct Waiting {
     /// Monotonic time at which it is lost.
     overdue_ns: u64,
-    /// T1 as it stands in the packet.
+    /// T1 as it is in the packet.
     written: Timestamp,
     sent: Stamp,
     kernel_sent: bool,
@@ -168,7 +168,7 @@ struct Reply {
     left: Option<Timestamp>,
     reordered: [bool; 3],
     traffic_class: Option<u8>,
-    told: bool,
+    reported: bool,
 }
 
 /// The sender of one session.
@@ -227,7 +227,7 @@ impl Sender {
     pub fn length(&self) -> usize {
         let authenticated = self.settings.key.is_some();
         let least = base_length(authenticated) + self.settings.ask.length(authenticated);
-        // What leaves no room for the header of padding is left out.
+        // What leaves no room for the header of padding is skipped.
         let padded = self.settings.length.min(MAX_LENGTH);
         if padded >= least + 4 { padded } else { least }
     }
@@ -261,10 +261,10 @@ impl Sender {
         sequence: u32,
         at_ns: u64,
         error: MaximumError,
-        mut tell: impl FnMut(Event),
+        mut report: impl FnMut(Event),
     ) {
-        let Some(place) = self.place(sequence) else { return };
-        let waiting = &mut self.waiting[place];
+        let Some(slot) = self.slot(sequence) else { return };
+        let waiting = &mut self.waiting[slot];
         let given_ns = waiting.sent.at_ns as u64;
         if waiting.kernel_sent || !(given_ns..given_ns + STALE_NS).contains(&at_ns) {
             return;
@@ -272,7 +272,7 @@ impl Sender {
         waiting.sent.at_ns = at_ns as i64;
         waiting.sent.clock.nanoseconds = error.nanoseconds;
         waiting.kernel_sent = true;
-        self.tell_if_complete(place, &mut tell);
+        self.report_if_complete(slot, &mut report);
     }
 
     /// Takes a reflected packet; `error` is that of our clock at its arrival, read after it.
@@ -283,9 +283,9 @@ impl Sender {
         &mut self,
         arrival: &Arrival<'_>,
         error: MaximumError,
-        mut tell: impl FnMut(Event),
+        mut report: impl FnMut(Event),
     ) -> Result<(), Refused> {
-        let taken = self.take(arrival, error, &mut tell);
+        let taken = self.take(arrival, error, &mut report);
         if let Err(reason) = taken {
             self.refusals.add(reason);
         }
@@ -296,55 +296,56 @@ impl Sender {
         &mut self,
         arrival: &Arrival<'_>,
         error: MaximumError,
-        tell: &mut impl FnMut(Event),
+        report: &mut impl FnMut(Event),
     ) -> Result<(), Refused> {
         let Settings { ssid, ssid_needed, key, peer, .. } = &self.settings;
         let reflected = Reflected::parse(arrival.bytes, key.as_ref())?;
         if reflected.error.is_corrupt() && *peer != Peer::TwampLight {
             return Err(Refused::Corrupt);
         }
-        let Some(place) = self.place(reflected.sender_sequence) else {
-            return self.take_late(reflected.sender_sequence, tell);
+        let Some(slot) = self.slot(reflected.sender_sequence) else {
+            return self.take_late(reflected.sender_sequence, report);
         };
         let ssid_right = reflected.ssid == *ssid || (reflected.ssid == 0 && !ssid_needed);
-        if reflected.sender_timestamp != self.waiting[place].written || !ssid_right {
+        if reflected.sender_timestamp != self.waiting[slot].written || !ssid_right {
             return Err(Refused::Altered);
         }
         let counts = *peer == Peer::Stateful;
-        if let Some(first) = &self.waiting[place].reply {
+        if let Some(first) = &self.waiting[slot].reply {
             let again = reflected.sequence == first.reflected.sequence;
-            let way = counts.then_some(if again { Way::Back } else { Way::Forth });
-            tell(Event::Duplicate { sequence: reflected.sender_sequence, way });
+            let direction =
+                counts.then_some(if again { Direction::Reverse } else { Direction::Forward });
+            report(Event::Duplicate { sequence: reflected.sender_sequence, direction });
             return Ok(());
         }
-        let said = if *peer == Peer::TwampLight {
-            Said::default()
+        let reported = if *peer == Peer::TwampLight {
+            Reported::default()
         } else {
             let rest = arrival.bytes.get(base_length(key.is_some())..).unwrap_or_default();
             tlv::read(rest, reflected.sequence, key.as_ref(), key.is_some())
         };
-        let reordered = self.order(place, &reflected);
-        self.waiting[place].reply = Some(Reply {
+        let reordered = self.order(slot, &reflected);
+        self.waiting[slot].reply = Some(Reply {
             reflected,
             came: stamp(arrival.at_ns, error),
             left: None,
             reordered,
-            traffic_class: said.traffic_class,
-            told: false,
+            traffic_class: reported.traffic_class,
+            reported: false,
         });
-        self.answered.insert(self.settled + place as u64);
-        if let Some((sequence, left)) = said.left {
-            self.follow_up(place, sequence, left, tell);
+        self.answered.insert(self.settled + slot as u64);
+        if let Some((sequence, left)) = reported.left {
+            self.follow_up(slot, sequence, left, report);
         }
-        self.tell_if_complete(place, tell);
+        self.report_if_complete(slot, report);
         Ok(())
     }
 
-    /// Takes all packets whose time is over from the list, and tells of those not told of.
-    pub fn settle(&mut self, monotonic_ns: u64, mut tell: impl FnMut(Event)) {
+    /// Takes all packets whose time is over from the list, and reports those not yet reported.
+    pub fn settle(&mut self, monotonic_ns: u64, mut report: impl FnMut(Event)) {
         while self.waiting.front().is_some_and(|first| first.overdue_ns <= monotonic_ns) {
             let sequence = self.next.wrapping_sub(self.waiting.len() as u32);
-            let way = self.way_of_loss(sequence);
+            let direction = self.direction_of_loss(sequence);
             let Some(first) = self.waiting.pop_front() else { return };
             self.came = self.came << 1 | u128::from(first.reply.is_some());
             self.answered.remove(&self.settled);
@@ -352,13 +353,13 @@ impl Sender {
             match &first.reply {
                 Some(reply) => {
                     self.last = Some((sequence, reply.reflected.sequence));
-                    if !reply.told {
-                        tell(Event::Arrived(first.sample(reply, sequence, self.settings.peer)));
+                    if !reply.reported {
+                        report(Event::Arrived(first.sample(reply, sequence, self.settings.peer)));
                     }
                 }
                 None => {
                     let sent_ns = first.sent.at_ns as u64;
-                    tell(Event::Lost { sequence, sent_ns, way });
+                    report(Event::Lost { sequence, sent_ns, direction });
                 }
             }
         }
@@ -371,33 +372,33 @@ impl Sender {
 
     /// Takes a reply to a packet that has left the list lately. What was written in the packet is forgotten
     /// by then, so this much is not checked.
-    fn take_late(&mut self, sequence: u32, tell: &mut impl FnMut(Event)) -> Result<(), Refused> {
+    fn take_late(&mut self, sequence: u32, report: &mut impl FnMut(Event)) -> Result<(), Refused> {
         let first = self.next.wrapping_sub(self.waiting.len() as u32);
-        let back = first.wrapping_sub(sequence).wrapping_sub(1);
+        let reverse = first.wrapping_sub(sequence).wrapping_sub(1);
         let sent = self.next.wrapping_sub(sequence).wrapping_sub(1) < self.next;
-        if back >= u128::BITS || !sent {
+        if reverse >= u128::BITS || !sent {
             return Err(Refused::Unexpected);
         }
-        if self.came & 1 << back == 0 {
-            self.came |= 1 << back;
-            tell(Event::Late { sequence });
+        if self.came & 1 << reverse == 0 {
+            self.came |= 1 << reverse;
+            report(Event::Late { sequence });
         } else {
-            tell(Event::Duplicate { sequence, way: None });
+            report(Event::Duplicate { sequence, direction: None });
         }
         Ok(())
     }
 
     /// Where a number is in the list.
-    fn place(&self, sequence: u32) -> Option<usize> {
-        let back = self.next.wrapping_sub(sequence) as usize;
-        (back > 0).then(|| self.waiting.len().checked_sub(back)).flatten()
+    fn slot(&self, sequence: u32) -> Option<usize> {
+        let reverse = self.next.wrapping_sub(sequence) as usize;
+        (reverse > 0).then(|| self.waiting.len().checked_sub(reverse)).flatten()
     }
 
     /// Whether this is a reply to a packet that is waited for: it has that one's number and time.
     pub fn awaits(&self, bytes: &[u8]) -> bool {
         Reflected::parse(bytes, self.settings.key.as_ref()).is_ok_and(|reflected| {
-            let place = self.place(reflected.sender_sequence);
-            place.is_some_and(|place| self.waiting[place].written == reflected.sender_timestamp)
+            let slot = self.slot(reflected.sender_sequence);
+            slot.is_some_and(|slot| self.waiting[slot].written == reflected.sender_timestamp)
         })
     }
 
@@ -405,66 +406,66 @@ impl Sender {
     /// the list.
     fn follow_up(
         &mut self,
-        place: usize,
+        slot: usize,
         sequence: u32,
         left: Timestamp,
-        tell: &mut impl FnMut(Event),
+        report: &mut impl FnMut(Event),
     ) {
         let matching = |waiting: &Waiting| {
             waiting.reply.is_some_and(|reply| {
                 let late = left.since(reply.reflected.timestamp, reply.reflected.error.format());
                 reply.reflected.sequence == sequence
                     && reply.left.is_none()
-                    && !reply.told
+                    && !reply.reported
                     && (0..STALE_NS as i64).contains(&late)
             })
         };
-        let first = place.saturating_sub(NEIGHBOURS);
-        let last = (place + NEIGHBOURS).min(self.waiting.len());
+        let first = slot.saturating_sub(NEIGHBOURS);
+        let last = (slot + NEIGHBOURS).min(self.waiting.len());
         let Some(found) = self.waiting.range(first..last).rposition(matching) else { return };
-        let place = first + found;
-        if let Some(reply) = &mut self.waiting[place].reply {
+        let slot = first + found;
+        if let Some(reply) = &mut self.waiting[slot].reply {
             reply.left = Some(left);
         }
-        self.tell_if_complete(place, tell);
+        self.report_if_complete(slot, report);
     }
 
-    fn tell_if_complete(&mut self, place: usize, tell: &mut impl FnMut(Event)) {
-        let sequence = self.next.wrapping_sub((self.waiting.len() - place) as u32);
+    fn report_if_complete(&mut self, slot: usize, report: &mut impl FnMut(Event)) {
+        let sequence = self.next.wrapping_sub((self.waiting.len() - slot) as u32);
         let Settings { ask, peer, .. } = self.settings;
-        let waiting = &mut self.waiting[place];
+        let waiting = &mut self.waiting[slot];
         let Some(mut reply) = waiting.reply else { return };
         let left = reply.left.is_some() || !ask.follow_up || peer == Peer::TwampLight;
-        if waiting.kernel_sent && left && !reply.told {
-            tell(Event::Arrived(waiting.sample(&reply, sequence, peer)));
-            reply.told = true;
+        if waiting.kernel_sent && left && !reply.reported {
+            report(Event::Arrived(waiting.sample(&reply, sequence, peer)));
+            reply.reported = true;
             waiting.reply = Some(reply);
         }
     }
 
-    /// Whether a reply that comes now is out of order (RFC 4737): forth, back, and both ways together.
-    fn order(&mut self, place: usize, reflected: &Reflected) -> [bool; 3] {
+    /// Whether a reply that comes now is out of order (RFC 4737): forward, reverse, and both directions together.
+    fn order(&mut self, slot: usize, reflected: &Reflected) -> [bool; 3] {
         let Reflected { sequence: ours, sender_sequence, .. } = *reflected;
         let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
         let Some((sent, theirs)) = self.expected else {
             self.expected = Some((sender_sequence.wrapping_add(1), ours.wrapping_add(1)));
             return [false; 3];
         };
-        let (both, back) = (before(sender_sequence, sent), before(ours, theirs));
+        let (both, reverse) = (before(sender_sequence, sent), before(ours, theirs));
         // Only behind one that was sent later there can be one that was reflected earlier.
-        let forth = both
-            && self.waiting.range(place + 1..).take(NEIGHBOURS).any(|later| {
+        let forward = both
+            && self.waiting.range(slot + 1..).take(NEIGHBOURS).any(|later| {
                 later.reply.is_some_and(|reply| before(reply.reflected.sequence, ours))
             });
         self.expected = Some((
             if both { sent } else { sender_sequence.wrapping_add(1) },
-            if back { theirs } else { ours.wrapping_add(1) },
+            if reverse { theirs } else { ours.wrapping_add(1) },
         ));
-        [forth, back, both]
+        [forward, reverse, both]
     }
 
-    /// On which way the first packet of the list was lost, if it was.
-    fn way_of_loss(&self, sequence: u32) -> Option<Way> {
+    /// In which direction the first packet of the list was lost, if it was.
+    fn direction_of_loss(&self, sequence: u32) -> Option<Direction> {
         if self.settings.peer != Peer::Stateful || self.waiting.front()?.reply.is_some() {
             return None;
         }
@@ -479,8 +480,8 @@ impl Sender {
         if self.last.is_none() && theirs > missing {
             return None;
         }
-        let back = if theirs as i32 > 0 { theirs.min(missing) } else { 0 };
-        Some(if done < missing - back { Way::Forth } else { Way::Back })
+        let reverse = if theirs as i32 > 0 { theirs.min(missing) } else { 0 };
+        Some(if done < missing - reverse { Direction::Forward } else { Direction::Reverse })
     }
 }
 
@@ -506,18 +507,18 @@ impl Waiting {
         });
         let residence = left_at.since(reflected.received, reflected.error.format());
         let (begin, end) = (stamp(0, theirs), Stamp { at_ns: residence, ..stamp(0, theirs) });
-        let [forth, back, both] = reordered;
+        let [forward, reverse, both] = reordered;
         let counts = peer == Peer::Stateful;
         Sample {
             sequence,
             sent_ns: sent.at_ns as u64,
-            forth: one_way.map(|ways| ways[0]),
-            back: one_way.map(|ways| ways[1]),
+            forward: one_way.map(|directions| directions[0]),
+            reverse: one_way.map(|directions| directions[1]),
             round_trip: Interval::elapsed(sent, came).minus(Interval::elapsed(begin, end)),
             kernel_sent,
             kernel_left: left.is_some(),
-            reordered_forth: counts.then_some(forth),
-            reordered_back: counts.then_some(back),
+            reordered_forward: counts.then_some(forward),
+            reordered_reverse: counts.then_some(reverse),
             reordered: both,
             ttl: reflected.sender_ttl,
             traffic_class,

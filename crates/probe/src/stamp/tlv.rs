@@ -17,7 +17,7 @@ use super::{Key, key::TAG, time::Timestamp};
 
 /// The reflector has not understood it.
 pub const UNRECOGNISED: u8 = 0x80;
-/// The reflector found it malformed, and looked at nothing behind it.
+/// The reflector found it malformed, and inspected nothing behind it.
 pub const MALFORMED: u8 = 0x40;
 /// The reflector found that the extensions' authentication code is wrong.
 pub const NOT_AUTHENTIC: u8 = 0x20;
@@ -47,9 +47,9 @@ pub const FREE_RUNNING: u8 = 5;
 
 const HEADER: usize = 4;
 
-/// What a reflector tells by extensions about one packet.
+/// What a reflector reports by extensions about one packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct Report {
     /// The byte that has DSCP and ECN of the test packet's IP header.
     pub traffic_class: u8,
     /// Whether the reflector's clock is synchronised.
@@ -58,11 +58,11 @@ pub struct Told {
     pub received: u32,
     /// Those that were reflected before this one.
     pub reflected: u32,
-    /// The last reflected packet of which the kernel said when it left.
+    /// The last reflected packet of which the kernel reported when it left.
     pub left: Option<(u32, Timestamp)>,
 }
 
-/// What became of a test packet's extensions.
+/// The outcome of a test packet's extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// The DSCP that the sender wants in the reflected packet's IP header.
@@ -71,7 +71,7 @@ pub struct Answered {
 
 /// Where a TLV is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Extent {
     at: usize,
     end: usize,
     kind: u8,
@@ -85,7 +85,7 @@ struct Walk<'a> {
 
 impl Iterator for Walk<'_> {
     /// A place, or the offset of a malformed one.
-    type Item = Result<Place, usize>;
+    type Item = Result<Extent, usize>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at;
@@ -97,7 +97,7 @@ impl Iterator for Walk<'_> {
             return Some(Err(at));
         }
         self.at = at + end;
-        Some(Ok(Place { at, end: at + end, kind }))
+        Some(Ok(Extent { at, end: at + end, kind }))
     }
 }
 
@@ -118,15 +118,15 @@ enum Authentic {
 /// Looks for the code: behind all but padding, over the packet's number and all before it (section 4.8).
 fn authentic(sequence: u32, bytes: &[u8], key: Option<&Key>, must: bool) -> Authentic {
     let Some(key) = key else { return Authentic::NotAsked };
-    let mut places = walk(bytes).filter_map(Result::ok);
-    let Some(code) = places.find(|place| place.kind == kind::HMAC) else {
-        let mut places = walk(bytes);
-        let alone = matches!(places.next(), Some(Ok(place)) if place.kind == kind::EXTRA_PADDING)
-            && places.next().is_none();
+    let mut extents = walk(bytes).filter_map(Result::ok);
+    let Some(code) = extents.find(|extent| extent.kind == kind::HMAC) else {
+        let mut extents = walk(bytes);
+        let alone = matches!(extents.next(), Some(Ok(extent)) if extent.kind == kind::EXTRA_PADDING)
+            && extents.next().is_none();
         return if must && !alone { Authentic::No } else { Authentic::NotAsked };
     };
     let padding_only = walk(&bytes[code.end..])
-        .all(|place| place.is_ok_and(|place| place.kind == kind::EXTRA_PADDING));
+        .all(|extent| extent.is_ok_and(|extent| extent.kind == kind::EXTRA_PADDING));
     let right = padding_only
         && key.verifies(
             &[&sequence.to_be_bytes(), &bytes[..code.at]],
@@ -142,7 +142,7 @@ pub fn answer(
     (received, reflected): (u32, u32),
     key: Option<&Key>,
     must: bool,
-    told: &Told,
+    reported: &Report,
 ) -> Answered {
     let mut answered = Answered::default();
     if bytes.is_empty() {
@@ -150,9 +150,9 @@ pub fn answer(
     }
     let authenticity = authentic(received, bytes, key, must);
     if matches!(authenticity, Authentic::No) {
-        let places: Vec<_> =
-            walk(bytes).map(|place| place.map_or_else(|at| at, |p| p.at)).collect();
-        for at in places {
+        let extents: Vec<_> =
+            walk(bytes).map(|extent| extent.map_or_else(|at| at, |p| p.at)).collect();
+        for at in extents {
             bytes[at] = (bytes[at] & (UNRECOGNISED | MALFORMED)) | NOT_AUTHENTIC;
         }
         return answered;
@@ -160,20 +160,20 @@ pub fn answer(
     let mut at = 0;
     while at < bytes.len() {
         let next = Walk { bytes, at }.next();
-        let Some(Ok(place)) = next else {
+        let Some(Ok(extent)) = next else {
             bytes[at] |= MALFORMED;
             return answered;
         };
-        let (before, rest) = bytes.split_at_mut(place.at);
+        let (before, rest) = bytes.split_at_mut(extent.at);
         let (header, rest) = rest.split_at_mut(HEADER);
-        let value = &mut rest[..place.end - place.at - HEADER];
-        match understood(place.kind, value, told, &mut answered) {
+        let value = &mut rest[..extent.end - extent.at - HEADER];
+        match understood(extent.kind, value, reported, &mut answered) {
             Some(true) => header[0] = 0,
             Some(false) => {
                 header[0] = MALFORMED;
                 return answered;
             }
-            None if place.kind == kind::HMAC && matches!(authenticity, Authentic::Yes) => {
+            None if extent.kind == kind::HMAC && matches!(authenticity, Authentic::Yes) => {
                 header[0] = 0;
                 if let Some(key) = key {
                     value.copy_from_slice(&key.tag(&[&reflected.to_be_bytes(), before]));
@@ -181,39 +181,44 @@ pub fn answer(
             }
             None => header[0] = UNRECOGNISED,
         }
-        at = place.end;
+        at = extent.end;
     }
     answered
 }
 
 /// Fills a value in: whether it is well formed, `None` for a type that is not answered.
-fn understood(kind: u8, value: &mut [u8], told: &Told, answered: &mut Answered) -> Option<bool> {
+fn understood(
+    kind: u8,
+    value: &mut [u8],
+    reported: &Report,
+    answered: &mut Answered,
+) -> Option<bool> {
     match kind {
         kind::EXTRA_PADDING => {}
         kind::TIMESTAMP_INFORMATION => {
             let Some(fields) = value.first_chunk_mut() else { return Some(false) };
-            let source = if told.synchronised { SYNCHRONISED_BY_NTP } else { FREE_RUNNING };
+            let source = if reported.synchronised { SYNCHRONISED_BY_NTP } else { FREE_RUNNING };
             *fields = [source, SOFTWARE, source, SOFTWARE];
         }
         kind::CLASS_OF_SERVICE => {
             let Ok(fields) = <&mut [u8; 4]>::try_from(value) else { return Some(false) };
             // DSCP1, DSCP2, ECN, RP: six, six, two and two bits.
             let wanted = fields[0] >> 2;
-            let (dscp, ecn) = (told.traffic_class >> 2, told.traffic_class & 3);
-            // The way back may use what the way forth used, or nothing special.
+            let (dscp, ecn) = (reported.traffic_class >> 2, reported.traffic_class & 3);
+            // The reverse path may use what the forward path used, or nothing special.
             let permitted = wanted == dscp || wanted == 0;
             answered.dscp = Some(if permitted { wanted } else { dscp });
             *fields = [wanted << 2 | dscp >> 4, dscp << 4 | ecn << 2 | u8::from(!permitted), 0, 0];
         }
         kind::DIRECT_MEASUREMENT => {
             let Ok(fields) = <&mut [u8; 12]>::try_from(value) else { return Some(false) };
-            fields[4..8].copy_from_slice(&told.received.to_be_bytes());
-            fields[8..].copy_from_slice(&told.reflected.to_be_bytes());
+            fields[4..8].copy_from_slice(&reported.received.to_be_bytes());
+            fields[8..].copy_from_slice(&reported.reflected.to_be_bytes());
         }
         kind::FOLLOW_UP_TELEMETRY => {
             let well_formed = value.len() == 16;
             value.fill(0);
-            if let (true, Some((sequence, left))) = (well_formed, told.left) {
+            if let (true, Some((sequence, left))) = (well_formed, reported.left) {
                 value[..4].copy_from_slice(&sequence.to_be_bytes());
                 value[4..12].copy_from_slice(&left.0.to_be_bytes());
                 value[12] = SOFTWARE;
@@ -230,7 +235,7 @@ fn understood(kind: u8, value: &mut [u8], told: &Told, answered: &mut Answered) 
 pub struct Ask {
     /// When each reflected packet really left, said by the next one.
     pub follow_up: bool,
-    /// What became of DSCP and ECN on the way.
+    /// The outcome of DSCP and ECN on the path.
     pub class_of_service: bool,
     /// How the reflector stamps.
     pub timestamp_information: bool,
@@ -288,9 +293,9 @@ pub fn ask(
     }
 }
 
-/// What the extensions of a reflected packet say.
+/// What the extensions of a reflected packet report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Reported {
     /// The number of an earlier reflected packet, and when it left.
     pub left: Option<(u32, Timestamp)>,
     /// The byte that has DSCP and ECN, as the test packet arrived with it.
@@ -303,48 +308,48 @@ pub struct Said {
 
 /// Reads the extensions of a reflected packet; what the reflector has not understood is passed over, and
 /// nothing is believed behind what is malformed or if their code is wrong (section 4).
-pub fn read(bytes: &[u8], sequence: u32, key: Option<&Key>, must: bool) -> Said {
-    let mut said = Said::default();
+pub fn read(bytes: &[u8], sequence: u32, key: Option<&Key>, must: bool) -> Reported {
+    let mut reported = Reported::default();
     if matches!(authentic(sequence, bytes, key, must), Authentic::No) {
-        return said;
+        return reported;
     }
-    let all_well = walk(bytes).all(|place| place.is_ok_and(|p| bytes[p.at] & NOT_AUTHENTIC == 0));
+    let all_well = walk(bytes).all(|extent| extent.is_ok_and(|p| bytes[p.at] & NOT_AUTHENTIC == 0));
     if !all_well {
-        return said;
+        return reported;
     }
-    for place in walk(bytes).flatten() {
-        let (flags, value) = (bytes[place.at], &bytes[place.at + HEADER..place.end]);
+    for extent in walk(bytes).flatten() {
+        let (flags, value) = (bytes[extent.at], &bytes[extent.at + HEADER..extent.end]);
         if flags & MALFORMED != 0 {
             break;
         }
         if flags & UNRECOGNISED != 0 {
             continue;
         }
-        match (place.kind, value) {
+        match (extent.kind, value) {
             (kind::FOLLOW_UP_TELEMETRY, &[a, b, c, d, ref rest @ ..]) => {
                 if let Some(left) = rest.first_chunk()
                     && rest.len() == 12
                     && rest[8] != 0
                 {
                     let left = Timestamp(u64::from_be_bytes(*left));
-                    said.left = Some((u32::from_be_bytes([a, b, c, d]), left));
+                    reported.left = Some((u32::from_be_bytes([a, b, c, d]), left));
                 }
             }
             (kind::CLASS_OF_SERVICE, &[first, second, _, _]) => {
                 let dscp = (first & 3) << 4 | second >> 4;
-                said.traffic_class = Some(dscp << 2 | second >> 2 & 3);
+                reported.traffic_class = Some(dscp << 2 | second >> 2 & 3);
             }
             (kind::TIMESTAMP_INFORMATION, &[source, method, ..]) => {
-                said.timestamp_information = Some([source, method]);
+                reported.timestamp_information = Some([source, method]);
             }
             (kind::DIRECT_MEASUREMENT, &[_, _, _, _, a, b, c, d, e, f, g, h]) => {
                 let count = |bytes| u32::from_be_bytes(bytes);
-                said.counted = Some((count([a, b, c, d]), count([e, f, g, h])));
+                reported.counted = Some((count([a, b, c, d]), count([e, f, g, h])));
             }
             _ => {}
         }
     }
-    said
+    reported
 }
 
 #[cfg(test)]

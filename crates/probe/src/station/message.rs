@@ -1,17 +1,17 @@
-//! What stations say to each other: JSON objects, one a line.
+//! The messages between stations: JSON objects, one a line.
 //!
 //! The connecting station asks, the other answers each request in turn. The first request is `hello`.
 //! A line has at most [`LINE_LIMIT`] bytes; unknown keys are refused, so that nothing is agreed that one
 //! side understands and the other does not.
 
 use crate::{
-    config::{Means, Service},
+    config::{Service, Transport},
     schedule::{Class, jobs::Used},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, net::SocketAddr};
 
-/// The version of what is said here.
+/// The version of these messages.
 pub const VERSION: u32 = 1;
 /// Longest line, in bytes with its end.
 pub const LINE_LIMIT: usize = 16 << 10;
@@ -50,14 +50,14 @@ pub enum Request {
         /// What it shares with other tests.
         slot: Slot,
         /// How long it takes.
-        length_ms: u64,
+        duration_ms: u64,
     },
     /// To go on with what was agreed.
     Renew {
         /// What was agreed.
         lease: u64,
         /// For how much longer from now on.
-        length_ms: u64,
+        duration_ms: u64,
     },
     /// To end what was agreed.
     End {
@@ -89,7 +89,7 @@ pub struct DelayAsk {
     /// Packets a second.
     pub rate: u32,
     /// For how long from now on.
-    pub length_ms: u64,
+    pub duration_ms: u64,
     /// Whether packets are authenticated (RFC 8762, section 4.2.2).
     pub authenticated: bool,
 }
@@ -99,19 +99,19 @@ pub struct DelayAsk {
 #[serde(deny_unknown_fields)]
 pub struct ThroughputAsk {
     /// With what it is measured.
-    pub means: Means,
+    pub transport: Transport,
     /// How long data is sent.
-    pub length_ms: u64,
+    pub duration_ms: u64,
     /// Mbit/s, over UDP.
     pub bandwidth: Option<u32>,
     /// Whether IPv6 is used.
     pub ipv6: bool,
 }
 
-/// What is said of one's clock.
+/// The state of the sender's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClockSaid {
+pub struct ClockReport {
     /// Its maximum error in nanoseconds; none when it is not known.
     pub maximum_error_ns: Option<u64>,
 }
@@ -129,14 +129,14 @@ pub enum Answer {
         /// What the one that asks may ask for.
         offers: Vec<Service>,
         /// How good its clock is.
-        clock: ClockSaid,
+        clock: ClockReport,
     },
     /// It is agreed.
     Agreed {
         /// By this number it is renewed and ended.
         lease: u64,
         /// For how long from now on.
-        length_ms: u64,
+        duration_ms: u64,
         /// What the one that asked needs for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Grant>,
@@ -194,7 +194,7 @@ pub enum Reason {
     /// Another version.
     Version,
     /// A name that is not a station's, or not of who says it.
-    Stranger,
+    UnknownPeer,
     /// A request before the first hello.
     NoHello,
     /// An address that is not the asking station's.
@@ -226,7 +226,7 @@ impl Reason {
         Self::Malformed,
         Self::TooLong,
         Self::Version,
-        Self::Stranger,
+        Self::UnknownPeer,
         Self::NoHello,
         Self::Address,
         Self::NotPermitted,
@@ -248,7 +248,7 @@ impl Reason {
             Self::Malformed => "malformed",
             Self::TooLong => "too-long",
             Self::Version => "version",
-            Self::Stranger => "stranger",
+            Self::UnknownPeer => "unknown-peer",
             Self::NoHello => "no-hello",
             Self::Address => "address",
             Self::NotPermitted => "not-permitted",
@@ -272,16 +272,16 @@ impl Reason {
                 | Self::Malformed
                 | Self::TooLong
                 | Self::Version
-                | Self::Stranger
+                | Self::UnknownPeer
                 | Self::NoHello
         )
     }
 }
 
 /// A request or an answer as a line.
-pub fn line(said: &impl Serialize) -> Vec<u8> {
-    // What is said has only keys that are texts and always serializes.
-    let mut line = serde_json::to_vec(said).unwrap_or_default();
+pub fn line(message: &impl Serialize) -> Vec<u8> {
+    // Messages have only keys that are texts and always serializes.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }

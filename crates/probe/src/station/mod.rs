@@ -5,26 +5,27 @@
 //!   peer ── TLS 1.3, both sides proven ─────────────▶ server
 //!        hello, then delay / throughput / renew / end   │
 //!        one JSON object a line each way                ▼
-//!                                                     desk ── permission, book of leases ──▶ act
+//!                                                     admission ── permission, reservations ──▶ act
 //! ```
 //!
 //! Nothing is sent to a station before it has agreed. What is agreed is a lease with an end: when the end
 //! has come, or the connection over which it was agreed is gone, the other side stops by itself, so that
-//! no station sends to one that was switched off. [`desk`] is the whole of what a station answers as a
-//! value without sockets and clocks; [`message`] is what is said, [`book`] the leases; [`server`] and
+//! no station sends to one that was switched off. [`admission`] is the whole of what a station answers as a
+//! value without sockets and clocks; [`message`] has the messages, [`reservations`] the leases; [`server`] and
 //! [`peer`] move the lines; [`tls`] is who is who.
 
-pub mod book;
-pub mod desk;
+pub mod admission;
 pub mod message;
 pub mod peer;
-mod places;
+pub mod permission;
+mod permits;
+pub mod reservations;
 pub mod server;
 pub mod tls;
 
-pub use book::{Book, Lease};
-pub use desk::{Act, Desk, Guest};
+pub use admission::{Act, Admission, Guest};
 pub use message::{Answer, Reason, Request};
 pub use peer::{Asker, Peer, PeerError};
+pub use reservations::{Lease, Reservations};
 pub use server::{Acts, Host};
 pub use tls::Tls;

@@ -4,7 +4,7 @@
 //! a pause that grows. Requests are answered one after the other.
 
 use super::{
-    message::{Answer, ClockSaid, LINE_LIMIT, Reason, Request, VERSION, line},
+    message::{Answer, ClockReport, LINE_LIMIT, Reason, Request, VERSION, line},
     server::{Line, read_line},
     tls::Tls,
 };
@@ -26,7 +26,7 @@ use tokio_rustls::client::TlsStream;
 use tracing::{info, warn};
 
 /// How long connecting, with its handshake, and an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long nothing is said, before a hello keeps the connection alive.
 const HELLO: Duration = Duration::from_secs(15);
 /// The first and the longest pause before another connection.
@@ -70,17 +70,17 @@ pub enum PeerError {
 /// How it is with another station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerState {
-    /// Whether there is a connection, else what is in the way.
+    /// Whether there is a connection, else the error.
     pub reached: Result<(), String>,
     /// Since when that is so.
     pub since: Instant,
-    /// What it says of its clock, by its last welcome.
-    pub clock: ClockSaid,
+    /// What it reports of its clock, by its last welcome.
+    pub clock: ClockReport,
 }
 
 /// Where a station is, and who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct Route {
     /// The station that asks: this one.
     pub own: String,
     /// The addresses of this station; the one of the right family is connected from.
@@ -96,7 +96,7 @@ type Ask = (Request, oneshot::Sender<Result<Answer, PeerError>>);
 /// The connection to another station; ends when dropped.
 #[derive(Debug)]
 pub struct Peer {
-    way: Way,
+    route: Route,
     asks: mpsc::Sender<Ask>,
     state: Arc<Mutex<PeerState>>,
     tls: Arc<Mutex<Tls>>,
@@ -111,16 +111,16 @@ impl Drop for Peer {
 
 impl Peer {
     /// Connects, and goes on doing so.
-    pub fn start(way: Way, tls: Tls) -> Self {
+    pub fn start(route: Route, tls: Tls) -> Self {
         let (asks, asked) = mpsc::channel(QUEUE);
         let state = Arc::new(Mutex::new(PeerState {
             reached: Err("not yet connected".to_owned()),
             since: Instant::now(),
-            clock: ClockSaid::default(),
+            clock: ClockReport::default(),
         }));
         let tls = Arc::new(Mutex::new(tls));
-        let link = Link { way: way.clone(), tls: tls.clone(), state: state.clone(), asked };
-        Self { way, asks, state, tls, task: tokio::spawn(link.run()) }
+        let link = Link { route: route.clone(), tls: tls.clone(), state: state.clone(), asked };
+        Self { route, asks, state, tls, task: tokio::spawn(link.run()) }
     }
 
     /// Connects with these keys from now on; a connection that is there stays.
@@ -129,8 +129,8 @@ impl Peer {
     }
 
     /// Where the station is.
-    pub fn way(&self) -> &Way {
-        &self.way
+    pub fn route(&self) -> &Route {
+        &self.route
     }
 
     /// How it is.
@@ -140,7 +140,7 @@ impl Peer {
 
     /// Something that asks the station, also when this handle is not at hand.
     pub fn asker(&self) -> Asker {
-        Asker { name: self.way.name.clone(), asks: self.asks.clone() }
+        Asker { name: self.route.name.clone(), asks: self.asks.clone() }
     }
 }
 
@@ -179,7 +179,7 @@ impl Asker {
 
 /// The task of a peer.
 struct Link {
-    way: Way,
+    route: Route,
     tls: Arc<Mutex<Tls>>,
     state: Arc<Mutex<PeerState>>,
     asked: mpsc::Receiver<Ask>,
@@ -201,15 +201,17 @@ impl Link {
             match self.connect().await {
                 Ok(connection) => {
                     pause = PAUSE.0;
-                    info!(peer = self.way.name, to = %self.way.to, "connected");
+                    info!(peer = self.route.name, to = %self.route.to, "connected");
                     let Some(why) = self.talk(connection, first.take()).await else { return };
-                    warn!(peer = self.way.name, why, "the connection broke");
+                    warn!(peer = self.route.name, why, "the connection broke");
                     self.lost(why);
                 }
                 Err(why) => {
                     self.lost(why.clone());
-                    let error =
-                        || PeerError::Unreachable { name: self.way.name.clone(), why: why.clone() };
+                    let error = || PeerError::Unreachable {
+                        name: self.route.name.clone(),
+                        why: why.clone(),
+                    };
                     if let Some((_, answer)) = first.take() {
                         let _ = answer.send(Err(error()));
                     }
@@ -242,21 +244,21 @@ impl Link {
     async fn connect(&self) -> Result<Connection, String> {
         let connect = async {
             let socket =
-                if self.way.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-            let from = self.way.from.iter().find(|ip| ip.is_ipv4() == self.way.to.is_ipv4());
+                if self.route.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            let from = self.route.from.iter().find(|ip| ip.is_ipv4() == self.route.to.is_ipv4());
             if let Some(from) = from {
                 socket.bind(SocketAddr::new(*from, 0))?;
             }
-            let stream = socket.connect(self.way.to).await?;
+            let stream = socket.connect(self.route.to).await?;
             stream.set_nodelay(true)?;
-            let name = ServerName::try_from(self.way.name.clone()).map_err(io::Error::other)?;
+            let name = ServerName::try_from(self.route.name.clone()).map_err(io::Error::other)?;
             let tls = self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone();
             tls.connector.connect(name, stream).await
         };
-        let connected = timeout(PATIENCE, connect).await;
+        let connected = timeout(TIMEOUT, connect).await;
         let stream = match connected {
-            Err(_) => return Err(format!("{} does not answer", self.way.to)),
-            Ok(Err(error)) => return Err(format!("{}: {error}", self.way.to)),
+            Err(_) => return Err(format!("{} does not answer", self.route.to)),
+            Ok(Err(error)) => return Err(format!("{}: {error}", self.route.to)),
             Ok(Ok(stream)) => stream,
         };
         let (input, output) = tokio::io::split(stream);
@@ -266,10 +268,10 @@ impl Link {
     }
 
     async fn hello(&self, connection: &mut Connection) -> Result<(), String> {
-        let Way { own, name, .. } = &self.way;
+        let Route { own, name, .. } = &self.route;
         let request = Request::Hello { version: VERSION, name: own.clone(), to: name.clone() };
         match connection.exchange(&request).await.map_err(|error| error.to_string())? {
-            Answer::Welcome { version: VERSION, name: said, clock, .. } if said == *name => {
+            Answer::Welcome { version: VERSION, name: theirs, clock, .. } if theirs == *name => {
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
                 if state.reached.is_err() {
                     state.since = Instant::now();
@@ -306,9 +308,9 @@ impl Link {
                 continue;
             }
             match connection.exchange(&request).await {
-                Ok(said) => {
-                    let ends = matches!(&said, Answer::Refused { reason, .. } if reason.ends());
-                    if let Err(Ok(Answer::Agreed { lease, .. })) = answer.send(Ok(said))
+                Ok(received) => {
+                    let ends = matches!(&received, Answer::Refused { reason, .. } if reason.ends());
+                    if let Err(Ok(Answer::Agreed { lease, .. })) = answer.send(Ok(received))
                         && let Err(error) = connection.exchange(&Request::End { lease }).await
                     {
                         return Some(error.to_string());
@@ -319,7 +321,7 @@ impl Link {
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    let name = self.way.name.clone();
+                    let name = self.route.name.clone();
                     let _ = answer.send(Err(PeerError::Unreachable { name, why: why.clone() }));
                     return Some(why);
                 }
@@ -341,7 +343,7 @@ impl Connection {
                 }
             }
         };
-        timeout(PATIENCE, exchange).await?
+        timeout(TIMEOUT, exchange).await?
     }
 }
 
@@ -369,9 +371,9 @@ mod tests {
 
     #[test]
     fn what_a_station_says_is_obeyed_by_no_terminal() {
-        let said = "busy\u{1b}[2J\r\nok \u{9b}1m\u{202e}live \u{e9}";
+        let text = "busy\u{1b}[2J\r\nok \u{9b}1m\u{202e}live \u{e9}";
         assert_eq!(
-            printable(said),
+            printable(text),
             "busy\u{fffd}[2J\u{fffd}\u{fffd}ok \u{fffd}1m\u{fffd}live \u{e9}"
         );
         for line in [r#"{"is":"\u001b[2J"}"#, r#"{"\u001b[2J":{}}"#, r#""\u001b[2J""#] {

@@ -1,13 +1,13 @@
-//! Takes connections of other stations and moves lines between them and the desk.
+//! Takes connections of other stations and moves lines between them and admission control.
 
 use super::{
-    book::Lease,
-    desk::{Act, Desk, Guest},
+    admission::{Act, Admission, Guest},
     message::{Answer, Grant, LINE_LIMIT, Reason, line},
-    places::Places,
+    permission::Bucket,
+    permits::Permits,
+    reservations::Lease,
     tls::Tls,
 };
-use crate::permission::Bucket;
 use std::{
     io,
     net::SocketAddr,
@@ -23,7 +23,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, info};
 
 /// How long a handshake may take, and an answer may wait to be read.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a station may be silent; it says hello more often than that.
 pub const SILENCE: Duration = Duration::from_secs(60);
 /// Lines that others cause in the log, a minute.
@@ -42,33 +42,33 @@ pub trait Acts: Send + Sync + 'static {
 /// A station as others meet it.
 #[derive(Debug)]
 pub struct Host<A> {
-    desk: Mutex<Desk>,
+    admission: Mutex<Admission>,
     tls: RwLock<Option<Tls>>,
     acts: A,
     since: Instant,
-    said: Mutex<Said>,
+    log: Mutex<Log>,
 }
 
-/// What the log says of others.
+/// What the log has of others.
 #[derive(Debug)]
-struct Said {
+struct Log {
     bucket: Bucket,
-    /// Lines that were left out since the last one.
-    left_out: u64,
+    /// Lines that were skipped since the last one.
+    skipped: u64,
 }
 
 impl<A: Acts> Host<A> {
     /// A station that does what it agrees to by `acts`.
-    pub fn new(desk: Desk, tls: Option<Tls>, acts: A) -> Self {
-        let (desk, tls) = (Mutex::new(desk), RwLock::new(tls));
-        let said = Mutex::new(Said { bucket: Bucket::new(LINES, 0), left_out: 0 });
-        Self { desk, tls, acts, since: Instant::now(), said }
+    pub fn new(admission: Admission, tls: Option<Tls>, acts: A) -> Self {
+        let (admission, tls) = (Mutex::new(admission), RwLock::new(tls));
+        let log = Mutex::new(Log { bucket: Bucket::new(LINES, 0), skipped: 0 });
+        Self { admission, tls, acts, since: Instant::now(), log }
     }
 
-    /// The desk; not to be held while something is waited for.
-    pub fn desk(&self) -> MutexGuard<'_, Desk> {
+    /// Admission control; not to be held while something is waited for.
+    pub fn admission(&self) -> MutexGuard<'_, Admission> {
         // A panic ends the process, so a lock is never found poisoned.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.admission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What does what was agreed.
@@ -86,14 +86,14 @@ impl<A: Acts> Host<A> {
         *self.tls.write().unwrap_or_else(PoisonError::into_inner) = tls;
     }
 
-    /// The desk's clock, in nanoseconds.
+    /// Admission control's clock, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Serves others until dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, connections: usize) {
-        let places = Arc::<Places>::default();
+        let permits = Arc::<Permits>::default();
         loop {
             let Ok((stream, address)) = listener.accept().await else {
                 // Out of file descriptors: what ends meanwhile makes room.
@@ -101,15 +101,15 @@ impl<A: Acts> Host<A> {
                 continue;
             };
             let from = address.ip().to_canonical();
-            let expected = self.desk().expects(from);
-            let Some(place) = places.take(from, expected, connections) else {
-                self.desk().refuse(Reason::Connections);
+            let expected = self.admission().expects(from);
+            let Some(permit) = permits.take(from, expected, connections) else {
+                self.admission().refuse(Reason::Connections);
                 continue;
             };
             let host = self.clone();
             tokio::spawn(async move {
                 host.receive(stream, address).await;
-                drop(place);
+                drop(permit);
             });
         }
     }
@@ -119,9 +119,12 @@ impl<A: Acts> Host<A> {
         loop {
             let (ended, next_ns) = {
                 let now_ns = self.now_ns();
-                let mut desk = self.desk();
-                let ended = desk.expire(now_ns);
-                (ended, desk.book().next_end_ns().map(|end| end.saturating_sub(now_ns)))
+                let mut admission = self.admission();
+                let ended = admission.expire(now_ns);
+                (
+                    ended,
+                    admission.reservations().next_end_ns().map(|end| end.saturating_sub(now_ns)),
+                )
             };
             if !ended.is_empty() {
                 self.acts.end(&ended);
@@ -132,24 +135,24 @@ impl<A: Acts> Host<A> {
 
     async fn receive(&self, stream: TcpStream, address: SocketAddr) {
         let Some(tls) = self.tls() else { return };
-        let stream = match timeout(PATIENCE, tls.acceptor.accept(stream)).await {
+        let stream = match timeout(TIMEOUT, tls.acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             failed => {
                 let why = failed.map_or("it takes too long".to_owned(), |failed| {
                     failed.err().map(|error| error.to_string()).unwrap_or_default()
                 });
-                if let Some(left_out) = self.says() {
-                    info!(%address, why, left_out, "a connection was refused");
+                if let Some(skipped) = self.says() {
+                    info!(%address, why, skipped, "a connection was refused");
                 }
-                return self.desk().refuse(Reason::Handshake);
+                return self.admission().refuse(Reason::Handshake);
             }
         };
         let proof = tls.proof(stream.get_ref().1);
-        let mut guest = self.desk().guest(address.ip(), proof);
+        let mut guest = self.admission().guest(address.ip(), proof);
         // A station that goes away is its own affair.
         let ended = self.converse(stream, &mut guest).await;
         debug!(%address, name = guest.name(), ?ended, "a connection has ended");
-        let leases = self.desk().gone(&guest);
+        let leases = self.admission().gone(&guest);
         if !leases.is_empty() {
             self.acts.end(&leases);
         }
@@ -160,7 +163,7 @@ impl<A: Acts> Host<A> {
         let mut input = BufReader::new(input);
         let mut bytes = Vec::new();
         loop {
-            let silence = if guest.name().is_some() { SILENCE } else { PATIENCE };
+            let silence = if guest.name().is_some() { SILENCE } else { TIMEOUT };
             let answer = match timeout(silence, read_line(&mut input, &mut bytes)).await {
                 Err(_) => self.refused(Reason::Silent, "nothing came for too long"),
                 Ok(Ok(Line::Whole)) => self.answer(guest, &bytes).await,
@@ -168,39 +171,39 @@ impl<A: Acts> Host<A> {
                 Ok(Ok(Line::TooLong)) => self.refused(Reason::TooLong, "the line is too long"),
                 Ok(Err(error)) => return Err(error),
             };
-            timeout(PATIENCE, output.write_all(&line(&answer))).await??;
-            timeout(PATIENCE, output.flush()).await??;
+            timeout(TIMEOUT, output.write_all(&line(&answer))).await??;
+            timeout(TIMEOUT, output.flush()).await??;
             if let Answer::Refused { reason, text, .. } = &answer {
-                if let Some(left_out) = self.says() {
+                if let Some(skipped) = self.says() {
                     let peer = guest.name();
-                    info!(peer, reason = reason.word(), text, left_out, "refused");
+                    info!(peer, reason = reason.word(), text, skipped, "refused");
                 }
                 if reason.ends() {
-                    let _ = timeout(PATIENCE, output.shutdown()).await;
+                    let _ = timeout(TIMEOUT, output.shutdown()).await;
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Whether the log takes one more line that others cause, and how many were left out before it.
+    /// Whether the log takes one more line that others cause, and how many were skipped before it.
     fn says(&self) -> Option<Option<u64>> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if !said.bucket.take(LINES, self.now_ns()) {
-            said.left_out += 1;
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if !log.bucket.take(LINES, self.now_ns()) {
+            log.skipped += 1;
             return None;
         }
-        Some(Some(std::mem::take(&mut said.left_out)).filter(|left_out| *left_out > 0))
+        Some(Some(std::mem::take(&mut log.skipped)).filter(|skipped| *skipped > 0))
     }
 
     fn refused(&self, reason: Reason, text: &str) -> Answer {
-        self.desk().refuse(reason);
+        self.admission().refuse(reason);
         Answer::Refused { reason, text: text.to_owned(), retry_ms: None }
     }
 
     async fn answer(&self, guest: &mut Guest, line: &[u8]) -> Answer {
         let now_ns = self.now_ns();
-        let (answer, act) = self.desk().answer(guest, line, now_ns);
+        let (answer, act) = self.admission().answer(guest, line, now_ns);
         let begun = match act {
             None => return answer,
             Some(Act::End(leases)) => {
@@ -209,17 +212,17 @@ impl<A: Acts> Host<A> {
             }
             Some(act) => self.acts.begin(act).await,
         };
-        let Answer::Agreed { lease, length_ms, .. } = answer else { return answer };
+        let Answer::Agreed { lease, duration_ms, .. } = answer else { return answer };
         // Its end may have come meanwhile, before there was anything to end.
-        let held = self.desk().holds(guest, Lease(lease));
+        let held = self.admission().holds(guest, Lease(lease));
         match begun {
-            Ok(grant) if held => Answer::Agreed { lease, length_ms, grant },
+            Ok(grant) if held => Answer::Agreed { lease, duration_ms, grant },
             Ok(_) => {
                 self.acts.end(&[Lease(lease)]);
                 let text = "its time was over before it had begun".to_owned();
-                self.desk().impossible(guest, Lease(lease), text)
+                self.admission().impossible(guest, Lease(lease), text)
             }
-            Err(text) => self.desk().impossible(guest, Lease(lease), text),
+            Err(text) => self.admission().impossible(guest, Lease(lease), text),
         }
     }
 }
@@ -266,7 +269,7 @@ mod tests {
     impl Acts for Slow {
         async fn begin(&self, act: Act) -> Result<Option<Grant>, String> {
             let Act::Serve { lease, .. } = act else { return Ok(None) };
-            let ended = self.host.get().map(|host| host.desk().expire(u64::MAX));
+            let ended = self.host.get().map(|host| host.admission().expire(u64::MAX));
             self.end(&ended.unwrap_or_default());
             self.under_way.lock().expect("no panic").push(lease);
             Ok(None)
@@ -286,17 +289,18 @@ mod tests {
         "#;
         let probe = toml::from_str(section).expect("it parses");
         let config = Config { node: "here".into(), state: "/s".into(), probe };
-        Arc::new(Host::new(Desk::new(Arc::new(config)), None, acts))
+        Arc::new(Host::new(Admission::new(Arc::new(config)), None, acts))
     }
 
     #[tokio::test]
     async fn what_is_begun_after_its_lease_has_ended_is_ended() {
         let host = host(Slow::default());
         assert!(host.acts().host.set(host.clone()).is_ok());
-        let mut guest = host.desk().guest([192, 0, 2, 2].into(), Box::new(|_| true));
+        let mut guest = host.admission().guest([192, 0, 2, 2].into(), Box::new(|_| true));
         let hello = br#"{"do":"hello","version":1,"name":"there","to":"here"}"#;
         assert!(matches!(host.answer(&mut guest, hello).await, Answer::Welcome { .. }));
-        let ask = br#"{"do":"throughput","test":{"means":"tcp","length_ms":1,"bandwidth":null,
+        let ask =
+            br#"{"do":"throughput","test":{"transport":"tcp","duration_ms":1,"bandwidth":null,
             "ipv6":false},"slot":{"test":"b","class":"exclusive","uses":[]}}"#;
         let answer = host.answer(&mut guest, ask).await;
         assert!(matches!(answer, Answer::Refused { reason: Reason::Impossible, .. }), "{answer:?}");
@@ -308,7 +312,7 @@ mod tests {
         let host = host(Slow::default());
         let lines = (0..100).filter(|_| host.says().is_some()).count();
         assert_eq!(lines, LINES as usize);
-        host.said.lock().expect("no panic").bucket = Bucket::new(1, 0);
+        host.log.lock().expect("no panic").bucket = Bucket::new(1, 0);
         assert_eq!(host.says(), Some(Some(100 - u64::from(LINES))));
     }
 }

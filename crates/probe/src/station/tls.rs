@@ -4,7 +4,7 @@
 //! proves a station's name: it must hold it as a DNS name. A shared key proves that the other side is of
 //! the mesh; which station it is follows from its address.
 
-use super::desk::Proof;
+use super::admission::Proof;
 use crate::config::SecurityConfig;
 use psock::{PresharedKey, Security, SecurityError};
 use rustls::{

@@ -1,4 +1,4 @@
-//! What became of a series of packets: counts, and delays with their intervals.
+//! The outcome of a series of packets: counts, and delays with their intervals.
 
 use super::sketch::Sketch;
 use crate::{
@@ -64,7 +64,7 @@ impl Collector {
         self.counts.duplicated += 1;
     }
 
-    /// What became of the packets whose fate was told since this was called last.
+    /// The figures of the packets whose outcome was reported since the last call.
     pub fn take(&mut self) -> Series {
         let share = |collector: &mut Self, percent| {
             let rank = rank(collector.arrived, percent, 100);
@@ -102,7 +102,7 @@ impl Collector {
         let high_ns = self.highs.at(rank).map(|cell| cell.1);
         let middle = from + (to - from) / 2;
         let estimate_ns = middle.max(low_ns.unwrap_or(i64::MIN)).min(high_ns.unwrap_or(i64::MAX));
-        // What the clocks say may be below nought, where no true value is.
+        // The clock readings may be below nought, where no true value is.
         let estimate_ns = if middle < 0 { middle } else { estimate_ns };
         Some(Bounded { estimate_ns, low_ns, high_ns })
     }

@@ -4,15 +4,15 @@ use super::*;
 use crate::interval;
 use proptest::prelude::*;
 
-/// What became of one packet.
+/// The outcome of one packet.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum Outcome {
     Arrived(Interval, bool),
     Lost,
     LostAndLate,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn outcome() -> impl Strategy<Value = Outcome> {
     let delay = (0..20_000_000i64, 0..100_000i64, 0..100_000i64, 0..8u8).prop_map(
         |(estimate_ns, below, above, bounds)| Interval {
             estimate_ns,
@@ -21,9 +21,9 @@ fn fate() -> impl Strategy<Value = Fate> {
         },
     );
     prop_oneof![
-        8 => (delay, any::<bool>()).prop_map(|(delay, again)| Fate::Arrived(delay, again)),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::LostAndLate),
+        8 => (delay, any::<bool>()).prop_map(|(delay, again)| Outcome::Arrived(delay, again)),
+        1 => Just(Outcome::Lost),
+        1 => Just(Outcome::LostAndLate),
     ]
 }
 
@@ -36,21 +36,21 @@ fn order(count: usize) -> impl Strategy<Value = Vec<usize>> {
     })
 }
 
-fn packets(most: usize) -> impl Strategy<Value = (Vec<Fate>, Vec<usize>)> {
-    prop::collection::vec(fate(), 0..most).prop_flat_map(|fates| {
-        let count = fates.len();
-        (Just(fates), order(count))
+fn packets(most: usize) -> impl Strategy<Value = (Vec<Outcome>, Vec<usize>)> {
+    prop::collection::vec(outcome(), 0..most).prop_flat_map(|outcomes| {
+        let count = outcomes.len();
+        (Just(outcomes), order(count))
     })
 }
 
-/// Tells the collector of packets; RFC 4737: reordered is what has a smaller number than one before.
-fn tell(fates: &[Fate], order: &[usize], first: u32) -> (Collector, Series) {
+/// Feeds packets to the collector; RFC 4737: reordered is what has a smaller number than one before.
+fn report(outcomes: &[Outcome], order: &[usize], first: u32) -> (Collector, Series) {
     let mut collector = Collector::default();
-    let mut naive = Series { sent: fates.len() as u64, ..Series::default() };
+    let mut naive = Series { sent: outcomes.len() as u64, ..Series::default() };
     let mut next = 0;
     for index in order {
-        match fates[*index] {
-            Fate::Arrived(delay, again) => {
+        match outcomes[*index] {
+            Outcome::Arrived(delay, again) => {
                 let reordered = *index < next;
                 next = next.max(index + 1);
                 collector.arrived(first.wrapping_add(*index as u32), delay, reordered);
@@ -60,11 +60,11 @@ fn tell(fates: &[Fate], order: &[usize], first: u32) -> (Collector, Series) {
                     naive.duplicated += 1;
                 }
             }
-            Fate::Lost => {
+            Outcome::Lost => {
                 collector.lost();
                 naive.lost += 1;
             }
-            Fate::LostAndLate => {
+            Outcome::LostAndLate => {
                 collector.lost();
                 collector.late();
                 naive.lost += 1;
@@ -72,14 +72,14 @@ fn tell(fates: &[Fate], order: &[usize], first: u32) -> (Collector, Series) {
             }
         }
     }
-    let delays: Vec<Interval> = fates.iter().filter_map(delay).collect();
+    let delays: Vec<Interval> = outcomes.iter().filter_map(delay).collect();
     let estimates = || delays.iter().map(|delay| delay.estimate_ns);
     let percentile = |percent| interval::percentile(&delays, percent, 100).map(Bounded::from);
     naive.minimum = interval::minimum(&delays).map(Bounded::from);
     (naive.median, naive.p95, naive.p99) = (percentile(50), percentile(95), percentile(99));
     naive.maximum = percentile(100);
     naive.pdv_p99_ns = naive.p99.map(|p99| p99.estimate_ns.abs_diff(estimates().min().unwrap()));
-    let steps: Vec<u64> = fates
+    let steps: Vec<u64> = outcomes
         .windows(2)
         .filter_map(|pair| {
             Some(delay(&pair[0])?.estimate_ns.abs_diff(delay(&pair[1])?.estimate_ns))
@@ -89,18 +89,18 @@ fn tell(fates: &[Fate], order: &[usize], first: u32) -> (Collector, Series) {
     (collector, naive)
 }
 
-fn delay(fate: &Fate) -> Option<Interval> {
-    match fate {
-        Fate::Arrived(delay, _) => Some(*delay),
-        Fate::Lost | Fate::LostAndLate => None,
+fn delay(outcome: &Outcome) -> Option<Interval> {
+    match outcome {
+        Outcome::Arrived(delay, _) => Some(*delay),
+        Outcome::Lost | Outcome::LostAndLate => None,
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn few_packets_give_exact_figures((fates, order) in packets(400), first in any::<u32>()) {
-        let (mut collector, naive) = tell(&fates, &order, first);
+    fn few_packets_give_exact_figures((outcomes, order) in packets(400), first in any::<u32>()) {
+        let (mut collector, naive) = report(&outcomes, &order, first);
         prop_assert_eq!(collector.take(), naive);
         prop_assert_eq!(collector.take(), Series::default());
     }
@@ -109,8 +109,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
-    fn many_packets_give_figures_that_enclose_the_exact_ones((fates, order) in packets(8000)) {
-        let (mut collector, naive) = tell(&fates, &order, u32::MAX - 100);
+    fn many_packets_give_figures_that_enclose_the_exact_ones((outcomes, order) in packets(8000)) {
+        let (mut collector, naive) = report(&outcomes, &order, u32::MAX - 100);
         let series = collector.take();
         let counts = |series: &Series| {
             (series.sent, series.lost, series.late, series.duplicated, series.reordered)

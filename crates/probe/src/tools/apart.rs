@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Whether nobody waits for the work any more; it is looked at between two waits.
+/// Whether nobody waits for the work any more; it is checked between two waits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -28,7 +28,7 @@ impl Drop for Guard {
     }
 }
 
-/// Does work on a thread for it; when the future is dropped, the work is told to stop.
+/// Does work on a thread for it; when the future is dropped, the work is stopped.
 ///
 /// # Panics
 /// When the work does, with its message.

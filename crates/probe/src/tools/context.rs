@@ -87,7 +87,7 @@ pub enum Refusal {
     /// What came to the control connection of a throughput test and is not of its protocol.
     Control,
     /// A connection or datagram that is not of the throughput test that was agreed.
-    Stranger,
+    UnknownPeer,
     /// What iperf3 wrote and is not understood.
     Iperf3,
 }
@@ -95,7 +95,7 @@ pub enum Refusal {
 impl Refusal {
     /// All of them, in the order of their counters.
     pub const ALL: [Self; 6] =
-        [Self::Icmp, Self::Dns, Self::Http, Self::Control, Self::Stranger, Self::Iperf3];
+        [Self::Icmp, Self::Dns, Self::Http, Self::Control, Self::UnknownPeer, Self::Iperf3];
 
     /// The word for it, as in metrics.
     pub const fn word(self) -> &'static str {
@@ -104,7 +104,7 @@ impl Refusal {
             Self::Dns => "dns",
             Self::Http => "http",
             Self::Control => "control",
-            Self::Stranger => "stranger",
+            Self::UnknownPeer => "unknown-peer",
             Self::Iperf3 => "iperf3",
         }
     }
@@ -133,13 +133,13 @@ impl Counters {
     }
 
     fn counter(&self, what: Refusal) -> &AtomicU64 {
-        let [icmp, dns, http, control, stranger, iperf3] = &self.refused;
+        let [icmp, dns, http, control, unknown_peer, iperf3] = &self.refused;
         match what {
             Refusal::Icmp => icmp,
             Refusal::Dns => dns,
             Refusal::Http => http,
             Refusal::Control => control,
-            Refusal::Stranger => stranger,
+            Refusal::UnknownPeer => unknown_peer,
             Refusal::Iperf3 => iperf3,
         }
     }

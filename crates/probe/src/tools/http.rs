@@ -5,6 +5,7 @@
 
 use super::context::{Context, Forbidden, Refusal};
 use crate::record::Http;
+use config::Problem;
 use hyper::{
     Request, Uri,
     body::{Body, Incoming},
@@ -31,7 +32,6 @@ use tokio::{
     net::{TcpStream, lookup_host},
 };
 use tokio_rustls::TlsConnector;
-use wire::Problem;
 
 /// Where Debian, and others, keep the authorities that the system trusts.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";

@@ -55,7 +55,7 @@ pub fn request(family: Family, identifier: u16, sequence: u16, payload: &[u8]) -
 }
 
 /// Reads an echo reply as a socket gives it: without the IP header, except from a raw IPv4 socket.
-/// `None` for any other message. The kernel has looked at the checksum of ICMPv6.
+/// `None` for any other message. The kernel has verified the checksum of ICMPv6.
 ///
 /// # Errors
 /// When it is malformed.
@@ -121,7 +121,7 @@ pub fn quoted_sequence(family: Family, quoted: &[u8]) -> Option<u16> {
 
 /// What an error means to who looks for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Cause {
     /// TTL or hop limit ran out on the way: the path goes on.
     TimeExceeded,
     /// The destination has no such port: the packet arrived.
@@ -135,15 +135,15 @@ pub enum Said {
 }
 
 /// What an error of this type and code says.
-pub fn said(family: Family, kind: u8, code: u8) -> Said {
-    let words = |words: &str| Said::Unreachable(words.to_owned());
+pub fn cause(family: Family, kind: u8, code: u8) -> Cause {
+    let words = |words: &str| Cause::Unreachable(words.to_owned());
     match (family, kind, code) {
-        (Family::V4, 11, 0) | (Family::V6, 3, 0) => Said::TimeExceeded,
+        (Family::V4, 11, 0) | (Family::V6, 3, 0) => Cause::TimeExceeded,
         (Family::V4, 11, 1) | (Family::V6, 3, 1) => {
-            Said::Other("fragment reassembly time exceeded".to_owned())
+            Cause::Other("fragment reassembly time exceeded".to_owned())
         }
-        (Family::V4, 3, 3) | (Family::V6, 1, 4) => Said::NoPort,
-        (Family::V4, 3, 4) | (Family::V6, 2, 0) => Said::TooBig,
+        (Family::V4, 3, 3) | (Family::V6, 1, 4) => Cause::NoPort,
+        (Family::V4, 3, 4) | (Family::V6, 2, 0) => Cause::TooBig,
         // RFC 792 and RFC 1812, section 5.2.7.1.
         (Family::V4, 3, 0) => words("net unreachable"),
         (Family::V4, 3, 1) => words("host unreachable"),
@@ -166,9 +166,9 @@ pub fn said(family: Family, kind: u8, code: u8) -> Said {
         (Family::V6, 1, 5) => words("source address failed the policy"),
         (Family::V6, 1, 6) => words("route rejected"),
         (Family::V4, 3, code) | (Family::V6, 1, code) => {
-            Said::Unreachable(format!("unreachable, code {code}"))
+            Cause::Unreachable(format!("unreachable, code {code}"))
         }
-        (_, kind, code) => Said::Other(format!("ICMP type {kind}, code {code}")),
+        (_, kind, code) => Cause::Other(format!("ICMP type {kind}, code {code}")),
     }
 }
 
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_are_told_in_words() {
+    fn extensions_are_shown_in_words() {
         // Two labels, then the incoming interface with index, address, name and MTU.
         let labels = [0, 12, 1, 1, 0x05, 0xdc, 0x01, 0x01, 0, 0, 0x23, 0xff];
         let interface = [

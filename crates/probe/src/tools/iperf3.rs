@@ -2,10 +2,11 @@
 //!
 //! The program runs as a client, or as a server for one test, and writes JSON (`-J`); no shell is in
 //! between. Its output is bounded and its time is: what does not end is killed and reaped. It has no
-//! notion of an agreement, so a server takes whoever comes first.
+//! notion of admission, so a server takes whoever comes first.
 
 use super::context::{Context, Forbidden, Refusal};
 use crate::record::{Moment, Throughput};
+use config::Problem;
 use serde::{Deserialize, Serialize};
 use std::{
     io,
@@ -18,7 +19,6 @@ use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
 };
-use wire::Problem;
 
 /// The program, found by PATH.
 const PROGRAM: &str = "iperf3";
@@ -31,14 +31,14 @@ const MOST_RATE: u64 = super::throughput::MOST_RATE;
 /// Longest output that is read, in bytes; a test of 10 minutes with 16 connections has a tenth of it.
 const LONGEST_OUTPUT: u64 = 32 << 20;
 /// Time beside the test itself for starting, connecting and ending.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a client tries to reach a server that is being started.
 const START: Duration = Duration::from_secs(5);
 /// Time between two tries.
 const AGAIN: Duration = Duration::from_millis(100);
 /// Longest complaint of the program that is shown, in characters.
 const LONGEST_COMPLAINT: usize = 300;
-/// Most moments of a course; of more, some are left out.
+/// Most moments of a test; of more, some are skipped.
 const MOST_MOMENTS: usize = super::throughput::MOST_MOMENTS;
 
 /// A test with iperf3.
@@ -50,11 +50,11 @@ pub struct Settings {
     pub udp: bool,
     /// From the other end to this one
     #[arg(short, long)]
-    pub back: bool,
+    pub reverse: bool,
     /// How long data are sent, in whole seconds
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     #[serde(with = "humantime_serde")]
-    pub length: Duration,
+    pub duration: Duration,
     /// Most bits a second of all connections together, such as 100M; UDP needs it
     #[arg(short, long, value_name = "BITS", value_parser = super::throughput::rate)]
     pub rate: Option<u64>,
@@ -65,7 +65,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { udp: false, back: false, length: Duration::from_secs(10), rate: None, streams: 1 }
+        Self {
+            udp: false,
+            reverse: false,
+            duration: Duration::from_secs(10),
+            rate: None,
+            streams: 1,
+        }
     }
 }
 
@@ -74,8 +80,8 @@ impl Settings {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut wrong = |key: &str, message: &str| problems.push(Problem::new(key, message));
-        if self.length.is_zero() || self.length > LONGEST || self.length.subsec_nanos() != 0 {
-            wrong("length", "must be 1s to 10m in whole seconds");
+        if self.duration.is_zero() || self.duration > LONGEST || self.duration.subsec_nanos() != 0 {
+            wrong("duration", "must be 1s to 10m in whole seconds");
         }
         match self.rate {
             None if self.udp => {
@@ -94,7 +100,7 @@ impl Settings {
 
     /// How long it takes at the most.
     pub fn longest(&self) -> Duration {
-        self.length + PATIENCE
+        self.duration + TIMEOUT
     }
 
     /// The words for a client.
@@ -103,17 +109,17 @@ impl Settings {
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         add("-c", to.ip().to_string());
         add("-p", to.port().to_string());
-        add("-t", self.length.as_secs().to_string());
+        add("-t", self.duration.as_secs().to_string());
         add("-P", self.streams.to_string());
-        // A course of at most some hundred moments.
-        add("-i", (self.length.as_secs() / 100).max(1).to_string());
+        // A list of at most some hundred moments.
+        add("-i", (self.duration.as_secs() / 100).max(1).to_string());
         add("--connect-timeout", START.as_millis().to_string());
         if let Some(rate) = self.rate {
             // iperf3 means each connection.
             add("-b", (rate / u64::from(self.streams)).max(1).to_string());
         }
         words.extend(self.udp.then(|| "-u".to_owned()));
-        words.extend(self.back.then(|| "-R".to_owned()));
+        words.extend(self.reverse.then(|| "-R".to_owned()));
         words
     }
 }
@@ -148,8 +154,8 @@ pub enum Error {
         limit: Duration,
     },
     /// The program says what is wrong.
-    #[error("iperf3 says: {0}")]
-    Said(String),
+    #[error("iperf3 reports: {0}")]
+    Reported(String),
     /// What it wrote is not understood.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -186,8 +192,8 @@ pub async fn run(
     loop {
         let limit = settings.longest();
         let output = finish(start(&settings.words(to))?, limit).await?;
-        match read(&output, settings.back, context) {
-            Err(Error::Said(words))
+        match read(&output, settings.reverse, context) {
+            Err(Error::Reported(words))
                 if words.contains("Connection refused") && begin.elapsed() < START =>
             {
                 sleep(AGAIN).await;
@@ -234,7 +240,7 @@ impl Server {
     /// When nobody comes in time, or the program complains.
     pub async fn serve(self, context: &Context) -> Result<Throughput, Error> {
         let output = finish(self.child, self.settings.longest()).await?;
-        read(&output, !self.settings.back, context)
+        read(&output, !self.settings.reverse, context)
     }
 }
 
@@ -263,7 +269,7 @@ async fn finish(mut child: Child, limit: Duration) -> Result<Vec<u8>, Error> {
         child.wait().await.map_err(Error::Run)?;
         // Wrong options are complained of without JSON.
         if output.is_empty() && !complaint.is_empty() {
-            return Err(Error::Said(words(&String::from_utf8_lossy(&complaint))));
+            return Err(Error::Reported(words(&String::from_utf8_lossy(&complaint))));
         }
         Ok(output)
     };
@@ -284,7 +290,7 @@ async fn take(pipe: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Error> {
 fn read(output: &[u8], received: bool, context: &Context) -> Result<Throughput, Error> {
     match parse(output, received) {
         Ok(Ok(figures)) => Ok(figures),
-        Ok(Err(complaint)) => Err(Error::Said(complaint)),
+        Ok(Err(complaint)) => Err(Error::Reported(complaint)),
         Err(error) => {
             context.counters.refuse(Refusal::Iperf3);
             Err(error.into())
@@ -355,7 +361,7 @@ pub fn parse(output: &[u8], received: bool) -> Result<Result<Throughput, String>
     let had = had.ok_or(OutputError::Empty)?;
     let lost = sum.as_ref().and_then(|sum| Some((sum.lost_packets?, sum.packets?)));
     Ok(Ok(Throughput {
-        means: "iperf3".to_owned(),
+        transport: "iperf3".to_owned(),
         bytes: whole(had.bytes),
         bytes_per_second: if had.bits_per_second.is_finite() {
             had.bits_per_second.max(0.0) / 8.0
@@ -365,21 +371,21 @@ pub fn parse(output: &[u8], received: bool) -> Result<Result<Throughput, String>
         lost: lost.map(|(lost, sent)| (whole(lost), whole(sent))),
         reordered: None,
         duplicated: None,
-        course: course(&output.intervals),
+        samples: samples(&output.intervals),
     }))
 }
 
-fn course(intervals: &[Interval]) -> Vec<Moment> {
+fn samples(intervals: &[Interval]) -> Vec<Moment> {
     let (mut bytes, mut retransmits) = (0u64, 0u64);
     let every = intervals.len().div_ceil(MOST_MOMENTS).max(1);
-    let mut course = Vec::new();
+    let mut samples = Vec::new();
     for (number, interval) in intervals.iter().enumerate() {
         bytes = bytes.saturating_add(whole(interval.sum.bytes));
         let total = |field: fn(&Stream) -> f64| interval.streams.iter().map(field).sum::<f64>();
         retransmits = retransmits.saturating_add(whole(total(|stream| stream.retransmits)));
         let count = interval.streams.len().max(1) as f64;
         if (number + 1) % every == 0 {
-            course.push(Moment {
+            samples.push(Moment {
                 at_ns: whole(interval.sum.end * 1e9),
                 bytes,
                 window_bytes: whole(total(|stream| stream.snd_cwnd)),
@@ -388,7 +394,7 @@ fn course(intervals: &[Interval]) -> Vec<Moment> {
             });
         }
     }
-    course
+    samples
 }
 
 /// A number that cannot be negative; nonsense becomes 0 or the greatest there is.
@@ -433,7 +439,7 @@ mod tests {
             srtt_ns: 100_000,
             retransmits: 3,
         };
-        assert_eq!(figures.course, [first, second]);
+        assert_eq!(figures.samples, [first, second]);
         let udp = r#"{"end": {"sum": {"lost_packets": 2, "packets": 41},
             "sum_sent": {"bytes": 41}, "sum_received": {"bytes": 39}}}"#;
         let figures = parse(udp.as_bytes(), true).unwrap().unwrap();
@@ -444,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_and_nonsense_are_told_apart() {
+    fn complaints_and_nonsense_are_distinguished() {
         let refused = br#"{"end": {}, "error": "unable to connect\u001b[31m"}"#;
         assert_eq!(parse(refused, true).unwrap().unwrap_err(), "unable to connect [31m");
         assert_eq!(parse(br#"{"end": {}}"#, true).unwrap_err(), OutputError::Empty);
@@ -458,12 +464,12 @@ mod tests {
     fn the_rate_is_that_of_all_connections() {
         let settings = Settings { udp: true, streams: 4, ..Settings::default() };
         assert_eq!(settings.problems()[0].key, "rate");
-        let settings = Settings { rate: Some(100_000_000), back: true, ..settings };
+        let settings = Settings { rate: Some(100_000_000), reverse: true, ..settings };
         assert_eq!(settings.problems(), []);
         let words = settings.words("192.0.2.1:5201".parse().unwrap()).join(" ");
         let right = "-c 192.0.2.1 -p 5201 -t 10 -P 4 -i 1 --connect-timeout 5000 -b 25000000 -u -R";
         assert_eq!(words, right);
-        let half = Settings { length: Duration::from_millis(1500), ..Settings::default() };
-        assert_eq!(half.problems()[0].key, "length");
+        let half = Settings { duration: Duration::from_millis(1500), ..Settings::default() };
+        assert_eq!(half.problems()[0].key, "duration");
     }
 }

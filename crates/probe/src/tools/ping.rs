@@ -14,13 +14,13 @@ use crate::{
     interval::{Interval, minimum, percentile},
     record::{Bounded, Series},
 };
+use config::Problem;
 use serde::{Deserialize, Serialize};
 use std::{
     io,
     net::IpAddr,
     time::{Duration, Instant},
 };
-use wire::Problem;
 
 /// Most requests of a test: each has a number of 16 bits of its own.
 pub const MOST_REQUESTS: u32 = 65_535;
@@ -246,7 +246,7 @@ fn interval(Bounded { estimate_ns, low_ns, high_ns }: Bounded) -> Interval {
     Interval { estimate_ns, low_ns, high_ns }
 }
 
-/// When the next request is due after one that was: what a pause has left out is not made up for at once.
+/// When the next request is due after one that was: what a pause has skipped is not sent at once.
 fn following(due: Instant, interval: Duration, now: Instant) -> Instant {
     let next = due + interval;
     if next <= now { now + interval } else { next }
@@ -277,7 +277,7 @@ impl Trips {
 
     fn arrived(&mut self, sequence: usize, trip: Bounded) {
         match self.trips.get_mut(sequence) {
-            Some(place @ None) => *place = Some(trip),
+            Some(slot @ None) => *slot = Some(trip),
             Some(Some(_)) => {
                 self.duplicated += 1;
                 return;

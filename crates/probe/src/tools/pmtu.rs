@@ -7,22 +7,22 @@
 //! say so, or what they say is filtered. Between a length that passed and one that did not it is
 //! searched, first among the lengths that links have.
 //!
-//! An echo reply is as long as its request, so what is found by echo is the least MTU of both ways.
+//! An echo reply is as long as its request, so what is found by echo is the least MTU of both directions.
 
 use super::{
     apart::{Stop, apart},
     context::{Context, Forbidden, Refusal},
-    icmp::{self, Family, Said},
+    icmp::{self, Cause, Family},
     socket::{Hearing, Message},
-    trace::Means,
+    trace::Transport,
 };
+use config::Problem;
 use serde::{Deserialize, Serialize};
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     time::{Duration, Instant},
 };
-use wire::Problem;
 
 /// Longest packet that is tried, in bytes with the IP header.
 const MOST: u32 = 65_535;
@@ -49,7 +49,7 @@ const MARK: usize = 8;
 pub struct Settings {
     /// What is sent
     #[arg(short, long, value_name = "MEANS", value_enum, default_value_t)]
-    pub means: Means,
+    pub transport: Transport,
     /// Packets of a length that are not answered before it counts as too long
     #[arg(short, long, value_name = "PACKETS", default_value_t = 3)]
     pub attempts: u8,
@@ -64,7 +64,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { means: Means::Udp, attempts: 3, wait: Duration::from_secs(1), port: 33_434 }
+        Self { transport: Transport::Udp, attempts: 3, wait: Duration::from_secs(1), port: 33_434 }
     }
 }
 
@@ -131,9 +131,9 @@ pub async fn run(to: IpAddr, settings: &Settings, context: &Context) -> Result<O
     context.check(to)?;
     let identifier = rand::random();
     let open = || {
-        let socket = match settings.means {
-            Means::Udp => Hearing::udp(SocketAddr::new(to, settings.port))?,
-            Means::Icmp => Hearing::echo(to, identifier)?,
+        let socket = match settings.transport {
+            Transport::Udp => Hearing::udp(SocketAddr::new(to, settings.port))?,
+            Transport::Icmp => Hearing::echo(to, identifier)?,
         };
         socket.never_fragment()?;
         Ok(socket)
@@ -152,8 +152,8 @@ struct Search {
     /// The shortest that did not pass.
     failed: u32,
     least: u32,
-    /// What a router said that its link takes; it is tried before anything else.
-    told: Option<u32>,
+    /// What a router reported that its link takes; it is tried before anything else.
+    reported: Option<u32>,
 }
 
 impl Search {
@@ -162,7 +162,7 @@ impl Search {
             Family::V4 => LEAST_V4,
             Family::V6 => LEAST_V6,
         };
-        Self { passed: None, failed: MOST + 1, least, told: None }
+        Self { passed: None, failed: MOST + 1, least, reported: None }
     }
 
     /// The next length to try; `None` when all is known, or that nothing can be.
@@ -175,12 +175,12 @@ impl Search {
             return None;
         }
         let within = |length: &u32| (passed + 1..self.failed).contains(length);
-        if let Some(told) = self.told.filter(|told| within(told)) {
-            return Some(told);
+        if let Some(reported) = self.reported.filter(|reported| within(reported)) {
+            return Some(reported);
         }
         // One longer than a plateau that passed: it fails, and then that is the MTU.
         let likely = passed > self.least && PLATEAUS.contains(&passed);
-        if likely || self.told == Some(passed) {
+        if likely || self.reported == Some(passed) {
             return Some(passed + 1);
         }
         let plateau = PLATEAUS.into_iter().find(|length| within(length));
@@ -192,16 +192,17 @@ impl Search {
     }
 
     /// A length did not pass, and perhaps somebody said what does.
-    fn failed(&mut self, length: u32, told: Option<u32>) {
+    fn failed(&mut self, length: u32, reported: Option<u32>) {
         self.failed = self.failed.min(length);
         // Zero (RFC 1191, section 5), or no less than what was sent, tells nothing.
-        self.told = told.filter(|told| (self.least..length).contains(told)).or(self.told);
+        self.reported =
+            reported.filter(|reported| (self.least..length).contains(reported)).or(self.reported);
     }
 }
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Passed,
     TooBig(Option<u32>),
     /// Neither it nor an error about it came back.
@@ -224,9 +225,9 @@ impl Test {
         let mut search = Search::new(self.socket.family());
         while let Some(length) = search.next() {
             match self.attempts(length, stop)? {
-                Fate::Passed => search.passed(length),
-                Fate::TooBig(told) => search.failed(length, told),
-                Fate::Nothing => search.failed(length, None),
+                Outcome::Passed => search.passed(length),
+                Outcome::TooBig(reported) => search.failed(length, reported),
+                Outcome::Nothing => search.failed(length, None),
             }
             if stop.is_set() {
                 return Ok(None);
@@ -236,17 +237,17 @@ impl Test {
     }
 
     /// Sends packets of a length until one is answered.
-    fn attempts(&mut self, length: u32, stop: &Stop) -> io::Result<Fate> {
+    fn attempts(&mut self, length: u32, stop: &Stop) -> io::Result<Outcome> {
         for _ in 0..self.settings.attempts {
-            let fate = self.attempt(length, stop)?;
-            if fate != Fate::Nothing || stop.is_set() {
-                return Ok(fate);
+            let outcome = self.attempt(length, stop)?;
+            if outcome != Outcome::Nothing || stop.is_set() {
+                return Ok(outcome);
             }
         }
-        Ok(Fate::Nothing)
+        Ok(Outcome::Nothing)
     }
 
-    fn attempt(&mut self, length: u32, stop: &Stop) -> io::Result<Fate> {
+    fn attempt(&mut self, length: u32, stop: &Stop) -> io::Result<Outcome> {
         let number = self.sent;
         self.sent = self.sent.wrapping_add(1);
         // What came about earlier packets must not be taken for an answer to this one.
@@ -255,10 +256,12 @@ impl Test {
             Ok(_) => {}
             // Longer than the interface takes, whose MTU is in the error queue.
             Err(error) if error.raw_os_error() == Some(nix::libc::EMSGSIZE) => {
-                return self.listen(Instant::now(), number, length, stop).map(|fate| match fate {
-                    Fate::Nothing => Fate::TooBig(None),
-                    fate => fate,
-                });
+                return self.listen(Instant::now(), number, length, stop).map(
+                    |outcome| match outcome {
+                        Outcome::Nothing => Outcome::TooBig(None),
+                        outcome => outcome,
+                    },
+                );
             }
             Err(error) => return Err(error),
         }
@@ -274,36 +277,41 @@ impl Test {
         };
         let mut payload = [self.mark.as_slice(), &number.to_be_bytes()].concat();
         payload.resize((length as usize).saturating_sub(header), 0);
-        match self.settings.means {
-            Means::Udp => payload,
-            Means::Icmp => {
+        match self.settings.transport {
+            Transport::Udp => payload,
+            Transport::Icmp => {
                 icmp::request(family, self.socket.identifier().unwrap_or(0), number, &payload)
             }
         }
     }
 
-    /// Waits for what becomes of the packet of this number.
+    /// Waits for the outcome of the packet of this number.
     fn listen(
         &mut self,
         until: Instant,
         number: u16,
         length: u32,
         stop: &Stop,
-    ) -> io::Result<Fate> {
+    ) -> io::Result<Outcome> {
         let (family, identifier) = (self.socket.family(), self.socket.identifier());
-        let whose =
-            Whose { family, means: self.settings.means, identifier, mark: self.mark, to: self.to };
+        let whose = Whose {
+            family,
+            transport: self.settings.transport,
+            identifier,
+            mark: self.mark,
+            to: self.to,
+        };
         loop {
             while let Some(message) = self.socket.receive()? {
-                match whose.fate(number, length, &message) {
-                    Ok(Some(fate)) => return Ok(fate),
+                match whose.outcome(number, length, &message) {
+                    Ok(Some(outcome)) => return Ok(outcome),
                     Ok(None) => {}
                     Err(Malformed) => self.context.counters.refuse(Refusal::Icmp),
                 }
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || stop.is_set() {
-                return Ok(Fate::Nothing);
+                return Ok(Outcome::Nothing);
             }
             self.socket.wait(left)?;
         }
@@ -316,7 +324,7 @@ struct Malformed;
 /// By what answers to a test are known.
 struct Whose {
     family: Family,
-    means: Means,
+    transport: Transport,
     identifier: Option<u16>,
     mark: [u8; MARK],
     to: IpAddr,
@@ -324,54 +332,54 @@ struct Whose {
 
 impl Whose {
     /// What a message says of the packet of this number and length; `None`: nothing.
-    fn fate(
+    fn outcome(
         &self,
         number: u16,
         length: u32,
         message: &Message<'_>,
-    ) -> Result<Option<Fate>, Malformed> {
+    ) -> Result<Option<Outcome>, Malformed> {
         let Some(error) = &message.error else { return self.reply(number, message.bytes) };
         if error.from.is_none() {
             // This machine says what its interface takes.
-            return Ok(error.mtu.map(|mtu| Fate::TooBig(Some(mtu))));
+            return Ok(error.mtu.map(|mtu| Outcome::TooBig(Some(mtu))));
         }
-        let quoted = match self.means {
-            Means::Udp => match message.bytes.split_first_chunk::<MARK>() {
+        let quoted = match self.transport {
+            Transport::Udp => match message.bytes.split_first_chunk::<MARK>() {
                 Some((found, rest)) if *found == self.mark => {
                     rest.first_chunk().map(|number| u16::from_be_bytes(*number))
                 }
                 Some(_) => return Err(Malformed),
                 None => None,
             },
-            Means::Icmp => icmp::quoted_sequence(self.family, message.bytes),
+            Transport::Icmp => icmp::quoted_sequence(self.family, message.bytes),
         };
         // What quotes too little is about the packet that is under way.
         if quoted.is_some_and(|quoted| quoted != number) {
             return Ok(None);
         }
-        match icmp::said(self.family, error.kind, error.code) {
+        match icmp::cause(self.family, error.kind, error.code) {
             // Whatever the destination has against it, it is there.
-            Said::NoPort | Said::Unreachable(_) if error.from == Some(self.to) => {
-                Ok(Some(Fate::Passed))
+            Cause::NoPort | Cause::Unreachable(_) if error.from == Some(self.to) => {
+                Ok(Some(Outcome::Passed))
             }
-            Said::TooBig => {
+            Cause::TooBig => {
                 // Who finds a packet too big for a link that takes it says nothing that can be used.
                 let mtu = error.mtu.filter(|mtu| *mtu < length);
-                Ok(Some(Fate::TooBig(mtu)))
+                Ok(Some(Outcome::TooBig(mtu)))
             }
             _ => Ok(None),
         }
     }
 
-    fn reply(&self, number: u16, bytes: &[u8]) -> Result<Option<Fate>, Malformed> {
-        match self.means {
-            // Somebody uses the port and answers; which packet it was that passed cannot be told.
-            Means::Udp => Ok(None),
-            Means::Icmp => match icmp::reply(self.family, self.identifier.is_some(), bytes) {
+    fn reply(&self, number: u16, bytes: &[u8]) -> Result<Option<Outcome>, Malformed> {
+        match self.transport {
+            // Somebody uses the port and answers; which packet it was that passed is not known.
+            Transport::Udp => Ok(None),
+            Transport::Icmp => match icmp::reply(self.family, self.identifier.is_some(), bytes) {
                 Ok(Some(echo)) => {
                     let theirs = self.identifier.is_some_and(|own| own != echo.identifier.0);
                     let ours = echo.sequence.0 == number && echo.payload.starts_with(&self.mark);
-                    Ok((!theirs && ours).then_some(Fate::Passed))
+                    Ok((!theirs && ours).then_some(Outcome::Passed))
                 }
                 Ok(None) => Ok(None),
                 Err(_) => Err(Malformed),
@@ -424,19 +432,19 @@ mod tests {
 
     #[test]
     fn a_router_that_lies_cannot_keep_the_search_from_its_end() {
-        for told in [0, 1, 1500, u32::MAX] {
+        for reported in [0, 1, 1500, u32::MAX] {
             let mut search = Search::new(Family::V4);
             let mut tried = 0;
             while let Some(length) = search.next() {
                 tried += 1;
                 assert!(tried < 100, "{search:?}");
                 if length > 1000 {
-                    search.failed(length, Some(told))
+                    search.failed(length, Some(reported))
                 } else {
                     search.passed(length)
                 }
             }
-            assert_eq!(search.passed, Some(1000), "told {told}");
+            assert_eq!(search.passed, Some(1000), "reported {reported}");
         }
     }
 

@@ -28,7 +28,7 @@ use std::{
 
 /// Room for control data: a timestamp and an error with its sender, twice what they need.
 const CONTROL: usize = 512;
-/// Errors of earlier packets that a sending stands: more than there are packets on the way.
+/// Errors of earlier packets that a sending tolerates: more than there are packets on the way.
 const ERRORS: u32 = 64;
 /// Longest packet that is read whole.
 pub(crate) const LONGEST: usize = 65_536;
@@ -110,7 +110,7 @@ impl Hearing {
         match Socket::new(domain, Type::DGRAM, Some(protocol)) {
             Ok(socket) => Self::prepare(socket, to, None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                // What is said of the ping socket tells more than that a raw one is refused as well.
+                // The ping socket's error tells more than that a raw one is refused as well.
                 let socket = Socket::new(domain, Type::RAW, Some(protocol)).map_err(|_| error)?;
                 Self::prepare(socket, to, Some(identifier))
             }
@@ -160,7 +160,7 @@ impl Hearing {
             self.socket.send(bytes)?;
             Ok(Sent { before, before_ns, after_ns: now_ns() })
         };
-        // An error of an earlier packet is told at the next call, whatever that is, and only once; while
+        // An error of an earlier packet is reported at the next call, whatever that is, and only once; while
         // this one is being made, that of another one may have come.
         let mut left = ERRORS;
         loop {
@@ -197,7 +197,7 @@ impl Hearing {
             );
             let received = match received {
                 Ok(received) => received,
-                // An error of an earlier packet that was told here; it is in the error queue as well.
+                // An error of an earlier packet that was reported here; it is in the error queue as well.
                 Err(error) if error == Errno::EAGAIN || is_report(error) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -247,7 +247,7 @@ impl Sent {
     /// The packet left between the moments before and after the call that sent it. The kernel's stamp of the
     /// arrival is by the same clock; by as much as that was stepped or slewed in between, which a clock shows
     /// that nobody steers, the interval is wider. It never reaches beyond the time until this process saw the
-    /// packet, by that other clock, which stands for the stamp where that is none or cannot be right.
+    /// packet, by that other clock, which replaces the stamp where that is none or cannot be right.
     pub(crate) fn round_trip(&self, arrival: &Arrival) -> Bounded {
         let steady = arrival.seen.raw_ns().saturating_sub(self.before.raw_ns());
         let moved = arrival.seen.steered().moved_since(self.before.steered());

@@ -166,7 +166,7 @@ pub enum CommandError {
     Read {
         /// The file, `-` for stdin.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// What came cannot be written.
@@ -174,7 +174,7 @@ pub enum CommandError {
     Write {
         /// The file, `-` for stdout.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// TCP cannot be listened at.
@@ -182,7 +182,7 @@ pub enum CommandError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A key, thread or socket could not be made.

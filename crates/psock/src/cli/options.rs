@@ -2,7 +2,7 @@
 
 use super::{CommandError, say};
 use crate::{
-    Config, DriverName, Options, Path, Place, PsockListener, PsockStream,
+    Config, DriverName, Endpoint, Options, Path, PsockListener, PsockStream,
     options::{CONNECTIONS, WINDOW},
 };
 use clap::{Args, builder::RangedI64ValueParser};
@@ -24,7 +24,7 @@ pub struct EndArgs {
     /// Listen at this address instead; repeat it for each. Only for what comes in through an interface:
     /// `%eth0>0.0.0.0:7000`
     #[arg(long, value_name = "[%INTERFACE>]ADDRESS:PORT", conflicts_with = "path")]
-    pub listen: Vec<Place>,
+    pub listen: Vec<Endpoint>,
     /// Who the other end must be.
     #[command(flatten)]
     pub security: SecurityArgs,
@@ -126,7 +126,7 @@ impl EndArgs {
         Ok(self.listener(&config)?.accept()?.0)
     }
 
-    /// Listens, and tells whoever watches of those who are refused.
+    /// Listens, and prints refused peers.
     pub(super) fn listener(&self, config: &Config) -> Result<PsockListener, CommandError> {
         let listener = PsockListener::bind(&self.listen, config)?;
         let refusals = Mutex::new(Refusals::default());
@@ -140,17 +140,17 @@ impl EndArgs {
     }
 }
 
-/// Lines in a second that strangers can cause.
+/// Lines in a second that unknown peers can cause.
 const LINES: u32 = 10;
 
-/// What was told of those who were refused.
+/// What was printed of refused peers.
 #[derive(Debug, Default)]
 struct Refusals {
     /// The second that is counted.
     since: Option<Instant>,
     lines: u32,
-    /// Refusals since the last line that were not told.
-    untold: u64,
+    /// Refusals since the last line that were not printed.
+    unprinted: u64,
 }
 
 impl Refusals {
@@ -161,13 +161,13 @@ impl Refusals {
             (self.since, self.lines) = (Some(now), 0);
         }
         if self.lines == LINES {
-            self.untold += 1;
+            self.unprinted += 1;
             return None;
         }
         self.lines += 1;
-        Some(match std::mem::take(&mut self.untold) {
+        Some(match std::mem::take(&mut self.unprinted) {
             0 => line,
-            untold => format!("{line} (and {untold} before that are not shown)"),
+            unprinted => format!("{line} (and {unprinted} before that are not shown)"),
         })
     }
 }
@@ -177,11 +177,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_cause_so_many_lines_a_second_and_the_rest_is_counted() {
+    fn unknown_peers_cause_so_many_lines_a_second_and_the_rest_is_counted() {
         let (begin, mut refusals) = (Instant::now(), Refusals::default());
         let mut line = |ms| refusals.line(begin + Duration::from_millis(ms), "refused".to_owned());
-        let told = (0..25).filter_map(&mut line).collect::<Vec<_>>();
-        assert_eq!(told, vec!["refused"; 10]);
+        let printed = (0..25).filter_map(&mut line).collect::<Vec<_>>();
+        assert_eq!(printed, vec!["refused"; 10]);
         assert_eq!(line(1000).unwrap(), "refused (and 15 before that are not shown)");
         assert_eq!(line(1001).unwrap(), "refused");
     }

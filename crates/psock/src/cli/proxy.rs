@@ -47,7 +47,7 @@ fn enter(
     let address = listener.local_addr().map_err(listen)?;
     say(&format!("forwarding from {address} over {} paths", config.paths.len()));
     loop {
-        let place = Gate::enter(gate);
+        let permit = Gate::enter(gate);
         let (socket, client) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -61,7 +61,7 @@ fn enter(
             continue;
         }
         let config = Arc::clone(config);
-        start(place, move || {
+        start(permit, move || {
             let carried = match PsockStream::connect(&config) {
                 Ok(stream) => carry(Unjoined(Some(stream)), socket, client, json),
                 Err(error) => Err(error.to_string()),
@@ -84,7 +84,7 @@ fn leave(
     }
     let limit = config.connect_timeout;
     loop {
-        let place = Gate::enter(gate);
+        let permit = Gate::enter(gate);
         let (stream, client) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -93,7 +93,7 @@ fn leave(
             }
         };
         let stream = Unjoined(Some(stream));
-        start(place, move || {
+        start(permit, move || {
             let carried = match TcpStream::connect_timeout(&to, limit) {
                 Ok(socket) => carry(stream, socket, client, json),
                 Err(error) => Err(format!("connecting to {to}: {error}")),
@@ -136,11 +136,11 @@ impl Drop for Unjoined {
 }
 
 /// Runs one connection on a thread of its own; without one it ends at once.
-fn start(place: Place, carry: impl FnOnce() + Send + 'static) {
+fn start(permit: Permit, carry: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().name("proxy".into());
     let run = move || {
         carry();
-        drop(place);
+        drop(permit);
     };
     if let Err(error) = thread.spawn(run) {
         say(&format!("no thread for a connection: {error}"));
@@ -162,21 +162,21 @@ struct Gate {
     left: Condvar,
 }
 
-/// One connection's place; given back when dropped.
-struct Place(Arc<Gate>);
+/// One connection's permit; given back when dropped.
+struct Permit(Arc<Gate>);
 
 impl Gate {
-    /// Waits for a place.
-    fn enter(gate: &Arc<Self>) -> Place {
+    /// Waits for a permit.
+    fn enter(gate: &Arc<Self>) -> Permit {
         let inside = gate.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |inside: &mut usize| *inside >= CONNECTIONS;
         let mut inside = gate.left.wait_while(inside, full).unwrap_or_else(PoisonError::into_inner);
         *inside += 1;
-        Place(Arc::clone(gate))
+        Permit(Arc::clone(gate))
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         *self.0.inside.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.0.left.notify_one();

@@ -14,8 +14,8 @@ const DELAY_NS: u64 = 1_000_000;
 pub(super) struct Acknowledger {
     /// Bytes of blocks that came on this connection.
     came: u64,
-    /// What was said last.
-    told: Option<Acknowledge>,
+    /// The last one sent.
+    sent: Option<Acknowledge>,
     /// When the next one becomes due.
     due_ns: Option<u64>,
     /// It is due, and goes as soon as the connection can be written.
@@ -26,21 +26,21 @@ impl Acknowledger {
     /// A block came.
     pub(super) fn came(&mut self, bytes: usize, now_ns: u64) {
         self.came += bytes as u64;
-        let told = self.told.map_or(0, |told| told.received);
-        if self.came - told >= BYTES {
+        let sent = self.sent.map_or(0, |sent| sent.received);
+        if self.came - sent >= BYTES {
             self.now();
         } else {
             self.soon(now_ns);
         }
     }
 
-    /// Something happened that is to be told at once.
+    /// Something happened that must be sent at once.
     pub(super) fn now(&mut self) {
         self.is_due = true;
         self.due_ns = None;
     }
 
-    /// Something happened that is to be told after the usual delay.
+    /// Something happened that is sent after the usual delay.
     pub(super) fn soon(&mut self, now_ns: u64) {
         if !self.is_due {
             self.due_ns = self.due_ns.or(Some(now_ns + DELAY_NS));
@@ -59,35 +59,35 @@ impl Acknowledger {
         self.due_ns
     }
 
-    /// The stream as a whole went so far that the peer is to be told on every connection.
+    /// The stream as a whole went so far that the peer must be informed on every connection.
     pub(super) fn is_behind(&self, receiver: &Receiver) -> bool {
         let (limit, in_order, ended) =
-            self.told.map_or((receiver.window(), 0, false), |t| (t.limit, t.in_order, t.ended));
+            self.sent.map_or((receiver.window(), 0, false), |t| (t.limit, t.in_order, t.ended));
         let step = (receiver.window() / 8).max(1);
         receiver.limit() - limit >= step
             || receiver.in_order() - in_order >= step
             || receiver.is_ended() != ended
     }
 
-    /// What is to be said now, if it is time.
+    /// What is to be sent now, if it is time.
     pub(super) fn next(&mut self, receiver: &Receiver, now_ns: u64) -> Option<Acknowledge> {
         self.tick(now_ns);
         if !self.is_due && !self.is_behind(receiver) {
             return None;
         }
-        let told = Acknowledge {
+        let sent = Acknowledge {
             in_order: receiver.in_order(),
             limit: receiver.limit(),
             received: self.came,
             ended: receiver.is_ended(),
         };
         (self.due_ns, self.is_due) = (None, false);
-        self.told = Some(told);
-        Some(told)
+        self.sent = Some(sent);
+        Some(sent)
     }
 
-    /// The peer was told on this connection that its stream came to its end.
+    /// The peer was informed on this connection that its stream came to its end.
     pub(super) fn told_end(&self) -> bool {
-        self.told.is_some_and(|told| told.ended)
+        self.sent.is_some_and(|sent| sent.ended)
     }
 }

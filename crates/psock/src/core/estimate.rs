@@ -30,7 +30,7 @@ pub(super) fn bytes_in(rate: u64, ns: u64) -> u64 {
     (u128::from(rate) * u128::from(ns) / 1_000_000_000).min(MOST) as u64
 }
 
-/// The least delay of late.
+/// The least recent delay.
 ///
 /// A path that is kept busy never shows its delay without our own queue. If the least delay of some
 /// seconds is larger than the one before, either the path became longer or the queue is ours; so the queue

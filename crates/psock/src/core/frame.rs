@@ -98,7 +98,7 @@ pub enum Frame<'a> {
     Ping(u64),
     /// The answer.
     Pong(u64),
-    /// Everything is acknowledged both ways. Who has said and heard it leaves.
+    /// Everything is acknowledged both ways. An end that has sent and received it leaves.
     Goodbye,
     /// Addresses of the accepting end.
     Addresses(Vec<SocketAddr>),
@@ -206,7 +206,7 @@ pub mod code {
     pub const VERSION: u16 = 1;
     /// The driver is not known.
     pub const DRIVER: u16 = 2;
-    /// There is no such session, it does not live any more, or the proof is wrong: which of them is told
+    /// There is no such session, it does not live any more, or the proof is wrong: which of them is reported
     /// to nobody.
     pub const SESSION: u16 = 3;
     /// There are too many sessions or connections.
@@ -224,7 +224,7 @@ pub mod code {
 /// Bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block<'a> {
-    /// The place of the first one in the stream.
+    /// The offset of the first one in the stream.
     pub offset: u64,
     /// 1 to [`MAX_BLOCK`] bytes.
     pub bytes: &'a [u8],

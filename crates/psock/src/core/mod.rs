@@ -7,7 +7,7 @@
 //! ```
 //!
 //! It does no I/O, reads no clock and draws no random numbers, so a run can be repeated exactly
-//! (tests/model.rs does so thousands of times).
+//! (tests/it/model does so thousands of times).
 
 mod acknowledger;
 mod chunk;
@@ -54,12 +54,12 @@ pub struct Settings {
 /// Bytes of a block with which its frame is one TLS record.
 pub const RECORD_BLOCK: usize = 16_384 - BLOCK_HEADER_LEN;
 
-/// What the kernel says of a connection (TCP_INFO); a value that is not known is 0.
+/// The kernel's figures of a connection (TCP_INFO); a value that is not known is 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kernel {
     /// Smoothed round-trip time.
     pub srtt_ns: u64,
-    /// The least round-trip time of late.
+    /// The least recent round-trip time.
     pub min_rtt_ns: u64,
     /// Bytes a second that lately arrived.
     pub delivery_rate: u64,
@@ -138,7 +138,7 @@ pub enum Violation {
     /// An end of the stream that contradicts what came before.
     #[error("the end of the stream at offset {end} contradicts what came before")]
     OtherEnd {
-        /// The end that was said.
+        /// The length that Finish carried.
         end: u64,
     },
     /// An acknowledgement of what was never sent.
@@ -147,8 +147,8 @@ pub enum Violation {
     /// An acknowledgement that takes back an earlier one of the same connection.
     #[error("an acknowledgement that takes back an earlier one")]
     TakenBack,
-    /// A frame that has no place on a data connection.
-    #[error("a frame that has no place on a data connection")]
+    /// A frame that must not come on a data connection.
+    #[error("a frame that must not come on a data connection")]
     Misplaced,
 }
 
@@ -190,7 +190,7 @@ pub struct Counters {
 pub(crate) struct Connection {
     path: Path,
     acknowledger: Acknowledger,
-    /// The peer was told on it where our stream ends.
+    /// The peer was informed on it where our stream ends.
     finish_sent: bool,
     counters: Counters,
 }
@@ -213,7 +213,7 @@ impl Core {
     /// A session whose peer offers this window.
     #[must_use]
     pub fn new(settings: Settings, peer_window: u64) -> Self {
-        // A block must fit into half of the window, or it might wait for room that is never told.
+        // A block must fit into half of the window, or it might wait for room that is never advertised.
         let largest = usize::try_from(peer_window / 2).unwrap_or(MAX_BLOCK).clamp(1, MAX_BLOCK);
         let block_bytes = settings.block_bytes.clamp(1, largest);
         Self {
@@ -247,7 +247,7 @@ impl Core {
         self.schedule.forget(id);
     }
 
-    /// What the kernel says of a connection.
+    /// The kernel's figures of a connection.
     pub fn observe(&mut self, id: ConnectionId, kernel: &Kernel, _now_ns: u64) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.path.observe(kernel);
@@ -399,11 +399,11 @@ impl Core {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let received = self.receiver.is_taken();
-        let told = self.connections.values().any(|c| c.acknowledger.told_end());
+        let informed = self.connections.values().any(|c| c.acknowledger.told_end());
         match (self.sender.is_done(), received) {
             (false, false) => Outcome::Open,
             (false, true) => Outcome::FinishedReceiving,
-            (true, true) if told => Outcome::FinishedBoth,
+            (true, true) if informed => Outcome::FinishedBoth,
             (true, _) => Outcome::FinishedSending,
         }
     }
@@ -425,7 +425,7 @@ impl Core {
         self.connections.iter().map(|(id, connection)| (*id, connection.counters))
     }
 
-    /// Figures of a connection that is there, and what its kernel said last.
+    /// Figures of a connection that is there, and the kernel's last figures.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<(Counters, Kernel)> {
         self.connections.get(&id).map(|connection| (connection.counters, *connection.path.kernel()))

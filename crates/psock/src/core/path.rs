@@ -24,8 +24,8 @@ use super::{
 /// A connection is kept so much longer at work than its round trip, for hosts that are late.
 const SLACK_NS: u64 = 10_000_000;
 /// A connection that misses its time by less is not taken for stalled.
-const LEAST_PATIENCE_NS: u64 = 30_000_000;
-/// As much is added to patience at most because a connection's times vary.
+const LEAST_TIMEOUT_NS: u64 = 30_000_000;
+/// As much is added to the timeout at most because a connection's times vary.
 const MOST_VARIATION_NS: u64 = 100_000_000;
 /// The delay of a connection of which nothing is known.
 const UNKNOWN_DELAY_NS: u64 = 50_000_000;
@@ -231,9 +231,9 @@ impl Path {
     pub(super) fn stalls_at(&self) -> Option<u64> {
         let first = self.carried.front()?;
         let round_trip_ns = self.kernel.srtt_ns.max(self.delay_ns());
-        let patience_ns =
-            LEAST_PATIENCE_NS.max(round_trip_ns + round_trip_ns / 2).max(self.variation_ns());
-        Some(first.expected_ns.max(self.progress_ns) + patience_ns)
+        let timeout_ns =
+            LEAST_TIMEOUT_NS.max(round_trip_ns + round_trip_ns / 2).max(self.variation_ns());
+        Some(first.expected_ns.max(self.progress_ns) + timeout_ns)
     }
 
     pub(super) fn is_stalled(&self, now_ns: u64) -> bool {

@@ -1,6 +1,6 @@
 //! The receiving half: blocks in any order go in, the stream comes out.
 //!
-//! Memory is bounded by the window that the peer was told, and by the number of blocks that may lie
+//! Memory is bounded by the advertised window, and by the number of blocks that may lie
 //! beyond a gap; the peer never has a reason to send more. A block that is sent again has the place and
 //! the length that it had before, so a part of a known block, or the same block with other bytes, is a
 //! violation and not a guess about which bytes are true.

@@ -2,7 +2,7 @@
 //!
 //! A circular buffer that the driver fills and the sender empties. Who is asked to send and is not at its
 //! head has to wait. All blocks have the same size, so an item needs not say how many bytes; a receiving
-//! half is not needed, because blocks carry their place in the stream.
+//! half is not needed, because blocks carry their offset in the stream.
 
 use std::collections::VecDeque;
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A block is cut when there are bytes for a whole one, or when a shorter one can go at once, and is never
-//! cut anew: when it is sent again, it has the same place and the same length. What a connection carries
+//! cut anew: when it is sent again, it has the same offset and the same length. What a connection carries
 //! arrives there in order, so the number of bytes that a peer has from a connection says which blocks it
 //! has. All steps take O(log n) of the blocks.
 
@@ -48,7 +48,7 @@ struct Carrier {
     stalled: bool,
 }
 
-/// A block by its place among all blocks of the stream.
+/// A block by its index among all blocks of the stream.
 pub(super) type Number = u64;
 
 /// A block that no connection carries.
@@ -96,7 +96,7 @@ pub(super) struct Sender {
     end: u64,
     /// The application gives no more.
     finished: bool,
-    /// The peer was told where the stream ends.
+    /// The peer was informed where the stream ends.
     finish_sent: bool,
     /// The peer has everything before this.
     in_order: u64,
@@ -186,9 +186,9 @@ impl Sender {
     /// Where the stream ends, to tell the peer, if the application has said so and the peer has not
     /// acknowledged it.
     pub(super) fn tell_finish(&mut self) -> Option<u64> {
-        let told = self.finished && !self.ended;
-        self.finish_sent |= told;
-        told.then_some(self.end)
+        let sent = self.finished && !self.ended;
+        self.finish_sent |= sent;
+        sent.then_some(self.end)
     }
 
     /// The peer has everything, and knows it.
@@ -232,8 +232,8 @@ impl Sender {
 
     /// The first block from `offset` on that no connection carries, if the peer takes it.
     pub(super) fn ahead(&self, offset: u64) -> Option<Number> {
-        let place = self.blocks.partition_point(|block| block.offset < offset);
-        let number = *self.free.range(self.base + place as u64..).next()?;
+        let index = self.blocks.partition_point(|block| block.offset < offset);
+        let number = *self.free.range(self.base + index as u64..).next()?;
         (self.block(number)?.end() <= self.limit).then_some(number)
     }
 

@@ -1,4 +1,4 @@
-//! How much of a listener strangers may have: places, in all and for one source.
+//! How much of a listener unknown peers may use: permits, in all and for one source.
 
 use std::{
     collections::HashMap,
@@ -18,21 +18,21 @@ pub(super) fn source(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A number of places, some of which each source may have.
+/// A number of permits, some of which each source may have.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Permits {
     most: usize,
     most_per_source: usize,
     taken: Mutex<HashMap<IpAddr, usize>>,
 }
 
-impl Places {
+impl Permits {
     pub(super) fn new(most: usize, most_per_source: usize) -> Arc<Self> {
         Arc::new(Self { most, most_per_source, taken: Mutex::default() })
     }
 
-    /// A place, if one is free; it is free again when it is dropped.
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Held> {
+    /// A permit, if one is free; it is free again when it is dropped.
+    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Permit> {
         let source = source(address);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.get(&source).copied().unwrap_or(0);
@@ -40,20 +40,20 @@ impl Places {
             return None;
         }
         taken.insert(source, own + 1);
-        Some(Held { places: Arc::clone(self), source })
+        Some(Permit { permits: Arc::clone(self), source })
     }
 }
 
-/// A place that is taken.
+/// A permit that is taken.
 #[derive(Debug)]
-pub(super) struct Held {
-    places: Arc<Places>,
+pub(super) struct Permit {
+    permits: Arc<Permits>,
     source: IpAddr,
 }
 
-impl Drop for Held {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.permits.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = taken.get_mut(&self.source) {
             *own -= 1;
             if *own == 0 {
@@ -69,23 +69,23 @@ mod tests {
 
     #[test]
     fn places_are_bounded_in_all_and_for_one_source() {
-        let places = Places::new(3, 2);
+        let permits = Permits::new(3, 2);
         let address = |text: &str| text.parse().unwrap();
-        let first = places.take(address("192.0.2.1")).unwrap();
-        let _second = places.take(address("::ffff:192.0.2.1")).unwrap();
-        assert!(places.take(address("192.0.2.1")).is_none(), "a third of one source");
-        let _third = places.take(address("2001:db8::1")).unwrap();
-        assert!(places.take(address("2001:db8:0:1::1")).is_none(), "a fourth in all");
+        let first = permits.take(address("192.0.2.1")).unwrap();
+        let _second = permits.take(address("::ffff:192.0.2.1")).unwrap();
+        assert!(permits.take(address("192.0.2.1")).is_none(), "a third of one source");
+        let _third = permits.take(address("2001:db8::1")).unwrap();
+        assert!(permits.take(address("2001:db8:0:1::1")).is_none(), "a fourth in all");
         drop(first);
-        let _fourth = places.take(address("2001:db8::ffff:1")).unwrap();
-        assert!(places.take(address("192.0.2.2")).is_none(), "a fourth in all");
+        let _fourth = permits.take(address("2001:db8::ffff:1")).unwrap();
+        assert!(permits.take(address("192.0.2.2")).is_none(), "a fourth in all");
     }
 
     #[test]
     fn a_network_of_64_bits_is_one_source() {
-        let places = Places::new(9, 1);
-        let _held = places.take("2001:db8::1".parse().unwrap()).unwrap();
-        assert!(places.take("2001:db8::ffff:0:0:2".parse().unwrap()).is_none());
-        assert!(places.take("2001:db8:0:1::1".parse().unwrap()).is_some());
+        let permits = Permits::new(9, 1);
+        let _held = permits.take("2001:db8::1".parse().unwrap()).unwrap();
+        assert!(permits.take("2001:db8::ffff:0:0:2".parse().unwrap()).is_none());
+        assert!(permits.take("2001:db8:0:1::1".parse().unwrap()).is_some());
     }
 }

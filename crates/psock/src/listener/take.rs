@@ -1,7 +1,7 @@
 //! What happens to a connection that comes: handshake, then a new session, a session that it joins, or
 //! a refusal that is counted.
 
-use super::admission::{Held, Places};
+use super::admission::{Permit, Permits};
 use crate::{
     AcceptError, Config, ListenerCounters, PsockStream,
     channel::Channel,
@@ -10,8 +10,9 @@ use crate::{
     handshake::{self, Wish},
     manager::Role,
     security::Tls,
-    session::{Admission, Agreement, Event, Session},
+    session::{Admission, Event, Negotiated, Session},
     socket,
+    start::start,
     tls::Records,
 };
 use nix::{
@@ -54,10 +55,10 @@ impl fmt::Debug for OnRefused {
 pub(super) struct Taker {
     config: Config,
     tls: Tls<ServerConfig>,
-    handshakes: Arc<Places>,
-    sessions: Arc<Places>,
+    handshakes: Arc<Permits>,
+    sessions: Arc<Permits>,
     state: Mutex<State>,
-    /// Is told whom the listener refuses, and why.
+    /// Is called with each refused peer and the reason.
     pub(super) on_refused: OnceLock<OnRefused>,
     /// Counts the sessions that wait to be accepted.
     event: EventFd,
@@ -81,22 +82,22 @@ struct State {
 struct Entry {
     secret: Secret,
     session: Arc<Session>,
-    _held: Held,
+    _held: Permit,
 }
 
 /// Why a connection did not become part of a session.
-enum Fate {
+enum Rejection {
     Refused(Refusal, fn(&mut ListenerCounters) -> &mut u64),
     Failed(PathError),
 }
 
-impl From<PathError> for Fate {
+impl From<PathError> for Rejection {
     fn from(error: PathError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<io::Error> for Fate {
+impl From<io::Error> for Rejection {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.into())
     }
@@ -107,8 +108,8 @@ impl Taker {
         let flags = EfdFlags::EFD_SEMAPHORE | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let limits = &config.limits;
         Ok(Self {
-            handshakes: Places::new(limits.handshakes, limits.handshakes_per_source),
-            sessions: Places::new(limits.sessions, limits.sessions_per_source),
+            handshakes: Permits::new(limits.handshakes, limits.handshakes_per_source),
+            sessions: Permits::new(limits.sessions, limits.sessions_per_source),
             config,
             tls,
             state: Mutex::default(),
@@ -190,10 +191,10 @@ impl Taker {
 
     /// A connection has come.
     fn take(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
-        let held = self.handshakes.take(peer.ip());
+        let permit = self.handshakes.take(peer.ip());
         let mut state = self.state();
         state.counters.came += 1;
-        let Some(held) = held else {
+        let Some(permit) = permit else {
             state.counters.refused_handshakes += 1;
             return;
         };
@@ -201,20 +202,20 @@ impl Taker {
         let taker = Arc::clone(self);
         tokio::spawn(async move {
             let limit = taker.config.limits.handshake_time;
-            let fate = timeout(limit, taker.admit(socket, peer)).await;
-            // The place is free before the counters say what became of the connection.
-            drop(held);
-            let reason = match fate {
+            let result = timeout(limit, taker.admit(socket, peer)).await;
+            // The permit is free before the counters show the connection's result.
+            drop(permit);
+            let reason = match result {
                 Ok(Ok(count)) => return taker.count(count),
                 Err(_) => {
                     taker.count(|counters| &mut counters.refused_slow);
                     "too slow".to_owned()
                 }
-                Ok(Err(Fate::Refused(refusal, counter))) => {
+                Ok(Err(Rejection::Refused(refusal, counter))) => {
                     taker.count(counter);
                     refusal.to_string()
                 }
-                Ok(Err(Fate::Failed(error))) => {
+                Ok(Err(Rejection::Failed(error))) => {
                     taker.count(match error {
                         PathError::Tls(_) => |counters| &mut counters.refused_tls,
                         PathError::Io(_) | PathError::TimedOut => |counters| &mut counters.broken,
@@ -224,8 +225,8 @@ impl Taker {
                 }
             };
             tracing::debug!("a connection from {peer} was refused: {reason}");
-            if let Some(OnRefused(tell)) = taker.on_refused.get() {
-                tell(peer, &reason);
+            if let Some(OnRefused(report)) = taker.on_refused.get() {
+                report(peer, &reason);
             }
         });
     }
@@ -239,7 +240,7 @@ impl Taker {
         self: &Arc<Self>,
         socket: TcpStream,
         peer: SocketAddr,
-    ) -> Result<fn(&mut ListenerCounters) -> &mut u64, Fate> {
+    ) -> Result<fn(&mut ListenerCounters) -> &mut u64, Rejection> {
         socket::tune(SockRef::from(&socket), &self.config)?;
         let mut channel = Channel::new(socket, Records::accepting(&self.tls)?);
         channel.handshake().await?;
@@ -260,19 +261,19 @@ impl Taker {
             Wish::Join(join) => self.join(&mut channel, join, &nonce).await,
         };
         match result {
-            Err(Fate::Refused(refusal, counter)) => {
+            Err(Rejection::Refused(refusal, counter)) => {
                 // Whether it hears why or not, it is refused.
                 let _ = handshake::refuse(&mut channel, refusal).await;
-                Err(Fate::Refused(refusal, counter))
+                Err(Rejection::Refused(refusal, counter))
             }
             Err(failed) => Err(failed),
-            Ok(Admitted::Opened(agreement, held)) => {
-                self.begin(channel, agreement, held)?;
+            Ok(Admitted::Opened(negotiated, permit)) => {
+                self.begin(channel, negotiated, permit)?;
                 Ok(|counters| &mut counters.opened)
             }
             Ok(Admitted::Joined(session, data)) => {
                 let channel = Box::new(channel);
-                session.tell(match data {
+                session.send_event(match data {
                     Some((path, admission)) => Event::Joined(channel, path, admission),
                     None => Event::Control(channel),
                 });
@@ -282,24 +283,29 @@ impl Taker {
     }
 
     /// Whether there may be one more session that waits.
-    fn takes_more(&self, state: &State) -> Result<(), Fate> {
+    fn takes_more(&self, state: &State) -> Result<(), Rejection> {
         if state.stopping {
-            return Err(Fate::Refused(Refusal::Stopping, |c| &mut c.refused_stopping));
+            return Err(Rejection::Refused(Refusal::Stopping, |c| &mut c.refused_stopping));
         }
         if state.waiting.len() >= self.config.limits.backlog {
-            return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
+            return Err(Rejection::Refused(Refusal::Limit, |c| &mut c.refused_limit));
         }
         Ok(())
     }
 
     /// Agrees on a new session.
-    fn open(&self, channel: &mut Channel, open: Open, peer: SocketAddr) -> Result<Admitted, Fate> {
+    fn open(
+        &self,
+        channel: &mut Channel,
+        open: Open,
+        peer: SocketAddr,
+    ) -> Result<Admitted, Rejection> {
         self.takes_more(&self.state())?;
-        let Some(held) = self.sessions.take(peer.ip()) else {
-            return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit));
+        let Some(permit) = self.sessions.take(peer.ip()) else {
+            return Err(Rejection::Refused(Refusal::Limit, |c| &mut c.refused_limit));
         };
         let most = self.config.limits.connections.try_into().unwrap_or(u16::MAX);
-        let agreement = Agreement {
+        let negotiated = Negotiated {
             session: SessionId(handshake::random()?),
             secret: Secret(handshake::random()?),
             driver: open.driver,
@@ -308,35 +314,35 @@ impl Taker {
             survive: self.config.survive.min(Duration::from_millis(open.survive_ms.into())),
         };
         let welcome = Welcome {
-            session: agreement.session,
-            secret: agreement.secret,
-            driver: agreement.driver,
-            connections: agreement.connections,
+            session: negotiated.session,
+            secret: negotiated.secret,
+            driver: negotiated.driver,
+            connections: negotiated.connections,
             window: (self.config.window_bytes as u64).min(MAX_OFFSET),
             survive_ms: self.config.survive.as_millis().try_into().unwrap_or(u32::MAX),
         };
         let addresses = self.state().addresses.clone();
         handshake::welcome(channel, welcome, addresses)?;
-        Ok(Admitted::Opened(agreement, held))
+        Ok(Admitted::Opened(negotiated, permit))
     }
 
     /// Begins a session whose control connection this is.
     fn begin(
         self: &Arc<Self>,
         channel: Channel,
-        agreement: Agreement,
-        held: Held,
-    ) -> Result<(), Fate> {
+        negotiated: Negotiated,
+        permit: Permit,
+    ) -> Result<(), Rejection> {
         let taker = Arc::clone(self);
-        let id = agreement.session;
+        let id = negotiated.session;
         let (config, role) = (self.config.clone(), Role::Accepting);
         // The peer may join as soon as it knows the session, so nobody looks for it before it is there.
         let mut state = self.state();
         // Others may have come since it was asked first, or the listener may have been dropped.
         self.takes_more(&state)?;
-        let (socket, session) =
-            Session::begin(channel, config, agreement, role, move || taker.ended(id))?;
-        let entry = Entry { secret: agreement.secret, session: Arc::clone(&session), _held: held };
+        let (socket, session) = start(channel, config, negotiated, role, move || taker.ended(id))?;
+        let entry =
+            Entry { secret: negotiated.secret, session: Arc::clone(&session), _held: permit };
         state.table.insert(id, entry);
         state.waiting.push_back(PsockStream::new(socket, session));
         drop(state);
@@ -351,22 +357,22 @@ impl Taker {
         channel: &mut Channel,
         join: Join,
         nonce: &[u8; 32],
-    ) -> Result<Admitted, Fate> {
+    ) -> Result<Admitted, Rejection> {
         let known = {
             let state = self.state();
             state.table.get(&join.session).map(|e| (e.secret, Arc::clone(&e.session)))
         };
         let Some((secret, session)) = known else {
-            return Err(Fate::Refused(Refusal::Session, |c| &mut c.refused_session));
+            return Err(Rejection::Refused(Refusal::Session, |c| &mut c.refused_session));
         };
         if !handshake::proves(&join, nonce, &secret) {
-            return Err(Fate::Refused(Refusal::Session, |c| &mut c.refused_proof));
+            return Err(Rejection::Refused(Refusal::Session, |c| &mut c.refused_proof));
         }
         let data = match join.purpose {
             Purpose::Control => None,
             Purpose::Data => match session.admit(join.path) {
                 Some(admission) => Some((join.path, admission)),
-                None => return Err(Fate::Refused(Refusal::Limit, |c| &mut c.refused_limit)),
+                None => return Err(Rejection::Refused(Refusal::Limit, |c| &mut c.refused_limit)),
             },
         };
         handshake::joined(channel).await?;
@@ -383,7 +389,7 @@ impl Taker {
 
 /// What a connection became.
 enum Admitted {
-    Opened(Agreement, Held),
+    Opened(Negotiated, Permit),
     /// One for data has a path, and was let in.
     Joined(Arc<Session>, Option<(u16, Admission)>),
 }

@@ -1,7 +1,6 @@
 //! The same proofs for another protocol that the two ends speak beside psock.
 
-use super::{Tls, accepting, connecting};
-use crate::{Security, SecurityError};
+use super::{Security, SecurityError, Tls, accepting, connecting};
 use rustls::{ClientConfig, ServerConfig};
 
 impl Security {

@@ -69,29 +69,28 @@ impl Clamd {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::{
-        io::{Read, Write},
-        os::unix::net::UnixStream,
-    };
-
-    #[test]
-    fn the_scanner_knows_eicar_and_nothing_else() {
-        if !crate::require_root() {
-            return;
-        }
-        let namespace = Namespace::new("clamd").unwrap();
-        let clamd = Clamd::start(&namespace, None).unwrap();
-        let scan = |bytes: &[u8]| {
-            let mut stream = UnixStream::connect(clamd.socket()).unwrap();
-            let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
-            stream.write_all(&[b"zINSTREAM\0", &length[..], bytes, &[0; 4]].concat()).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer
+    mod root {
+        use crate::clients::clamd::*;
+        use std::{
+            io::{Read, Write},
+            os::unix::net::UnixStream,
         };
-        assert_eq!(eicar().len(), 68);
-        assert!(scan(&eicar()).contains("FOUND"));
-        assert!(scan(&[b'x'; 68]).contains("OK"));
+
+        #[test]
+        fn the_scanner_knows_eicar_and_nothing_else() {
+            let namespace = Namespace::new("clamd").unwrap();
+            let clamd = Clamd::start(&namespace, None).unwrap();
+            let scan = |bytes: &[u8]| {
+                let mut stream = UnixStream::connect(clamd.socket()).unwrap();
+                let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
+                stream.write_all(&[b"zINSTREAM\0", &length[..], bytes, &[0; 4]].concat()).unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                answer
+            };
+            assert_eq!(eicar().len(), 68);
+            assert!(scan(&eicar()).contains("FOUND"));
+            assert!(scan(&[b'x'; 68]).contains("OK"));
+        }
     }
 }

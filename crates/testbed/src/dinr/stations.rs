@@ -192,7 +192,7 @@ impl<'a> Enterprise<'a> {
     ///
     /// When the archive cannot be read.
     pub fn chart(&self, station: &str, since: &str) -> Result<String, Error> {
-        self.show(&["--way", "round-trip", "--since", since, "--to", station])
+        self.show(&["--direction", "round-trip", "--since", since, "--to", station])
     }
 
     /// `nigh probe show delay` of what is measured all the time.
@@ -208,11 +208,11 @@ impl<'a> Enterprise<'a> {
     /// # Errors
     ///
     /// When it cannot be started.
-    pub fn load(&self, station: &str, length: Duration) -> Result<Process, Error> {
+    pub fn load(&self, station: &str, duration: Duration) -> Result<Process, Error> {
         let (binary, socket) = (self.binary.to_string_lossy(), self.nigh.socket());
-        let length = format!("{}s", length.as_secs());
+        let duration = format!("{}s", duration.as_secs());
         let socket = socket.to_string_lossy();
-        let words = ["probe", "run", "throughput", station, "--length", &length, "--json"];
+        let words = ["probe", "run", "throughput", station, "--duration", &duration, "--json"];
         let line = [&[&*binary], &words[..], &["--socket", &socket]].concat();
         self.host.spawn(&line)
     }

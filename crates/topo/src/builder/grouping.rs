@@ -1,10 +1,10 @@
 //! Which prefixes make a group, and the numbers of groups.
 //!
 //! A group keeps its number as long as it can: one that loses its last prefix stays, and is there again
-//! when a prefix comes back. Only when more groups are without prefixes than with them, all numbers are
-//! given anew.
+//! when a prefix comes back. All are renumbered only when more groups are without prefixes than with
+//! them.
 
-use super::words::Word;
+use super::reports::Report;
 use crate::{
     group::{Exit, Group, Groups},
     options::AsInterest,
@@ -23,7 +23,7 @@ const UNUSED: usize = 1_024;
 /// A router that is not there.
 const GONE: u32 = u32::MAX;
 
-/// What tells groups apart.
+/// What distinguishes groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Key {
     /// Ascending, one for each router.
@@ -104,9 +104,9 @@ impl Grouping {
         // Groups with routers that are gone lose their last prefix before readers see them; until then
         // they are without those exits.
         let mut groups = Groups::new(self.epoch);
-        for place in 1..self.keys.len() {
-            groups.push(self.group(&self.keys[place]));
-            self.uses[place].source = self.source(&self.keys[place]);
+        for id in 1..self.keys.len() {
+            groups.push(self.group(&self.keys[id]));
+            self.uses[id].source = self.source(&self.keys[id]);
         }
         self.groups = Arc::new(groups);
     }
@@ -143,27 +143,29 @@ impl Grouping {
             .map_or(GONE, |(_, _, slot)| slot)
     }
 
-    /// The group of prefixes about which this is said; 0 if that leads nowhere.
-    pub(super) fn find(&mut self, words: &[Word], mark: Mark, ases: &AsInterest) -> u32 {
+    /// The group of prefixes with these reports; 0 if they lead nowhere.
+    pub(super) fn find(&mut self, reports: &[Report], mark: Mark, ases: &AsInterest) -> u32 {
         let mut key = std::mem::take(&mut self.scratch);
-        self.describe(words, mark, ases, &mut key);
+        self.describe(reports, mark, ases, &mut key);
         let id = if key.exits.is_empty() { 0 } else { self.number(&key) };
         self.scratch = key;
         id
     }
 
-    /// What tells the group apart.
-    fn describe(&self, words: &[Word], mark: Mark, ases: &AsInterest, key: &mut Key) {
-        let is_there = |word: &&Word| self.indexes.get(word.at.slot()).is_some_and(|i| *i != GONE);
+    /// What distinguishes the group.
+    fn describe(&self, reports: &[Report], mark: Mark, ases: &AsInterest, key: &mut Key) {
+        let is_there =
+            |report: &&Report| self.indexes.get(report.at.slot()).is_some_and(|i| *i != GONE);
         key.mark = mark;
         key.exits.clear();
-        key.internal = words.iter().filter(is_there).any(|word| word.at.is_internal());
-        // Words are in order of router, then of feed.
-        for word in words.iter().filter(is_there).filter(|w| w.at.is_internal() == key.internal) {
-            let slot = word.at.slot() as u32;
+        key.internal = reports.iter().filter(is_there).any(|report| report.at.is_internal());
+        // Reports are in order of router, then of feed.
+        for report in reports.iter().filter(is_there).filter(|w| w.at.is_internal() == key.internal)
+        {
+            let slot = report.at.slot() as u32;
             let path = ExternalPath {
-                as_distance: word.as_distance,
-                as_number: ases.seen(word.as_number),
+                as_distance: report.as_distance,
+                as_number: ases.seen(report.as_number),
             };
             match key.exits.last_mut() {
                 Some((last, best)) if *last == slot => *best = path.min(*best),

@@ -18,9 +18,9 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Of equal prefixes the last one counts.
-    pub(super) fn new(given: &[(IpNet, Mark)]) -> Self {
+    pub(super) fn new(marks: &[(IpNet, Mark)]) -> Self {
         let marks: BTreeMap<_, _> =
-            given.iter().map(|(prefix, mark)| (prefix.trunc(), *mark)).collect();
+            marks.iter().map(|(prefix, mark)| (prefix.trunc(), *mark)).collect();
         let lengths = |is_v4: bool| {
             let lengths: BTreeSet<_> = marks
                 .keys()

@@ -1,24 +1,24 @@
-//! Collects what feeds say, and makes snapshots of it.
+//! Collects what feeds report, and makes snapshots of it.
 //!
 //! ```text
-//!   what feeds say                     what a snapshot is made from            what readers see
+//!   feeds' reports                     what a snapshot is made from            what readers see
 //!   network: routers, links ... ------------------------------------------->   Graph
 //!   prefixes: prefix -> set ------\
-//!   words: sets of (router, feed, -+-> grouping: (exits, mark) -> group ---->  Groups
+//!   reports: sets of (router, feed, -+-> grouping: (exits, mark) -> group ---->  Groups
 //!          path)                 --/                     \----------------->   Table
 //!   options: marks, ASes -------/
 //! ```
 //!
 //! A change only notes which prefix it is about. [`Builder::view`] then finds the groups of those
 //! prefixes anew, of prefixes that are marked inside of them too, and patches the table. All prefixes are
-//! looked at only if routers came or went, or the options changed, and even then once for every set.
+//! checked only if routers came or went, or the options changed, and even then once for every set.
 
 mod grouping;
 mod marks;
 mod network;
 mod prefixes;
 mod read;
-mod words;
+mod reports;
 
 pub use read::Topology;
 
@@ -35,9 +35,9 @@ use ipnet::IpNet;
 use marks::Marks;
 use network::{Measurement, Network};
 use prefixes::{Known, Prefixes};
+use reports::{At, Report, SetId, Sets};
 use rustc_hash::FxHashMap;
 use std::{collections::BTreeMap, sync::Arc};
-use words::{At, SetId, Sets, Word};
 
 /// Most routers.
 const ROUTERS: usize = 1 << 20;
@@ -45,7 +45,7 @@ const ROUTERS: usize = 1 << 20;
 const LINKS: usize = 1 << 24;
 /// Most prefixes.
 const PREFIXES: usize = 1 << 25;
-/// If more prefixes than this changed, all are looked at.
+/// If more prefixes than this changed, all are checked.
 const DIRTY: usize = 1 << 16;
 /// If more than this part of the table changed, it is made anew.
 const PATCH: usize = 4;
@@ -75,19 +75,19 @@ pub struct Builder {
     prefixes: Prefixes,
     sets: Sets,
     /// Internal prefixes and external routes of each feed.
-    said: FxHashMap<Feed, (usize, usize)>,
+    counts: FxHashMap<Feed, (usize, usize)>,
     grouping: Grouping,
     /// Groups noted with the sets hold for one choice of routers and ASes.
     stamp: u32,
     /// Marked prefixes that are in the table with the exits of the route that covers them.
     inherited: BTreeMap<IpNet, u32>,
-    /// Prefixes that changed since the last snapshot, unless all are to be looked at.
+    /// Prefixes that changed since the last snapshot, unless all are to be checked.
     dirty: Vec<IpNet>,
     all_dirty: bool,
     network_changed: bool,
     view: Option<Arc<View>>,
     /// Used again and again.
-    scratch: Vec<Word>,
+    scratch: Vec<Report>,
 }
 
 impl Default for Builder {
@@ -107,7 +107,7 @@ impl Builder {
             ids: Vec::new(),
             prefixes: Prefixes::default(),
             sets: Sets::default(),
-            said: FxHashMap::default(),
+            counts: FxHashMap::default(),
             grouping: Grouping::default(),
             stamp: 1,
             inherited: BTreeMap::new(),
@@ -158,13 +158,13 @@ impl Builder {
             }
             Change::Internal { prefix, router } => {
                 let at = At::internal(self.slot(router)?);
-                self.say(prefix, Word { at, feed, as_distance: 0, as_number: 0 })?;
+                self.report(prefix, Report { at, feed, as_distance: 0, as_number: 0 })?;
                 false
             }
             Change::Route { prefix, exit, path } => {
                 let at = At::external(self.slot(exit)?);
                 let (as_distance, as_number) = (path.as_distance, path.as_number);
-                self.say(prefix, Word { at, feed, as_distance, as_number })?;
+                self.report(prefix, Report { at, feed, as_distance, as_number })?;
                 false
             }
             Change::RemoveInternal { prefix, router } => {
@@ -222,22 +222,22 @@ impl Builder {
         Ok(slot)
     }
 
-    /// A feed says something about a prefix.
-    fn say(&mut self, prefix: IpNet, word: Word) -> Result<(), Refusal> {
+    /// A feed reports a prefix.
+    fn report(&mut self, prefix: IpNet, report: Report) -> Result<(), Refusal> {
         let prefix = prefix.trunc();
         if self.prefixes.len() >= PREFIXES && self.prefixes.get(prefix).is_none() {
             return Err(Refusal::TooMany { what: "prefixes", limit: PREFIXES });
         }
         let known = self.prefixes.entry(prefix);
-        let words = self.sets.words(known.set);
+        let reports = self.sets.reports(known.set);
         self.scratch.clear();
-        self.scratch.extend_from_slice(words);
-        match words.binary_search_by_key(&(word.at, word.feed), |w| (w.at, w.feed)) {
-            Ok(place) if words[place] == word => return Ok(()),
-            Ok(place) => self.scratch[place] = word,
-            Err(place) => {
-                self.scratch.insert(place, word);
-                *counted(&mut self.said, word) += 1;
+        self.scratch.extend_from_slice(reports);
+        match reports.binary_search_by_key(&(report.at, report.feed), |w| (w.at, w.feed)) {
+            Ok(index) if reports[index] == report => return Ok(()),
+            Ok(index) => self.scratch[index] = report,
+            Err(index) => {
+                self.scratch.insert(index, report);
+                *counted(&mut self.counts, report) += 1;
             }
         }
         let set = self.sets.take(&self.scratch);
@@ -247,7 +247,7 @@ impl Builder {
         Ok(())
     }
 
-    /// A feed takes its word about a prefix back.
+    /// A feed withdraws its report of a prefix.
     fn unsay(
         &mut self,
         prefix: IpNet,
@@ -258,17 +258,17 @@ impl Builder {
         let prefix = prefix.trunc();
         let mut nothing = Known::default();
         let known = self.prefixes.get_mut(prefix).unwrap_or(&mut nothing);
-        let words = self.sets.words(known.set).iter().filter(|word| Some(word.at) == at);
-        let mut said = words.map(|word| (word.feed, *word)).collect();
-        if !network::take_away(&mut said, feed, what)? {
+        let reports = self.sets.reports(known.set).iter().filter(|report| Some(report.at) == at);
+        let mut by_feed = reports.map(|report| (report.feed, *report)).collect();
+        if !network::take_away(&mut by_feed, feed, what)? {
             return Ok(());
         }
         self.scratch.clear();
-        for word in self.sets.words(known.set) {
-            if Some(word.at) == at && !said.contains_key(&word.feed) {
-                *counted(&mut self.said, *word) -= 1;
+        for report in self.sets.reports(known.set) {
+            if Some(report.at) == at && !by_feed.contains_key(&report.feed) {
+                *counted(&mut self.counts, *report) -= 1;
             } else {
-                self.scratch.push(*word);
+                self.scratch.push(*report);
             }
         }
         let set = self.sets.take(&self.scratch);
@@ -278,20 +278,20 @@ impl Builder {
         Ok(())
     }
 
-    /// Forgets all that a feed has said.
+    /// Removes everything that a feed has reported.
     pub fn drop_feed(&mut self, feed: Feed) {
         self.network_changed |= self.network.forget(feed);
-        if self.said.remove(&feed).is_none_or(|counts| counts == (0, 0)) {
+        if self.counts.remove(&feed).is_none_or(|counts| counts == (0, 0)) {
             return;
         }
-        // For each set that has words of the feed the one without them. It is held until all prefixes
-        // are done, so that its number is not given to another.
+        // For each set that has reports of the feed the one without them. It is held until all prefixes
+        // are done, so that its number is not reused.
         let mut without: FxHashMap<SetId, SetId> = FxHashMap::default();
         for id in 1..self.sets.end() {
-            if self.sets.words(id).iter().any(|word| word.feed == feed) {
+            if self.sets.reports(id).iter().any(|report| report.feed == feed) {
                 self.scratch.clear();
-                let words = self.sets.words(id).iter();
-                self.scratch.extend(words.filter(|word| word.feed != feed));
+                let reports = self.sets.reports(id).iter();
+                self.scratch.extend(reports.filter(|report| report.feed != feed));
                 without.insert(id, self.sets.take(&self.scratch));
             }
         }
@@ -311,7 +311,7 @@ impl Builder {
     /// How much a feed knows.
     pub fn counts(&self, feed: Feed) -> FeedCounts {
         let (routers, links) = self.network.counts(feed);
-        let (prefixes, routes) = self.said.get(&feed).copied().unwrap_or_default();
+        let (prefixes, routes) = self.counts.get(&feed).copied().unwrap_or_default();
         FeedCounts { routers, links, prefixes, routes }
     }
 
@@ -507,13 +507,13 @@ impl Builder {
     }
 }
 
-/// The count of a feed's words of one kind.
-fn counted(said: &mut FxHashMap<Feed, (usize, usize)>, word: Word) -> &mut usize {
-    let (prefixes, routes) = said.entry(word.feed).or_default();
-    if word.at.is_internal() { prefixes } else { routes }
+/// The count of a feed's reports of one kind.
+fn counted(counts: &mut FxHashMap<Feed, (usize, usize)>, report: Report) -> &mut usize {
+    let (prefixes, routes) = counts.entry(report.feed).or_default();
+    if report.at.is_internal() { prefixes } else { routes }
 }
 
-/// Notes that a prefix changed; whether so many did that all are to be looked at.
+/// Notes that a prefix changed; returns whether so many did that all are to be checked.
 fn note(dirty: &mut Vec<IpNet>, known: &mut Known, prefix: IpNet) -> bool {
     if !known.dirty && dirty.len() <= DIRTY {
         known.dirty = true;
@@ -532,23 +532,23 @@ fn group(
     mark: Mark,
 ) -> u32 {
     if mark != Mark::NONE {
-        return grouping.find(sets.words(set), mark, &options.ases);
+        return grouping.find(sets.reports(set), mark, &options.ases);
     }
     if let Some(group) = sets.group(set, stamp) {
         return group;
     }
-    let group = grouping.find(sets.words(set), mark, &options.ases);
+    let group = grouping.find(sets.reports(set), mark, &options.ases);
     sets.note(set, group, stamp);
     group
 }
 
 /// Gives a prefix another group; whether it is another.
-fn replace(grouping: &mut Grouping, place: &mut u32, group: u32) -> bool {
-    if *place == group {
+fn replace(grouping: &mut Grouping, slot: &mut u32, group: u32) -> bool {
+    if *slot == group {
         return false;
     }
     grouping.take(group);
-    grouping.release(*place);
-    *place = group;
+    grouping.release(*slot);
+    *slot = group;
     true
 }

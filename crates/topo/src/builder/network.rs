@@ -1,4 +1,4 @@
-//! What feeds say about routers, links, next hops and measurements.
+//! What feeds report of routers, links, next hops and measurements.
 
 use crate::{
     change::Refusal,
@@ -25,35 +25,35 @@ impl Measurement {
     }
 }
 
-/// What each feed says about one thing.
-pub(super) type Said<T> = BTreeMap<Feed, T>;
+/// What each feed reports of one thing.
+pub(super) type ByFeed<T> = BTreeMap<Feed, T>;
 
 /// Things of one kind.
 #[derive(Debug)]
 pub(super) struct Things<K, T> {
-    all: BTreeMap<K, Said<T>>,
+    all: BTreeMap<K, ByFeed<T>>,
     what: &'static str,
     limit: usize,
 }
 
-/// Which of several feeds' words counts: the operator's, else that of the feed that came last.
-fn counting<T>(said: &Said<T>) -> Option<&T> {
-    said.get(&Feed::OPERATOR).or_else(|| said.values().next_back())
+/// Which of several feeds' reports counts: the operator's, else that of the feed that came last.
+fn counting<T>(reports: &ByFeed<T>) -> Option<&T> {
+    reports.get(&Feed::OPERATOR).or_else(|| reports.values().next_back())
 }
 
-/// Takes a feed's word away, and says whether there was one. What an operator removes goes from the
+/// Removes a feed's report, and returns whether there was one. What an operator removes goes from the
 /// configuration too.
 pub(super) fn take_away<T>(
-    said: &mut Said<T>,
+    reports: &mut ByFeed<T>,
     feed: Feed,
     what: impl FnOnce() -> String,
 ) -> Result<bool, Refusal> {
-    let mut removed = said.remove(&feed).is_some();
+    let mut removed = reports.remove(&feed).is_some();
     if feed == Feed::OPERATOR {
-        removed |= said.remove(&Feed::CONFIGURATION).is_some();
+        removed |= reports.remove(&Feed::CONFIGURATION).is_some();
         if !removed {
             let what = what();
-            return Err(if said.is_empty() {
+            return Err(if reports.is_empty() {
                 Refusal::NotThere(what)
             } else {
                 Refusal::Live(what)
@@ -68,20 +68,20 @@ impl<K: Ord + Copy, T: PartialEq> Things<K, T> {
         Self { all: BTreeMap::new(), what, limit }
     }
 
-    /// A feed says something; whether that is new.
+    /// A feed reports something; returns whether that is new.
     pub(super) fn set(&mut self, key: K, feed: Feed, value: T) -> Result<bool, Refusal> {
         if self.all.len() >= self.limit && !self.all.contains_key(&key) {
             return Err(Refusal::TooMany { what: self.what, limit: self.limit });
         }
-        let said = self.all.entry(key).or_default();
-        if said.get(&feed) == Some(&value) {
+        let reports = self.all.entry(key).or_default();
+        if reports.get(&feed) == Some(&value) {
             return Ok(false);
         }
-        said.insert(feed, value);
+        reports.insert(feed, value);
         Ok(true)
     }
 
-    /// A feed takes its word back; whether it had said something.
+    /// A feed withdraws its report; returns whether there was one.
     pub(super) fn remove(
         &mut self,
         key: K,
@@ -98,12 +98,12 @@ impl<K: Ord + Copy, T: PartialEq> Things<K, T> {
         removed
     }
 
-    /// Forgets a feed; whether it had said anything.
+    /// Removes a feed; returns whether it had reported anything.
     fn forget(&mut self, feed: Feed) -> bool {
         let mut any = false;
-        self.all.retain(|_, said| {
-            any |= said.remove(&feed).is_some();
-            !said.is_empty()
+        self.all.retain(|_, reports| {
+            any |= reports.remove(&feed).is_some();
+            !reports.is_empty()
         });
         any
     }
@@ -113,12 +113,12 @@ impl<K: Ord + Copy, T: PartialEq> Things<K, T> {
     }
 
     fn count(&self, feed: Feed) -> usize {
-        self.all.values().filter(|said| said.contains_key(&feed)).count()
+        self.all.values().filter(|reports| reports.contains_key(&feed)).count()
     }
 
     /// What counts, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &T)> {
-        self.all.iter().filter_map(|(key, said)| Some((key, counting(said)?)))
+        self.all.iter().filter_map(|(key, reports)| Some((key, counting(reports)?)))
     }
 }
 
@@ -144,7 +144,7 @@ impl Default for Network {
 }
 
 impl Network {
-    /// Takes a measurement, or the last one of the feed back; whether that changes anything.
+    /// Takes a measurement, or withdraws the feed's last one; returns whether that changes anything.
     pub(super) fn measure(
         &mut self,
         ends: (RouterId, RouterId),
@@ -167,7 +167,7 @@ impl Network {
         Ok(changed)
     }
 
-    /// Forgets a feed; whether it had said anything.
+    /// Removes a feed; returns whether it had reported anything.
     pub(super) fn forget(&mut self, feed: Feed) -> bool {
         let mut any = self.routers.forget(feed);
         any |= self.links.forget(feed);

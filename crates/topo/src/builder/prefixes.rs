@@ -1,6 +1,6 @@
-//! All prefixes, each with what is said about it and the group that readers know it by.
+//! All prefixes, each with the reports about it and the group that readers know it by.
 
-use super::words::SetId;
+use super::reports::SetId;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use rustc_hash::FxHashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// What is known of a prefix.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// What is said about it.
+    /// The reports about it.
     pub(super) set: SetId,
     /// Its group in the last snapshot; 0 if it had none.
     pub(super) group: u32,
@@ -47,7 +47,7 @@ impl Key6 {
     }
 }
 
-/// All prefixes. Those that are given have no bits behind their length.
+/// All prefixes. Arguments have no host bits.
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {
     v4: FxHashMap<Key4, Known>,
@@ -98,16 +98,16 @@ impl Prefixes {
         v4.chain(self.v6.iter_mut().map(|(key, known)| (key.prefix(), known)))
     }
 
-    /// Forgets prefixes about which nothing is said any more.
+    /// Removes prefixes without reports.
     pub(super) fn clean(&mut self) {
         self.v4.retain(|_, known| known.set != 0);
         self.v6.retain(|_, known| known.set != 0);
     }
 
-    /// Memory in bytes: a hash table has a byte more for each place, and an eighth of them is free.
+    /// Memory in bytes: a hash table has a byte more for each slot, and an eighth of them is free.
     pub(super) fn bytes(&self) -> usize {
-        let places = |capacity: usize| capacity * 8 / 7;
-        places(self.v4.capacity()) * (size_of::<(Key4, Known)>() + 1)
-            + places(self.v6.capacity()) * (size_of::<(Key6, Known)>() + 1)
+        let slots = |capacity: usize| capacity * 8 / 7;
+        slots(self.v4.capacity()) * (size_of::<(Key4, Known)>() + 1)
+            + slots(self.v6.capacity()) * (size_of::<(Key6, Known)>() + 1)
     }
 }

@@ -1,6 +1,6 @@
 //! What a builder knows, to be read.
 
-use super::{Builder, words::Word};
+use super::{Builder, reports::Report};
 use crate::{
     path::{ExternalPath, LinkKey, LinkProperties},
     value::RouterId,
@@ -8,7 +8,7 @@ use crate::{
 use ipnet::IpNet;
 use std::{collections::BTreeSet, net::IpAddr};
 
-/// What a builder knows, to be read: what counts, whoever said it.
+/// What a builder knows, to be read: what counts, whichever feed reported it.
 #[derive(Clone, Copy, Debug)]
 pub struct Topology<'b> {
     builder: &'b Builder,
@@ -40,7 +40,7 @@ impl<'b> Topology<'b> {
         self.each(true).map(|(prefix, router, _)| (prefix, router))
     }
 
-    /// External routes, in order of prefix and exit: the shortest of what feeds say.
+    /// External routes, in order of prefix and exit: the shortest that a feed reports.
     pub fn routes(self) -> impl Iterator<Item = (IpNet, RouterId, ExternalPath)> {
         self.each(false)
     }
@@ -54,27 +54,27 @@ impl<'b> Topology<'b> {
             Some((prefix, prefixes.get(prefix)?.set))
         });
         let mut routes = covering.filter_map(|(prefix, set)| {
-            let words = sets.words(set).iter().filter(|word| !word.at.is_internal());
-            let at_exit = words.filter(|word| ids.get(word.at.slot()) == Some(&exit));
-            Some((prefix, at_exit.map(Word::path).min()?))
+            let reports = sets.reports(set).iter().filter(|report| !report.at.is_internal());
+            let at_exit = reports.filter(|report| ids.get(report.at.slot()) == Some(&exit));
+            Some((prefix, at_exit.map(Report::path).min()?))
         });
         routes.next()
     }
 
-    /// What is said about prefixes.
+    /// What is reported of prefixes.
     fn each(self, internal: bool) -> impl Iterator<Item = (IpNet, RouterId, ExternalPath)> {
         let Builder { prefixes, sets, ids, .. } = self.builder;
-        let is_meant = move |word: &&Word| word.at.is_internal() == internal;
+        let is_meant = move |report: &&Report| report.at.is_internal() == internal;
         let mut some: Vec<_> = prefixes
             .iter()
             .map(|(prefix, known)| (prefix, known.set))
-            .filter(|(_, set)| sets.words(*set).iter().any(|word| is_meant(&word)))
+            .filter(|(_, set)| sets.reports(*set).iter().any(|report| is_meant(&report)))
             .collect();
         some.sort_unstable();
         some.into_iter().flat_map(move |(prefix, set)| {
-            let words = sets.words(set).iter().filter(is_meant);
-            let mut routes: Vec<_> = words
-                .filter_map(|word| Some((prefix, *ids.get(word.at.slot())?, word.path())))
+            let reports = sets.reports(set).iter().filter(is_meant);
+            let mut routes: Vec<_> = reports
+                .filter_map(|report| Some((prefix, *ids.get(report.at.slot())?, report.path())))
                 .collect();
             routes.sort_unstable();
             routes.dedup_by_key(|(_, router, _)| *router);
@@ -82,13 +82,13 @@ impl<'b> Topology<'b> {
         })
     }
 
-    /// Routers that links, prefixes or routes name and that nobody has declared: what names them waits.
+    /// Routers that links, prefixes or routes name and that are not declared: what names them waits.
     pub fn undeclared(self) -> BTreeSet<RouterId> {
         let Builder { network, sets, ids, .. } = self.builder;
         let links = network.links.iter().flat_map(|(key, _)| [key.from, key.to]);
-        let words = (1..sets.end()).flat_map(|id| sets.words(id));
+        let reports = (1..sets.end()).flat_map(|id| sets.reports(id));
         links
-            .chain(words.filter_map(|word| ids.get(word.at.slot()).copied()))
+            .chain(reports.filter_map(|report| ids.get(report.at.slot()).copied()))
             .filter(|id| !network.routers.contains(id))
             .collect()
     }

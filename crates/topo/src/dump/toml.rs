@@ -1,6 +1,6 @@
 //! The TOML format of [`load::toml`](crate::load::toml).
 
-use super::{Known, left_out};
+use super::{Known, omitted};
 use crate::{builder::Topology, path::ExternalPath, value::RouterId};
 use ipnet::IpNet;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     io::{self, Write},
 };
 
-/// Writes a network; returns what is left out.
+/// Writes a network; returns notes of what is omitted.
 pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     let known = Known::new(topology, &mut notes);
@@ -36,10 +36,10 @@ pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
         if link.loss != 0.0 {
             writeln!(out, "loss = {:?}", link.loss)?;
         }
-        let back = crate::LinkKey { from: key.to, to: key.from, id: key.id };
-        if properties.get(&back) == Some(link) {
+        let reverse = crate::LinkKey { from: key.to, to: key.from, id: key.id };
+        if properties.get(&reverse) == Some(link) {
             writeln!(out, "both = true")?;
-            done.insert(back);
+            done.insert(reverse);
         }
     }
     let mut internal: BTreeMap<RouterId, Vec<IpNet>> = BTreeMap::new();
@@ -51,7 +51,7 @@ pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
             waiting += 1;
         }
     }
-    left_out(&mut notes, waiting, "internal prefixes");
+    omitted(&mut notes, waiting, "internal prefixes");
     for (router, prefixes) in internal {
         writeln!(out, "\n[[internal]]\nrouter = \"{router}\"")?;
         write_prefixes(out, &prefixes)?;
@@ -65,7 +65,7 @@ pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
             waiting += 1;
         }
     }
-    left_out(&mut notes, waiting, "external routes");
+    omitted(&mut notes, waiting, "external routes");
     for ((exit, path), prefixes) in external {
         writeln!(
             out,

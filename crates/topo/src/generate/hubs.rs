@@ -1,6 +1,6 @@
-//! The seed's large test network: 216 routers in nine hubs (section 5.2 and figure 18).
+//! The large test network of *The P2P-Oracle Server*: 216 routers in nine hubs (section 5.2 and figure 18).
 //!
-//! The figure is lost; its text says the following, and all of it holds here. Each hub has 12 client,
+//! The figure is lost; its text gives the following, and all of it holds here. Each hub has 12 client,
 //! 10 intermediate and 2 backbone routers. Primary links have weight 1; backup links have weight 2,
 //! less bandwidth and more latency. Each router of a hub has at least two independent links to the
 //! backbone routers. The hubs form a binary tree with one primary and one secondary line between a hub

@@ -5,7 +5,7 @@
 //! came before it, so that the network hangs together, and to those of two near ones, so that it
 //! survives cuts. Light takes its time on the way; weights follow latency, as operators set them.
 
-use super::{Line, Maker, Network, Random, heard};
+use super::{Line, Maker, Network, Random, learned_routes};
 use crate::value::RouterId;
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, Ipv4Addr};
@@ -31,9 +31,9 @@ pub fn mesh(
     let mut random = Random::new(seed);
     let mut maker = Maker::default();
     for number in 0..routers {
-        let (site, place) = (number / SITE, number % SITE);
-        let kind = if place < 2 { "core" } else { "access" };
-        maker.router(router(number), format!("site{site}-{kind}{place}"));
+        let (site, index) = (number / SITE, number % SITE);
+        let kind = if index < 2 { "core" } else { "access" };
+        maker.router(router(number), format!("site{site}-{kind}{index}"));
     }
     let mut sites: Vec<(f64, f64)> = Vec::new();
     let mut cores = Vec::new();
@@ -78,7 +78,7 @@ pub fn mesh(
     let step = (cores.len() / exits.max(1)).max(1);
     let exits: Vec<_> = cores.into_iter().step_by(step).take(exits).collect();
     let mut changes = maker.changes;
-    changes.extend(heard(seed, prefixes, &exits, 3));
+    changes.extend(learned_routes(seed, prefixes, &exits, 3));
     let source = clients[clients.len() - 1];
     Network { changes, exits, clients, source }
 }

@@ -10,7 +10,7 @@ mod ten;
 
 pub use hubs::hubs;
 pub use mesh::mesh;
-pub use routes::{heard, random_routes};
+pub use routes::{learned_routes, random_routes};
 pub use table::realistic_table;
 pub use ten::ten;
 pub use wire::random::Random;
@@ -28,10 +28,10 @@ use std::{
     net::{IpAddr, Ipv4Addr},
 };
 
-/// The seed's networks have this many external routes (section 5.2).
+/// The test networks of *The P2P-Oracle Server* have this many external routes (section 5.2).
 pub const SEED_ROUTES: usize = 67_000;
 
-/// The clients' networks of the seed's test networks: 130.149.x.0/24, x from 1 (section 5.2).
+/// The clients' networks of these test networks: 130.149.x.0/24, x from 1 (section 5.2).
 const SEED_CLIENTS: u8 = 108;
 
 /// A network that was made up.
@@ -43,7 +43,7 @@ pub struct Network {
     pub exits: Vec<RouterId>,
     /// The prefixes of clients, each attached to one router.
     pub clients: Vec<IpNet>,
-    /// The prefix that requests come from in the seed's tests.
+    /// The prefix that requests come from in the tests of *The P2P-Oracle Server*.
     pub source: IpNet,
 }
 

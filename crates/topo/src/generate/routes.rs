@@ -1,13 +1,13 @@
-//! External routes: wholly random ones as in the seed, and ones like those of the real internet.
+//! External routes: wholly random ones as in *The P2P-Oracle Server*, and ones like those of the real internet.
 
 use crate::{change::Change, path::ExternalPath, value::RouterId};
 use ipnet::{IpNet, Ipv4Net};
 use std::{collections::HashSet, net::Ipv4Addr};
 use wire::random::{Random, mix};
 
-/// So many routes at these exits, "randomly generated" but "the same every time" (the seed's section
+/// So many routes at these exits, "randomly generated" but "the same every time" (its section
 /// 5.2): a route at each exit for one to three of them in equal parts, to prefixes of 8 to 24 bits, most of
-/// them long, which are nobody's special addresses and not the test networks' own; 1 to 8 ASes away.
+/// them long, which are no special addresses and not the test networks' own; 1 to 8 ASes away.
 pub fn random_routes(
     seed: u64,
     count: usize,
@@ -60,7 +60,7 @@ fn random_prefix(random: &mut Random) -> Ipv4Net {
 /// Routes to these prefixes, each at `each` of the exits, as routers of one network hear them from the
 /// internet: some ten thousand origin ASes, a few of which have very many prefixes; all prefixes of an
 /// origin are equally far from an exit, but for one of ten whose path is prepended.
-pub fn heard(
+pub fn learned_routes(
     seed: u64,
     prefixes: impl IntoIterator<Item = IpNet>,
     exits: &[RouterId],
@@ -76,13 +76,13 @@ pub fn heard(
         let first = mix(seed ^ u64::from(origin)) as usize;
         let routes: Vec<_> = (0..each.min(exits.len()))
             .map(|step| {
-                let place = (first + step) % exits.len();
+                let index = (first + step) % exits.len();
                 // 2 to 6, mostly 3 to 5.
-                let bits = mix(seed ^ (u64::from(origin) << 32) ^ place as u64);
+                let bits = mix(seed ^ (u64::from(origin) << 32) ^ index as u64);
                 let distance = 2 + (bits & 0xf).count_ones();
                 let as_distance = (u64::from(distance) + prepended) as u16;
                 let path = ExternalPath { as_distance, as_number: origin };
-                Change::Route { prefix, exit: exits[place], path }
+                Change::Route { prefix, exit: exits[index], path }
             })
             .collect();
         routes

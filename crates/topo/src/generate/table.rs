@@ -80,12 +80,12 @@ const BLOCKS6: [(u128, u8, u64); 9] = [
 /// So many IPv4 and IPv6 prefixes, each once, in order. At most some two million IPv4 ones fit.
 pub fn realistic_table(seed: u64, v4: usize, v6: usize) -> Vec<IpNet> {
     let mut random = Random::new(seed);
-    let mut first = place(v4, &LENGTHS4, 24, |length, before| {
+    let mut first = allocate(v4, &LENGTHS4, 24, |length, before| {
         let net = start4(&mut random, length, before);
         usable4(net).then_some(net)
     });
     first.sort_unstable();
-    let mut second = place(v6, &LENGTHS6, 48, |length, before| {
+    let mut second = allocate(v6, &LENGTHS6, 48, |length, before| {
         let net = start6(&mut random, length, before);
         (net >> 125 == 1).then_some(net)
     });
@@ -99,9 +99,9 @@ pub fn realistic_table(seed: u64, v4: usize, v6: usize) -> Vec<IpNet> {
     v4.chain(v6).collect()
 }
 
-/// Places prefixes from the shortest to the longest. `start` gives an address, or none, for a length
+/// Allocates prefixes from the shortest to the longest. `start` gives an address, or none, for a length
 /// and the prefixes so far.
-fn place(
+fn allocate(
     count: usize,
     lengths: &[(u8, usize)],
     usual: u8,

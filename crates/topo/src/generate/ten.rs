@@ -1,6 +1,6 @@
-//! The seed's small test network: ten routers (section 5.4 and figure 19).
+//! The small test network of *The P2P-Oracle Server*: ten routers (section 5.4 and figure 19).
 //!
-//! The figure is lost. Its text says: ten routers, three of them exits with the same external prefixes
+//! The figure is lost. Its text describes ten routers, three of them exits with the same external prefixes
 //! as in the large network, all client networks at the two routers at the top, the client that asks at
 //! the central router, and thicker lines with more bandwidth and less latency. It is drawn here so:
 //!

@@ -1,12 +1,12 @@
-//! What files say about the network: the seed's two formats, TOML, and dumps of routing tables.
+//! Files about the network: the format `oracle.conf`, TOML, and dumps of routing tables.
 //!
 //! A loader calls back with one [`Change`](crate::Change) after the other, and now and then with its
 //! [`Progress`]. What is odd but does not spoil the rest is a warning; if anything is wrong the load fails,
-//! and the changes are to be thrown away. Nothing in a file can make a loader take memory without
+//! and the changes are to be discarded. Nothing in a file can make a loader take memory without
 //! bound: what it keeps is bounded by limits that are named in each loader.
 
 pub mod mrt;
-pub mod seed;
+pub mod oracle_conf;
 pub mod toml;
 
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Progress {
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file is taken, but somebody should know.
+    /// The file is accepted, but an operator should know.
     Warning,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Notice {
 pub struct Notices {
     /// The first ones, in the order of the files.
     pub first: Vec<Notice>,
-    /// How many were left out.
+    /// How many were omitted.
     pub more: usize,
     /// How many of all are errors.
     pub errors: usize,
@@ -106,8 +106,8 @@ impl Notices {
 
 impl fmt::Display for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, notice) in self.first.iter().enumerate() {
-            if place > 0 {
+        for (index, notice) in self.first.iter().enumerate() {
+            if index > 0 {
                 f.write_str("\n")?;
             }
             notice.fmt(f)?;
@@ -130,7 +130,7 @@ pub enum LoadError {
         /// Why.
         error: io::Error,
     },
-    /// What it says is wrong.
+    /// Its content is wrong.
     #[error("{0}")]
     Bad(Notices),
 }
@@ -142,17 +142,17 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    fn say(&mut self, severity: Severity, line: usize, key: &str, message: String) {
+    fn note(&mut self, severity: Severity, line: usize, key: &str, message: String) {
         let file = self.file.to_owned();
         self.notices.push(Notice { severity, file, line, key: key.to_owned(), message });
     }
 
     fn error(&mut self, line: usize, key: &str, message: impl Into<String>) {
-        self.say(Severity::Error, line, key, message.into());
+        self.note(Severity::Error, line, key, message.into());
     }
 
     fn warn(&mut self, line: usize, key: &str, message: impl Into<String>) {
-        self.say(Severity::Warning, line, key, message.into());
+        self.note(Severity::Warning, line, key, message.into());
     }
 }
 

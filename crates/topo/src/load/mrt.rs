@@ -1,7 +1,7 @@
 //! Dumps of routing tables in MRT (RFC 6396, and RFC 8050 for several paths to a prefix).
 //!
 //! Of TABLE_DUMP_V2 the tables of IPv4 and IPv6 unicast are read, plain or compressed with gzip or bzip2.
-//! Each entry is a route that a peer of the collector has; which exit router that is has to be said: one
+//! Each entry is a route that a peer of the collector has; the exit router of each peer must be given: one
 //! for the whole file, or one for each peer. Where several peers are one exit the shortest AS path
 //! counts. A record that is broken, or of another kind, is counted and skipped.
 //!
@@ -134,7 +134,7 @@ pub fn read(
         about.warn(0, "", format!("{broken} broken records were skipped"));
     }
     if prefixes == 0 {
-        about.warn(0, "", "there are no unicast routes of TABLE_DUMP_V2 in it");
+        about.warn(0, "", "it has no unicast routes in TABLE_DUMP_V2");
     }
     if unmapped > 0 {
         let unknown: BTreeSet<_> = match exits {
@@ -148,7 +148,7 @@ pub fn read(
             0,
             "",
             format!(
-                "{unmapped} routes of peers that stand for no exit were skipped: {}{}",
+                "{unmapped} routes of peers that are not mapped to an exit were skipped: {}{}",
                 names.join(", "),
                 if unknown.len() > names.len() { ", ..." } else { "" }
             ),
@@ -181,7 +181,7 @@ fn next(input: &mut impl Read, record: &mut Vec<u8>) -> io::Result<bool> {
         return if record.is_empty() {
             Ok(false)
         } else {
-            Err(io::Error::other("the header is cut off"))
+            Err(io::Error::other("the header is truncated"))
         };
     };
     let length = u32::from_be_bytes([a, b, c, d]);
@@ -191,7 +191,7 @@ fn next(input: &mut impl Read, record: &mut Vec<u8>) -> io::Result<bool> {
     // Memory grows with what really comes.
     input.by_ref().take(u64::from(length)).read_to_end(record)?;
     if record.len() != HEADER + length as usize {
-        return Err(io::Error::other("the record is cut off"));
+        return Err(io::Error::other("the record is truncated"));
     }
     Ok(true)
 }
@@ -262,7 +262,7 @@ impl Dump<'_> {
     }
 }
 
-/// Whether a record says of itself that it is of TABLE_DUMP_V2.
+/// Whether a record's type is TABLE_DUMP_V2.
 fn is_table(record: &[u8]) -> bool {
     matches!(record, [_, _, _, _, a, b, ..]
         if u16::from_be_bytes([*a, *b]) == EntryType::TABLE_DUMP_V2 as u16)
@@ -277,7 +277,7 @@ fn entries(record: &[u8]) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes(count)))
 }
 
-/// What an entry says about the way beyond the exit; `None` if it has no AS path, which a route must
+/// The path of an entry beyond the exit; `None` if it has no AS path, which a route must
 /// have (RFC 4271 section 5.1.2).
 fn path(entry: &RibEntry) -> Option<ExternalPath> {
     Some(external(&entry.attributes.effective_as_path()?))

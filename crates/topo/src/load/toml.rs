@@ -8,7 +8,7 @@
 //! [[link]]
 //! from = "10.0.0.1"
 //! to = "10.0.0.2"
-//! id = 0                  # tells parallel links apart
+//! id = 0                  # distinguishes parallel links
 //! bandwidth = 10_000      # Mbit/s
 //! latency = 2.5           # ms
 //! weight = 10
@@ -198,7 +198,8 @@ impl<'a> Reader<'a, '_, '_> {
                     sections.insert(known, value);
                 }
                 None => {
-                    let message = format!("is not known; there are {}", list(&SECTIONS));
+                    let message =
+                        format!("is not a known section; the sections are {}", list(&SECTIONS));
                     self.error(&key.span(), name, message);
                 }
             }
@@ -241,7 +242,7 @@ impl<'a> Reader<'a, '_, '_> {
         for (key, entry) in self.entries::<RouterEntry>("router", section.as_ref()) {
             let id = *entry.id.get_ref();
             if !routers.insert(id) {
-                let message = format!("router {id} stands here a second time");
+                let message = format!("router {id} is defined twice");
                 self.error(&entry.id.span(), &format!("{key}.id"), message);
                 continue;
             }
@@ -267,15 +268,14 @@ impl<'a> Reader<'a, '_, '_> {
                 congestion: entry.congestion,
                 loss: entry.loss,
             };
-            let forth = LinkKey { from, to, id: entry.id };
-            let back = entry.both.then_some(LinkKey { from: to, to: from, id: entry.id });
-            for link in std::iter::once(forth).chain(back) {
+            let forward = LinkKey { from, to, id: entry.id };
+            let reverse = entry.both.then_some(LinkKey { from: to, to: from, id: entry.id });
+            for link in std::iter::once(forward).chain(reverse) {
                 let change = Change::Link { key: link, properties };
                 if let Err(refusal) = change.check() {
                     self.error(&entry.from.span(), &key, refusal.to_string());
                 } else if !links.insert(link) {
-                    let message =
-                        format!("link {link} stands here a second time; give it another id");
+                    let message = format!("link {link} is defined twice; give it another id");
                     self.error(&entry.from.span(), &key, message);
                 } else {
                     self.out.change(change);
@@ -298,8 +298,10 @@ impl<'a> Reader<'a, '_, '_> {
         if routers.contains(id.get_ref()) {
             return Some(*id.get_ref());
         }
-        let message =
-            format!("there is no [[router]] with the id {}; add one, or mend the id", id.get_ref());
+        let message = format!(
+            "there is no [[router]] with the id {}; add one, or correct the id",
+            id.get_ref()
+        );
         self.error(&id.span(), &format!("{key}.{field}"), message);
         None
     }
@@ -319,8 +321,7 @@ impl<'a> Reader<'a, '_, '_> {
         for prefix in one.into_iter().chain(many) {
             let whole = prefix.get_ref().trunc();
             if whole != *prefix.get_ref() {
-                let message =
-                    format!("{} has bits behind its length; {whole} is meant", prefix.get_ref());
+                let message = format!("{} has host bits set; write {whole}", prefix.get_ref());
                 let line = self.line(prefix.span().start);
                 self.about.warn(line, &format!("{key}.prefix"), message);
             }
@@ -341,8 +342,8 @@ impl<'a> Reader<'a, '_, '_> {
             return Vec::new();
         };
         let mut entries = Vec::with_capacity(array.len());
-        for (place, node) in array.iter().enumerate() {
-            let key = format!("{name}[{place}]");
+        for (index, node) in array.iter().enumerate() {
+            let key = format!("{name}[{index}]");
             match T::deserialize(ValueDeserializer::from(node.clone())) {
                 Ok(entry) => entries.push((key, entry)),
                 Err(error) => {
@@ -357,7 +358,7 @@ impl<'a> Reader<'a, '_, '_> {
     }
 }
 
-/// The key of an entry that stands at a place, or whose value does.
+/// The key of the entry at an offset, or whose value is there.
 fn field_at(node: &Node<'_>, span: &Range<usize>) -> Option<String> {
     let DeValue::Table(table) = node.get_ref() else { return None };
     table

@@ -12,15 +12,15 @@
 //!                codes:  a     b     a             2001:db8:1005:: is in the second run, so b
 //! ```
 //!
-//! A code below `limit` is a value; any other one tells the node of 16 more bits, for the few routes
-//! beyond a /48. Blocks that nobody has a part of are in the hash table only if few neighbours have
+//! A code below `limit` is a value; any other one is the node of 16 more bits, for the few routes
+//! beyond a /48. Blocks without a route are in the hash table only if few neighbours have
 //! the same value; what is not there is found in the list of the longer stretches.
 //!
 //! A bucket is one cache line that is compared as a whole, and so are most pages: nearly no branch
 //! depends on the address, and the processor has the loads of several lookups under way together.
 //!
-//! Nodes and pages are told by their place in [`PLACE`] bits. A table of many times today's routes
-//! has places beyond that: its nodes have no pages, and what they cost is a longer search.
+//! Nodes and pages are named by their index in [`INDEX`] bits. A table of many times today's routes
+//! has indexes beyond that: its nodes have no pages, and what they cost is a longer search.
 
 use super::{
     Finder, MAX_VALUE,
@@ -38,9 +38,9 @@ const STRIDE: u8 = 16;
 /// Set in what the hash table holds: the rest is a node, not a value.
 const NODE: u32 = MAX_VALUE + 1;
 
-/// Bits that tell the place of a node or a page. Above them a node has how many bits its pages take,
+/// Bits of the index of a node or a page. Above them a node has how many bits its pages take,
 /// and a page how many starts it has.
-const PLACE: u32 = 27;
+const INDEX: u32 = 27;
 
 /// A page with more starts than a window has this instead of their number, which stands before them.
 const LONG: u32 = WINDOW as u32 + 1;
@@ -75,7 +75,7 @@ pub(super) struct Blocks {
     form: Form,
     /// Where in `words` the nodes are that codes lead to.
     children: Box<[u32]>,
-    /// Codes below it are values, the others `limit` plus a place in `children`.
+    /// Codes below it are values, the others `limit` plus an index in `children`.
     limit: u32,
     /// What holds outside of the hash table: the first block, and the value up to the next one.
     stretches: Box<[(u32, u32)]>,
@@ -137,7 +137,7 @@ fn cell(address: u128, above: u8) -> u16 {
 
 impl Finder<u128> for Blocks {
     fn build(routes: &[Route<u128>]) -> Blocks {
-        Blocks::within(routes, 1 << PLACE)
+        Blocks::within(routes, 1 << INDEX)
     }
 
     fn bytes(&self) -> usize {
@@ -177,7 +177,7 @@ impl Finder<u128> for Blocks {
 }
 
 impl Blocks {
-    /// The blocks of these routes, with pages if all of these have their place in so many words.
+    /// The blocks of these routes, with pages if all indexes are below so many words.
     fn within(routes: &[Route<u128>], words: usize) -> Blocks {
         let limit = routes::greatest(routes) + 1;
         let runs = routes::runs(routes);
@@ -187,7 +187,7 @@ impl Blocks {
             .expect("the nodes of any number of routes that fits in memory are below 2^34 words")
     }
 
-    /// The value of a whole block, or `NODE` plus the place of its node.
+    /// The value of a whole block, or `NODE` plus the index of its node.
     #[inline]
     fn block(&self, block: u32) -> u32 {
         let home = home(block, self.buckets.len());
@@ -268,19 +268,19 @@ impl Blocks {
     }
 }
 
-/// What tells the page of a cell in a node.
+/// The entry of a cell's page in a node.
 #[inline(always)]
 fn page(words: &[u16], node: u32, cell: u16) -> u32 {
-    let (place, bits) = ((node & ((1 << PLACE) - 1)) as usize, (node & !NODE) >> PLACE);
+    let (index, bits) = ((node & ((1 << INDEX) - 1)) as usize, (node & !NODE) >> INDEX);
     let page = (u32::from(cell) >> (u32::from(STRIDE) - bits)) as usize;
-    let [low, high] = words[place + 2 * page..][..2] else { return 0 };
+    let [low, high] = words[index + 2 * page..][..2] else { return 0 };
     u32::from(high) << 16 | u32::from(low)
 }
 
 /// The code of a cell in a page.
 #[inline(always)]
 fn code<const WORDS: usize>(words: &[u16], page: u32, cell: u16) -> u32 {
-    let (first, count) = ((page & ((1 << PLACE) - 1)) as usize, (page >> PLACE) as usize);
+    let (first, count) = ((page & ((1 << INDEX) - 1)) as usize, (page >> INDEX) as usize);
     if count > WINDOW {
         return long::<WORDS>(words, first, cell);
     }
@@ -316,7 +316,7 @@ fn passed(words: &[u16], first: usize, count: usize, cell: u16) -> usize {
 }
 
 /// For each number of starts in a window 1 for each of them: compilers make fewer vector instructions
-/// of it than of comparing each place in the window with the number.
+/// of it than of comparing each cell in the window with the number.
 static STARTS: [[u16; WINDOW]; WINDOW + 1] = {
     let mut starts = [[0; WINDOW]; WINDOW + 1];
     let mut count = 0;
@@ -338,11 +338,11 @@ fn run_code<const WORDS: usize>(words: &[u16], codes: usize, run: usize) -> u32 
     code.iter().rev().fold(0, |code, word| code << 16 | u32::from(*word))
 }
 
-/// Nodes under construction. What it does ends with `None` if a code or place does not fit.
+/// Nodes under construction. What it does ends with `None` if a code or index does not fit.
 struct Maker {
     words: Vec<u16>,
     form: Form,
-    /// Pages begin before this place.
+    /// Pages begin before this index.
     end: usize,
     children: Vec<u32>,
     limit: u32,
@@ -381,7 +381,7 @@ impl Maker {
             }
             here = next;
         }
-        // So that a window never reaches beyond the end, and there is a node at place 0.
+        // So that a window never reaches beyond the end, and there is a node at index 0.
         maker.words.extend([0; WINDOW]);
         Some(Blocks {
             buckets: buckets(&hashed),
@@ -393,7 +393,7 @@ impl Maker {
         })
     }
 
-    /// Makes the node of these runs, and tells its place and what value holds at the end. `value` is
+    /// Makes the node of these runs, and returns its index and the value that holds at the end. `value` is
     /// what holds at the beginning, if no run begins right there; `above` bits are the same for all
     /// runs.
     fn node(&mut self, above: u8, runs: &[(u128, u32)], mut value: u32) -> Option<(u32, u32)> {
@@ -432,7 +432,7 @@ impl Maker {
         }
     }
 
-    /// Writes down the node whose runs are `pending[first..]`, and tells what leads to it.
+    /// Writes down the node whose runs are `pending[first..]`, and returns its entry.
     fn finish(&mut self, first: usize) -> Option<u32> {
         let runs: Vec<(u16, u32)> = self.pending.drain(first..).collect();
         if self.form == Form::Pageless {
@@ -452,17 +452,17 @@ impl Maker {
                 begun += 1;
             }
             let inside = runs[begun..].iter().take_while(|run| usize::from(run.0) < end).count();
-            let place = self.words.len();
-            if place >= self.end {
+            let index = self.words.len();
+            if index >= self.end {
                 return None;
             }
             let count = (inside as u32 - 1).min(LONG);
             self.page(&runs[begun..][..inside], count == LONG)?;
-            let entry = place as u32 | count << PLACE;
+            let entry = index as u32 | count << INDEX;
             let entry = [entry as u16, (entry >> 16) as u16];
             self.words[node + 2 * page..][..2].copy_from_slice(&entry);
         }
-        Some(node as u32 | bits << PLACE)
+        Some(node as u32 | bits << INDEX)
     }
 
     /// Writes down a page: the number of starts if it is long, the starts, and the codes. The first run

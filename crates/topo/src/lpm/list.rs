@@ -1,7 +1,7 @@
 //! The routes of one family in order of address, then length, in few bytes.
 //!
 //! The first 16 bits of an address are not stored but follow from where a route stands: an index
-//! tells where the routes of each 16 bits begin. A search looks at these alone.
+//! has where the routes of each 16 bits begin. A search looks at these alone.
 
 use super::{address::Address, routes::Route};
 use std::{cmp::Ordering, ops::Range};
@@ -123,7 +123,7 @@ impl<A: Address> List<A> {
         self.starts[top(address)] as usize..self.starts[top(address) + 1] as usize
     }
 
-    /// The first place in the range, all of one bucket, whose prefix does not compare so to the key.
+    /// The first index in the range, all of one bucket, whose prefix does not compare so to the key.
     fn position(
         &self,
         range: Range<usize>,

@@ -5,7 +5,7 @@
 //!
 //! - `trie` for IPv4, `blocks` for IPv6: from an address to a value, with finished values where
 //!   the address ends up. Batches of lookups overlap their cache misses.
-//! - `list`: the routes in order, for what finished values cannot tell any more: which prefix covers
+//! - `list`: the routes in order, for what finished values do not show: which prefix covers
 //!   another one, and what went in.
 mod address;
 mod blocks;

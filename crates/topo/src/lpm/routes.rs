@@ -53,7 +53,7 @@ pub(super) fn merge<A: Address>(
     let mut merged = Vec::with_capacity(count + changes.len());
     let mut changes = changes.into_iter().peekable();
     let mut settle = |until: Option<(A, u8)>, merged: &mut Vec<Route<A>>| {
-        // All changes before `until`; tells whether one of them is about `until` itself.
+        // All changes before `until`; returns whether one of them is about `until` itself.
         let mut met = false;
         while let Some((change, present)) =
             changes.next_if(|(change, _)| until.is_none_or(|until| change.key() <= until))

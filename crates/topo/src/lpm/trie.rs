@@ -1,14 +1,14 @@
 //! IPv4: from an address to a value in few dependent loads from few bytes.
 //!
 //! A directory of the first 18 bits leads to records, each of which stands for the next 6 bits, 64
-//! cells. Neighbours with the same content share a code, and a bit says for each cell whether a code
+//! cells. Neighbours with the same content share a code, and a bit for each cell is set where a code
 //! begins there, so the code of a cell is found by counting bits:
 //!
 //! ```text
 //!   record  bits: 1 0 0 1 0 0 0 1 ...  codes: a b c ...     cell 5: 2 bits up to it, so b
 //! ```
 //!
-//! A code below `limit` is a value; any other one is `limit` plus the place of a record of 6 more
+//! A code below `limit` is a value; any other one is `limit` plus the index of a record of 6 more
 //! bits. An address is down at /24 with the directory and one record. This is poptrie (Asai and Ohara,
 //! SIGCOMM 2015) but for two things: there is one bitmap for children and leaves, so that nothing has
 //! to be guessed before the code is read, and the codes lie right behind it, mostly in the same cache
@@ -56,7 +56,7 @@ struct Parts<C> {
 
 /// What records are made of.
 trait Code: Copy + TryFrom<u32> + 'static {
-    /// How many codes the bitmap of a record takes the place of.
+    /// How many codes the bitmap of a record replaces.
     const HEAD: usize;
     fn widen(self) -> u32;
     /// The bitmap that a record begins with.
@@ -104,7 +104,7 @@ impl Code for u32 {
 
 /// Where the code of a cell is, in a record with this bitmap.
 #[inline]
-fn place<C: Code>(record: usize, bits: u64, cell: usize) -> usize {
+fn position<C: Code>(record: usize, bits: u64, cell: usize) -> usize {
     // The first bit is always set, so at least one is counted.
     record + C::HEAD - 1 + (bits << (63 - cell)).count_ones() as usize
 }
@@ -183,8 +183,8 @@ impl<C: Code> Parts<C> {
             let mut many = 0;
             for (at, value) in values.iter_mut().enumerate() {
                 let cell = addresses[at].without(DIRECTORY).first(STRIDE);
-                let place = place::<C>(records[at % WAVE] as usize, bitmaps[at % WAVE], cell);
-                *value = self.upper[place].widen();
+                let index = position::<C>(records[at % WAVE] as usize, bitmaps[at % WAVE], cell);
+                *value = self.upper[index].widen();
                 going[many % WAVE] = at as u8;
                 many += usize::from(*value >= self.limit);
             }
@@ -199,7 +199,7 @@ impl<C: Code> Parts<C> {
                     let at = usize::from(going[turn]);
                     let cell = addresses[at].without(above).first(STRIDE);
                     let record = (values[at] - self.limit) as usize;
-                    let code = self.lower[place::<C>(record, bitmaps[turn], cell)].widen();
+                    let code = self.lower[position::<C>(record, bitmaps[turn], cell)].widen();
                     values[at] = code;
                     going[left] = at as u8;
                     left += usize::from(code >= self.limit);
@@ -211,10 +211,10 @@ impl<C: Code> Parts<C> {
     }
 }
 
-/// The code of a cell of the record at this place.
+/// The code of a cell of the record at this index.
 #[inline]
 fn code<C: Code>(records: &[C], record: usize, cell: usize) -> u32 {
-    records[place::<C>(record, C::bits(&records[record..]), cell)].widen()
+    records[position::<C>(record, C::bits(&records[record..]), cell)].widen()
 }
 
 /// A trie under construction. What it does ends with `None` if a code does not fit.
@@ -267,7 +267,7 @@ impl<C: Code> Maker<C> {
         })
     }
 
-    /// Leaves the codes of the cells of a record in `pending`, and tells the bitmap and what value
+    /// Leaves the codes of the cells of a record in `pending`, and returns the bitmap and the value that
     /// holds at the end. `value` is what holds at the beginning, if no run begins right there;
     /// `above` bits are the same for all runs.
     fn cells(&mut self, above: u8, runs: &[(u32, u32)], mut value: u32) -> Option<(u64, u32)> {

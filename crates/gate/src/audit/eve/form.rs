@@ -1,8 +1,7 @@
 //! The forms of lines: names and order of fields as in Suricata's EVE.
 
-use crate::{
-    audit::record::Action,
-    chat,
+use crate::{audit::record::Action, chat};
+use classify::{
     flow::Side,
     label::{Category, Certainty, Engine},
 };
@@ -202,7 +201,7 @@ pub(super) struct Nigh<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) inside: Option<Side>,
+    pub(super) internal: Option<Side>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) verdict: Option<Action>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,8 +25,8 @@ use super::{
     },
     secret::without_login,
 };
-use crate::{
-    chat::Event,
+use crate::chat::Event;
+use classify::{
     flow::{Side, Transport},
     packet::Tcp,
 };
@@ -117,7 +117,7 @@ impl Eve {
             Transport::Tcp => "TCP",
             Transport::Udp => "UDP",
         };
-        let mut nigh = Nigh { inside: Some(subject.inside), ..Nigh::default() };
+        let mut nigh = Nigh { internal: Some(subject.internal), ..Nigh::default() };
         if let Some(label) = &subject.label {
             nigh.application = Some(&label.application);
             nigh.detail = label.detail.as_deref();

@@ -13,7 +13,7 @@ fn eve(record: &Record) -> Value {
     serde_json::from_slice(&out).unwrap()
 }
 
-/// Takes out what differs and is looked at elsewhere.
+/// Takes out what differs and is inspected elsewhere.
 fn without(mut line: Value, keys: &[&str]) -> Value {
     for key in keys {
         assert!(line.as_object_mut().unwrap().remove(*key).is_some(), "{key} in {line}");
@@ -45,7 +45,7 @@ fn a_flow_has_the_fields_that_suricata_gives_it() {
         "nigh": {
             "application": "bittorrent", "detail": "peer-wire", "category": "peer-to-peer",
             "certainty": "likely", "engine": "host", "reason": "peer of tracker 192.0.2.1:6969",
-            "inside": "client", "verdict": "limit", "rule": "no-sharing",
+            "internal": "client", "verdict": "limit", "rule": "no-sharing",
         },
     });
     assert_eq!(without(line, &["flow_id"]), expected);

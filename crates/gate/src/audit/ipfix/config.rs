@@ -1,8 +1,8 @@
 //! The section `[gate.audit.ipfix]` of the configuration.
 
+use config::{Problem, Report};
 use serde::Deserialize;
 use std::{net::SocketAddr, time::Duration};
-use wire::config::{Problem, Report};
 
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
 const LONGEST_REFRESH: Duration = Duration::from_secs(86_400);
@@ -41,7 +41,8 @@ impl Config {
                 .add("collector", "is no address to send to; give one with its port, mostly 4739");
         }
         if self.domain == 0 {
-            report.add("domain", "0 says that there is none (RFC 7011, section 3.1); give another");
+            report
+                .add("domain", "0 means that there is none (RFC 7011, section 3.1); give another");
         }
         if !(SHORTEST_REFRESH..=LONGEST_REFRESH).contains(&self.refresh) {
             report.add("refresh", "must be from 1s to 1day");

@@ -1,12 +1,10 @@
 //! Messages of IPFIX (RFC 7011) that carry flows in both directions as one record (RFC 5103).
 
-use crate::{
-    audit::{
-        mapping::Mask,
-        record::{End, FlowEnd, Traffic},
-    },
-    flow::Transport,
+use crate::audit::{
+    mapping::Mask,
+    record::{End, FlowEnd, Traffic},
 };
+use classify::flow::Transport;
 use std::{
     net::IpAddr,
     time::{SystemTime, UNIX_EPOCH},

@@ -47,7 +47,7 @@ struct Collector {
     session: Session,
     refresh: Duration,
     /// When it got the templates last.
-    told: Option<Instant>,
+    sent: Option<Instant>,
 }
 
 impl Exporter {
@@ -152,14 +152,14 @@ impl Collector {
         // Nothing waits for a collector.
         socket.set_nonblocking(true)?;
         let session = Session::new(config.domain);
-        Ok(Self { socket, session, refresh: config.refresh, told: None })
+        Ok(Self { socket, session, refresh: config.refresh, sent: None })
     }
 
     fn send(&mut self, records: &[Data], now: SystemTime, counters: &IpfixCounters) {
         // Also without flows: a collector that was started late learns the fields all the same.
-        if self.told.is_none_or(|at| at.elapsed() >= self.refresh) {
-            let told = self.give(&self.session.templates(now));
-            self.told = told.then(Instant::now);
+        if self.sent.is_none_or(|at| at.elapsed() >= self.refresh) {
+            let sent = self.give(&self.session.templates(now));
+            self.sent = sent.then(Instant::now);
         }
         let mut rest = records;
         while !rest.is_empty() {

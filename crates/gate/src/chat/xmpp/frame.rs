@@ -8,7 +8,7 @@
 const LONGEST: usize = 64 << 10;
 /// Deepest nesting of elements in a stanza.
 const DEEPEST: u32 = 32;
-/// Longest tag that is looked at while nothing of a stanza is kept.
+/// Longest tag that is inspected while nothing of a stanza is kept.
 const LONGEST_TAG: usize = 4096;
 /// What stands between such brackets holds no tags.
 const BRACKETS: [(&str, &str); 3] = [("<![CDATA[", "]]>"), ("<!--", "-->"), ("<?", "?>")];

@@ -9,7 +9,7 @@ use quick_xml::{
 /// Longest text of an element that is kept, in bytes.
 const LONGEST: usize = super::super::MAX_TEXT;
 
-/// The parts of a stanza that are looked at.
+/// The parts of a stanza that are inspected.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Stanza {
     /// The name of its element, without a prefix.

@@ -12,8 +12,10 @@ use ratatui::{
     text::{Line, Span},
     widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table},
 };
-use std::collections::VecDeque;
-use wire::text::short;
+use terminal::{
+    screen::{curve, draw_keys, paused, right},
+    text::short,
+};
 
 /// Rows of the boxes at the bottom, with their frames, at least.
 const BOTTOM: u16 = 8;
@@ -45,13 +47,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     let items = status.recent.iter().map(|event| ListItem::new(happened(event)));
     let block = Block::bordered().title("refusals and scans");
     frame.render_widget(List::new(items).block(block), events);
-    let pause = if model.is_paused() { "go on" } else { "pause" };
     let other = match model.by() {
         By::Application => "hosts",
         By::Host => "applications",
     };
-    let text = format!("q quit  space {pause}  h {other}  arrows scroll");
-    frame.render_widget(Paragraph::new(text).style(Style::new().dim()), keys);
+    draw_keys(frame, keys, model.is_paused(), &format!("h {other}"));
 }
 
 fn summary(model: &Model, status: &Status) -> Vec<Line<'static>> {
@@ -62,8 +62,8 @@ fn summary(model: &Model, status: &Status) -> Vec<Line<'static>> {
         false => warn("NOT HEALTHY".into()),
     });
     first.push(Span::raw(format!(
-        ", inside {}; {} flows, {} looked at",
-        status.inside.join(", "),
+        ", internal {}; {} flows, {} inspected",
+        status.internal.join(", "),
         status.flows.decided,
         status.flows.undecided
     )));
@@ -71,14 +71,14 @@ fn summary(model: &Model, status: &Status) -> Vec<Line<'static>> {
         first.push(warn("  SWITCHED OFF (bypass)".into()));
     }
     if model.is_paused() {
-        first.push(Span::styled("  PAUSED", Style::new().fg(Color::Yellow)));
+        first.push(paused());
     }
     let places = model.rates.iter().map(|(place, rates)| {
         let [packets, refused] = [rates.packets, rates.refused].map(short);
         format!("{}: {packets} packets/s, {refused} refused/s", place.replace('_', " "))
     });
     let mut lines = vec![Line::from(first), Line::from(places.collect::<Vec<_>>().join("   "))];
-    lines.extend(status.ailments.iter().take(2).map(|text| Line::from(warn(format!("! {text}")))));
+    lines.extend(status.problems.iter().take(2).map(|text| Line::from(warn(format!("! {text}")))));
     lines
 }
 
@@ -87,7 +87,6 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         By::Application => "application",
         By::Host => "host",
     };
-    let right = |text: String| Cell::from(Line::from(text).right_aligned());
     let head = [name, "bit/s", "last 30 s", "flows", "bytes", "refused"].map(str::to_owned);
     let [name, rate, past, flows, bytes, refused] = head;
     let head = TableRow::new([
@@ -111,7 +110,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         TableRow::new([
             Cell::from(row.top.name.clone()),
             right(short(row.top.bits_a_second as f64)),
-            Cell::from(Span::styled(curve(&row.rates, past), Style::new().fg(Color::Cyan))),
+            Cell::from(Span::styled(curve(row.rates.iter(), past), Style::new().fg(Color::Cyan))),
             right(short(row.top.flows as f64)),
             right(short(row.top.bytes as f64)),
             right(refusals(model, row)),
@@ -128,7 +127,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     ];
     let what = match model.by() {
         By::Application => "applications",
-        By::Host => "hosts inside",
+        By::Host => "internal hosts",
     };
     let title = format!("{what} by rate: {}", model.rows.len());
     let table = Table::new(rows, widths).header(head).block(Block::bordered().title(title));
@@ -141,19 +140,6 @@ fn refusals(model: &Model, row: &Row) -> String {
         By::Application => short(row.refused as f64),
         By::Host => "-".into(),
     }
-}
-
-/// The last `columns` rates as a curve; the highest of them is as high as it gets.
-fn curve(rates: &VecDeque<u64>, columns: usize) -> String {
-    const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let highest = rates.iter().copied().max().unwrap_or(0).max(1);
-    let shown = rates.iter().skip(rates.len().saturating_sub(columns));
-    let step = |rate: &u64| match rate {
-        0 => ' ',
-        rate => STEPS[((*rate as f64 / highest as f64) * 7.0).round() as usize],
-    };
-    let curve: String = shown.map(step).collect();
-    format!("{curve:>columns$}")
 }
 
 fn files_and_limits(model: &Model, status: &Status) -> Vec<ListItem<'static>> {
@@ -200,26 +186,23 @@ fn happened(event: &Recent) -> Line<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cli::watch::model::Key,
-        status::{LimitStatus, Packets, TopRow, TopStatus},
-    };
-    use ratatui::{Terminal, backend::TestBackend};
+    use crate::status::{LimitStatus, Packets, TopRow, TopStatus};
     use std::time::{Duration, Instant};
+    use terminal::screen::{self, Key};
 
     fn status(refused: u64, through: u64) -> Status {
-        let became = [("dropped_verdict".to_owned(), refused), ("passed_decided".into(), 900)];
+        let outcomes = [("dropped_verdict".to_owned(), refused), ("passed_decided".into(), 900)];
         let packets =
-            Packets { received: 900 + refused, became: became.into(), ..Packets::default() };
+            Packets { received: 900 + refused, outcomes: outcomes.into(), ..Packets::default() };
         Status {
             healthy: true,
-            inside: vec!["eth1".into()],
-            packets: [("from_inside".to_owned(), packets)].into(),
+            internal: vec!["eth1".into()],
+            packets: [("from_internal".to_owned(), packets)].into(),
             refused: [("bittorrent".to_owned(), 12)].into(),
             limits: vec![LimitStatus {
                 limit: "slow".into(),
                 share: "10.0.0.5".into(),
-                bytes_to_inside: through,
+                bytes_to_internal: through,
                 ..LimitStatus::default()
             }],
             recent: vec![Recent {
@@ -250,20 +233,15 @@ mod tests {
     }
 
     fn screen(model: &Model, columns: u16, lines: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, model)).expect("a picture");
-        let buffer = terminal.backend().buffer();
-        let cells: Vec<_> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-        let lines = cells.chunks(usize::from(columns));
-        lines.map(|line| line.concat().trim_end().to_owned()).collect()
+        screen::lines(columns, lines, |frame| draw(frame, model)).expect("a picture")
     }
 
     #[test]
     fn applications_refusals_limits_and_finds_are_shown_as_of_this_moment() {
         let screen = screen(&model(3), 80, 24);
         let text = screen.join("\n");
-        assert!(screen[0].starts_with("gate healthy, inside eth1"), "{text}");
-        assert!(screen[1].contains("from inside: 50 packets/s, 50 refused/s"), "{text}");
+        assert!(screen[0].starts_with("gate healthy, internal eth1"), "{text}");
+        assert!(screen[1].contains("from internal: 50 packets/s, 50 refused/s"), "{text}");
         let line = screen.iter().find(|line| line.contains("http")).expect("an application");
         assert!(line.contains("8.0M") && line.contains("███"), "{text}");
         let line = screen.iter().find(|line| line.contains("bittorrent")).expect("the other");
@@ -284,12 +262,5 @@ mod tests {
         }
         assert!(!model.press(Key::Down(usize::MAX)) && !model.press(Key::Up(usize::MAX)));
         assert_eq!(model.scrolled, 0);
-    }
-
-    #[test]
-    fn a_curve_has_its_columns_and_no_more() {
-        assert_eq!(curve(&VecDeque::from([0, 1, 8]), 5), "   ▂█");
-        assert_eq!(curve(&VecDeque::new(), 3), "   ");
-        assert_eq!(curve(&(0..=KEPT as u64).collect(), 8).chars().count(), 8);
     }
 }

@@ -10,14 +10,15 @@ use crate::{
     control::{Request, TopOrder},
     status::{Status, TopStatus},
 };
-use model::{Key, Model};
-use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
+use model::Model;
+use ratatui::Frame;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
     io::{self, IsTerminal},
     time::{Duration, Instant},
 };
+use terminal::screen::{self, Key, Next};
 
 /// Most applications or hosts that are asked for.
 const ROWS: usize = 500;
@@ -47,44 +48,37 @@ pub enum WatchError<E> {
 ///
 /// # Errors
 /// See [`WatchError`].
-pub fn watch<E>(mut ask: impl FnMut(Request) -> Result<Value, E>) -> Result<(), WatchError<E>> {
+pub fn watch<E>(ask: impl FnMut(Request) -> Result<Value, E>) -> Result<(), WatchError<E>> {
     if !io::stdout().is_terminal() {
         return Err(WatchError::NoTerminal);
     }
-    let mut model = Model::default();
-    look(&mut ask, &mut model)?;
-    // It is put back as it was, also when this panics.
-    let mut terminal = ratatui::try_init()?;
-    let result = show(&mut terminal, &mut ask, &mut model);
-    ratatui::restore();
-    result
+    screen::show(&mut View { ask, model: Model::default() }, EVERY)
 }
 
-fn show<E>(
-    terminal: &mut ratatui::DefaultTerminal,
-    ask: &mut impl FnMut(Request) -> Result<Value, E>,
-    model: &mut Model,
-) -> Result<(), WatchError<E>> {
-    let mut due = Instant::now() + EVERY;
-    loop {
-        terminal.draw(|frame| draw::draw(frame, model))?;
-        if event::poll(due.saturating_duration_since(Instant::now()))?
-            && let Some(key) = key(&event::read()?)
-        {
-            let by = model.by();
-            if model.press(key) {
-                return Ok(());
-            }
-            if by != model.by() {
-                due = Instant::now();
-            }
+/// A gate that is watched.
+struct View<A> {
+    ask: A,
+    model: Model,
+}
+
+impl<E, A: FnMut(Request) -> Result<Value, E>> screen::View for View<A> {
+    type Error = WatchError<E>;
+
+    fn draw(&self, frame: &mut Frame<'_>) {
+        draw::draw(frame, &self.model);
+    }
+
+    fn press(&mut self, key: Key) -> Next {
+        let by = self.model.by();
+        match self.model.press(key) {
+            true => Next::Quit,
+            false if by != self.model.by() => Next::Refresh,
+            false => Next::Draw,
         }
-        if Instant::now() >= due {
-            due = Instant::now() + EVERY;
-            if !model.is_paused() {
-                look(ask, model)?;
-            }
-        }
+    }
+
+    fn refresh(&mut self) -> Result<(), WatchError<E>> {
+        if self.model.is_paused() { Ok(()) } else { look(&mut self.ask, &mut self.model) }
     }
 }
 
@@ -104,30 +98,11 @@ fn read<T: DeserializeOwned>(answer: Value) -> Result<T, super::RenderError> {
     Ok(serde_json::from_value(answer)?)
 }
 
-/// What a key means here.
-fn key(event: &event::Event) -> Option<Key> {
-    let event::Event::Key(key) = event else { return None };
-    if key.kind == KeyEventKind::Release {
-        return None;
-    }
-    Some(match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Quit,
-        KeyCode::Char('q') | KeyCode::Esc => Key::Quit,
-        KeyCode::Char(' ' | 'p') => Key::Pause,
-        KeyCode::Char('h' | 'a') | KeyCode::Tab => Key::By,
-        KeyCode::Up => Key::Up(1),
-        KeyCode::Down => Key::Down(1),
-        KeyCode::PageUp => Key::Up(20),
-        KeyCode::PageDown => Key::Down(20),
-        KeyCode::Home => Key::Up(usize::MAX),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::control::By;
+    use terminal::screen::KeyCode;
 
     /// A daemon that answers what it is asked, and writes that down.
     fn answer(asked: &mut Vec<Request>, request: Request) -> Result<Value, String> {
@@ -145,7 +120,7 @@ mod tests {
         let (mut model, mut asked) = (Model::default(), Vec::new());
         let mut ask = |request| answer(&mut asked, request);
         look(&mut ask, &mut model).expect("answers");
-        assert!(!model.press(Key::By));
+        assert!(!model.press(Key::Other(KeyCode::Tab)));
         look(&mut ask, &mut model).expect("answers");
         let top = |by| Request::Top(TopOrder { by, count: ROWS });
         let expected = [Request::Status, top(By::Application), Request::Status, top(By::Host)];

@@ -8,19 +8,10 @@ use std::{
     collections::{BTreeMap, VecDeque},
     time::Instant,
 };
+use terminal::screen::{Key, KeyCode, scroll};
 
 /// Looks whose rates are kept: at two a second, half a minute.
 pub(super) const KEPT: usize = 60;
-
-/// A key, by what it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Quit,
-    Pause,
-    By,
-    Up(usize),
-    Down(usize),
-}
 
 /// An application or a host, and what it does at the moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,24 +37,24 @@ pub(super) struct Rates {
 pub(super) struct Model {
     pub(super) status: Option<Status>,
     pub(super) rows: Vec<Row>,
-    /// By place, such as `from_inside`.
+    /// By place, such as `from_internal`.
     pub(super) rates: BTreeMap<String, Rates>,
-    /// Bits a second through each limit, to and from inside, in the status' order.
+    /// Bits a second through each limit, to and from internal hosts, in the status' order.
     pub(super) limits: Vec<[f64; 2]>,
     /// The first row that is shown.
     pub(super) scrolled: usize,
     by: By,
     paused: bool,
-    told: Option<Instant>,
+    updated: Option<Instant>,
 }
 
-/// Packets that were refused, of what became of all.
+/// Packets that were refused, of what outcomes of all.
 fn refused(packets: &Packets) -> u64 {
     let refused = |word: &str| {
         ["dropped_", "reset_"].iter().any(|prefix| word.starts_with(prefix))
             || word == "unreachable"
     };
-    packets.became.iter().filter(|(word, _)| refused(word)).map(|(_, count)| count).sum()
+    packets.outcomes.iter().filter(|(word, _)| refused(word)).map(|(_, count)| count).sum()
 }
 
 impl Model {
@@ -78,7 +69,7 @@ impl Model {
     /// Takes what the gate said at `now`. What is new since the last time is told as of a second.
     pub(super) fn update(&mut self, now: Instant, status: Status, top: TopStatus) {
         let last = self.status.take();
-        let seconds = self.told.replace(now).map_or(0.0, |told| (now - told).as_secs_f64());
+        let seconds = self.updated.replace(now).map_or(0.0, |before| (now - before).as_secs_f64());
         let rate = |now: u64, before: Option<u64>| match before {
             Some(before) if seconds > 0.0 => now.saturating_sub(before) as f64 / seconds,
             _ => 0.0,
@@ -102,10 +93,10 @@ impl Model {
                 let before = last.iter().flat_map(|last| &last.limits);
                 let before = before
                     .filter(|other| (&other.limit, &other.share) == (&limit.limit, &limit.share))
-                    .map(|other| [other.bytes_to_inside, other.bytes_from_inside])
+                    .map(|other| [other.bytes_to_internal, other.bytes_from_internal])
                     .next();
                 let bits = |bytes, i: usize| rate(bytes, before.map(|before| before[i])) * 8.0;
-                [bits(limit.bytes_to_inside, 0), bits(limit.bytes_from_inside, 1)]
+                [bits(limit.bytes_to_internal, 0), bits(limit.bytes_from_internal, 1)]
             })
             .collect();
         let mut known: BTreeMap<_, _> = std::mem::take(&mut self.rows)
@@ -134,7 +125,7 @@ impl Model {
         match key {
             Key::Quit => return true,
             Key::Pause => self.paused = !self.paused,
-            Key::By => {
+            Key::Other(KeyCode::Char('h' | 'a') | KeyCode::Tab) => {
                 self.by = match self.by {
                     By::Application => By::Host,
                     By::Host => By::Application,
@@ -142,10 +133,9 @@ impl Model {
                 self.rows.clear();
                 self.paused = false;
             }
-            Key::Up(rows) => self.scrolled = self.scrolled.saturating_sub(rows),
-            Key::Down(rows) => {
-                let last = self.rows.len().saturating_sub(1);
-                self.scrolled = self.scrolled.saturating_add(rows).min(last);
+            key => {
+                self.scrolled =
+                    scroll(self.scrolled, self.rows.len(), key).unwrap_or(self.scrolled);
             }
         }
         false

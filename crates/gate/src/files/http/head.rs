@@ -1,6 +1,6 @@
 //! Heads of HTTP/1 messages: the start line, and the fields that say what body follows.
 
-use crate::files::names;
+use crate::file_name;
 
 /// Methods by which a request is told from anything else (RFC 9110, section 9; WebDAV, RFC 4918).
 const METHODS: [&[u8]; 17] = [
@@ -222,7 +222,7 @@ pub(super) fn content_range(value: &[u8]) -> Option<((u64, u64), Option<u64>)> {
 pub(super) fn sha1_urn(bytes: &[u8]) -> Option<[u8; 20]> {
     const URN: &[u8] = b"urn:sha1:";
     let at = bytes.windows(URN.len()).position(|part| part.eq_ignore_ascii_case(URN))?;
-    names::base32(bytes.get(at + URN.len()..)?.get(..32)?)?.try_into().ok()
+    file_name::base32(bytes.get(at + URN.len()..)?.get(..32)?)?.try_into().ok()
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {

@@ -12,11 +12,12 @@
 mod head;
 mod multipart;
 
-use super::{Ahead, Protocol, kind, names, transfers::Transfers};
+use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
-    flow::Side,
-    manage::{FileHash, FileNamed, TransferId},
+    event::{FileHash, FileNamed, TransferId},
+    file_name, file_type,
 };
+use classify::flow::Side;
 use head::{Body, Head, Start};
 use std::collections::VecDeque;
 
@@ -228,7 +229,7 @@ impl Http {
                     head_only: *method == b"HEAD",
                     connect: *method == b"CONNECT",
                     target: target.to_vec(),
-                    host: head.value(b"host").map(names::text),
+                    host: head.value(b"host").map(file_name::text),
                 });
                 (head.request_body(), head.uploaded(from, target))
             }
@@ -383,10 +384,10 @@ impl Head<'_> {
         FileNamed {
             name: self
                 .value(b"content-disposition")
-                .and_then(names::of_disposition)
-                .or_else(|| if form { None } else { names::of_target(target) }),
-            location: Some(names::without_query(target)),
-            host: self.value(b"host").map(names::text),
+                .and_then(file_name::of_disposition)
+                .or_else(|| if form { None } else { file_name::of_target(target) }),
+            location: Some(file_name::without_query(target)),
+            host: self.value(b"host").map(file_name::text),
             ..self.file(from)
         }
     }
@@ -401,9 +402,9 @@ impl Head<'_> {
         FileNamed {
             name: self
                 .value(b"content-disposition")
-                .and_then(names::of_disposition)
-                .or_else(|| names::of_target(&request?.target)),
-            location: request.map(|request| names::without_query(&request.target)),
+                .and_then(file_name::of_disposition)
+                .or_else(|| file_name::of_target(&request?.target)),
+            location: request.map(|request| file_name::without_query(&request.target)),
             host: request.and_then(|request| request.host.clone()),
             size: if range.is_some() { total } else { file.size },
             range,
@@ -429,12 +430,12 @@ impl Head<'_> {
             host: None,
             size,
             range: None,
-            kind: kind::UNKNOWN,
-            media: self.value(b"content-type").map(names::text),
+            kind: file_type::UNKNOWN,
+            media: self.value(b"content-type").map(file_name::text),
             coding: self
                 .value(b"content-encoding")
                 .filter(|coding| !coding.eq_ignore_ascii_case(b"identity"))
-                .map(names::text),
+                .map(file_name::text),
             hash: None,
         }
     }

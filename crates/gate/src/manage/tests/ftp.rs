@@ -49,7 +49,7 @@ fn a_passive_download_is_named_and_scanned_to_its_end() {
     assert_eq!(file.location.as_deref(), Some("pub/eicar.com"));
     assert_eq!((file.from, file.size, file.range), (Side::Server, Some(68), Some((5, 68))));
     assert_eq!(data.held(Side::Server), Some(10));
-    data.answer(Decision::Scan);
+    data.answer(FileVerdict::Scan);
     data.server("0123456789");
     data.close(Side::Server);
     assert_eq!(data.ends(), [(0, 20, true)]);

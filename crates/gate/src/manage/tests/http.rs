@@ -16,7 +16,7 @@ fn a_body_that_nobody_scans_is_skipped_up_to_its_last_byte() {
     assert_eq!(file.host.as_deref(), Some("h.example"));
     assert_eq!((file.size, file.kind.name, file.from), (Some(100_000), "exe", Side::Server));
     assert_eq!(bench.interests[1], Interest::All);
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     let last = bench.next[1].wrapping_add(100_000 - 12 - 1);
     assert_eq!(bench.interests, [bench.next[0], last].map(|next| Interest::Heads(Some(next))));
     // The kernel gives us the packet with the last byte again, and the next response.
@@ -36,11 +36,11 @@ fn heads_are_found_where_only_beginnings_were_copied() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n";
     bench.client("GET /one HTTP/1.1\r\n\r\n");
     bench.cut(Side::Server, format!("{head}beginning"), 60_000);
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     bench.cut(Side::Server, "of a packet", 30_000 + head.len() as u32);
     bench.client("GET /two HTTP/1.1\r\n\r\n");
     bench.cut(Side::Server, format!("{head}beginning"), 90_000 + head.len() as u32);
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     assert_eq!(bench.name_list(), ["one", "two"]);
     assert_eq!(bench.ends(), [(0, 90_000, true), (1, 90_000, true)]);
     // A packet was missed with a head in it: the beginning of any may be the next.
@@ -53,7 +53,7 @@ fn heads_are_found_where_only_beginnings_were_copied() {
     assert_eq!(bench.name_list().len(), 3);
 }
 
-/// What is hashed is read as soon as it begins: nothing of it may be left out.
+/// What is hashed is read as soon as it begins: nothing of it may be skipped.
 #[test]
 fn what_is_hashed_is_copied_whole() {
     let mut bench = Bench::new("http", &Settings { hash: true, ..Settings::default() });
@@ -67,7 +67,7 @@ fn more_than_sequence_numbers_can_count_is_skipped_in_steps() {
     bench.client("GET /huge HTTP/1.1\r\n\r\n");
     let total = 10_000_000_000_u64;
     bench.server(format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\nbeginning"));
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     let mut steps = 0;
     while bench.ends().is_empty() {
         let Interest::Heads(Some(to)) = bench.interests[1] else { panic!("{:?}", bench.interests) };
@@ -83,7 +83,7 @@ fn more_than_sequence_numbers_can_count_is_skipped_in_steps() {
 /// before it look like packets behind it.
 #[test]
 fn a_large_body_is_not_held_by_its_far_end() {
-    for decision in [Decision::Allow, Decision::Scan] {
+    for decision in [FileVerdict::Allow, FileVerdict::Scan] {
         let mut bench = Bench::new("http", &holding());
         bench.client("GET /huge HTTP/1.1\r\n\r\n");
         let total = 10_000_000_000_u64;
@@ -99,7 +99,7 @@ fn a_large_body_is_not_held_by_its_far_end() {
             passed += step;
             bench.client("");
             let held = bench.held(Side::Server).unwrap().cast_signed();
-            assert_eq!(held > 0, last && decision == Decision::Scan, "{passed}: {held}");
+            assert_eq!(held > 0, last && decision == FileVerdict::Scan, "{passed}: {held}");
         }
         assert_eq!(passed, total);
     }
@@ -110,7 +110,7 @@ fn a_body_passes_once_nothing_is_asked_of_it_and_what_is_missing_is_given_up() {
     let mut bench = Bench::new("http", &holding());
     bench.client("GET /f HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     bench.next[1] = bench.next[1].wrapping_add(10);
     bench.server("0123456789");
     assert_eq!((bench.held(Side::Server), bench.ends()), (Some(1), vec![]));
@@ -124,7 +124,7 @@ fn a_body_passes_once_nothing_is_asked_of_it_and_what_is_missing_is_given_up() {
     bench.client("GET /g HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
     let transfer = bench.names()[1].transfer;
-    bench.manager.answer(transfer, Decision::Scan, &mut bench.events);
+    bench.manager.answer(transfer, FileVerdict::Scan, &mut bench.events);
     bench.manager.allow(transfer);
     bench.server("01234567890123456789");
     assert_eq!(bench.held(Side::Server), Some(0));
@@ -145,7 +145,7 @@ fn pipelined_responses_belong_to_their_requests() {
          HTTP/1.1 200 OK\r\ncontent-length: 8, 8\r\n\r\n22222222",
     );
     assert_eq!(bench.name_list(), ["up.bin", "one", "two"]);
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     assert_eq!(bench.content(0), b"uploaded");
     assert_eq!(bench.content(1), b"11111111");
     assert_eq!(bench.content(2), b"22222222");
@@ -162,7 +162,7 @@ fn chunks_are_put_together_wherever_segments_begin() {
         bench.client("GET /c HTTP/1.1\r\n\r\n");
         for part in text.as_bytes().chunks(step) {
             bench.server(part);
-            bench.answer(Decision::Scan);
+            bench.answer(FileVerdict::Scan);
         }
         assert_eq!(bench.content(0), b"chunked content\r\nand", "in steps of {step}");
         assert_eq!(bench.ends(), [(0, 20, true)]);
@@ -177,7 +177,7 @@ fn a_body_without_length_ends_with_the_connection() {
     let mut bench = Bench::new("http", &Settings::default());
     bench.client("GET /old HTTP/1.0\r\n\r\n");
     bench.server("HTTP/1.0 200 OK\n\nthe content");
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     bench.server(" and more");
     bench.close(Side::Server);
     assert_eq!(bench.content(0), b"the content and more");
@@ -189,7 +189,7 @@ fn a_connection_that_breaks_leaves_an_incomplete_file() {
     let mut bench = Bench::new("http", &Settings::default());
     bench.client("GET /x HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     bench.close(Side::Server);
     assert_eq!(bench.ends(), [(0, 9, false)]);
 }
@@ -222,7 +222,7 @@ fn an_uploaded_form_is_named_after_its_file() {
     bench.client(&form[..20]);
     bench.client(&form[20..]);
     assert_eq!(bench.name_list(), ["my.doc"]);
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     assert_eq!(bench.content(0), form.as_bytes());
     assert_eq!(bench.ends(), [(0, form.len() as u64, true)]);
 }
@@ -260,7 +260,7 @@ fn a_scanned_file_passes_but_for_its_last_packet() {
     bench.client("GET /f HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
     assert_eq!(bench.held(Side::Server), Some(10), "nothing of it passes before the answer");
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     // The last byte is 20 bytes ahead: what came passes.
     assert_eq!(bench.held(Side::Server), Some(19_u32.wrapping_neg()));
     bench.server("0123456789");
@@ -281,7 +281,7 @@ fn chunked_content_is_held_by_its_last_byte_so_far() {
     bench.server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert_eq!(bench.held(Side::Server), Some(0), "the head passes when it is read");
     bench.server("a\r\n0123456789\r\n");
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     assert_eq!(bench.held(Side::Server), Some(3));
     bench.server("a\r\n0123456789\r\n");
     assert_eq!(bench.held(Side::Server), Some(3));
@@ -309,7 +309,7 @@ fn a_denied_file_never_passes() {
     let mut bench = Bench::new("http", &holding());
     bench.client("GET /evil.exe HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nMZ345678");
-    bench.answer(Decision::Deny);
+    bench.answer(FileVerdict::Deny);
     bench.server("901234567890");
     assert_eq!(bench.held(Side::Server), Some(20));
 }
@@ -319,7 +319,7 @@ fn a_file_allowed_while_heads_are_held_passes_by_itself() {
     let mut bench = Bench::new("http", &holding());
     bench.client("GET /f HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n0123456789");
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     // Packets up to its last byte pass, those that reach beyond it may have the next head.
     let end = bench.next[1].wrapping_add(990);
     assert_eq!(bench.manager.hold_from(Side::Server), Some(end));
@@ -332,9 +332,9 @@ fn hashes_are_made_of_whole_files_only() {
     let mut bench = Bench::new("http", &settings);
     bench.client("GET /abc HTTP/1.1\r\n\r\nGET /abc HTTP/1.1\r\n\r\n");
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     bench.server("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n1234567890");
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     assert_eq!(bench.interests[1], Interest::All);
     bench.next[1] = bench.next[1].wrapping_add(10);
     bench.server("0123456789");

@@ -46,7 +46,7 @@ fn a_torrent_file_over_http_tells_its_names_and_hash() {
     bench.client("GET /x.torrent HTTP/1.1\r\n\r\n");
     bench.server(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", file.len()));
     bench.server(&file[..30]);
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     assert_eq!(bench.interests[1], Interest::All);
     bench.server(&file[30..]);
     let torrent = torrents(&bench).remove(0);
@@ -61,7 +61,7 @@ fn peers_are_named_by_their_info_hash_and_their_blocks_skipped() {
     }
     let file = bench.names().remove(0);
     assert_eq!(file.hash, Some(FileHash::InfoV1(info_hash())));
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     bench.server(handshake());
     bench.server(message(b""));
     bench.server(message(b"\x05\xff"));
@@ -81,7 +81,7 @@ fn peers_are_named_by_their_info_hash_and_their_blocks_skipped() {
 fn blocks_of_a_scanned_torrent_wait_for_their_last_byte() {
     let mut bench = Bench::new("bittorrent", &holding());
     bench.client(handshake());
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     bench.server(handshake());
     assert_eq!(bench.held(Side::Server), Some(0));
     bench.server(&message(b"\x07\0\0\0\x03\0\0\0\0EICAR")[..14]);
@@ -101,7 +101,7 @@ fn blocks_of_a_scanned_torrent_wait_for_their_last_byte() {
 fn metadata_between_peers_is_put_together_and_checked() {
     let mut bench = Bench::new("bittorrent", &Settings::default());
     bench.client(handshake());
-    bench.answer(Decision::Allow);
+    bench.answer(FileVerdict::Allow);
     bench.server(handshake());
     bench.client(message(b"\x14\0d1:md11:ut_metadatai3eee"));
     let data = |text: &[u8]| {
@@ -155,7 +155,7 @@ fn an_edonkey_file_is_named_and_held_at_its_last_byte() {
     assert_eq!((file.name.as_deref(), file.size), (Some("eicar.com"), Some(8)));
     assert_eq!((file.hash, file.from), (Some(FileHash::Ed2k(ED2K)), Side::Server));
     assert_eq!(bench.held(Side::Server), Some(8));
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     assert_eq!((bench.content(0), bench.ends()), (b"EICARxyz".to_vec(), vec![(0, 8, true)]));
     assert_eq!(bench.held(Side::Server), Some(1));
     bench.manager.allow(TransferId(0));
@@ -166,7 +166,7 @@ fn an_edonkey_file_is_named_and_held_at_its_last_byte() {
 fn parts_that_follow_each_other_are_one_transfer_also_when_packed() {
     let mut bench = Bench::new("edonkey", &Settings::default());
     bench.server(part(1000, b"first.  "));
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     bench.server(part(1008, b"second"));
     let packed = zlib(b" and packed");
     let place = [&ED2K[..], &1014_u32.to_le_bytes(), &(packed.len() as u32).to_le_bytes()].concat();
@@ -186,7 +186,7 @@ fn packed_blocks_of_little_variety_follow_each_other() {
     let block = [b'x'; 180 << 10];
     let packed = zlib(&block);
     for start in [0, block.len() as u32] {
-        bench.answer(Decision::Scan);
+        bench.answer(FileVerdict::Scan);
         let length = (packed.len() as u32).to_le_bytes();
         let place = [&ED2K[..], &start.to_le_bytes(), &length].concat();
         bench.server(edonkey(0xc5, 0x40, &[&place[..], &packed].concat()));
@@ -201,7 +201,7 @@ fn a_packed_bomb_is_given_up() {
     let packed = zlib(&vec![0; 50 << 20]);
     let place = [&ED2K[..], &0_u32.to_le_bytes(), &(packed.len() as u32).to_le_bytes()].concat();
     bench.server(edonkey(0xc5, 0x40, &[&place[..], &packed].concat()));
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     bench.manager.finish(&mut bench.events);
     let (_, bytes, complete) = bench.ends()[0];
     assert!(bytes <= (1 << 20) + (1 << 14) && !complete);
@@ -215,7 +215,7 @@ fn nmdc_and_adc_say_what_they_send() {
     bench.server("$FileLength 10|");
     bench.client("$Send|");
     bench.server("0123456789");
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     assert_eq!(bench.name_list(), ["eicar.com"]);
     assert_eq!((bench.content(0), bench.ends()), (b"0123456789".to_vec(), vec![(0, 10, true)]));
     assert_eq!(bench.held(Side::Server), Some(1));
@@ -226,7 +226,7 @@ fn nmdc_and_adc_say_what_they_send() {
     bench.server("CSND file dir/a\\sb.txt 5 11 ZL1\n");
     bench.server(&packed[..5]);
     bench.server([&packed[5..], b"CSTA 000\n"].concat());
-    bench.answer(Decision::Scan);
+    bench.answer(FileVerdict::Scan);
     let file = bench.names().remove(2);
     assert_eq!((file.name.as_deref(), file.range), (Some("a b.txt"), Some((5, 16))));
     assert_eq!((file.coding.as_deref(), bench.content(2)), (None, b"the content".to_vec()));
@@ -284,7 +284,7 @@ fn a_file_taken_passively_on_irc_comes_from_who_connects() {
     let mut data = Bench::of(Manager::expected(&expected, &flow, &Settings::default()));
     data.client("ID3.......");
     data.server([0, 0, 0, 10]);
-    data.answer(Decision::Scan);
+    data.answer(FileVerdict::Scan);
     assert_eq!(data.name_list(), ["song.mp3"]);
     assert_eq!(data.content(0), b"ID3.......");
 }

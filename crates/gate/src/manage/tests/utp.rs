@@ -53,7 +53,7 @@ impl Utp {
         self.give(from, &data)
     }
 
-    fn open(settings: &Settings, decision: Decision) -> Self {
+    fn open(settings: &Settings, decision: FileVerdict) -> Self {
         let mut one = Self::new(settings);
         one.send(Side::Client, &handshake());
         let Some(Event::FileNamed(file)) = one.events.pop() else { panic!("{:?}", one.events) };
@@ -82,7 +82,7 @@ fn blocks_are_read_from_datagrams_in_any_order() {
         (mixed ^ mixed >> 27) as usize % below
     };
     for _ in 0..50 {
-        let mut one = Utp::open(&holding(), Decision::Scan);
+        let mut one = Utp::open(&holding(), FileVerdict::Scan);
         assert_eq!(one.manager.hold_from(Side::Server), Some(0));
         let content: Vec<u8> = (0..16_384).map(|at| (at % 251) as u8).collect();
         let mut rest = &block(&content)[..];
@@ -121,7 +121,7 @@ fn blocks_are_read_from_datagrams_in_any_order() {
 
 #[test]
 fn what_came_before_its_turn_waits_until_it_was_read() {
-    let mut one = Utp::open(&holding(), Decision::Scan);
+    let mut one = Utp::open(&holding(), FileVerdict::Scan);
     let first = one.data(Side::Server, &message(b"\x01"));
     let early = one.send(Side::Server, &message(b"\x01")).unwrap();
     assert!(one.manager.waits(Side::Server, early));
@@ -131,7 +131,7 @@ fn what_came_before_its_turn_waits_until_it_was_read() {
 
 #[test]
 fn a_datagram_that_was_not_seen_ends_the_reading_of_its_direction() {
-    let mut one = Utp::open(&holding(), Decision::Scan);
+    let mut one = Utp::open(&holding(), FileVerdict::Scan);
     one.data(Side::Server, &message(b"\x01"));
     let early = one.send(Side::Server, &message(b"\x01")).unwrap();
     // The client has both.
@@ -141,7 +141,7 @@ fn a_datagram_that_was_not_seen_ends_the_reading_of_its_direction() {
     assert!(!one.manager.waits(Side::Server, early));
     assert_eq!(one.manager.interests(), [Interest::All; 2], "the client's side is read still");
     // The same when it is given up.
-    let mut one = Utp::open(&holding(), Decision::Scan);
+    let mut one = Utp::open(&holding(), FileVerdict::Scan);
     one.data(Side::Server, &message(b"\x01"));
     let early = one.send(Side::Server, &message(b"\x01")).unwrap();
     one.manager.give_up(&mut one.events);
@@ -158,7 +158,7 @@ fn encrypted_connections_and_the_distributed_table_are_left_alone() {
     assert_eq!(one.manager.hold_from(Side::Client), None);
     assert!(one.events.is_empty());
     // A reset ends a connection, and another one may follow.
-    let mut one = Utp::open(&Settings::default(), Decision::Allow);
+    let mut one = Utp::open(&Settings::default(), FileVerdict::Allow);
     one.give(Side::Server, &datagram(3, ID, one.next[1], one.next[0].wrapping_sub(1), b""));
     assert!(matches!(one.events.last(), Some(Event::FileEnded { .. })), "{:?}", one.events);
     one.give(Side::Client, &datagram(4, 500, 9, 0, b""));

@@ -2,10 +2,11 @@
 
 use super::{
     Core, Look,
-    flow::{Act, ByFile, Counted, Decided, Entry, Phase},
+    flow::{ByFile, Counted, Decided, Entry, KernelCommand, Phase},
     judge::BY_FILE,
 };
-use crate::{audit::End, flow::Transport, label::Outcome, packet::Tcp, service::id::Id};
+use crate::{audit::End, service::id::Id};
+use classify::{flow::Transport, label::Classification, packet::Tcp};
 
 /// How long an ended connection stays, for packets that still come.
 const LINGER_NS: u64 = 5_000_000_000;
@@ -32,7 +33,7 @@ impl<L: Look> Core<L> {
             }
             let closed = counted.flow.transport == Transport::Tcp && has_ended(counted.flags);
             self.remove(&id, if closed { End::Closed } else { End::Timeout });
-            self.acts.push(Act::Forget { flow: counted.flow });
+            self.commands.push(KernelCommand::Forget { flow: counted.flow });
             return;
         }
         if counted.decided {
@@ -47,7 +48,7 @@ impl<L: Look> Core<L> {
         // The kernel knows best who began it.
         let turned = entry.flow != counted.flow;
         entry.flow = counted.flow;
-        entry.inside = counted.inside;
+        entry.internal = counted.internal;
         let total = |bytes: [u64; 2]| bytes[0].saturating_add(bytes[1]);
         let more = total(counted.bytes).saturating_sub(total(entry.bytes));
         let fresh = turned || total(entry.bytes) == 0;
@@ -60,7 +61,7 @@ impl<L: Look> Core<L> {
 
     /// The silence after which a flow is forgotten.
     fn idle_ns(&self, id: &Id, counted: &Counted) -> u64 {
-        let host = counted.flow.socket(counted.inside).ip();
+        let host = counted.flow.socket(counted.internal).ip();
         match counted.flow.transport {
             Transport::Tcp if has_ended(counted.flags) => LINGER_NS,
             Transport::Tcp if self.refuses(id) => self.bounds.idle_tcp_ns.min(REFUSED_NS),
@@ -79,28 +80,28 @@ impl<L: Look> Core<L> {
             Some(Entry { phase: Phase::Decided(decided), .. }) => {
                 let unsaid = std::mem::take(&mut decided.unsaid);
                 let verdict = if unsaid { self.verdict(&id) } else { None };
-                self.acts.extend(verdict);
+                self.commands.extend(verdict);
             }
             Some(Entry { flow, looked_ns, phase: Phase::Looking(state), .. })
                 if spent && *looked_ns + LATE_NS < now_ns =>
             {
                 let label = match self.look.give_up(flow, state) {
-                    Outcome::Known(label) => Some(label),
-                    Outcome::More | Outcome::Unknown => None,
+                    Classification::Known(label) => Some(label),
+                    Classification::Pending | Classification::Unknown => None,
                 };
                 self.judge(id, label, true);
                 self.adopted.push((id, false));
             }
             Some(_) => {}
-            // Others came in its place, or its packets were missed: it is looked at once more.
+            // Others came in its place, or its packets were missed: it is inspected once more.
             None if spent && counted.budget <= self.bounds.packets => {
                 let packets = counted.copied.saturating_add(self.bounds.packets);
-                self.acts.push(Act::Watch { flow: counted.flow, packets });
+                self.commands.push(KernelCommand::Watch { flow: counted.flow, packets });
             }
             None if spent && counted.idle_ns > LATE_NS => {
                 let state = Box::new(self.look.begin(&counted.flow, [None; 2]));
                 self.counts.seen += 1;
-                self.insert(id, counted.flow, counted.inside, Phase::Looking(state));
+                self.insert(id, counted.flow, counted.internal, Phase::Looking(state));
                 self.judge(id, None, true);
             }
             None => {}
@@ -113,7 +114,7 @@ impl<L: Look> Core<L> {
         let label = self.labels.label(counted.label & !BY_FILE);
         self.counts.seen += 1;
         let decided = Decided::passed(label.clone());
-        self.insert(id, counted.flow, counted.inside, Phase::Decided(Box::new(decided)));
+        self.insert(id, counted.flow, counted.internal, Phase::Decided(Box::new(decided)));
         if let Some(entry) = self.flows.get_mut(&id) {
             entry.began_ns = self.now_ns.saturating_sub(counted.age_ns);
         }
@@ -147,7 +148,7 @@ impl<L: Look> Core<L> {
         }
         let mut changes = Vec::new();
         self.classes.sweep(&mut changes);
-        self.acts.extend(changes.into_iter().map(Act::Class));
+        self.commands.extend(changes.into_iter().map(KernelCommand::Class));
         self.crowd.round(self.counts.full, self.flows.values().map(Entry::host));
     }
 }

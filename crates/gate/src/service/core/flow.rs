@@ -1,12 +1,14 @@
-//! A flow as the core remembers it, what is counted, and what others are told.
+//! A flow as the core remembers it, what is counted, and the commands that follow.
 
 use crate::{
     audit::End,
     config::{Deny, Direction},
-    flow::{Flow, Side},
-    label::Label,
-    policy::{Decision, UNKNOWN},
+    policy::Decision,
     service::classes::{self, Change},
+};
+use classify::{
+    flow::{Flow, Side},
+    label::{Label, UNKNOWN},
 };
 use datapath::gate::Manage;
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
@@ -14,11 +16,11 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 /// Most names of applications that are counted one by one.
 const MAX_NAMES: usize = 1000;
 
-/// What the kernel is told.
+/// What the kernel's table is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) enum Act {
+pub(in crate::service) enum KernelCommand {
     /// A flow is decided.
-    Decide { flow: Flow, action: Action, class: u16, label: u32 },
+    Decide { flow: Flow, action: FlowAction, class: u16, label: u32 },
     /// New flows between the same ends are refused for a while.
     Refuse { flow: Flow, deny: Deny },
     /// All that is refused that way is forgotten.
@@ -33,9 +35,9 @@ pub(in crate::service) enum Act {
     Class(Change),
 }
 
-/// What becomes of a decided flow's packets.
+/// What the kernel does with a decided flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) enum Action {
+pub(in crate::service) enum FlowAction {
     Pass,
     Refuse(Deny),
 }
@@ -44,7 +46,7 @@ pub(in crate::service) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) struct Counted {
     pub(in crate::service) flow: Flow,
-    pub(in crate::service) inside: Side,
+    pub(in crate::service) internal: Side,
     /// Whether it has a verdict.
     pub(in crate::service) decided: bool,
     pub(in crate::service) label: u32,
@@ -62,21 +64,21 @@ pub(in crate::service) struct Counted {
     pub(in crate::service) idle_ns: u64,
 }
 
-/// What becomes of a packet that waits.
+/// The verdict on a packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) enum Fate {
-    Go,
-    Vanish,
+pub(in crate::service) enum PacketVerdict {
+    Pass,
+    Drop,
 }
 
 /// What is known of a flow.
 #[derive(Debug)]
 pub(in crate::service) struct Entry<S> {
     pub(in crate::service) flow: Flow,
-    /// Which end is inside.
-    pub(in crate::service) inside: Side,
-    pub(in crate::service) looked_at: u64,
-    /// When the last packet was looked at.
+    /// Which end is internal.
+    pub(in crate::service) internal: Side,
+    pub(in crate::service) inspected: u64,
+    /// When the last packet was inspected.
     pub(in crate::service) looked_ns: u64,
     /// How many of its first packets with payload the kernel copies out.
     pub(super) budget: u32,
@@ -155,13 +157,13 @@ impl<S> Entry<S> {
     }
 
     pub(in crate::service) fn host(&self) -> IpAddr {
-        self.flow.socket(self.inside).ip()
+        self.flow.socket(self.internal).ip()
     }
 
     pub(super) fn direction(&self) -> Direction {
-        match self.inside {
-            Side::Client => Direction::FromInside,
-            Side::Server => Direction::ToInside,
+        match self.internal {
+            Side::Client => Direction::FromInternal,
+            Side::Server => Direction::ToInternal,
         }
     }
 
@@ -185,11 +187,11 @@ pub(in crate::service) struct Counts {
     pub(in crate::service) ended: u64,
     /// Ones that ended before they were decided.
     pub(in crate::service) ended_undecided: u64,
-    /// Ones in whose place others are looked at.
+    /// Ones in whose place others are inspected.
     pub(in crate::service) given_up: u64,
     pub(in crate::service) full: u64,
-    pub(in crate::service) looked_at: u64,
-    /// Packets that were not looked at, as their checksum is wrong.
+    pub(in crate::service) inspected: u64,
+    /// Packets that were not inspected, as their checksum is wrong.
     pub(in crate::service) broken: u64,
     pub(in crate::service) named: BTreeMap<String, u64>,
     pub(in crate::service) refused: BTreeMap<String, u64>,
@@ -197,7 +199,7 @@ pub(in crate::service) struct Counts {
     pub(in crate::service) files: BTreeMap<String, u64>,
 }
 
-/// What became of a flow.
+/// A change of a flow that logs are about.
 pub(in crate::service) enum News<S> {
     /// It is over.
     Ended(Box<Entry<S>>, End),
@@ -205,7 +207,7 @@ pub(in crate::service) enum News<S> {
     Refused {
         flow: Flow,
         began_ns: u64,
-        inside: Side,
+        internal: Side,
         label: Option<Label>,
         deny: Deny,
         rule: Option<Arc<str>>,

@@ -1,15 +1,17 @@
-//! What the policy says of a flow, and what follows from that.
+//! The policy's decision on a flow, and what follows from that.
 
 use super::{
     Core, Look,
-    flow::{Act, Action, ByFile, Decided, Entry, News, Phase, bump},
+    flow::{ByFile, Decided, Entry, FlowAction, KernelCommand, News, Phase, bump},
 };
 use crate::{
     config::Deny,
-    flow::Flow,
-    label::Label,
-    policy::{Decision, Question, UNKNOWN, Verdict},
+    policy::{Decision, Question, Verdict},
     service::id::Id,
+};
+use classify::{
+    flow::Flow,
+    label::{Label, UNKNOWN},
 };
 
 /// Flows that are judged at once.
@@ -19,9 +21,9 @@ const AT_ONCE: usize = 1024;
 pub(super) const BY_FILE: u32 = 1 << 31;
 
 impl<L: Look> Core<L> {
-    /// Has all flows judged by what holds now, some with each look at the acts.
+    /// Has all flows judged by what holds now, some with each look at the commands.
     pub(super) fn judge_again(&mut self) {
-        self.acts.push(Act::ForgetRefusals);
+        self.commands.push(KernelCommand::ForgetRefusals);
         self.unjudged = self.flows.keys().copied().collect();
     }
 
@@ -55,24 +57,24 @@ impl<L: Look> Core<L> {
             decided.by_file = Some(by);
         }
         // So that the next process knows it, too.
-        if let Some(Act::Decide { label, .. }) = self.acts.last_mut() {
+        if let Some(KernelCommand::Decide { label, .. }) = self.commands.last_mut() {
             *label |= BY_FILE;
         }
     }
 
     /// What the kernel is told of a decided flow.
-    pub(in crate::service) fn verdict(&mut self, id: &Id) -> Option<Act> {
+    pub(in crate::service) fn verdict(&mut self, id: &Id) -> Option<KernelCommand> {
         let Some(Entry { flow, phase: Phase::Decided(decided), .. }) = self.flows.get(id) else {
             return None;
         };
         let action = match decided.decision.verdict {
-            Verdict::Refuse(deny) => Action::Refuse(deny),
-            Verdict::Pass | Verdict::Limit(_) => Action::Pass,
+            Verdict::Refuse(deny) => FlowAction::Refuse(deny),
+            Verdict::Pass | Verdict::Limit(_) => FlowAction::Pass,
         };
         let class = decided.class.as_ref().map_or(0, |(_, number)| *number);
         let label = decided.label.as_ref().map_or(0, |label| self.labels.number(label));
         let label = if decided.by_file.is_some() { label | BY_FILE } else { label };
-        Some(Act::Decide { flow: *flow, action, class, label })
+        Some(KernelCommand::Decide { flow: *flow, action, class, label })
     }
 
     /// A rule about files was used.
@@ -119,14 +121,14 @@ impl<L: Look> Core<L> {
             }),
             _ => None,
         };
-        self.acts.extend(changes.into_iter().map(Act::Class));
+        self.commands.extend(changes.into_iter().map(KernelCommand::Class));
         // Taken first and given back then: a class that stays the same is never without flows.
         if let Some((name, _)) = before.and_then(|before| before.class.as_ref()) {
             self.classes.give_back(name);
         }
         let action = match decision.verdict {
-            Verdict::Refuse(deny) => Action::Refuse(deny),
-            Verdict::Pass | Verdict::Limit(_) => Action::Pass,
+            Verdict::Refuse(deny) => FlowAction::Refuse(deny),
+            Verdict::Pass | Verdict::Limit(_) => FlowAction::Pass,
         };
         let number = class.as_ref().map_or(0, |(_, number)| *number);
         let same = before.is_some_and(|before| {
@@ -147,17 +149,22 @@ impl<L: Look> Core<L> {
         if tell || !same {
             let flow = entry.flow;
             let number_of_label = label.as_ref().map_or(0, |label| self.labels.number(label));
-            self.acts.push(Act::Decide { flow, action, class: number, label: number_of_label });
-            if let Action::Refuse(deny) = action {
+            self.commands.push(KernelCommand::Decide {
+                flow,
+                action,
+                class: number,
+                label: number_of_label,
+            });
+            if let FlowAction::Refuse(deny) = action {
                 bump(&mut self.counts.refused, application);
                 if refuses_again {
-                    self.acts.push(Act::Refuse { flow, deny });
+                    self.commands.push(KernelCommand::Refuse { flow, deny });
                 }
                 if let (Some(news), true) = (&mut self.news, refuses_again) {
                     news.push(News::Refused {
                         flow,
                         began_ns: entry.began_ns,
-                        inside: entry.inside,
+                        internal: entry.internal,
                         label: label.clone(),
                         deny,
                         rule: decision.rule.clone(),
@@ -175,7 +182,7 @@ impl<L: Look> Core<L> {
             managed: Default::default(),
         }));
         let before = std::mem::replace(&mut entry.phase, before);
-        if let (Action::Pass, Phase::Decided(decided)) = (action, &mut entry.phase) {
+        if let (FlowAction::Pass, Phase::Decided(decided)) = (action, &mut entry.phase) {
             match before {
                 Phase::Looking(state) if self.look.learns(&state) => {
                     decided.learning = Some(state);

@@ -1,11 +1,13 @@
 use super::*;
 use crate::{
     config::{Day, Deny, GateConfig, Rate},
-    flow::{Flow, Side, Transport},
-    label::{Category, Certainty, Engine, Label, Outcome},
-    packet::Packet,
     policy::{Moment, Policy},
     service::classes::Change,
+};
+use classify::{
+    flow::{Flow, Side, Transport},
+    label::{Category, Certainty, Classification, Engine, Label},
+    packet::Packet,
 };
 use std::{net::SocketAddr, sync::Arc};
 
@@ -24,23 +26,23 @@ impl Look for Reader {
         if state.is_some() { 32 } else { 8 }
     }
 
-    fn give_up(&mut self, _: &Flow, state: &mut Self::State) -> Outcome {
-        state.take().map_or(Outcome::Unknown, Outcome::Known)
+    fn give_up(&mut self, _: &Flow, state: &mut Self::State) -> Classification {
+        state.take().map_or(Classification::Unknown, Classification::Known)
     }
 
     fn learns(&self, _: &Self::State) -> bool {
         false
     }
 
-    fn packet(&mut self, _: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Outcome {
+    fn packet(&mut self, _: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Classification {
         let named = |name| label(&String::from_utf8_lossy(name));
         match packet.payload {
-            [b'=', name @ ..] => return Outcome::Known(named(name)),
-            [b'?'] => return Outcome::Unknown,
+            [b'=', name @ ..] => return Classification::Known(named(name)),
+            [b'?'] => return Classification::Unknown,
             [b'~', name @ ..] => *state = Some(named(name)),
             _ => {}
         }
-        Outcome::More
+        Classification::Pending
     }
 }
 
@@ -60,14 +62,14 @@ const EVENING: Moment = Moment { day: Day::Tue, minute: 1200 };
 const SECOND: u64 = 1_000_000_000;
 
 const RULES: &str = r#"
-inside = ["eth1"]
+internal = ["eth1"]
 [[time]]
 name = "day"
 from = "08:00"
 to = "18:00"
 [[limit]]
 name = "slow"
-to_inside = "1mbit"
+to_internal = "1mbit"
 each = "host"
 [[rule]]
 name = "no-mule"
@@ -106,7 +108,7 @@ fn flow(port: u16) -> Flow {
     }
 }
 
-fn send(core: &mut Core<Reader>, flow: &Flow, payload: &[u8]) -> Fate {
+fn send(core: &mut Core<Reader>, flow: &Flow, payload: &[u8]) -> PacketVerdict {
     let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
     core.packet(flow, Side::Client, [None; 2], &packet)
 }
@@ -114,7 +116,7 @@ fn send(core: &mut Core<Reader>, flow: &Flow, payload: &[u8]) -> Fate {
 fn counted(flow: Flow, bytes: u64) -> Counted {
     Counted {
         flow,
-        inside: Side::Client,
+        internal: Side::Client,
         decided: true,
         label: 0,
         managed: false,
@@ -128,25 +130,25 @@ fn counted(flow: Flow, bytes: u64) -> Counted {
     }
 }
 
-fn decide(flow: Flow, action: Action, class: u16, label: u32) -> Act {
-    Act::Decide { flow, action, class, label }
+fn decide(flow: Flow, action: FlowAction, class: u16, label: u32) -> KernelCommand {
+    KernelCommand::Decide { flow, action, class, label }
 }
 
 #[test]
 fn a_flow_is_decided_once_when_it_has_a_name() {
     let mut core = core(RULES, NOON);
-    assert_eq!(send(&mut core, &flow(1), b"hello"), Fate::Go);
-    assert_eq!((core.acts(), core.sizes()), (vec![], (1, 0)));
-    assert_eq!(send(&mut core, &flow(1), b"=edonkey"), Fate::Vanish);
-    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Drop };
-    let action = Action::Refuse(Deny::Drop);
-    assert_eq!(core.acts(), [decide(flow(1), action, 0, 1), refuse]);
-    assert_eq!(send(&mut core, &flow(1), b"more"), Fate::Vanish);
-    assert_eq!((core.acts(), core.sizes()), (vec![], (0, 1)));
+    assert_eq!(send(&mut core, &flow(1), b"hello"), PacketVerdict::Pass);
+    assert_eq!((core.commands(), core.sizes()), (vec![], (1, 0)));
+    assert_eq!(send(&mut core, &flow(1), b"=edonkey"), PacketVerdict::Drop);
+    let refuse = KernelCommand::Refuse { flow: flow(1), deny: Deny::Drop };
+    let action = FlowAction::Refuse(Deny::Drop);
+    assert_eq!(core.commands(), [decide(flow(1), action, 0, 1), refuse]);
+    assert_eq!(send(&mut core, &flow(1), b"more"), PacketVerdict::Drop);
+    assert_eq!((core.commands(), core.sizes()), (vec![], (0, 1)));
     send(&mut core, &flow(2), b"=http");
     send(&mut core, &flow(3), b"?");
-    let pass = |port, label| decide(flow(port), Action::Pass, 0, label);
-    assert_eq!(core.acts(), [pass(2, 2), pass(3, 0)]);
+    let pass = |port, label| decide(flow(port), FlowAction::Pass, 0, label);
+    assert_eq!(core.commands(), [pass(2, 2), pass(3, 0)]);
     let counts = core.counts();
     assert_eq!(counts.named.keys().collect::<Vec<_>>(), ["edonkey", "http", "unknown"]);
     assert_eq!((counts.seen, counts.refused["edonkey"], counts.rules["no-mule"]), (3, 1, 1));
@@ -155,16 +157,17 @@ fn a_flow_is_decided_once_when_it_has_a_name() {
 #[test]
 fn many_flows_are_judged_again_a_part_at_a_time() {
     const FLOWS: u16 = 5000;
-    let mut core = core("inside = [\"eth1\"]", NOON);
+    let mut core = core("internal = [\"eth1\"]", NOON);
     for port in 1..=FLOWS {
         send(&mut core, &flow(port), b"=bittorrent");
-        core.acts();
+        core.commands();
     }
     core.set_policy(policy(RULES));
     let (mut parts, mut told) = (0, 0);
     while core.has_acts() {
-        let acts = core.acts();
-        let decided = acts.iter().filter(|act| matches!(act, Act::Decide { .. })).count();
+        let commands = core.commands();
+        let decided =
+            commands.iter().filter(|act| matches!(act, KernelCommand::Decide { .. })).count();
         assert!(decided <= 1024);
         (parts, told) = (parts + 1, told + decided);
     }
@@ -175,22 +178,28 @@ fn many_flows_are_judged_again_a_part_at_a_time() {
 fn flows_are_judged_again_when_a_time_ends_and_when_the_policy_changes() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"=bittorrent");
-    let reset = Action::Refuse(Deny::Reset);
-    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Reset };
-    assert_eq!(core.acts(), [decide(flow(1), reset, 0, 1), refuse.clone()]);
+    let reset = FlowAction::Refuse(Deny::Reset);
+    let refuse = KernelCommand::Refuse { flow: flow(1), deny: Deny::Reset };
+    assert_eq!(core.commands(), [decide(flow(1), reset, 0, 1), refuse.clone()]);
     core.tick(SECOND, NOON);
-    assert_eq!(core.acts(), []);
+    assert_eq!(core.commands(), []);
     core.tick(2 * SECOND, EVENING);
     let limit = core.policy().limit(0).unwrap().clone();
-    assert_eq!(limit.to_inside, Some(Rate(1_000_000)));
-    let set = Act::Class(Change::Set(1, limit));
-    assert_eq!(core.acts(), [Act::ForgetRefusals, set, decide(flow(1), Action::Pass, 1, 1)]);
-    core.set_policy(policy("inside = [\"eth1\"]"));
-    assert_eq!(core.acts(), [Act::ForgetRefusals, decide(flow(1), Action::Pass, 0, 1)]);
+    assert_eq!(limit.to_internal, Some(Rate(1_000_000)));
+    let set = KernelCommand::Class(Change::Set(1, limit));
+    assert_eq!(
+        core.commands(),
+        [KernelCommand::ForgetRefusals, set, decide(flow(1), FlowAction::Pass, 1, 1)]
+    );
+    core.set_policy(policy("internal = [\"eth1\"]"));
+    assert_eq!(
+        core.commands(),
+        [KernelCommand::ForgetRefusals, decide(flow(1), FlowAction::Pass, 0, 1)]
+    );
     core.begin_round();
     core.count(&counted(flow(1), 5), SECOND);
     core.end_round();
-    assert_eq!(core.acts(), [Act::Class(Change::Remove(1))]);
+    assert_eq!(core.commands(), [KernelCommand::Class(Change::Remove(1))]);
     assert_eq!(core.flows().next().unwrap().label().unwrap().reason, "it says so");
 }
 
@@ -205,7 +214,7 @@ fn a_flood_costs_no_decided_flow_its_place() {
     assert_eq!(core.sizes(), (10, 1));
     assert_eq!(core.counts().given_up, 990);
     assert!(core.flows().any(|entry| entry.flow == flow(1)));
-    assert!(core.flows().any(|entry| entry.flow == flow(1001)), "the latest are looked at");
+    assert!(core.flows().any(|entry| entry.flow == flow(1001)), "the latest are inspected");
 }
 
 #[test]
@@ -214,7 +223,7 @@ fn a_connection_that_ended_and_one_that_is_silent_are_forgotten() {
     for port in 1..=3 {
         send(&mut core, &flow(port), b"=http");
     }
-    core.acts();
+    core.commands();
     core.begin_round();
     let closed = Counted { flags: [1, 1], idle_ns: 6 * SECOND, ..counted(flow(1), 9) };
     let half = Counted { flags: [1, 0], idle_ns: 6 * SECOND, ..counted(flow(2), 9) };
@@ -223,7 +232,10 @@ fn a_connection_that_ended_and_one_that_is_silent_are_forgotten() {
         core.count(&one, SECOND);
     }
     core.end_round();
-    assert_eq!(core.acts(), [Act::Forget { flow: flow(1) }, Act::Forget { flow: flow(3) }]);
+    assert_eq!(
+        core.commands(),
+        [KernelCommand::Forget { flow: flow(1) }, KernelCommand::Forget { flow: flow(3) }]
+    );
     assert_eq!((core.sizes(), core.counts().ended), ((0, 1), 2));
 }
 
@@ -248,10 +260,10 @@ fn flows_of_an_earlier_process_are_taken_over_with_their_labels() {
     core.count(&Counted { label: number, ..counted(flow(1), 9) }, SECOND);
     core.count(&counted(flow(2), 9), SECOND);
     core.end_round();
-    let drop = Action::Refuse(Deny::Drop);
-    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Drop };
-    let pass = decide(flow(2), Action::Pass, 0, 0);
-    assert_eq!(core.acts(), [decide(flow(1), drop, 0, number), refuse, pass]);
+    let drop = FlowAction::Refuse(Deny::Drop);
+    let refuse = KernelCommand::Refuse { flow: flow(1), deny: Deny::Drop };
+    let pass = decide(flow(2), FlowAction::Pass, 0, 0);
+    assert_eq!(core.commands(), [decide(flow(1), drop, 0, number), refuse, pass]);
     assert_eq!(core.sizes(), (0, 2));
 }
 
@@ -272,14 +284,14 @@ fn a_rate_is_what_came_since_the_last_round() {
 fn a_verdict_that_found_no_room_is_said_again() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"=edonkey");
-    let told = core.acts();
+    let told = core.commands();
     core.was_full(&flow(1));
     let fresh = Counted { decided: false, ..counted(flow(1), 9) };
     let round = |core: &mut Core<Reader>| {
         core.begin_round();
         core.count(&fresh, SECOND);
         core.end_round();
-        core.acts()
+        core.commands()
     };
     assert_eq!(round(&mut core), told[..1]);
     assert_eq!(round(&mut core), [], "it was taken");
@@ -300,14 +312,14 @@ fn who_has_most_flows_makes_room_in_a_full_table() {
     send(&mut core, &flow(30), b"=edonkey");
     let refused = Counted { idle_ns: 200 * SECOND, ..counted(flow(30), 9) };
     for halved in [false, true] {
-        core.acts();
+        core.commands();
         core.begin_round();
         core.count(&silent(flow(1)), SECOND);
         core.count(&silent(other), SECOND);
         core.count(&refused, SECOND);
         core.end_round();
-        let forgotten = if halved { vec![Act::Forget { flow: flow(1) }] } else { vec![] };
-        assert_eq!(core.acts(), forgotten);
+        let forgotten = if halved { vec![KernelCommand::Forget { flow: flow(1) }] } else { vec![] };
+        assert_eq!(core.commands(), forgotten);
         core.was_full(&flow(2));
         core.begin_round();
         for port in 1..=20 {
@@ -320,9 +332,9 @@ fn who_has_most_flows_makes_room_in_a_full_table() {
         core.count(&counted(flow(2), 9), SECOND);
         core.end_round();
     }
-    core.acts();
+    core.commands();
     core.count(&silent(flow(2)), SECOND);
-    assert_eq!(core.acts(), [], "there is room again");
+    assert_eq!(core.commands(), [], "there is room again");
 }
 
 #[test]
@@ -332,21 +344,21 @@ fn a_flow_whose_packets_are_spent_is_judged_by_what_was_seen() {
     core.tick(10 * SECOND, NOON);
     send(&mut core, &flow(1), b"~edonkey");
     send(&mut core, &flow(2), b"hello");
-    core.acts();
+    core.commands();
     let count = |core: &mut Core<Reader>, second: u64, counted: &[Counted]| {
         core.tick(second * SECOND, NOON);
         core.begin_round();
         counted.iter().for_each(|counted| core.count(counted, SECOND));
         core.end_round();
-        core.acts()
+        core.commands()
     };
     assert_eq!(count(&mut core, 11, &[spent(1), spent(2)]), [], "others may be on their way");
-    let refuse = Act::Refuse { flow: flow(1), deny: Deny::Drop };
-    let drop = decide(flow(1), Action::Refuse(Deny::Drop), 0, 1);
-    let pass = |port| decide(flow(port), Action::Pass, 0, 0);
+    let refuse = KernelCommand::Refuse { flow: flow(1), deny: Deny::Drop };
+    let drop = decide(flow(1), FlowAction::Refuse(Deny::Drop), 0, 1);
+    let pass = |port| decide(flow(port), FlowAction::Pass, 0, 0);
     assert_eq!(count(&mut core, 12, &[spent(1), spent(2)]), [drop, refuse, pass(2)]);
     // Of this one nothing was ever seen: its packets were missed.
-    let watch = Act::Watch { flow: flow(3), packets: 17 };
+    let watch = KernelCommand::Watch { flow: flow(3), packets: 17 };
     assert_eq!(count(&mut core, 13, &[spent(3)]), [watch]);
     let again = Counted { copied: 17, budget: 17, idle_ns: 2 * SECOND, ..spent(3) };
     assert_eq!(count(&mut core, 14, &[again]), [pass(3)]);
@@ -444,17 +456,17 @@ impl Look for Pupil {
         8
     }
 
-    fn give_up(&mut self, _: &Flow, _: &mut bool) -> Outcome {
-        Outcome::Unknown
+    fn give_up(&mut self, _: &Flow, _: &mut bool) -> Classification {
+        Classification::Unknown
     }
 
     fn learns(&self, state: &bool) -> bool {
         *state
     }
 
-    fn packet(&mut self, _: &Flow, state: &mut bool, packet: &Packet<'_>) -> Outcome {
+    fn packet(&mut self, _: &Flow, state: &mut bool, packet: &Packet<'_>) -> Classification {
         *state = packet.payload != b"last";
-        Outcome::Known(label("directconnect"))
+        Classification::Known(label("directconnect"))
     }
 }
 
@@ -472,15 +484,15 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
     send(&mut core, b"first");
     // The manager's wish goes with the verdict that the kernel has not been told yet.
     core.manage(&flow(1), [file, Manage::default()]);
-    assert_eq!(core.acts(), [decide(flow(1), Action::Pass, 0, 1)]);
+    assert_eq!(core.commands(), [decide(flow(1), FlowAction::Pass, 0, 1)]);
     let held = Manage { skip_to: None, brief: false, ..file };
     assert_eq!(core.managed(&flow(1)), [held, all]);
     // Another policy takes neither away.
     core.set_policy(policy(RULES));
-    core.acts();
+    core.commands();
     assert_eq!(core.managed(&flow(1)), [held, all]);
     send(&mut core, b"last");
-    assert_eq!(core.acts(), [Act::Manage { flow: flow(1) }]);
+    assert_eq!(core.commands(), [KernelCommand::Manage { flow: flow(1) }]);
     assert_eq!(core.managed(&flow(1)), [file, Manage::default()]);
     // A refused flow is neither copied nor held.
     let by = ByFile { rule: "a rule".into(), file: None };
@@ -492,9 +504,9 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
 fn a_flow_of_which_more_is_worth_a_look_is_watched_for_longer() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"hello");
-    assert_eq!(core.acts(), []);
+    assert_eq!(core.commands(), []);
     send(&mut core, &flow(1), b"~edonkey");
-    assert_eq!(core.acts(), [Act::Watch { flow: flow(1), packets: 32 }]);
+    assert_eq!(core.commands(), [KernelCommand::Watch { flow: flow(1), packets: 32 }]);
     send(&mut core, &flow(1), b"more");
-    assert_eq!(core.acts(), [], "it is said once");
+    assert_eq!(core.commands(), [], "it is said once");
 }

@@ -1,14 +1,14 @@
 //! What managers tell of files, and what policy and the scanner say of them.
 
 use super::{
-    Around, EXPECTED_NS, Effect, MAX_EXPECTED, Managers,
+    Around, EXPECTED_NS, MAX_EXPECTED, Managers, WorkerCommand,
     flow::{Ended, Transfer, title},
     torrents::{Block, is_torrent},
 };
 use crate::{
     audit::{Cause, Finding},
     config::FileAction,
-    manage::{Decision, Event, FileNamed, TransferId},
+    event::{Event, FileNamed, FileVerdict, TransferId},
     scan::{
         Failed, Job, Report,
         clamd::{Failure, Verdict},
@@ -27,7 +27,7 @@ impl Managers {
         id: Id,
         events: Vec<Event>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let mut queue = VecDeque::from(events);
         while let Some(event) = queue.pop_front() {
@@ -35,10 +35,10 @@ impl Managers {
             match event {
                 Event::FileNamed(mut named) => {
                     self.counts.files += 1;
-                    let torrent = self.torrent_named(&id, &mut named, around, effects);
+                    let torrent = self.torrent_named(&id, &mut named, around, commands);
                     let Some(managed) = self.flows.get_mut(&id) else { return };
                     let (mut action, rule) =
-                        torrent.unwrap_or_else(|| managed.judge(&named, around, effects));
+                        torrent.unwrap_or_else(|| managed.judge(&named, around, commands));
                     let transfer = named.transfer;
                     let mut job = None;
                     let mut unscanned = false;
@@ -57,9 +57,9 @@ impl Managers {
                         }
                     }
                     let decision = match action {
-                        FileAction::Allow => Decision::Allow,
-                        FileAction::Scan => Decision::Scan,
-                        FileAction::Deny => Decision::Deny,
+                        FileAction::Allow => FileVerdict::Allow,
+                        FileAction::Scan => FileVerdict::Scan,
+                        FileAction::Deny => FileVerdict::Deny,
                     };
                     let Some(managed) = self.flows.get_mut(&id) else { return };
                     let name = title(&named).to_owned();
@@ -73,7 +73,7 @@ impl Managers {
                         let subject = managed.subject(around);
                         let cause = if unscanned { Cause::Unscanned } else { Cause::File };
                         around.log.refused(subject, &rule, cause(name.clone()));
-                        self.refuse(&id, &rule, Some(name), around, effects);
+                        self.refuse(&id, &rule, Some(name), around, commands);
                         return;
                     }
                     let mut more = Vec::new();
@@ -89,7 +89,7 @@ impl Managers {
                         .and_then(|job| job.content(bytes).err());
                     if let Some(failure) = failed {
                         let verdict = Verdict::Failed(failure);
-                        self.verdict(id, transfer, 0, verdict, around, effects);
+                        self.verdict(id, transfer, 0, verdict, around, commands);
                     }
                 }
                 Event::Paused { transfer, bytes } => {
@@ -112,13 +112,13 @@ impl Managers {
                     around.log.chat(managed.subject(around), message);
                 }
                 Event::Torrent { torrent, .. } => {
-                    self.torrent_learnt(id, &torrent, around, effects);
+                    self.torrent_learnt(id, &torrent, around, commands);
                 }
                 Event::Block { transfer, part, info_hash, index, begin, bytes } => {
                     let block = Block { transfer, part, info_hash, index, begin, bytes };
-                    self.torrent_block(id, &block, around, effects);
+                    self.torrent_block(id, &block, around, commands);
                 }
-                Event::Unread => self.unread(&id, around, effects),
+                Event::Unread => self.unread(&id, around, commands),
                 Event::Expect(expectation) => {
                     if self.expected.len() >= MAX_EXPECTED {
                         self.expected.pop_front();
@@ -128,7 +128,7 @@ impl Managers {
                 }
             }
         }
-        self.settle(&id, effects);
+        self.settle(&id, commands);
     }
 
     /// Begins to scan a file.
@@ -168,7 +168,12 @@ impl Managers {
     }
 
     /// Something passed in a flow that the rules about files should have been asked about.
-    pub(super) fn unread(&mut self, id: &Id, around: &Around<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn unread(
+        &mut self,
+        id: &Id,
+        around: &Around<'_>,
+        commands: &mut Vec<WorkerCommand>,
+    ) {
         if !self.settings.hold {
             return;
         }
@@ -184,7 +189,7 @@ impl Managers {
         {
             let cause = Cause::Unscanned("not seen".into());
             around.log.refused(managed.subject(around), UNREAD, cause);
-            self.refuse(id, UNREAD, None, around, effects);
+            self.refuse(id, UNREAD, None, around, commands);
         }
     }
 
@@ -193,20 +198,20 @@ impl Managers {
         &mut self,
         report: Report,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
-        if self.torrent_report(&report, around, effects) {
+        if self.torrent_report(&report, around, commands) {
             return;
         }
         let Some((id, transfer)) = self.jobs.get(&report.job).copied() else { return };
         if let Some(mark) = report.pause {
             if let Some(managed) = self.flows.get_mut(&id) {
                 managed.manager.cleared(transfer, mark);
-                self.settle(&id, effects);
+                self.settle(&id, commands);
             }
             return;
         }
-        self.verdict(id, transfer, report.bytes, report.verdict, around, effects);
+        self.verdict(id, transfer, report.bytes, report.verdict, around, commands);
     }
 
     /// The last verdict on a file, on so many bytes.
@@ -217,7 +222,7 @@ impl Managers {
         bytes: u64,
         verdict: Verdict,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let Some(managed) = self.flows.get_mut(&id) else { return };
         let subject = managed.subject(around);
@@ -261,7 +266,7 @@ impl Managers {
             if matches!(finding, Finding::Failed(_)) {
                 around.log.refused(subject, &rule, Cause::Unscanned(name.clone()));
             }
-            self.refuse(&id, &rule, Some(name), around, effects);
+            self.refuse(&id, &rule, Some(name), around, commands);
             return;
         }
         file.action = FileAction::Allow;
@@ -270,7 +275,7 @@ impl Managers {
         if over {
             managed.tell(transfer, around);
         }
-        self.settle(&id, effects);
+        self.settle(&id, commands);
     }
 
     pub(super) fn refuse(
@@ -279,11 +284,11 @@ impl Managers {
         rule: &str,
         file: Option<String>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let flow = self.flows.get(id).map(|managed| managed.flow);
         self.forget(id, around);
         let by = ByFile { rule: rule.to_owned(), file };
-        effects.extend(flow.map(|flow| Effect::Refuse(flow, by)));
+        commands.extend(flow.map(|flow| WorkerCommand::Refuse(flow, by)));
     }
 }

@@ -1,14 +1,17 @@
 //! One managed flow: its manager, its files, and the packets of it that wait.
 
-use super::{Around, Effect};
+use super::{Around, WorkerCommand};
 use crate::{
     config::FileAction,
-    flow::{Flow, Side},
-    label::Label,
-    manage::{FileNamed, Interest, Manager, TransferId},
-    packet::{Packet, Tcp},
+    event::{FileNamed, Interest, TransferId},
+    manage::Manager,
     policy::FileQuestion,
     scan::Job,
+};
+use classify::{
+    flow::{Flow, Side},
+    label::Label,
+    packet::{Packet, Tcp},
 };
 use datapath::gate::{Held, Manage, WINDOW};
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +73,7 @@ pub(super) struct Waiting {
 
 pub(super) struct Managed {
     pub(super) flow: Flow,
-    pub(super) inside: Side,
+    pub(super) internal: Side,
     pub(super) label: Option<Label>,
     pub(super) began_ns: u64,
     pub(super) application: String,
@@ -93,15 +96,15 @@ pub(super) struct Managed {
 
 impl Managed {
     pub(super) fn subject(&self, around: &Around<'_>) -> crate::audit::Subject {
-        around.log.subject(self.flow, self.inside, self.label.clone(), self.began_ns)
+        around.log.subject(self.flow, self.internal, self.label.clone(), self.began_ns)
     }
 
-    /// What the policy says of a file.
+    /// The policy's decision on a file.
     pub(super) fn judge(
         &self,
         named: &FileNamed,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) -> (FileAction, Option<String>) {
         let hash = named.hash.map(|hash| hash.to_string());
         let hash = hash.as_deref().map(|hash| hash.split_once(':').map_or(hash, |(_, hex)| hex));
@@ -112,7 +115,7 @@ impl Managed {
                 kind: Some(named.kind.name),
                 media: Some(named.kind.media),
                 hash,
-                host: self.flow.socket(self.inside).ip(),
+                host: self.flow.socket(self.internal).ip(),
                 now: around.moment,
             })
         };
@@ -121,7 +124,7 @@ impl Managed {
         let decision = names.into_iter().flatten().map(decide);
         let decision = decision.min_by_key(|decision| decision.rule.unwrap_or(usize::MAX));
         let Some(decision) = decision else { return (FileAction::Allow, None) };
-        effects.extend(decision.rule.map(Effect::Used));
+        commands.extend(decision.rule.map(WorkerCommand::Used));
         let rule = decision.rule.and_then(|number| around.policy.file_rule(number));
         (decision.action, rule.map(str::to_owned))
     }

@@ -1,8 +1,8 @@
 //! Managed flows fed with packets that wait, and with verdicts as the scanner gives them.
 
 use super::*;
-use crate::{
-    config::Day,
+use crate::config::Day;
+use classify::{
     flow::Transport,
     label::{Category, Certainty, Engine},
 };
@@ -21,11 +21,11 @@ struct Bench {
     application: &'static str,
     now_ns: u64,
     next: [u32; 2],
-    effects: Vec<Effect>,
+    commands: Vec<WorkerCommand>,
 }
 
 fn config(text: &str) -> GateConfig {
-    let config: GateConfig = toml::from_str(&format!("inside = [\"eth1\"]\n{text}")).unwrap();
+    let config: GateConfig = toml::from_str(&format!("internal = [\"eth1\"]\n{text}")).unwrap();
     assert_eq!(config.problems(), []);
     config
 }
@@ -94,37 +94,35 @@ impl Bench {
             application,
             now_ns: 1000 * MS,
             next: [100, u32::MAX - 50],
-            effects: Vec::new(),
+            commands: Vec::new(),
         };
         bench.begin();
         bench
     }
 
-    fn with(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<Effect>)) {
-        let Self { managers, policy, log, now_ns, effects, .. } = self;
-        what(managers, &Around { policy, moment: MOMENT, now_ns: *now_ns, log }, effects);
+    fn with(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<WorkerCommand>)) {
+        let Self { managers, policy, log, now_ns, commands, .. } = self;
+        what(managers, &Around { policy, moment: MOMENT, now_ns: *now_ns, log }, commands);
     }
 
     fn begin(&mut self) {
-        let (flow, id) = (self.flow, Id::of(&self.flow));
+        let flow = self.flow;
         let label = Some(label(self.application));
         let syns = self.next.map(|next| Some(next.wrapping_sub(1)));
         let payload = b"GET / HTTP/1.1";
         let tcp = Some(Tcp { sequence: self.next[0], acknowledgement: 0, flags: Tcp::ACK });
         let now = Packet { at_ns: 0, from: Side::Client, tcp, payload, length: 14 };
-        self.with(|managers, around, effects| {
-            managers.begin(
-                id,
+        self.with(|managers, around, commands| {
+            let new = NewFlow {
                 flow,
-                Side::Client,
+                internal: Side::Client,
                 label,
-                None,
-                0,
+                began_ns: 0,
+                expectation: None,
                 syns,
-                Some(&now),
-                around,
-                effects,
-            );
+                now: Some(&now),
+            };
+            managers.begin(new, around, commands);
         });
     }
 
@@ -146,13 +144,15 @@ impl Bench {
         let holds = hold_from.is_none_or(|hold| end.wrapping_sub(hold).cast_signed() > 0);
         let held = (holds && self.managers.settings.hold).then(|| held(&flow, from, bytes));
         let packet = Packet { at_ns: 0, from, tcp, payload: bytes, length };
-        self.with(|managers, around, effects| managers.packet(id, &packet, held, around, effects));
+        self.with(|managers, around, commands| {
+            managers.packet(id, &packet, held, around, commands)
+        });
     }
 
-    /// What the scanner says of a job.
+    /// The scanner's verdict on a job.
     fn report(&mut self, job: u64, bytes: u64, pause: Option<u64>, verdict: Verdict) {
         let report = Report { job, bytes, pause, verdict };
-        self.with(|managers, around, effects| managers.report(report, around, effects));
+        self.with(|managers, around, commands| managers.report(report, around, commands));
     }
 
     fn rest(&mut self, after_ms: u64) {
@@ -162,12 +162,12 @@ impl Bench {
 
     /// Bytes of packets that were released, and whether the flow was refused, since asked last.
     fn outcome(&mut self) -> (usize, bool) {
-        let effects = std::mem::take(&mut self.effects);
-        let released = effects.iter().map(|effect| match effect {
-            Effect::Release(held) => held.bytes(),
+        let commands = std::mem::take(&mut self.commands);
+        let released = commands.iter().map(|command| match command {
+            WorkerCommand::Release(held) => held.bytes(),
             _ => 0,
         });
-        let refused = effects.iter().any(|effect| matches!(effect, Effect::Refuse(..)));
+        let refused = commands.iter().any(|command| matches!(command, WorkerCommand::Refuse(..)));
         (released.sum(), refused)
     }
 
@@ -213,8 +213,8 @@ fn a_refusal_is_told_once_with_its_file_and_what_is_not_scanned_as_such() {
         let mut bench = Bench::new(&format!("{SCAN}on_failure = \"refuse\"\n"));
         response(&mut bench);
         bench.report(0, 30, None, verdict);
-        let by = bench.effects.iter().find_map(|effect| match effect {
-            Effect::Refuse(_, by) => by.file.as_deref(),
+        let by = bench.commands.iter().find_map(|command| match command {
+            WorkerCommand::Refuse(_, by) => by.file.as_deref(),
             _ => None,
         });
         assert_eq!((by, told(&bench)), (Some("f"), vec![expected.to_owned()]));
@@ -244,7 +244,7 @@ fn what_could_not_be_scanned_passes_or_not_whenever_that_is_known() {
         // By another scanner's coming.
         let mut bench = Bench::new(&text);
         response(&mut bench);
-        bench.with(|managers, around, effects| managers.set_scanner(None, around, effects));
+        bench.with(|managers, around, commands| managers.set_scanner(None, around, commands));
         assert_eq!(bench.outcome(), if passes { (10, false) } else { (0, true) });
         assert_eq!(bench.managers.counts.unscanned, 1);
     }
@@ -342,10 +342,10 @@ fn a_packet_that_is_sent_again_waits_once() {
     assert_eq!((bench.waits(), bench.managers.counts.dropped), (10, 100));
     bench.report(0, 30, None, Verdict::Clean);
     let released: Vec<Held> = bench
-        .effects
+        .commands
         .drain(..)
-        .filter_map(|effect| match effect {
-            Effect::Release(held) => Some(held),
+        .filter_map(|command| match command {
+            WorkerCommand::Release(held) => Some(held),
             _ => None,
         })
         .collect();
@@ -523,10 +523,18 @@ impl Bench {
         let id = Id::of(&self.flow);
         let flow = self.flow;
         let label = Some(label(application));
-        self.with(|managers, around, effects| {
+        self.with(|managers, around, commands| {
             managers.forget(&id, around);
-            let side = Side::Client;
-            managers.adopt(id, flow, side, label, 0, interrupted, around, effects);
+            let new = NewFlow {
+                flow,
+                internal: Side::Client,
+                label,
+                began_ns: 0,
+                expectation: None,
+                syns: [None; 2],
+                now: None,
+            };
+            managers.adopt(new, interrupted, around, commands);
         });
     }
 
@@ -552,7 +560,8 @@ fn flows_of_an_earlier_process_are_read_on_and_what_it_had_begun_is_counted_or_r
         bench.outcome();
         bench.adopt(application, interrupted);
         let case = format!("{application} {on_failure} {interrupted}");
-        let told = bench.effects.iter().any(|effect| matches!(effect, Effect::Manage(..)));
+        let told =
+            bench.commands.iter().any(|command| matches!(command, WorkerCommand::Manage(..)));
         assert_eq!(told, application == "http" && !refused, "{case}");
         assert_eq!(bench.outcome().1, refused, "{case}");
         assert_eq!(bench.managers.counts.unscanned, unscanned, "{case}");
@@ -592,29 +601,29 @@ fn packets_of_a_flow_that_nobody_manages_keep_their_order() {
     let packet = Packet { at_ns: 0, from: Side::Server, tcp, payload: b"ssh", length: 3 };
     let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
     let held = || Some(held(&flow, Side::Server, b"ssh"));
-    let words = |effects: &mut Vec<Effect>| -> Vec<[Manage; 2]> {
-        let told = effects.drain(..).filter_map(|effect| match effect {
-            Effect::Manage(_, words) => Some(words),
+    let words = |commands: &mut Vec<WorkerCommand>| -> Vec<[Manage; 2]> {
+        let told = commands.drain(..).filter_map(|command| match command {
+            WorkerCommand::Manage(_, words) => Some(words),
             _ => None,
         });
         told.collect()
     };
     for batches in [1, 3, 100] {
-        bench.managers.settle_in(id, flow, &packet, &mut bench.effects);
-        assert_eq!(words(&mut bench.effects), [[hold(9), hold(7)]]);
+        bench.managers.settle_in(id, flow, &packet, &mut bench.commands);
+        assert_eq!(words(&mut bench.commands), [[hold(9), hold(7)]]);
         let mut took = 0;
         while bench.managers.waits() {
             took += 1;
-            assert!(words(&mut bench.effects).is_empty());
+            assert!(words(&mut bench.commands).is_empty());
             if took <= batches {
-                bench.with(|managers, around, effects| {
-                    managers.packet(id, &packet, held(), around, effects);
+                bench.with(|managers, around, commands| {
+                    managers.packet(id, &packet, held(), around, commands);
                 });
                 assert_eq!(bench.outcome().0, 3, "it goes on at once");
             }
-            bench.managers.settled(&mut bench.effects);
+            bench.managers.settled(&mut bench.commands);
         }
-        assert_eq!(words(&mut bench.effects), [[Manage::default(); 2]]);
+        assert_eq!(words(&mut bench.commands), [[Manage::default(); 2]]);
         assert_eq!(took, (batches + 1).min(MAX_SETTLING.into()));
     }
 }

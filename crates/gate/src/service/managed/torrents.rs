@@ -7,13 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Around, Effect, Managers};
+use super::{Around, Managers, WorkerCommand};
 use crate::{
     audit::{Cause, Finding, Subject},
     config::FileAction,
-    files::{Kind, kind},
-    flow::Flow,
-    manage::{Decision, FileHash, FileNamed, TransferId},
+    event::{FileHash, FileNamed, FileVerdict, TransferId},
+    file_type::{self, Kind},
     policy::FileQuestion,
     scan::{
         Failed, Report,
@@ -22,6 +21,7 @@ use crate::{
     service::id::Id,
     torrents::{Store, Torrent, Whole},
 };
+use classify::flow::Flow;
 use rustc_hash::FxHashMap;
 use std::{io::Read, path::PathBuf, sync::Arc};
 
@@ -92,10 +92,10 @@ impl Torrents {
     }
 
     /// One of them may pass again; false if it is none.
-    pub(in crate::service) fn pardon(&mut self, torrent: &str) -> bool {
+    pub(in crate::service) fn unblock(&mut self, torrent: &str) -> bool {
         let hash =
             self.store.refused().find(|hash| digits(*hash).eq_ignore_ascii_case(torrent)).copied();
-        hash.is_some_and(|hash| self.store.pardon(&hash))
+        hash.is_some_and(|hash| self.store.unblock(&hash))
     }
 
     /// A flow is over.
@@ -138,7 +138,7 @@ pub(super) fn is_torrent(named: &FileNamed) -> bool {
 }
 
 impl Managers {
-    /// What the policy says of a torrent's file, or of the torrent by its name.
+    /// The policy's decision on a torrent's file, or of the torrent by its name.
     fn judge_name(
         &self,
         id: &Id,
@@ -154,7 +154,7 @@ impl Managers {
                 kind: kind.map(|kind| kind.name),
                 media: kind.map(|kind| kind.media),
                 hash: Some(hash),
-                host: managed.flow.socket(managed.inside).ip(),
+                host: managed.flow.socket(managed.internal).ip(),
                 now: around.moment,
             });
             (decision.action, decision.rule)
@@ -162,13 +162,13 @@ impl Managers {
         decisions.max_by_key(|(action, _)| severity(*action)).unwrap_or((FileAction::Allow, None))
     }
 
-    /// What the policy says of a torrent: the severest of what it says of its files.
+    /// The policy's decision on a torrent: the severest of what it says of its files.
     fn judge_torrent(
         &self,
         id: &Id,
         torrent: &Torrent,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) -> (FileAction, Option<String>) {
         let files = torrent.files.iter().map(|file| last_part(&file.path));
         let (action, rule) = std::iter::once(torrent.name.as_str())
@@ -176,7 +176,7 @@ impl Managers {
             .map(|name| self.judge_name(id, (torrent, name, None), around))
             .max_by_key(|(action, _)| severity(*action))
             .unwrap_or((FileAction::Allow, None));
-        effects.extend(rule.map(Effect::Used));
+        commands.extend(rule.map(WorkerCommand::Used));
         (action, rule.and_then(|rule| around.policy.file_rule(rule)).map(str::to_owned))
     }
 
@@ -187,7 +187,7 @@ impl Managers {
         id: &Id,
         named: &mut FileNamed,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) -> Option<(FileAction, Option<String>)> {
         let hash = Torrents::of(named)?;
         self.torrents.flows.entry(hash).or_default().push((*id, named.transfer));
@@ -201,7 +201,7 @@ impl Managers {
         };
         named.name = Some(torrent.name.clone());
         named.size = Some(torrent.size());
-        Some(self.judge_torrent(id, &torrent, around, effects))
+        Some(self.judge_torrent(id, &torrent, around, commands))
     }
 
     /// A torrent's metadata passed in a flow.
@@ -210,7 +210,7 @@ impl Managers {
         id: Id,
         torrent: &Arc<Torrent>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         for torrent in Arc::clone(torrent).by_each_hash() {
             // The connections that were there before their metadata.
@@ -220,12 +220,12 @@ impl Managers {
                 flows.push((id, TransferId(u32::MAX)));
             }
             for (id, transfer) in flows {
-                let (action, rule) = self.judge_torrent(&id, &torrent, around, effects);
+                let (action, rule) = self.judge_torrent(&id, &torrent, around, commands);
                 if action == FileAction::Deny {
                     self.counts.denied += 1;
                     let cause = Some(Cause::File(torrent.name.clone()));
                     let rule = rule.unwrap_or_default();
-                    self.refuse_file(&id, &torrent.name, &rule, cause, around, effects);
+                    self.refuse_file(&id, &torrent.name, &rule, cause, around, commands);
                     continue;
                 }
                 let can_scan = self.scanner.is_some();
@@ -235,8 +235,8 @@ impl Managers {
                 file.named.size = Some(torrent.size());
                 if action == FileAction::Scan && can_scan {
                     (file.action, file.rule) = (action, rule);
-                    managed.manager.revise(transfer, Decision::Scan);
-                    self.settle(&id, effects);
+                    managed.manager.revise(transfer, FileVerdict::Scan);
+                    self.settle(&id, commands);
                 }
             }
         }
@@ -248,7 +248,7 @@ impl Managers {
         id: Id,
         block: &Block,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let Block { transfer, part, info_hash, index, begin, ref bytes } = *block;
         let placed = self.torrents.store.block(&info_hash, index, begin, bytes);
@@ -264,7 +264,7 @@ impl Managers {
             self.torrents.parts.push((info_hash, *file, id, part));
         }
         for whole in placed.whole {
-            self.torrent_whole(id, transfer, whole, around, effects);
+            self.torrent_whole(id, transfer, whole, around, commands);
         }
         if placed.awaits.is_empty()
             && let Some(managed) = self.flows.get_mut(&id)
@@ -272,7 +272,7 @@ impl Managers {
             managed.manager.cleared(part, u64::MAX);
         }
         if placed.unplaced {
-            self.torrent_unscanned(id, transfer, why, around, effects);
+            self.torrent_unscanned(id, transfer, why, around, commands);
         }
     }
 
@@ -283,12 +283,12 @@ impl Managers {
         transfer: TransferId,
         why: &'static str,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let file = self.flows.get_mut(&id).and_then(|managed| managed.transfers.get_mut(&transfer));
         if file.is_some_and(|file| file.action == FileAction::Scan) {
             let verdict = Verdict::Failed(Failure::Scattered(why));
-            self.verdict(id, transfer, 0, verdict, around, effects);
+            self.verdict(id, transfer, 0, verdict, around, commands);
         }
     }
 
@@ -299,7 +299,7 @@ impl Managers {
         transfer: TransferId,
         whole: Whole,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let Some(managed) = self.flows.get(&id) else { return };
         let Some(torrent) = self.torrents.store.torrent(&whole.hash).map(Arc::clone) else {
@@ -314,22 +314,22 @@ impl Managers {
         let content = self.torrents.store.content(&whole);
         let sniffed = content.and_then(|mut content| {
             let mut first = Vec::new();
-            content.by_ref().take(kind::SNIFF as u64).read_to_end(&mut first)?;
-            Ok(kind::of(&first))
+            content.by_ref().take(file_type::SNIFF as u64).read_to_end(&mut first)?;
+            Ok(file_type::of(&first))
         });
         if let Ok(kind) = &sniffed {
             named.kind = *kind;
         }
         let (action, rule) = self.judge_name(&id, (&torrent, name, sniffed.ok()), around);
-        effects.extend(rule.map(Effect::Used));
+        commands.extend(rule.map(WorkerCommand::Used));
         let rule =
             rule.and_then(|rule| around.policy.file_rule(rule)).unwrap_or_default().to_owned();
         let scan = Scan { whole, rule, named, subject };
         match action {
-            FileAction::Allow => self.torrent_passes(&scan.whole, effects),
+            FileAction::Allow => self.torrent_passes(&scan.whole, commands),
             FileAction::Deny => {
                 self.counts.denied += 1;
-                self.torrent_refused(&scan, false, around, effects);
+                self.torrent_refused(&scan, false, around, commands);
             }
             FileAction::Scan => {
                 let job = self.next_job;
@@ -345,7 +345,7 @@ impl Managers {
                     }
                     Err(error) => {
                         let verdict = Verdict::Failed(Failure::Away(error.to_string()));
-                        self.torrent_verdict(scan, 0, &verdict, around, effects);
+                        self.torrent_verdict(scan, 0, &verdict, around, commands);
                     }
                 }
             }
@@ -357,10 +357,10 @@ impl Managers {
         &mut self,
         report: &Report,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) -> bool {
         let Some(scan) = self.torrents.scans.remove(&report.job) else { return false };
-        self.torrent_verdict(scan, report.bytes, &report.verdict, around, effects);
+        self.torrent_verdict(scan, report.bytes, &report.verdict, around, commands);
         true
     }
 
@@ -369,10 +369,10 @@ impl Managers {
         &mut self,
         verdict: &Verdict,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         for (_, scan) in std::mem::take(&mut self.torrents.scans) {
-            self.torrent_verdict(scan, 0, verdict, around, effects);
+            self.torrent_verdict(scan, 0, verdict, around, commands);
         }
     }
 
@@ -382,7 +382,7 @@ impl Managers {
         bytes: u64,
         verdict: &Verdict,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let (passes, finding) = match verdict {
             Verdict::Clean => (true, Finding::Clean),
@@ -403,22 +403,22 @@ impl Managers {
         let subject = scan.subject.clone();
         around.log.scanned(subject, &scan.named, bytes, finding, &scan.rule, passes);
         if passes {
-            self.torrent_passes(&scan.whole, effects);
+            self.torrent_passes(&scan.whole, commands);
         } else if found {
-            self.torrent_refused(&scan, true, around, effects);
+            self.torrent_refused(&scan, true, around, commands);
         } else {
             self.torrents.store.forget(&scan.whole.hash);
-            self.refuse_torrent(&scan, (Cause::Unscanned, None), around, effects);
+            self.refuse_torrent(&scan, (Cause::Unscanned, None), around, commands);
         }
     }
 
     /// A file may pass: what waited for it goes on.
-    fn torrent_passes(&mut self, whole: &Whole, effects: &mut Vec<Effect>) {
+    fn torrent_passes(&mut self, whole: &Whole, commands: &mut Vec<WorkerCommand>) {
         self.torrents.store.verdict(whole, false);
         for (id, part) in self.torrents.resolved(whole) {
             if let Some(managed) = self.flows.get_mut(&id) {
                 managed.manager.cleared(part, u64::MAX);
-                self.settle(&id, effects);
+                self.settle(&id, commands);
             }
         }
     }
@@ -429,12 +429,12 @@ impl Managers {
         scan: &Scan,
         found: bool,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         self.torrents.store.verdict(&scan.whole, true);
         // A find is told by the scan's own record, of the connection that brought it.
         let told = found.then_some(scan.subject.flow);
-        self.refuse_torrent(scan, (Cause::File, told), around, effects);
+        self.refuse_torrent(scan, (Cause::File, told), around, commands);
     }
 
     /// All connections of a torrent are refused, of which one was told already.
@@ -443,14 +443,14 @@ impl Managers {
         scan: &Scan,
         (cause, told): (fn(String) -> Cause, Option<Flow>),
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let path = &scan.whole.path;
         let flows = self.torrents.flows.get(&scan.whole.hash).cloned().unwrap_or_default();
         for (id, _) in flows {
             let flow = self.flows.get(&id).map(|managed| managed.flow);
             let cause = (told.is_none() || flow != told).then(|| cause(path.clone()));
-            self.refuse_file(&id, path, &scan.rule, cause, around, effects);
+            self.refuse_file(&id, path, &scan.rule, cause, around, commands);
         }
     }
 
@@ -462,7 +462,7 @@ impl Managers {
         rule: &str,
         cause: Option<Cause>,
         around: &Around<'_>,
-        effects: &mut Vec<Effect>,
+        commands: &mut Vec<WorkerCommand>,
     ) {
         let Some(managed) = self.flows.get_mut(id) else { return };
         for file in managed.transfers.values_mut().filter(|file| is_torrent(&file.named)) {
@@ -471,7 +471,7 @@ impl Managers {
         if let Some(cause) = cause {
             around.log.refused(managed.subject(around), rule, cause);
         }
-        self.refuse(id, rule, Some(name.to_owned()), around, effects);
+        self.refuse(id, rule, Some(name.to_owned()), around, commands);
     }
 }
 

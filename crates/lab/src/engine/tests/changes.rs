@@ -52,8 +52,8 @@ fn a_change_does_not_overtake_packets_that_were_due_before_it() {
     }
 }
 
-/// Four nodes in a ring, the short way from 0 to 1 is the link between them. It goes down; for a
-/// second packets are lost, then they go the long way; it comes up, and a second later they are back.
+/// Four nodes in a ring, the short path from 0 to 1 is the link between them. It goes down; for a
+/// second packets are lost, then they take the long path; it comes up, and a second later they are back.
 #[test]
 fn routing_follows_after_the_time_of_convergence() {
     let mut table = ring(4, "delay=10ms");

@@ -8,7 +8,7 @@ use wire::{IpProtocol, ipv4};
 use super::table::{MS, Table, packet, tcp, udp};
 use crate::{
     LinkId, Nanos, NodeId, PortId,
-    answer::limit::IcmpLimits,
+    engine::answer::limit::IcmpLimits,
     engine::{Change, EngineOptions},
     network::{Builder, Network, Relation},
 };
@@ -251,12 +251,12 @@ proptest! {
         (nodes, edges) in edges(EFFECTS),
         events in vec(event(), 1..120),
         gso in any::<bool>(),
-        itineraries in 1usize..20,
+        paths in 1usize..20,
         seed in any::<u64>(),
     ) {
         let convergence = Nanos(20 * MS);
         let options =
-            EngineOptions { gso, itineraries, seed, convergence, ..EngineOptions::default() };
+            EngineOptions { gso, paths, seed, convergence, ..EngineOptions::default() };
         let mut table = table(nodes, &edges, options);
         table.engine.set_plain(PortId(0));
         for event in events {
@@ -308,11 +308,11 @@ proptest! {
                     table.send_with(from, &virtio, &packet);
                 }
             }
-            let under_way = table.engine.flights.iter().flatten().count();
+            let under_way = table.engine.in_flight.iter().flatten().count();
             let there = under_way + table.engine.ready.len();
             prop_assert_eq!(table.engine.ledger().inside(), there as u64);
         }
         table.drain();
-        prop_assert_eq!(table.engine.flights.iter().flatten().count(), 0);
+        prop_assert_eq!(table.engine.in_flight.iter().flatten().count(), 0);
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Change, LinkId, NodeId, PortId,
-    engine::{EngineOptions, LinkLoad, Made, Reason, Room, Spot, Watch, Watched},
+    engine::{CapturePoint, EngineOptions, LinkLoad, Made, Reason, Room, Watch, Watched},
     network::{Builder, Relation},
     pool::VIRTIO,
 };
@@ -232,8 +232,8 @@ fn changes_take_effect_between_two_frames() {
     }
     assert_eq!(table.engine.ledger()[Reason::NodeDown], 3);
     // Nobody is told that routing goes another way: there is none.
-    let (news, _) = table.engine.news_since(0);
-    assert!(news.iter().all(|news| matches!(news.what, crate::engine::Happening::Changed(_))));
+    let (news, _) = table.engine.events_since(0);
+    assert!(news.iter().all(|news| matches!(news.what, crate::engine::EventKind::Changed(_))));
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn a_capture_has_whole_frames_once_at_each_end() {
     let link = there(&wire(""));
     let back = wire("").engine.network().reverse(link);
     for (what, spots) in [
-        (Watched::Link(link, back), vec![Spot::Onto(link)]),
-        (Watched::Link(link, None), vec![Spot::Onto(link)]),
-        (Watched::Node(NodeId(0)), vec![Spot::Onto(link)]),
-        (Watched::Node(NodeId(1)), vec![Spot::By(link)]),
+        (Watched::Link(link, back), vec![CapturePoint::Onto(link)]),
+        (Watched::Link(link, None), vec![CapturePoint::Onto(link)]),
+        (Watched::Node(NodeId(0)), vec![CapturePoint::Onto(link)]),
+        (Watched::Node(NodeId(1)), vec![CapturePoint::By(link)]),
     ] {
         let mut table = wire("delay=10ms");
         let (to, seen) = std::sync::mpsc::channel();
@@ -253,9 +253,9 @@ fn a_capture_has_whole_frames_once_at_each_end() {
         for (_, bytes) in frames() {
             table.send_frame(PortId(0), &bytes);
             table.drain();
-            for spot in &spots {
+            for point in &spots {
                 let seen = seen.try_recv().expect("a frame");
-                assert_eq!((seen.spot, seen.ethernet, seen.dropped), (*spot, true, None));
+                assert_eq!((seen.point, seen.ethernet, seen.dropped), (*point, true, None));
                 assert_eq!((seen.bytes, seen.length as usize), (bytes.clone(), bytes.len()));
             }
         }

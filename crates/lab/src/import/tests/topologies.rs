@@ -22,7 +22,7 @@ fn the_oracles_topologies_are_networks() {
     assert_eq!(hops(&network, "berlin", "10.0.0.2"), named(&expected));
     assert_eq!(hops(&network, "munich", "203.0.113.1").last().unwrap().0, "hamburg");
 
-    let (network, report) = import(&["oracle-seed/main.conf"]);
+    let (network, report) = import(&["oracle-conf/main.conf"]);
     assert_eq!((network.nodes(), network.links(), report.bad_count()), (2, 2, 0));
     let link = path(&network, "10.0.0.1", "192.0.2.1")[0];
     let back = network.reverse(link).unwrap();

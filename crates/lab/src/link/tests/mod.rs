@@ -11,14 +11,14 @@ pub(super) fn settings(text: &str) -> LinkSettings {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn offer(state: &mut LinkState, settings: &LinkSettings, now: u64, length: u32) -> Fate {
+fn offer(state: &mut LinkState, settings: &LinkSettings, now: u64, length: u32) -> Outcome {
     state.offer(settings, Arrival { now: Nanos(now), length, ect: false })
 }
 
 /// When it arrives, if it does and no other way than late.
-fn at(fate: Fate) -> Option<u64> {
-    match fate {
-        Fate::Pass { at, copy: None, corrupt: None, mark: false } => Some(at.0),
+fn at(outcome: Outcome) -> Option<u64> {
+    match outcome {
+        Outcome::Pass { at, copy: None, corrupt: None, mark: false } => Some(at.0),
         _ => None,
     }
 }
@@ -32,7 +32,7 @@ fn a_packet_takes_its_time_and_then_the_delay() {
     assert_eq!(at(offer(&mut state, &settings, 0, 986)), Some(12_000_000));
     assert_eq!(state.queued(Nanos(0)), (1, 1_000));
     let full = offer(&mut state, &settings, 999_999, 986);
-    assert_eq!(full, Fate::Drop(DropReason::QueueFull));
+    assert_eq!(full, Outcome::Drop(DropReason::QueueFull));
     // The place is free from the moment when the transmitter turns to the one that waits.
     assert_eq!(state.queued(Nanos(1_000_000)), (0, 0));
     assert_eq!(at(offer(&mut state, &settings, 1_000_000, 986)), Some(13_000_000));
@@ -42,7 +42,7 @@ fn a_packet_takes_its_time_and_then_the_delay() {
 fn a_link_that_is_down_drops() {
     let mut state = LinkState::new(7, LinkId(1));
     let down = offer(&mut state, &settings("up=false"), 5, 60);
-    assert_eq!(down, Fate::Drop(DropReason::Down));
+    assert_eq!(down, Outcome::Drop(DropReason::Down));
     assert_eq!(at(offer(&mut state, &settings(""), 6, 60)), Some(6));
 }
 

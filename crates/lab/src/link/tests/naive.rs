@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum NaiveOutcome {
     Full,
     Discipline,
     /// When its last bit was sent, and whether it is marked.
@@ -63,7 +63,7 @@ pub(super) struct Queue<'a> {
     free: u128,
     codel: CoDelState,
     red: RedState,
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<NaiveOutcome>>,
     /// The first packet for which the two meanings of the backlog differ and matter.
     pub(super) differs: Option<usize>,
 }
@@ -89,7 +89,7 @@ impl<'a> Queue<'a> {
     }
 
     /// All packets, one after the other.
-    pub(super) fn run(&mut self, arrivals: &[Arrival]) -> Vec<Outcome> {
+    pub(super) fn run(&mut self, arrivals: &[Arrival]) -> Vec<NaiveOutcome> {
         for arrival in arrivals {
             self.until(arrival.now.0);
             self.arrive(arrival);
@@ -98,7 +98,7 @@ impl<'a> Queue<'a> {
         self.until(u64::MAX);
         self.outcomes
             .iter()
-            .map(|outcome| outcome.expect("every packet has met its fate"))
+            .map(|outcome| outcome.expect("every packet has met its outcome"))
             .collect()
     }
 
@@ -130,7 +130,7 @@ impl<'a> Queue<'a> {
                 self.free = u128::from(turn) * self.rate();
             }
             self.free += u128::from(packet.bytes) * 8_000_000_000;
-            self.outcomes[packet.number] = Some(Outcome::Sent(self.free_at(), mark));
+            self.outcomes[packet.number] = Some(NaiveOutcome::Sent(self.free_at(), mark));
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> Queue<'a> {
         if let Discipline::Red(red) = self.settings.queue.discipline
             && self.red_drops(&red, arrival, idle, number)
         {
-            self.outcomes[number] = Some(Outcome::Discipline);
+            self.outcomes[number] = Some(NaiveOutcome::Discipline);
             return;
         }
         let fits = match self.settings.queue.limit {
@@ -151,7 +151,7 @@ impl<'a> Queue<'a> {
             Limit::Bytes(limit) => found + bytes <= u64::from(limit),
         };
         if !idle && !fits {
-            self.outcomes[number] = Some(Outcome::Full);
+            self.outcomes[number] = Some(NaiveOutcome::Full);
             return;
         }
         self.queue.push_back(Packet { number, tstamp: now, bytes, found, ect: arrival.ect });
@@ -200,7 +200,7 @@ impl<'a> Queue<'a> {
     }
 
     fn drop(&mut self, packet: Packet) {
-        self.outcomes[packet.number] = Some(Outcome::Discipline);
+        self.outcomes[packet.number] = Some(NaiveOutcome::Discipline);
     }
 
     /// Section 5.5.

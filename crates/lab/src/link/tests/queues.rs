@@ -1,7 +1,7 @@
 //! Queues against one that is simulated event by event.
 
 use super::{
-    naive::{Backlog, Outcome, Queue, arrivals},
+    naive::{Backlog, NaiveOutcome, Queue, arrivals},
     red::{Average, Found},
     *,
 };
@@ -11,12 +11,12 @@ const SEED: u64 = 9;
 const LINK: LinkId = LinkId(3);
 
 /// What the link says of the same packets.
-fn fates(settings: &LinkSettings, arrivals: &[Arrival]) -> Vec<Outcome> {
+fn outcomes(settings: &LinkSettings, arrivals: &[Arrival]) -> Vec<NaiveOutcome> {
     let mut state = LinkState::new(SEED, LINK);
     let outcome = |arrival: &Arrival| match state.offer(settings, *arrival) {
-        Fate::Drop(DropReason::QueueFull) => Outcome::Full,
-        Fate::Drop(DropReason::QueueDiscipline) => Outcome::Discipline,
-        Fate::Pass { at, copy: None, corrupt: None, mark } => Outcome::Sent(at.0, mark),
+        Outcome::Drop(DropReason::QueueFull) => NaiveOutcome::Full,
+        Outcome::Drop(DropReason::QueueDiscipline) => NaiveOutcome::Discipline,
+        Outcome::Pass { at, copy: None, corrupt: None, mark } => NaiveOutcome::Sent(at.0, mark),
         other => panic!("{other:?}"),
     };
     arrivals.iter().map(outcome).collect()
@@ -50,7 +50,7 @@ proptest! {
         let settings = settings(&format!("rate={rate}bit queue={limit}"));
         let arrivals = arrivals(&packets);
         let real = Queue::new(&settings, SEED, LINK, Backlog::Behind).run(&arrivals);
-        prop_assert_eq!(fates(&settings, &arrivals), real);
+        prop_assert_eq!(outcomes(&settings, &arrivals), real);
     }
 
     #[test]
@@ -66,17 +66,17 @@ proptest! {
         let settings = settings(&format!("rate={rate}bit queue={parts}"));
         let arrivals = arrivals(&packets);
         let real = Queue::new(&settings, SEED, LINK, Backlog::Behind).run(&arrivals);
-        let fates = fates(&settings, &arrivals);
+        let outcomes = outcomes(&settings, &arrivals);
         // The naive queue drops what it could mark, so it stands for the link up to there.
-        let end = fates.iter().position(|fate| matches!(fate, Outcome::Sent(_, true)));
-        let end = end.unwrap_or(fates.len());
-        prop_assert_eq!(&fates[..end], &real[..end]);
+        let end = outcomes.iter().position(|outcome| matches!(outcome, NaiveOutcome::Sent(_, true)));
+        let end = end.unwrap_or(outcomes.len());
+        prop_assert_eq!(&outcomes[..end], &real[..end]);
         if end < real.len() {
-            prop_assert_eq!(real[end], Outcome::Discipline);
+            prop_assert_eq!(real[end], NaiveOutcome::Discipline);
         }
     }
 
-    /// With the bytes that a packet found in place of those behind it, every packet has the fate that
+    /// With the bytes that a packet found in place of those behind it, every packet has the outcome that
     /// the RFC's pseudocode gives it when its turn comes. With the RFC's own bytes this holds up to the
     /// first packet for which the two differ.
     #[test]
@@ -92,13 +92,13 @@ proptest! {
     ) {
         let settings = settings(&format!("rate={rate}bit queue={parts}"));
         let arrivals = arrivals(&packets);
-        let fates = fates(&settings, &arrivals);
+        let outcomes = outcomes(&settings, &arrivals);
         let found = Queue::new(&settings, SEED, LINK, Backlog::Found).run(&arrivals);
-        prop_assert_eq!(&fates, &found);
+        prop_assert_eq!(&outcomes, &found);
         let mut queue = Queue::new(&settings, SEED, LINK, Backlog::Behind);
         let behind = queue.run(&arrivals);
-        let end = queue.differs.unwrap_or(fates.len());
-        prop_assert_eq!(&fates[..end], &behind[..end]);
+        let end = queue.differs.unwrap_or(outcomes.len());
+        prop_assert_eq!(&outcomes[..end], &behind[..end]);
     }
 }
 
@@ -110,19 +110,19 @@ fn codel_holds_a_standing_queue_at_its_target() {
     let overload = (800_000, 1_486, false);
     let packets = [vec![overload; 75_000], vec![(1_200_000, 1_486, false); 5_000]].concat();
     let arrivals = arrivals(&packets);
-    let fates = fates(&settings, &arrivals);
+    let outcomes = outcomes(&settings, &arrivals);
     let real = Queue::new(&settings, SEED, LINK, Backlog::Behind).run(&arrivals);
-    let dropped = |outcomes: &[Outcome]| {
-        outcomes.iter().filter(|outcome| **outcome == Outcome::Discipline).count() as f64
+    let dropped = |outcomes: &[NaiveOutcome]| {
+        outcomes.iter().filter(|outcome| **outcome == NaiveOutcome::Discipline).count() as f64
     };
-    let (here, there) = (dropped(&fates), dropped(&real));
+    let (here, there) = (dropped(&outcomes), dropped(&real));
     assert!((here / there - 1.0).abs() < 0.01, "{here} and {there}");
-    let wait = |n: usize| match fates[n] {
-        Outcome::Sent(at, _) => at - arrivals[n].now.0,
+    let wait = |n: usize| match outcomes[n] {
+        NaiveOutcome::Sent(at, _) => at - arrivals[n].now.0,
         _ => 0,
     };
     // The unresponsive load builds a queue while the drop rate rises, and the end of it finds none.
-    let (most, last) = ((0..fates.len()).map(wait).max(), wait(fates.len() - 1));
+    let (most, last) = ((0..outcomes.len()).map(wait).max(), wait(outcomes.len() - 1));
     assert!(most > Some(100_000_000), "{most:?}");
     assert!(last <= 5_000_000 + 2_400_000, "{last}");
 }

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 
 const PACKETS: u32 = 100_000;
 
-/// The fates of packets that come a millisecond apart.
-fn fates(text: &str, seed: u64, link: u32) -> Vec<Fate> {
+/// The outcomes of packets that come a millisecond apart.
+fn outcomes(text: &str, seed: u64, link: u32) -> Vec<Outcome> {
     let (settings, mut state) = (settings(text), LinkState::new(seed, LinkId(link)));
     let mut next = |n: u32| offer(&mut state, &settings, u64::from(n) * 1_000_000, 1_000);
     (0..PACKETS).map(&mut next).collect()
 }
 
-fn count(fates: &[Fate], what: impl Fn(&Fate) -> bool) -> f64 {
-    fates.iter().filter(|fate| what(fate)).count() as f64
+fn count(outcomes: &[Outcome], what: impl Fn(&Outcome) -> bool) -> f64 {
+    outcomes.iter().filter(|outcome| what(outcome)).count() as f64
 }
 
 /// `found` of `of` must be within three standard deviations of what independent chances give.
@@ -24,31 +24,32 @@ fn assert_share(found: f64, of: f64, share: f64, what: &str) {
     assert!(off < 3.0, "{what}: {found} of {of}, {off:.2} deviations from {share}");
 }
 
-fn lost(fate: &Fate) -> bool {
-    *fate == Fate::Drop(DropReason::Lost)
+fn lost(outcome: &Outcome) -> bool {
+    *outcome == Outcome::Drop(DropReason::Lost)
 }
 
 #[test]
 fn independent_loss_has_its_share() {
     for (text, share) in [("0.1%", 0.001), ("1%", 0.01), ("12.5%", 0.125), ("90%", 0.9)] {
         for (seed, link) in [(1, 0), (1, 1), (2, 0), (u64::MAX, u32::MAX)] {
-            let fates = fates(&format!("loss={text}"), seed, link);
-            assert_share(count(&fates, lost), PACKETS.into(), share, text);
+            let outcomes = outcomes(&format!("loss={text}"), seed, link);
+            assert_share(count(&outcomes, lost), PACKETS.into(), share, text);
             // One loss tells nothing of the next packet, nor of the one after.
             for apart in [1, 2] {
                 let both =
-                    fates.windows(apart + 1).filter(|pair| lost(&pair[0]) && lost(&pair[apart]));
+                    outcomes.windows(apart + 1).filter(|pair| lost(&pair[0]) && lost(&pair[apart]));
                 let pairs = f64::from(PACKETS) - apart as f64;
                 assert_share(both.count() as f64, pairs, share * share, "two losses");
             }
         }
     }
-    assert!(fates("loss=100%", 1, 1).iter().all(lost));
+    assert!(outcomes("loss=100%", 1, 1).iter().all(lost));
 }
 
 #[test]
 fn links_and_seeds_are_independent() {
-    let sets = [(1, 0), (1, 1), (2, 0), (2, 1)].map(|(seed, link)| fates("loss=10%", seed, link));
+    let sets =
+        [(1, 0), (1, 1), (2, 0), (2, 1)].map(|(seed, link)| outcomes("loss=10%", seed, link));
     for (i, one) in sets.iter().enumerate() {
         for two in sets.iter().skip(i + 1) {
             let both = one.iter().zip(two).filter(|(one, two)| lost(one) && lost(two)).count();
@@ -58,32 +59,33 @@ fn links_and_seeds_are_independent() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_fates_and_effects_do_not_shift_each_other() {
+fn the_same_seed_gives_the_same_outcomes_and_effects_do_not_shift_each_other() {
     let all = "loss=1% jitter=1ms,normal duplicate=2% corrupt=3% reorder=4%,late=5ms delay=10ms";
-    assert_eq!(fates(all, 3, 4), fates(all, 3, 4));
-    let numbers = |text: &str, what: fn(&Fate) -> bool| -> HashSet<usize> {
-        let fates = fates(text, 3, 4);
-        fates.iter().enumerate().filter(|(_, fate)| what(fate)).map(|(n, _)| n).collect()
+    assert_eq!(outcomes(all, 3, 4), outcomes(all, 3, 4));
+    let numbers = |text: &str, what: fn(&Outcome) -> bool| -> HashSet<usize> {
+        let outcomes = outcomes(text, 3, 4);
+        outcomes.iter().enumerate().filter(|(_, outcome)| what(outcome)).map(|(n, _)| n).collect()
     };
     assert_eq!(numbers(all, lost), numbers("loss=1%", lost));
     assert!(numbers("loss=2%", lost).is_superset(&numbers("loss=1%", lost)));
-    let doubled = |fate: &Fate| matches!(fate, Fate::Pass { copy: Some(_), .. });
+    let doubled = |outcome: &Outcome| matches!(outcome, Outcome::Pass { copy: Some(_), .. });
     let expected = &numbers("duplicate=2%", doubled) - &numbers("loss=1%", lost);
     assert_eq!(numbers(all, doubled), expected);
 }
 
 #[test]
 fn duplicates_and_flipped_bits_have_their_shares() {
-    let fates = fates("duplicate=2% corrupt=5%", 5, 6);
-    let doubled = count(&fates, |fate| matches!(fate, Fate::Pass { copy: Some(_), .. }));
+    let outcomes = outcomes("duplicate=2% corrupt=5%", 5, 6);
+    let doubled =
+        count(&outcomes, |outcome| matches!(outcome, Outcome::Pass { copy: Some(_), .. }));
     assert_share(doubled, PACKETS.into(), 0.02, "doubled");
-    let bit = |fate: &Fate| match fate {
-        Fate::Pass { corrupt, .. } => *corrupt,
-        Fate::Drop(_) => None,
+    let bit = |outcome: &Outcome| match outcome {
+        Outcome::Pass { corrupt, .. } => *corrupt,
+        Outcome::Drop(_) => None,
     };
-    let corrupted = count(&fates, |fate| bit(fate).is_some());
+    let corrupted = count(&outcomes, |outcome| bit(outcome).is_some());
     assert_share(corrupted, PACKETS.into(), 0.05, "corrupted");
-    let bits: Vec<u32> = self::fates("corrupt=100%", 5, 6).iter().filter_map(bit).collect();
+    let bits: Vec<u32> = self::outcomes("corrupt=100%", 5, 6).iter().filter_map(bit).collect();
     assert_eq!(bits.len(), PACKETS as usize);
     // Every bit of 1,000 bytes is as likely: each tenth of the packet, and each place in a byte.
     let among = |what: &dyn Fn(u32) -> bool| bits.iter().filter(|bit| what(**bit)).count() as f64;
@@ -100,29 +102,30 @@ fn duplicates_and_flipped_bits_have_their_shares() {
 #[test]
 fn gilbert_and_elliott_lose_in_bursts() {
     let (to_bad, to_good) = (0.01, 0.25);
-    let fates = fates("loss=to_bad=1%,to_good=25%", 8, 9);
+    let outcomes = outcomes("loss=to_bad=1%,to_good=25%", 8, 9);
     let share = to_bad / (to_bad + to_good);
-    // The losses of a chain are not independent: its mean strays more by this factor (the correlation of
+    // The losses of a chain are not independent: its mean deviations more by this factor (the correlation of
     // neighbours is 1 - to_bad - to_good).
     let memory: f64 = 1.0 - to_bad - to_good;
-    let found = count(&fates, lost);
+    let found = count(&outcomes, lost);
     let deviation =
         (share * (1.0 - share) * f64::from(PACKETS) * (1.0 + memory) / (1.0 - memory)).sqrt();
     let off = (found - share * f64::from(PACKETS)).abs() / deviation;
     assert!(off < 3.0, "{found} lost, {off:.2} deviations from {share}");
-    let bursts = fates.windows(2).filter(|pair| !lost(&pair[0]) && lost(&pair[1])).count() as f64;
+    let bursts =
+        outcomes.windows(2).filter(|pair| !lost(&pair[0]) && lost(&pair[1])).count() as f64;
     let off = (found / bursts - 4.0).abs() / ((1.0 - to_good).sqrt() / to_good / bursts.sqrt());
     assert!(off < 3.0, "{:.2} packets a burst, {off:.2} deviations from 4", found / bursts);
 }
 
 #[test]
 fn gilbert_and_elliott_lose_in_both_states() {
-    let fates = fates("loss=to_bad=2%,to_good=2%,in_good=1%,in_bad=50%", 10, 11);
+    let outcomes = outcomes("loss=to_bad=2%,to_good=2%,in_good=1%,in_bad=50%", 10, 11);
     // Half of the time bad; the states' memory is 0.96, and half the losses' spread is from them.
     let (share, memory) = (0.255, 0.96f64);
     let states = 0.25 * 0.49 * 0.49 * (1.0 + memory) / (1.0 - memory);
     let deviation = ((states + share * (1.0 - share)) * f64::from(PACKETS)).sqrt();
-    let found = count(&fates, lost);
+    let found = count(&outcomes, lost);
     let off = (found - share * f64::from(PACKETS)).abs() / deviation;
     assert!(off < 3.0, "{found} lost, {off:.2} deviations from {share}");
 }
@@ -144,20 +147,20 @@ fn jitter_has_its_mean_and_its_quantiles() {
         ("pareto-normal", 1.0, [0, 1, 2, 3, 4, 5].map(mixed)),
     ];
     for (name, deviation, quantiles) in expected {
-        let fates = fates(&format!("delay=1s jitter=1ms,{name},reorder"), 12, 13);
-        let strays: Vec<f64> = fates
+        let outcomes = outcomes(&format!("delay=1s jitter=1ms,{name},reorder"), 12, 13);
+        let deviations: Vec<f64> = outcomes
             .into_iter()
             .zip(0u64..)
-            .map(|(fate, n)| {
-                let at = at(fate).unwrap_or_else(|| panic!("{fate:?}"));
+            .map(|(outcome, n)| {
+                let at = at(outcome).unwrap_or_else(|| panic!("{outcome:?}"));
                 ((at - n * 1_000_000) as f64 - delay) / spread
             })
             .collect();
-        let mean = strays.iter().sum::<f64>() / f64::from(PACKETS);
+        let mean = deviations.iter().sum::<f64>() / f64::from(PACKETS);
         let off = mean.abs() / (deviation / f64::from(PACKETS).sqrt());
         assert!(off < 3.0, "{name}: mean {mean}, {off:.2} deviations from 0");
         for (rank, quantile) in ranks.into_iter().zip(quantiles) {
-            let below = strays.iter().filter(|stray| **stray < quantile).count() as f64;
+            let below = deviations.iter().filter(|jitter| **jitter < quantile).count() as f64;
             assert_share(below, PACKETS.into(), rank, name);
         }
     }
@@ -166,9 +169,9 @@ fn jitter_has_its_mean_and_its_quantiles() {
 #[test]
 fn a_share_of_packets_is_late() {
     let late = |text: &str| -> Vec<usize> {
-        let fates = fates(text, 14, 15);
-        let late = fates.into_iter().zip(0u64..).map(|(fate, n)| {
-            match at(fate).unwrap_or_else(|| panic!("{fate:?}")) - n * 1_000_000 {
+        let outcomes = outcomes(text, 14, 15);
+        let late = outcomes.into_iter().zip(0u64..).map(|(outcome, n)| {
+            match at(outcome).unwrap_or_else(|| panic!("{outcome:?}")) - n * 1_000_000 {
                 10_000_000 => false,
                 15_000_000 => true,
                 other => panic!("{other} ns"),

@@ -15,7 +15,7 @@ fn arrivals(text: &str, packets: &[(u64, u32)]) -> Vec<Nanos> {
     let mut all = Vec::new();
     for (gap, length) in packets {
         now += gap;
-        if let Fate::Pass { at, copy, .. } = offer(&mut state, &settings, now, *length) {
+        if let Outcome::Pass { at, copy, .. } = offer(&mut state, &settings, now, *length) {
             all.push(at);
             all.extend(copy);
         }

@@ -57,7 +57,7 @@ fn asked(network: &Network) -> String {
             text += &format!("{:?} {entry:?}\n", network.owner(address));
         }
     }
-    text += &format!("{:?}", network.places().collect::<Vec<_>>());
+    text += &format!("{:?}", network.prefixes().collect::<Vec<_>>());
     text
 }
 

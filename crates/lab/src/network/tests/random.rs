@@ -11,7 +11,7 @@ struct Told {
     from: NodeId,
     to: NodeId,
     kind: Kind,
-    back: Option<Draft>,
+    reverse: Option<Draft>,
 }
 
 /// A random network, and its links as they were told.
@@ -23,21 +23,21 @@ fn told(random: &mut Random) -> (Builder, Vec<Told>) {
     for _ in 0..random.below(20) {
         let [a, b] = [(); 2].map(|()| NodeId(random.below(nodes.into()) as u32));
         let relation = Relation::ALL[random.below(4) as usize];
-        let [forth, back] = [relation, relation.mirrored()].map(|relation| {
+        let [forward, reverse] = [relation, relation.mirrored()].map(|relation| {
             let settings = settings(random.below(3));
             Kind { settings, weight: 1 + random.below(2) as u32, relation }
         });
         if a == b {
             continue;
         }
-        let [f, k] = [forth, back].map(|kind| builder.kind(&kind).expect("a kind"));
+        let [f, k] = [forward, reverse].map(|kind| builder.kind(&kind).expect("a kind"));
         if random.below(3) == 0 {
             let draft = builder.one_way(a, b, f).expect("a link");
-            links.push(Told { draft, from: a, to: b, kind: forth, back: None });
+            links.push(Told { draft, from: a, to: b, kind: forward, reverse: None });
         } else {
             let [one, two] = builder.join(a, b, f, k).expect("a link");
-            links.push(Told { draft: one, from: a, to: b, kind: forth, back: Some(two) });
-            links.push(Told { draft: two, from: b, to: a, kind: back, back: Some(one) });
+            links.push(Told { draft: one, from: a, to: b, kind: forward, reverse: Some(two) });
+            links.push(Told { draft: two, from: b, to: a, kind: reverse, reverse: Some(one) });
         }
     }
     (builder, links)
@@ -52,25 +52,25 @@ fn links_are_those_that_were_told() {
         let (network, links) = builder.finish_with(&drafts).expect("a network");
         let number = |draft| links[drafts.iter().position(|&other| other == draft).expect("it")];
         let mut seen = vec![false; network.links() as usize];
-        for Told { draft, from, to, kind, back } in &told {
+        for Told { draft, from, to, kind, reverse } in &told {
             let link = number(*draft);
             assert!(!std::mem::replace(&mut seen[link.0 as usize], true), "round {round}");
             let ends = (network.from(link), network.to(link), network.kind(link));
             assert_eq!(ends, (*from, *to, kind));
             assert!(network.links_of(*from).any(|other| other == link));
-            match back {
-                Some(back) => assert_eq!(network.reverse(link), Some(number(*back))),
+            match reverse {
+                Some(reverse) => assert_eq!(network.reverse(link), Some(number(*reverse))),
                 // Two of one direction each may have made a pair.
                 None => {
-                    if let Some(back) = network.reverse(link) {
-                        assert_eq!(network.reverse(back), Some(link));
-                        assert_eq!(network.to(back), *from);
+                    if let Some(reverse) = network.reverse(link) {
+                        assert_eq!(network.reverse(reverse), Some(link));
+                        assert_eq!(network.to(reverse), *from);
                     }
                 }
             }
             if let Some(mirror) = network.mirror(network.kind_of(link)) {
-                let back = network.reverse(link).expect("kinds with mirrors have links back");
-                assert_eq!(network.kind_of(back), mirror);
+                let reverse = network.reverse(link).expect("kinds with mirrors have links back");
+                assert_eq!(network.kind_of(reverse), mirror);
             }
         }
         assert!(seen.iter().all(|&seen| seen));
@@ -158,8 +158,8 @@ fn owners_and_entries_are_the_longest_match() {
             let found = network.entry(hub, address, |link| link != down);
             assert_eq!(found, entry.map(|&(_, link)| number(link)), "{address} of {entries:?}");
         }
-        assert_eq!(network.places().count(), places.len());
-        for (net, owner) in network.places() {
+        assert_eq!(network.prefixes().count(), places.len());
+        for (net, owner) in network.prefixes() {
             assert!(places.contains(&(net, owner.node())));
         }
     }

@@ -40,7 +40,7 @@ fn hosts_are_told_by_mac_addresses_where_no_address_is_left_and_then_by_nothing(
     let policy = Policy::read(&text).expect("a policy");
     let report = check(&capture[..], &masked(&capture, &policy)[..]).expect("a report");
     assert_eq!((report.anonymity.hosts_by, report.anonymity.hosts), (None, 0));
-    assert!(report.to_string().contains("no host can be told from another"), "{report}");
+    assert!(report.to_string().contains("hosts cannot be distinguished"), "{report}");
 }
 
 /// Two connections of a host with a clock of 1000 Hz, and one of another host.
@@ -92,7 +92,7 @@ fn fingerprints_have_their_numbers_in_words() {
     let text = says(&with_everything());
     for words in [
         "TCP timestamps are left in 40 packets, of 2 clocks that run, most at 1000 Hz",
-        "hosts whose uptime can be told: 1 (the longest: 1.0 days)",
+        "hosts whose uptime shows: 1 (the longest: 1.0 days)",
         "TCP options of SYNs are left; orders, which tell systems apart: 2",
         "IPv4 identification is left in 40 packets; it counts up for 1 of 2 hosts",
         "sizes that occur in one packet only: 1, more for one host only: 6",
@@ -106,7 +106,7 @@ fn fingerprints_have_their_numbers_in_words() {
     for packet in packets.iter_mut().filter(|packet| packet.ports[0] == 40_001) {
         packet.timestamp += 5_000_000;
     }
-    assert!(says(&packets).contains("no uptime can be told for sure"), "{}", says(&packets));
+    assert!(says(&packets).contains("no uptime is certain"), "{}", says(&packets));
     // What has been replaced is no clock.
     let lines = [r#""tcp.timestamps.*" = "encrypt""#];
     let text = after(&with_everything(), &lines).to_string();
@@ -150,17 +150,17 @@ fn what_is_too_much_is_bounded_and_said() {
         pairs.add_masked(&packet);
     }
     let anonymity = hosts.finish();
-    assert_eq!((anonymity.hosts, anonymity.packets_left_out), (1 << 20, 3));
+    assert_eq!((anonymity.hosts, anonymity.packets_skipped), (1 << 20, 3));
     assert!(
-        anonymity.to_string().contains("; not looked at: 3 packets of more hosts"),
+        anonymity.to_string().contains("; not inspected: 3 packets of more hosts"),
         "{anonymity}"
     );
     let found = fingerprints.finish(&Ports::default(), anonymity.hosts);
     let said: String = found.iter().map(Fingerprint::to_string).collect();
     assert!(said.contains("; not counted: 983043 packets of more sizes"), "{said}");
-    assert!(said.contains("of which 65536 connections were looked at"), "{said}");
+    assert!(said.contains("of which 65536 connections were inspected"), "{said}");
     let injection = pairs.finish(0);
-    assert_eq!((injection.pairs, injection.left_out), (1 << 18, (3 << 18) + 3));
+    assert_eq!((injection.pairs, injection.skipped), (1 << 18, (3 << 18) + 3));
     assert!(
         injection.to_string().contains("only the first 262144 packets were compared"),
         "{injection}"

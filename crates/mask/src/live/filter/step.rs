@@ -73,15 +73,15 @@ impl State {
     pub(super) fn step(&mut self, of: Instruction, packet: &[u8], length: u32) -> Option<u32> {
         let Instruction { code, jt, jf, k } = of;
         let operand = if code & BY_X != 0 { self.x } else { k };
-        let place = k as usize % WORDS;
+        let slot = k as usize % WORDS;
         self.next += 1;
         match code & 7 {
             LD | LDX => {
                 let Some(value) = self.load(code, k, packet, length) else { return Some(0) };
                 *(if code & 7 == LD { &mut self.a } else { &mut self.x }) = value;
             }
-            ST => self.memory[place] = self.a,
-            STX => self.memory[place] = self.x,
+            ST => self.memory[slot] = self.a,
+            STX => self.memory[slot] = self.x,
             ALU => match calculate(code & 0xf0, self.a, operand) {
                 Some(value) => self.a = value,
                 None => return Some(0),

@@ -1,6 +1,6 @@
 use super::step::{BY_X, DIV, LSH, MOD, RSH};
 use super::*;
-use crate::file::place;
+use crate::file::link_and_bytes;
 use proptest::prelude::*;
 use std::{fs::File, path::Path};
 
@@ -74,7 +74,7 @@ fn recordings_are_filtered_as_libpcap_filters_them() {
     {
         let file = File::open(folder.join(name)).expect(name);
         capture::read::<capture::ReadError>(file, |frame, _| {
-            let Some((link, bytes)) = place(&frame) else { return Ok(()) };
+            let Some((link, bytes)) = link_and_bytes(&frame) else { return Ok(()) };
             for ((text, of, filter, program), wanted) in filters.iter().zip(&mut wanted) {
                 if *of == link {
                     let taken = filter.matches(bytes, bytes.len() as u32);
@@ -112,8 +112,8 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
             let at = packet.len() + if ip.first() == Some(&0x60) { 6 } else { 9 };
             packet.extend(ip);
             packet.extend(bytes);
-            if let Some(place) = packet.get_mut(at) {
-                *place = protocol;
+            if let Some(byte) = packet.get_mut(at) {
+                *byte = protocol;
             }
             packet
         },

@@ -60,9 +60,9 @@ struct Reader {
     file: File,
     waiting: VecDeque<u8>,
     /// Bytes that were to be written since it came, and those that were.
-    given: u64,
+    sent: u64,
     written: u64,
-    /// Where packets that wait end, in bytes given, and how long they are.
+    /// Where packets that wait end, in bytes sent, and how long they are.
     packets: VecDeque<(u64, usize)>,
 }
 
@@ -103,11 +103,11 @@ impl Pipe {
         }
         self.block.clear();
         self.head.packet(&mut self.block, packet);
-        let before = reader.given;
+        let before = reader.sent;
         reader.give(&self.block);
-        reader.packets.push_back((reader.given, packet.bytes.len()));
+        reader.packets.push_back((reader.sent, packet.bytes.len()));
         let at_a_time = AT_A_TIME as u64;
-        if before / at_a_time == reader.given / at_a_time { Ok(()) } else { self.send() }
+        if before / at_a_time == reader.sent / at_a_time { Ok(()) } else { self.send() }
     }
 
     /// Writes what the reader takes; looks for one if there is none.
@@ -174,7 +174,7 @@ impl Pipe {
                 failed(&self.path)(error)
             })?;
         let (waiting, packets) = (VecDeque::new(), VecDeque::new());
-        let mut reader = Reader { file, waiting, given: 0, written: 0, packets };
+        let mut reader = Reader { file, waiting, sent: 0, written: 0, packets };
         reader.give(&self.head.blocks());
         Ok(Some(reader))
     }
@@ -205,7 +205,7 @@ impl Drop for Pipe {
 impl Reader {
     fn give(&mut self, block: &[u8]) {
         self.waiting.extend(block);
-        self.given += block.len() as u64;
+        self.sent += block.len() as u64;
     }
 
     fn send(&mut self, statistics: &mut Statistics) -> io::Result<()> {

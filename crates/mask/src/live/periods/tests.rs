@@ -14,17 +14,17 @@ const FULL_HOUR: u64 = 1_782_997_200 * NS;
 #[derive(Default)]
 struct Kernel(RefCell<[(u64, u32, [u8; 16]); 2]>);
 
-impl Places for Kernel {
-    fn set(&self, place: u32, from_ns: u64, number: u32, keys: &Keys) -> Result<(), KeyError> {
-        self.0.borrow_mut()[place as usize] = (from_ns, number, keys.numbers);
+impl KeySlots for Kernel {
+    fn set(&self, slot: u32, from_ns: u64, number: u32, keys: &Keys) -> Result<(), KeyError> {
+        self.0.borrow_mut()[slot as usize] = (from_ns, number, keys.numbers);
         Ok(())
     }
 }
 
 impl Kernel {
     fn choose(&self, at_ns: u64) -> Option<(u32, [u8; 16])> {
-        let places = self.0.borrow();
-        let begun = places.iter().filter(|(from, number, _)| *number != 0 && *from <= at_ns);
+        let slots = self.0.borrow();
+        let begun = slots.iter().filter(|(from, number, _)| *number != 0 && *from <= at_ns);
         begun.max_by_key(|(from, ..)| *from).map(|(_, number, key)| (*number, *key))
     }
 }
@@ -134,19 +134,19 @@ fn no_key_is_used_outside_of_its_period_by_who_sets_the_clock() {
 #[test]
 fn the_key_of_a_period_is_said_at_its_first_packet_and_once() {
     let mut trial = Trial::new(Some(Rotation::Hour), FULL_HOUR);
-    let mut said = |at: u64| {
+    let mut comment = |at: u64| {
         trial.turn(at);
         let (number, _) = trial.kernel.choose(at + trial.tai_s * NS).expect("a key");
         trial.periods.comment(&trial.job, number)
     };
-    let first = said(FULL_HOUR).expect("the first packet");
+    let first = comment(FULL_HOUR).expect("the first packet");
     assert!(first.starts_with("from here on key "), "{first}");
-    assert_eq!(said(FULL_HOUR + HOUR - 1), None);
-    let second = said(FULL_HOUR + HOUR).expect("another period");
+    assert_eq!(comment(FULL_HOUR + HOUR - 1), None);
+    let second = comment(FULL_HOUR + HOUR).expect("another period");
     assert_ne!(first, second);
-    assert_eq!(said(FULL_HOUR + HOUR + 5 * NS), None);
+    assert_eq!(comment(FULL_HOUR + HOUR + 5 * NS), None);
     // Set back, the period's key has another number, and is the same.
-    assert_eq!(said(FULL_HOUR + NS), Some(first));
+    assert_eq!(comment(FULL_HOUR + NS), Some(first));
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! What is above IP: transports, ICMP with what it quotes, tunnels.
+//! What IP carries: transports, ICMP with what it quotes, tunnels.
 
 use super::{Inside, Next, Visit, Walk};
-use crate::{above::Ports, layer::Kind, machine::checksums::Pending};
+use crate::{application::Ports, layer::Kind, machine::checksums::Pending};
 use wire::{EtherType, IpProtocol, checksum::Sum};
 
 const IP_IN_IP: IpProtocol = IpProtocol(4);

@@ -53,7 +53,7 @@ pub(super) async fn links(State(shown): Parts, uri: Uri) -> Response {
     let read = |query: &mut Parameters| {
         let sort = match query.one::<String>("sort")? {
             Some(word) => Sort::from_str(&word, false).map_err(|_| {
-                format!("sort={word} makes no sense: bytes, packets, drops or place")
+                format!("sort={word} makes no sense: bytes, packets, drops or number")
             })?,
             None => Sort::default(),
         };

@@ -15,10 +15,10 @@ pub enum HeaderError {
     #[error("the scheme is not Digest")]
     Scheme,
     /// No list of parameters.
-    #[error("this is no list of parameters (RFC 9110 section 11.2)")]
+    #[error("this is not a list of parameters (RFC 9110 section 11.2)")]
     Syntax,
     /// A parameter is missing, twice there, or has no proper value.
-    #[error("the parameter {0} is missing or improper (RFC 7616 section 3.4)")]
+    #[error("the parameter {0} is missing or invalid (RFC 7616 section 3.4)")]
     Parameter(&'static str),
 }
 
@@ -31,7 +31,7 @@ pub enum User {
     Hash([u8; 32]),
 }
 
-/// What `Authorization: Digest` says.
+/// The parameters of `Authorization: Digest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// Whose they are.
@@ -49,7 +49,7 @@ pub struct Credentials {
     /// How often the server's nonce has been used, this time included.
     pub count: u32,
     count_text: String,
-    /// What the server said with its nonce.
+    /// The server's `opaque`, sent with its nonce.
     pub opaque: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl Credentials {
     }
 }
 
-/// What `WWW-Authenticate: Digest` says, beside what is always the same here.
+/// The parameters of `WWW-Authenticate: Digest` that are not constant here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// What the password is for.
@@ -164,7 +164,7 @@ impl Parameters {
             if rest.0.is_empty() {
                 return Ok(Parameters(found));
             }
-            // A list may have empty places (RFC 9110 section 5.6.1).
+            // A list may have empty elements (RFC 9110 section 5.6.1).
             if rest.eat(',') {
                 continue;
             }
@@ -181,8 +181,8 @@ impl Parameters {
     }
 
     fn take(&mut self, name: &str) -> Option<String> {
-        let place = self.0.iter().position(|(known, _)| known == name)?;
-        Some(self.0.swap_remove(place).1)
+        let index = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.swap_remove(index).1)
     }
 
     fn need(&mut self, name: &'static str) -> Result<String, HeaderError> {

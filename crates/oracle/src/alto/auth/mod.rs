@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Of the users only hashes are kept: H(name:realm), by which they are found whether the client hashes its name
-//! or not, and H(name:realm:password). Both are valid for this realm alone. What a stranger sends makes nothing
-//! grow: a nonce needs no memory before somebody who knows a password has used it.
+//! or not, and H(name:realm:password). Both are valid for this realm alone. What an unauthenticated client sends takes no
+//! memory: a nonce is stored only after a client that knows a password has used it.
 
 pub mod config;
 pub mod header;
@@ -30,8 +30,8 @@ type Hash = [u8; 32];
 /// H() of RFC 7616 section 3.3 over parts with colons between them.
 fn hash<const N: usize>(parts: [&[u8]; N]) -> Hash {
     let mut context = digest::Context::new(&digest::SHA256);
-    for (place, part) in parts.into_iter().enumerate() {
-        if place > 0 {
+    for (index, part) in parts.into_iter().enumerate() {
+        if index > 0 {
             context.update(b":");
         }
         context.update(part);
@@ -102,8 +102,8 @@ impl Users {
 pub struct Gate {
     realm: String,
     users: ArcSwap<Users>,
-    /// H(A1) of nobody, so that an unknown name takes as long as a known one.
-    nobody: String,
+    /// H(A1) of no user, so that an unknown name takes as long as a known one.
+    no_user: String,
     /// Hashes are compared by their keyed hashes, which takes the same time wherever they differ.
     compare: hmac::Key,
     nonces: Nonces,
@@ -120,7 +120,7 @@ impl Gate {
         Ok(Gate {
             realm,
             users: ArcSwap::from_pointee(users),
-            nobody: hex(&rand::random::<Hash>()),
+            no_user: hex(&rand::random::<Hash>()),
             compare: hmac::Key::new(hmac::HMAC_SHA256, &rand::random::<Hash>()),
             nonces: Nonces::new(),
         })
@@ -163,7 +163,7 @@ impl Gate {
         };
         let users = self.users.load();
         let known = users.0.get(&user);
-        let right = expected(known.unwrap_or(&self.nobody), &credentials, method.as_str());
+        let right = expected(known.unwrap_or(&self.no_user), &credentials, method.as_str());
         let tag = hmac::sign(&self.compare, &right);
         let same = hmac::verify(&self.compare, &credentials.response, tag.as_ref()).is_ok();
         if !same || known.is_none() {
@@ -187,7 +187,7 @@ impl Gate {
         })
     }
 
-    /// Says nothing to us, but clients must send one back.
+    /// Not used here, but clients must send it back.
     fn opaque(&self) -> String {
         hex(&hash([b"opaque", self.realm.as_bytes()]))
     }

@@ -24,7 +24,7 @@ const WINDOW: u32 = u64::BITS;
 /// Bytes of the keyed hash in a nonce.
 const TAG: usize = 32;
 
-/// What became of a nonce with a count.
+/// The result of checking a nonce with its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// It is taken, for the first and only time.
@@ -93,11 +93,11 @@ impl Nonces {
     /// A new nonce.
     pub(super) fn make(&self, now: Instant) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut said = [0; 16];
-        said[..8].copy_from_slice(&self.clock(now).to_be_bytes());
-        said[8..].copy_from_slice(&number.to_be_bytes());
-        let tag = hmac::sign(&self.key, &said);
-        hex(&said) + &hex(tag.as_ref())
+        let mut message = [0; 16];
+        message[..8].copy_from_slice(&self.clock(now).to_be_bytes());
+        message[8..].copy_from_slice(&number.to_be_bytes());
+        let tag = hmac::sign(&self.key, &message);
+        hex(&message) + &hex(tag.as_ref())
     }
 
     /// Takes a nonce with a count.
@@ -122,9 +122,9 @@ impl Nonces {
     /// When a nonce of ours was made, and its number.
     fn read(&self, nonce: &str) -> Option<(u64, u64)> {
         let bytes: [u8; 16 + TAG] = unhex(nonce)?;
-        let (said, tag) = bytes.split_at(16);
-        hmac::verify(&self.key, said, tag).ok()?;
-        let (made, number) = said.split_at(8);
+        let (message, tag) = bytes.split_at(16);
+        hmac::verify(&self.key, message, tag).ok()?;
+        let (made, number) = message.split_at(8);
         Some((
             u64::from_be_bytes(made.try_into().ok()?),
             u64::from_be_bytes(number.try_into().ok()?),
@@ -168,9 +168,9 @@ mod tests {
         let nonce = nonces.make(now);
         assert_eq!(nonce.len(), 96);
         assert_eq!(Nonces::new().take(&nonce, 1, now), Use::Stale, "another server's");
-        for place in 0..nonce.len() {
+        for index in 0..nonce.len() {
             let mut other: Vec<char> = nonce.chars().collect();
-            other[place] = if other[place] == '0' { '1' } else { '0' };
+            other[index] = if other[index] == '0' { '1' } else { '0' };
             let other: String = other.into_iter().collect();
             assert_eq!(nonces.take(&other, 1, now), Use::Stale, "{other}");
         }

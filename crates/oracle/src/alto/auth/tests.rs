@@ -204,8 +204,8 @@ fn passwords_come_from_files_too_and_are_never_shown() {
     };
     assert_eq!(from_file("open sesame\n").expect("a password"), Secret("open sesame".to_owned()));
     for text in ["", "\n", "two\nlines", &"x".repeat(300)] {
-        let said = from_file(text).expect_err("no password").to_string();
-        assert!(said.contains("password_file") && !said.contains("lines"), "{said}");
+        let text = from_file(text).expect_err("no password").to_string();
+        assert!(text.contains("password_file") && !text.contains("lines"), "{text}");
     }
     let shown = format!("{:?}", user("a", "open sesame"));
     assert!(!shown.contains("sesame"), "{shown}");
@@ -219,7 +219,7 @@ proptest! {
         prop_assert_eq!(Challenge::parse(&header::challenge(&challenge)), Ok(challenge));
     }
 
-    /// Nothing that stands in the field makes the parser panic, or lets anybody in.
+    /// No content of the field makes the parser panic, or authenticates a client.
     #[test]
     fn nonsense_is_refused(text in "(Digest )?([a-z*]{1,9}=(\"[^\"]{0,9}\"|[!-~é]{0,9})[, ]{0,2}){0,9}") {
         prop_assert!(Credentials::parse(&text).is_err());

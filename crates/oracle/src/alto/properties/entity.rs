@@ -40,7 +40,7 @@ pub(super) fn parse(all: &[Arc<NetworkMap>], text: &str) -> Option<Entity> {
         return parse_endpoint(text).map(Entity::Net);
     };
     let map = all.iter().position(|map| map.id() == id)?;
-    all.get(map)?.place(own)?;
+    all.get(map)?.index_of(own)?;
     Some(Entity::Pid { map, pid: own.to_owned() })
 }
 
@@ -103,6 +103,6 @@ impl Property {
 
 /// Whether the operator has a route to a PID.
 pub(super) fn routed(map: &NetworkMap, pid: &str) -> &'static str {
-    let pid = map.place(pid).and_then(|place| map.pid(place));
+    let pid = map.index_of(pid).and_then(|index| map.pid(index));
     if pid.is_some_and(|pid| pid.sources.is_empty()) { "no" } else { "yes" }
 }

@@ -2,7 +2,7 @@
 //!
 //! For a prefix the answer has the prefix itself with its values, inherited ones too, and every longer prefix in
 //! it at which a value changes, so that it holds for every address in the prefix. What the longer prefixes cover
-//! completely is left out again.
+//! completely is omitted again.
 
 use super::{
     begin, end,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::alto::{
     address::AddressType,
-    error::Failure,
+    failure::Failure,
     input::{self, Object},
     maps::Maps,
     network_map::NetworkMap,
@@ -49,9 +49,9 @@ pub fn filtered(maps: &Maps, body: &[u8]) -> Result<Arc<[u8]>, Failure> {
         entry(&mut out, &all, &write_net(*net), values);
     }
     if properties.contains(&Property::Routed) {
-        for (place, map, pid) in pids(&all, &chosen) {
+        for (index, map, pid) in pids(&all, &chosen) {
             let value = (Property::Routed, entity::routed(map, pid));
-            entry(&mut out, &all, &write_pid(&all, place, pid), [value].into_iter());
+            entry(&mut out, &all, &write_pid(&all, index, pid), [value].into_iter());
         }
     }
     Ok(end(out))
@@ -60,8 +60,8 @@ pub fn filtered(maps: &Maps, body: &[u8]) -> Result<Arc<[u8]>, Failure> {
 /// Everything that the property map covers: all prefixes are in these two.
 fn everything(all: &[Arc<NetworkMap>]) -> Vec<Entity> {
     let nets = AddressType::ALL.map(|kind| Entity::Net(kind.everything()));
-    let pids = all.iter().enumerate().flat_map(|(place, map)| {
-        map.pids().map(move |pid| Entity::Pid { map: place, pid: pid.to_owned() })
+    let pids = all.iter().enumerate().flat_map(|(index, map)| {
+        map.pids().map(move |pid| Entity::Pid { map: index, pid: pid.to_owned() })
     });
     nets.into_iter().chain(pids).collect()
 }
@@ -86,7 +86,7 @@ fn names_alone(
         names.extend(chosen.iter().filter_map(Entity::net).map(write_net));
         chosen
     };
-    names.extend(pids(all, chosen).map(|(place, _, pid)| write_pid(all, place, pid)));
+    names.extend(pids(all, chosen).map(|(index, _, pid)| write_pid(all, index, pid)));
     let mut out = begin(depends(all, chosen, &every).into_iter());
     for name in &names {
         entry(&mut out, all, name, std::iter::empty());
@@ -113,9 +113,9 @@ fn depends<'a>(
     of: &[usize],
 ) -> Vec<&'a Arc<NetworkMap>> {
     let agnostic = chosen.iter().any(|entity| entity.net().is_some());
-    let own: HashSet<usize> = pids(all, chosen).map(|(place, ..)| place).collect();
-    let needed = |place: &usize| agnostic || own.contains(place) || of.contains(place);
-    all.iter().enumerate().filter(|(place, _)| needed(place)).map(|(_, map)| map).collect()
+    let own: HashSet<usize> = pids(all, chosen).map(|(index, ..)| index).collect();
+    let needed = |index: &usize| agnostic || own.contains(index) || of.contains(index);
+    all.iter().enumerate().filter(|(index, _)| needed(index)).map(|(_, map)| map).collect()
 }
 
 /// The prefixes of the answer with their PIDs in the network maps `of`.
@@ -174,8 +174,8 @@ fn size(net: IpNet) -> u128 {
 
 /// Refuses an answer with too many PIDs of one network map.
 fn check(maps: &Maps, nets: &BTreeMap<IpNet, Vec<&str>>, of: &[usize]) -> Result<(), Failure> {
-    for place in 0..of.len() {
-        let names: HashSet<_> = nets.values().filter_map(|pids| pids.get(place)).collect();
+    for index in 0..of.len() {
+        let names: HashSet<_> = nets.values().filter_map(|pids| pids.get(index)).collect();
         maps.check_pids(names.len())?;
     }
     Ok(())

@@ -1,17 +1,17 @@
-//! Entity properties (RFC 9240): what is said of addresses, prefixes and PIDs.
+//! Entity properties (RFC 9240) of addresses, prefixes and PIDs.
 //!
 //! | domain | properties | meaning |
 //! |---|---|---|
 //! | `ipv4`, `ipv6` | `<map>.pid` | the PID in each network map (section 8.7.1) |
 //! | `<map>.pid` | `.priv:nigh-routed` | `no` for the PID of what the operator has no route to, else `yes` |
 //!
-//! Both can be read out of the network and cost maps; nothing is said here that they hide (decision 108). Values
-//! of a prefix hold for what is in it until a longer prefix says otherwise (section 6.1.3).
+//! Both can be read out of the network and cost maps; nothing is disclosed here that they hide (decision 108). Values
+//! of a prefix hold for what is in it until a longer prefix overrides them (section 6.1.3).
 
 mod entity;
 mod filtered;
 
-use super::{error::Failure, maps::Maps, network_map::NetworkMap, resource::Resource};
+use super::{failure::Failure, maps::Maps, network_map::NetworkMap, resource::Resource};
 use entity::{Property, write_net};
 use serde_json::{Map, Value, json};
 use std::{fmt::Write, sync::Arc};
@@ -49,7 +49,7 @@ pub fn resources(maps: &Maps) -> Vec<Resource> {
     ]
 }
 
-/// The whole property map (section 7.6). What a prefix inherits is left out.
+/// The whole property map (section 7.6). What a prefix inherits is omitted.
 ///
 /// # Errors
 ///
@@ -61,19 +61,19 @@ pub fn full(maps: &Maps) -> Result<Arc<[u8]>, Failure> {
     }
     let mut prefixes: Vec<_> = (0..)
         .zip(&all)
-        .flat_map(|(place, map)| map.prefixes().map(move |(net, pid)| (net, place, pid)))
+        .flat_map(|(index, map)| map.prefixes().map(move |(net, pid)| (net, index, pid)))
         .collect();
     prefixes.sort_unstable();
     let mut out = begin(all.iter());
     for of_net in prefixes.chunk_by(|(one, ..), (other, ..)| one == other) {
         let Some((net, ..)) = of_net.first() else { continue };
-        let values = of_net.iter().map(|(_, place, pid)| (Property::Pid(*place), *pid));
+        let values = of_net.iter().map(|(_, index, pid)| (Property::Pid(*index), *pid));
         entry(&mut out, &all, &write_net(*net), values);
     }
-    for (place, map) in all.iter().enumerate() {
+    for (index, map) in all.iter().enumerate() {
         for pid in map.pids() {
             let value = (Property::Routed, entity::routed(map, pid));
-            entry(&mut out, &all, &entity::write_pid(&all, place, pid), [value].into_iter());
+            entry(&mut out, &all, &entity::write_pid(&all, index, pid), [value].into_iter());
         }
     }
     Ok(end(out))
@@ -101,8 +101,8 @@ fn entry<'a>(
     let comma = if out.ends_with('{') { "" } else { "," };
     // Writing to a string does not fail.
     let _ = write!(out, "{comma}\"{entity}\":{{");
-    for (place, (property, value)) in values.enumerate() {
-        let comma = if place == 0 { "" } else { "," };
+    for (index, (property, value)) in values.enumerate() {
+        let comma = if index == 0 { "" } else { "," };
         let _ = write!(out, "{comma}\"{}\":\"{value}\"", property.name(all));
     }
     out.push('}');

@@ -45,14 +45,14 @@ struct Open {
     closed: Notify,
 }
 
-/// One place among the connections; given back when dropped.
-struct Place {
+/// A permit for one connection; released when dropped.
+struct Permit {
     source: IpAddr,
     open: Arc<Open>,
     site: Arc<Site>,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut by_source = self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = by_source.get_mut(&self.source) {
@@ -110,14 +110,14 @@ impl Connections {
                 continue;
             };
             self.site.counters().connected();
-            if let Some(place) = self.place(source(peer.ip())) {
-                tokio::spawn(self.clone().converse(stream, peer.ip().to_canonical(), place));
+            if let Some(permit) = self.permit(source(peer.ip())) {
+                tokio::spawn(self.clone().converse(stream, peer.ip().to_canonical(), permit));
             }
         }
     }
 
-    /// A place for a connection from `source`, if there is one.
-    fn place(&self, source: IpAddr) -> Option<Place> {
+    /// A permit for a connection from `source`, if the limits allow one.
+    fn permit(&self, source: IpAddr) -> Option<Permit> {
         let limits = self.site.limits();
         let mut by_source = self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = by_source.values().sum();
@@ -135,11 +135,11 @@ impl Connections {
         }
         by_source.insert(source, own + 1);
         self.site.counters().open.up();
-        Some(Place { source, open: self.open.clone(), site: self.site.clone() })
+        Some(Permit { source, open: self.open.clone(), site: self.site.clone() })
     }
 
-    /// Serves one connection; what goes wrong on it is the client's affair.
-    async fn converse(self, stream: TcpStream, peer: IpAddr, place: Place) {
+    /// Serves one connection; its errors end it alone.
+    async fn converse(self, stream: TcpStream, peer: IpAddr, permit: Permit) {
         let limits = self.site.limits();
         let _ = stream.set_nodelay(true);
         // A client that vanished while it waits for an update is found out by the kernel.
@@ -148,7 +148,7 @@ impl Connections {
             .with_interval(Duration::from_secs(15));
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&alive);
         let acceptor = TlsAcceptor::from(self.tls.load_full());
-        let shaken = timeout(limits.patience, acceptor.accept(stream)).await;
+        let shaken = timeout(limits.timeout, acceptor.accept(stream)).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
@@ -164,9 +164,9 @@ impl Connections {
         let http2 = session.alpn_protocol() == Some(b"h2");
         // Only certificates that were verified get here.
         let peer = Peer { address: peer, certified: session.peer_certificates().is_some() };
-        let guarded = Guarded::new(stream, self.site.counters().clone(), limits.patience);
+        let guarded = Guarded::new(stream, self.site.counters().clone(), limits.timeout);
         self.serve(TokioIo::new(guarded), http2, peer).await;
-        drop(place);
+        drop(permit);
     }
 
     async fn serve<I>(&self, io: I, http2: bool, peer: Peer)
@@ -185,14 +185,14 @@ impl Connections {
                 .max_concurrent_streams(limits.requests_per_connection)
                 .max_header_list_size(limits.head)
                 .max_send_buf_size(256 << 10)
-                .keep_alive_interval(limits.patience)
-                .keep_alive_timeout(limits.patience)
+                .keep_alive_interval(limits.timeout)
+                .keep_alive_timeout(limits.timeout)
                 .serve_connection(io, service);
             self.until_stopped(connection, http2::Connection::graceful_shutdown).await;
         } else {
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(limits.patience)
+                .header_read_timeout(limits.timeout)
                 .max_buf_size((limits.head as usize).max(8192))
                 .serve_connection(io, service);
             self.until_stopped(connection, http1::Connection::graceful_shutdown).await;

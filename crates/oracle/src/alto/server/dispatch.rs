@@ -11,7 +11,8 @@ use super::{Access, Settings};
 use crate::alto::{
     auth::Gate,
     counters::{Counters, Refusal},
-    error::{Failure, Problem},
+    error::Problem,
+    failure::Failure,
     limits::Limits,
     media, reply,
     resource::{Asker, Method, Request as Asked, Resource},
@@ -44,7 +45,7 @@ use tokio::{sync::Semaphore, time::timeout};
 pub(super) const CONTROL: &str = "/updates/";
 /// Path before the name of a view.
 pub(super) const VIEWS: &str = "/tips/";
-/// Answers of the core that are worked out at once.
+/// Answers of the core that are calculated at once.
 const ANSWERS: usize = 2;
 
 /// All that answers requests.
@@ -54,7 +55,7 @@ pub(super) struct Site {
     follower: Arc<Follower>,
     settings: Settings,
     gate: Option<Gate>,
-    /// Scheme and host for a client that does not say which host it asks.
+    /// Scheme and host for a client that sends no Host.
     fallback: String,
     counters: Arc<Counters>,
     working: Arc<Semaphore>,
@@ -123,7 +124,7 @@ impl Site {
         &self.follower
     }
 
-    /// Ends what nobody reads.
+    /// Ends streams and views without a reader.
     pub(super) fn tidy(&self, now: Instant) {
         self.streams.tidy(now);
         self.tips.tidy(now);
@@ -148,7 +149,7 @@ impl Site {
             path: parts.uri.path().to_owned(),
             method: parts.method,
         };
-        // Of a stranger the body is not read, unless it is said to be empty. Over HTTP/2 its end may then
+        // The body of a client without credentials is not read, unless it is declared empty. Over HTTP/2 its end may then
         // still be on the way (curl, before it has a challenge), and an answer that overtakes it ends
         // with a reset (RFC 9113 section 8.1) that such a client takes for no answer.
         let read = match refused {
@@ -179,7 +180,7 @@ impl Site {
         let (status, sentence) = match refusal {
             // RFC 7616 section 3.4.6.
             Refusal::Uri => (400, "The credentials are for another resource."),
-            _ => (401, "Say who you are, by HTTP Digest (RFC 7616)."),
+            _ => (401, "Authenticate with HTTP Digest (RFC 7616)."),
         };
         let mut response = reply::sentence(status, sentence);
         if let Ok(challenge) = HeaderValue::from_str(&gate.challenge(refusal, now)) {
@@ -229,14 +230,14 @@ impl Site {
             }
             Some(Some(all))
         };
-        match timeout(self.limits().patience, all).await {
+        match timeout(self.limits().timeout, all).await {
             Ok(Some(Some(all))) => Ok(all.into()),
             Ok(Some(None)) => too_large(),
-            // The connection is gone; nobody will read this.
+            // The connection is gone; this answer is not sent.
             Ok(None) => Err(Box::new(reply::sentence(400, "The body ended too early."))),
             Err(_) => {
                 self.counters.refuse(Refusal::Slow);
-                Err(Box::new(reply::sentence(408, "The body did not come in time.")))
+                Err(Box::new(reply::sentence(408, "The body did not arrive in time.")))
             }
         }
     }
@@ -356,14 +357,14 @@ impl Site {
             (response, tag)
         });
         let Ok((response, tag)) = work.await else {
-            let sentence = "The server failed in answering this: a bug.";
+            let sentence = "The server failed to answer this request: a bug.";
             return (name, reply::sentence(500, sentence));
         };
         (name, with_tag(head, reply::of(response), tag))
     }
 }
 
-/// Whether a request says that it brings an empty body.
+/// Whether a request declares an empty body.
 fn is_empty(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0")
 }
@@ -407,7 +408,7 @@ fn tag(body: &[u8]) -> String {
     format!("\"{:016x}{:016x}\"", hash.h1, hash.h2)
 }
 
-/// Adds the tag, and leaves the body out if the client has it (RFC 9110 section 13.1.2).
+/// Adds the tag, and omits the body if the client has it (RFC 9110 section 13.1.2).
 fn with_tag(head: &Head, mut response: Response<Body>, tag: Option<String>) -> Response<Body> {
     let Some(tag) = tag else { return response };
     let known = head.if_none_match.as_deref().is_some_and(|list| {

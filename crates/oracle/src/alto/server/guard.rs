@@ -17,15 +17,15 @@ use tokio::{
 pub(super) struct Guarded<S> {
     inner: S,
     counters: Arc<Counters>,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while the client takes nothing.
     stalled: Pin<Box<Sleep>>,
     waiting: bool,
 }
 
 impl<S> Guarded<S> {
-    pub(super) fn new(inner: S, counters: Arc<Counters>, patience: Duration) -> Guarded<S> {
-        Guarded { inner, counters, patience, stalled: Box::pin(sleep(patience)), waiting: false }
+    pub(super) fn new(inner: S, counters: Arc<Counters>, timeout: Duration) -> Guarded<S> {
+        Guarded { inner, counters, timeout, stalled: Box::pin(sleep(timeout)), waiting: false }
     }
 
     /// Passes the result of writing on, unless nothing was written for too long.
@@ -40,7 +40,7 @@ impl<S> Guarded<S> {
         }
         if !self.waiting {
             self.waiting = true;
-            self.stalled.as_mut().reset(Instant::now() + self.patience);
+            self.stalled.as_mut().reset(Instant::now() + self.timeout);
         }
         ready!(self.stalled.as_mut().poll(cx));
         self.waiting = false;

@@ -53,7 +53,7 @@ pub use renewal::{RenewError, Renewal, Renewed};
 const BACKLOG: i32 = 128;
 /// Threads for answering and comparing, beside the one that serves.
 const BLOCKING_THREADS: usize = 3;
-/// How often, at least and at most, streams and views that nobody reads are looked for.
+/// How often, at least and at most, streams and views without a reader are searched for.
 const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How long a stop waits for what is on its way.
 const STOP: Duration = Duration::from_secs(5);
@@ -79,14 +79,14 @@ pub struct Settings {
 pub struct Access {
     /// Users with passwords.
     pub users: Vec<UserConfig>,
-    /// What they are told that their passwords are for.
+    /// The realm of their passwords.
     pub realm: String,
     /// PEM file with the authorities of clients' certificates.
     pub client_ca: Option<PathBuf>,
 }
 
 impl Settings {
-    /// The settings of a configuration. `state` is the node's state directory, where a self-made certificate is
+    /// The settings of a configuration. `state` is the node's state directory, where a self-signed certificate is
     /// kept.
     pub fn new(config: &AltoConfig, state: &Path) -> Settings {
         let source = match (&config.certificate, &config.key) {
@@ -109,7 +109,7 @@ impl Settings {
     }
 }
 
-/// Whom a self-made certificate is for: the configured host, else this machine by its addresses.
+/// Whom a self-signed certificate is for: the configured host, else this machine by its addresses.
 fn names(config: &AltoConfig) -> Vec<String> {
     let host = config.host.as_deref().and_then(|host| host.parse::<Authority>().ok());
     if let Some(host) = host {
@@ -136,13 +136,13 @@ pub enum StartError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] TlsError),
-    /// A user's password cannot be had.
-    #[error("a user of oracle.alto: {0}")]
+    /// There is no usable password for a user.
+    #[error("oracle.alto.user: {0}")]
     Password(#[from] PasswordError),
     /// The TLS library refuses its settings.
-    #[error("cannot set TLS up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// There is no thread to be had.
+    /// No thread can be started.
     #[error("cannot start ALTO's thread: {0}")]
     Thread(io::Error),
 }
@@ -156,7 +156,7 @@ pub struct Bound {
     gate: Option<Gate>,
 }
 
-/// Listens, and reads certificates and passwords. No thread is started, and nobody is answered yet.
+/// Listens, and reads certificates and passwords. No thread is started, and no request is answered yet.
 ///
 /// # Errors
 ///
@@ -211,7 +211,7 @@ impl Bound {
     ///
     /// # Errors
     ///
-    /// TLS cannot be set up, or there is no thread to be had.
+    /// TLS cannot be set up, or no thread can be started.
     pub fn start(self, snapshots: Snapshots) -> Result<Server, StartError> {
         let Bound { settings, listeners, identity, clients, gate } = self;
         let addresses: Vec<_> =
@@ -286,7 +286,7 @@ impl Server {
         self.identity.fingerprint()
     }
 
-    /// Takes no more connections, ends the streams with an event that says so, lets requests on their way be
+    /// Takes no more connections, ends the streams with an event, lets requests in progress be
     /// answered, and returns when that is done or some seconds have passed.
     pub async fn stop(self) {
         self.stopping.send_replace(true);
@@ -294,7 +294,7 @@ impl Server {
     }
 }
 
-/// Serves until told to stop.
+/// Serves until it is stopped.
 async fn run(
     listeners: Vec<TcpListener>,
     tls: Arc<ArcSwap<rustls::ServerConfig>>,

@@ -16,11 +16,11 @@ pub enum RenewError {
     /// The certificate, its key, or an authority of clients.
     #[error(transparent)]
     Certificate(#[from] TlsError),
-    /// A user's password cannot be had.
+    /// There is no usable password for a user.
     #[error("a user: {0}")]
     Password(#[from] PasswordError),
     /// The TLS library refuses its settings.
-    #[error("cannot set TLS up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 
@@ -32,7 +32,7 @@ pub struct Renewal {
     pub(super) site: Arc<Site>,
 }
 
-/// What the files say now, found good and not in force yet.
+/// The content of the files now, checked and not in force yet.
 pub struct Renewed {
     to: Renewal,
     pair: Pair,

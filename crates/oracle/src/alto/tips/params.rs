@@ -17,7 +17,7 @@ pub struct TipsRequest {
 ///
 /// # Errors
 ///
-/// What is wrong, as section 6.2 says.
+/// What is wrong, in the form of section 6.2.
 pub fn parse_open(body: &[u8]) -> Result<TipsRequest, Problem> {
     let object = params::object(body)?;
     let resource = params::text(&object, "resource-id", "resource-id")?

@@ -137,11 +137,11 @@ impl Tips {
         };
         let Some(view) = self.share(&followed) else {
             self.counters.refuse(Refusal::Views);
-            return reply::later(429, "There are as many views as there may be.", RETRY_SECONDS);
+            return reply::later(429, "The limit of views is reached.", RETRY_SECONDS);
         };
         let graph = followed.graph();
         let Ok(graph) = graph.as_ref() else { return not_ready() };
-        // A tag says something only of a resource without input (section 6.1).
+        // A tag is only valid for a resource without input (section 6.1).
         let tag = request.tag.as_deref().filter(|_| followed.question().input.is_none());
         let answer = json!({
             "tips-view-uri": format!("{base}{}", view.token),
@@ -202,7 +202,11 @@ impl Tips {
             if waiting.is_none() {
                 if self.counters.polls.get() >= self.limits.polls as u64 {
                     self.counters.refuse(Refusal::Polls);
-                    return reply::later(429, "As many requests wait as may.", RETRY_SECONDS);
+                    return reply::later(
+                        429,
+                        "The limit of waiting requests is reached.",
+                        RETRY_SECONDS,
+                    );
                 }
                 waiting = Some(Waiting::new(view.clone(), &self.counters));
             }
@@ -235,7 +239,7 @@ impl Tips {
         reply::json(200, MERGE_PATCH, patch.to_string().into())
     }
 
-    /// Closes views that nobody has read for long, or whose resource is gone; called now and then.
+    /// Closes views that have been idle too long, or whose resource is gone; called periodically.
     pub fn tidy(&self, now: Instant) {
         self.views().retain(|_, view| {
             let reading = view.reading();

@@ -2,14 +2,13 @@
 //! and views read its graph.
 //!
 //! Asking and comparing can take a second for a large map, so it is done on a thread for blocking work, one
-//! question after the other and what others depend on first. Readers are told when all are done.
+//! question after the other and what others depend on first. Readers are notified when all are done.
 
 use super::graph::{Bounds, Encoding, Graph};
 use crate::alto::{
     media,
     resource::{Asker, Method, Request, Resource, Response},
 };
-use axum::body::Bytes;
 use std::{
     collections::HashMap,
     fmt,
@@ -61,7 +60,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// What `client` asks of a resource. Input for a resource that takes none is left out. The client is part of
+    /// What `client` asks of a resource. Input for a resource that takes none is ignored. The client is part of
     /// the question only where a list of endpoints is missing or empty and so stands for it (RFC 7285 section
     /// 11.5.1.3): all other questions are shared.
     pub fn new(resource: &Resource, input: Option<String>, client: IpAddr) -> Question {
@@ -97,7 +96,7 @@ fn names_both_sides(input: &str) -> bool {
     named("/endpoints/srcs") && named("/endpoints/dsts")
 }
 
-/// A question that is followed, and what became of its answer.
+/// A question that is followed, and its answer.
 pub struct Followed {
     question: Question,
     rank: usize,
@@ -120,13 +119,13 @@ impl Followed {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks again; a resource that is gone, or does not answer as it did, ends the graph. Nobody has to wait for
-    /// the graph meanwhile.
+    /// Asks again; a resource that is gone, or does not answer as it did, ends the graph. Readers of
+    /// the graph do not wait.
     fn refresh(&self, answers: &dyn Answers) {
         let Ok(base) = self.graph().as_ref().map(Graph::base) else { return };
         let next = match self.question.ask(answers) {
             Some(response) if response.status == 200 => {
-                base.next(bytes(response)).map_err(|error| error.to_string())
+                base.next(response.into_bytes()).map_err(|error| error.to_string())
             }
             Some(response) => {
                 Err(format!("the resource now answers with status {}", response.status))
@@ -224,7 +223,7 @@ impl Follower {
         let bounds = self.bounds;
         // The turn goes along: a client that gives up meanwhile does not end the asking.
         let asked = tokio::task::spawn_blocking(move || (begin(question, &*answers, bounds), turn));
-        // A panic in there is a fault of the server; the client hears that it cannot be served now.
+        // A panic in there is a fault of the server; the client gets status 503.
         let (begun, turn) = asked.await.map_err(|_| Refused::NotReady)?;
         let followed = Arc::new(begun?);
         self.known().insert(followed.question.clone(), Arc::downgrade(&followed));
@@ -246,7 +245,7 @@ impl Follower {
     }
 
     /// Keeps the graphs up to date until there are no more maps to come. After each round it rests as long as the
-    /// round took, so that however fast the network changes at most half of a core goes into comparing.
+    /// round took, so that comparing uses at most half of a core however fast the network changes.
     pub async fn run(self: Arc<Self>) {
         let mut current = self.current.clone();
         while current.changed().await.is_ok() {
@@ -281,12 +280,12 @@ fn begin(question: Question, answers: &dyn Answers, bounds: Bounds) -> Result<Fo
     }
     let encoding = encoding(resource.media_type);
     let rank = rank(answers, &question.resource, DEPTH);
-    let graph = Graph::new(resource.media_type, encoding, bounds, bytes(response))
+    let graph = Graph::new(resource.media_type, encoding, bounds, response.into_bytes())
         .map_err(|_| Refused::Unknown)?;
     Ok(Followed { question, rank, graph: Mutex::new(Ok(graph)) })
 }
 
-/// How changes of a resource are told. Only network maps have long arrays (RFC 8895 section 9.1).
+/// The encoding of changes of a resource. Only network maps have long arrays (RFC 8895 section 9.1).
 pub fn encoding(media_type: &str) -> Encoding {
     if media_type == media::NETWORK_MAP { Encoding::Shorter } else { Encoding::Merge }
 }
@@ -295,9 +294,4 @@ pub fn encoding(media_type: &str) -> Encoding {
 fn rank(answers: &dyn Answers, id: &str, depth: usize) -> usize {
     let Some(resource) = answers.resource(id).filter(|_| depth > 0) else { return 0 };
     resource.uses.iter().map(|used| 1 + rank(answers, used, depth - 1)).max().unwrap_or(0)
-}
-
-/// The body of a response, shared and not copied.
-pub fn bytes(response: Response) -> Bytes {
-    Bytes::from_owner(response.body)
 }

@@ -10,7 +10,7 @@
 //!                         start    changes           end
 //! ```
 //!
-//! The same graph feeds the streams of RFC 8895: a substream is a place in it. What is kept is bounded in
+//! The same graph feeds the streams of RFC 8895: a substream is a position in it. What is kept is bounded in
 //! versions and bytes; the start then moves right to a version with a snapshot (section 3.2).
 
 use super::{merge, patch};
@@ -25,11 +25,11 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 
 /// A snapshot is kept of every version whose number divides by this, so that the start can move there.
 const CHECKPOINT: u64 = 16;
-/// A snapshot is kept of this many of the latest versions: a client is told of the last one, and a new version
+/// A snapshot is kept of this many of the latest versions: a client is sent the last one, and a new version
 /// may come before it asks for it.
 const RECENT: u64 = 3;
 
-/// How incremental changes are told.
+/// The encoding of incremental changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// As merge patches.
@@ -104,7 +104,7 @@ pub struct Base {
 pub struct Next {
     tag: Option<String>,
     text: Bytes,
-    /// None if no patch can tell it.
+    /// None if no patch can express it.
     change: Option<Item>,
 }
 
@@ -200,7 +200,7 @@ impl Graph {
         let Next { tag, text, change } = next;
         self.versions.push_back(Version { tag, snapshot: Some(text), change });
         if cut {
-            // No patch can tell it: the graph begins anew with this version.
+            // No patch can express it: the graph starts again with this version.
             self.drop_before(self.end());
         }
         self.forget_snapshots();
@@ -306,7 +306,7 @@ impl Graph {
         (bytes < self.latest().text.len()).then_some(changes)
     }
 
-    /// The edge that a client with the version `tag`, or none, should take first: the way with the fewest bytes
+    /// The edge that a client with the version `tag`, or none, should take first: the path with the fewest bytes
     /// to the last version (RFC 9569 section 7.4.2). Who has the last version may wait for the next one.
     pub fn next_edge(&self, tag: Option<&str>) -> (u64, u64) {
         let end = self.end();

@@ -1,11 +1,11 @@
 //! What changed between two JSON texts, as a JSON merge patch (RFC 7396).
 //!
 //! A merge patch is a tree of the same shape with only what differs; `null` takes a member away. So it
-//! cannot say that a member *is* null (RFC 8895 section 6.3, RFC 9569 section 5.2): then there is none.
+//! cannot express that a member *is* null (RFC 8895 section 6.3, RFC 9569 section 5.2): then there is none.
 
 use serde_json::{Map, Value};
 
-/// The merge patch that turns `old` into `new`; none if a merge patch cannot say it.
+/// The merge patch that turns `old` into `new`; none if a merge patch cannot express it.
 ///
 /// Both must be objects, as every answer of ALTO is: a patch of another kind replaces the whole.
 pub fn diff(old: &Value, new: &Value) -> Option<Value> {

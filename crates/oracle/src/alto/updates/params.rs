@@ -27,11 +27,11 @@ pub struct Params {
     pub remove: Option<Vec<String>>,
 }
 
-/// Reads the request for a new stream. `remove` is not looked at (section 6.5).
+/// Reads the request for a new stream. `remove` is ignored (section 6.5).
 ///
 /// # Errors
 ///
-/// What is wrong, as section 6.6 says.
+/// What is wrong, in the form of section 6.6.
 pub fn parse_open(body: &[u8]) -> Result<Params, Problem> {
     let object = object(body)?;
     let add = adds(&object)?;
@@ -45,7 +45,7 @@ pub fn parse_open(body: &[u8]) -> Result<Params, Problem> {
 ///
 /// # Errors
 ///
-/// What is wrong, as section 7.6 says; what depends on the stream is checked there.
+/// What is wrong, in the form of section 7.6; what depends on the stream is checked there.
 pub fn parse_control(body: &[u8]) -> Result<Params, Problem> {
     let object = object(body)?;
     let add = adds(&object)?;

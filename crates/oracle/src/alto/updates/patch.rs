@@ -60,13 +60,13 @@ fn step(path: &mut String, name: &str) {
     }
 }
 
-/// Tells the change of an array element by element; false, and no operation, if that cannot be done or
+/// Writes the change of an array element by element; false, and no operation, if that cannot be done or
 /// would be longer than the array.
 fn arrays(path: &mut String, old: &[Value], new: &[Value], operations: &mut Vec<Value>) -> bool {
     let (Some(before), Some(after)) = (distinct(old), distinct(new)) else { return false };
     let stayed = |list: &[Value], other: &HashSet<&str>| -> Vec<usize> {
-        let at = |(place, value): (usize, &Value)| {
-            value.as_str().is_some_and(|text| other.contains(text)).then_some(place)
+        let at = |(index, value): (usize, &Value)| {
+            value.as_str().is_some_and(|text| other.contains(text)).then_some(index)
         };
         list.iter().enumerate().filter_map(at).collect()
     };
@@ -79,9 +79,9 @@ fn arrays(path: &mut String, old: &[Value], new: &[Value], operations: &mut Vec<
         return false;
     }
     let length = path.len();
-    let mut tell = |place: usize, value: Option<&Value>| {
+    let mut emit = |index: usize, value: Option<&Value>| {
         // Writing to a string does not fail.
-        let _ = write!(path, "/{place}");
+        let _ = write!(path, "/{index}");
         operations.push(match value {
             Some(value) => json!({ "op": "add", "path": path, "value": value }),
             None => json!({ "op": "remove", "path": path }),
@@ -89,12 +89,12 @@ fn arrays(path: &mut String, old: &[Value], new: &[Value], operations: &mut Vec<
         path.truncate(length);
     };
     let leaves = |value: &Value| value.as_str().is_some_and(|text| !after.contains(text));
-    for (place, _) in old.iter().enumerate().rev().filter(|(_, value)| leaves(value)) {
-        tell(place, None);
+    for (index, _) in old.iter().enumerate().rev().filter(|(_, value)| leaves(value)) {
+        emit(index, None);
     }
     let comes = |value: &Value| value.as_str().is_some_and(|text| !before.contains(text));
-    for (place, value) in new.iter().enumerate().filter(|(_, value)| comes(value)) {
-        tell(place, Some(value));
+    for (index, value) in new.iter().enumerate().filter(|(_, value)| comes(value)) {
+        emit(index, Some(value));
     }
     true
 }

@@ -47,7 +47,7 @@ pub struct Streams {
 
 struct Stream {
     session: Mutex<Session>,
-    /// Told when a control request has changed the session.
+    /// Notified when a control request has changed the session.
     changed: Notify,
     source: IpAddr,
     /// When the connection last took something.
@@ -79,7 +79,7 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a request for a new stream with the stream, or says what is wrong (section 6.6). `service` is the
+    /// Answers a request for a new stream with the stream, or with what is wrong (section 6.6). `service` is the
     /// resource that was asked, `control` the address before a stream's own name.
     pub async fn open(
         self: &Arc<Self>,
@@ -148,7 +148,7 @@ impl Streams {
 
     fn full(&self) -> Response<Body> {
         self.counters.refuse(Refusal::Streams);
-        reply::later(503, "There are as many update streams as there may be.", RETRY_SECONDS)
+        reply::later(503, "The limit of update streams is reached.", RETRY_SECONDS)
     }
 
     fn refuse(&self, refused: Refused) -> Response<Body> {
@@ -200,7 +200,7 @@ impl Streams {
         }
     }
 
-    /// Begins to follow all that is to be added, or says for the first one that cannot be why.
+    /// Begins to follow all resources that are to be added, or returns the error of the first one that fails.
     async fn follow(
         &self,
         service: &Resource,
@@ -210,7 +210,7 @@ impl Streams {
         let mut adds = Vec::with_capacity(params.add.len().min(self.limits.substreams));
         if params.add.len() > self.limits.substreams {
             self.counters.refuse(Refusal::Streams);
-            return Err(Box::new(reply::sentence(503, "These are too many substreams at once.")));
+            return Err(Box::new(reply::sentence(503, "The limit of substreams is exceeded.")));
         }
         for add in &params.add {
             let field = || format!("add/{}/resource-id", add.substream);
@@ -244,7 +244,7 @@ impl Streams {
             .iter()
             .filter(|(_, stream)| {
                 now.saturating_duration_since(*stream.read())
-                    > self.limits.keep_alive + self.limits.patience
+                    > self.limits.keep_alive + self.limits.timeout
             })
             .map(|(token, stream)| (token.clone(), stream.clone()))
             .collect();
@@ -255,7 +255,7 @@ impl Streams {
         }
     }
 
-    /// Ends all streams, each with an event that says so.
+    /// Ends all streams, each with a closing event.
     pub fn stop(&self) {
         for stream in self.streams().values() {
             stream.end("the server stops");
@@ -269,7 +269,7 @@ impl Streams {
     }
 }
 
-/// Says why a resource cannot be followed. `field` is where the request names it.
+/// The response to a resource that cannot be followed. `field` is where the request names it.
 pub(in crate::alto) fn unfollowed(
     why: Unfollowed,
     field: String,
@@ -282,7 +282,7 @@ pub(in crate::alto) fn unfollowed(
         Unfollowed::Answer(answer) => reply::of(answer),
         Unfollowed::NotReady => not_ready(),
         Unfollowed::Full => {
-            reply::later(503, "As many resources are followed as may be.", RETRY_SECONDS)
+            reply::later(503, "The limit of followed resources is reached.", RETRY_SECONDS)
         }
     }
 }
@@ -292,7 +292,7 @@ pub(in crate::alto) fn not_ready() -> Response<Body> {
     reply::later(503, "The network's topology is not loaded yet.", 1)
 }
 
-/// A name that nobody can guess.
+/// A name that cannot be guessed.
 pub(in crate::alto) fn token() -> String {
     format!("{:032x}", rand::random::<u128>())
 }

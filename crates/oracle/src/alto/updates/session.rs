@@ -31,7 +31,7 @@ pub struct Most {
 pub enum Refused {
     /// The request is wrong.
     Problem(Problem),
-    /// It would be too much; a sentence says of what.
+    /// A limit would be exceeded; a sentence names it.
     TooMany(&'static str),
     /// The stream has ended.
     Over,
@@ -58,7 +58,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A stream whose first event tells the address of its control (section 6.7.1).
+    /// A stream whose first event carries the address of its control (section 6.7.1).
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Whether a control request may be carried out, as far as it can be said before its resources are asked
+    /// Whether a control request may be carried out, as far as it can be decided before its resources are asked
     /// (section 7.6).
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Session {
 
     fn room(&self, more: usize) -> Result<(), Refused> {
         if self.active.len() + more > self.most.active {
-            return Err(Refused::TooMany("a stream has no room for so many substreams at once"));
+            return Err(Refused::TooMany("a stream may not have so many substreams at once"));
         }
         if self.used.len() + more > self.most.ever {
             return Err(Refused::TooMany("the stream has had too many substreams; open a new one"));
@@ -218,7 +218,7 @@ impl Session {
     }
 }
 
-/// The version that the client says it has, if that is the current one: it need not be sent again (section 6.5).
+/// The version in the client's request, if that is the current one: it need not be sent again (section 6.5).
 /// Only a resource without input has such a tag.
 fn current(followed: &Followed, add: &Add) -> Option<u64> {
     let tag = add.tag.as_deref().filter(|_| followed.question().input.is_none())?;

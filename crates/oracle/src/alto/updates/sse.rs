@@ -92,9 +92,9 @@ impl Iterator for Pieces {
 impl Pieces {
     /// Length of the next line of data.
     fn line(&mut self, rest: &[u8]) -> usize {
-        for (place, &byte) in rest.iter().enumerate() {
-            if self.scan.may_break(byte) && place + 1 >= LINE {
-                return place + 1;
+        for (index, &byte) in rest.iter().enumerate() {
+            if self.scan.may_break(byte) && index + 1 >= LINE {
+                return index + 1;
             }
         }
         rest.len()

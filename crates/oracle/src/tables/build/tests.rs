@@ -44,7 +44,7 @@ fn shared(a: &Tables, b: &Tables) -> (usize, usize) {
 }
 
 #[test]
-fn a_place_is_the_rank_of_the_cost() {
+fn a_rank_is_the_position_of_the_cost() {
     let policy = Arc::new(policy(&["latency", "weight + 8 * as_distance"], vec![]));
     let mut builder = mesh(&policy);
     let tables = built(&mut builder, &policy, None);
@@ -61,13 +61,13 @@ fn a_place_is_the_rank_of_the_cost() {
             for (id, group) in tables.view.groups.iter() {
                 let expected =
                     cost(group).map(|cost| costs.iter().position(|c| *c == cost).unwrap());
-                assert_eq!(row.place(id), expected.map_or(UNKNOWN, |place| place as u16));
+                assert_eq!(row.rank(id), expected.map_or(UNKNOWN, |rank| rank as u16));
                 assert_eq!(row.cost(id), cost(group));
                 assert_eq!(tables.cost(metric, router, id), cost(group));
             }
         }
     }
-    assert_eq!(tables.row(0, Some(RouterIndex(0))).place(GroupId(u32::MAX)), UNKNOWN);
+    assert_eq!(tables.row(0, Some(RouterIndex(0))).rank(GroupId(u32::MAX)), UNKNOWN);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_is_not_a_number_is_unknown() {
     let tables = built(&mut mesh(&policy), &policy, None);
     let row = tables.row(0, tables.view.sources().first().copied());
     let (known, unknown): (Vec<_>, Vec<_>) =
-        tables.view.groups.iter().partition(|(id, _)| row.place(*id) != UNKNOWN);
+        tables.view.groups.iter().partition(|(id, _)| row.rank(*id) != UNKNOWN);
     assert!(known.iter().all(|(_, group)| group.exits.iter().any(|e| e.path.as_distance <= 2)));
     assert!(unknown.len() > 10, "{} are unknown", unknown.len());
 }
@@ -96,7 +96,7 @@ fn without_a_source_all_that_is_known_is_equal_but_for_adjustments() {
                 (_, Mark(1)) => 0,
                 _ => 1,
             };
-            assert_eq!(row.place(id), expected);
+            assert_eq!(row.rank(id), expected);
         }
     }
 }
@@ -105,7 +105,7 @@ fn without_a_source_all_that_is_known_is_equal_but_for_adjustments() {
 fn a_default_router_has_a_row_and_is_where_strangers_are() {
     let mut policy = policy(&["latency"], vec![]);
     let mut builder = mesh(&policy);
-    // A router without prefixes: nobody's source otherwise.
+    // A router without prefixes: otherwise no request comes from it.
     let lonely: RouterId = "10.99.0.1".parse().unwrap();
     builder.apply(Feed::OPERATOR, Change::Router { id: lonely, name: None }).unwrap();
     policy.default_router = Some(lonely);
@@ -116,7 +116,7 @@ fn a_default_router_has_a_row_and_is_where_strangers_are() {
     assert_eq!(tables.source_of_prefixes(None, Some("3fff::/20".parse().unwrap())), index);
     // It has no links: nothing can be reached, and that is known.
     let row = tables.row(0, index);
-    assert!(tables.view.groups.iter().all(|(id, _)| row.place(id) == UNKNOWN));
+    assert!(tables.view.groups.iter().all(|(id, _)| row.rank(id) == UNKNOWN));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn preferred_goes_first_and_avoided_last_and_penalties_count() {
     }
     let tables = built(&mut builder, &policy, None);
     let row = tables.row(0, tables.view.sources().first().copied());
-    let of = |text: &str| row.place(tables.view.group(text.parse().unwrap()));
+    let of = |text: &str| row.rank(tables.view.group(text.parse().unwrap()));
     let [avoided, preferred, dearer, plain, cheaper, preferred_as] = [
         "203.0.113.1",
         "203.0.113.9",
@@ -216,7 +216,7 @@ fn tables_after_any_changes_are_those_built_at_once() {
 }
 
 #[test]
-fn more_costs_than_places_share_them_in_order() {
+fn more_costs_than_ranks_share_them_in_order() {
     let keys: Vec<_> = (0..200_000u32)
         .map(|i| {
             let class = [Class::Preferred, Class::Ordinary, Class::Avoided][(i % 3) as usize];
@@ -227,20 +227,20 @@ fn more_costs_than_places_share_them_in_order() {
     let chosen: Vec<_> = (0..keys.len() as u32).map(Some).chain([None]).collect();
     let row = row(&chosen, &keys);
     assert!(!row.exact);
-    assert_eq!(row.places.last(), Some(&UNKNOWN));
-    let mut order: Vec<_> = keys.iter().flatten().zip(row.places.iter()).collect();
+    assert_eq!(row.ranks.last(), Some(&UNKNOWN));
+    let mut order: Vec<_> = keys.iter().flatten().zip(row.ranks.iter()).collect();
     order.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut longest = 0;
     let mut run = 0;
     for pair in order.windows(2) {
         let [(a, at), (b, next)] = pair else { unreachable!() };
         assert!(at <= next && **next < UNKNOWN);
-        assert!(a.cmp(b).is_ne() || at == next, "equal costs share a place");
+        assert!(a.cmp(b).is_ne() || at == next, "equal costs share a rank");
         assert!(a.class == b.class || at < next, "classes do not");
         run = if at == next { run + usize::from(a.cmp(b).is_ne()) } else { 0 };
         longest = longest.max(run);
     }
-    // Some 130,000 distinct costs in 65,535 places: neighbours by twos and threes.
+    // Some 130,000 distinct costs in 65,535 ranks: neighbours by twos and threes.
     assert!((1..=3).contains(&longest), "{longest}");
     assert!(extended(&row, &[Some(0)], &keys).is_none());
 }

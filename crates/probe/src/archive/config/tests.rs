@@ -8,7 +8,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_said_is_fine_and_unknown_keys_are_refused() {
+fn an_empty_section_is_fine_and_unknown_keys_are_refused() {
     assert_eq!(problems(""), Vec::<String>::new());
     assert_eq!(problems("keep = '30days'\nkeep_hours = '1year'\nkeep_days = '10years'"), [""; 0]);
     assert!(toml::from_str::<ArchiveConfig>("kept = '1day'").is_err());

@@ -54,16 +54,16 @@ impl Group {
 
     /// Adds a record, which is of the same kind as those before.
     pub(super) fn push(&mut self, record: &Record) {
-        let mut place = 0;
+        let mut index = 0;
         visit(record, &mut |prefix, name, value| {
-            if self.columns.len() == place {
+            if self.columns.len() == index {
                 let name = format!("{prefix}{name}");
                 self.columns.push(Column { name, cells: Cells::new(&value) });
             }
-            if let Some(column) = self.columns.get_mut(place) {
+            if let Some(column) = self.columns.get_mut(index) {
                 column.cells.push(value);
             }
-            place += 1;
+            index += 1;
         });
         self.rows += 1;
     }
@@ -201,20 +201,20 @@ fn visit(record: &Record, put: &mut dyn FnMut(&str, &str, Value)) {
     match &record.figures {
         Figures::Delay(delay) => {
             put("", "counted", Value::Flag(delay.counted));
-            series("forth_", delay.forth.as_ref(), put);
-            series("back_", delay.back.as_ref(), put);
+            series("forward_", delay.forward.as_ref(), put);
+            series("reverse_", delay.reverse.as_ref(), put);
             series("round_trip_", Some(&delay.round_trip), put);
         }
         Figures::Ping(ping) => series("", Some(ping), put),
         Figures::Throughput(it) => {
-            put("", "means", Value::Text(Some(it.means.clone())));
+            put("", "transport", Value::Text(Some(it.transport.clone())));
             put("", "bytes", count(it.bytes));
             put("", "bytes_per_second", Value::Number(it.bytes_per_second));
             put("", "lost", maybe(it.lost.map(|lost| lost.0)));
             put("", "sent", maybe(it.lost.map(|lost| lost.1)));
             put("", "reordered", maybe(it.reordered));
             put("", "duplicated", maybe(it.duplicated));
-            put("", "course", json(&it.course));
+            put("", "samples", json(&it.samples));
         }
         Figures::Trace(trace) => {
             put("", "reached", Value::Flag(trace.reached));

@@ -15,6 +15,7 @@ pub use request::{Day, DayError, ExportArgs, ExportError, Exported, render, run 
 use super::status::Counters;
 use crate::record::Kind;
 use columns::Group;
+use config::{Problem, Report};
 use parquet::{
     basic::Compression, errors::ParquetError, file::properties::WriterProperties,
     file::writer::SerializedFileWriter,
@@ -32,7 +33,6 @@ use std::{
     thread::JoinHandle,
     time::{Duration, SystemTime},
 };
-use wire::config::{Problem, Report};
 
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -73,7 +73,7 @@ pub enum WriteError {
     File {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A file's content.
@@ -81,7 +81,7 @@ pub enum WriteError {
     Parquet {
         /// Which file.
         path: PathBuf,
-        /// What is in the way.
+        /// The error.
         source: ParquetError,
     },
     /// The archive.
@@ -116,7 +116,7 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // A panic was told by its thread.
+            // A panic was reported by its thread.
             let _ = thread.join();
         }
     }
@@ -129,7 +129,7 @@ fn run(path: &Path, folder: &Path, counters: &Counters, stopped: &Receiver<()>) 
         let stop = || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
         match export(path, folder, now_ns, counters, stop) {
             Ok(()) => counters.exporting_well(),
-            Err(error) => counters.exporting_trouble(error.to_string()),
+            Err(error) => counters.exporting_error(error.to_string()),
         }
         if stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected) {
             return;
@@ -219,7 +219,7 @@ impl Part {
             if let Some(row) = row {
                 match super::query::record(row) {
                     Ok(record) => group.push(&record),
-                    Err(error) => tracing::warn!(%error, "a record cannot be read and is left out"),
+                    Err(error) => tracing::warn!(%error, "a record cannot be read and is skipped"),
                 }
             }
             if group.rows() >= ROWS || (!more && group.rows() > 0) {

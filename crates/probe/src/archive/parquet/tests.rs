@@ -23,12 +23,12 @@ fn series(estimate_ns: i64) -> Series {
 
 /// One of each kind.
 fn kinds() -> [Figures; 8] {
-    let forth = Some(series(-5));
+    let forward = Some(series(-5));
     let hop = Hop { address: Some([192, 0, 2, 1].into()), ..Hop::default() };
     [
-        Figures::Delay(Delay { forth, round_trip: series(7), ..Delay::default() }),
+        Figures::Delay(Delay { forward, round_trip: series(7), ..Delay::default() }),
         Figures::Throughput(Throughput {
-            means: "tcp".to_owned(),
+            transport: "tcp".to_owned(),
             bytes: 1,
             bytes_per_second: 1.5,
             ..Throughput::default()
@@ -114,10 +114,10 @@ fn a_day_that_is_over_has_a_file_for_each_kind_with_all_columns() {
         ("station", "\"prague\""),
         ("target", "\"brno\""),
         ("test", "\"mesh\""),
-        ("forth_median_ns", "-5"),
-        ("forth_median_low_ns", "-6"),
-        ("forth_median_high_ns", "null"),
-        ("back_sent", "null"),
+        ("forward_median_ns", "-5"),
+        ("forward_median_low_ns", "-6"),
+        ("forward_median_high_ns", "null"),
+        ("reverse_sent", "null"),
         ("round_trip_median_ns", "7"),
         ("round_trip_lost", "1"),
     ] {
@@ -164,7 +164,7 @@ fn what_comes_late_has_a_file_of_its_own_and_no_record_is_in_two() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_said_and_tried_again() {
+fn a_folder_that_cannot_be_written_is_reported_and_tried_again() {
     let folder = TempDir::new().expect("a folder");
     put(&folder, &[record(BEGIN_NS, Figures::Ping(series(1)))]);
     let in_the_way = folder.path().join("out");
@@ -199,10 +199,10 @@ fn days_on_request_are_written_whole_and_never_over_others() {
     run(&folder, BEGIN_NS + 2 * DAY_NS);
     fs::remove_dir_all(folder.path().join("out")).expect("files");
     let files = request(&folder, &["2026-01-01"]).expect("files");
-    let said: Vec<_> =
+    let reported: Vec<_> =
         files.iter().map(|file| (file.day.to_string(), file.kind, file.records)).collect();
     let day = "2026-01-01".to_owned();
-    assert_eq!(said, [(day.clone(), Kind::Ping, 2), (day, Kind::Failed, 1)]);
+    assert_eq!(reported, [(day.clone(), Kind::Ping, 2), (day, Kind::Failed, 1)]);
     assert_eq!(names(&folder), ["failed/2026-01-01.parquet", "ping/2026-01-01.parquet"]);
     assert_eq!(rows(&folder, "ping/2026-01-01.parquet").len(), 2);
     assert!(render(&files).contains("2 records  "), "{}", render(&files));

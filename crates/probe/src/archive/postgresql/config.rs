@@ -1,5 +1,6 @@
 //! The section `[probe.archive.postgresql]`, and where the password comes from.
 
+use config::{Problem, Report};
 use serde::Deserialize;
 use std::{
     fs,
@@ -8,7 +9,6 @@ use std::{
     str::FromStr,
 };
 use tokio_postgres::config::{Host, SslMode};
-use wire::config::{Problem, Report};
 
 /// The section `[probe.archive.postgresql]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -17,7 +17,7 @@ pub struct PostgresqlConfig {
     /// Server, database and user as libpq has them, such as `host=db.example.net dbname=nigh user=prague`;
     /// without a password.
     pub connection: String,
-    /// A file with nothing but the password. Else `PGPASSFILE` is looked at.
+    /// A file with nothing but the password. Else `PGPASSFILE` is checked.
     pub password_file: Option<PathBuf>,
     /// Certificates in PEM of who signs the server's certificate. Needed but for Unix sockets.
     pub authority: Option<PathBuf>,

@@ -37,7 +37,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(6
 /// How often it is looked for new records where nobody said that there are some.
 const LOOK: Duration = Duration::from_secs(10);
 /// How long the server may take for a statement or a batch.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Sends in a thread of its own; dropping it ends that, and what is not sent stays in the spool.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.stop.send_replace(true);
         if let Some(thread) = self.thread.take() {
-            // A panic was told by its thread.
+            // A panic was reported by its thread.
             let _ = thread.join();
         }
     }
@@ -114,7 +114,7 @@ impl Task {
             if self.counters.sent() > sent {
                 pause = PAUSES[0];
             }
-            self.counters.sending_trouble(told(&*error));
+            self.counters.sending_error(with_causes(&*error));
             self.count();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -210,7 +210,7 @@ impl Task {
                 Ok(spool.mark()?)
             }
             Err(Failure::Server(error)) if is_data(&error) => {
-                let error = told(&error);
+                let error = with_causes(&error);
                 tracing::error!(id = batch.through, error, "PostgreSQL refuses a record");
                 spool.set_mark(batch.through)?;
                 self.counters.sending_refused();
@@ -226,14 +226,14 @@ impl Task {
 enum Failure {
     #[error(transparent)]
     Server(#[from] tokio_postgres::Error),
-    #[error("the server has not answered for {} s", PATIENCE.as_secs())]
+    #[error("the server has not answered for {} s", TIMEOUT.as_secs())]
     Slow,
 }
 
 async fn within<T>(
     work: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Failure> {
-    let result = tokio::time::timeout(PATIENCE, work).await;
+    let result = tokio::time::timeout(TIMEOUT, work).await;
     Ok(result.map_err(|_| Failure::Slow)??)
 }
 
@@ -243,7 +243,7 @@ fn is_data(error: &tokio_postgres::Error) -> bool {
 }
 
 /// An error with what caused it, which tokio-postgres does not say by itself. No password is in it.
-fn told(error: &dyn Error) -> String {
+fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -258,7 +258,7 @@ fn told(error: &dyn Error) -> String {
 
 /// Sees to the table, and finds up to where all is there.
 async fn agree(client: &Client, spool: &Spool) -> Result<i64, Box<dyn Error>> {
-    // What it says to have must not be lost when it dies.
+    // What it reports as stored must not be lost when it dies.
     within(client.batch_execute("SET synchronous_commit = on")).await?;
     let there = within(client.query_one("SELECT to_regclass('nigh.record') IS NOT NULL", &[]));
     // Whoever has only the right to insert is not asked for more.
@@ -269,7 +269,7 @@ async fn agree(client: &Client, spool: &Spool) -> Result<i64, Box<dyn Error>> {
     let theirs: i64 = within(client.query_one(sql, &[&spool.archive])).await?.try_get(0)?;
     if theirs > spool.last()? {
         // Our database is older than theirs: somebody brought an old copy back.
-        tracing::warn!(theirs, "the archive is an old copy: numbers that were given are left out");
+        tracing::warn!(theirs, "the archive is an old copy: numbers that were given are skipped");
         spool.skip_to(theirs)?;
     }
     let mark = spool.mark()?.max(theirs);

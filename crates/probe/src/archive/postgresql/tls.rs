@@ -29,9 +29,9 @@ impl Tls {
     /// With the certificates of who signs the server's.
     pub(super) fn new(authority: &Path) -> Result<Self, Box<dyn Error>> {
         let mut roots = RootCertStore::empty();
-        let said = |error: &dyn Error| format!("{}: {error}", authority.display());
-        for certificate in CertificateDer::pem_file_iter(authority).map_err(|it| said(&it))? {
-            roots.add(certificate.map_err(|it| said(&it))?)?;
+        let wrong = |error: &dyn Error| format!("{}: {error}", authority.display());
+        for certificate in CertificateDer::pem_file_iter(authority).map_err(|it| wrong(&it))? {
+            roots.add(certificate.map_err(|it| wrong(&it))?)?;
         }
         if roots.is_empty() {
             return Err(format!("{}: there is no certificate in it", authority.display()).into());

@@ -57,6 +57,62 @@ fn archives_of_all_versions_are_brought_up_to_date_with_all_that_is_in_them() {
     }
 }
 
+/// Figures of before version 5 of every kind whose names changed.
+const NAMES_OF_4: &str = r#"
+    INSERT INTO series VALUES (2, 'prague', 'brno', 'mesh', 'delay');
+    INSERT INTO series VALUES (3, 'prague', 'brno', 'bulk', 'throughput');
+    INSERT INTO series VALUES (4, 'prague', 'brno', 'path', 'trace');
+    INSERT INTO record VALUES (10, 2, 3000, 10, '{"kind":"delay","forth":{"sent":1,"lost":0,
+        "duplicated":0,"reordered":0},"back":null,"counted":true,"round_trip":{"sent":1,"lost":0,"duplicated":0,
+        "reordered":0}}');
+    INSERT INTO record VALUES (11, 3, 4000, 10, '{"kind":"throughput","means":"tcp","bytes":7,
+        "bytes_per_second":1.0,"lost":null,"course":[{"at_ns":5,"bytes":7,"window_bytes":1,"srtt_ns":2,
+        "retransmits":0}]}');
+    INSERT INTO record VALUES (12, 4, 5000, 10, '{"kind":"trace","hops":[{"address":"192.0.2.1",
+        "round_trips_ns":[1],"said":"the \"said\": prohibited"}],"reached":false,"mtu_bytes":null}');
+    INSERT INTO span VALUES (2, 3600, 0, 1, '{"kind":"delay","forth":null,"back":{"sent":2,"lost":0,
+        "duplicated":0,"reordered":0},"counted":true,"round_trip":{"sent":2,"lost":0,"duplicated":0,
+        "reordered":0}}');
+    INSERT INTO span VALUES (3, 3600, 0, 1, '{"kind":"throughput","means":"udp","bytes":7,
+        "bytes_per_second":{"count":1,"minimum":1.0,"median":1.0,"maximum":1.0},"lost":null}');
+    INSERT INTO span VALUES (4, 3600, 0, 1, '{"kind":"trace","reached":1,"ways":[{"hops":["192.0.2.1"],
+        "times":3}],"other_ways":9,"mtu_bytes":null}');
+"#;
+
+#[test]
+fn names_of_before_version_5_become_those_of_today() {
+    let folder = of_version(4);
+    let connection = Connection::open(folder.path().join(FILE)).expect("the database");
+    connection.execute_batch(NAMES_OF_4).expect("records");
+    drop(connection);
+    let archive = open(&folder).expect("an archive");
+    let entries = archive.query(&Query::default()).expect("an answer");
+    assert_eq!(entries.len(), 8, "{entries:?}");
+    for entry in &entries {
+        let Entry::Record(record) = entry else { continue };
+        match &record.figures {
+            Figures::Delay(delay) => assert!(delay.forward.is_some()),
+            Figures::Throughput(it) => {
+                assert_eq!((it.transport.as_str(), it.samples.len()), ("tcp", 1));
+            }
+            Figures::Trace(trace) => {
+                assert_eq!(trace.hops[0].answer.as_deref(), Some("the \"said\": prohibited"));
+            }
+            _ => {}
+        }
+    }
+    drop(archive);
+    let connection = Connection::open(folder.path().join(FILE)).expect("the database");
+    let old = r#"SELECT count(*) FROM (SELECT figures FROM record UNION ALL SELECT figures FROM span)
+        WHERE coalesce(figures -> '$.forth', figures -> '$.back', figures -> '$.means',
+        figures -> '$.course', figures -> '$.hops[0].said', figures -> '$.ways') IS NOT NULL"#;
+    assert_eq!(connection.query_row(old, (), |row| row.get::<_, i64>(0)), Ok(0));
+    let new = r#"SELECT count(*) FROM (SELECT figures FROM record UNION ALL SELECT figures FROM span)
+        WHERE coalesce(figures -> '$.forward', figures -> '$.transport', figures -> '$.hops[0].answer',
+        figures -> '$.paths') IS NOT NULL"#;
+    assert_eq!(connection.query_row(new, (), |row| row.get::<_, i64>(0)), Ok(6));
+}
+
 #[test]
 fn a_step_that_fails_changes_nothing() {
     let folder = of_version(1);

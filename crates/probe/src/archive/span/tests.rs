@@ -9,8 +9,8 @@ type Packet = (i64, Option<i64>);
 
 /// The value that a share of the sorted ones do not pass (nearest rank).
 fn rank(sorted: &[i64], share: f64) -> i64 {
-    let place = (share * sorted.len() as f64).ceil() as usize;
-    sorted[place.clamp(1, sorted.len()) - 1]
+    let index = (share * sorted.len() as f64).ceil() as usize;
+    sorted[index.clamp(1, sorted.len()) - 1]
 }
 
 /// A record as a station would make it: the true figures, each in an interval that is off to one side.
@@ -129,7 +129,7 @@ fn every_kind_is_summed_up_and_reads_back_as_it_was_written() {
     };
     let rate = |bytes_per_second, lost| {
         Figures::Throughput(Throughput {
-            means: "udp".to_owned(),
+            transport: "udp".to_owned(),
             bytes: 1000,
             bytes_per_second,
             lost,
@@ -148,11 +148,11 @@ fn every_kind_is_summed_up_and_reads_back_as_it_was_written() {
     let cases = [
         (
             vec![rate(100.0, Some((1, 10))), rate(300.0, Some((2, 10))), rate(200.0, None)],
-            r#""kind":"throughput","means":"udp","bytes":3000,"bytes_per_second":{"count":3,"minimum":100.0,"median":200.0,"maximum":300.0},"lost":[3,20]"#,
+            r#""kind":"throughput","transport":"udp","bytes":3000,"bytes_per_second":{"count":3,"minimum":100.0,"median":200.0,"maximum":300.0},"lost":[3,20]"#,
         ),
         (
             vec![trace(2, true, Some(1500)), trace(3, false, None), trace(2, true, Some(1400))],
-            r#""reached":2,"ways":[{"hops":["192.0.2.1","192.0.2.2"],"times":2},{"hops":["192.0.2.1","192.0.2.3"],"times":1}],"other_ways":0,"mtu_bytes":[1400,1500]"#,
+            r#""reached":2,"paths":[{"hops":["192.0.2.1","192.0.2.2"],"times":2},{"hops":["192.0.2.1","192.0.2.3"],"times":1}],"other_paths":0,"mtu_bytes":[1400,1500]"#,
         ),
         (
             vec![clock(Some(10), -5), clock(Some(30), 7)],
@@ -191,8 +191,8 @@ fn ways_and_reasons_are_bounded_and_what_is_beyond_is_counted() {
     let halves = [Summary::join(&parts[..20]), Summary::join(&parts[20..])];
     let halves: Vec<_> = halves.into_iter().flatten().collect();
     for summary in [Summary::join(&parts), Summary::join(&halves)] {
-        let Some(Summary::Trace { ways, other_ways, .. }) = summary else { panic!("a trace") };
-        assert_eq!((ways.len(), other_ways), (16, 24));
+        let Some(Summary::Trace { paths, other_paths, .. }) = summary else { panic!("a trace") };
+        assert_eq!((paths.len(), other_paths), (16, 24));
     }
     let parts: Vec<_> =
         (0..40).map(|n| Summary::of(&Figures::Failed { reason: format!("{n}") })).collect();

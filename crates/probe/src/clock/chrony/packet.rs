@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused_and_said() {
+    fn what_is_no_answer_is_refused_and_reported() {
         let good = answer(Question::SourceCount, 9, &5u32.to_be_bytes());
         assert_eq!(Source::parse_count(&good, 9), Ok(5));
         let header =
@@ -348,7 +348,7 @@ mod tests {
         );
     }
 
-    /// What chronyd 4.3 answered that was told `local stratum 3`.
+    /// What chronyd 4.3 answered that was configured with `local stratum 3`.
     #[test]
     fn a_real_answer_is_read() {
         let mut data = vec![0x7f, 0x7f, 1, 1];

@@ -113,7 +113,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// It is none; a kiss-o'-death that answers the request is told as such.
+    /// It is none; a kiss-o'-death that answers the request is reported as such.
     pub fn parse(bytes: &[u8], number: u64) -> Result<Self, ReplyError> {
         let Some(header) = bytes.first_chunk::<LENGTH>() else {
             return Err(ReplyError::Short(bytes.len()));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_refused_and_said() {
+    fn what_is_no_reply_is_refused_and_reported() {
         let with = |offset: usize, value: u8| {
             let mut bytes = reply();
             bytes[offset] = value;

@@ -14,7 +14,7 @@ use crate::{
 const MOST_BACK_OFF: u32 = 5;
 
 /// A server that was not set for so long follows nobody: two of the longest intervals between polls
-/// (RFC 5905, section 7.2: MAXPOLL is 2^17 s, but daemons poll at 2^10 s at most unless told otherwise).
+/// (RFC 5905, section 7.2: MAXPOLL is 2^17 s, but daemons poll at 2^10 s at most unless configured otherwise).
 const HOLDOVER_NS: u64 = 2 * 1024 * 1_000_000_000;
 
 /// How a server wants to be asked.
@@ -32,7 +32,7 @@ pub struct Server {
     /// The last eight polls, the latest in the lowest bit (RFC 5905, section 9.2, `reach`).
     reach: u8,
     manners: Manners,
-    /// Polls that are left out until the next.
+    /// Polls to skip until the next.
     skip: u32,
     waiting: Option<Waiting>,
     last: Option<Sample>,
@@ -54,7 +54,7 @@ pub struct Sample {
     pub delay_ns: i64,
     /// The server's clock is at most so far from true time, by what it says; `None`: it promises nothing.
     pub error: MaximumError,
-    /// What it said.
+    /// What it reported.
     pub reply: Reply,
     /// How long ago it was set when it answered.
     pub since_update_ns: u64,
@@ -153,9 +153,9 @@ impl Server {
 /// RFC 5905, section 8, with T1 and T4 of this station's clock and T2 and T3 of the server's.
 fn sample(reply: Reply, sent_ns: i64, came_ns: i64) -> Sample {
     let (t1, t4) = (Timestamp::from_unix_ns(sent_ns), Timestamp::from_unix_ns(came_ns));
-    let (forth, back) = (reply.received.since(t1), reply.sent.since(t4));
+    let (forward, reverse) = (reply.received.since(t1), reply.sent.since(t4));
     let delay_ns = t4.since(t1).saturating_sub(reply.sent.since(reply.received));
-    let middle = forth / 2 + back / 2;
+    let middle = forward / 2 + reverse / 2;
     // The clocks' rates while the answer was under way, the precision of the server's, and roundings.
     let rates = drift_ns(t4.since(t1).max(0).unsigned_abs()).saturating_mul(2);
     let precision = precision_ns(reply.precision);

@@ -31,17 +31,17 @@ proptest! {
     fn the_clocks_difference_lies_in_the_interval(
         sent in 1_000_000_000_000_000_000..2_000_000_000_000_000_000i64,
         ahead in -1_000_000_000_000..1_000_000_000_000i64,
-        (forth, stay, back) in (0..1_000_000_000i64, 0..1_000_000i64, 0..1_000_000_000i64),
+        (forward, stay, reverse) in (0..1_000_000_000i64, 0..1_000_000i64, 0..1_000_000_000i64),
     ) {
         let mut server = Server::default();
         server.ask(sent, 7).unwrap();
-        let received = sent + forth + ahead;
+        let received = sent + forward + ahead;
         let bytes = answer(7, received, received + stay, 2, &[192, 0, 2, 1]);
-        let sample = server.receive(&bytes, sent + forth + stay + back).unwrap();
+        let sample = server.receive(&bytes, sent + forward + stay + reverse).unwrap();
         prop_assert!(sample.offset.contains(ahead), "{sample:?}");
-        prop_assert!(sample.delay_ns.abs_diff(forth + back) <= 4);
+        prop_assert!(sample.delay_ns.abs_diff(forward + reverse) <= 4);
         let width = sample.offset.width_ns().unwrap();
-        let promised = (forth + back).unsigned_abs() + 4 * drift_ns((forth + stay + back).unsigned_abs());
+        let promised = (forward + reverse).unsigned_abs() + 4 * drift_ns((forward + stay + reverse).unsigned_abs());
         prop_assert!(width <= promised + 40, "{width} {promised}");
     }
 }

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::interval::MaximumError;
-use crate::stamp::tlv::{Ask, Said};
+use crate::stamp::tlv::{Ask, Reported};
 
 const SENDER: &str = "192.0.2.1:5000";
 /// 2026-01-01.
 const NOW: u64 = 1_767_225_600_000_000_000;
 
-fn agreement(address: &str) -> Agreement {
-    Agreement {
+fn reflected(address: &str) -> SessionConfig {
+    SessionConfig {
         address: address.parse().unwrap(),
         port: None,
         ssid: None,
@@ -48,7 +48,7 @@ fn ask(reflector: &mut Reflector, bytes: &[u8], from: &str) -> Result<(Reply, Ve
 #[test]
 fn every_field_of_a_reply() {
     let mut reflector = Reflector::default();
-    reflector.agree(agreement("192.0.2.1"));
+    reflector.admit(reflected("192.0.2.1"));
     let bytes = test(7, NOW, 0x1234, None);
     let (answered, reply) = ask(&mut reflector, &bytes, SENDER).unwrap();
     let parsed = Reflected::parse(&reply, None).unwrap();
@@ -74,14 +74,15 @@ fn only_agreed_senders_are_answered() {
     let mut reflector = Reflector::default();
     let bytes = test(0, NOW, 0, None);
     assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::NotAgreed));
-    reflector.agree(Agreement { port: Some(5000), ssid: Some(9), ..agreement("192.0.2.1") });
+    reflector.admit(SessionConfig { port: Some(5000), ssid: Some(9), ..reflected("192.0.2.1") });
     assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::NotAgreed));
     let bytes = test(0, NOW, 9, None);
     assert_eq!(ask(&mut reflector, &bytes, "192.0.2.1:5001"), Err(Refused::NotAgreed));
     assert_eq!(ask(&mut reflector, &bytes, "192.0.2.2:5000"), Err(Refused::NotAgreed));
     ask(&mut reflector, &bytes, SENDER).unwrap();
     ask(&mut reflector, &bytes, "[::ffff:192.0.2.1]:5000").unwrap();
-    let session = Agreement { port: Some(5000), ssid: Some(9), ..agreement("192.0.2.1") }.session();
+    let session =
+        SessionConfig { port: Some(5000), ssid: Some(9), ..reflected("192.0.2.1") }.session();
     assert!(reflector.disagree(&session));
     assert!(!reflector.disagree(&session));
     assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::NotAgreed));
@@ -92,7 +93,7 @@ fn only_agreed_senders_are_answered() {
 fn each_session_has_its_own_numbers() {
     let mut reflector = Reflector::default();
     for ssid in [Some(1), Some(2), None] {
-        reflector.agree(Agreement { ssid, ..agreement("2001:db8::1") });
+        reflector.admit(SessionConfig { ssid, ..reflected("2001:db8::1") });
     }
     let mut sequence = |ssid, sequence| {
         let bytes = test(sequence, NOW + u64::from(sequence), ssid, None);
@@ -106,7 +107,7 @@ fn each_session_has_its_own_numbers() {
 #[test]
 fn authenticated_packets_are_verified_first_and_not_answered_twice() {
     let mut reflector = Reflector::default();
-    reflector.agree(Agreement { key: Some(key()), ssid: Some(5), ..agreement("192.0.2.1") });
+    reflector.admit(SessionConfig { key: Some(key()), ssid: Some(5), ..reflected("192.0.2.1") });
     let mut send =
         |bytes: &[u8]| ask(&mut reflector, bytes, SENDER).map(|(reply, _)| reply.sequence);
     let first = test(0, NOW, 5, Some(&key()));
@@ -136,7 +137,7 @@ fn authenticated_packets_are_verified_first_and_not_answered_twice() {
 #[test]
 fn an_unauthenticated_duplicate_is_reflected_with_a_number_of_its_own() {
     let mut reflector = Reflector::default();
-    reflector.agree(agreement("192.0.2.1"));
+    reflector.admit(reflected("192.0.2.1"));
     let bytes = test(0, NOW, 0, None);
     assert_eq!(ask(&mut reflector, &bytes, SENDER).unwrap().0.sequence, 0);
     assert_eq!(ask(&mut reflector, &bytes, SENDER).unwrap().0.sequence, 1);
@@ -145,7 +146,7 @@ fn an_unauthenticated_duplicate_is_reflected_with_a_number_of_its_own() {
 #[test]
 fn what_is_malformed_is_refused() {
     let mut reflector = Reflector::default();
-    reflector.agree(agreement("192.0.2.1"));
+    reflector.admit(reflected("192.0.2.1"));
     let mut bytes = test(0, NOW, 0, None);
     for length in 0..41 {
         assert_eq!(ask(&mut reflector, &bytes[..length], SENDER), Err(Refused::TooShort));
@@ -157,7 +158,7 @@ fn what_is_malformed_is_refused() {
 #[test]
 fn a_packet_of_twamp_light_gets_its_padding_back() {
     let mut reflector = Reflector::default();
-    reflector.agree(Agreement { extensions: false, ..agreement("192.0.2.1") });
+    reflector.admit(SessionConfig { extensions: false, ..reflected("192.0.2.1") });
     let mut bytes = test(0, NOW, 0, None);
     bytes.truncate(14);
     bytes.extend([0xee; 27]);
@@ -174,7 +175,7 @@ fn a_packet_of_twamp_light_gets_its_padding_back() {
 fn no_more_than_the_agreed_rate_is_answered() {
     let mut reflector = Reflector::default();
     reflector
-        .agree(Agreement { rate: Rate { per_second: 10, burst: 3 }, ..agreement("192.0.2.1") });
+        .admit(SessionConfig { rate: Rate { per_second: 10, burst: 3 }, ..reflected("192.0.2.1") });
     let mut send = |sequence: u32, at_ns| {
         let bytes = test(sequence, at_ns, 0, None);
         let arrival = Arrival { at_ns, ..arrival(&bytes, SENDER) };
@@ -193,7 +194,7 @@ fn no_more_than_the_agreed_rate_is_answered() {
 #[test]
 fn the_kernels_time_of_sending_goes_with_the_next_reply() {
     let mut reflector = Reflector::default();
-    reflector.agree(agreement("192.0.2.1"));
+    reflector.admit(reflected("192.0.2.1"));
     let mut send = |sequence: u32, left: Option<u64>| {
         let mut bytes = test(sequence, NOW + u64::from(sequence), 0, None);
         let follow_up = Ask { follow_up: true, ..Ask::default() };
@@ -204,11 +205,11 @@ fn the_kernels_time_of_sending_goes_with_the_next_reply() {
         }
         tlv::read(&reply[44..], answered.sequence, None, false)
     };
-    let left = |sequence, at_ns| Said {
+    let left = |sequence, at_ns| Reported {
         left: Some((sequence, Timestamp::from_unix_ns(at_ns))),
-        ..Said::default()
+        ..Reported::default()
     };
-    assert_eq!(send(0, Some(NOW + 5)), Said::default());
+    assert_eq!(send(0, Some(NOW + 5)), Reported::default());
     assert_eq!(send(1, None), left(0, NOW + 5));
     assert_eq!(send(2, Some(NOW + 9)), left(0, NOW + 5));
     assert_eq!(send(3, None), left(2, NOW + 9));
@@ -217,7 +218,7 @@ fn the_kernels_time_of_sending_goes_with_the_next_reply() {
 #[test]
 fn a_clock_of_unknown_error_says_so() {
     let mut reflector = Reflector::default();
-    reflector.agree(agreement("192.0.2.1"));
+    reflector.admit(reflected("192.0.2.1"));
     let bytes = test(0, NOW, 0, None);
     let mut reply = Vec::new();
     let now = || Reading { ns: NOW, error: MaximumError::UNKNOWN };

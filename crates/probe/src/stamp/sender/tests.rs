@@ -1,7 +1,7 @@
 //! A sender and a reflector, with a clock each and a network between them that does what the test says.
 
 use super::*;
-use crate::stamp::reflector::{Agreement, Rate, Reflector};
+use crate::stamp::reflector::{Rate, Reflector, SessionConfig};
 
 /// 2026-01-01.
 const BEGIN: u64 = 1_767_225_600_000_000_000;
@@ -22,7 +22,7 @@ struct Ends {
 impl Ends {
     fn new(settings: Settings) -> Self {
         let mut reflector = Reflector::default();
-        reflector.agree(Agreement {
+        reflector.admit(SessionConfig {
             address: "192.0.2.1".parse().unwrap(),
             port: None,
             ssid: None,
@@ -82,7 +82,7 @@ impl Ends {
         self.sender.receive(&arrival, self.ours, |event| self.events.push(event))
     }
 
-    /// A packet that comes back: 3 ms forth, 5 ms back.
+    /// A packet that comes back: 3 ms forward, 5 ms reverse.
     fn round(&mut self, at: u64) {
         let bytes = self.send(at);
         let reply = self.reflect(&bytes, at + 10_000 + 3 * MS);
@@ -120,17 +120,17 @@ fn both_kernels_times_give_the_true_delays() {
         let sample = samples[0];
         assert_eq!((sample.sequence, sample.ttl), (0, 61));
         assert!(sample.kernel_sent && sample.kernel_left);
-        let (forth, back) = (sample.forth.unwrap(), sample.back.unwrap());
-        assert_eq!(forth.estimate_ns, 3 * MS as i64);
-        assert_eq!(back.estimate_ns, 5 * MS as i64);
+        let (forward, reverse) = (sample.forward.unwrap(), sample.reverse.unwrap());
+        assert_eq!(forward.estimate_ns, 3 * MS as i64);
+        assert_eq!(reverse.estimate_ns, 5 * MS as i64);
         assert_eq!(sample.round_trip.estimate_ns, 8 * MS as i64);
-        // Three milliseconds of both clocks' errors, rounded up in what is said of theirs.
-        let width = forth.width_ns().unwrap();
+        // Three milliseconds of both clocks' errors, rounded up in theirs.
+        let width = forward.width_ns().unwrap();
         assert!((6 * MS..6 * MS + MS / 10).contains(&width), "{width}");
-        // The last packet is told of when its time is over, by the reflector's own time.
+        // The last packet is reported when its time is over, by the reflector's own time.
         let last = ends.samples(3_000_000_000)[0];
         assert!(last.kernel_sent && !last.kernel_left);
-        assert_eq!(last.back.unwrap().estimate_ns, 5_020_000);
+        assert_eq!(last.reverse.unwrap().estimate_ns, 5_020_000);
     }
 }
 
@@ -142,8 +142,8 @@ fn offsets_within_the_errors_leave_the_truth_in_the_interval() {
         ends.round(0);
         ends.round(100 * MS);
         let sample = ends.samples(0)[0];
-        assert!(sample.forth.unwrap().contains(3 * MS as i64));
-        assert!(sample.back.unwrap().contains(5 * MS as i64));
+        assert!(sample.forward.unwrap().contains(3 * MS as i64));
+        assert!(sample.reverse.unwrap().contains(5 * MS as i64));
         assert!(sample.round_trip.contains(8 * MS as i64));
         assert!(sample.round_trip.width_ns().unwrap() < 50_000);
     }
@@ -155,12 +155,12 @@ fn an_unknown_clock_bounds_nothing() {
     ends.theirs = MaximumError::UNKNOWN;
     ends.round(0);
     let sample = ends.samples(0)[0];
-    assert_eq!((sample.forth.unwrap().low_ns, sample.back.unwrap().high_ns), (None, None));
+    assert_eq!((sample.forward.unwrap().low_ns, sample.reverse.unwrap().high_ns), (None, None));
     assert!(sample.round_trip.low_ns.is_some());
 }
 
 #[test]
-fn losses_are_told_of_by_their_way() {
+fn losses_are_reported_by_direction() {
     let mut ends = Ends::new(plain());
     let mut lost = Vec::new();
     // Of ten packets, 2 and 5 do not arrive, the replies to 3 and 6 do not, and 9 is open.
@@ -176,20 +176,20 @@ fn losses_are_told_of_by_their_way() {
         }
     }
     for event in ends.settle(5_000 * MS) {
-        if let Event::Lost { sequence, way, .. } = event {
-            lost.push((sequence, way));
+        if let Event::Lost { sequence, direction, .. } = event {
+            lost.push((sequence, direction));
         }
     }
-    use Way::{Back, Forth};
+    use Direction::{Forward, Reverse};
     let expected =
-        [(2, Some(Forth)), (3, Some(Back)), (5, Some(Forth)), (6, Some(Back)), (9, None)];
+        [(2, Some(Forward)), (3, Some(Reverse)), (5, Some(Forward)), (6, Some(Reverse)), (9, None)];
     assert_eq!(lost, expected);
     assert_eq!(ends.sender.settle_at_ns(), None);
 }
 
 /// Whoever looks through all packets under way for each of them does not come to an end here.
 #[test]
-fn an_outage_of_many_packets_is_told_of_in_the_time_that_they_take() {
+fn an_outage_of_many_packets_is_reported_in_the_time_that_they_take() {
     const MANY: u64 = 300_000;
     let mut ends = Ends::new(plain());
     ends.round(0);
@@ -198,10 +198,11 @@ fn an_outage_of_many_packets_is_told_of_in_the_time_that_they_take() {
         let now = Reading { ns: ends.ours(MS + number), error: ends.ours };
         ends.sender.next(now, MS + number, &mut bytes);
     }
-    // Only the last one is answered, and then all are lost on the way forth.
+    // Only the last one is answered, and then all are lost on the forward path.
     ends.round(2 * MS);
     let events = ends.settle(5_000 * MS);
-    let lost = |event: &&Event| matches!(event, Event::Lost { way: Some(Way::Forth), .. });
+    let lost =
+        |event: &&Event| matches!(event, Event::Lost { direction: Some(Direction::Forward), .. });
     assert_eq!(events.iter().filter(lost).count() as u64, MANY);
     assert_eq!(events.len() as u64, MANY + 2);
 }
@@ -211,19 +212,19 @@ fn losses_before_the_first_reply_and_with_a_stateless_reflector() {
     let mut ends = Ends::new(plain());
     ends.send(0);
     ends.round(MS);
-    let way = |events: Vec<Event>| match events.last() {
-        Some(Event::Lost { way, .. }) => *way,
+    let direction = |events: Vec<Event>| match events.last() {
+        Some(Event::Lost { direction, .. }) => *direction,
         other => panic!("{other:?}"),
     };
-    assert_eq!(way(ends.settle(2000 * MS)), Some(Way::Forth));
+    assert_eq!(direction(ends.settle(2000 * MS)), Some(Direction::Forward));
     let mut ends = Ends::new(Settings { peer: Peer::Stateless, ..plain() });
     ends.send(0);
     ends.round(MS);
-    assert_eq!(way(ends.settle(2000 * MS)), None);
+    assert_eq!(direction(ends.settle(2000 * MS)), None);
 }
 
 #[test]
-fn duplicates_are_told_of_by_their_way() {
+fn duplicates_are_reported_by_direction() {
     let mut ends = Ends::new(plain());
     let bytes = ends.send(0);
     let reply = ends.reflect(&bytes, MS);
@@ -233,16 +234,16 @@ fn duplicates_are_told_of_by_their_way() {
     }
     let events = ends.settle(0);
     assert_eq!(events.len(), 3);
-    assert_eq!(events[1], Event::Duplicate { sequence: 0, way: Some(Way::Forth) });
-    assert_eq!(events[2], Event::Duplicate { sequence: 0, way: Some(Way::Back) });
+    assert_eq!(events[1], Event::Duplicate { sequence: 0, direction: Some(Direction::Forward) });
+    assert_eq!(events[2], Event::Duplicate { sequence: 0, direction: Some(Direction::Reverse) });
     assert!(ends.settle(5000 * MS).is_empty());
 }
 
 #[test]
-fn reordering_is_told_of_by_its_way() {
+fn reordering_is_reported_by_direction() {
     let mut ends = Ends::new(plain());
     let tests: Vec<_> = (0..5).map(|number| ends.send(number * MS)).collect();
-    // 1 and 2 change places on the way forth; the replies to 3 and 4 on the way back.
+    // 1 and 2 change order on the forward path; the replies to 3 and 4 on the reverse path.
     let replies: Vec<_> =
         [0, 2, 1, 3, 4].iter().map(|at| ends.reflect(&tests[*at], 10 * MS)).collect();
     for at in [0, 1, 2, 4, 3] {
@@ -251,7 +252,7 @@ fn reordering_is_told_of_by_its_way() {
     let orders: Vec<_> = ends
         .samples(0)
         .iter()
-        .map(|one| (one.sequence, one.reordered_forth, one.reordered_back, one.reordered))
+        .map(|one| (one.sequence, one.reordered_forward, one.reordered_reverse, one.reordered))
         .collect();
     let right = Some(false);
     assert_eq!(
@@ -309,8 +310,8 @@ fn a_reply_after_the_time_limit_is_late_once_and_then_a_duplicate() {
         ends.settle(5000 * MS),
         [
             Event::Late { sequence: 199 },
-            Event::Duplicate { sequence: 199, way: None },
-            Event::Duplicate { sequence: 198, way: None },
+            Event::Duplicate { sequence: 199, direction: None },
+            Event::Duplicate { sequence: 198, direction: None },
         ]
     );
     // So late that nobody remembers.
@@ -333,9 +334,9 @@ fn a_responder_of_twamp_light_is_understood() {
     ends.receive(&reply, 9 * MS).unwrap();
     let sample = ends.samples(0)[0];
     assert_eq!(sample.round_trip.estimate_ns, 8 * MS as i64 - 10_000);
-    assert_eq!((sample.ttl, sample.reordered_forth), (253, None));
-    let forth = sample.forth.unwrap();
-    assert_eq!((forth.estimate_ns, forth.low_ns), (3 * MS as i64 - 10_000, None));
+    assert_eq!((sample.ttl, sample.reordered_forward), (253, None));
+    let forward = sample.forward.unwrap();
+    assert_eq!((forward.estimate_ns, forward.low_ns), (3 * MS as i64 - 10_000, None));
 }
 
 #[test]
@@ -352,7 +353,7 @@ fn timestamps_of_ptp_give_a_round_trip_but_no_one_way_delay() {
     packet.emit(None, &mut reply);
     ends.receive(&reply, 9 * MS).unwrap();
     let sample = ends.samples(0)[0];
-    assert_eq!((sample.forth, sample.back), (None, None));
+    assert_eq!((sample.forward, sample.reverse), (None, None));
     assert_eq!(sample.round_trip.estimate_ns, 8 * MS as i64 - 10_000);
 }
 

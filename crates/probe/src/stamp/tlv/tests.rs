@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const TOLD: Told = Told {
+const REPORT: Report = Report {
     traffic_class: 0xb8 | 1,
     synchronised: true,
     received: 0x0102_0304,
@@ -18,7 +18,7 @@ fn key() -> Key {
 /// What a reflector makes of extensions of a packet without authentication.
 fn answered(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    answer(&mut bytes, (1, 2), None, false, &TOLD);
+    answer(&mut bytes, (1, 2), None, false, &REPORT);
     bytes
 }
 
@@ -41,17 +41,17 @@ fn timestamp_information() {
 fn class_of_service() {
     // Figure 12: DSCP1 46 is what came, so it is used; DSCP2 46, ECN 1, RP 0.
     let mut bytes = [0x80, 4, 0, 4, 46 << 2, 0, 0, 0];
-    let used = answer(&mut bytes, (1, 2), None, false, &TOLD);
+    let used = answer(&mut bytes, (1, 2), None, false, &REPORT);
     assert_eq!(bytes, [0, 4, 0, 4, 0b1011_1010, 0b1110_0100, 0, 0]);
     assert_eq!(used.dscp, Some(46));
     assert_eq!(read(&bytes, 2, None, false).traffic_class, Some(0xb9));
-    // DSCP1 10 is neither that nor zero: RP 1, and the way back uses what came.
+    // DSCP1 10 is neither that nor zero: RP 1, and the reverse path uses what came.
     let mut bytes = [0x80, 4, 0, 4, 10 << 2, 0, 0, 0];
-    let used = answer(&mut bytes, (1, 2), None, false, &TOLD);
+    let used = answer(&mut bytes, (1, 2), None, false, &REPORT);
     assert_eq!((used.dscp, bytes[5] & 3), (Some(46), 1));
     // Zero is always permitted.
     let mut bytes = [0x80, 4, 0, 4, 0, 0, 0, 0];
-    assert_eq!(answer(&mut bytes, (1, 2), None, false, &TOLD).dscp, Some(0));
+    assert_eq!(answer(&mut bytes, (1, 2), None, false, &REPORT).dscp, Some(0));
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn follow_up_telemetry() {
     assert_eq!(bytes[..8], [0, 7, 0, 16, 0x11, 0x12, 0x13, 0x14]);
     assert_eq!(bytes[8..16], [0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28]);
     assert_eq!(bytes[16..], [SOFTWARE, 0, 0, 0]);
-    assert_eq!(read(&bytes, 2, None, false).left, TOLD.left);
+    assert_eq!(read(&bytes, 2, None, false).left, REPORT.left);
     // Nothing is known yet: zeros, which say nothing.
     let mut bytes = asked;
-    answer(&mut bytes, (1, 2), None, false, &Told { left: None, ..TOLD });
+    answer(&mut bytes, (1, 2), None, false, &Report { left: None, ..REPORT });
     assert_eq!(bytes[4..], [0; 16]);
     assert_eq!(read(&bytes, 2, None, false).left, None);
     // Of a wrong length, the fields are zero and M is set.
@@ -132,26 +132,26 @@ fn the_code_is_over_the_number_and_what_is_before_it() {
     assert_eq!(bytes[code + TAG..code + TAG + 2], [0x80, 1]);
 
     let mut reply = bytes.clone();
-    answer(&mut reply, (77, 5), Some(&key()), true, &TOLD);
-    let said = read(&reply, 5, Some(&key()), true);
-    assert_eq!(said.left, TOLD.left);
-    assert_eq!(said.traffic_class, Some(0xb9));
-    assert_eq!(said.timestamp_information, Some([1, 2]));
-    assert_eq!(said.counted, Some((TOLD.received, TOLD.reflected)));
+    answer(&mut reply, (77, 5), Some(&key()), true, &REPORT);
+    let reported = read(&reply, 5, Some(&key()), true);
+    assert_eq!(reported.left, REPORT.left);
+    assert_eq!(reported.traffic_class, Some(0xb9));
+    assert_eq!(reported.timestamp_information, Some([1, 2]));
+    assert_eq!(reported.counted, Some((REPORT.received, REPORT.reflected)));
     // With another number or another key it is wrong, and so is everything.
-    assert_eq!(read(&reply, 6, Some(&key()), true), Said::default());
-    assert_eq!(read(&reply, 5, Key::new(&[1; 16]).as_ref(), true), Said::default());
+    assert_eq!(read(&reply, 6, Some(&key()), true), Reported::default());
+    assert_eq!(read(&reply, 5, Key::new(&[1; 16]).as_ref(), true), Reported::default());
 
     // A reflector to which it is wrong says so in every one, and answers none.
     let mut spoilt = bytes.clone();
     spoilt[5] ^= 1;
     let before = spoilt.clone();
-    answer(&mut spoilt, (77, 5), Some(&key()), true, &TOLD);
-    let places: Vec<_> = walk(&spoilt).flatten().collect();
-    assert_eq!(places.len(), 6);
-    for place in places {
-        assert_eq!(spoilt[place.at], UNRECOGNISED | NOT_AUTHENTIC);
-        assert_eq!(spoilt[place.at + 1..place.end], before[place.at + 1..place.end]);
+    answer(&mut spoilt, (77, 5), Some(&key()), true, &REPORT);
+    let extents: Vec<_> = walk(&spoilt).flatten().collect();
+    assert_eq!(extents.len(), 6);
+    for extent in extents {
+        assert_eq!(spoilt[extent.at], UNRECOGNISED | NOT_AUTHENTIC);
+        assert_eq!(spoilt[extent.at + 1..extent.end], before[extent.at + 1..extent.end]);
     }
 }
 
@@ -159,16 +159,16 @@ fn the_code_is_over_the_number_and_what_is_before_it() {
 fn authenticated_packets_need_the_code_but_for_padding_alone() {
     let padding = [0x80, 1, 0, 2, 0, 0];
     let mut bytes = padding;
-    answer(&mut bytes, (1, 2), Some(&key()), true, &TOLD);
+    answer(&mut bytes, (1, 2), Some(&key()), true, &REPORT);
     assert_eq!(bytes[0], 0);
     let mut bytes = [&padding[..], &[0x80, 4, 0, 4, 0, 0, 0, 0]].concat();
-    answer(&mut bytes, (1, 2), Some(&key()), true, &TOLD);
+    answer(&mut bytes, (1, 2), Some(&key()), true, &REPORT);
     assert_eq!((bytes[0], bytes[6]), (0xa0, 0xa0));
     // In a place where something other than padding follows it, it counts as wrong.
     let mut bytes = Vec::new();
     ask(Ask { class_of_service: true, ..Ask::default() }, (1, 1), 0, Some(&key()), 0, &mut bytes);
     bytes.extend([0x80, 4, 0, 4, 0, 0, 0, 0]);
-    answer(&mut bytes, (1, 2), Some(&key()), true, &TOLD);
+    answer(&mut bytes, (1, 2), Some(&key()), true, &REPORT);
     assert_eq!(bytes[0], 0xa0);
 }
 
@@ -181,7 +181,7 @@ proptest! {
     ) {
         let key = keyed.then(key);
         let mut reply = bytes.clone();
-        answer(&mut reply, (1, 2), key.as_ref(), must, &TOLD);
+        answer(&mut reply, (1, 2), key.as_ref(), must, &REPORT);
         prop_assert_eq!(reply.len(), bytes.len());
         let _ = read(&reply, 2, key.as_ref(), must);
         let _ = read(&bytes, 2, key.as_ref(), must);

@@ -7,6 +7,7 @@ pub mod message;
 
 use super::context::{Context, Forbidden, Refusal};
 use crate::record::Dns;
+use config::Problem;
 use message::{Name, NameError, Question, Reply, UDP_BYTES};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -19,7 +20,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, UdpSocket},
 };
-use wire::Problem;
 
 /// Port of name servers.
 pub const PORT: u16 = 53;

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 /// Time that a connection has for its preamble.
-const PREAMBLE_PATIENCE: Duration = Duration::from_secs(5);
+const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections at once whose preamble is waited for.
 const MOST_UNKNOWN: usize = 64;
 
@@ -58,7 +58,7 @@ impl Door {
                     Ok((stream, peer)) if peer.ip().to_canonical() == self.from => {
                         self.unknown.spawn(know(stream, self.token));
                     }
-                    Ok(_) => self.context.counters.refuse(Refusal::Stranger),
+                    Ok(_) => self.context.counters.refuse(Refusal::UnknownPeer),
                     // A connection that was gone before it was taken; or too few descriptors, which
                     // must not turn this into a loop at full speed.
                     Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -68,7 +68,7 @@ impl Door {
                         stream.set_nodelay(true).map_err(Error::Control)?;
                         return Ok(stream);
                     }
-                    _ => self.context.counters.refuse(Refusal::Stranger),
+                    _ => self.context.counters.refuse(Refusal::UnknownPeer),
                 },
             }
         }
@@ -78,7 +78,7 @@ impl Door {
 /// Reads what a connection is for.
 async fn know(mut stream: TcpStream, token: Token) -> Option<(Role, TcpStream)> {
     let mut bytes = [0; PREAMBLE];
-    let read = tokio::time::timeout(PREAMBLE_PATIENCE, stream.read_exact(&mut bytes)).await;
+    let read = tokio::time::timeout(PREAMBLE_TIMEOUT, stream.read_exact(&mut bytes)).await;
     read.ok()?.ok()?;
     Some((control::role(&bytes, &token)?, stream))
 }

@@ -1,4 +1,4 @@
-//! What both ends of a throughput test say to each other: a preamble on every connection, then JSON
+//! The messages between both ends of a throughput test: a preamble on every connection, then JSON
 //! lines on the one for control.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //!                                           <- ready(port), or refused(reason) and the end
 //! preamble(data, token) on each data connection, or knocks on a UDP port
 //!                     data from the sender to the receiver
-//! the receiver, when its time is over:  received(bytes, time, course)
-//! the sender:                           course(moments)
+//! the receiver, when its time is over:  received(bytes, time, samples)
+//! the sender:                           samples(moments)
 //! ```
 //!
 //! Over UDP the server says `heard` when a knock has come, and the sender says `sent` when it has sent
@@ -26,7 +26,7 @@ pub const PREAMBLE: usize = MAGIC.len() + 1 + Token::MARK;
 pub const LONGEST_LINE: usize = 64 << 10;
 /// Longest reason, in characters.
 const LONGEST_REASON: usize = 300;
-/// Most moments of a course.
+/// Most moments of a test.
 pub const MOST_MOMENTS: usize = 300;
 
 /// What a connection is for.
@@ -43,8 +43,8 @@ pub fn preamble(role: Role, token: &Token) -> [u8; PREAMBLE] {
     let mut bytes = [0; PREAMBLE];
     let (magic, rest) = bytes.split_at_mut(MAGIC.len());
     magic.copy_from_slice(&MAGIC);
-    if let Some((place, mark)) = rest.split_first_mut() {
-        *place = u8::from(role == Role::Data);
+    if let Some((target, mark)) = rest.split_first_mut() {
+        *target = u8::from(role == Role::Data);
         mark.copy_from_slice(&token.mark());
     }
     bytes
@@ -94,8 +94,8 @@ pub enum Message {
         received: Received,
     },
     /// The sender has stopped.
-    Course {
-        /// What its kernel said.
+    Samples {
+        /// What its kernel reported.
         moments: Vec<Moment>,
     },
 }
@@ -111,10 +111,10 @@ pub struct Received {
     /// Of datagrams.
     pub datagrams: Option<Datagrams>,
     /// Through time.
-    pub course: Vec<Moment>,
+    pub samples: Vec<Moment>,
 }
 
-/// What became of datagrams.
+/// The outcome of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Datagrams {
@@ -136,7 +136,7 @@ impl Message {
             Self::Heard {} => "heard",
             Self::Sent { .. } => "sent",
             Self::Received { .. } => "received",
-            Self::Course { .. } => "course",
+            Self::Samples { .. } => "samples",
         }
     }
 
@@ -163,8 +163,8 @@ impl Message {
             Self::Refused { reason } if reason.chars().any(char::is_control) => {
                 excess("control characters in a reason")
             }
-            Self::Received { received: Received { course: moments, .. } }
-            | Self::Course { moments }
+            Self::Received { received: Received { samples: moments, .. } }
+            | Self::Samples { moments }
                 if moments.len() > MOST_MOMENTS =>
             {
                 excess("more moments than are taken")
@@ -241,7 +241,7 @@ mod tests {
             bytes: u64::MAX,
             lasted_ns: 1,
             datagrams: Some(Datagrams { received: 3, reordered: 2, duplicated: 1 }),
-            course: vec![Moment { at_ns: 1, bytes: 2, ..Moment::default() }],
+            samples: vec![Moment { at_ns: 1, bytes: 2, ..Moment::default() }],
         };
         vec![
             Message::Hello { settings: Settings::default() },
@@ -250,7 +250,7 @@ mod tests {
             Message::Heard {},
             Message::Sent { datagrams: 9 },
             Message::Received { received },
-            Message::Course { moments: vec![Moment::default(); MOST_MOMENTS] },
+            Message::Samples { moments: vec![Moment::default(); MOST_MOMENTS] },
         ]
     }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_course_fits_into_a_line() {
+    fn the_longest_list_of_samples_fits_into_a_line() {
         let most = u64::MAX;
         let moment = Moment {
             at_ns: most,
@@ -283,7 +283,7 @@ mod tests {
             bytes: most,
             lasted_ns: most,
             datagrams: Some(Datagrams { received: most, reordered: most, duplicated: most }),
-            course: vec![moment; MOST_MOMENTS],
+            samples: vec![moment; MOST_MOMENTS],
         };
         let line = Message::Received { received }.line();
         assert!(line.len() <= LONGEST_LINE, "{}", line.len());
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_limits_is_refused() {
-        let many = Message::Course { moments: vec![Moment::default(); MOST_MOMENTS + 1] };
+        let many = Message::Samples { moments: vec![Moment::default(); MOST_MOMENTS + 1] };
         let long = Message::Refused { reason: "x".repeat(LONGEST_REASON + 1) };
         let bell = Message::Refused { reason: "\u{7}".to_owned() };
         for message in [many, long, bell] {

@@ -1,13 +1,13 @@
-//! What can stand in a throughput test's way.
+//! Errors of a throughput test.
 
 use super::control::{ControlError, Message};
 use crate::tools::context::{Context, Forbidden, Refusal};
+use config::Problem;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
-use wire::Problem;
 
 /// Nothing could be measured.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +45,11 @@ pub enum Error {
     Control(io::Error),
     /// What the other station says is not of the protocol.
     #[error(
-        "the other station said what no throughput test says: {0}; is it of another version of nigh?"
+        "the other station sent what is no message of a throughput test: {0}; is it of another version of nigh?"
     )]
     Protocol(#[from] ControlError),
     /// A message at the wrong time.
-    #[error(
-        "the other station said `{word}` where that is not expected; is it of another version of nigh?"
-    )]
+    #[error("the other station sent `{word}` unexpectedly; is it of another version of nigh?")]
     Unexpected {
         /// Which message.
         word: &'static str,

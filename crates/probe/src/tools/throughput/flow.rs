@@ -1,5 +1,5 @@
 //! How both ends part, whatever the data went over: the receiver says what it has, the sender answers
-//! with what its kernel said.
+//! with what its kernel reported.
 
 use super::{
     Ends, Error,
@@ -25,7 +25,7 @@ pub(super) async fn part(
 ) -> Result<Vec<Moment>, Error> {
     control.say(&Message::Received { received: received.clone() }).await?;
     match within(control.hear(ends.context)).await? {
-        Message::Course { moments } => Ok(moments),
+        Message::Samples { moments } => Ok(moments),
         other => Err(Error::unexpected(&other, ends.context)),
     }
 }

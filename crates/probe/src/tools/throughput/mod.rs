@@ -3,7 +3,7 @@
 //! One station serves a test that was agreed, for once and for a bounded time: [`Server::bind`], then
 //! [`Server::serve`]. The other one, which has the test's [`Token`], does it: [`run`]. What counts is
 //! what the receiver has, in its time: from the first byte that comes to it until the length is over;
-//! what is then still in queues is thrown away. See [`control`] for what they say to each other, and
+//! what is then still in queues is thrown away. See [`control`] for their messages, and
 //! docs/decisions/159-the-receiver-ends.md for why.
 
 mod connection;
@@ -22,14 +22,14 @@ pub use control::MOST_MOMENTS;
 pub use error::{BindError, Error};
 pub use server::{Agreed, Server};
 pub use settings::{
-    LEAST, LONGEST, MOST_RATE, MOST_STREAMS, Means, Settings, Token, TokenError, rate,
+    LEAST, LONGEST, MOST_RATE, MOST_STREAMS, Settings, Token, TokenError, Transport, rate,
 };
 
 use super::context::Context;
 use crate::record::{Moment, Throughput};
 use connection::Control;
 use control::{Message, Received, Role};
-use settings::PATIENCE;
+use settings::TIMEOUT;
 use std::net::SocketAddr;
 
 /// Does a test with a station that serves it at this address.
@@ -66,20 +66,20 @@ async fn client(
         Message::Refused { reason } => return Err(Error::Refused { reason }),
         other => return Err(Error::unexpected(&other, context)),
     };
-    let ends = Ends { sends: !settings.back, settings, context };
-    match settings.means {
-        Means::Tcp => {
+    let ends = Ends { sends: !settings.reverse, settings, context };
+    match settings.transport {
+        Transport::Tcp => {
             let mut streams = Vec::new();
             for _ in 0..settings.streams {
                 streams.push(connection::connect(to, token, Role::Data).await?);
             }
             tcp::exchange(&ends, &mut control, streams).await
         }
-        Means::Psock => {
+        Transport::Psock => {
             let stream = psock::connect(SocketAddr::new(to.ip(), port), token, &ends).await?;
             psock::exchange(&ends, &mut control, stream).await
         }
-        Means::Udp => {
+        Transport::Udp => {
             let socket = udp::knock(&mut control, port, token, &ends).await?;
             udp::exchange(&ends, &mut control, socket, token).await
         }
@@ -96,13 +96,13 @@ struct Ends<'a> {
 
 /// Limits a part of the test that is done at once by who is there.
 async fn within<R>(future: impl Future<Output = Result<R, Error>>) -> Result<R, Error> {
-    let limit = PATIENCE;
+    let limit = TIMEOUT;
     tokio::time::timeout(limit, future).await.unwrap_or(Err(Error::Timeout { limit }))
 }
 
-/// The figures, from what the receiver has and what the sender's kernel said.
+/// The figures, from what the receiver has and what the sender's kernel reported.
 fn figures(
-    means: Means,
+    transport: Transport,
     received: Received,
     sent: Option<u64>,
     moments: Vec<Moment>,
@@ -110,12 +110,12 @@ fn figures(
     let seconds = received.lasted_ns as f64 / 1e9;
     let datagrams = received.datagrams;
     Throughput {
-        means: means.word().to_owned(),
+        transport: transport.word().to_owned(),
         bytes: received.bytes,
         bytes_per_second: if seconds > 0.0 { received.bytes as f64 / seconds } else { 0.0 },
         lost: sent.zip(datagrams).map(|(sent, had)| (sent.saturating_sub(had.received), sent)),
         reordered: datagrams.map(|had| had.reordered),
         duplicated: datagrams.map(|had| had.duplicated),
-        course: if moments.is_empty() { received.course } else { moments },
+        samples: if moments.is_empty() { received.samples } else { moments },
     }
 }

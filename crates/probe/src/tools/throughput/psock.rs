@@ -1,7 +1,7 @@
 //! Data over a psock session, protected by a key that follows from the test's token.
 
 use super::{
-    Ends, Error, Means, Token,
+    Ends, Error, Token, Transport,
     connection::Control,
     control::{Message, Received},
     figures, flow,
@@ -89,8 +89,8 @@ async fn send(
         source = fill(ends, stream, begin, &mut moments) => return Err(Error::Data { peer, source }),
     };
     push(&mut moments, now(stream, begin));
-    control.say(&Message::Course { moments: moments.clone() }).await?;
-    Ok(figures(Means::Psock, received, None, moments))
+    control.say(&Message::Samples { moments: moments.clone() }).await?;
+    Ok(figures(Transport::Psock, received, None, moments))
 }
 
 /// Gives data to the session until it fails.
@@ -147,19 +147,19 @@ async fn receive(
     stream: &mut AsyncPsockStream,
 ) -> Result<Throughput, Error> {
     let peer = control.peer()?.ip();
-    let (mut bytes, mut first, mut course) = (0, None, Vec::new());
+    let (mut bytes, mut first, mut samples) = (0, None, Vec::new());
     tokio::select! {
         biased;
         error = interrupted(ends, control) => return Err(error),
-        taken = take(ends, stream, &mut bytes, &mut first, &mut course) => {
+        taken = take(ends, stream, &mut bytes, &mut first, &mut samples) => {
             taken.map_err(|source| Error::Data { peer, source })?;
         }
     }
     let lasted_ns = first.map_or(0, |first: Instant| first.elapsed().as_nanos() as u64);
-    push(&mut course, Moment { at_ns: lasted_ns, bytes, ..Moment::default() });
-    let received = Received { bytes, lasted_ns, datagrams: None, course };
+    push(&mut samples, Moment { at_ns: lasted_ns, bytes, ..Moment::default() });
+    let received = Received { bytes, lasted_ns, datagrams: None, samples };
     let moments = flow::part(ends, control, &received).await?;
-    Ok(figures(Means::Psock, received, None, moments))
+    Ok(figures(Transport::Psock, received, None, moments))
 }
 
 /// Takes what comes until the time is over.
@@ -168,12 +168,12 @@ async fn take(
     stream: &mut AsyncPsockStream,
     bytes: &mut u64,
     first: &mut Option<Instant>,
-    course: &mut Vec<Moment>,
+    samples: &mut Vec<Moment>,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut next = Duration::ZERO;
     loop {
-        let end = first.map(|first| first + ends.settings.length);
+        let end = first.map(|first| first + ends.settings.duration);
         let read = stream.read(&mut buffer);
         let length = match end {
             None => read.await?,
@@ -186,13 +186,13 @@ async fn take(
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         let since = first.get_or_insert_with(Instant::now).elapsed();
-        if since >= ends.settings.length {
+        if since >= ends.settings.duration {
             return Ok(());
         }
         *bytes += length as u64;
         if since >= next {
             push(
-                course,
+                samples,
                 Moment { at_ns: since.as_nanos() as u64, bytes: *bytes, ..Moment::default() },
             );
             next = since + ends.settings.step();

@@ -1,7 +1,7 @@
 //! The station that serves a test: once, for who has the token, for a bounded time.
 
 use super::{
-    BindError, Ends, Error, Means, Settings, Token,
+    BindError, Ends, Error, Settings, Token, Transport,
     connection::{Control, Door},
     control::{Message, Role},
     psock, tcp, udp, within,
@@ -78,16 +78,16 @@ impl Server {
             }
             other => return Err(Error::unexpected(&other, context)),
         }
-        if settings.back
+        if settings.reverse
             && let Err(error) =
                 tcp::set_congestion(control.stream(), settings.congestion.as_deref())
         {
             control.say(&Message::Refused { reason: error.to_string() }).await?;
             return Err(error);
         }
-        let ends = Ends { sends: settings.back, settings: &settings, context };
-        match settings.means {
-            Means::Tcp => {
+        let ends = Ends { sends: settings.reverse, settings: &settings, context };
+        match settings.transport {
+            Transport::Tcp => {
                 control.say(&Message::Ready { port: self.address.port() }).await?;
                 let mut streams = Vec::new();
                 for _ in 0..settings.streams {
@@ -95,7 +95,7 @@ impl Server {
                 }
                 tcp::exchange(&ends, &mut control, streams).await
             }
-            Means::Psock => {
+            Transport::Psock => {
                 let listener = match psock::listen(self.address.ip(), &token, &ends).await {
                     Ok(listener) => listener,
                     Err(error) => {
@@ -108,7 +108,7 @@ impl Server {
                 let stream = psock::accept(&listener).await?;
                 psock::exchange(&ends, &mut control, stream).await
             }
-            Means::Udp => {
+            Transport::Udp => {
                 let failed = |source| Error::Data { peer: from, source };
                 let door = udp::door(self.address.ip()).map_err(failed)?;
                 let port = door.local_addr().map_err(failed)?.port();

@@ -1,13 +1,13 @@
 //! What a throughput test is to be, and the secret that joins its ends.
 
 use super::MOST_MOMENTS;
+use config::Problem;
 use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, str::FromStr, time::Duration};
-use wire::Problem;
 
 /// Longest time that data are sent.
-pub const LONGEST: Duration = Duration::from_secs(600);
+pub const LONGEST: Duration = crate::config::LONGEST_THROUGHPUT;
 /// Least time that data are sent.
 pub const LEAST: Duration = Duration::from_millis(100);
 /// Most TCP connections side by side.
@@ -17,14 +17,14 @@ pub const MOST_RATE: u64 = 400_000_000_000;
 /// Payloads of datagrams, in bytes: room for the number, and what UDP over IPv4 holds.
 const DATAGRAM: std::ops::RangeInclusive<u16> = 64..=65_507;
 /// Time for meeting, and for what is still under way at the end.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Over what data are sent.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Means {
+pub enum Transport {
     /// TCP connections.
     #[default]
     Tcp,
@@ -34,7 +34,7 @@ pub enum Means {
     Udp,
 }
 
-impl Means {
+impl Transport {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -51,14 +51,14 @@ impl Means {
 pub struct Settings {
     /// Over what data are sent
     #[arg(short, long, value_name = "MEANS", value_enum, default_value_t)]
-    pub means: Means,
+    pub transport: Transport,
     /// From the other station to this one
     #[arg(short, long)]
-    pub back: bool,
+    pub reverse: bool,
     /// How long data are sent
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     #[serde(with = "humantime_serde")]
-    pub length: Duration,
+    pub duration: Duration,
     /// Most bits a second, such as 100M; UDP needs it, TCP and psock take what they get without
     #[arg(short, long, value_name = "BITS", value_parser = rate)]
     pub rate: Option<u64>,
@@ -76,9 +76,9 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            means: Means::Tcp,
-            back: false,
-            length: Duration::from_secs(10),
+            transport: Transport::Tcp,
+            reverse: false,
+            duration: Duration::from_secs(10),
             rate: None,
             streams: 1,
             datagram: 1400,
@@ -92,12 +92,12 @@ impl Settings {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut wrong = |key: &str, message: String| problems.push(Problem::new(key, message));
-        if !(LEAST..=LONGEST).contains(&self.length) {
+        if !(LEAST..=LONGEST).contains(&self.duration) {
             let [least, longest] = [LEAST, LONGEST].map(humantime::format_duration);
-            wrong("length", format!("must be {least} to {longest}"));
+            wrong("duration", format!("must be {least} to {longest}"));
         }
         match self.rate {
-            None if self.means == Means::Udp => {
+            None if self.transport == Transport::Udp => {
                 wrong(
                     "rate",
                     "UDP does not slow down by itself: say how many bits a second".to_owned(),
@@ -110,7 +110,7 @@ impl Settings {
         }
         if self.streams == 0 || self.streams > MOST_STREAMS {
             wrong("streams", format!("must be 1 to {MOST_STREAMS}"));
-        } else if self.streams > 1 && self.means == Means::Udp {
+        } else if self.streams > 1 && self.transport == Transport::Udp {
             wrong("streams", "UDP has no connections: give 1".to_owned());
         }
         if !DATAGRAM.contains(&self.datagram) {
@@ -123,7 +123,7 @@ impl Settings {
         };
         if self.congestion.as_ref().is_some_and(|name| !fits(name)) {
             wrong("congestion", "must be a name such as cubic or bbr".to_owned());
-        } else if self.congestion.is_some() && self.means == Means::Udp {
+        } else if self.congestion.is_some() && self.transport == Transport::Udp {
             wrong("congestion", "UDP has no congestion control".to_owned());
         }
         problems
@@ -131,7 +131,7 @@ impl Settings {
 
     /// How long the test takes at the most, with meeting and parting.
     pub fn longest(&self) -> Duration {
-        self.length + 2 * PATIENCE
+        self.duration + 2 * TIMEOUT
     }
 
     /// Bytes a second that are allowed.
@@ -139,34 +139,23 @@ impl Settings {
         self.rate.map(|bits| bits as f64 / 8.0)
     }
 
-    /// Time from one moment of a course to the next.
+    /// Time from one moment of a test to the next.
     pub(super) fn step(&self) -> Duration {
         // Half of what there is room for, so that a test that takes a little longer fits as well.
-        (self.length / (MOST_MOMENTS as u32 / 2)).max(Duration::from_millis(20))
+        (self.duration / (MOST_MOMENTS as u32 / 2)).max(Duration::from_millis(20))
     }
 }
 
-/// Reads `100M`: bits a second with k, M or G for thousands, millions and thousands of millions.
+/// Reads a rate ([`config::Rate`]) of a test.
 ///
 /// # Errors
-/// When it is no such number.
+/// When it is none, 0 or more than any test can send.
 pub fn rate(text: &str) -> Result<u64, String> {
-    let refused = || format!("`{text}` is no rate: give bits a second, such as 64k, 100M or 1.5G");
-    let (number, unit) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
-        Some(number) => (number, text.chars().next_back().unwrap_or_default()),
-        None => (text, ' '),
-    };
-    let unit = match unit.to_ascii_lowercase() {
-        'k' => 1e3,
-        'm' => 1e6,
-        'g' => 1e9,
-        _ => 1.0,
-    };
-    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let value: f64 = number.parse().ok().filter(|_| plain).ok_or_else(refused)?;
-    // Exact: a rate is far below 2^53.
-    let bits = (value * unit).round();
-    if bits > 0.0 && bits <= MOST_RATE as f64 { Ok(bits as u64) } else { Err(refused()) }
+    match text.parse() {
+        Ok(config::Rate(bits)) if (1..=MOST_RATE).contains(&bits) => Ok(bits),
+        Ok(_) => Err(format!("`{text}` is not above 0 and up to {}", config::Rate(MOST_RATE))),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The secret of one test: who has it may take part.
@@ -236,9 +225,9 @@ impl FromStr for Token {
             return Err(TokenError);
         }
         let mut bytes = [0; Self::BYTES];
-        for (place, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        for (target, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
             let pair = std::str::from_utf8(pair).map_err(|_| TokenError)?;
-            *place = u8::from_str_radix(pair, 16).map_err(|_| TokenError)?;
+            *target = u8::from_str_radix(pair, 16).map_err(|_| TokenError)?;
         }
         Ok(Self(bytes))
     }
@@ -263,12 +252,16 @@ mod tests {
 
     #[test]
     fn rates_are_read() {
-        for (text, bits) in
-            [("64k", 64_000), ("100M", 100_000_000), ("1.5G", 1_500_000_000), ("9600", 9600)]
-        {
+        for (text, bits) in [
+            ("64k", 64_000),
+            ("100M", 100_000_000),
+            ("1.5G", 1_500_000_000),
+            ("9600", 9600),
+            ("20mbit", 20_000_000),
+        ] {
             assert_eq!(rate(text), Ok(bits));
         }
-        for text in ["", "M", "1e9", "-1M", "NaN", "inf", "401G", "0", "1 M", "é"] {
+        for text in ["", "M", "1e9", "-1M", "NaN", "inf", "401G", "0", "1 MB", "é"] {
             assert!(rate(text).is_err(), "{text}");
         }
     }
@@ -292,21 +285,21 @@ mod tests {
             settings.problems().into_iter().map(|problem| problem.key).collect()
         };
         let wrong = Settings {
-            means: Means::Udp,
-            length: Duration::from_secs(601),
+            transport: Transport::Udp,
+            duration: Duration::from_secs(601),
             streams: 2,
             datagram: 63,
             congestion: Some("b".to_owned()),
             ..Settings::default()
         };
-        assert_eq!(keys(wrong), ["length", "rate", "streams", "datagram", "congestion"]);
+        assert_eq!(keys(wrong), ["duration", "rate", "streams", "datagram", "congestion"]);
         let wrong = Settings {
-            length: Duration::ZERO,
+            duration: Duration::ZERO,
             rate: Some(999),
             streams: 17,
             congestion: Some("a b".to_owned()),
             ..Settings::default()
         };
-        assert_eq!(keys(wrong), ["length", "rate", "streams", "congestion"]);
+        assert_eq!(keys(wrong), ["duration", "rate", "streams", "congestion"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of numbered datagrams: RFC 4737 and RFC 5560, in bounded memory.
+//! The outcome of numbered datagrams: RFC 4737 and RFC 5560, in bounded memory.
 
 use super::control::Datagrams;
 
@@ -78,7 +78,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn late_ones_and_copies_are_told_apart() {
+    fn late_ones_and_copies_are_distinguished() {
         let mut tally = Tally::new();
         for number in [0, 1, 3, 2, 3, 3, 200_000, 1, u64::MAX, 5] {
             tally.arrived(number);

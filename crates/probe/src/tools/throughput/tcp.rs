@@ -1,7 +1,7 @@
 //! Data over TCP connections, and what TCP_INFO says of them through time.
 
 use super::{
-    Ends, Error, MOST_MOMENTS, Means,
+    Ends, Error, MOST_MOMENTS, Transport,
     connection::Control,
     control::{Message, Received},
     figures, flow,
@@ -73,12 +73,12 @@ async fn send(
         () = watch(&streams, begin, ends.settings.step(), &mut moments) => return Err(Error::Ended),
     };
     push(&mut moments, now(&streams, begin));
-    control.say(&Message::Course { moments: moments.clone() }).await?;
+    control.say(&Message::Samples { moments: moments.clone() }).await?;
     for stream in &streams {
         // What is still in the queue is of no use to anybody.
         let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
     }
-    Ok(figures(Means::Tcp, received, None, moments))
+    Ok(figures(Transport::Tcp, received, None, moments))
 }
 
 /// Sends until the connection fails.
@@ -116,7 +116,7 @@ async fn fill(stream: &TcpStream, bytes_per_second: Option<f64>) -> io::Error {
     }
 }
 
-/// Keeps what the kernel says, until dropped.
+/// Keeps what the kernel reported, until dropped.
 async fn watch(streams: &[TcpStream], begin: Instant, step: Duration, moments: &mut Vec<Moment>) {
     let mut ticks = tokio::time::interval(step);
     loop {
@@ -125,7 +125,7 @@ async fn watch(streams: &[TcpStream], begin: Instant, step: Duration, moments: &
     }
 }
 
-/// A course has a place for its last moment whatever comes.
+/// The list has a place for its last moment whatever comes.
 pub(super) fn push(moments: &mut Vec<Moment>, moment: Moment) {
     if moments.len() == MOST_MOMENTS {
         moments.pop();
@@ -169,20 +169,20 @@ async fn receive(
         first: OnceLock::new(),
         came: tokio::sync::Notify::new(),
     };
-    let mut course = Vec::new();
+    let mut samples = Vec::new();
     tokio::select! {
         biased;
-        () = time_is_over(&taken, ends.settings.length) => {}
+        () = time_is_over(&taken, ends.settings.duration) => {}
         error = interrupted(ends, control) => return Err(error),
         error = drain_all(&streams, &taken, peer) => return Err(error),
-        () = count(&taken, ends.settings.step(), &mut course) => return Err(Error::Ended),
+        () = count(&taken, ends.settings.step(), &mut samples) => return Err(Error::Ended),
     }
     let lasted_ns = taken.first.get().map_or(0, |first| first.elapsed().as_nanos() as u64);
     let bytes = taken.bytes.load(Ordering::Relaxed);
-    push(&mut course, Moment { at_ns: lasted_ns, bytes, ..Moment::default() });
-    let received = Received { bytes, lasted_ns, datagrams: None, course };
+    push(&mut samples, Moment { at_ns: lasted_ns, bytes, ..Moment::default() });
+    let received = Received { bytes, lasted_ns, datagrams: None, samples };
     let moments = flow::part(ends, control, &received).await?;
-    Ok(figures(Means::Tcp, received, None, moments))
+    Ok(figures(Transport::Tcp, received, None, moments))
 }
 
 async fn time_is_over(taken: &Taken, length: Duration) {
@@ -227,14 +227,14 @@ async fn drain(stream: &TcpStream, taken: &Taken) -> io::Result<()> {
 }
 
 /// Keeps what has come, until dropped.
-async fn count(taken: &Taken, step: Duration, course: &mut Vec<Moment>) {
+async fn count(taken: &Taken, step: Duration, samples: &mut Vec<Moment>) {
     let mut ticks = tokio::time::interval(step);
     loop {
         ticks.tick().await;
         if let Some(first) = taken.first.get() {
             let at_ns = first.elapsed().as_nanos() as u64;
             let bytes = taken.bytes.load(Ordering::Relaxed);
-            push(course, Moment { at_ns, bytes, ..Moment::default() });
+            push(samples, Moment { at_ns, bytes, ..Moment::default() });
         }
     }
 }

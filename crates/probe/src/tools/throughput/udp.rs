@@ -6,7 +6,7 @@
 //! connected after that. A datagram is the mark, a number, and filling.
 
 use super::{
-    Ends, Error, MOST_MOMENTS, Means, Token,
+    Ends, Error, MOST_MOMENTS, Token, Transport,
     connection::Control,
     control::{Message, Received},
     figures, flow,
@@ -37,7 +37,7 @@ const KNOCK: Duration = Duration::from_millis(50);
 /// Time between two looks at what is due; a timer is late by less than a tenth of it.
 const TICK: Duration = Duration::from_micros(500);
 /// Longest wait for a datagram before the receiver looks whether it is to stop.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 /// What is still under way when everything was sent is there after so long, or does not come.
 const LATE: Duration = Duration::from_secs(2);
 
@@ -99,7 +99,7 @@ pub(super) async fn heard(
             door.connect(sender).await.map_err(failed)?;
             return door.into_std().map_err(failed);
         }
-        ends.context.counters.refuse(Refusal::Stranger);
+        ends.context.counters.refuse(Refusal::UnknownPeer);
     }
 }
 
@@ -128,7 +128,7 @@ async fn send(
     token: &Token,
 ) -> Result<Throughput, Error> {
     let rate = ends.settings.bytes_per_second().unwrap_or_default();
-    let (length, size) = (ends.settings.length, usize::from(ends.settings.datagram));
+    let (length, size) = (ends.settings.duration, usize::from(ends.settings.datagram));
     let mark = token.mark();
     let sending = apart(move |stop| fill(&socket, &mark, rate, size, length, stop));
     let sent = tokio::select! {
@@ -138,8 +138,8 @@ async fn send(
     control.say(&Message::Sent { datagrams: sent }).await?;
     let received = within(flow::received(ends, control)).await?;
     // UDP has no window and nobody who acknowledges.
-    control.say(&Message::Course { moments: Vec::new() }).await?;
-    Ok(figures(Means::Udp, received, Some(sent), Vec::new()))
+    control.say(&Message::Samples { moments: Vec::new() }).await?;
+    Ok(figures(Transport::Udp, received, Some(sent), Vec::new()))
 }
 
 /// Sends datagrams for so long and says how many.
@@ -163,10 +163,10 @@ fn fill(
         let due = ((pacer.owed(now) / size as f64) as usize + 1).min(BATCH);
         if pacer.wait(now).is_zero() {
             for (number, packet) in (sent..).zip(packets.chunks_exact_mut(size).take(due)) {
-                let (place, rest) = packet.split_at_mut(Token::MARK);
-                place.copy_from_slice(mark);
-                if let Some(place) = rest.first_chunk_mut() {
-                    *place = number.to_be_bytes();
+                let (target, rest) = packet.split_at_mut(Token::MARK);
+                target.copy_from_slice(mark);
+                if let Some(target) = rest.first_chunk_mut() {
+                    *target = number.to_be_bytes();
                 }
             }
             let batch = packets.get(..due * size).unwrap_or_default();
@@ -174,7 +174,7 @@ fn fill(
                 Ok(done) => done,
                 // The interface's queue is full: the datagram is lost there as on any link.
                 Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => 1,
-                // What the other end said of an earlier one; it is told once.
+                // The other end's error about an earlier one; it is reported once.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => 0,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
                 Err(error) => return Err(error),
@@ -203,10 +203,10 @@ async fn receive(
     token: &Token,
 ) -> Result<Throughput, Error> {
     let failed = |source| Error::Data { peer, source };
-    socket.set_patience(PATIENCE).map_err(failed)?;
+    socket.set_timeout(TIMEOUT).map_err(failed)?;
     let (token, step, counters) = (*token, ends.settings.step(), ends.context.counters.clone());
     let size = usize::from(ends.settings.datagram);
-    let (progress, mut told) = watch::channel(Progress::default());
+    let (progress, mut reported) = watch::channel(Progress::default());
     let enough = Stop::default();
     let until = enough.clone();
     let taking = apart(move |stop| {
@@ -215,12 +215,12 @@ async fn receive(
         while !stop.is_set() && !until.is_set() {
             for packet in socket.receive(&mut buffer)? {
                 if !taker.take(packet.bytes, Instant::now()) {
-                    counters.refuse(Refusal::Stranger);
+                    counters.refuse(Refusal::UnknownPeer);
                 }
             }
             let received = taker.tally.counts().received;
-            progress.send_if_modified(|told| {
-                std::mem::replace(&mut told.received, received) != received
+            progress.send_if_modified(|reported| {
+                std::mem::replace(&mut reported.received, received) != received
             });
         }
         io::Result::Ok(taker.received())
@@ -235,13 +235,13 @@ async fn receive(
     };
     tokio::select! {
         taken = &mut taking => return Err(taken.err().map_or(Error::Ended, failed)),
-        all = told.wait_for(|told| told.received >= sent) => drop(all),
+        all = reported.wait_for(|reported| reported.received >= sent) => drop(all),
         () = sleep(LATE) => {}
     }
     enough.set();
     let received = taking.await.map_err(failed)?;
     flow::part(ends, control, &received).await?;
-    Ok(figures(Means::Udp, received, Some(sent), Vec::new()))
+    Ok(figures(Transport::Udp, received, Some(sent), Vec::new()))
 }
 
 /// Takes datagrams of one test.
@@ -254,13 +254,13 @@ struct Taker {
     time: Option<(Instant, Instant)>,
     /// Bytes of the first one: its time is not within that of the test.
     first_bytes: u64,
-    course: Vec<Moment>,
+    samples: Vec<Moment>,
 }
 
 impl Taker {
     fn new(token: Token, step: Duration) -> Self {
-        let (tally, course) = (Tally::new(), Vec::new());
-        Self { token, step, tally, bytes: 0, time: None, first_bytes: 0, course }
+        let (tally, samples) = (Tally::new(), Vec::new());
+        Self { token, step, tally, bytes: 0, time: None, first_bytes: 0, samples }
     }
 
     /// Takes a datagram; says whether it is one of this test.
@@ -284,9 +284,9 @@ impl Taker {
         });
         self.time = Some((first, now));
         let at = now.duration_since(first);
-        if at >= self.step * self.course.len() as u32 && self.course.len() < MOST_MOMENTS {
+        if at >= self.step * self.samples.len() as u32 && self.samples.len() < MOST_MOMENTS {
             let at_ns = at.as_nanos() as u64;
-            self.course.push(Moment { at_ns, bytes: self.bytes, ..Moment::default() });
+            self.samples.push(Moment { at_ns, bytes: self.bytes, ..Moment::default() });
         }
         true
     }
@@ -302,7 +302,7 @@ impl Taker {
             bytes => (lasted.as_nanos() * u128::from(all) / u128::from(bytes)) as u64,
         };
         let datagrams = Some(self.tally.counts());
-        Received { bytes: all, lasted_ns, datagrams, course: self.course }
+        Received { bytes: all, lasted_ns, datagrams, samples: self.samples }
     }
 }
 
@@ -333,18 +333,18 @@ mod tests {
             let at = begin + Duration::from_millis(10) * number as u32;
             assert!(taker.take(&datagram(&token, number, 1000), at));
         }
-        // A copy, a knock; a stranger, and one of another test.
+        // A copy, a knock; an unknown peer, and one of another test.
         assert!(taker.take(&datagram(&token, 7, 1000), begin));
         assert!(taker.take(&token.mark(), begin));
         assert!(!taker.take(b"hello", begin));
         assert!(!taker.take(&datagram(&Token::random(), 102, 1000), begin));
         let received = taker.received();
         assert_eq!(received.bytes, 101_000);
-        let course = received.course.clone();
-        let figures = figures(Means::Udp, received, Some(110), Vec::new());
+        let samples = received.samples.clone();
+        let figures = figures(Transport::Udp, received, Some(110), Vec::new());
         assert!((figures.bytes_per_second - 100_000.0).abs() < 1.0, "{figures:?}");
         assert_eq!((figures.lost, figures.duplicated), (Some((9, 110)), Some(1)));
-        assert_eq!((course.len(), course[1].at_ns), (51, 20_000_000));
+        assert_eq!((samples.len(), samples[1].at_ns), (51, 20_000_000));
     }
 
     #[test]
@@ -352,7 +352,7 @@ mod tests {
         let token = Token::random();
         let mut taker = Taker::new(token, Duration::from_millis(20));
         taker.take(&datagram(&token, 0, 100), Instant::now());
-        let figures = figures(Means::Udp, taker.received(), Some(1), Vec::new());
+        let figures = figures(Transport::Udp, taker.received(), Some(1), Vec::new());
         assert_eq!((figures.bytes, figures.bytes_per_second), (100, 0.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The routers on the way to an address: Paris traceroute (Augustin et al., 2006).
+//! The routers on the path to an address: Paris traceroute (Augustin et al., 2006).
 //!
 //! Routers that spread flows over several links choose by addresses, protocol, and the first four bytes
 //! behind the IP header: ports of UDP, type, code and checksum of ICMP. All packets of a test are equal
@@ -13,11 +13,12 @@ mod tracer;
 use super::{
     apart::{Stop, apart},
     context::{Context, Forbidden, Refusal},
-    icmp::{self, Family, Said},
+    icmp::{self, Cause, Family},
     pmtu,
     socket::{Hearing, Message, Sent},
 };
 use crate::record::Trace;
+use config::Problem;
 use serde::{Deserialize, Serialize};
 use std::{
     io,
@@ -25,7 +26,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tracer::{Answer, Meaning, Step, Tracer};
-use wire::Problem;
 
 /// Most hops that can be asked for.
 const MOST_HOPS: u8 = 64;
@@ -41,7 +41,7 @@ const MARK: usize = 8;
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Means {
+pub enum Transport {
     /// Datagrams to a port that nobody uses.
     #[default]
     Udp,
@@ -55,7 +55,7 @@ pub enum Means {
 pub struct Settings {
     /// What is sent
     #[arg(short, long, value_name = "MEANS", value_enum, default_value_t)]
-    pub means: Means,
+    pub transport: Transport,
     /// Most hops
     #[arg(long, value_name = "HOPS", default_value_t = 30)]
     pub hops: u8,
@@ -80,7 +80,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            means: Means::Udp,
+            transport: Transport::Udp,
             hops: 30,
             attempts: 3,
             wait: Duration::from_secs(1),
@@ -116,14 +116,14 @@ impl Settings {
 
     /// How long it takes at the most.
     pub fn longest(&self) -> Duration {
-        // Twice: what could not be told apart is sent again, one after the other.
+        // Twice: what could not be distinguished is sent again, one after the other.
         let trace = self.wait * 2 * u32::from(self.hops) * u32::from(self.attempts);
         if self.mtu { trace + self.mtu_settings().longest() } else { trace }
     }
 
     fn mtu_settings(&self) -> pmtu::Settings {
         pmtu::Settings {
-            means: self.means,
+            transport: self.transport,
             wait: self.wait,
             port: self.port,
             ..pmtu::Settings::default()
@@ -171,9 +171,9 @@ pub async fn run(to: IpAddr, settings: &Settings, context: &Context) -> Result<T
     }
     context.check(to)?;
     let identifier = rand::random();
-    let opened = match settings.means {
-        Means::Udp => Hearing::udp(SocketAddr::new(to, settings.port)),
-        Means::Icmp => Hearing::echo(to, identifier),
+    let opened = match settings.transport {
+        Transport::Udp => Hearing::udp(SocketAddr::new(to, settings.port)),
+        Transport::Icmp => Hearing::echo(to, identifier),
     };
     let socket = opened.map_err(|source| Error::Open { to, source })?;
     let mark: [u8; MARK] = rand::random();
@@ -206,7 +206,7 @@ impl Test {
             match tracer.step(begin.elapsed()) {
                 Step::Send { number, distance } => {
                     self.socket.set_ttl(distance)?;
-                    let packet = packet(&self.socket, self.settings.means, &self.mark, number);
+                    let packet = packet(&self.socket, self.settings.transport, &self.mark, number);
                     self.sent.push(self.socket.send(&packet)?);
                 }
                 Step::Wait { until } => {
@@ -222,9 +222,9 @@ impl Test {
     /// Takes what is there.
     fn take(&mut self, tracer: &mut Tracer, begin: Instant) -> io::Result<()> {
         let (family, identifier) = (self.socket.family(), self.socket.identifier());
-        let means = self.settings.means;
+        let transport = self.settings.transport;
         while let Some(message) = self.socket.receive()? {
-            let read = read(family, means, identifier, &self.mark, self.to, &message);
+            let read = read(family, transport, identifier, &self.mark, self.to, &message);
             let Read::Answer { number, from, meaning, extensions } = read else {
                 if matches!(read, Read::Refused) {
                     self.context.counters.refuse(Refusal::Icmp);
@@ -249,10 +249,10 @@ impl Test {
 }
 
 /// A packet that differs from the others only where routers do not look.
-fn packet(socket: &Hearing, means: Means, mark: &[u8; MARK], number: u16) -> Vec<u8> {
-    match means {
-        Means::Udp => [mark.as_slice(), &number.to_be_bytes()].concat(),
-        Means::Icmp => {
+fn packet(socket: &Hearing, transport: Transport, mark: &[u8; MARK], number: u16) -> Vec<u8> {
+    match transport {
+        Transport::Udp => [mark.as_slice(), &number.to_be_bytes()].concat(),
+        Transport::Icmp => {
             // Number and complement add up to the same in every checksum (RFC 1071).
             let payload = [mark.as_slice(), &(!number).to_be_bytes()].concat();
             icmp::request(socket.family(), socket.identifier().unwrap_or(0), number, &payload)
@@ -260,7 +260,7 @@ fn packet(socket: &Hearing, means: Means, mark: &[u8; MARK], number: u16) -> Vec
     }
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Read {
     /// An answer, and to which packet if it says so.
@@ -273,28 +273,28 @@ enum Read {
 
 fn read(
     family: Family,
-    means: Means,
+    transport: Transport,
     identifier: Option<u16>,
     mark: &[u8; MARK],
     to: IpAddr,
     message: &Message<'_>,
 ) -> Read {
     let Some(error) = &message.error else {
-        return arrived(family, means, identifier, to, message.bytes);
+        return arrived(family, transport, identifier, to, message.bytes);
     };
     // What this machine itself says is about its own interface.
     let Some(from) = error.from else { return Read::Nothing };
     let at = error.extensions.unwrap_or(message.bytes.len());
     let (quoted, rest) = message.bytes.split_at_checked(at).unwrap_or((message.bytes, &[]));
-    let number = match means {
-        Means::Udp => match quoted.split_first_chunk::<MARK>() {
+    let number = match transport {
+        Transport::Udp => match quoted.split_first_chunk::<MARK>() {
             Some((found, rest)) if found == mark => {
                 rest.first_chunk().map(|number| u16::from_be_bytes(*number))
             }
             Some(_) => return Read::Refused,
             None => None,
         },
-        Means::Icmp => {
+        Transport::Icmp => {
             // A raw socket hears errors about packets of others as well.
             let theirs = quoted
                 .get(4..6)
@@ -311,13 +311,13 @@ fn read(
         // The answer counts even if what was added to it cannot be read.
         Some(Err(_)) => vec!["extensions that cannot be read".to_owned()],
     };
-    let meaning = match icmp::said(family, error.kind, error.code) {
-        Said::TimeExceeded => Meaning::OnTheWay,
-        Said::NoPort if from == to => Meaning::Arrived,
-        Said::NoPort => Meaning::End("port unreachable".to_owned()),
-        Said::TooBig => Meaning::End("packet too big".to_owned()),
-        Said::Unreachable(words) => Meaning::End(words),
-        Said::Other(_) => return Read::Nothing,
+    let meaning = match icmp::cause(family, error.kind, error.code) {
+        Cause::TimeExceeded => Meaning::OnTheWay,
+        Cause::NoPort if from == to => Meaning::Arrived,
+        Cause::NoPort => Meaning::End("port unreachable".to_owned()),
+        Cause::TooBig => Meaning::End("packet too big".to_owned()),
+        Cause::Unreachable(words) => Meaning::End(words),
+        Cause::Other(_) => return Read::Nothing,
     };
     Read::Answer { number, from, meaning, extensions }
 }
@@ -325,7 +325,7 @@ fn read(
 /// Something that is no error.
 fn arrived(
     family: Family,
-    means: Means,
+    transport: Transport,
     identifier: Option<u16>,
     to: IpAddr,
     bytes: &[u8],
@@ -336,10 +336,10 @@ fn arrived(
         meaning: Meaning::Arrived,
         extensions: Vec::new(),
     };
-    match means {
+    match transport {
         // Somebody uses the port and answers, whatever that is.
-        Means::Udp => answer(None),
-        Means::Icmp => match icmp::reply(family, identifier.is_some(), bytes) {
+        Transport::Udp => answer(None),
+        Transport::Icmp => match icmp::reply(family, identifier.is_some(), bytes) {
             Ok(Some(echo)) if identifier.is_none_or(|own| own == echo.identifier.0) => {
                 answer(Some(echo.sequence.0))
             }

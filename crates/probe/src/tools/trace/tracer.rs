@@ -146,7 +146,7 @@ impl Tracer {
         Some(self.next - 1)
     }
 
-    /// The packet that an answer is about, if that can be told.
+    /// The packet that an answer is about, if that is known.
     pub(super) fn number(&self, quoted: Option<u16>) -> Option<u16> {
         quoted.or(match self.packets.as_slice() {
             [only] if self.alone => Some(only.number),
@@ -176,11 +176,11 @@ impl Tracer {
         }
         self.answered = self.answered.max(distance);
         let ends = answer.meaning != Meaning::OnTheWay;
-        let place = usize::from(distance) - 1;
-        if self.hops.len() <= place {
-            self.hops.resize(place + 1, Hop::default());
+        let index = usize::from(distance) - 1;
+        if self.hops.len() <= index {
+            self.hops.resize(index + 1, Hop::default());
         }
-        let Some(hop) = self.hops.get_mut(place) else { return };
+        let Some(hop) = self.hops.get_mut(index) else { return };
         hop.round_trips_ns.push(answer.round_trip_ns);
         match hop.address {
             None => hop.address = Some(answer.from),
@@ -195,7 +195,7 @@ impl Tracer {
             }
         }
         if let Meaning::End(words) = &answer.meaning {
-            hop.said.get_or_insert_with(|| words.clone());
+            hop.answer.get_or_insert_with(|| words.clone());
         }
         self.reached |= answer.meaning == Meaning::Arrived;
         if ends {
@@ -272,11 +272,11 @@ mod tests {
                         _ if routers[..usize::from(distance).min(routers.len())]
                             .iter()
                             .position(|router| *router == Router::Prohibits)
-                            .is_some_and(|place| place < usize::from(distance) - 1) =>
+                            .is_some_and(|index| index < usize::from(distance) - 1) =>
                         {
                             // Stopped before it, where the prohibiting router says so.
-                            let place = routers.iter().position(|r| *r == Router::Prohibits);
-                            let from = address(place.unwrap() as u8 + 1);
+                            let index = routers.iter().position(|r| *r == Router::Prohibits);
+                            let from = address(index.unwrap() as u8 + 1);
                             let meaning = Meaning::End("prohibited".to_owned());
                             let answer =
                                 Answer { from, meaning, round_trip_ns: 1, extensions: vec![] };
@@ -339,7 +339,7 @@ mod tests {
             let (hops, reached, _) = trace(&routers, true, quoting, &settings);
             let right = [Some(address(1)), Some(address(2))];
             assert_eq!((addresses(&hops).as_slice(), reached), (right.as_slice(), false));
-            assert_eq!(hops[1].said.as_deref(), Some("prohibited"));
+            assert_eq!(hops[1].answer.as_deref(), Some("prohibited"));
         }
     }
 
@@ -358,12 +358,12 @@ mod tests {
             let (hops, reached, _) = trace(&kinds, true, quoting, &settings);
             prop_assert!(reached);
             prop_assert_eq!(hops.len(), kinds.len() + 1);
-            for (place, hop) in hops.iter().enumerate() {
-                let own = address(place as u8 + 1);
+            for (index, hop) in hops.iter().enumerate() {
+                let own = address(index as u8 + 1);
                 prop_assert!(hop.address.is_none_or(|address| address == own), "{:?}", hops);
                 prop_assert!(hop.others.is_empty());
                 prop_assert!(hop.round_trips_ns.len() <= usize::from(attempts) + 1);
-                if kinds.get(place).is_none_or(|kind| *kind == Router::Answers) {
+                if kinds.get(index).is_none_or(|kind| *kind == Router::Answers) {
                     prop_assert!(!hop.round_trips_ns.is_empty());
                 }
             }

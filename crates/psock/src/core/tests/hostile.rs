@@ -96,7 +96,7 @@ fn acknowledgements_of_what_was_never_sent_are_refused() {
 fn small_blocks_beyond_a_gap_are_bounded_in_number() {
     let mut core = core(DriverName::PollAll);
     let verdict = (1..WINDOW as u64 / 2)
-        .map(|place| core.receive(ConnectionId(0), &block(2 * place, &[0]), 0))
+        .map(|index| core.receive(ConnectionId(0), &block(2 * index, &[0]), 0))
         .find(Result::is_err);
     assert_eq!(verdict, Some(Err(Violation::TooManyBlocks)));
     assert_eq!(core.reorder_bytes(), 65_536);
@@ -105,8 +105,8 @@ fn small_blocks_beyond_a_gap_are_bounded_in_number() {
 #[test]
 fn small_blocks_in_order_are_joined() {
     let mut core = core(DriverName::PollAll);
-    for place in 0..100_000 {
-        core.receive(ConnectionId(0), &block(place, &[7]), 0).expect("no violation");
+    for index in 0..100_000 {
+        core.receive(ConnectionId(0), &block(index, &[7]), 0).expect("no violation");
     }
     let chunks = std::iter::from_fn(|| core.deliver()).count();
     assert!(chunks < 10, "{chunks}");

@@ -13,8 +13,8 @@ fn byte(offset: u64) -> u8 {
 /// Blocks that follow each other, and an order in which they come; some come more often.
 fn arrivals() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
     prop::collection::vec(1usize..20, 1..30).prop_flat_map(|lengths| {
-        let places = prop::collection::vec(0..lengths.len(), 1..100);
-        (Just(lengths), places)
+        let indices = prop::collection::vec(0..lengths.len(), 1..100);
+        (Just(lengths), indices)
     })
 }
 
@@ -26,8 +26,8 @@ proptest! {
         let mut came = vec![false; lengths.iter().sum()];
         let mut receiver = Receiver::new(came.len() as u64);
         let mut got = Vec::new();
-        for place in order {
-            let (start, length) = (starts[place], lengths[place]);
+        for index in order {
+            let (start, length) = (starts[index], lengths[index]);
             let bytes: Vec<u8> = (start..start + length).map(|at| byte(at as u64)).collect();
             let block = Block { offset: start as u64, bytes: &bytes };
             let taken = receiver.block(&block).expect("no violation");
@@ -37,7 +37,7 @@ proptest! {
             prop_assert_eq!(receiver.in_order(), in_order as u64);
             let kept = came.iter().filter(|came| **came).count() - got.len();
             prop_assert_eq!(receiver.held(), kept);
-            if place % 2 == 0 {
+            if index % 2 == 0 {
                 while let Some(chunk) = receiver.deliver() {
                     got.extend_from_slice(chunk.as_ref());
                     receiver.delivered(chunk.as_ref().len());

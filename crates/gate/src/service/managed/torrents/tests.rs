@@ -3,12 +3,14 @@
 use super::*;
 use crate::{
     config::{Day, GateConfig},
-    flow::{Flow, Side, Transport},
-    label::{Category, Certainty, Engine, Label},
-    packet::{Packet, Tcp},
     policy::{Moment, Policy},
     scan::Scanner,
     service::{managed, records::Log},
+};
+use classify::{
+    flow::{Flow, Side, Transport},
+    label::{Category, Certainty, Engine, Label},
+    packet::{Packet, Tcp},
 };
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use std::{
@@ -28,7 +30,7 @@ struct Site {
     policy: Policy,
     log: Log,
     reports: Receiver<Report>,
-    effects: Vec<Effect>,
+    commands: Vec<WorkerCommand>,
     _folder: tempfile::TempDir,
 }
 
@@ -42,7 +44,7 @@ impl Site {
         let listener = UnixListener::bind(&clamd).unwrap();
         std::thread::spawn(move || listener.incoming().flatten().try_for_each(scan));
         let text = format!(
-            "inside = [\"lan\"]\n{rules}\n[scan]\nclamd = {clamd:?}\non_failure = \"{on_failure}\"\n"
+            "internal = [\"lan\"]\n{rules}\n[scan]\nclamd = {clamd:?}\non_failure = \"{on_failure}\"\n"
         );
         let config: GateConfig = toml::from_str(&text).unwrap();
         let (sender, reports) = channel();
@@ -54,18 +56,18 @@ impl Site {
             policy: Policy::new(&config, &[]),
             log: Log::new(None, 0),
             reports,
-            effects: Vec::new(),
+            commands: Vec::new(),
             _folder: folder,
         }
     }
 
     fn with<T>(
         &mut self,
-        act: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<Effect>) -> T,
+        act: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<WorkerCommand>) -> T,
     ) -> T {
         let moment = Moment { day: Day::Mon, minute: 0 };
         let around = Around { policy: &self.policy, moment, now_ns: 0, log: &self.log };
-        act(&mut self.managers, &around, &mut self.effects)
+        act(&mut self.managers, &around, &mut self.commands)
     }
 
     /// A connection from this port inside.
@@ -85,9 +87,17 @@ impl Site {
         };
         let (id, label) = (Id::of(&flow), Some(label));
         let now = Packet { at_ns: 0, from: Side::Client, tcp: None, payload: &[], length: 0 };
-        let (syns, inside) = ([None; 2], Side::Client);
-        self.with(|managers, around, effects| {
-            managers.begin(id, flow, inside, label, None, 0, syns, Some(&now), around, effects);
+        self.with(|managers, around, commands| {
+            let new = managed::NewFlow {
+                flow,
+                internal: Side::Client,
+                label,
+                began_ns: 0,
+                expectation: None,
+                syns: [None; 2],
+                now: Some(&now),
+            };
+            managers.begin(new, around, commands);
         });
         Talk(id, flow, [1; 2])
     }
@@ -98,22 +108,22 @@ impl Site {
         let length = payload.len() as u32;
         talk.2[own] += length;
         let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload, length };
-        self.with(|managers, around, effects| {
-            managers.packet(talk.0, &packet, None, around, effects);
+        self.with(|managers, around, commands| {
+            managers.packet(talk.0, &packet, None, around, commands);
         });
     }
 
     /// Takes the scanner's next report.
     fn report(&mut self) {
         let report = self.reports.recv_timeout(LONG).unwrap();
-        self.with(|managers, around, effects| managers.report(report, around, effects));
+        self.with(|managers, around, commands| managers.report(report, around, commands));
     }
 
     /// The flows that were refused since this was asked last, and by what.
     fn refused(&mut self) -> Vec<(Flow, String)> {
         let refused =
-            std::mem::take(&mut self.effects).into_iter().filter_map(|effect| match effect {
-                Effect::Refuse(flow, by) => Some((flow, by.rule)),
+            std::mem::take(&mut self.commands).into_iter().filter_map(|command| match command {
+                WorkerCommand::Refuse(flow, by) => Some((flow, by.rule)),
                 _ => None,
             });
         refused.collect()
@@ -253,10 +263,10 @@ fn the_block_that_makes_a_file_whole_waits_and_with_a_find_the_torrent_is_refuse
             // Until it is taken back.
             let torrents = &mut site.managers.torrents;
             let [hash] = &torrents.refused().collect::<Vec<_>>()[..] else { panic!("one is") };
-            assert!(!torrents.pardon("00") && torrents.pardon(&hash.to_uppercase()));
-            assert!(!torrents.pardon(hash) && torrents.refused().next().is_none());
-            let mut pardoned = site.open("bittorrent", 40_004);
-            site.send(&mut pardoned, Side::Client, &handshake(&info));
+            assert!(!torrents.unblock("00") && torrents.unblock(&hash.to_uppercase()));
+            assert!(!torrents.unblock(hash) && torrents.refused().next().is_none());
+            let mut unblocked = site.open("bittorrent", 40_004);
+            site.send(&mut unblocked, Side::Client, &handshake(&info));
             assert_eq!(site.refused(), []);
         } else {
             assert!(!site.waits(one) && !site.waits(other));

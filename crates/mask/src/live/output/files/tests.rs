@@ -157,7 +157,7 @@ fn files_of_before_stay() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_with_its_name() {
+fn a_file_that_cannot_be_written_is_named() {
     let rotation = Rotation { bytes: Some(1), ..Rotation::default() };
     let create = |path: &str, rotation| Files::create(head(), Path::new(path), rotation, at(0));
     let error = create("-", rotation).expect_err("standard output").to_string();
@@ -185,12 +185,12 @@ fn each_file_says_under_which_key_its_first_packet_is() {
     let mut keys = Vec::new();
     for entry in fs::read_dir(folder.path()).expect("a folder") {
         let bytes = fs::read(entry.expect("a file").path()).expect("a file");
-        let said = bytes.windows(18).filter_map(|it| it.strip_prefix(b"from here on key "));
-        let said: Vec<u8> = said.map(|key| key[0]).collect();
+        let names = bytes.windows(18).filter_map(|it| it.strip_prefix(b"from here on key "));
+        let names: Vec<u8> = names.map(|key| key[0]).collect();
         // The one in which the key changes says both.
-        assert!([&b"a"[..], b"b", b"ab"].contains(&&said[..]), "{said:?}");
+        assert!([&b"a"[..], b"b", b"ab"].contains(&&names[..]), "{names:?}");
         assert!(bytes.len() <= 500);
-        keys.push(said);
+        keys.push(names);
     }
     assert!(keys.len() > 5 && keys.contains(&b"a".to_vec()) && keys.contains(&b"b".to_vec()));
 }

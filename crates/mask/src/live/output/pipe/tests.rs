@@ -39,7 +39,7 @@ fn times(mut reader: &File) -> (Vec<u64>, capture::End) {
     (times, end.expect("pcapng"))
 }
 
-/// What became of the packets, when all went well.
+/// What happened to the packets, when all went well.
 fn ended(pipe: Pipe) -> Statistics {
     let (statistics, sent) = pipe.end();
     sent.expect("an end");
@@ -115,11 +115,11 @@ fn a_slow_reader_loses_packets_but_no_part_of_one() {
 
 /// What stands beside packets is true of those that follow, so it is not lost with its packet.
 #[test]
-fn a_key_that_was_said_at_a_packet_that_is_lost_is_said_at_the_next() {
+fn a_key_named_at_a_lost_packet_is_named_at_the_next() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pipe");
     let mut pipe = Pipe::open(head(), &path).expect("a pipe");
-    let said = |mut reader: &File| {
+    let comments = |mut reader: &File| {
         let mut bytes = Vec::new();
         let _ = reader.read_to_end(&mut bytes);
         ["key one", "key two"]
@@ -132,7 +132,7 @@ fn a_key_that_was_said_at_a_packet_that_is_lost_is_said_at_the_next() {
     pipe.packet(&packet(2)).expect("waits");
     pipe.packet(&packet(3)).expect("waits");
     pipe.flush().expect("written");
-    assert_eq!(said(&reader), [1, 0]);
+    assert_eq!(comments(&reader), [1, 0]);
     // Too slow a reader.
     while pipe.statistics().slow_reader == 0 {
         pipe.packet(&packet(4)).expect("waits");
@@ -141,7 +141,7 @@ fn a_key_that_was_said_at_a_packet_that_is_lost_is_said_at_the_next() {
     assert_eq!(pipe.statistics().slow_reader, 2);
     let mut counts = [0; 2];
     for _ in 0..20 {
-        let more = said(&reader);
+        let more = comments(&reader);
         counts = [counts[0] + more[0], counts[1] + more[1]];
         pipe.flush().expect("written");
     }
@@ -149,7 +149,7 @@ fn a_key_that_was_said_at_a_packet_that_is_lost_is_said_at_the_next() {
     pipe.packet(&packet(5)).expect("waits");
     pipe.packet(&packet(6)).expect("waits");
     pipe.flush().expect("written");
-    assert_eq!(said(&reader), [0, 1]);
+    assert_eq!(comments(&reader), [0, 1]);
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! From a frame to its transport header.
+//!
+//! Links: Ethernet with up to two VLAN tags, raw IP, Linux cooked (both versions), the loopback of BSDs.
+//! Lengths come from the IP header, so padding is left out, and what a snap length has cut is known.
+
+use crate::{flow::Transport, packet::Tcp};
+use ::capture::LinkType;
+use std::net::{IpAddr, SocketAddr};
+use wire::{EtherType, IpProtocol, ethernet, ipv4, ipv6, tcp, udp};
+
+/// Kinds of links (tcpdump.org/linktypes.html).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// 1: Ethernet.
+    Ethernet,
+    /// 101, 12, 14, 228, 229: an IP packet, version by its first bits.
+    Raw,
+    /// 113: what Linux gives on the interface `any`.
+    Cooked,
+    /// 276: the same, newer.
+    Cooked2,
+    /// 0 and 108: four bytes of address family, in either order.
+    Loopback,
+    /// Another one.
+    Other(u16),
+}
+
+impl Link {
+    /// What a capture says it is.
+    pub fn new(kind: LinkType) -> Self {
+        match kind.0 {
+            1 => Self::Ethernet,
+            12 | 14 | 101 | 228 | 229 => Self::Raw,
+            113 => Self::Cooked,
+            276 => Self::Cooked2,
+            0 | 108 => Self::Loopback,
+            other => Self::Other(other),
+        }
+    }
+
+    /// The IP packet in a frame; none where something else is in it.
+    pub fn ip(self, frame: &[u8]) -> Option<&[u8]> {
+        let is_ip = |kind: &[u8]| matches!(kind, [0x08, 0x00] | [0x86, 0xdd]);
+        match self {
+            Self::Ethernet => {
+                let packet = ethernet::Packet::new(frame).ok()?;
+                let kind = packet.ether_type();
+                let at = ethernet::HEADER + packet.tags().count() * ethernet::TAG;
+                if kind == EtherType::IPV4 || kind == EtherType::IPV6 {
+                    frame.get(at..)
+                } else {
+                    None
+                }
+            }
+            Self::Raw => Some(frame),
+            // The protocol's type is at its end, or at its beginning.
+            Self::Cooked => frame.get(16..).filter(|_| frame.get(14..16).is_some_and(is_ip)),
+            Self::Cooked2 => frame.get(20..).filter(|_| frame.get(..2).is_some_and(is_ip)),
+            // The family's number differs between systems; the version is in the packet itself.
+            Self::Loopback => frame.get(4..),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+/// What joins the fragments of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FragmentKey {
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// Where it goes.
+    pub destination: IpAddr,
+    /// Chosen by its sender.
+    pub identification: u32,
+    /// What the whole packet carries.
+    pub protocol: u8,
+}
+
+/// A TCP segment or UDP datagram in an IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// Which of the two.
+    pub transport: Transport,
+    /// Where it comes from.
+    pub source: SocketAddr,
+    /// Where it goes.
+    pub destination: SocketAddr,
+    /// TCP's header.
+    pub tcp: Option<Tcp>,
+    /// The payload, as far as it was kept.
+    pub payload: &'a [u8],
+    /// Bytes of it on the wire, in this packet.
+    pub length: u32,
+    /// Set on the first of several fragments.
+    pub first_of: Option<FragmentKey>,
+}
+
+/// What an IP packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layers<'a> {
+    /// A packet of a flow.
+    Segment(Segment<'a>),
+    /// A later fragment: its ports are in the first.
+    Fragment(FragmentKey),
+    /// Another protocol above IP.
+    OtherProtocol(u8),
+    /// Neither version, or cut short or wrong within a header.
+    Damaged,
+}
+
+/// Reads an IP packet whose end may be cut off.
+pub fn read(bytes: &[u8]) -> Layers<'_> {
+    match bytes.first().map(|first| first >> 4) {
+        Some(4) => version4(bytes),
+        Some(6) => version6(bytes),
+        _ => None,
+    }
+    .unwrap_or(Layers::Damaged)
+}
+
+fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
+    let header = bytes.get(..ipv4::HEADER)?;
+    let header_length = usize::from(header.first()? & 15) * 4;
+    let total = match usize::from(u16_at(header, 2)?) {
+        // The kernel's own super-packets may have none.
+        0 => bytes.len(),
+        total => total,
+    };
+    let length = total.checked_sub(header_length).filter(|_| header_length >= ipv4::HEADER)?;
+    let above = bytes.get(header_length..total.min(bytes.len()))?;
+    let field = u16_at(header, 6)?;
+    let octets = |at: usize| <[u8; 4]>::try_from(header.get(at..at + 4)?).ok();
+    let (source, destination) = (IpAddr::from(octets(12)?), IpAddr::from(octets(16)?));
+    let protocol = *header.get(9)?;
+    let identification = u16_at(header, 4)?.into();
+    let key = FragmentKey { source, destination, identification, protocol };
+    if field & 0x1fff != 0 {
+        return Some(Layers::Fragment(key));
+    }
+    let first_of = (field & 0x2000 != 0).then_some(key);
+    transport(above, length, protocol, (source, destination), first_of)
+}
+
+fn version6(bytes: &[u8]) -> Option<Layers<'_>> {
+    let header = bytes.get(..ipv6::HEADER)?;
+    let octets = |at: usize| <[u8; 16]>::try_from(header.get(at..at + 16)?).ok();
+    let (source, destination) = (IpAddr::from(octets(8)?), IpAddr::from(octets(24)?));
+    let end = match usize::from(u16_at(header, 4)?) {
+        0 => bytes.len(),
+        length => ipv6::HEADER + length,
+    };
+    let mut protocol = IpProtocol(*header.get(6)?);
+    let mut at = ipv6::HEADER;
+    let mut first_of = None;
+    while ipv6::is_extension(protocol) {
+        let extension = ipv6::Extension::read(protocol, bytes.get(at..)?)?;
+        protocol = extension.next;
+        at += extension.length;
+        if let Some(ipv6::Fragment { offset, more, identification }) = extension.fragment {
+            let key = FragmentKey { source, destination, identification, protocol: protocol.0 };
+            if offset != 0 {
+                return Some(Layers::Fragment(key));
+            }
+            first_of = more.then_some(key);
+        }
+    }
+    let above = bytes.get(at..end.min(bytes.len()))?;
+    transport(above, end.checked_sub(at)?, protocol.0, (source, destination), first_of)
+}
+
+/// Reads what is above IP, of which `length` bytes were on the wire.
+fn transport(
+    above: &[u8],
+    length: usize,
+    protocol: u8,
+    (source, destination): (IpAddr, IpAddr),
+    first_of: Option<FragmentKey>,
+) -> Option<Layers<'_>> {
+    let segment = match IpProtocol(protocol) {
+        IpProtocol::TCP => {
+            let packet = tcp::Packet::new(above).ok()?;
+            let seen = Tcp {
+                sequence: packet.sequence(),
+                acknowledgement: packet.acknowledgement(),
+                flags: packet.flags().0,
+            };
+            Segment {
+                transport: Transport::Tcp,
+                source: SocketAddr::new(source, packet.source_port()),
+                destination: SocketAddr::new(destination, packet.destination_port()),
+                tcp: Some(seen),
+                payload: above.get(packet.header_len()..)?,
+                length: u32::try_from(length.checked_sub(packet.header_len())?).ok()?,
+                first_of,
+            }
+        }
+        IpProtocol::UDP => {
+            let packet = udp::Packet::new(above).ok()?;
+            // Of the first fragment only its own part is here, whatever UDP's length says.
+            let there = length.checked_sub(udp::HEADER)?;
+            let length = match usize::from(packet.length()) {
+                0 => there,
+                said => there.min(said - udp::HEADER),
+            };
+            let payload = above.get(udp::HEADER..)?;
+            Segment {
+                transport: Transport::Udp,
+                source: SocketAddr::new(source, packet.source_port()),
+                destination: SocketAddr::new(destination, packet.destination_port()),
+                tcp: None,
+                payload: payload.get(..length).unwrap_or(payload),
+                length: u32::try_from(length).ok()?,
+                first_of,
+            }
+        }
+        IpProtocol(other) => return Some(Layers::OtherProtocol(other)),
+    };
+    Some(Layers::Segment(segment))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}

@@ -1,0 +1,36 @@
+//! A number with at most one point and a unit, read exactly.
+
+/// More digits than any unit has places for.
+const MAX_DIGITS: usize = 25;
+
+/// Splits `1.5 Gbit` into its number and its unit; nothing where it does not begin with a digit.
+pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    number.starts_with(|c: char| c.is_ascii_digit()).then(|| (number, unit.trim_start()))
+}
+
+/// The number times `unit`, if that is whole: digits, at most one point with digits on both sides,
+/// no sign, no exponent.
+pub(crate) fn times(number: &str, unit: u64) -> Option<u64> {
+    let (whole, part) = match number.split_once('.') {
+        Some((_, "")) => return None,
+        Some(parts) => parts,
+        None => (number, ""),
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || number.len() > MAX_DIGITS {
+        return None;
+    }
+    let digits: u128 = format!("{whole}{part}").parse().ok()?;
+    let divisor = 10_u128.pow(u32::try_from(part.len()).ok()?);
+    let product = digits.checked_mul(unit.into())?;
+    (product.is_multiple_of(divisor)).then(|| u64::try_from(product / divisor).ok())?
+}
+
+/// A value in the largest of the units (from large to small) of which it is a whole number.
+pub(crate) fn whole(value: u64, units: &[(&str, u64)]) -> String {
+    let unit = units.iter().find(|(_, factor)| value != 0 && value.is_multiple_of(*factor));
+    let (name, factor) = unit.or(units.last()).copied().unwrap_or(("", 1));
+    format!("{}{name}", value / factor)
+}

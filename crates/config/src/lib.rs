@@ -1,0 +1,72 @@
+//! Values of configuration and command line, below all jobs.
+//!
+//! One syntax for each kind of value, in files, flags and answers alike:
+//!
+//! | value | read with | written as |
+//! |---|---|---|
+//! | rate | [`Rate`]: `text.parse()`, serde, or as the type of a flag | `20mbit`, `1.5Gbit`, `20 Mbit/s`, `1G`, `64000` |
+//! | size | [`Size`]: `text.parse()`, serde, or as the type of a flag | `64KB`, `64KiB`, `100M`, `1500` |
+//! | duration | [`duration`] as a `value_parser`; `humantime_serde` in structs | `100ms`, `1.5s`, `1h 30m` |
+//! | prefix | [`ipnet::IpNet`]; [`host_bits`] says whether bits are set after its length | `192.0.2.0/24` |
+//!
+//! [`Problem`] and [`Report`] say what is wrong with a value that parsed, by its dotted key; the
+//! rules that several sections share are beside them. [`target`] says whom a load test may be aimed
+//! at, and [`file`](mod@file) replaces files as a whole, private ones with mode 0600.
+#![forbid(unsafe_code)]
+
+mod decimal;
+pub mod file;
+mod problem;
+mod rate;
+mod rules;
+mod size;
+pub mod target;
+
+pub use problem::{Problem, Report};
+pub use rate::{BadRate, Rate};
+pub use rules::{bad_interface, bucket, host_bits, interfaces, prefixes, source_prefixes};
+pub use size::{BadSize, Size};
+
+use std::time::Duration;
+
+/// The parser of a flag that has another name now: refuses any value and names the new flag.
+pub fn renamed_flag(new: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |_| Err(format!("this option is now `{new}`"))
+}
+
+/// A text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a duration such as 100ms, 1.5s or 1h 30m")]
+pub struct BadDuration;
+
+/// Reads a duration: numbers with their units (`ns`, `us`, `ms`, `s`, `m`, `h`, `d` and longer ones),
+/// which are added up; `0` needs no unit. This is the syntax of the crate `humantime`, so
+/// `humantime_serde` reads the same and [`humantime::format_duration`] writes what is read again.
+///
+/// # Errors
+/// When the text is something else, or not a whole number of nanoseconds.
+pub fn duration(text: &str) -> Result<Duration, BadDuration> {
+    humantime::parse_duration(text).map_err(|_| BadDuration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, nanos) in [
+            ("100ms", 100_000_000),
+            ("1.5ms", 1_500_000),
+            ("1h 30m", 5_400_000_000_000),
+            ("250us", 250_000),
+            ("10s", 10_000_000_000),
+            ("0", 0),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_nanos(nanos)), "{text}");
+        }
+        for text in ["", "5", "-1s", "1e3ms", ".5ms", "5.ms", "0.5ns", "99999999999999999999s"] {
+            assert_eq!(duration(text), Err(BadDuration), "{text}");
+        }
+    }
+}

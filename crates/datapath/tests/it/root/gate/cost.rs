@@ -1,0 +1,44 @@
+//! What the programs cost: figures are printed, not judged; the machine may be busy.
+
+use super::frame::{ACK, HOSTS, Packet, SYN};
+use super::table::gate;
+use datapath::gate::{Action, CacheKey, Direction, Protocol, Verdict};
+use std::{net::SocketAddr, time::Duration};
+
+const TIMES: u32 = 20_000;
+/// Of so many runs the fastest, which nothing interrupted.
+const RUNS: u32 = 50;
+
+#[test]
+fn the_cost_of_a_packet_is_measured() {
+    let gate = gate();
+    let table = gate.table();
+    let (four, six) = (Packet::tcp(0, ACK, &[7; 1400]), Packet::tcp(1, ACK, &[7; 1400]));
+    let time = |what: &str, packet: &Packet, direction| {
+        let once = |_| {
+            gate.heartbeat().unwrap();
+            gate.time(direction, &packet.bytes(), TIMES).unwrap()
+        };
+        let took = (0..RUNS).map(once).min().unwrap();
+        println!("{what:40} {:6} ns", took.as_nanos());
+        assert!(took > Duration::ZERO);
+    };
+    for packet in [&four, &six] {
+        table.decide(&packet.key(), &Verdict::default()).unwrap();
+    }
+    time("decided, IPv4, from inside", &four, Direction::FromInside);
+    time("decided, IPv4, to inside", &four.clone().back(), Direction::ToInside);
+    time("decided, IPv6, from inside", &six, Direction::FromInside);
+    let refused = Verdict { action: Action::Drop, ..Verdict::default() };
+    table.decide(&four.key(), &refused).unwrap();
+    time("refused", &four, Direction::FromInside);
+    let [source, target] = HOSTS[1].map(|host| host.parse::<SocketAddr>().unwrap());
+    let key = CacheKey { source: source.ip(), target, protocol: Protocol::Tcp };
+    table.refuse(&key, Action::Drop, Duration::from_secs(3600)).unwrap();
+    let mut again = Packet::tcp(1, SYN, b"");
+    again.from.set_port(9);
+    time("refused before, IPv6", &again, Direction::FromInside);
+    time("undecided, after its first packets", &Packet::udp(0, &[7; 1400]), Direction::FromInside);
+    gate.bypass(true).unwrap();
+    time("switched off", &four, Direction::FromInside);
+}

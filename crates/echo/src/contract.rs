@@ -1,0 +1,78 @@
+//! The job `echo` as the daemon knows it.
+
+use crate::{
+    config::{AnycastConfig, Config, EchoConfig},
+    service::Service,
+};
+use config::Problem;
+use job::{Capabilities, Capability, Close, Error, Job, Node, Service as _, file::Reader};
+
+/// The responder and its anycast announcement.
+#[derive(Clone, Copy, Debug)]
+pub struct Echo;
+
+impl Job for Echo {
+    type Config = Config;
+    /// It works as soon as it is open: nothing of it is a thread.
+    type Opened = Service;
+    type Service = Service;
+
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["echo", "anycast"]
+    }
+
+    /// BPF, PERFMON and NET_ADMIN load programs and attach them, NET_RAW opens the packet sockets of
+    /// health probes. NET_ADMIN stays, to put service addresses on `lo` and take them away, and NET_RAW
+    /// for the probes of an interface that comes later. A program that is loaded is attached, set and
+    /// read without any.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            start: &[
+                Capability::CAP_BPF,
+                Capability::CAP_PERFMON,
+                Capability::CAP_NET_ADMIN,
+                Capability::CAP_NET_RAW,
+            ],
+            keep: &[Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW],
+        }
+    }
+
+    fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Option<Config> {
+        let echo = file.section::<EchoConfig>("echo");
+        let anycast = file.section::<AnycastConfig>("anycast");
+        if echo.is_none() && anycast.is_some() && !file.found_unknown_section() {
+            let message = "[anycast] announces what [echo] answers: add a section `[echo]`";
+            file.error_at("anycast", "echo", message.into());
+        }
+        let anycast = match anycast {
+            None => None,
+            Some(anycast) => Some(anycast?),
+        };
+        let Node { name, state } = node.clone();
+        Some(Config { node: name, state, echo: echo??, anycast })
+    }
+
+    fn problems(&self, config: &Config) -> Vec<Problem> {
+        config.problems()
+    }
+
+    fn warnings(&self, config: &Config) -> Vec<Problem> {
+        config.warnings()
+    }
+
+    async fn open(&self, config: Config, drained: bool) -> Result<Service, Error> {
+        Ok(Service::start(config, drained).await?)
+    }
+
+    async fn start(&self, opened: Service) -> Result<Service, Error> {
+        Ok(opened)
+    }
+
+    async fn close(&self, opened: Service, _: Close) {
+        opened.stop().await;
+    }
+}

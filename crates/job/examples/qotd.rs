@@ -1,0 +1,175 @@
+//! A small job to start from: quote of the day (RFC 865). A TCP connection gets one line and is closed.
+//!
+//! In a crate of its own all but `main` is `src/lib.rs`; CONTRIBUTING.md has the steps around it.
+#![forbid(unsafe_code)]
+
+use config::Problem;
+use job::{Capabilities, Capability, Error, Job, Node, Registry, Service, file::Reader};
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{io::AsyncWriteExt, net::TcpListener, task::JoinHandle, time::timeout};
+
+/// How long a client may take to read the quote.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The section `[qotd]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QotdConfig {
+    /// Where connections are accepted; port 17 is RFC 865's.
+    pub listen: SocketAddr,
+    /// The line that a connection gets.
+    #[serde(default = "quote")]
+    pub quote: String,
+}
+
+fn quote() -> String {
+    "Be liberal in what you accept.".into()
+}
+
+/// The job as the daemon knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Qotd;
+
+impl Job for Qotd {
+    type Config = QotdConfig;
+    type Opened = (QotdConfig, TcpListener);
+    type Service = Quoting;
+
+    fn name(&self) -> &'static str {
+        "qotd"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["qotd"]
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { start: &[Capability::CAP_NET_BIND_SERVICE], keep: &[] }
+    }
+
+    fn read(&self, file: &mut Reader<'_, '_>, _: &Node) -> Option<QotdConfig> {
+        file.section("qotd")?
+    }
+
+    fn problems(&self, config: &QotdConfig) -> Vec<Problem> {
+        let long = config.quote.len() > 512;
+        let problem = || Problem::new("qotd.quote", "a quote has at most 512 bytes (RFC 865)");
+        long.then(problem).into_iter().collect()
+    }
+
+    async fn open(&self, config: QotdConfig, _drained: bool) -> Result<Self::Opened, Error> {
+        let listener = TcpListener::bind(config.listen).await?;
+        Ok((config, listener))
+    }
+
+    async fn start(&self, (config, listener): Self::Opened) -> Result<Quoting, Error> {
+        let shared = Arc::new(Shared { config: Mutex::new(config), sent: AtomicU64::new(0) });
+        let task = tokio::spawn(accept(listener, shared.clone()));
+        Ok(Quoting { shared, task })
+    }
+}
+
+/// What the task and the daemon's side both need.
+#[derive(Debug)]
+struct Shared {
+    config: Mutex<QotdConfig>,
+    sent: AtomicU64,
+}
+
+impl Shared {
+    fn config(&self) -> QotdConfig {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The running job.
+#[derive(Debug)]
+pub struct Quoting {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+/// Answers connections, one after the other: what waits is bounded by the kernel's backlog.
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        let Ok((mut stream, _)) = listener.accept().await else { continue };
+        let line = format!("{}\r\n", shared.config().quote);
+        if matches!(timeout(TIMEOUT, stream.write_all(line.as_bytes())).await, Ok(Ok(()))) {
+            shared.sent.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What can be asked over the control socket.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// How many quotes were sent.
+    Sent,
+}
+
+impl Service for Quoting {
+    type Config = QotdConfig;
+    type Request = Request;
+    type Prepared = QotdConfig;
+
+    fn problems(&self) -> Vec<String> {
+        let ended = self.task.is_finished().then(|| "the quotes' task has ended".to_owned());
+        ended.into_iter().collect()
+    }
+
+    fn status(&self) -> Value {
+        json!({ "sent": self.shared.sent.load(Ordering::Relaxed) })
+    }
+
+    fn render(&self) -> String {
+        format!("qotd: {} sent\n", self.shared.sent.load(Ordering::Relaxed))
+    }
+
+    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) = ("nigh_qotd_sent", "Quotes sent");
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(self.shared.sent.load(Ordering::Relaxed)).encode(metric)
+    }
+
+    async fn control(&self, request: Request) -> Result<Value, Error> {
+        match request {
+            Request::Sent => Ok(self.status()),
+        }
+    }
+
+    async fn prepare(&self, config: QotdConfig) -> Result<QotdConfig, Error> {
+        if config.listen == self.shared.config().listen {
+            Ok(config)
+        } else {
+            Err("`qotd.listen` can only change with a restart".into())
+        }
+    }
+
+    async fn finish(&self, prepared: QotdConfig) {
+        *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = prepared;
+    }
+
+    async fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+fn main() {
+    let registry = Registry::default().with(Qotd);
+    println!("jobs: {}", registry.names().collect::<Vec<_>>().join(", "));
+}

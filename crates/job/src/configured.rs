@@ -1,0 +1,60 @@
+//! The jobs that a file asks for.
+
+use crate::{Capability, erased::AnyConfig};
+use config::Problem;
+use std::fmt;
+
+/// The jobs that a file asks for, each with its sections.
+#[derive(Default)]
+pub struct Configured(pub(crate) Vec<Box<dyn AnyConfig>>);
+
+impl fmt::Debug for Configured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|config| config.name())).finish()
+    }
+}
+
+impl Configured {
+    /// The sections of a job, by their type.
+    pub fn get<C: 'static>(&self) -> Option<&C> {
+        self.0.iter().find_map(|config| config.config().downcast_ref())
+    }
+
+    /// Everything that is wrong with the values; empty when all is well.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.0.iter().flat_map(|config| config.problems()).collect()
+    }
+
+    /// What is allowed but seldom meant.
+    pub fn warnings(&self) -> Vec<Problem> {
+        self.0.iter().flat_map(|config| config.warnings()).collect()
+    }
+
+    /// Does what must come before the first capability is given up.
+    pub fn privileged(&self) {
+        self.0.iter().for_each(|config| config.privileged());
+    }
+
+    /// The capabilities that these jobs need to open.
+    pub fn start_capabilities(&self) -> Vec<Capability> {
+        self.capabilities(|of| of.start)
+    }
+
+    /// Those that they need while they run.
+    pub fn kept_capabilities(&self) -> Vec<Capability> {
+        self.capabilities(|of| of.keep)
+    }
+
+    fn capabilities(
+        &self,
+        get: impl Fn(crate::Capabilities) -> &'static [Capability],
+    ) -> Vec<Capability> {
+        let mut all = Vec::new();
+        for capability in self.0.iter().flat_map(|config| get(config.capabilities())) {
+            if !all.contains(capability) {
+                all.push(*capability);
+            }
+        }
+        all
+    }
+}

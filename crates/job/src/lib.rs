@@ -1,0 +1,224 @@
+//! One contract for all jobs of the daemon.
+//!
+//! A job is a noun of nigh: a crate, a section of the configuration, a sub-command, a prefix of
+//! metrics. Two traits say what it does:
+//!
+//! - [`Job`]: what it is before anything runs. It reads its sections, opens what needs a capability,
+//!   and starts.
+//! - [`Service`]: the job while it runs. It says how it is, answers requests, takes another
+//!   configuration, drains and stops.
+//!
+//! ```text
+//!            read          open               start            stop
+//!  file ──► Config ──► Opened ──► capabilities ──► Service ──►
+//!                                  given up          │  ▲
+//!                          prepare, commit, then ◄───┘  │
+//!                          finish or roll back ─────────┘
+//! ```
+//!
+//! [`Registry`] has the jobs that there are, [`Running`] those that run; a reload is all or nothing
+//! over all of them. [`mod@file`] reads and judges configuration files.
+#![forbid(unsafe_code)]
+
+mod configured;
+mod erased;
+pub mod file;
+mod registry;
+mod running;
+
+pub use configured::Configured;
+pub use datapath::capabilities::Capability;
+pub use file::Renamed;
+pub use registry::{Opened, Registry};
+pub use running::{ControlError, ReloadError, Running, State};
+
+use config::Problem;
+use file::Reader;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{fmt, future::Future, path::PathBuf};
+
+/// Why a job does not do what it is asked: one sentence for the operator.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the section `[node]` says that jobs use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// `node.name`, shown in the status.
+    pub name: String,
+    /// `node.state`, the directory for what must survive a restart.
+    pub state: PathBuf,
+}
+
+/// Capabilities that a job needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Until it is open.
+    pub start: &'static [Capability],
+    /// While it runs.
+    pub keep: &'static [Capability],
+}
+
+/// Why what was opened is closed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// The start failed: what an earlier process left in force stays so.
+    Failed,
+    /// The operator ended the start.
+    Stopped,
+}
+
+/// A job that the daemon can run.
+pub trait Job: Send + Sync + 'static {
+    /// Its sections of the configuration.
+    type Config: Send + Sync + 'static;
+    /// What holds everything that needs a capability, and has no thread yet: a thread that is started
+    /// before capabilities are given up keeps them.
+    type Opened: Send + 'static;
+    /// The running job.
+    type Service: Service<Config = Self::Config>;
+
+    /// Its noun, such as `echo`.
+    fn name(&self) -> &'static str;
+
+    /// The sections that it reads. The first is the one that makes a node run this job.
+    fn sections(&self) -> &'static [&'static str];
+
+    /// Keys of its sections that have other names now.
+    fn renamed(&self) -> Renamed {
+        &[]
+    }
+
+    /// Capabilities that it needs.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// Reads its sections; `None` where they are not there or cannot be read, of which the reader
+    /// keeps the errors.
+    fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Option<Self::Config>;
+
+    /// Everything that is wrong with values that could be read; empty when all is well.
+    fn problems(&self, config: &Self::Config) -> Vec<Problem>;
+
+    /// What is allowed but seldom meant.
+    fn warnings(&self, _: &Self::Config) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// Does what must come before the first capability is given up.
+    fn privileged(&self, _: &Self::Config) {}
+
+    /// Opens what the configuration names. With `drained` the node starts out of service, until
+    /// [`Service::undrain`].
+    ///
+    /// # Errors
+    ///
+    /// What is named cannot be had; what was done until then is undone.
+    fn open(
+        &self,
+        config: Self::Config,
+        drained: bool,
+    ) -> impl Future<Output = Result<Self::Opened, Error>> + Send;
+
+    /// Starts what was opened; after capabilities were given up.
+    ///
+    /// # Errors
+    ///
+    /// It cannot start; what was opened is closed again.
+    fn start(
+        &self,
+        opened: Self::Opened,
+    ) -> impl Future<Output = Result<Self::Service, Error>> + Send;
+
+    /// Takes back what was opened and will not be started.
+    fn close(&self, opened: Self::Opened, _: Close) -> impl Future<Output = ()> + Send {
+        drop(opened);
+        std::future::ready(())
+    }
+}
+
+/// A job that runs.
+///
+/// # Reload
+///
+/// Another configuration is put in force in three steps, each over all jobs before the next begins:
+///
+/// 1. [`prepare`](Service::prepare) reads, checks and builds beside what is in force. Nobody notices.
+/// 2. [`commit`](Service::commit) does everything else that can fail, such as binding an address.
+/// 3. [`finish`](Service::finish) cannot fail: what is new takes over, what is no longer wanted goes.
+///
+/// When a step fails in one job, all are [rolled back](Service::roll_back).
+pub trait Service: Send + Sync + 'static {
+    /// Its sections of the configuration.
+    type Config: Send + 'static;
+    /// What can be asked of it over the control socket.
+    type Request: DeserializeOwned + Send;
+    /// A configuration that is prepared, and not in force yet.
+    type Prepared: Send;
+
+    /// Why it is not healthy, a sentence each; empty when it is.
+    fn problems(&self) -> Vec<String>;
+
+    /// Its state, for programs.
+    fn status(&self) -> Value;
+
+    /// Its state, for people; ends with a newline.
+    fn render(&self) -> String;
+
+    /// Adds its metrics, with the prefix `nigh_` and its noun.
+    ///
+    /// # Errors
+    ///
+    /// The encoder's.
+    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result;
+
+    /// Answers a request of the control socket.
+    ///
+    /// # Errors
+    ///
+    /// It is refused.
+    fn control(&self, request: Self::Request) -> impl Future<Output = Result<Value, Error>> + Send;
+
+    /// The first step of a reload: reads, checks and builds beside what is in force.
+    ///
+    /// # Errors
+    ///
+    /// The configuration cannot be put in force; nothing was changed.
+    fn prepare(
+        &self,
+        config: Self::Config,
+    ) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
+
+    /// The second step: everything else that can fail.
+    ///
+    /// # Errors
+    ///
+    /// It failed; what was done until then is undone by [`Service::roll_back`].
+    fn commit(&self, _: &mut Self::Prepared) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// The last step: what was prepared is in force when this returns.
+    fn finish(&self, prepared: Self::Prepared) -> impl Future<Output = ()> + Send;
+
+    /// Takes back what [`Service::prepare`] and [`Service::commit`] did, however far they came.
+    fn roll_back(&self, prepared: Self::Prepared) -> impl Future<Output = ()> + Send {
+        drop(prepared);
+        std::future::ready(())
+    }
+
+    /// Takes the job out of service; returns when it is, or when [`Service::undrain`] ended that.
+    fn drain(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Takes the job into service again.
+    fn undrain(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Stops it; nothing of it is left when this returns.
+    fn stop(&self) -> impl Future<Output = ()> + Send;
+}

@@ -1,0 +1,110 @@
+//! The jobs that there are, and their start.
+
+use crate::{
+    Close, Configured, Error, Job, Node, Renamed, Running,
+    erased::{AnyJob, AnyOpened, JobOf},
+    file::Reader,
+};
+use std::sync::Arc;
+
+/// All jobs that the daemon can run, in the order in which they are shown.
+#[derive(Default)]
+pub struct Registry(Vec<Box<dyn AnyJob>>);
+
+impl Registry {
+    /// The same jobs and one more.
+    #[must_use]
+    pub fn with(mut self, job: impl Job) -> Self {
+        self.0.push(Box::new(JobOf(Arc::new(job))));
+        self
+    }
+
+    /// Their nouns.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|job| job.name())
+    }
+
+    /// All sections that they read.
+    pub fn sections(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().flat_map(|job| job.sections().iter().copied())
+    }
+
+    /// All keys that have other names now.
+    pub fn renamed(&self) -> Vec<Renamed> {
+        self.0.iter().map(|job| job.renamed()).collect()
+    }
+
+    /// Reads the sections of all jobs that the file has.
+    pub fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Configured {
+        let configured = Configured(self.0.iter().filter_map(|job| job.read(file, node)).collect());
+        let any = self.sections().any(|section| file.has(section));
+        if !any && !file.found_unknown_section() {
+            let names: Vec<String> = self.names().map(|name| format!("`[{name}]`")).collect();
+            let list = match names.as_slice() {
+                [first @ .., last] if !first.is_empty() => {
+                    format!("{} or {last}", first.join(", "))
+                }
+                _ => names.join(""),
+            };
+            let key = self.names().next().unwrap_or_default();
+            file.error_at_end(key, format!("nothing to do: add a section {list}"));
+        }
+        configured
+    }
+}
+
+impl Configured {
+    /// Opens everything that the sections name, the first job last: it is the one that neighbours
+    /// notice.
+    ///
+    /// # Errors
+    ///
+    /// What is named cannot be had; what was done until then is undone.
+    pub async fn open(self, drained: bool) -> Result<Opened, Error> {
+        let mut opened = Vec::new();
+        for config in self.0.into_iter().rev() {
+            match config.open(drained).await {
+                Ok(job) => opened.insert(0, job),
+                Err(error) => {
+                    Opened(opened).close(Close::Failed).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Opened(opened))
+    }
+}
+
+/// Jobs that hold what needs a capability, and no thread yet.
+pub struct Opened(Vec<Box<dyn AnyOpened>>);
+
+impl Opened {
+    /// Starts what was opened; after capabilities were given up.
+    ///
+    /// # Errors
+    ///
+    /// A job cannot start; what runs is stopped, the rest is closed.
+    pub async fn start(self, registry: &Registry) -> Result<Running, Error> {
+        let known: Vec<_> = registry.names().collect();
+        let mut services = Vec::new();
+        let mut rest = self.0.into_iter();
+        while let Some(job) = rest.next() {
+            match job.start().await {
+                Ok(service) => services.push(service),
+                Err(error) => {
+                    Running::new(services, known).stop().await;
+                    Self(rest.collect()).close(Close::Failed).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Running::new(services, known))
+    }
+
+    /// Takes back what was opened, the last first.
+    pub async fn close(self, why: Close) {
+        for job in self.0 {
+            job.close(why).await;
+        }
+    }
+}

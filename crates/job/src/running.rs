@@ -1,0 +1,194 @@
+//! The jobs that run: asked together, reloaded together, stopped together.
+
+use crate::{
+    Configured, Error,
+    erased::{AnyChange, AnyService},
+};
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::{Map, Value};
+use std::fmt;
+use tokio::sync::Mutex;
+
+/// Another configuration was not put in force; the one before still is.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// A section was added or removed, and what a job needs at its start is gone.
+    #[error("[{0}] came or went: restart the daemon to apply")]
+    Section(&'static str),
+    /// A job refuses it.
+    #[error("{0}")]
+    Refused(Error),
+}
+
+/// A request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The job is not configured.
+    #[error("there is no section [{0}] in the configuration of this node")]
+    Absent(String),
+    /// The job does not know such a request.
+    #[error("this is not a request: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The job refuses it.
+    #[error("{0}")]
+    Refused(Error),
+}
+
+/// The running jobs.
+pub struct Running {
+    services: Vec<Box<dyn AnyService>>,
+    /// The nouns of all jobs that there are.
+    known: Vec<&'static str>,
+    /// Held while a reload runs, so that two do not mix.
+    reload: Mutex<()>,
+}
+
+/// How one job is.
+pub struct State<'a>(&'a dyn AnyService);
+
+impl State<'_> {
+    /// For programs.
+    pub fn status(&self) -> Value {
+        self.0.status()
+    }
+
+    /// For people.
+    pub fn render(&self) -> String {
+        self.0.render()
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.services.iter().map(|service| service.name())).finish()
+    }
+}
+
+impl Running {
+    pub(crate) fn new(services: Vec<Box<dyn AnyService>>, known: Vec<&'static str>) -> Self {
+        Self { services, known, reload: Mutex::default() }
+    }
+
+    /// A job that runs, by the type of its service.
+    pub fn get<S: 'static>(&self) -> Option<&S> {
+        self.services.iter().find_map(|service| service.service().downcast_ref())
+    }
+
+    /// How the job of this noun is.
+    ///
+    /// # Errors
+    ///
+    /// It is not configured.
+    pub fn of(&self, name: &str) -> Result<State<'_>, ControlError> {
+        let service = self.services.iter().find(|service| service.name() == name);
+        Ok(State(&**service.ok_or_else(|| ControlError::Absent(name.to_owned()))?))
+    }
+
+    /// Whether there is a job of this noun, be it configured or not.
+    pub fn knows(&self, name: &str) -> bool {
+        self.known.contains(&name)
+    }
+
+    /// Why the node is not healthy, a sentence each; empty when it is.
+    pub fn problems(&self) -> Vec<String> {
+        self.services.iter().flat_map(|service| service.problems()).collect()
+    }
+
+    /// Adds each job's state under its noun.
+    pub fn status(&self, state: &mut Map<String, Value>) {
+        for service in &self.services {
+            state.insert(service.name().to_owned(), service.status());
+        }
+    }
+
+    /// The same for people.
+    pub fn render(&self) -> String {
+        self.services.iter().map(|service| service.render()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Adds all metrics.
+    ///
+    /// # Errors
+    ///
+    /// The encoder's.
+    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.services.iter().try_for_each(|service| service.collect(encoder))
+    }
+
+    /// Asks the job of this noun.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn control(&self, name: &str, request: Value) -> Result<Value, ControlError> {
+        let service = self.services.iter().find(|service| service.name() == name);
+        let service = service.ok_or_else(|| ControlError::Absent(name.to_owned()))?;
+        service.control(request)?.await.map_err(ControlError::Refused)
+    }
+
+    /// Puts another configuration in force, in all jobs or in none; what did not change keeps its
+    /// counters and sessions.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReloadError`].
+    pub async fn reload(&self, configured: Configured) -> Result<(), ReloadError> {
+        let _alone = self.reload.lock().await;
+        for name in &self.known {
+            let wanted = configured.0.iter().any(|config| config.name() == *name);
+            if wanted != self.services.iter().any(|service| service.name() == *name) {
+                return Err(ReloadError::Section(name));
+            }
+        }
+        let mut changes: Vec<Box<dyn AnyChange + '_>> = Vec::new();
+        if let Err(error) = self.try_reload(configured, &mut changes).await {
+            for change in changes.into_iter().rev() {
+                change.roll_back().await;
+            }
+            return Err(ReloadError::Refused(error));
+        }
+        for change in changes {
+            change.finish().await;
+        }
+        Ok(())
+    }
+
+    /// Does all of a reload that can fail; `changes` is what was done.
+    async fn try_reload<'s>(
+        &'s self,
+        configured: Configured,
+        changes: &mut Vec<Box<dyn AnyChange + 's>>,
+    ) -> Result<(), Error> {
+        for config in configured.0 {
+            let name = config.name();
+            if let Some(service) = self.services.iter().find(|service| service.name() == name) {
+                changes.push(service.prepare(config).await?);
+            }
+        }
+        for change in changes {
+            change.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes all jobs out of service; returns when they are.
+    pub async fn drain(&self) {
+        for service in &self.services {
+            service.drain().await;
+        }
+    }
+
+    /// Takes all jobs into service again.
+    pub async fn undrain(&self) {
+        for service in &self.services {
+            service.undrain().await;
+        }
+    }
+
+    /// Stops all jobs, the last first.
+    pub async fn stop(&self) {
+        for service in self.services.iter().rev() {
+            service.stop().await;
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Super-packets and their segments.
+
+mod packets;
+mod root;
+mod rules;

@@ -1,0 +1,67 @@
+//! The exit codes of nigh: one table for all commands, shown in `nigh --help`.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It is done.
+    Done,
+    /// It failed or was refused.
+    Failed,
+    /// No daemon answers.
+    NoDaemon,
+    /// A masked capture holds something of its original.
+    Leak,
+    /// What was asked for its status is not healthy.
+    Unhealthy,
+    /// The command that it ran ended so.
+    Command(u8),
+}
+
+/// The codes, for `nigh --help`. The command line's own, 2, is that of the parser.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  0  done; of a status: healthy
+  1  failed or refused; one sentence on stderr says why
+  2  the command line is wrong
+  3  no daemon answers at the control socket
+  4  a masked capture holds something of its original
+  5  the status was shown, and is not healthy
+`nigh lab run` and `nigh lab exec` end with the code of the command that they run.
+
+Example:
+  nigh check && nigh run";
+
+impl Exit {
+    /// The number that the shell sees.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::NoDaemon => 3,
+            Self::Leak => 4,
+            Self::Unhealthy => 5,
+            Self::Command(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_has_every_code() {
+        for exit in [Exit::Done, Exit::Failed, Exit::NoDaemon, Exit::Leak, Exit::Unhealthy] {
+            let code = format!("\n  {}  ", exit.code());
+            assert!(TABLE.contains(&code), "{exit:?}");
+        }
+    }
+}

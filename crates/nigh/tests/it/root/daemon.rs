@@ -1,0 +1,529 @@
+//! The daemon from start to stop, in a namespace of its own.
+
+use nix::sys::signal::{SigSet, Signal};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
+    net::TcpStream,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+use testbed::{End, Finished, Namespace, Nigh, Receiver, link, wait_until};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Two ends of a link: the node, and a neighbour that sends it pings.
+struct Site {
+    node: Namespace,
+    neighbour: Namespace,
+    _receiver: Receiver,
+}
+
+impl Site {
+    /// Whether the neighbour's ping to the service address is answered.
+    fn answers(&self) -> bool {
+        let line = ["ping", "-c", "1", "-W", "1", "198.51.100.1"];
+        self.neighbour.run(&line, LIMIT).unwrap().success()
+    }
+
+    /// What of the daemon is left in the node's network: a program on the link, an address on `lo`.
+    fn left(&self) -> (bool, usize) {
+        let link = self.node.check(&["ip", "-d", "link", "show", "eth0"]).unwrap();
+        let lo = self.node.check(&["ip", "addr", "show", "lo"]).unwrap();
+        (link.contains("prog/xdp"), lo.matches("198.51.100.1/32").count())
+    }
+}
+
+fn site() -> Site {
+    let node = Namespace::new("node").unwrap();
+    let neighbour = Namespace::new("peer").unwrap();
+    link(
+        End::new(&node, "eth0").address("192.0.2.1/30"),
+        End::new(&neighbour, "eth0").address("192.0.2.2/30"),
+    )
+    .unwrap();
+    neighbour.check(&["ip", "route", "add", "198.51.100.1", "via", "192.0.2.1"]).unwrap();
+    let receiver = Receiver::new(&neighbour, "eth0").unwrap();
+    Site { node, neighbour, _receiver: receiver }
+}
+
+/// The sections that all tests but one use; `more` is added to `[echo]`.
+fn sections(more: &str) -> String {
+    format!("[echo]\ninterfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\"]\n{more}\n")
+}
+
+fn start(site: &Site) -> Nigh {
+    Nigh::start(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap()
+}
+
+/// Runs a sub-command against the daemon's control socket.
+fn ask(site: &Site, nigh: &Nigh, words: &[&str]) -> Finished {
+    let socket = nigh.socket();
+    let line = [&[BINARY][..], words, &["--socket", socket.to_str().unwrap()]].concat();
+    site.node.run(&line, LIMIT).unwrap()
+}
+
+fn status(nigh: &Nigh) -> Value {
+    nigh.control(&json!({"do": "status"})).unwrap()
+}
+
+/// Sends raw bytes to the control socket and reads one line.
+fn raw(nigh: &Nigh, bytes: &[u8]) -> String {
+    let mut stream = UnixStream::connect(nigh.socket()).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    // The daemon may answer and close before it has read all of it.
+    let _ = stream.write_all(bytes);
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn status_and_its_copies_agree() {
+    let site = site();
+    let nigh = start(&site);
+    let mode = std::fs::metadata(nigh.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+
+    wait_until("health", LIMIT, || nigh.http(&site.node, "/healthz").unwrap().0 == 200).unwrap();
+    let value = status(&nigh);
+    assert_eq!(value["node"]["name"], "node-a");
+    assert_eq!(value["node"]["drained"], false);
+    let printed = ask(&site, &nigh, &["status", "--json"]);
+    assert!(printed.success(), "{}", printed.stderr);
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let (code, body) = nigh.http(&site.node, "/api/v1/status").unwrap();
+    assert_eq!(code, 200);
+    let served: Value = serde_json::from_str(&body).unwrap();
+    for other in [&printed, &served] {
+        assert_eq!(other["node"]["pid"], value["node"]["pid"]);
+        assert_eq!(other["echo"]["interfaces"], value["echo"]["interfaces"]);
+    }
+    let text = ask(&site, &nigh, &["status"]);
+    assert!(text.success());
+    assert!(text.stdout.starts_with("node node-a: nigh "), "{}", text.stdout);
+    let by_file = nigh.configuration();
+    let by_file = [BINARY, "status", "-c", by_file.to_str().unwrap()];
+    assert!(site.node.run(&by_file, LIMIT).unwrap().success());
+    let of_job = ask(&site, &nigh, &["echo", "status", "--json"]);
+    assert!(of_job.success(), "{}", of_job.stderr);
+    let of_job: Value = serde_json::from_str(&of_job.stdout).unwrap();
+    assert_eq!(of_job["interfaces"], value["echo"]["interfaces"]);
+    let absent = ask(&site, &nigh, &["oracle", "status"]);
+    assert_eq!(absent.status.code(), Some(1));
+    assert!(absent.stderr.contains("there is no section [oracle]"), "{}", absent.stderr);
+}
+
+#[test]
+fn the_status_of_a_node_that_is_not_healthy_exits_with_5() {
+    let site = site();
+    let nigh = start(&site);
+    wait_until("health", LIMIT, || ask(&site, &nigh, &["status"]).success()).unwrap();
+    site.node.check(&["ip", "link", "set", "eth0", "down"]).unwrap();
+    for words in [&["status"][..], &["status", "--json"], &["echo", "status"]] {
+        wait_until("the fault", LIMIT, || !ask(&site, &nigh, words).success()).unwrap();
+        let status = ask(&site, &nigh, words);
+        assert_eq!((status.status.code(), status.stderr.as_str()), (Some(5), ""), "{words:?}");
+        assert!(status.stdout.contains("eth0"), "{}", status.stdout);
+    }
+}
+
+#[test]
+fn http_serves_the_page_health_and_metrics_and_nothing_else() {
+    let site = site();
+    let nigh = start(&site);
+    wait_until("health", LIMIT, || nigh.http(&site.node, "/healthz").unwrap().0 == 200).unwrap();
+    let (_, body) = nigh.http(&site.node, "/healthz").unwrap();
+    assert_eq!(body, "ok\n");
+    let (code, page) = nigh.http(&site.node, "/").unwrap();
+    assert_eq!(code, 200);
+    assert!(!page.contains("http://") && !page.contains("https://"), "the page loads nothing else");
+    for path in ["/status.css", "/status.js"] {
+        assert!(page.contains(&path[1..]), "{path}");
+        assert_eq!(nigh.http(&site.node, path).unwrap().0, 200);
+    }
+    assert_eq!(nigh.http(&site.node, "/api/v1/echo/ledger").unwrap().0, 200);
+    assert_eq!(nigh.http(&site.node, "/nothing").unwrap().0, 404);
+
+    let post =
+        "POST /api/v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "a".repeat(64 << 10));
+    for (request, code) in [(post, "405"), (&long, "431")] {
+        let answer = site.node.enter(|| {
+            let mut stream = TcpStream::connect("127.0.0.1:9160").unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let _ = stream.write_all(request.as_bytes());
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).unwrap();
+            String::from_utf8(answer.to_vec()).unwrap()
+        });
+        assert_eq!(answer, format!("HTTP/1.1 {code}"));
+    }
+}
+
+#[test]
+fn metrics_are_well_formed() {
+    let site = site();
+    let nigh = start(&site);
+    let (code, text) = nigh.http(&site.node, "/metrics").unwrap();
+    assert_eq!(code, 200);
+    assert!(text.ends_with("# EOF\n"), "OpenMetrics 1.0: the exposition ends with # EOF");
+    let mut families = BTreeSet::new();
+    let mut samples = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let name = rest.split(' ').next().unwrap();
+            assert!(families.insert(name.to_owned()), "{name} is declared twice");
+        } else if !line.starts_with('#') {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            assert!(samples.insert(series.to_owned()), "{series} stands there twice");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            let name = series.split('{').next().unwrap();
+            let known = families.iter().any(|family| name.starts_with(family.as_str()));
+            assert!(known, "{name} is not declared");
+        }
+    }
+    for name in ["nigh_build", "nigh_uptime_seconds", "process_cpu_seconds", "process_open_fds"] {
+        assert!(families.contains(name), "{name} is missing");
+    }
+    let build =
+        format!("nigh_build_info{{version=\"{}\",node=\"node-a\"}}", env!("CARGO_PKG_VERSION"));
+    assert!(samples.contains(&build), "{samples:?}");
+}
+
+#[test]
+fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
+    let site = site();
+    let mut nigh = start(&site);
+    nigh.configure("node-a", &sections("[echo.limit]\nrate = 7")).unwrap();
+    let good = ask(&site, &nigh, &["reload", "--json"]);
+    assert!(good.success(), "{}", good.stderr);
+    let answer: Value = serde_json::from_str(&good.stdout).unwrap();
+    assert_eq!(answer["restart_to_apply"], json!([]));
+    let before = status(&nigh);
+    assert_eq!(before["echo"]["limit"]["rate"], 7);
+
+    nigh.configure("node-a", &sections("[echo.limit]\nrat = 8")).unwrap();
+    let bad = ask(&site, &nigh, &["reload"]);
+    assert_eq!(bad.status.code(), Some(1));
+    let expected = format!(
+        "nigh: nothing was changed: {}:11:1: echo.limit.rat: unknown key `rat`: did you mean `rate`?\n",
+        nigh.configuration().display()
+    );
+    assert_eq!(bad.stderr, expected);
+    assert_eq!(status(&nigh)["echo"]["limit"], before["echo"]["limit"]);
+    // By signal it says the same, in the log.
+    nigh.process().signal(Signal::SIGHUP).unwrap();
+    wait_until("the warning", LIMIT, || {
+        nigh.process().stderr().matches("nothing was changed").count() == 2
+    })
+    .unwrap();
+    assert_eq!(status(&nigh)["echo"]["limit"], before["echo"]["limit"]);
+
+    nigh.configure("node-b", &sections("[echo.limit]\nrate = 9")).unwrap();
+    nigh.process().signal(Signal::SIGHUP).unwrap();
+    wait_until("the reload", LIMIT, || status(&nigh)["echo"]["limit"]["rate"] == 9).unwrap();
+    let told = ask(&site, &nigh, &["reload"]);
+    assert!(told.stdout.contains("node.name changed: restart to apply"), "{}", told.stdout);
+    assert_eq!(status(&nigh)["node"]["name"], "node-a");
+}
+
+#[test]
+fn a_reload_that_one_job_cannot_commit_changes_no_job() {
+    let site = site();
+    let file = |rate: u32, echo: &str, oracle: &str| {
+        format!(
+            "[echo]\n{echo}\n[echo.limit]\nrate = {rate}\nburst = {rate}\n\
+             [oracle]\nthreads = 1\n{oracle}\n"
+        )
+    };
+    let (echo, oracle) = (
+        "interfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\"]",
+        "listen = [\"192.0.2.1:8899\"]",
+    );
+    let more = "interfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\", \"198.51.100.2\"]";
+    let nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", &file(5, echo, oracle));
+    let nigh = nigh.unwrap();
+    let in_force = || {
+        let state = status(&nigh);
+        let lo = site.node.check(&["ip", "addr", "show", "lo"]).unwrap();
+        (
+            state["echo"]["limit"]["rate"].as_u64(),
+            state["oracle"]["metrics"][0]["cost"].as_str().map(str::to_owned),
+            lo.contains("198.51.100.2/32"),
+        )
+    };
+    let cost = "-as_number";
+    let before = in_force();
+    assert_eq!((before.0, before.2), (Some(5), false));
+    assert_ne!(before.1.as_deref(), Some(cost));
+    for (echo, listen, why) in [
+        // The responder has committed when the oracle finds that the address is not this node's.
+        (more.to_owned(), "203.0.113.1:8899", "oracle.listen: "),
+        // The oracle has prepared when the responder finds no driver that can.
+        (
+            more.replace("\"eth0\"", "\"eth0\", \"lo\"") + "\nmode = \"native\"",
+            "192.0.2.1:8899",
+            "interface lo: ",
+        ),
+    ] {
+        let oracle = format!("listen = [\"{listen}\"]\ncost = \"{cost}\"");
+        nigh.configure("node-a", &file(9, &echo, &oracle)).unwrap();
+        let refused = ask(&site, &nigh, &["reload"]);
+        assert_eq!(refused.status.code(), Some(1));
+        let stderr = &refused.stderr;
+        assert!(stderr.contains("nothing was changed") && stderr.contains(why), "{stderr}");
+        assert_eq!(in_force(), before, "{why}");
+        assert!(site.answers(), "{why}");
+    }
+    let oracle = format!("{oracle}\ncost = \"{cost}\"");
+    nigh.configure("node-a", &file(9, more, &oracle)).unwrap();
+    let good = ask(&site, &nigh, &["reload"]);
+    assert!(good.success(), "{}", good.stderr);
+    assert_eq!(in_force(), (Some(9), Some(cost.to_owned()), true));
+}
+
+#[test]
+fn a_reload_attaches_without_the_right_to_load() {
+    let site = site();
+    let other = Namespace::new("other").unwrap();
+    link(End::new(&site.node, "eth1"), End::new(&other, "eth1")).unwrap();
+    let nigh = start(&site);
+    let two = sections("").replace("[\"eth0\"]", "[\"eth0\", \"eth1\"]");
+    nigh.configure("node-a", &two).unwrap();
+    let reload = ask(&site, &nigh, &["reload"]);
+    assert!(reload.success(), "{}", reload.stderr);
+    let modes = |value: &Value| {
+        let list = value["echo"]["interfaces"].as_array().unwrap().clone();
+        list.iter().map(|item| item["mode"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(modes(&status(&nigh)), ["native", "native"]);
+    // The kernel can take over, but not give back: that takes a program, and to load one the start.
+    nigh.configure("node-a", &sections("mode = \"kernel\"")).unwrap();
+    assert!(ask(&site, &nigh, &["reload"]).success());
+    assert_eq!((modes(&status(&nigh)), site.answers()), (vec!["kernel".to_owned()], true));
+    nigh.configure("node-a", &sections("mode = \"auto\"")).unwrap();
+    let refused = ask(&site, &nigh, &["reload"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("restart the daemon to apply"), "{}", refused.stderr);
+    assert_eq!(modes(&status(&nigh)), ["kernel"]);
+}
+
+#[test]
+fn an_undrain_ends_a_drain_that_still_waits() {
+    let site = site();
+    let anycast = "[anycast]\nprefixes = [\"198.51.100.0/24\"]\nquiet = \"20s\"\n\
+                   [[anycast.upstream]]\nname = \"isp\"\ntype = \"bgp\"\npeer = \"192.0.2.2\"\n\
+                   peer_as = 64500\nlocal_as = 64501\n";
+    let nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", &sections(anycast)).unwrap();
+    std::thread::scope(|scope| {
+        let drain = scope.spawn(|| ask(&site, &nigh, &["drain"]));
+        wait_until("the drain", LIMIT, || status(&nigh)["echo"]["drain"] != "serving").unwrap();
+        assert!(ask(&site, &nigh, &["undrain"]).success());
+        let drain = drain.join().unwrap();
+        assert_eq!(drain.status.code(), Some(1));
+        assert!(drain.stderr.contains("ended by `nigh undrain`"), "{}", drain.stderr);
+    });
+    assert_eq!(status(&nigh)["echo"]["drain"], "serving");
+    assert_eq!(status(&nigh)["node"]["drained"], false);
+}
+
+#[test]
+fn a_drain_lasts_over_a_restart() {
+    let site = site();
+    let mut nigh = start(&site);
+    let drained = ask(&site, &nigh, &["drain"]);
+    assert!(drained.success(), "{}", drained.stderr);
+    assert_eq!(status(&nigh)["node"]["drained"], true);
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_eq!(status(&nigh)["node"]["drained"], true);
+    assert!(ask(&site, &nigh, &["status"]).stdout.contains("drained by the operator"));
+    assert!(ask(&site, &nigh, &["undrain"]).success());
+    assert_eq!(status(&nigh)["node"]["drained"], false);
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_eq!(status(&nigh)["node"]["drained"], false);
+}
+
+#[test]
+fn sigterm_stops_and_leaves_nothing() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let site = site();
+        // A program that blocks signals passes that on to those that it starts.
+        let blocked = [signal].into_iter().collect::<SigSet>();
+        blocked.thread_block().unwrap();
+        let mut nigh = start(&site);
+        blocked.thread_unblock().unwrap();
+        assert_eq!((site.left(), site.answers()), ((true, 1), true));
+        nigh.process().signal(signal).unwrap();
+        let mut code = None;
+        wait_until("the end", LIMIT, || {
+            code = nigh.process().ended().map(|status| status.code());
+            code.is_some()
+        })
+        .unwrap();
+        assert_eq!(code, Some(Some(0)), "{}", nigh.process().stderr());
+        assert!(!nigh.socket().exists());
+        assert_eq!(site.left(), (false, 0));
+        // The stop is not a drain by the operator.
+        nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+        assert_eq!(status(&nigh)["node"]["drained"], false);
+    }
+}
+
+#[test]
+fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
+    let site = site();
+    let mut nigh = start(&site);
+    let file = nigh.configuration();
+    let run = [BINARY, "run", "-c", file.to_str().unwrap()];
+    let second = site.node.run(&run, LIMIT).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        second.stderr.contains("another nigh runs with the state directory"),
+        "{}",
+        second.stderr
+    );
+    // The same socket under another state directory.
+    let text = std::fs::read_to_string(&file).unwrap();
+    let elsewhere = nigh.socket().with_file_name("elsewhere.toml");
+    std::fs::write(&elsewhere, text.replace("/state\"", "/state2\"")).unwrap();
+    let run = [BINARY, "run", "-c", elsewhere.to_str().unwrap()];
+    let second = site.node.run(&run, LIMIT).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(second.stderr.contains("a daemon already answers at"), "{}", second.stderr);
+    // The first one did not suffer.
+    let pid = status(&nigh)["node"]["pid"].clone();
+
+    nigh.process().kill();
+    assert!(nigh.socket().exists(), "a killed daemon leaves its socket");
+    assert!(!site.left().0, "a killed daemon's program is detached by the kernel");
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    assert_eq!((site.left(), site.answers()), ((true, 1), true));
+    assert_ne!(status(&nigh)["node"]["pid"], pid);
+
+    nigh.process().kill();
+    std::fs::remove_file(nigh.socket()).unwrap();
+    std::fs::write(nigh.socket(), "precious").unwrap();
+    let run = [BINARY, "run", "-c", file.to_str().unwrap()];
+    let third = site.node.run(&run, LIMIT).unwrap();
+    assert!(third.stderr.contains("is in the way and is no socket"), "{}", third.stderr);
+    assert_eq!(std::fs::read_to_string(nigh.socket()).unwrap(), "precious");
+}
+
+#[test]
+fn the_control_socket_is_bounded() {
+    let site = site();
+    let nigh = start(&site);
+    for (bytes, expected) in [
+        (&b"nonsense\n"[..], "this is not a request"),
+        (b"{\"do\":\"explode\"}\n", "this is not a request"),
+        (b"{\"do\":\"drain\",\"now\":1}\n", "this is not a request"),
+        (b"\xff\xfe\n", "this is not a request"),
+        (&[b' '; 80 << 10], "a request has at most 65536 bytes"),
+    ] {
+        let answer = raw(&nigh, bytes);
+        assert!(answer.starts_with("{\"error\":") && answer.contains(expected), "{answer}");
+    }
+    // Several requests on one connection are answered in order.
+    let mut stream = UnixStream::connect(nigh.socket()).unwrap();
+    stream.write_all(b"{\"do\":\"status\"}\nx\n{\"do\":\"undrain\"}\n").unwrap();
+    let lines: Vec<String> = BufReader::new(stream).lines().take(3).map(Result::unwrap).collect();
+    let starts: Vec<&str> = lines.iter().map(|line| &line[..5]).collect();
+    assert_eq!(starts, ["{\"ok\"", "{\"err", "{\"ok\""]);
+    // Idle connections beyond the limit are turned away, and room is made again.
+    let idle: Vec<_> = (0..32).map(|_| UnixStream::connect(nigh.socket()).unwrap()).collect();
+    wait_until("the limit", LIMIT, || raw(&nigh, b"").contains("32 control connections")).unwrap();
+    drop(idle);
+    wait_until("room", LIMIT, || nigh.control(&json!({"do": "status"})).is_ok()).unwrap();
+}
+
+#[test]
+fn few_capabilities_are_kept() {
+    let site = site();
+    let nigh = start(&site);
+    let pid = status(&nigh)["node"]["pid"].as_u64().unwrap();
+    let threads = testbed::few_capabilities(pid as u32);
+    assert!(threads.values().all(|has| *has == testbed::KEPT), "{threads:?}");
+}
+
+#[test]
+fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
+    let site = site();
+    // Capabilities, and how maps are kept, are read from the unit that operators are given.
+    let unit = include_str!("../../../../../contrib/nigh.service");
+    let prepare = unit.lines().find_map(|line| line.strip_prefix("ExecStartPre=+/bin/sh -c '"));
+    let prepare = prepare.and_then(|line| line.strip_suffix('\'')).unwrap();
+    let words = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
+    let words = words.to_lowercase().replace("cap_", "+").replace(' ', ",");
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(65534), Some(65534)).unwrap();
+    let here = folder.path().display();
+    let file = folder.path().join("nigh.toml");
+    let sections = sections("[gate]\ninternal = [\"eth0\"]");
+    let node = format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{sections}");
+    std::fs::write(&file, node).unwrap();
+    // That user may not be able to reach the folder where this was built.
+    let binary = folder.path().join("nigh");
+    std::fs::copy(BINARY, &binary).unwrap();
+    // In a mount namespace of its own, as a unit has.
+    let prepare = prepare.replace("/run/nigh ", &format!("{here} "));
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &format!("{prepare} && exec setpriv \"$@\""), "sh"]);
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args(["--inh-caps", &words, "--ambient-caps", &words]);
+    command.args(["--bounding-set", &format!("-all,{words}"), "--no-new-privs"]);
+    command.arg(&binary).arg("run").arg("-c").arg(&file).stdin(Stdio::null());
+    let mut daemon = site.node.start(command).unwrap();
+    wait_until("an answer", LIMIT, || {
+        assert!(daemon.ended().is_none(), "{}", daemon.stderr());
+        site.left() == (true, 1) && site.answers()
+    })
+    .unwrap();
+    // Its gate's maps would outlive it.
+    let pins = format!("/proc/{}/root/run/nigh-bpf/nigh/gate", daemon.pid());
+    let gate = std::fs::read_dir(pins).unwrap().next().unwrap().unwrap().path();
+    assert!(gate.join("gate_decided").exists());
+    daemon.signal(Signal::SIGTERM).unwrap();
+    let finished = daemon.finish(LIMIT).unwrap();
+    assert!(finished.success(), "{}", finished.stderr);
+    assert_eq!(site.left(), (false, 0), "{}", finished.stderr);
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let site = site();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(LIMIT)).unwrap();
+    let next = || {
+        let mut buffer = [0; 256];
+        // A signal ends a wait that has a timeout (signal(7)).
+        let length = loop {
+            match manager.recv(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received.unwrap(),
+            }
+        };
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    let file = folder.path().join("nigh.toml");
+    let here = folder.path().display();
+    let node =
+        format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{}", sections(""));
+    std::fs::write(&file, node).unwrap();
+    let mut command = Command::new(BINARY);
+    command.arg("run").arg("-c").arg(&file).env("NOTIFY_SOCKET", &path).stdin(Stdio::null());
+    let daemon = site.node.start(command).unwrap();
+    assert_eq!(next(), "READY=1");
+    daemon.signal(Signal::SIGHUP).unwrap();
+    assert!(next().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(next(), "READY=1");
+    daemon.signal(Signal::SIGTERM).unwrap();
+    assert_eq!(next(), "STOPPING=1");
+    assert!(daemon.finish(LIMIT).unwrap().success());
+}

@@ -1,0 +1,132 @@
+//! Metrics that the pages name are those that a node with all jobs exports.
+
+use crate::docs::pages;
+use std::{collections::BTreeSet, path::Path, time::Duration};
+use testbed::{End, Namespace, Nigh, link, wait_until};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
+
+/// Everything that adds metrics of its own.
+fn sections(folder: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        r#"
+[echo]
+interfaces = ["eth0"]
+addresses = ["198.51.100.1"]
+[anycast]
+prefixes = ["198.51.100.0/24"]
+[[anycast.upstream]]
+name = "isp"
+type = "bgp"
+peer = "192.0.2.2"
+peer_as = 2
+local_as = 1
+[oracle]
+[oracle.bmp]
+[[oracle.bmp.router]]
+address = "192.0.2.2"
+router = "10.0.0.1"
+[oracle.alto]
+[probe]
+allow = ["192.0.2.2/32"]
+[probe.archive.parquet]
+folder = "{folder}/parquet"
+[probe.archive.postgresql]
+connection = "host={folder} dbname=nigh user=nigh"
+[[probe.station]]
+name = "node-a"
+addresses = ["192.0.2.1"]
+[[probe.test]]
+name = "delay"
+what = "owd"
+from = ["node-a"]
+to = ["192.0.2.2"]
+interval = "10s"
+[gate]
+internal = ["eth1"]
+[gate.audit]
+folder = "{folder}/audit"
+"#
+    )
+}
+
+/// The names of samples in a text of OpenMetrics.
+fn exported(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        if (words.next(), words.next()) != (Some("#"), Some("TYPE")) {
+            continue;
+        }
+        let (Some(name), Some(kind)) = (words.next(), words.next()) else { continue };
+        let ending = match kind {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        names.insert(format!("{name}{ending}"));
+    }
+    names
+}
+
+/// The names of metrics in a line: `nigh_` and what follows; with `*` all that begin so.
+fn named(line: &str) -> Vec<&str> {
+    let ends = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '*');
+    let starts = line.match_indices("nigh_").map(|(at, _)| at);
+    let alone = |at: &usize| line[..*at].chars().next_back().is_none_or(ends);
+    let names = starts.filter(alone).map(|at| line[at..].split(ends).next().unwrap_or_default());
+    // `nigh_NAME_...` stands for any.
+    names.filter(|name| *name != "nigh_").collect()
+}
+
+/// Exported once the kernel knows the error of its clock, which no test can promise.
+const WHEN_KNOWN: &str = "nigh_probe_clock_error_seconds";
+
+#[test]
+fn every_metric_that_is_named_is_exported() {
+    let node = Namespace::new("node").unwrap();
+    let outside = Namespace::new("outside").unwrap();
+    let inside = Namespace::new("inside").unwrap();
+    link(
+        End::new(&node, "eth0").address("192.0.2.1/30"),
+        End::new(&outside, "eth0").address("192.0.2.2/30"),
+    )
+    .unwrap();
+    link(
+        End::new(&node, "eth1").address("10.1.0.1/24"),
+        End::new(&inside, "eth0").address("10.1.0.2/24"),
+    )
+    .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["parquet", "audit"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let sections = sections(folder.path());
+    let nigh = Nigh::start(&node, Path::new(BINARY), "node-a", &sections).unwrap();
+    let mut exports = BTreeSet::new();
+    wait_until("figures of all jobs", Duration::from_secs(20), || {
+        exports = exported(&nigh.http(&node, "/metrics").unwrap().1);
+        exports.contains("nigh_probe_stamp_sent_total")
+            && exports.contains("nigh_oracle_builds_total")
+    })
+    .unwrap();
+
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        for (line, text) in page.lines() {
+            for name in named(text) {
+                let there = match name.strip_suffix('*') {
+                    Some(prefix) => exports.iter().any(|export| export.starts_with(prefix)),
+                    None => exports.contains(name) || name == WHEN_KNOWN,
+                };
+                if !there {
+                    wrong.push(format!("{}: no metric is called {name}", page.at(line)));
+                }
+                seen += 1;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 80, "only {seen} metrics are named");
+}

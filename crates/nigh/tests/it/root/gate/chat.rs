@@ -1,0 +1,94 @@
+//! Files that are offered in IRC and sent past its server are known by the offer: they have its name, and are
+//! scanned.
+
+use super::{
+    audited::line,
+    scanned::{Scanned, pair},
+    site::{LIMIT, OUTSIDE, Site, count},
+};
+use testbed::{
+    clients::{Ngircd, Script, noise},
+    wait_until,
+};
+
+/// EICAR alone, a packet or two, more than a stream may wait with.
+const SIZES: [usize; 3] = [68, 5_000, 2_500_000];
+
+#[test]
+fn a_file_offered_over_irc_is_denied_by_its_name() {
+    let log = tempfile::tempdir().unwrap();
+    let site = Site::start(&format!(
+        "[gate.audit]\nfolder = \"{}\"\n[[gate.file]]\nname = \"no-image\"\n\
+         application = [\"irc\"]\nnames = [\"*.iso\"]\naction = \"deny\"\n",
+        log.path().display()
+    ));
+    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let taken = tempfile::tempdir().unwrap();
+    let folder = taken.path().to_str().unwrap();
+    let mut ann =
+        Script::start(&site.inside, "irc_dcc.py", &[OUTSIDE, "ann", "take", folder]).unwrap();
+    let offered = tempfile::tempdir().unwrap();
+    let content = noise(23, 300_000);
+    for (nick, name, passes) in [("bob", "image.iso", false), ("cid", "song.mp3", true)] {
+        let path = offered.path().join(name);
+        std::fs::write(&path, &content).unwrap();
+        let words = [OUTSIDE, nick, "send", "ann", path.to_str().unwrap()];
+        let _sender = Script::start(&site.outside, "irc_dcc.py", &words).unwrap();
+        let (got, lost) = (format!("got {name}\n"), format!("lost {name}\n"));
+        let mut said = String::new();
+        let over = wait_until("the file's end", LIMIT, || {
+            said = ann.process().stdout();
+            said.contains(&got) || said.contains(&lost)
+        });
+        assert!(over.is_ok(), "{said} {}", site.says());
+        assert_eq!(said.contains(&got), passes, "{:#?} {}", site.flows("irc"), site.says());
+        let arrived = std::fs::read(taken.path().join(name)).ok();
+        assert!(arrived == passes.then(|| content.clone()), "{name}");
+    }
+    site.wait("one denied file", |status| count(&status["files"], "denied") == 1);
+    let row = line(&site, log.path(), "the file that passed", |line| {
+        line["event_type"] == "fileinfo" && line["fileinfo"]["filename"] == "song.mp3"
+    });
+    assert_eq!((&row["src_ip"], &row["fileinfo"]["size"]), (&OUTSIDE.into(), &300_000.into()));
+}
+
+#[test]
+fn dcc_brings_clean_files_and_no_eicar() {
+    let Scanned { site, .. } = &Scanned::start("\"irc\"");
+    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let (offered, taken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = taken.path().to_str().unwrap();
+    let mut senders = 0;
+    for (taker, from, to) in
+        [("ann", &site.outside, &site.inside), ("eve", &site.inside, &site.outside)]
+    {
+        let words = [OUTSIDE, taker, "take", folder];
+        let mut takes = Script::start(to, "irc_dcc.py", &words).unwrap();
+        for (form, size) in
+            ["active", "passive"].into_iter().flat_map(|form| SIZES.map(|size| (form, size)))
+        {
+            for (content, passes) in pair(size).into_iter().zip([true, false]) {
+                senders += 1;
+                let (nick, name) = (format!("bob{senders}"), format!("{senders}.bin"));
+                let path = offered.path().join(&name);
+                std::fs::write(&path, &content).unwrap();
+                let mut words = vec![OUTSIDE, &nick, "send", taker, path.to_str().unwrap()];
+                words.extend((form == "passive").then_some(form));
+                let _sender = Script::start(from, "irc_dcc.py", &words).unwrap();
+                let (got, lost) = (format!("got {name}\n"), format!("lost {name}\n"));
+                let mut said = String::new();
+                let over = wait_until("the file's end", LIMIT, || {
+                    said = takes.process().stdout();
+                    said.contains(&got) || said.contains(&lost)
+                });
+                assert!(over.is_ok(), "{taker} {form} {size}: {said} {}", site.says());
+                let arrived = std::fs::read(taken.path().join(&name)).ok();
+                let expected = passes.then_some(content);
+                assert!(arrived == expected, "{taker} {form} {size}: {}", site.says());
+            }
+        }
+    }
+    let status = site.wait("all finds", |status| count(&status["files"], "found") >= senders / 2);
+    assert_eq!(count(&status["files"], "found"), senders / 2, "{status:#}");
+    assert_eq!(count(&status["files"], "unscanned"), 0, "{status:#}");
+}

@@ -1,0 +1,15 @@
+//! What needs root: these tests make network namespaces or load eBPF programs.
+
+mod anycast;
+mod blast;
+mod daemon;
+mod demo;
+mod dinr;
+mod docs;
+mod echo;
+mod gate;
+mod lab;
+mod mask_live;
+mod oracle;
+mod probe;
+mod psock;

@@ -1,0 +1,6 @@
+//! What needs root: these tests make network namespaces or load eBPF programs.
+
+mod driver;
+mod feed_bgp_ls;
+mod feed_bmp;
+mod feed_stage;

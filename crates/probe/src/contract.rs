@@ -1,0 +1,69 @@
+//! The job `probe` as the daemon knows it.
+
+use crate::{
+    config::{Config, ProbeConfig, RENAMED},
+    service::{Opened, Service},
+};
+use config::Problem;
+use job::{Capabilities, Capability, Error, Job, Node, Renamed, file::Reader};
+
+/// The measuring station.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe;
+
+impl Job for Probe {
+    type Config = Config;
+    type Opened = Opened;
+    type Service = Service;
+
+    fn name(&self) -> &'static str {
+        "probe"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["probe"]
+    }
+
+    fn renamed(&self) -> Renamed {
+        RENAMED
+    }
+
+    /// BPF, PERFMON and NET_ADMIN load and attach the reflector's program, NET_RAW is for raw sockets,
+    /// NET_BIND_SERVICE for what listens on ports below 1024. NET_RAW stays for pings where
+    /// `net.ipv4.ping_group_range` leaves them out, NET_ADMIN for receive buffers beyond the system's
+    /// bound.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            start: &[
+                Capability::CAP_BPF,
+                Capability::CAP_PERFMON,
+                Capability::CAP_NET_ADMIN,
+                Capability::CAP_NET_RAW,
+                Capability::CAP_NET_BIND_SERVICE,
+            ],
+            keep: &[Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW],
+        }
+    }
+
+    fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Option<Config> {
+        let Node { name, state } = node.clone();
+        let probe = file.section::<ProbeConfig>("probe")??;
+        Some(Config { node: name, state, probe })
+    }
+
+    fn problems(&self, config: &Config) -> Vec<Problem> {
+        config.problems()
+    }
+
+    fn warnings(&self, config: &Config) -> Vec<Problem> {
+        config.warnings()
+    }
+
+    async fn open(&self, config: Config, _: bool) -> Result<Opened, Error> {
+        Ok(Opened::open(config)?)
+    }
+
+    async fn start(&self, opened: Opened) -> Result<Service, Error> {
+        Ok(opened.start()?)
+    }
+}

@@ -1,0 +1,4 @@
+//! The library for unmodified programs as its users meet it.
+#![forbid(unsafe_code)]
+
+mod root;
