@@ -2,10 +2,14 @@
 //!
 //! A trial sends at a rate and counts. If anything was lost, the rate is lowered, else raised; the
 //! interval between the highest rate without loss and the lowest with loss is halved until it is
-//! narrow enough. The rate that counts is the one that was really offered: where the sender cannot
-//! keep up, the result says that the sender is the limit.
+//! narrow enough. The rate that counts is the one that was really offered. A trial in which nothing
+//! was lost but the sender fell behind is repeated, as another program may have held it up; a sender
+//! that falls behind each time is the limit.
 
 use serde::Serialize;
+
+/// Trials at one rate in which the sender falls behind, before it is the limit.
+const TRIALS_BEHIND: usize = 3;
 
 /// What a trial showed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -56,6 +60,8 @@ pub struct Search {
     /// The lowest rate with loss, or one above the ceiling.
     bad: u64,
     ceiling: u64,
+    /// The rates offered, without loss, by a sender that fell behind the rate that is tried.
+    behind: Vec<f64>,
     found: Option<Found>,
 }
 
@@ -63,7 +69,7 @@ impl Search {
     /// For a rate up to `ceiling` packets a second.
     pub fn new(ceiling: u64) -> Self {
         let ceiling = ceiling.max(1);
-        Self { good: None, bad: ceiling + 1, ceiling, found: None }
+        Self { good: None, bad: ceiling + 1, ceiling, behind: Vec::new(), found: None }
     }
 
     /// The rate to try next; none when the search is over.
@@ -82,11 +88,17 @@ impl Search {
 
     /// Takes the result of a trial at [`Search::next_rate`].
     pub fn record(&mut self, step: &Step) {
+        if step.lost == 0 && !step.kept_up() {
+            self.behind.push(step.offered);
+            if self.behind.len() == TRIALS_BEHIND {
+                let most = self.behind.iter().copied().fold(0.0, f64::max);
+                self.found = Some(Found { rate: Some(most), limit: Limit::Sender });
+            }
+            return;
+        }
+        self.behind.clear();
         if step.lost == 0 {
             self.good = Some((step.rate, step.offered));
-            if !step.kept_up() {
-                self.found = Some(Found { rate: Some(step.offered), limit: Limit::Sender });
-            }
         } else {
             // Where the sender did not keep up, the loss was at a lower rate than asked for.
             let offered = if step.kept_up() { step.rate } else { step.offered as u64 };
@@ -133,7 +145,24 @@ mod tests {
     #[test]
     fn the_sender_is_the_limit() {
         let right = Found { rate: Some(700.0), limit: Limit::Sender };
-        assert_eq!(search(1000, 5000.0, 700.0), (right, 1));
+        assert_eq!(search(1000, 5000.0, 700.0), (right, TRIALS_BEHIND as u32));
+    }
+
+    #[test]
+    fn a_sender_that_was_held_up_once_is_not_the_limit() {
+        let mut search = Search::new(1000);
+        let mut rates = Vec::new();
+        while let Some(rate) = search.next_rate() {
+            // Nothing above 400 arrives whole; each rate is sent too slowly at first.
+            let held_up = !rates.contains(&rate);
+            let offered = if held_up { rate as f64 * 0.9 } else { rate as f64 };
+            let lost = if held_up { 0 } else { rate.saturating_sub(400) };
+            search.record(&Step { rate, offered, sent: rate, lost });
+            rates.push(rate);
+        }
+        let found = search.found();
+        assert_eq!(found.limit, Limit::Loss);
+        assert!((396.0..=400.0).contains(&found.rate.unwrap()), "{found:?}");
     }
 
     #[test]
@@ -149,7 +178,7 @@ mod tests {
         ) {
             let (capacity, able) = (ceiling as f64 * share, ceiling as f64 * able);
             let (found, steps) = search(ceiling, capacity, able);
-            prop_assert!(steps <= 34, "{} steps", steps);
+            prop_assert!(steps <= 36, "{} steps", steps);
             let reach = capacity.min(able).min(ceiling as f64);
             match found.rate {
                 None => prop_assert!(capacity < 2.0),
