@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install-psock test soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
+.PHONY: help setup build install-psock test test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh: one program for the edge of a network. Targets:\n\n'
@@ -18,6 +18,10 @@ demo: ## the ten-AS internet on this machine, step by step (DEMO_ONCE=1: end aft
 test: ## everything that CI checks: style, lints, unit, packet and namespace tests, fuzz seeds
 	@scripts/setup test
 	@scripts/test
+
+test-fresh: ## `make test` in a new Debian tree below target/ (SUITE=bookworm), where setup installs everything
+	@scripts/setup fresh
+	@scripts/test-fresh $(SUITE)
 
 soak: ## all tests in their full sizes, and a minute of each fuzz target (JOBS="gate lab": of these jobs)
 	@scripts/setup test

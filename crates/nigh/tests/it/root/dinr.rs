@@ -43,7 +43,7 @@ fn wait_for(pings: &Pings, ttl: u8) {
 }
 
 #[test]
-fn soak_a_killed_site_is_replaced_and_returns() {
+fn a_killed_site_is_replaced_and_returns() {
     let internet = Internet::build().unwrap();
     let [mut site_a, site_b] = sites(&internet);
     let pings = pings(&internet);
@@ -67,7 +67,7 @@ fn soak_a_killed_site_is_replaced_and_returns() {
 
 /// Real BIRD over wires of the lab: eBGP comes up, and every AS on the way adds what its wire takes.
 #[test]
-fn soak_routers_of_ten_ases_talk_over_wires_of_the_lab() {
+fn routers_of_ten_ases_talk_over_wires_of_the_lab() {
     let internet = Internet::through_lab(Path::new(BINARY), 10).unwrap();
     internet.converge(LIMIT).unwrap();
     let words = ["ping", "-n", "-c", "3", "-i", "0.2", dinr::CENTRAL4];
@@ -102,7 +102,7 @@ fn wait_for_first(what: &str, enterprises: &mut [Enterprise<'_>; 2], wanted: [u3
 /// Each enterprise's oracle ranks by what its station measures: the near site first, until the link to it
 /// has become slow, and again when it is quick.
 #[test]
-fn soak_enterprises_rank_sites_by_what_stations_measure() {
+fn enterprises_rank_sites_by_what_stations_measure() {
     let binary = Path::new(BINARY);
     let internet = Internet::through_lab(binary, 10).unwrap();
     internet.converge(LIMIT).unwrap();
@@ -130,7 +130,7 @@ fn soak_enterprises_rank_sites_by_what_stations_measure() {
 
 /// Beside the internet a line joins an enterprise and a site, which only certain addresses take.
 #[test]
-fn soak_two_addresses_of_a_site_are_reached_over_two_paths() {
+fn two_addresses_of_a_site_are_reached_over_two_paths() {
     let internet = Internet::through_lab(Path::new(BINARY), 10).unwrap();
     internet.converge(LIMIT).unwrap();
     let [pc, site] = dinr::ON_THE_LINE;
