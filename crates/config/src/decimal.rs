@@ -10,20 +10,36 @@ pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     number.starts_with(|c: char| c.is_ascii_digit()).then(|| (number, unit.trim_start()))
 }
 
-/// The number times `unit`, if that is whole: digits, at most one point with digits on both sides,
-/// no sign, no exponent.
-pub(crate) fn times(number: &str, unit: u64) -> Option<u64> {
-    let (whole, part) = match number.split_once('.') {
-        Some((_, "")) => return None,
-        Some(parts) => parts,
-        None => (number, ""),
-    };
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(part) || number.len() > MAX_DIGITS {
-        return None;
+/// `digits / 10^places`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decimal {
+    /// All digits, without the point.
+    pub digits: u128,
+    /// How many of them stand behind the point.
+    pub places: u32,
+}
+
+impl Decimal {
+    /// Reads digits with at most one point between two of them: no sign, no exponent.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (whole, part) = match text.split_once('.') {
+            Some((_, "")) => return None,
+            Some(parts) => parts,
+            None => (text, ""),
+        };
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || !digits(whole) || !digits(part) || text.len() > MAX_DIGITS {
+            return None;
+        }
+        let places = u32::try_from(part.len()).ok()?;
+        Some(Self { digits: format!("{whole}{part}").parse().ok()?, places })
     }
-    let digits: u128 = format!("{whole}{part}").parse().ok()?;
-    let divisor = 10_u128.pow(u32::try_from(part.len()).ok()?);
+}
+
+/// The number times `unit`, if that is whole.
+pub(crate) fn times(number: &str, unit: u64) -> Option<u64> {
+    let Decimal { digits, places } = Decimal::parse(number)?;
+    let divisor = 10_u128.pow(places);
     let product = digits.checked_mul(unit.into())?;
     (product.is_multiple_of(divisor)).then(|| u64::try_from(product / divisor).ok())?
 }

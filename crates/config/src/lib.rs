@@ -4,7 +4,8 @@
 //!
 //! | value | read with | written as |
 //! |---|---|---|
-//! | rate | [`Rate`]: `text.parse()`, serde, or as the type of a flag | `20mbit`, `1.5Gbit`, `20 Mbit/s`, `1G`, `64000` |
+//! | rate | [`Rate`]: `text.parse()`, serde, or as the type of a flag | `20mbit`, `1.5Gbit`, `20 Mbit/s`, `1G` |
+//! | bandwidth, latency and loss | [`Bandwidth`], [`mbit`], [`milliseconds`], [`share`] | `100Mbit`, `5ms`, `1%`; old files have `100`, `5`, `0.01` |
 //! | size | [`Size`]: `text.parse()`, serde, or as the type of a flag | `64KB`, `64KiB`, `100M`, `1500` |
 //! | duration | [`duration`] as a `value_parser`; `humantime_serde` in structs | `100ms`, `1.5s`, `1h 30m` |
 //! | prefix | [`ipnet::IpNet`]; [`host_bits`] says whether bits are set after its length | `192.0.2.0/24` |
@@ -14,6 +15,7 @@
 //! at, and [`file`](mod@file) replaces files as a whole, private ones with mode 0600.
 #![forbid(unsafe_code)]
 
+mod bare;
 mod decimal;
 pub mod file;
 mod problem;
@@ -22,6 +24,10 @@ mod rules;
 mod size;
 pub mod target;
 
+pub use bare::{
+    BadShare, Bandwidth, mbit, milliseconds, read_mbit, read_milliseconds, read_share, share,
+};
+pub use decimal::Decimal;
 pub use problem::{Problem, Report};
 pub use rate::{BadRate, Rate};
 pub use rules::{bad_interface, bucket, host_bits, interfaces, prefixes, source_prefixes};
@@ -34,9 +40,12 @@ pub fn renamed_flag(new: &'static str) -> impl Fn(&str) -> Result<String, String
     move |_| Err(format!("this option is now `{new}`"))
 }
 
+/// What is said of a text that is not a duration.
+pub const DURATION: &str = "expected a duration: write 10s, 100ms or 1h 30m";
+
 /// A text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a duration such as 100ms, 1.5s or 1h 30m")]
+#[error("{DURATION}")]
 pub struct BadDuration;
 
 /// Reads a duration: numbers with their units (`ns`, `us`, `ms`, `s`, `m`, `h`, `d` and longer ones),

@@ -1,5 +1,5 @@
 //! Bits a second, as tc(8) reads them: `800kbit`, `20Mbit`, `1.5 Gbit/s`; the short forms of iperf3
-//! (`64k`, `100M`, `1.5G`) and plain bits a second (`64000`) are read as well.
+//! (`64k`, `100M`, `1.5G`) are read as well. Without a unit only 0 is a rate.
 
 use crate::decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -10,9 +10,15 @@ use std::{fmt, str::FromStr};
 pub struct Rate(pub u64);
 
 /// A text is not a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected bits a second such as `800kbit`, `20Mbit` or `1.5Gbit`")]
-pub struct BadRate;
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRate {
+    /// It is something else.
+    #[error("expected bits a second such as `800kbit`, `20Mbit` or `1.5Gbit`")]
+    Syntax,
+    /// It is a number alone.
+    #[error("a rate has a unit: write `{0}bit` or `{0}Mbit`")]
+    NoUnit(String),
+}
 
 /// The units as they are written. They are read in any case: nobody means millibits.
 const UNITS: [(&str, u64); 5] = [
@@ -37,20 +43,20 @@ impl FromStr for Rate {
     type Err = BadRate;
 
     fn from_str(text: &str) -> Result<Self, BadRate> {
-        let (number, unit) = decimal::split(text.trim()).ok_or(BadRate)?;
-        let factor = if unit.is_empty() {
-            1
-        } else {
-            let unit = unit.strip_suffix("/s").unwrap_or(unit);
-            // A prefix alone is enough, as for iperf3.
-            let is = |name: &str| {
-                let short = name.strip_suffix("bit").unwrap_or_default();
-                unit.eq_ignore_ascii_case(name) || unit.eq_ignore_ascii_case(short)
-            };
-            let found = UNITS.iter().find(|(name, _)| !unit.is_empty() && is(name));
-            found.ok_or(BadRate)?.1
+        let (number, unit) = decimal::split(text.trim()).ok_or(BadRate::Syntax)?;
+        if unit.is_empty() {
+            let digits = decimal::Decimal::parse(number).ok_or(BadRate::Syntax)?.digits;
+            return if digits == 0 { Ok(Self(0)) } else { Err(BadRate::NoUnit(number.to_owned())) };
+        }
+        let unit = unit.strip_suffix("/s").unwrap_or(unit);
+        // A prefix alone is enough, as for iperf3.
+        let is = |name: &str| {
+            let short = name.strip_suffix("bit").unwrap_or_default();
+            unit.eq_ignore_ascii_case(name) || unit.eq_ignore_ascii_case(short)
         };
-        decimal::times(number, factor).map(Self).ok_or(BadRate)
+        let found = UNITS.iter().find(|(name, _)| !unit.is_empty() && is(name));
+        let (_, factor) = found.ok_or(BadRate::Syntax)?;
+        decimal::times(number, *factor).map(Self).ok_or(BadRate::Syntax)
     }
 }
 
@@ -91,7 +97,7 @@ mod tests {
             ("64k", 64_000),
             ("100M", 100_000_000),
             ("1.5G", 1_500_000_000),
-            ("9600", 9600),
+            ("9600bit", 9600),
             ("0", 0),
         ] {
             assert_eq!(text.parse(), Ok(Rate(bits)), "{text}");
@@ -116,7 +122,12 @@ mod tests {
             "1 /s",
             "20/s",
         ] {
-            assert_eq!(text.parse::<Rate>(), Err(BadRate), "{text}");
+            assert_eq!(text.parse::<Rate>(), Err(BadRate::Syntax), "{text}");
+        }
+        for number in ["100", "1.5"] {
+            let error = number.parse::<Rate>().expect_err(number).to_string();
+            let right = format!("a rate has a unit: write `{number}bit` or `{number}Mbit`");
+            assert_eq!(error, right);
         }
     }
 

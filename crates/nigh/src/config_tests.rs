@@ -53,7 +53,7 @@ fn every_mistake_is_named_with_line_and_column() {
         (
             "[anycast]\nprefixes = [\"192.0.2.0/24\"]\nquiet = \"long\"\n",
             &[
-                "3:9 anycast.quiet: invalid value: string \"long\", expected a duration such as `100ms`, `1s` or `2m`",
+                "3:9 anycast.quiet: invalid value: string \"long\", expected a duration: write 10s, 100ms or 1h 30m",
             ],
         ),
         ("[nod]\nname = \"a\"\n", &["1:2 nod: unknown section `[nod]`: did you mean `[node]`?"]),

@@ -74,7 +74,7 @@ pub enum Test {
         /// A station, or an address of the allow list with or without a port
         to: String,
         /// How long packets are sent [default: 10s]
-        #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
         duration: Option<Duration>,
         /// The old name.
         #[command(flatten)]
@@ -95,7 +95,7 @@ pub enum Test {
         /// A station, or an address of the allow list
         to: String,
         /// How long requests are sent [default: 2s]
-        #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
         duration: Option<Duration>,
         /// The old name.
         #[command(flatten)]
@@ -124,7 +124,7 @@ pub enum Test {
         /// A station
         to: String,
         /// How long data is sent [default: 10s]
-        #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
         duration: Option<Duration>,
         /// The old name.
         #[command(flatten)]

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(short, long, value_name = "RATE")]
     pub rate: Option<Rate>,
     /// Time to send for, such as 10s or 2m; with --count, whichever ends first
-    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration,
+    #[arg(short, long, value_name = "TIME", value_parser = config::duration,
           conflicts_with = "find_max")]
     pub duration: Option<Duration>,
     /// Bytes of a frame, Ethernet header and check sequence included, as RFC 2544 counts them
@@ -54,7 +54,7 @@ pub struct Args {
     pub engine: Kind,
     /// How long to wait for the last replies
     #[arg(short, long, value_name = "TIME", default_value = "1s",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub wait: Duration,
     /// Allow targets in this prefix, besides loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
@@ -67,11 +67,11 @@ pub struct Args {
     pub find_max: bool,
     /// Time that each trial of --find-max sends for; RFC 2544 asks for 60s
     #[arg(long, value_name = "TIME", default_value = "2s", requires = "find_max",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub trial: Duration,
     /// Rest between two trials of --find-max; RFC 2544 asks for 5s
     #[arg(long, value_name = "TIME", default_value = "500ms", requires = "find_max",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub settle: Duration,
     /// Speed of the link such as 1Gbit, to say what share of it was used
     #[arg(long, value_name = "SPEED", default_value = "1Gbit", value_parser = line::parse_speed)]

@@ -316,9 +316,7 @@ fn reword(key: &str, message: &str) -> (String, Option<String>) {
             Some((start, "u16")) => format!("{start}expected a number from 0 to 65535"),
             Some((start, "u32")) => format!("{start}expected a number from 0 to 4294967295"),
             Some((start, "u64")) => format!("{start}expected a number from 0 on"),
-            Some((start, "a duration")) => {
-                format!("{start}expected a duration such as `100ms`, `1s` or `2m`")
-            }
+            Some((start, "a duration")) => format!("{start}{}", config::DURATION),
             Some((start, what)) if what.starts_with("struct ") => {
                 format!("{start}expected a section")
             }

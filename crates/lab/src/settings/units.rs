@@ -2,11 +2,11 @@
 //! Nothing is rounded except a share.
 
 use crate::Nanos;
-use config::{Rate, Size};
+use config::{Decimal, Rate, Size};
 use std::{fmt, str::FromStr};
 
 /// What is allowed as a time.
-pub(super) const TIME: &str = "a time is a number with ns, us, ms or s, as 1.5ms";
+pub(super) const TIME: &str = config::DURATION;
 /// What is allowed as a share.
 pub(super) const SHARE: &str =
     "a share is a percentage from 0% to 100%, as 0.1%, or a number below 1 with a point, as 0.001";
@@ -17,31 +17,6 @@ pub(super) const RATE: &str = "a rate is a number with bit, kbit, Mbit, Gbit or 
 const MAX_RATE: u64 = 1_000_000_000_000_000;
 /// Largest size, bytes.
 const MAX_SIZE: u64 = 4_000_000_000;
-/// More digits than any unit has places for.
-const MAX_DIGITS: usize = 25;
-
-/// `digits / 10^places`.
-struct Decimal {
-    digits: u128,
-    places: u32,
-}
-
-impl Decimal {
-    fn parse(text: &str) -> Option<Self> {
-        let (whole, part) = match text.split_once('.') {
-            Some((_, "")) => return None,
-            Some((whole, part)) => (whole, part),
-            None => (text, ""),
-        };
-        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.is_empty() || !digits(whole) || !digits(part) || text.len() > MAX_DIGITS {
-            return None;
-        }
-        let places = u32::try_from(part.len()).ok()?;
-        Some(Self { digits: format!("{whole}{part}").parse().ok()?, places })
-    }
-}
-
 /// A time.
 pub(super) fn time(text: &str) -> Option<Nanos> {
     let time = config::duration(text).ok()?;

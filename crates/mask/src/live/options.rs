@@ -50,7 +50,7 @@ pub struct LiveArgs {
     #[arg(long, value_name = "NUMBER", requires = "turns", value_parser = value_parser!(u32).range(1..))]
     pub files: Option<u32>,
     /// Stop after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = config::duration)]
     pub duration: Option<Duration>,
     /// Stop after so many masked packets
     #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]

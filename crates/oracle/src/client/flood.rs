@@ -29,7 +29,7 @@ pub struct Args {
     pub persec: Option<NonZeroU64>,
     /// How long to send
     #[arg(short, long, value_name = "TIME", default_value = "10s",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub duration: Duration,
     /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]

@@ -57,11 +57,11 @@ pub struct Args {
     pub count: u64,
     /// Time between a reply and the next request
     #[arg(short, long, value_name = "TIME", default_value = "0s",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub delay: Duration,
     /// How long to wait for a reply
     #[arg(short, long, value_name = "TIME", default_value = "500ms",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub timeout: Duration,
     /// All clients begin at the same moment
     #[arg(long)]
@@ -71,7 +71,7 @@ pub struct Args {
     pub syncstop: bool,
     /// End after this time, whatever is left to send
     #[arg(long, value_name = "TIME", default_value = "60s",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub limit: Duration,
     /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]

@@ -31,11 +31,11 @@ pub struct Args {
     pub count: Option<NonZeroU64>,
     /// Time between two requests
     #[arg(short, long, value_name = "TIME", default_value = "1s",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub interval: Duration,
     /// How long to wait for each reply
     #[arg(short, long, value_name = "TIME", default_value = "500ms",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub timeout: Duration,
     /// Print one JSON object a line: each reply, then the summary
     #[arg(long)]

@@ -31,7 +31,7 @@ pub struct Args {
     pub source: Option<IpNet>,
     /// How long to wait for each of three tries
     #[arg(short, long, value_name = "TIME", default_value = "500ms",
-          value_parser = humantime::parse_duration)]
+          value_parser = config::duration)]
     pub timeout: Duration,
     /// Print the answer as JSON
     #[arg(long)]

@@ -40,7 +40,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "TEST")]
     pub test: Option<String>,
     /// How far back
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = config::duration)]
     pub since: Duration,
     /// Which delay
     #[arg(long, value_name = "DIRECTION", default_value = "forward")]

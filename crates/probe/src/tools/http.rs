@@ -45,7 +45,7 @@ const MOST_BYTES: u64 = 1 << 40;
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Time for the whole page
-    #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
     /// Longest page, in bytes

@@ -52,7 +52,7 @@ pub struct Settings {
     #[arg(short, long)]
     pub reverse: bool,
     /// How long data are sent, in whole seconds
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub duration: Duration,
     /// Most bits a second of all connections together, such as 100M; UDP needs it

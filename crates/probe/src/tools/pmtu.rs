@@ -54,7 +54,7 @@ pub struct Settings {
     #[arg(short, long, value_name = "PACKETS", default_value_t = 3)]
     pub attempts: u8,
     /// An answer that takes longer does not come
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
     /// Destination port (UDP), one that nobody uses

@@ -75,13 +75,13 @@ pub struct SessionArgs {
     #[arg(long, value_name = "MIB", value_parser = within(&WINDOW))]
     pub window: Option<u16>,
     /// How long the session waits for a path to return when all are dead [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub survive: Option<Duration>,
     /// How long to wait for the first path to answer [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub connect_timeout: Option<Duration>,
     /// How long a path may be silent, while it owes an answer, before it counts as dead [default: 3s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub path_timeout: Option<Duration>,
     /// Make paths also to the addresses that the other end listens at and announces
     #[arg(long, conflicts_with = "listen")]

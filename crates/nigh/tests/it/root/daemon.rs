@@ -233,61 +233,6 @@ fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
 }
 
 #[test]
-fn a_reload_that_one_job_cannot_commit_changes_no_job() {
-    let site = site();
-    let file = |rate: u32, echo: &str, oracle: &str| {
-        format!(
-            "[echo]\n{echo}\n[echo.limit]\nrate = {rate}\nburst = {rate}\n\
-             [oracle]\nthreads = 1\n{oracle}\n"
-        )
-    };
-    let (echo, oracle) = (
-        "interfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\"]",
-        "listen = [\"192.0.2.1:8899\"]",
-    );
-    let more = "interfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\", \"198.51.100.2\"]";
-    let nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", &file(5, echo, oracle));
-    let nigh = nigh.unwrap();
-    let in_force = || {
-        let state = status(&nigh);
-        let lo = site.node.check(&["ip", "addr", "show", "lo"]).unwrap();
-        (
-            state["echo"]["limit"]["rate"].as_u64(),
-            state["oracle"]["metrics"][0]["cost"].as_str().map(str::to_owned),
-            lo.contains("198.51.100.2/32"),
-        )
-    };
-    let cost = "-as_number";
-    let before = in_force();
-    assert_eq!((before.0, before.2), (Some(5), false));
-    assert_ne!(before.1.as_deref(), Some(cost));
-    for (echo, listen, why) in [
-        // The responder has committed when the oracle finds that the address is not this node's.
-        (more.to_owned(), "203.0.113.1:8899", "oracle.listen: "),
-        // The oracle has prepared when the responder finds no driver that can.
-        (
-            more.replace("\"eth0\"", "\"eth0\", \"lo\"") + "\nmode = \"native\"",
-            "192.0.2.1:8899",
-            "interface lo: ",
-        ),
-    ] {
-        let oracle = format!("listen = [\"{listen}\"]\ncost = \"{cost}\"");
-        nigh.configure("node-a", &file(9, &echo, &oracle)).unwrap();
-        let refused = ask(&site, &nigh, &["reload"]);
-        assert_eq!(refused.status.code(), Some(1));
-        let stderr = &refused.stderr;
-        assert!(stderr.contains("nothing was changed") && stderr.contains(why), "{stderr}");
-        assert_eq!(in_force(), before, "{why}");
-        assert!(site.answers(), "{why}");
-    }
-    let oracle = format!("{oracle}\ncost = \"{cost}\"");
-    nigh.configure("node-a", &file(9, more, &oracle)).unwrap();
-    let good = ask(&site, &nigh, &["reload"]);
-    assert!(good.success(), "{}", good.stderr);
-    assert_eq!(in_force(), (Some(9), Some(cost.to_owned()), true));
-}
-
-#[test]
 fn a_reload_attaches_without_the_right_to_load() {
     let site = site();
     let other = Namespace::new("other").unwrap();

@@ -13,3 +13,4 @@ mod mask_live;
 mod oracle;
 mod probe;
 mod psock;
+mod reload;

@@ -59,7 +59,7 @@ pub struct Settings {
     #[serde(default)]
     pub tcp: bool,
     /// An answer that takes longer does not come
-    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = config::duration)]
     #[serde(default = "two_seconds", with = "humantime_serde")]
     pub wait: Duration,
     /// How often the question is sent over UDP when no answer comes

@@ -63,7 +63,7 @@ pub struct Settings {
     #[arg(short, long, value_name = "PACKETS", default_value_t = 3)]
     pub attempts: u8,
     /// A hop that does not answer for so long is silent
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
     /// After so many silent hops there is no path to be seen

@@ -33,7 +33,8 @@ fn a_drain_and_its_reversal_lose_nothing() {
     assert_eq!(a.http(core.node(0), "/healthz").unwrap().0, 200);
     assert_eq!(core.routes(0), [false; 2]);
     let (at_a, at_b) = (answered(&a), answered(&b));
-    assert!(at_b > 100, "node b answered {at_b}");
+    // A busy machine sends fewer pings in that time.
+    assert!(at_b > 20, "node b answered {at_b}");
     wait_until("more pings at node b", LIMIT, || answered(&b) > at_b + 100).unwrap();
     assert_eq!(answered(&a), at_a, "a drained node still gets traffic");
 

@@ -13,7 +13,7 @@ use std::{
 };
 use testbed::{End, Namespace, Process, link, wait_until};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Two hosts that say nothing by themselves.
 fn hosts() -> (Namespace, Namespace) {
