@@ -108,7 +108,7 @@ pub enum RunError {
     NoHost(String),
     /// The control socket cannot be opened.
     #[error(transparent)]
-    Serve(#[from] crate::control::ServeError),
+    Serve(#[from] ::control::BindError),
     /// A link cannot be a wire.
     #[error("link {} leads one way only and cannot be a wire", .0.0)]
     Wire(crate::LinkId),

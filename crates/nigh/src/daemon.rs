@@ -9,8 +9,7 @@
 use crate::{
     cli::RunArgs,
     config::{self, Loaded},
-    control::{self, ControlSocket},
-    http,
+    control, http,
     jobs::{self, Joined},
     logging,
     node::Node,
@@ -18,6 +17,7 @@ use crate::{
     privileges,
     state::{State, StateError},
 };
+use ::control::ControlSocket;
 use job::{Close, file::LoadError};
 use nix::sys::signal::{SigSet, Signal as Unix};
 use std::{io, sync::Arc};
@@ -43,8 +43,8 @@ pub enum RunError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The control socket cannot be opened.
-    #[error(transparent)]
-    Control(#[from] control::BindError),
+    #[error("{0}; see node.control")]
+    Control(#[from] ::control::BindError),
     /// The HTTP address cannot be bound.
     #[error(transparent)]
     Http(#[from] http::BindError),
@@ -126,7 +126,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let notifier = Notifier::from_env();
     let Loaded { node: config, jobs, .. } = loaded;
     let state = State::open(&config.state)?;
-    let control = ControlSocket::bind(&config.control)?;
+    let socket = ControlSocket::bind(&config.control)?;
     let listener = TcpListener::from_std(http::bind(config.http, "node.http")?)?;
     let address = listener.local_addr()?;
     let drained = state.drained();
@@ -159,7 +159,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         async move {
             tokio::join!(
                 http::serve(listener, http::node::router(for_http)),
-                control.serve(for_control)
+                socket.serve(move |line| control::reply(for_control.clone(), line))
             )
         }
     };

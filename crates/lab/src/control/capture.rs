@@ -52,8 +52,8 @@ impl Limits {
 }
 
 /// A capture that goes on until it is dropped.
-pub(super) struct Capture<'a> {
-    context: &'a Context,
+pub(super) struct Capture {
+    context: Arc<Context>,
     number: u32,
     what: Watched,
     seen: Receiver<CapturedPacket>,
@@ -63,9 +63,9 @@ pub(super) struct Capture<'a> {
     start: u64,
 }
 
-impl<'a> Capture<'a> {
+impl Capture {
     /// Begins to capture what is meant by `A-B`, `A>B` or a node.
-    pub(super) fn start(context: &'a Context, what: &str, snap: u32) -> Result<Self, ReplyError> {
+    pub(super) fn start(context: Arc<Context>, what: &str, snap: u32) -> Result<Self, ReplyError> {
         let what = context.finder().watched(what)?;
         let (to, seen) = channel();
         let room = Arc::new(Room::default());
@@ -128,7 +128,7 @@ impl<'a> Capture<'a> {
     }
 }
 
-impl Capture<'_> {
+impl Capture {
     /// Nothing more is seen; what waits can still be taken.
     fn stop(&self) {
         let number = self.number;
@@ -136,7 +136,7 @@ impl Capture<'_> {
     }
 }
 
-impl Drop for Capture<'_> {
+impl Drop for Capture {
     fn drop(&mut self) {
         self.stop();
     }
@@ -144,7 +144,7 @@ impl Drop for Capture<'_> {
 
 /// The interfaces of a file, in the order in which packets bring them up.
 struct Interfaces<'a> {
-    capture: &'a Capture<'a>,
+    capture: &'a Capture,
     known: FxHashMap<String, u32>,
 }
 
@@ -186,7 +186,7 @@ impl Interfaces<'_> {
     }
 
     fn name(&self, point: CapturePoint) -> String {
-        let context = self.capture.context;
+        let context = &self.capture.context;
         let network = context.network();
         let neighbour = |node: NodeId| context.name(node);
         match (self.capture.what, point) {

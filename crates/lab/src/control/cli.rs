@@ -2,9 +2,10 @@
 
 use super::{
     AskError, ChooseError, Event, LinkChange, Links, NodeView, Path, Request, Sort, Status,
-    choose::choose, client::Connection, show,
+    choose::choose, show,
 };
 use crate::settings::{SettingsChange, SettingsError};
+use ::control::{Connection, Peer};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, BufRead, ErrorKind, Write};
@@ -137,7 +138,7 @@ pub enum UseError {
 impl Which {
     /// Connects to the lab that is meant.
     pub(crate) fn connect(&self) -> Result<Connection, UseError> {
-        Ok(Connection::open(&choose(self.lab.as_deref())?)?)
+        Ok(Connection::open(Peer::lab(&choose(self.lab.as_deref())?))?)
     }
 
     /// Asks and gives the answer as text.

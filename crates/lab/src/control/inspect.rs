@@ -1,8 +1,8 @@
 //! What requests ask of the engine, and the changes that they make.
 
 use super::{
-    Answer, FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path,
-    Request, Sort, Status, Totals,
+    FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path, Request,
+    Sort, Status, Totals,
     find::{Finder, Meant},
     route,
 };
@@ -131,12 +131,15 @@ impl Context {
     }
 
     /// The answer to a request that has one answer.
-    pub fn reply(&self, request: &Request) -> Answer {
+    ///
+    /// # Errors
+    /// A sentence, when it cannot be done.
+    pub fn reply(&self, request: &Request) -> Result<serde_json::Value, String> {
         fn value<T: Serialize>(result: Result<T, ReplyError>) -> Result<serde_json::Value, String> {
             let value = result.map_err(|error| error.to_string())?;
             serde_json::to_value(value).map_err(|error| error.to_string())
         }
-        let result = match request {
+        match request {
             Request::Status {} => value(self.status()),
             Request::Path { from, to } => value(self.path(from, to)),
             Request::Link { link, set } => value(self.link(link, *set)),
@@ -144,10 +147,6 @@ impl Context {
             Request::Links { sort, limit, all } => value(self.links(*sort, *limit, *all)),
             Request::Nodes { first, limit } => value(self.nodes(*first, *limit)),
             Request::Events {} | Request::Capture { .. } => Ok(serde_json::json!({})),
-        };
-        match result {
-            Ok(value) => Answer::Ok(value),
-            Err(sentence) => Answer::Error(sentence),
         }
     }
 

@@ -19,7 +19,6 @@
 mod capture;
 mod choose;
 pub mod cli;
-mod client;
 mod events;
 pub mod files;
 mod find;
@@ -34,15 +33,14 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use ::control::{Answer, AskError};
 pub use choose::ChooseError;
-pub use client::AskError;
-pub(crate) use client::Connection;
 pub use events::{Event, What};
 pub use find::{FindError, Finder, Meant};
 pub use inspect::{Context, ReplyError};
 pub use log::{EventLog, EventPage};
 pub use map::MOST_DRAWN;
-pub use server::{ServeError, Server};
+pub use server::Server;
 pub use view::{
     HostView, LinkChange, LinkView, Links, Map, MapNode, NodeView, Nodes, Path, PathHop, Sort,
     Status, Totals,
@@ -132,20 +130,10 @@ fn some_rows() -> usize {
     100
 }
 
-/// One answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// The request was done.
-    Ok(serde_json::Value),
-    /// It was not, and why.
-    Error(String),
-}
-
 /// Reads a request from a line.
 ///
 /// # Errors
-/// When it is none.
-pub fn parse(line: &[u8]) -> Result<Request, serde_json::Error> {
-    serde_json::from_slice(line)
+/// A sentence, when it is none.
+pub fn parse(line: &[u8]) -> Result<Request, String> {
+    ::control::parse(line)
 }

@@ -7,9 +7,10 @@ mod draw;
 mod model;
 
 use crate::control::{
-    AskError, Connection, Event, Request,
+    AskError, Event, Request,
     cli::{UseError, Which},
 };
+use ::control::Connection;
 use clap::Args;
 use model::Model;
 use ratatui::Frame;
@@ -117,6 +118,7 @@ fn look(connection: &mut Connection, model: &mut Model) -> Result<(), AskError> 
 mod tests {
     use super::*;
     use crate::control::{Answer, Links, Status, Totals};
+    use ::control::Peer;
     use std::{
         io::{BufReader, Write},
         os::unix::net::UnixListener,
@@ -142,7 +144,7 @@ mod tests {
             }
             asked.len()
         });
-        let mut connection = Connection::open(&path).expect("a connection");
+        let mut connection = Connection::open(Peer::lab(&path)).expect("a connection");
         let mut model = Model::default();
         assert!(!model.press(Key::Pause));
         look(&mut connection, &mut model).expect("an answer");
