@@ -1,4 +1,4 @@
-//! Files that are there as a whole or not at all.
+//! Files that are there as a whole or not at all, and files that only their owner may use.
 //!
 //! The content goes to a temporary file in the same folder, is synchronized with the disk and gets
 //! its name by rename(2); then the folder is synchronized, so that the name outlasts a loss of power
@@ -6,14 +6,70 @@
 
 use std::{
     fs::{File, Permissions},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
+use zeroize::Zeroizing;
 
 /// The mode of a file that only its owner may use.
 pub const PRIVATE: u32 = 0o600;
+
+/// How the name of a file begins that is not whole yet; a crash may leave one.
+pub const DRAFT: &str = ".draft-";
+
+/// A file with a secret is no longer than this, in bytes.
+const LONGEST_PRIVATE: usize = 64 << 10;
+
+/// A file with a secret cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateError {
+    /// The system does not let it be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Others than its owner have rights.
+    #[error(
+        "others than its owner can use {0} (mode {mode:04o}): run `chmod 600 {0}`, and replace the secret if \
+         somebody may have read it", path.display()
+    )]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is too long for a secret.
+    #[error("{} has more than {LONGEST_PRIVATE} bytes: give a file with nothing but the secret", .0.display())]
+    TooLong(PathBuf),
+}
+
+/// Reads a file that only its owner may use. What is read is wiped from memory when dropped.
+///
+/// # Errors
+/// When the file cannot be read, others than its owner have rights, or it has more than 64 KiB.
+pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateError> {
+    let error = |source| PrivateError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(error)?;
+    // Of the open file: another one may have its name by now.
+    let metadata = file.metadata().map_err(error)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(PrivateError::Mode { path: path.to_owned(), mode });
+    }
+    // Room for all at once: what is moved when a vector grows is not wiped.
+    let mut content = Zeroizing::new(Vec::with_capacity(LONGEST_PRIVATE + 1));
+    file.take(LONGEST_PRIVATE as u64 + 1).read_to_end(&mut content).map_err(error)?;
+    if content.len() > LONGEST_PRIVATE {
+        return Err(PrivateError::TooLong(path.to_owned()));
+    }
+    Ok(content)
+}
 
 /// Writes a file that only its owner may use (mode 0600) in place of one that may be there.
 ///
@@ -56,7 +112,8 @@ fn draft(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<NamedTempFile> {
     let permissions = Permissions::from_mode(mode);
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+    let mut builder = tempfile::Builder::new();
+    let mut file = builder.prefix(DRAFT).permissions(permissions).tempfile_in(folder)?;
     write(file.as_file_mut())?;
     file.as_file().sync_all()?;
     Ok(file)
@@ -101,6 +158,29 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, PRIVATE);
         assert_eq!(names(folder.path()), ["key"]);
+    }
+
+    #[test]
+    fn a_private_file_is_read_unless_others_may_use_it_or_it_is_too_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let read = |length: usize, mode: u32| {
+            fs::write(&path, vec![7; length]).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            read_private(&path).map(|content| content.len()).map_err(|error| error.to_string())
+        };
+        let missing = read_private(&path).unwrap_err().to_string();
+        assert!(missing.contains(path.to_str().unwrap()), "{missing}");
+        for mode in [0o600, 0o400] {
+            assert_eq!(read(LONGEST_PRIVATE, mode), Ok(LONGEST_PRIVATE));
+        }
+        for mode in [0o640, 0o604, 0o620, 0o601] {
+            let error = read(1, mode).unwrap_err();
+            assert!(error.contains(&format!("mode {mode:04o}")), "{error}");
+            assert!(error.contains(&format!("`chmod 600 {}`", path.display())), "{error}");
+        }
+        let error = read(LONGEST_PRIVATE + 1, 0o600).unwrap_err();
+        assert!(error.contains("more than 65536 bytes"), "{error}");
     }
 
     #[test]

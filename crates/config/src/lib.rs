@@ -12,7 +12,7 @@
 //!
 //! [`Problem`] and [`Report`] say what is wrong with a value that parsed, by its dotted key; the
 //! rules that several sections share are beside them. [`target`] says whom a load test may be aimed
-//! at, and [`file`](mod@file) replaces files as a whole, private ones with mode 0600.
+//! at, and [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600).
 #![forbid(unsafe_code)]
 
 mod bare;

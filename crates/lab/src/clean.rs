@@ -6,6 +6,7 @@
 //! or by `nigh lab clean`. A lock keeps two of them from cleaning at the same time.
 
 use crate::host::{self, Owner};
+use config::file::{DRAFT, replace};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -17,9 +18,8 @@ use std::{
 
 /// Where the files are.
 const FOLDER: &str = "/run/nigh/lab";
-/// The extension of the file that says what a lab is made of, and of that file before it is whole.
+/// The extension of the file that says what a lab is made of.
 const ENTRY: &str = "json";
-const DRAFT: &str = "new";
 
 /// What cannot be done there.
 #[derive(Debug, thiserror::Error)]
@@ -93,8 +93,11 @@ impl Lock {
             namespaces: host::remove_stale().map_err(CleanError::new("/run/netns"))?,
             labs: 0,
         };
-        for (_, draft) in files(DRAFT)?.into_iter().filter(|(owner, _)| !owner.is_alive()) {
-            let _ = fs::remove_file(draft);
+        // Who holds the lock writes none now, so those that are there are left over.
+        for entry in fs::read_dir(FOLDER).map_err(CleanError::new(FOLDER))?.flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(DRAFT.as_bytes()) {
+                let _ = fs::remove_file(entry.path());
+            }
         }
         for (owner, path) in files(ENTRY)? {
             if owner.is_alive() {
@@ -155,13 +158,11 @@ impl Record {
         let path = Path::new(FOLDER).join(format!("{owner}.{ENTRY}"));
         let record = Self { path };
         let text = serde_json::to_vec_pretty(entry).unwrap_or_default();
-        let draft = record.path.with_extension(DRAFT);
-        let write = || {
-            File::create(&draft)?.write_all(&text)?;
-            fs::rename(&draft, &record.path)?;
-            File::create(hosts_of(owner))?.write_all(names.as_bytes())
+        let write = |path: &Path, content: &[u8]| {
+            replace(path, 0o644, |file| file.write_all(content)).map_err(CleanError::new(path))
         };
-        write().map_err(CleanError::new(&record.path))?;
+        write(&record.path, &text)?;
+        write(&hosts_of(owner), names.as_bytes())?;
         Ok(record)
     }
 }

@@ -11,33 +11,19 @@ pub use keyring::KeyringError;
 pub use period::Rotation;
 pub use source::Source;
 
+use config::file::{PrivateError, create_private, read_private};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zeroize::Zeroizing;
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It cannot be read.
-    #[error("cannot read the key {path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Others than its owner have rights.
-    #[error("others may use the key {path} (mode {mode:04o}): run `chmod 0600 {path}`")]
-    Mode {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    /// Its file cannot be used.
+    #[error("the key: {0}")]
+    File(#[from] PrivateError),
     /// What it holds is no key.
     #[error("{of} holds no key: it must be {bytes} bytes, or {} hexadecimal digits", 2 * bytes)]
     Content {
@@ -80,7 +66,7 @@ pub fn create(path: &Path) -> io::Result<()> {
         }
     }
     digits.push('\n');
-    config::file::create_private(path, digits.as_bytes())
+    create_private(path, digits.as_bytes())
 }
 
 /// Reads a key of `N` bytes from a file that holds just these, or their hexadecimal digits and perhaps
@@ -90,13 +76,7 @@ pub fn create(path: &Path) -> io::Result<()> {
 ///
 /// When the file cannot be read, others have rights to it, or what it holds is no key.
 pub fn read_key<const N: usize>(path: &Path) -> Result<Zeroizing<[u8; N]>, KeyError> {
-    let error = |source| KeyError::File { path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(error)?;
-    let mode = file.metadata().map_err(error)?.mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(KeyError::Mode { path: path.to_owned(), mode });
-    }
-    parse(&read_bounded(file, most::<N>()).map_err(error)?, || path.display().to_string())
+    parse(&read_private(path)?, || path.display().to_string())
 }
 
 /// What tells a key from others, and nothing else of it: 8 hexadecimal digits of a derivation.
@@ -149,7 +129,7 @@ fn parse<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     /// Reads a key file of this content and these permissions.
     fn read(content: &[u8], mode: u32) -> Result<[u8; 16], String> {
@@ -186,7 +166,7 @@ mod tests {
         for mode in [0o640, 0o604, 0o620, 0o601] {
             let error = read(&[1; 16], mode).unwrap_err();
             assert!(error.contains(&format!("mode {mode:04o}")), "{error}");
-            assert!(error.contains("chmod 0600 "), "{error}");
+            assert!(error.contains("chmod 600 "), "{error}");
         }
     }
 

@@ -6,6 +6,7 @@
 //! does not hold the 32 bytes cannot sign the handshake. The stream's keys come from the ephemeral
 //! key exchange: who learns the 32 bytes later cannot read what was recorded before.
 
+use config::file::{PrivateError, create_private, read_private};
 use ring::{
     hkdf,
     rand::{SecureRandom, SystemRandom},
@@ -23,9 +24,7 @@ use rustls::{
     version::TLS13,
 };
 use std::{
-    fmt, fs,
-    io::{self, Read},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    fmt, fs, io,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
@@ -40,9 +39,6 @@ mod verify;
 
 /// Bytes of a pre-shared key.
 const KEY_BYTES: usize = 32;
-
-/// A file with a key is no longer than this.
-const KEY_FILE_BYTES: u64 = 64 << 10;
 
 /// What stands before the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
 const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -105,7 +101,7 @@ impl PresharedKey {
     ///
     /// When the file cannot be read, others can read it, or what it holds is no key.
     pub fn from_file(path: &Path) -> Result<Self, SecurityError> {
-        let text = private_file(path)?;
+        let text = read_private(path)?;
         let text = std::str::from_utf8(&text).unwrap_or_default().trim();
         text.parse().map_err(|why| SecurityError::Key { path: path.to_owned(), why })
     }
@@ -116,12 +112,9 @@ impl PresharedKey {
     ///
     /// When the file is there already or cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        use std::io::Write;
-        let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let mut text = self.to_hex();
         text.push('\n');
-        file.write_all(text.as_bytes())
+        create_private(path, text.as_bytes())
     }
 
     /// The key as 64 hexadecimal digits: keep it as secret as the key.
@@ -181,17 +174,9 @@ pub enum SecurityError {
         /// The system's error.
         source: io::Error,
     },
-    /// Others than its owner can read or change a file with a key.
-    #[error(
-        "{} has mode {mode:04o}: others can read or change it; `chmod 600` it, and use another key \
-         if somebody may have read this one", path.display()
-    )]
-    Mode {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    /// A file with a key cannot be used.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     /// What a file holds is no pre-shared key.
     #[error("{} holds no key: {why}", path.display())]
     Key {
@@ -349,30 +334,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SecurityErr
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SecurityError> {
-    let text = private_file(path)?;
+    let text = read_private(path)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| SecurityError::Pem {
         path: path.to_owned(),
         what: "private key",
         why: error.to_string(),
     })
-}
-
-/// Reads a file that only its owner may be able to read or change.
-fn private_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecurityError> {
-    let error = |source| SecurityError::File { path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(error)?;
-    let meta = file.metadata().map_err(error)?;
-    let mode = meta.mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(SecurityError::Mode { path: path.to_owned(), mode });
-    }
-    // Room for all at once: what is moved when a vector grows is not wiped.
-    let room = meta.len().min(KEY_FILE_BYTES) + 1;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(room as usize));
-    file.take(KEY_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(error)?;
-    if bytes.len() as u64 > KEY_FILE_BYTES {
-        let why = format!("it has more than {KEY_FILE_BYTES} bytes, so it is no key");
-        return Err(error(io::Error::new(io::ErrorKind::InvalidData, why)));
-    }
-    Ok(bytes)
 }

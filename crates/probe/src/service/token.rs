@@ -1,33 +1,20 @@
 //! The token that a request by HTTP must bear.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use config::file::{PrivateError, read_private};
+use std::path::{Path, PathBuf};
 
-/// The longest file that is read, in bytes.
-const FILE_LIMIT: u64 = 4096;
-/// The least characters of a token.
+/// The least and the most characters of a token.
 const LEAST: usize = 16;
+const MOST: usize = 4096;
 
 /// A token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Others than its owner can read it.
-    #[error("others than its owner can read {}: run `chmod 600` on it and use another token", .0.display())]
-    Mode(PathBuf),
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] PrivateError),
     /// What it holds is no token.
-    #[error("{} holds no token: {LEAST} to {FILE_LIMIT} printable characters without blanks, such as `openssl rand -hex 32` makes", .0.display())]
+    #[error("{} holds no token: {LEAST} to {MOST} printable characters without blanks, such as `openssl rand -hex 32` makes", .0.display())]
     NoToken(PathBuf),
 }
 
@@ -44,15 +31,9 @@ impl std::fmt::Debug for Token {
 impl Token {
     /// Reads a token from a file that only its owner may read.
     pub(super) fn read(path: &Path) -> Result<Self, TokenError> {
-        let error = |source| TokenError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(error)?;
-        if file.metadata().map_err(error)?.mode() & 0o077 != 0 {
-            return Err(TokenError::Mode(path.to_owned()));
-        }
-        let mut text = String::new();
-        file.take(FILE_LIMIT).read_to_string(&mut text).map_err(error)?;
-        let text = text.trim();
-        if text.len() < LEAST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let content = read_private(path)?;
+        let text = str::from_utf8(&content).unwrap_or_default().trim();
+        if !(LEAST..=MOST).contains(&text.len()) || !text.bytes().all(|it| it.is_ascii_graphic()) {
             return Err(TokenError::NoToken(path.to_owned()));
         }
         Ok(Self(text.to_owned()))
@@ -75,14 +56,15 @@ mod tests {
     fn a_token_is_kept_from_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("token");
-        assert!(matches!(Token::read(&path), Err(TokenError::Read { .. })));
+        assert!(matches!(Token::read(&path), Err(TokenError::File(PrivateError::Read { .. }))));
         let write = |text: &str, mode| {
             std::fs::write(&path, text).expect("it is written");
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("a mode");
         };
         write("0123456789abcdef\n", 0o640);
-        assert!(matches!(Token::read(&path), Err(TokenError::Mode(_))));
-        for text in ["", "0123456789abcde", "0123456789 abcdef"] {
+        assert!(matches!(Token::read(&path), Err(TokenError::File(PrivateError::Mode { .. }))));
+        let long = "0".repeat(MOST + 1);
+        for text in ["", "0123456789abcde", "0123456789 abcdef", &long] {
             write(text, 0o600);
             assert!(matches!(Token::read(&path), Err(TokenError::NoToken(_))), "{text:?}");
         }

@@ -1,10 +1,11 @@
 //! The section `[probe.archive.postgresql]`, and where the password comes from.
 
-use config::{Problem, Report};
+use config::{
+    Problem, Report,
+    file::{PrivateError, read_private},
+};
 use serde::Deserialize;
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -26,10 +27,10 @@ pub struct PostgresqlConfig {
 /// The password cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PasswordError {
-    #[error("cannot read the password from {}: {source}", .path.display())]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{} can be read by others: chmod 600", .0.display())]
-    Open(PathBuf),
+    #[error("the password: {0}")]
+    File(#[from] PrivateError),
+    #[error("the password: {} is not UTF-8", .0.display())]
+    Text(PathBuf),
 }
 
 impl PostgresqlConfig {
@@ -98,11 +99,9 @@ pub(super) fn needs_tls(config: &tokio_postgres::Config) -> bool {
 
 /// A file that nobody else may read.
 fn read_secret(path: &Path) -> Result<String, PasswordError> {
-    let error = |source| PasswordError::Read { path: path.to_owned(), source };
-    if fs::metadata(path).map_err(error)?.mode() & 0o077 != 0 {
-        return Err(PasswordError::Open(path.to_owned()));
-    }
-    fs::read_to_string(path).map_err(error)
+    let content = read_private(path)?;
+    let text = str::from_utf8(&content).map_err(|_| PasswordError::Text(path.to_owned()))?;
+    Ok(text.to_owned())
 }
 
 /// The password of the first line that fits: `host:port:database:user:password`, each `*` for all

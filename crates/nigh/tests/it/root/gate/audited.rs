@@ -207,5 +207,5 @@ fn a_key_that_others_can_read_is_refused_with_what_to_do() {
         .unwrap();
     let said = String::from_utf8_lossy(&check.stderr);
     assert!(!check.status.success());
-    assert!(said.contains("gate.audit.addresses") && said.contains("chmod 0600"), "{said}");
+    assert!(said.contains("gate.audit.addresses") && said.contains("chmod 600"), "{said}");
 }
