@@ -12,19 +12,16 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
+    ClientConfig, ServerConfig,
     client::AlwaysResolvesClientRawPublicKeys,
     crypto::{CryptoProvider, ring::sign::any_eddsa_type},
-    pki_types::{
-        CertificateDer, InvalidDnsNameError, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName,
-        pem::PemObject,
-    },
-    server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, WebPkiClientVerifier},
+    pki_types::{CertificateDer, InvalidDnsNameError, PrivatePkcs8KeyDer, ServerName},
+    server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage},
     sign::CertifiedKey,
     version::TLS13,
 };
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
@@ -166,17 +163,9 @@ impl FromStr for PresharedKey {
 /// Keys or certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecurityError {
-    /// A file cannot be read.
-    #[error("reading {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file with a key cannot be used.
+    /// The file of a pre-shared key cannot be used.
     #[error(transparent)]
-    Private(#[from] PrivateError),
+    File(#[from] PrivateError),
     /// What a file holds is no pre-shared key.
     #[error("{} holds no key: {why}", path.display())]
     Key {
@@ -185,16 +174,9 @@ pub enum SecurityError {
         /// Why.
         why: ParseKeyError,
     },
-    /// What a file holds is no certificate or private key in PEM.
-    #[error("{} holds no {what} in PEM: {why}", path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What was looked for.
-        what: &'static str,
-        /// Why it is none.
-        why: String,
-    },
+    /// The file of certificates or of a private key cannot be used.
+    #[error(transparent)]
+    Pem(#[from] tls::Error),
     /// A name is no DNS name and no address.
     #[error("{name:?} is no DNS name and no address")]
     Name {
@@ -219,7 +201,7 @@ pub(crate) enum Tls<C> {
 
 /// What a connecting end shows and expects.
 pub(crate) fn connecting(security: &Security) -> Result<Tls<ClientConfig>, SecurityError> {
-    connecting_with(security, Arc::new(rustls::crypto::ring::default_provider()))
+    connecting_with(security, tls::provider())
 }
 
 fn connecting_with(
@@ -241,8 +223,8 @@ fn connecting_with(
         }
         Security::Certificates { authority, certificate, key, name } => {
             let config = builder()?
-                .with_root_certificates(roots(authority)?)
-                .with_client_auth_cert(certificates(certificate)?, private_key(key)?)?;
+                .with_root_certificates(tls::roots(authority)?)
+                .with_client_auth_cert(tls::chain(certificate)?, tls::private_key(key)?)?;
             (config, name.as_deref().map(server_name).transpose()?)
         }
     };
@@ -253,7 +235,7 @@ fn connecting_with(
 
 /// What an accepting end shows and expects.
 pub(crate) fn accepting(security: &Security) -> Result<Tls<ServerConfig>, SecurityError> {
-    accepting_with(security, Arc::new(rustls::crypto::ring::default_provider()))
+    accepting_with(security, tls::provider())
 }
 
 fn accepting_with(
@@ -273,14 +255,9 @@ fn accepting_with(
             (config, None)
         }
         Security::Certificates { authority, certificate, key, name } => {
-            let roots = Arc::new(roots(authority)?);
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
-                    .build()
-                    .map_err(|error| rustls::Error::General(error.to_string()))?;
             let config = builder()?
-                .with_client_cert_verifier(verifier)
-                .with_single_cert(certificates(certificate)?, private_key(key)?)?;
+                .with_client_cert_verifier(tls::client_verifier(authority, true)?)
+                .with_single_cert(tls::chain(certificate)?, tls::private_key(key)?)?;
             (config, name.as_deref().map(server_name).transpose()?)
         }
     };
@@ -311,33 +288,4 @@ fn derive(key: &PresharedKey, role: &[u8]) -> Result<Arc<CertifiedKey>, Security
 fn server_name(name: &str) -> Result<ServerName<'static>, SecurityError> {
     let error = |_: InvalidDnsNameError| SecurityError::Name { name: name.to_owned() };
     ServerName::try_from(name.to_owned()).map_err(error)
-}
-
-fn roots(path: &Path) -> Result<RootCertStore, SecurityError> {
-    let mut store = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        store.add(certificate)?;
-    }
-    Ok(store)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SecurityError> {
-    let text =
-        fs::read(path).map_err(|source| SecurityError::File { path: path.to_owned(), source })?;
-    let list = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
-    let why = match list {
-        Ok(list) if !list.is_empty() => return Ok(list),
-        Ok(_) => "nothing found".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(SecurityError::Pem { path: path.to_owned(), what: "certificate", why })
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SecurityError> {
-    let text = read_private(path)?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| SecurityError::Pem {
-        path: path.to_owned(),
-        what: "private key",
-        why: error.to_string(),
-    })
 }

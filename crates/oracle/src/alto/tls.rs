@@ -7,9 +7,9 @@
 
 use arc_swap::ArcSwap;
 use rustls::{
-    InconsistentKeys, RootCertStore, ServerConfig, SupportedCipherSuite,
+    InconsistentKeys, ServerConfig, SupportedCipherSuite,
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
+    pki_types::CertificateDer,
     server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
     version::{TLS12, TLS13},
@@ -26,8 +26,6 @@ use std::{
 const OWN_CERTIFICATE: &str = "alto.crt";
 /// Name of its key, readable by its owner alone.
 const OWN_KEY: &str = "alto.key";
-/// Largest PEM file read, in bytes: some hundred certificates.
-const FILE_LIMIT: u64 = 1 << 20;
 
 /// Where the certificate and its key come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,46 +49,9 @@ pub enum Source {
 /// The certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", file.display())]
-    Read {
-        /// Which file.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file is no PEM.
-    #[error("{} is not in PEM: {reason}", file.display())]
-    Pem {
-        /// Which file.
-        file: PathBuf,
-        /// What is wrong in it.
-        reason: String,
-    },
-    /// The certificate's file has no certificate.
-    #[error(
-        "{} holds no certificate (BEGIN CERTIFICATE); give the whole chain in PEM, the server's own first",
-        file.display()
-    )]
-    NoCertificate {
-        /// Which file.
-        file: PathBuf,
-    },
-    /// The key's file has no key.
-    #[error("{} holds no private key; give one in PEM, as PKCS #8, RSA or EC", file.display())]
-    NoKey {
-        /// Which file.
-        file: PathBuf,
-    },
-    /// The key needs a passphrase.
-    #[error(
-        "the key in {} is encrypted, and nobody is there to ask for its passphrase; take it off with \
-         `openssl pkey -in {} -out NEWFILE`", file.display(), file.display()
-    )]
-    EncryptedKey {
-        /// Which file.
-        file: PathBuf,
-    },
+    /// A file with certificates or a key cannot be used.
+    #[error(transparent)]
+    File(#[from] tls::Error),
     /// The key is of a kind that cannot be used.
     #[error("the key in {} cannot be used: {reason}; give an ECDSA P-256 or P-384, Ed25519 or RSA key", file.display())]
     Key {
@@ -119,13 +80,8 @@ pub enum TlsError {
         reason: String,
     },
     /// An authority of clients cannot be used.
-    #[error("the authorities in {} cannot be used: {reason}; see oracle.alto.client_ca", file.display())]
-    Authority {
-        /// Which file.
-        file: PathBuf,
-        /// What the TLS library says.
-        reason: String,
-    },
+    #[error("{0}; see oracle.alto.client_ca")]
+    Authority(tls::Error),
     /// A certificate of our own cannot be made.
     #[error("cannot make a certificate for {}: {reason}; see oracle.alto.host", names.join(", "))]
     Make {
@@ -192,7 +148,7 @@ impl Identity {
     ///
     /// A file is missing, broken, or not what it should be; the error says which and what to do.
     pub fn load(source: Source) -> Result<Identity, TlsError> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = tls::provider();
         let key = read(&source, &provider)?;
         let resolver = Arc::new(Resolver(ArcSwap::from_pointee(key)));
         Ok(Identity { source, resolver, provider })
@@ -248,15 +204,7 @@ pub(super) fn clients(
     demanded: bool,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let Some(file) = file else { return Ok(WebPkiClientVerifier::no_client_auth()) };
-    let wrong = |reason: String| TlsError::Authority { file: file.to_owned(), reason };
-    let mut roots = RootCertStore::empty();
-    for certificate in read_chain(file)? {
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-    }
-    let provider = Arc::new(ring::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    let verifier = if demanded { verifier } else { verifier.allow_unauthenticated() };
-    verifier.build().map(|verifier| verifier as _).map_err(|error| wrong(error.to_string()))
+    tls::client_verifier(file, demanded).map_err(TlsError::Authority)
 }
 
 /// A certificate and its key that were read, were found good, and are not in use yet.
@@ -297,8 +245,9 @@ fn read_files(
     key: &Path,
     provider: &CryptoProvider,
 ) -> Result<CertifiedKey, TlsError> {
-    let chain = read_chain(certificate)?;
-    let private = read_key(key)?;
+    let chain = tls::chain(certificate)?;
+    warn_of_permissions(key, "the key of ALTO's certificate");
+    let private = tls::key(key)?;
     CertifiedKey::from_der(chain, private, provider).map_err(|error| match error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned() }
@@ -308,49 +257,6 @@ fn read_files(
         }
         other => TlsError::Key { file: key.to_owned(), reason: other.to_string() },
     })
-}
-
-fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let text = read_file(file)?;
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let chain = chain.map_err(|error| pem_error(file, &error))?;
-    if chain.is_empty() {
-        return Err(TlsError::NoCertificate { file: file.to_owned() });
-    }
-    Ok(chain)
-}
-
-fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let text = read_file(file)?;
-    warn_of_permissions(file, "the key of ALTO's certificate");
-    match PrivateKeyDer::from_pem_slice(&text) {
-        Ok(key) => Ok(key),
-        Err(pem::Error::NoItemsFound) if is_encrypted(&text) => {
-            Err(TlsError::EncryptedKey { file: file.to_owned() })
-        }
-        Err(pem::Error::NoItemsFound) => Err(TlsError::NoKey { file: file.to_owned() }),
-        Err(error) => Err(pem_error(file, &error)),
-    }
-}
-
-/// Whether a PEM file holds an encrypted PKCS #8 key.
-fn is_encrypted(text: &[u8]) -> bool {
-    let mark = b"BEGIN ENCRYPTED PRIVATE KEY";
-    text.windows(mark.len()).any(|part| part == mark)
-}
-
-fn pem_error(file: &Path, error: &pem::Error) -> TlsError {
-    TlsError::Pem { file: file.to_owned(), reason: error.to_string() }
-}
-
-fn read_file(file: &Path) -> Result<Vec<u8>, TlsError> {
-    let failed = |source| TlsError::Read { file: file.to_owned(), source };
-    let size = fs::metadata(file).map_err(failed)?.len();
-    if size > FILE_LIMIT {
-        let reason = format!("{size} bytes are more than a certificate needs");
-        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, reason)));
-    }
-    fs::read(file).map_err(failed)
 }
 
 /// A secret that everybody can read is used, but not in silence.

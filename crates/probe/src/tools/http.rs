@@ -13,10 +13,7 @@ use hyper::{
     header,
 };
 use hyper_util::rt::TokioIo;
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, InvalidDnsNameError, ServerName, pem::PemObject},
-};
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use serde::{Deserialize, Serialize};
 use std::{
     future::poll_fn,
@@ -24,7 +21,6 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::Pin,
-    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -115,14 +111,9 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// The authorities cannot be read.
-    #[error("reading authorities from {}: {reason}", path.display())]
-    Authority {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The authorities cannot be used.
+    #[error(transparent)]
+    Authority(#[from] tls::Error),
     /// The name cannot be in a certificate.
     #[error("{host} cannot be the name of a TLS server")]
     Name {
@@ -219,7 +210,10 @@ async fn fetch(
     let mut times = Http::default();
     // Before anything is sent: a file that is missing is no matter of the server.
     let tls = match target.tls {
-        true => Some(tls_config(settings.authority.as_deref())?),
+        true => {
+            let authority = settings.authority.as_deref().unwrap_or(Path::new(AUTHORITIES));
+            Some(tls::client_config(tls::usable_roots(authority)?)?)
+        }
         false => None,
     };
     let begin = Instant::now();
@@ -299,28 +293,6 @@ async fn next(body: &mut Incoming) -> Result<Option<u64>, hyper::Error> {
     let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.transpose()?;
     // Trailers have no bytes of the page.
     Ok(frame.map(|frame| frame.data_ref().map_or(0, |data| data.len() as u64)))
-}
-
-fn tls_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
-    let path = authority.unwrap_or(Path::new(AUTHORITIES));
-    let failed = |reason: String| Error::Authority { path: path.to_owned(), reason };
-    let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|e| failed(e.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-        // The system's list may have some that rustls does not take; others are enough.
-        let _ = roots.add(certificate);
-    }
-    if roots.is_empty() {
-        return Err(failed("no certificates of authorities in it".to_owned()));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 fn nanoseconds(begin: Instant) -> u64 {

@@ -1,17 +1,12 @@
 //! TLS for tokio-postgres by rustls: the server's certificate must be signed by the configured authority
 //! and bear the name that was asked for. Without channel binding (RFC 5929), which SCRAM-PLUS would need.
 
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
+use rustls::pki_types::ServerName;
 use std::{
-    error::Error,
     future::Future,
     io,
     path::Path,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -27,21 +22,8 @@ pub(super) struct Tls(TlsConnector);
 
 impl Tls {
     /// With the certificates of who signs the server's.
-    pub(super) fn new(authority: &Path) -> Result<Self, Box<dyn Error>> {
-        let mut roots = RootCertStore::empty();
-        let wrong = |error: &dyn Error| format!("{}: {error}", authority.display());
-        for certificate in CertificateDer::pem_file_iter(authority).map_err(|it| wrong(&it))? {
-            roots.add(certificate.map_err(|it| wrong(&it))?)?;
-        }
-        if roots.is_empty() {
-            return Err(format!("{}: there is no certificate in it", authority.display()).into());
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+    pub(super) fn new(authority: &Path) -> Result<Self, tls::Error> {
+        tls::client_config(tls::roots(authority)?).map(|config| Self(config.into()))
     }
 }
 
