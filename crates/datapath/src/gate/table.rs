@@ -3,7 +3,6 @@
 
 use super::flow::{Action, CacheKey, Flow, Key, Manage, Verdict};
 use super::skeleton::types;
-use super::walk::Walk;
 use super::{Inner, bytes_of, monotonic_ns};
 use libbpf_rs::{MapCore as _, MapFlags, libbpf_sys};
 use std::{
@@ -134,21 +133,6 @@ impl Table {
         }
         let bytes = maps.gate_fresh.lookup_and_delete(&key.0)?;
         Ok(bytes.and_then(|bytes| Flow::of(&bytes)))
-    }
-
-    /// Shows all flows, decided ones first. Flows that come and go meanwhile may be among them or not.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn for_each(&self, mut each: impl FnMut(&Key, &Flow)) -> Result<(), TableError> {
-        let mut walk = self.walk();
-        while walk.part(&mut each)? {}
-        Ok(())
-    }
-
-    /// The same in parts.
-    pub fn walk(&self) -> Walk {
-        Walk::new(self.clone())
     }
 
     /// Refuses what this host begins with that socket for a time, at its first packet.

@@ -39,6 +39,23 @@ pub struct Walk {
     values: Vec<Value>,
 }
 
+impl Table {
+    /// Shows all flows, decided ones first. Flows that come and go meanwhile may be among them or not.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn for_each(&self, mut each: impl FnMut(&Key, &Flow)) -> Result<(), TableError> {
+        let mut walk = self.walk();
+        while walk.part(&mut each)? {}
+        Ok(())
+    }
+
+    /// The same in parts.
+    pub fn walk(&self) -> Walk {
+        Walk::new(self.clone())
+    }
+}
+
 impl std::fmt::Debug for Walk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Walk").field("at", &self.at).field("bucket", &self.bucket).finish()

@@ -10,8 +10,8 @@
 //! A page of it is memory from when it is first written to: the lines are written whole, of the rest
 //! what there is.
 
+use super::limits::{MAX_BLOCKS, MAX_GROUPS, MAX_METRICS};
 use super::paint::{BLOCK, LINES, NETWORKS};
-use super::publish::{MAX_BLOCKS, MAX_GROUPS, MAX_METRICS};
 use super::skeleton::types;
 use libbpf_rs::{AsRawLibbpf as _, MapMut, libbpf_sys};
 use std::ptr::NonNull;

@@ -14,6 +14,7 @@
 
 mod arena;
 mod ledger;
+mod limits;
 mod paint;
 mod publish;
 mod settings;
@@ -24,10 +25,8 @@ pub use crate::limit::{Limit, LimitError, SourceLimit};
 pub use crate::load::LoadError;
 pub use crate::run::{RunError, Verdict};
 pub use ledger::{Ledger, LedgerError};
-pub use publish::{
-    MAX_BLOCKS, MAX_CANDIDATES, MAX_GROUPS, MAX_METRICS, MAX_RANKS, MetricRows, PublishError,
-    Published, UNKNOWN,
-};
+pub use limits::{MAX_BLOCKS, MAX_CANDIDATES, MAX_GROUPS, MAX_METRICS, MAX_RANKS, PublishError};
+pub use publish::{MetricRows, Published, UNKNOWN};
 pub use settings::{ConfigureError, MAX_SERVICES, Settings};
 
 use crate::limit::UNITS_PER_NS;

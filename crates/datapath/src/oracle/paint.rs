@@ -15,7 +15,7 @@
 //! Prefixes come in order, so everything is written once, from the first address to the last, with a
 //! stack of the prefixes that cover the present one.
 
-use super::publish::{MAX_BLOCKS, MAX_GROUPS, PublishError, limit};
+use super::limits::{MAX_BLOCKS, MAX_GROUPS, PublishError, limit};
 use super::skeleton::types::{oracle_limits, oracle_line};
 use ipnet::Ipv4Net;
 
