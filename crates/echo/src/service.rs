@@ -15,6 +15,7 @@ mod port;
 mod probe;
 mod read;
 mod upstreams;
+mod wanted;
 mod worker;
 
 use crate::{

@@ -40,6 +40,25 @@ pub struct Status {
     pub anycast: Option<AnycastStatus>,
 }
 
+impl Status {
+    /// The status before anything is in force.
+    pub(crate) fn starting() -> Self {
+        Self {
+            node: String::new(),
+            healthy: false,
+            problems: vec!["starting".into()],
+            drain: crate::drain::Phase::Serving,
+            interfaces: Vec::new(),
+            ledger: LedgerStatus::default(),
+            latency: LatencyStatus::default(),
+            limit: Limit::default(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            anycast: None,
+        }
+    }
+}
+
 /// An interface on which requests arrive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InterfaceStatus {

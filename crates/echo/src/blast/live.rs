@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use datapath::blast::{self, Receiver, Request, Sender, Tally, Transmissions, monotonic_now};
+use datapath::blast::{Receiver, Request, Sender, Tally, Transmissions, monotonic_now};
 
 use super::{
     BlastError,
@@ -148,6 +148,3 @@ fn replies(tally: Tally) -> Replies {
     }
     replies
 }
-
-/// The most frames of a run.
-pub const MAX_TOTAL: u64 = blast::MAX_TOTAL as u64 / 2;

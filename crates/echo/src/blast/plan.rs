@@ -8,7 +8,6 @@ use wire::{
 
 use super::{
     line::FCS,
-    live,
     probe::{PROBE, Template},
     route::Path,
 };
@@ -87,7 +86,7 @@ pub fn payload_len(target: IpAddr, size: usize) -> usize {
 }
 
 /// The most packets of a run: each takes memory for one bit.
-pub const MAX_TOTAL: u64 = live::MAX_TOTAL;
+pub const MAX_TOTAL: u64 = datapath::blast::MAX_TOTAL as u64 / 2;
 
 impl Plan {
     fn echo(&self) -> EchoFrame {

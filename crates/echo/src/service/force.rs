@@ -10,17 +10,16 @@ use super::{
     command::Commands,
     port::Port,
     upstreams::{Moment, Slot},
-    worker::{Worker, health_config, rules, times},
+    wanted::{assigned, health_config, rules, times},
+    worker::{Pending, Worker},
 };
 use crate::{
-    config::{AnycastConfig, Config, Limit, Mode},
-    drain::Phase,
+    config::{AnycastConfig, Config, Mode},
     status::{AnycastStatus, CheckStatus, InterfaceMode, LatencyStatus, LedgerStatus, Status},
 };
 use bgp::config::Upstream;
 use datapath::echo::{AttachError, EchoProgram};
 use futures_util::future::join_all;
-use ipnet::IpNet;
 use std::{
     net::IpAddr,
     sync::Arc,
@@ -30,23 +29,6 @@ use tokio::time;
 
 /// A process that ended just before may hold an interface for a moment still.
 const BUSY: Duration = Duration::from_secs(2);
-
-/// The addresses that a configuration puts on `lo`.
-pub(super) fn assigned(config: &Config) -> Vec<IpAddr> {
-    if config.echo.assign { config.echo.addresses.clone() } else { Vec::new() }
-}
-
-/// A reload that has begun.
-#[derive(Debug)]
-pub(super) struct Pending {
-    config: Config,
-    /// Sessions with upstreams for which none that ran would do.
-    fresh: Vec<Slot>,
-    /// New interfaces.
-    ports: Vec<Port>,
-    /// What was in force, limits and lists included, once the new configuration is.
-    before: Option<(Config, Limit, [Vec<IpNet>; 2])>,
-}
 
 impl Worker {
     /// Puts the first configuration in force.
@@ -280,21 +262,4 @@ impl Worker {
 
 fn attach_error(port: &Port, error: AttachError) -> StartError {
     StartError::Attach { interface: port.name.clone(), error }
-}
-
-/// The status before anything is in force.
-pub(super) fn empty_status() -> Status {
-    Status {
-        node: String::new(),
-        healthy: false,
-        problems: vec!["starting".into()],
-        drain: Phase::Serving,
-        interfaces: Vec::new(),
-        ledger: LedgerStatus::default(),
-        latency: LatencyStatus::default(),
-        limit: Limit::default(),
-        allow: Vec::new(),
-        deny: Vec::new(),
-        anycast: None,
-    }
 }

@@ -8,19 +8,19 @@
 use super::{
     Ask, ControlError, ReloadError, Shared, StartError, change,
     command::{Commands, Finding},
-    force::{Pending, assigned, empty_status},
     kernel::{self, Kernel},
     loopback::Loopback,
     port::Port,
     probe, read,
     upstreams::Slot,
+    wanted::{assigned, health_config, rules, times},
 };
 use crate::{
-    config::{AnycastConfig, Config, HealthConfig, Mode, Probe},
+    config::{Config, Limit, Mode, Probe},
     control::Request,
-    drain::{Drain, Phase, Times},
-    health::{Check, Health, Outcome, Rules},
-    status::InterfaceMode,
+    drain::{Drain, Phase},
+    health::{Check, Health, Outcome},
+    status::{InterfaceMode, Status},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::echo::{AttachError, EchoProgram};
@@ -40,12 +40,24 @@ const WATCH: Duration = Duration::from_millis(50);
 /// How often the rest is put in order.
 const UPKEEP: Duration = Duration::from_secs(1);
 
+/// A reload that has begun.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) config: Config,
+    /// Sessions with upstreams for which none that ran would do.
+    pub(super) fresh: Vec<Slot>,
+    /// New interfaces.
+    pub(super) ports: Vec<Port>,
+    /// What was in force, limits and lists included, once the new configuration is.
+    pub(super) before: Option<(Config, Limit, [Vec<IpNet>; 2])>,
+}
+
 /// See the file's beginning.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) config: Config,
     /// The limits and lists in force; they differ from the configuration's after a request.
-    pub(super) limit: crate::config::Limit,
+    pub(super) limit: Limit,
     pub(super) lists: [Vec<IpNet>; 2],
     pub(super) kernel: Kernel,
     pub(super) loopback: Loopback,
@@ -100,7 +112,7 @@ impl Worker {
             epoch: Instant::now(),
             shared: Arc::new(Shared {
                 program: ArcSwapOption::empty(),
-                status: ArcSwap::from_pointee(empty_status()),
+                status: ArcSwap::from_pointee(Status::starting()),
             }),
             kernel,
             config: config.clone(),
@@ -567,26 +579,5 @@ impl Worker {
             return Err(error.into());
         }
         Ok(change.answer)
-    }
-}
-
-/// The health section in force: without `[anycast]` there is no gateway to probe through.
-pub(super) fn health_config(config: &Config) -> HealthConfig {
-    match &config.anycast {
-        Some(anycast) => anycast.health.clone(),
-        None => HealthConfig { probe: Probe::Program, ..HealthConfig::default() },
-    }
-}
-
-pub(super) fn rules(config: &HealthConfig) -> Rules {
-    Rules { rise: config.rise, fall: config.fall }
-}
-
-pub(super) fn times(config: &Config) -> Times {
-    match &config.anycast {
-        Some(AnycastConfig { quiet, drain_timeout, .. }) => {
-            Times { quiet: *quiet, timeout: *drain_timeout }
-        }
-        None => Times { quiet: Duration::ZERO, timeout: Duration::ZERO },
     }
 }
