@@ -4,6 +4,7 @@
 //! interface -> engine in the kernel: sample, filter, mask -> ring -> output: files, a pipe, a TAP device
 //! ```
 
+mod clock;
 mod engine;
 pub mod filter;
 pub mod options;

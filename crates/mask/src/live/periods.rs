@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{LiveError, engine, run::Clock};
+use super::{LiveError, clock::Clock, engine};
 use crate::{
     file::Job,
     key::{self, Rotation},

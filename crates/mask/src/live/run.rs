@@ -1,7 +1,9 @@
 //! From the interface to the output, until somebody says that it is enough.
 
 use super::{
-    LiveError, engine,
+    LiveError,
+    clock::Clock,
+    engine,
     filter::Filter,
     options::{Direction, LiveArgs},
     output::{Head, Output, Packet, Statistics},
@@ -12,10 +14,7 @@ use datapath::{
     capabilities,
     mask::{self as kernel, Counts, Mask, Masked, Pace, Reader, Settings},
 };
-use nix::{
-    sys::signal::{SigSet, Signal},
-    time::{ClockId, clock_gettime},
-};
+use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 use std::{
     fmt, io, process,
@@ -248,29 +247,6 @@ impl<'a> Live<'a> {
             Some(error) => Err(error.into()),
             None => Ok(count),
         }
-    }
-}
-
-/// What time it is, by two clocks: the kernel's programs have only the second one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    /// CLOCK_REALTIME: since 1970, UTC.
-    pub(super) now: Duration,
-    /// How far CLOCK_TAI is before it: leap seconds, if the system knows of any.
-    pub(super) tai: Duration,
-}
-
-impl Clock {
-    fn read() -> io::Result<Self> {
-        let now = Duration::from(clock_gettime(ClockId::CLOCK_REALTIME)?);
-        let tai = Duration::from(clock_gettime(ClockId::CLOCK_TAI)?);
-        // Whole seconds: between the two some time has passed.
-        Ok(Self { now, tai: Duration::from_secs(tai.saturating_sub(now).as_secs()) })
-    }
-
-    /// Nanoseconds since 1970, of nanoseconds of CLOCK_TAI.
-    fn since_1970(&self, tai_ns: u64) -> u64 {
-        tai_ns.saturating_sub(self.tai.as_nanos() as u64)
     }
 }
 
