@@ -19,10 +19,13 @@ mod collect;
 mod delays;
 mod driver;
 mod error;
+mod lease;
 mod links;
 mod peers;
+mod reports;
 mod run;
 mod shared;
+mod spec;
 mod timetable;
 mod token;
 
@@ -40,9 +43,9 @@ use crate::{
     status,
 };
 use acts::Commitments;
-use delays::Reports;
 use driver::Driver;
 use prometheus_client::encoding::DescriptorEncoder;
+use reports::Reports;
 use serde_json::Value;
 use shared::Shared;
 use std::{

@@ -9,7 +9,10 @@
 
 pub mod packet;
 
-use super::Reading;
+use super::{
+    Reading,
+    ntp::packet::{LOCAL, reference_name},
+};
 use crate::{interval::RATE_PPM, record};
 use packet::{AnswerError, Question, Source, Tracking};
 use std::{
@@ -23,9 +26,6 @@ pub const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::L
 
 /// chronyd answers from its event loop; it is not waited for longer.
 const TIMEOUT: Duration = Duration::from_millis(300);
-
-/// The reference ID of a clock that follows only itself.
-pub(super) const LOCAL: [u8; 4] = [127, 127, 1, 1];
 
 /// Sources that are looked through for the one that the clock follows.
 const MOST_SOURCES: u32 = 64;
@@ -133,7 +133,7 @@ fn reference(tracking: &Tracking) -> String {
     match tracking.address {
         Some(address) => address.to_string(),
         None if tracking.reference == LOCAL => "local".into(),
-        None => super::ntp::packet::reference_name(tracking.reference, 1),
+        None => reference_name(tracking.reference, 1),
     }
 }
 

@@ -3,8 +3,10 @@
 use super::{
     acts::unhex,
     error::RunError,
-    run::{self, Job, Own, Theirs},
+    lease::{self, Own, Theirs},
+    reports::{Continuous, Ssid, State},
     shared::{Shared, elapsed_ns, unix_ns},
+    spec::Job,
 };
 use crate::{
     config::{Config, OVERHEAD, Target, TestConfig, What},
@@ -22,14 +24,12 @@ use crate::{
     },
 };
 use std::{
-    collections::{HashMap, HashSet},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::{
     sync::Notify,
-    task::JoinHandle,
     time::{MissedTickBehavior, sleep, sleep_until, timeout},
 };
 use tracing::{info, warn};
@@ -40,78 +40,6 @@ const RATE: u32 = 10;
 const LEASE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(10));
 /// The pause before a session is asked for again.
 const PAUSE: Duration = Duration::from_secs(2);
-
-/// What is known of the sessions that run.
-#[derive(Debug, Default)]
-pub(super) struct Reports {
-    sessions: Mutex<HashMap<SessionId, State>>,
-    /// Addresses that sessions may send to, each as often as one needs it.
-    permits: Mutex<HashMap<SocketAddr, usize>>,
-    ssids: Arc<Ssids>,
-}
-
-/// The session numbers that are in use (RFC 8972, section 3).
-#[derive(Debug, Default)]
-struct Ssids(Mutex<(u16, HashSet<u16>)>);
-
-impl Ssids {
-    fn lock(&self) -> MutexGuard<'_, (u16, HashSet<u16>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A number that is not zero and that no session has, another each time; none when all are in use.
-    fn take(self: &Arc<Self>) -> Option<Ssid> {
-        let mut ssids = self.lock();
-        let (last, used) = &mut *ssids;
-        let next = (1..=u16::MAX).map(|ahead| last.wrapping_add(ahead));
-        let number = next.chain([*last]).find(|ssid| *ssid != 0 && !used.contains(ssid))?;
-        *last = number;
-        used.insert(number);
-        Some(Ssid { ssids: self.clone(), number })
-    }
-}
-
-/// A session's number, its own until this is dropped.
-#[derive(Debug)]
-struct Ssid {
-    ssids: Arc<Ssids>,
-    number: u16,
-}
-
-impl Drop for Ssid {
-    fn drop(&mut self) {
-        self.ssids.lock().1.remove(&self.number);
-    }
-}
-
-#[derive(Debug)]
-struct State {
-    report: Report,
-    /// Packets that were not sent at their time, or not taken by the kernel.
-    ended: Option<News>,
-    wake: Arc<Notify>,
-}
-
-impl Reports {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, State>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes what the shell tells.
-    pub(super) fn report(&self, id: SessionId, news: News) {
-        let mut sessions = self.sessions();
-        let Some(state) = sessions.get_mut(&id) else { return };
-        match news {
-            News::Packet(event) => state.report.add(&event),
-            // Counted by the shell; what was not sent is lost besides.
-            News::Missed(_) | News::NotSent => {}
-            News::Ended | News::NotPermitted | News::SsidInUse => {
-                state.ended = Some(news);
-                state.wake.notify_one();
-            }
-        }
-    }
-}
 
 /// A session under way; closed when dropped.
 struct Open {
@@ -255,7 +183,7 @@ async fn agree(
                 },
                 slot: job.slot().clone(),
             };
-            let (theirs, grant) = run::agree(shared, name, to, request).await?;
+            let (theirs, grant) = lease::agree(shared, name, to, request).await?;
             let unknown = || PeerError::Answer { name: name.clone() };
             let Some(Grant::Delay { to: reflector, key }) = grant else {
                 return Err(unknown().into());
@@ -280,10 +208,6 @@ async fn agree(
         other => Err(RunError::Test(format!("{other} has no delay"))),
     }
 }
-
-/// The sessions that never end.
-#[derive(Debug, Default)]
-pub(super) struct Continuous(Mutex<Vec<(TestConfig, String, JoinHandle<()>)>>);
 
 impl Continuous {
     /// Begins and ends sessions so that there are those of the configuration. Within the runtime.
@@ -421,25 +345,4 @@ fn keep(
         test: test.name.clone(),
         figures,
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_in_use_is_never_given_again() {
-        let ssids = Arc::<Ssids>::default();
-        let long = ssids.take().expect("a number");
-        assert_eq!(long.number, 1);
-        // Sessions come and go until the numbers begin again.
-        for _ in 0..2 * usize::from(u16::MAX) {
-            let short = ssids.take().expect("a number");
-            assert!(short.number != 0 && short.number != long.number);
-        }
-        let rest: Vec<Ssid> = std::iter::from_fn(|| ssids.take()).collect();
-        assert_eq!(rest.len(), usize::from(u16::MAX) - 1, "all but zero and the first");
-        drop(long);
-        assert_eq!(ssids.take().map(|ssid| ssid.number), Some(1));
-    }
 }

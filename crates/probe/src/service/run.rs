@@ -4,19 +4,18 @@ use super::{
     acts::{iperf3_settings, throughput_settings},
     delays,
     error::{ControlError, RunError},
-    shared::{AgreedAddress, Shared, elapsed_ns, unix_ns},
+    lease::{Own, Theirs, agree},
+    shared::{Shared, elapsed_ns, unix_ns},
+    spec::Job,
 };
 use crate::{
     clock::Clock,
-    config::{
-        self, Config, Family, LONGEST, OVERHEAD, Target, TargetError, TestConfig, Transport, What,
-    },
+    config::{Target, Transport, What},
     control::Order,
     record::{Figures, Record},
-    schedule::{Class, jobs},
     station::{
-        Answer, Asker, Lease, PeerError, Reason, Request,
-        message::{Grant, Slot, ThroughputAsk},
+        PeerError, Reason, Request,
+        message::{Grant, ThroughputAsk},
     },
     status::Running,
     tools::{dns, http, iperf3, ping, throughput, trace},
@@ -29,8 +28,6 @@ use std::{
 use tokio::time::{sleep, timeout, timeout_at};
 use tracing::{debug, info};
 
-/// The name of the test in records of what was asked for.
-pub(super) const ON_REQUEST: &str = "request";
 /// How long what is asked for waits until nothing blocks it.
 const REQUEST_WAIT: Duration = Duration::from_secs(60);
 /// The least and the longest pause before a station is asked again that was busy.
@@ -39,139 +36,6 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const DNS_PORT: u16 = 53;
 /// After so long beyond what it may take, a test is given up.
 const GRACE: Duration = Duration::from_secs(30);
-
-/// A run that is to be done.
-#[derive(Clone, Debug)]
-pub(super) struct Job {
-    pub(super) test: String,
-    pub(super) what: What,
-    pub(super) to: Target,
-    pub(super) duration: Option<Duration>,
-    pub(super) rate: Option<u32>,
-    pub(super) bandwidth: Option<u32>,
-    pub(super) transport: Transport,
-    pub(super) plain: bool,
-    pub(super) family: Option<Family>,
-    takes: Duration,
-    slot: Slot,
-}
-
-impl Job {
-    /// A run of a test of the configuration.
-    pub(super) fn of(config: &Config, test: &TestConfig, to: &str) -> Result<Self, TargetError> {
-        Ok(Self {
-            test: test.name.clone(),
-            what: test.what,
-            to: Target::parse(to, test.what, &config.probe)?,
-            duration: test.duration,
-            rate: test.rate,
-            bandwidth: test.bandwidth,
-            transport: test.transport,
-            plain: test.plain,
-            family: test.family,
-            takes: test.takes(),
-            slot: slot(config, &test.name, jobs::class(test), to),
-        })
-    }
-
-    /// What is asked for.
-    fn ordered(config: &Config, order: Order) -> Result<Self, ControlError> {
-        let limit = &config.probe.limit;
-        let to = Target::parse(&order.to, order.what, &config.probe)?;
-        let value = |text: String| Err(ControlError::Value(text));
-        let takes = order.takes();
-        let lasts = match order.what {
-            What::Owd | What::Ping | What::Throughput => takes.saturating_add(OVERHEAD),
-            _ => takes,
-        };
-        let longest = match order.what {
-            What::Throughput => limit.duration,
-            _ => LONGEST,
-        };
-        if takes > longest || takes < Duration::from_millis(100) {
-            let longest = humantime::format_duration(longest);
-            return value(format!("the duration must be 100ms to {longest}"));
-        }
-        if order.rate.is_some_and(|rate| !(1..=limit.rate).contains(&rate)) {
-            return value(format!("the rate must be 1 to {}; see probe.limit.rate", limit.rate));
-        }
-        let bandwidth = order.bandwidth;
-        if bandwidth.is_some_and(|bandwidth| !(1..=limit.bandwidth).contains(&bandwidth)) {
-            let most = limit.bandwidth;
-            return value(format!("the bandwidth must be 1 to {most}; see probe.limit.bandwidth"));
-        }
-        if order.transport == Transport::Udp
-            && bandwidth.is_none()
-            && order.what == What::Throughput
-        {
-            return value("UDP does not slow down by itself: say how many Mbit/s".to_owned());
-        }
-        let throughput = order.what == What::Throughput;
-        let paced = throughput && matches!(order.transport, Transport::Udp | Transport::Iperf3);
-        let packets = matches!(order.what, What::Owd | What::Ping);
-        for (given, fits, key) in [
-            (order.duration.is_some(), throughput || packets, "duration"),
-            (order.rate.is_some(), packets, "rate in packets a second"),
-            (bandwidth.is_some(), paced, "bandwidth but over UDP or by iperf3"),
-            (order.transport != Transport::Tcp, throughput, "transport"),
-            (order.plain, order.what == What::Owd, "authentication that could be left off"),
-        ] {
-            if given && !fits {
-                return value(format!("{} has no {key}", order.what));
-            }
-        }
-        let class = jobs::kind(order.what, false);
-        Ok(Self {
-            test: ON_REQUEST.to_owned(),
-            what: order.what,
-            slot: slot(config, ON_REQUEST, class, &order.to),
-            to,
-            duration: order.duration,
-            rate: order.rate,
-            bandwidth,
-            transport: order.transport,
-            plain: order.plain,
-            family: order.family,
-            takes: lasts,
-        })
-    }
-
-    /// What it shares with others.
-    pub(super) fn slot(&self) -> &Slot {
-        &self.slot
-    }
-
-    /// How long data or packets are sent.
-    pub(super) fn duration(&self) -> Duration {
-        self.duration.unwrap_or(match self.what {
-            What::Throughput => config::THROUGHPUT,
-            What::Ping => config::PING,
-            _ => config::DELAY,
-        })
-    }
-
-    /// The address of a station to which is measured, and of this one from which.
-    pub(super) fn addresses(
-        &self,
-        config: &Config,
-        name: &str,
-    ) -> Result<(IpAddr, IpAddr), RunError> {
-        let none = || RunError::Family(name.to_owned());
-        let (own, station) = (config.own().ok_or_else(none)?, config.probe.station(name));
-        let station = station.ok_or_else(none)?;
-        let common = station.addresses.iter().find_map(|to| {
-            let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
-            let wanted = self.family.is_none_or(|wanted| wanted == family);
-            Some((own.address(Some(family))?, *to)).filter(|_| wanted)
-        });
-        common.ok_or_else(none)
-    }
-}
-
-fn slot(config: &Config, test: &str, class: Class, to: &str) -> Slot {
-    let uses = jobs::uses(&config.probe, config.name(), to).into_iter().collect();
-    Slot { test: test.to_owned(), class, uses }
-}
 
 /// Why a run has not begun.
 enum NotBegun {
@@ -256,32 +120,12 @@ async fn pause(retry_ms: Option<u64>, latest: Instant) -> Result<(), NotBegun> {
     Ok(())
 }
 
-/// A lease of this station for a test of its own; ends when dropped.
-pub(super) struct Own {
-    shared: Arc<Shared>,
-    lease: Lease,
-}
-
-impl Own {
-    /// Begins anew, for agreeing has taken its time.
-    pub(super) fn prolong(&self, job: &Job) {
-        let until_ns = self.shared.host.now_ns().saturating_add(job.takes.as_nanos() as u64);
-        self.shared.host.admission().prolong_own(self.lease, until_ns);
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        self.shared.host.admission().end_own(self.lease);
-    }
-}
-
 /// Takes this station's own slot.
 async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, NotBegun> {
     loop {
         let now_ns = shared.host.now_ns();
         let until_ns = now_ns.saturating_add(job.takes.as_nanos() as u64);
-        let given = shared.host.admission().own(job.slot.clone(), until_ns, now_ns);
+        let given = shared.host.admission().own(job.slot().clone(), until_ns, now_ns);
         match given {
             Ok(lease) => return Ok(Own { shared: shared.clone(), lease }),
             Err(busy) => {
@@ -289,48 +133,6 @@ async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, No
                 pause(Some(retry_ms), latest).await?;
             }
         }
-    }
-}
-
-/// A lease of another station; it ends when this is dropped, or by itself when its time is over.
-pub(super) struct Theirs {
-    asker: Asker,
-    lease: u64,
-    _address: AgreedAddress,
-}
-
-impl Theirs {
-    /// Goes on for so long from now.
-    pub(super) async fn renew(&self, duration: Duration) -> Result<(), PeerError> {
-        let duration_ms = duration.as_millis() as u64;
-        self.asker.ask(Request::Renew { lease: self.lease, duration_ms }).await.map(drop)
-    }
-}
-
-impl Drop for Theirs {
-    fn drop(&mut self) {
-        let (asker, lease) = (self.asker.clone(), self.lease);
-        tokio::spawn(async move {
-            let _ = asker.ask(Request::End { lease }).await;
-        });
-    }
-}
-
-/// Asks another station to agree.
-pub(super) async fn agree(
-    shared: &Arc<Shared>,
-    name: &str,
-    address: IpAddr,
-    request: Request,
-) -> Result<(Theirs, Option<Grant>), RunError> {
-    let (config, tls) = (shared.config(), shared.host.tls());
-    let asker = shared.peers.asker(&config, tls.as_ref(), name)?;
-    match asker.ask(request).await? {
-        Answer::Agreed { lease, grant, .. } => {
-            let _address = shared.agreed(address);
-            Ok((Theirs { asker, lease, _address }, grant))
-        }
-        _ => Err(PeerError::Answer { name: name.to_owned() }.into()),
     }
 }
 
@@ -355,7 +157,7 @@ async fn measure(
         (Target::Station(name), What::Ping | What::Trace) => {
             let (_, to) = job.addresses(&config, name)?;
             let duration_ms = job.takes.as_millis() as u64;
-            let request = Request::Slot { slot: job.slot.clone(), duration_ms };
+            let request = Request::Slot { slot: job.slot().clone(), duration_ms };
             *theirs = Some(agree(shared, name, to, request).await?.0);
             Some(to)
         }
@@ -439,7 +241,7 @@ async fn throughput(
         None => Some(throughput_settings(&test).map_err(RunError::Test)?),
         Some(_) => None,
     };
-    let request = Request::Throughput { test, slot: job.slot.clone() };
+    let request = Request::Throughput { test, slot: job.slot().clone() };
     let (agreed, grant) = agree(shared, name, to, request).await?;
     *theirs = Some(agreed);
     own.prolong(job);

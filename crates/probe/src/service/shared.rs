@@ -2,9 +2,9 @@
 
 use super::{
     acts::Commitments,
-    delays::{Continuous, Reports},
     links::Links,
     peers::{self, Peers},
+    reports::{Continuous, Reports},
     token::Token,
 };
 use crate::{

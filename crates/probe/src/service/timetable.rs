@@ -1,8 +1,9 @@
 //! Runs the tests of the timetable at their times, and gives admission control what is planned.
 
 use super::{
-    run::{self, Job},
+    run,
     shared::{Shared, unix_ns},
+    spec::Job,
 };
 use crate::{
     config::Config,

@@ -13,8 +13,7 @@ use super::{
     apart::{Stop, apart},
     context::{Context, Forbidden, Refusal},
     icmp::{self, Cause, Family},
-    socket::{Hearing, Message},
-    trace::Transport,
+    socket::{Hearing, Message, Transport},
 };
 use config::Problem;
 use serde::{Deserialize, Serialize};

@@ -18,6 +18,7 @@ use nix::{
         sockopt::{Ipv4RecvErr, Ipv6RecvErr, ReceiveTimestampns},
     },
 };
+use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     io::{self, IoSliceMut},
@@ -32,6 +33,19 @@ const CONTROL: usize = 512;
 const ERRORS: u32 = 64;
 /// Longest packet that is read whole.
 pub(crate) const LONGEST: usize = 65_536;
+
+/// What is sent to find the path.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Datagrams to a port that nobody uses.
+    #[default]
+    Udp,
+    /// ICMP echo requests.
+    Icmp,
+}
 
 /// A connected socket of one family that never blocks.
 #[derive(Debug)]

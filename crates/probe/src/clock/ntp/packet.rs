@@ -15,6 +15,9 @@ const SERVER: u8 = 4;
 /// What 0 stands for in a packet (RFC 5905, figure 11).
 pub const UNSYNCHRONISED: u8 = 16;
 
+/// The reference ID of a clock that follows only itself.
+pub const LOCAL: [u8; 4] = [127, 127, 1, 1];
+
 /// The kisses that mean something to who asks (RFC 5905, section 7.4); with any other a server says only
 /// that it is not synchronised.
 const KISSES: [&[u8; 4]; 3] = [b"DENY", b"RSTR", b"RATE"];

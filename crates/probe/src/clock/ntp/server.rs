@@ -3,9 +3,8 @@
 //!
 //! A pure core: [`Server::ask`] gives the request, [`Server::receive`] takes the answer.
 
-use super::packet::{self, Reply, ReplyError, Timestamp, reference_name};
+use super::packet::{self, LOCAL, Reply, ReplyError, Timestamp, reference_name};
 use crate::{
-    clock::chrony::LOCAL,
     interval::{Interval, MaximumError, drift_ns},
     record,
 };

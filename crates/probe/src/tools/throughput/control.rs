@@ -14,7 +14,7 @@
 //! Over UDP the server says `heard` when a knock has come, and the sender says `sent` when it has sent
 //! everything, before the receiver says what it has.
 
-use super::{Settings, Token};
+use super::{MOST_MOMENTS, Settings, Token};
 use crate::record::Moment;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,6 @@ pub const PREAMBLE: usize = MAGIC.len() + 1 + Token::MARK;
 pub const LONGEST_LINE: usize = 64 << 10;
 /// Longest reason, in characters.
 const LONGEST_REASON: usize = 300;
-/// Most moments of a test.
-pub const MOST_MOMENTS: usize = 300;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

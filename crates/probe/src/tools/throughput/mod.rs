@@ -18,11 +18,11 @@ mod tally;
 mod tcp;
 mod udp;
 
-pub use control::MOST_MOMENTS;
 pub use error::{BindError, Error};
 pub use server::{Agreed, Server};
 pub use settings::{
-    LEAST, LONGEST, MOST_RATE, MOST_STREAMS, Settings, Token, TokenError, Transport, rate,
+    LEAST, LONGEST, MOST_MOMENTS, MOST_RATE, MOST_STREAMS, Settings, Token, TokenError, Transport,
+    rate,
 };
 
 use super::context::Context;

@@ -1,6 +1,5 @@
 //! What a throughput test is to be, and the secret that joins its ends.
 
-use super::MOST_MOMENTS;
 use config::Problem;
 use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -14,6 +13,8 @@ pub const LEAST: Duration = Duration::from_millis(100);
 pub const MOST_STREAMS: u16 = 16;
 /// Most bits a second that can be asked for.
 pub const MOST_RATE: u64 = 400_000_000_000;
+/// Most moments of a test.
+pub const MOST_MOMENTS: usize = 300;
 /// Payloads of datagrams, in bytes: room for the number, and what UDP over IPv4 holds.
 const DATAGRAM: std::ops::RangeInclusive<u16> = 64..=65_507;
 /// Time for meeting, and for what is still under way at the end.

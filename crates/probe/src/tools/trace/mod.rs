@@ -10,6 +10,7 @@
 
 mod tracer;
 
+pub use super::socket::Transport;
 use super::{
     apart::{Stop, apart},
     context::{Context, Forbidden, Refusal},
@@ -35,19 +36,6 @@ const MOST_ATTEMPTS: u8 = 10;
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Bytes that tell whose a packet is.
 const MARK: usize = 8;
-
-/// What is sent to find the path.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// Datagrams to a port that nobody uses.
-    #[default]
-    Udp,
-    /// ICMP echo requests.
-    Icmp,
-}
 
 /// How a path is found.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
