@@ -18,7 +18,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::driver::DriverName;
+use super::driver_name::DriverName;
 use read::Body;
 
 /// What Challenge, Open and Join begin with.

@@ -12,6 +12,7 @@
 mod acknowledger;
 mod chunk;
 pub mod driver;
+mod driver_name;
 mod estimate;
 pub mod frame;
 mod path;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{FrameError, FrameFault, HEADER_LEN, MAGIC, MAX_OFFSET, Purpose, VERSION};
-use crate::core::driver::DriverName;
+use crate::core::driver_name::DriverName;
 
 /// What is left of a body.
 pub(super) struct Body<'a> {
