@@ -1,10 +1,9 @@
 //! What requests ask of the engine, and the changes that they make.
 
 use super::{
-    FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Path, Request,
+    FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Request,
     Sort, Status, Totals,
     find::{Finder, Meant},
-    route,
 };
 use crate::{
     LinkId, LinkSettings, NodeId, PortId, SettingsChange,
@@ -184,14 +183,6 @@ impl Context {
             namespace: namespace.clone(),
         };
         self.hosts.iter().map(view).collect()
-    }
-
-    /// The way of packets from one place to another.
-    ///
-    /// # Errors
-    /// When there is no such place, or the lab ends.
-    pub fn path(&self, from: &str, to: &str) -> Result<Path, ReplyError> {
-        route::path(self, from, to)
     }
 
     /// Changes a link, if anything is to be set.

@@ -4,78 +4,83 @@ use super::{Context, FindError, Path, PathHop, ReplyError, inspect::settings};
 use crate::{LinkId, LinkSettings, Nanos, NodeId, engine::End, settings::Loss};
 use std::net::IpAddr;
 
-/// The path of one flow; a packet to the same place would be searched a way for as well.
-pub(super) fn path(lab: &Context, from: &str, to: &str) -> Result<Path, ReplyError> {
-    let (start, end) = (lab.finder().end(from)?, lab.finder().end(to)?);
-    let address = end.address.ok_or_else(|| FindError::NoAddress(to.to_owned()))?;
-    let node = start.node;
-    let ends = [(node, from), (end.node, to)];
-    if let Some((_, name)) = ends.into_iter().find(|(node, _)| lab.is_system(*node)) {
-        return Err(ReplyError::NotRouted(name.to_owned()));
-    }
-    let port = start.host.as_deref().and_then(|host| lab.port(host));
-    let (way, links, down, gateway) = lab.handle().call(move |engine, _| {
-        let way = engine.path(node, address, 0);
-        let links = settings(engine, way.links.clone());
-        let gateway = port.and_then(|port| match address {
-            IpAddr::V4(_) => engine.gateway4(port).map(IpAddr::V4),
-            IpAddr::V6(_) => engine.gateway6(port).map(IpAddr::V6),
-        });
-        (way, links, engine.nodes_down(), gateway)
-    })?;
-    let is_down = |node: NodeId| down.binary_search(&node).is_ok();
-    let mut own = lab.finder().addresses(node).into_iter();
-    let mut path = Path {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        address,
-        hops: vec![PathHop {
-            node: lab.name(node),
-            // A host knows the first node by the address on its own link.
-            address: gateway.or_else(|| own.find(|own| own.is_ipv4() == address.is_ipv4())),
+impl Context {
+    /// The way of packets from one place to another.
+    ///
+    /// # Errors
+    /// When there is no such place, or the lab ends.
+    pub fn path(&self, from: &str, to: &str) -> Result<Path, ReplyError> {
+        let (start, end) = (self.finder().end(from)?, self.finder().end(to)?);
+        let address = end.address.ok_or_else(|| FindError::NoAddress(to.to_owned()))?;
+        let node = start.node;
+        let ends = [(node, from), (end.node, to)];
+        if let Some((_, name)) = ends.into_iter().find(|(node, _)| self.is_system(*node)) {
+            return Err(ReplyError::NotRouted(name.to_owned()));
+        }
+        let port = start.host.as_deref().and_then(|host| self.port(host));
+        let (way, links, down, gateway) = self.handle().call(move |engine, _| {
+            let way = engine.path(node, address, 0);
+            let links = settings(engine, way.links.clone());
+            let gateway = port.and_then(|port| match address {
+                IpAddr::V4(_) => engine.gateway4(port).map(IpAddr::V4),
+                IpAddr::V6(_) => engine.gateway6(port).map(IpAddr::V6),
+            });
+            (way, links, engine.nodes_down(), gateway)
+        })?;
+        let is_down = |node: NodeId| down.binary_search(&node).is_ok();
+        let mut own = self.finder().addresses(node).into_iter();
+        let mut path = Path {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            address,
+            hops: vec![PathHop {
+                node: self.name(node),
+                // A host knows the first node by the address on its own link.
+                address: gateway.or_else(|| own.find(|own| own.is_ipv4() == address.is_ipv4())),
+                delay: Nanos::ZERO,
+                link: None,
+            }],
+            host: None,
+            stopped: is_down(node).then(|| format!("node {} is down", self.name(node))),
+            several: way.forks,
             delay: Nanos::ZERO,
-            link: None,
-        }],
-        host: None,
-        stopped: is_down(node).then(|| format!("node {} is down", lab.name(node))),
-        several: way.forks,
-        delay: Nanos::ZERO,
-        rate: None,
-        bottleneck: None,
-        mtu: None,
-        loss: 0.0,
-    };
-    for (link, settings) in links {
-        if path.stopped.is_some() {
-            return Ok(path);
+            rate: None,
+            bottleneck: None,
+            mtu: None,
+            loss: 0.0,
+        };
+        for (link, settings) in links {
+            if path.stopped.is_some() {
+                return Ok(path);
+            }
+            let to = self.network().to(link);
+            if !settings.up {
+                path.stopped = Some(format!("link {} is down", self.link_name(link)));
+            } else if is_down(to) {
+                path.stopped = Some(format!("node {} is down", self.name(to)));
+            } else {
+                path.pass(link, &settings, self, to);
+            }
         }
-        let to = lab.network().to(link);
-        if !settings.up {
-            path.stopped = Some(format!("link {} is down", lab.link_name(link)));
-        } else if is_down(to) {
-            path.stopped = Some(format!("node {} is down", lab.name(to)));
-        } else {
-            path.pass(link, &settings, lab, to);
-        }
+        let last = path.hops.last().map_or("", |hop| &hop.node);
+        let why = match way.end {
+            End::Node => None,
+            End::Port(_) => {
+                path.host = end.host;
+                None
+            }
+            End::NoHost => Some(format!("no host behind {last} has {address}")),
+            End::Broadcast => Some(format!("{address} is a broadcast address")),
+            End::NoRoute => Some(format!("{last} has no route")),
+            End::TooFar => Some(format!(
+                "after {} links packets are not at {address}: they go in a circle, or too far",
+                path.hops.len() - 1
+            )),
+            End::Prohibited => Some(format!("{last} does not let packets pass to {address}")),
+        };
+        path.stopped = path.stopped.or(why);
+        Ok(path)
     }
-    let last = path.hops.last().map_or("", |hop| &hop.node);
-    let why = match way.end {
-        End::Node => None,
-        End::Port(_) => {
-            path.host = end.host;
-            None
-        }
-        End::NoHost => Some(format!("no host behind {last} has {address}")),
-        End::Broadcast => Some(format!("{address} is a broadcast address")),
-        End::NoRoute => Some(format!("{last} has no route")),
-        End::TooFar => Some(format!(
-            "after {} links packets are not at {address}: they go in a circle, or too far",
-            path.hops.len() - 1
-        )),
-        End::Prohibited => Some(format!("{last} does not let packets pass to {address}")),
-    };
-    path.stopped = path.stopped.or(why);
-    Ok(path)
 }
 
 impl Path {

@@ -12,12 +12,11 @@ use std::sync::{
 
 use super::{
     Engine, Reason,
-    transmit::InFlight,
-    travel::{Origin, Progress, RoutedPacket},
+    in_flight::{InFlight, Origin, Part, Progress, RoutedPacket},
 };
 use crate::{
     LinkId, Nanos, NodeId, PortId,
-    pool::{Frame, IP, VIRTIO},
+    pool::{Frame, VIRTIO},
 };
 
 /// Bytes that may wait to be taken by somebody who watches.
@@ -94,30 +93,6 @@ pub struct Watch {
     pub to: Sender<CapturedPacket>,
     /// How much may wait there.
     pub room: Arc<Room>,
-}
-
-/// What is kept of a frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    /// Where it begins.
-    from: usize,
-    /// How many bytes it has.
-    length: u32,
-    /// Whether it stands for several packets.
-    is_super: bool,
-}
-
-impl Part {
-    /// The packet in it.
-    pub(super) fn packet(progress: &Progress) -> Self {
-        Self { from: IP, length: progress.length, is_super: progress.is_super }
-    }
-
-    /// All of it.
-    pub(super) fn frame(frame: &Frame) -> Self {
-        // A super-packet's checksum cannot be finished, which is seen when that is tried.
-        Self { from: VIRTIO, length: (frame.length() - VIRTIO) as u32, is_super: false }
-    }
 }
 
 /// Everybody who watches.

@@ -13,40 +13,10 @@ use std::{collections::VecDeque, net::IpAddr};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Engine, EventKind, Reason, travel::Progress};
+use super::{Change, Engine, EventKind, Reason, in_flight::Progress};
 use wire::IpNet;
 
-use crate::{LinkId, Nanos, Network, NodeId, settings::SettingsChange};
-
-/// What is to change.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
-    /// What a link does.
-    Link {
-        /// Which.
-        link: LinkId,
-        /// Whether the link the other way changes as well.
-        both_ways: bool,
-        /// What changes.
-        settings: SettingsChange,
-    },
-    /// Whether a node is there, with all its links and ports.
-    Node {
-        /// Which.
-        node: NodeId,
-        /// Whether it is there.
-        up: bool,
-    },
-    /// Whether a node lets packets pass to a network. It says so if it does not.
-    Prohibit {
-        /// Which node.
-        node: NodeId,
-        /// Which network.
-        prefix: IpNet,
-        /// Whether it does not.
-        prohibited: bool,
-    },
-}
+use crate::{LinkId, Nanos, Network, NodeId};
 
 /// Why something cannot change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

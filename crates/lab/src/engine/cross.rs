@@ -12,11 +12,9 @@ use wire::EtherType;
 
 use super::{
     CapturePoint, Engine, Reason,
-    capture::Part,
+    in_flight::{InFlight, PARTS, Part, WireFrame},
     path::Action,
     port::{Joined, Port},
-    transmit::InFlight,
-    travel::PARTS,
 };
 use crate::{
     LinkId, Nanos, PortId,
@@ -30,22 +28,6 @@ const TAGS: usize = 2;
 const TAG: usize = 4;
 /// The EtherTypes of tags: IEEE 802.1Q and 802.1ad.
 const TAGGED: [EtherType; 2] = [EtherType(0x8100), EtherType(0x88a8)];
-
-/// A frame that is on a wire.
-#[derive(Debug)]
-pub(super) struct WireFrame {
-    pub frame: Frame,
-    /// The link that it was put on.
-    pub link: LinkId,
-    /// The port where it leaves.
-    pub to: PortId,
-    /// Where its payload begins, behind tags.
-    pub payload: usize,
-    /// Whether its sender allows marks of congestion.
-    pub ect: bool,
-    /// What comes first among equal times.
-    pub order: u64,
-}
 
 /// What matters of a frame on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

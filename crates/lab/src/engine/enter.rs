@@ -2,7 +2,7 @@
 
 use wire::{EtherType, Mac};
 
-use super::{Engine, Made, Reason, travel::Origin};
+use super::{Engine, Made, Reason, in_flight::Origin};
 use crate::{
     Nanos, PortId,
     engine::answer::neighbour::{self, NeighbourReply},

@@ -2,11 +2,43 @@
 
 use std::collections::VecDeque;
 
-use super::{Change, Engine};
-use crate::{LinkId, Nanos, NodeId};
+use wire::IpNet;
+
+use super::Engine;
+use crate::{LinkId, Nanos, NodeId, settings::SettingsChange};
 
 /// So many of the last changes are kept.
 const KEPT: usize = 1024;
+
+/// What is to change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// What a link does.
+    Link {
+        /// Which.
+        link: LinkId,
+        /// Whether the link the other way changes as well.
+        both_ways: bool,
+        /// What changes.
+        settings: SettingsChange,
+    },
+    /// Whether a node is there, with all its links and ports.
+    Node {
+        /// Which.
+        node: NodeId,
+        /// Whether it is there.
+        up: bool,
+    },
+    /// Whether a node lets packets pass to a network. It says so if it does not.
+    Prohibit {
+        /// Which node.
+        node: NodeId,
+        /// Which network.
+        prefix: IpNet,
+        /// Whether it does not.
+        prohibited: bool,
+    },
+}
 
 /// An event in the network.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Reason, path::Hop, travel::Progress};
+use super::{Engine, Reason, in_flight::Progress, path::Hop};
 use crate::{LinkId, NodeId};
 
 /// What came to a directed link. A super-packet is one packet.

@@ -17,6 +17,7 @@ mod change;
 mod cross;
 mod enter;
 mod events;
+mod in_flight;
 mod ledger;
 mod load;
 mod parts;
@@ -51,10 +52,11 @@ pub use answer::limit::IcmpLimits;
 use answer::limit::Limiter;
 use capture::Watches;
 pub use capture::{CapturePoint, CapturedPacket, Room, Watch, Watched};
+pub use change::ChangeError;
 use change::Changes;
-pub use change::{Change, ChangeError};
 use events::EventLog;
-pub use events::{Event, EventKind};
+pub use events::{Change, Event, EventKind};
+use in_flight::InFlight;
 pub use ledger::{Ledger, Made, Reason};
 pub use load::{LinkLoad, NodeLoad};
 pub use path::End;
@@ -62,7 +64,6 @@ use paths::PathCache;
 pub use paths::TracedPath;
 pub(crate) use port::Port;
 use timers::Timers;
-use transmit::InFlight;
 
 /// How an engine is to work.
 #[derive(Clone, Debug)]

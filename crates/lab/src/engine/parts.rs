@@ -2,7 +2,7 @@
 
 use super::{
     Engine, Made, Reason,
-    travel::{Progress, RoutedPacket},
+    in_flight::{Progress, RoutedPacket},
 };
 use crate::{
     Nanos, PortId,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{
     Engine, Made, Reason,
-    travel::{Origin, Progress, RoutedPacket},
+    in_flight::{Origin, Progress, RoutedPacket},
 };
 use crate::{
     LinkId, Nanos, NodeId,

@@ -5,67 +5,14 @@
 
 use super::{
     Effect, Engine, Made, Reason,
-    capture::Part,
-    cross::WireFrame,
+    in_flight::{InFlight, Progress, RoutedPacket, WireFrame},
     path::Action,
-    travel::{Progress, RoutedPacket},
 };
 use crate::{
     LinkId, Nanos,
     link::{Arrival, Outcome},
     packet,
-    pool::{Frame, IP},
 };
-
-/// A packet in flight.
-#[derive(Debug)]
-pub(super) enum InFlight {
-    /// From node to node.
-    Packet(RoutedPacket),
-    /// On a wire.
-    Frame(WireFrame),
-}
-
-impl InFlight {
-    pub(super) fn frame(&self) -> &Frame {
-        match self {
-            Self::Packet(routed) => &routed.frame,
-            Self::Frame(wired) => &wired.frame,
-        }
-    }
-
-    /// Bytes of the IP packet; of a frame on a wire, those behind its Ethernet header.
-    fn length(&self) -> u32 {
-        match self {
-            Self::Packet(routed) => routed.progress.length,
-            Self::Frame(wired) => wired.frame.packet_length() as u32,
-        }
-    }
-
-    /// Whether its sender allows marks of congestion.
-    fn ect(&self) -> bool {
-        match self {
-            Self::Packet(routed) => routed.progress.ect,
-            Self::Frame(wired) => wired.ect,
-        }
-    }
-
-    /// Where the frame's payload begins.
-    fn payload(&self) -> usize {
-        match self {
-            Self::Packet(_) => IP,
-            Self::Frame(wired) => wired.payload,
-        }
-    }
-
-    /// What a capture keeps of it.
-    pub(super) fn part(&self) -> Part {
-        match self {
-            Self::Packet(routed) => Part::packet(&routed.progress),
-            Self::Frame(wired) => Part::frame(&wired.frame),
-        }
-    }
-}
 
 impl Engine {
     /// Puts a packet on a link, which does `action` to it.

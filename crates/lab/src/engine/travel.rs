@@ -2,83 +2,15 @@
 
 use super::{
     Engine, Reason,
+    in_flight::{InFlight, Origin, PARTS, Progress, RoutedPacket},
     path::{Action, End},
-    transmit::InFlight,
 };
 use crate::{
-    LinkId, Nanos, NodeId, PortId,
+    Nanos, NodeId,
     engine::answer::IcmpError,
     packet::{self, Bad, Packet},
     pool::{Frame, IP},
 };
-
-/// A packet on its way from node to node.
-#[derive(Debug)]
-pub(super) struct RoutedPacket {
-    pub frame: Frame,
-    pub progress: Progress,
-}
-
-/// Where a packet is and what matters of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
-    /// When this leg began.
-    pub began: Nanos,
-    /// What comes first among equal times: [`PARTS`] squared for each packet that set out, so that there
-    /// is room for the parts of a packet and for the parts of those.
-    pub order: u64,
-    /// Its path.
-    pub path: u32,
-    /// The state of the network for which the path was worked out.
-    pub generation: u32,
-    /// Bytes of the packet, and of the packets that it stands for.
-    pub length: u32,
-    pub segment: u32,
-    /// Where it came from to where the path begins.
-    pub origin: Origin,
-    /// Where on it this leg began.
-    pub from: u16,
-    /// Where the leg ends: the next place at which something happens to the packet.
-    pub stop: u16,
-    pub ttl: u8,
-    pub ect: bool,
-    /// Whether it stands for several packets.
-    pub is_super: bool,
-    /// Whether it is an IPv4 packet that may be fragmented.
-    pub may_fragment: bool,
-    /// Whether a link has flipped a bit of it, so that the next node must read it anew.
-    pub damaged: bool,
-    /// Whether captures have it as coming to the node where it is.
-    pub captured: bool,
-}
-
-/// So many parts of a packet keep their order among equal times; more are rare.
-pub(super) const PARTS: u64 = 1 << 10;
-
-impl Progress {
-    /// The progress of a part of this packet with so many bytes, which is no super-packet.
-    pub(super) fn part(self, index: usize, bytes: usize) -> Self {
-        let index = (index as u64 + 1).min(PARTS - 1);
-        let order = match self.order {
-            order if order % (PARTS * PARTS) == 0 => order + index * PARTS,
-            order if order % PARTS == 0 => order + index,
-            order => order,
-        };
-        let length = bytes as u32;
-        Self { order, length, segment: length, is_super: false, ..self }
-    }
-}
-
-/// How a packet came to a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// From the host of a port.
-    Port(PortId),
-    /// By a link.
-    Link(LinkId),
-    /// The node made it.
-    Node,
-}
 
 impl Engine {
     /// Sends a packet on its way from a node.

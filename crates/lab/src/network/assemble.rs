@@ -4,11 +4,12 @@
 //! (counting sort). So there is nothing but the result and one number a node, however many links there
 //! are. A node's few links are sorted where they lie.
 
+use super::build_error::BuildError;
 use super::column::width_for;
-use super::file::Storage;
 use super::layout::{Layout, SECTIONS, Section};
 use super::plan::{Naming, Plan};
-use super::{BuildError, Kind, KindId, NO_MIRROR, Network};
+use super::storage::Storage;
+use super::{Kind, KindId, NO_MIRROR, Network};
 use crate::{LinkId, NodeId};
 use rustc_hash::FxHashSet;
 

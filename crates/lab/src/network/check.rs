@@ -3,12 +3,26 @@
 //! Everything that is used as a place in another array is below its length, and what is searched is in
 //! order.
 
+use super::build_error::MOST_NODES;
 use super::column::Column;
-use super::file::{Storage, Wrong, read_kinds, read_plan};
 use super::layout::{Layout, Section};
 use super::prefixes::Prefixes;
-use super::{Naming, Network, Relation};
+use super::storage::Storage;
+use super::{Kind, Naming, Network, Plan, Relation};
 use crate::NodeId;
+use thiserror::Error;
+
+/// What is wrong.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{what} (array {array}, index {place})")]
+pub struct Wrong {
+    /// What should hold and does not.
+    pub what: &'static str,
+    /// Which array.
+    pub array: String,
+    /// Where in it.
+    pub place: usize,
+}
 
 /// The network, if it is sound.
 pub(super) fn network(
@@ -21,7 +35,7 @@ pub(super) fn network(
     let kinds = read_kinds(&bytes, &layout)?;
     let plan = read_plan(&bytes, &layout);
     let (plan, naming) = plan.ok_or_else(|| wrong("this is no plan", "Plan"))?;
-    if nodes > super::builder::MOST_NODES || links == u32::MAX {
+    if nodes > MOST_NODES || links == u32::MAX {
         return Err(wrong("there are more nodes or links than numbers", "FirstLink"));
     }
     let network = Network { bytes, layout, nodes, links, plan, naming, kinds };
@@ -294,4 +308,24 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// The kinds and the plan, which are not used as they lie in the file.
+fn read_kinds(bytes: &[u8], layout: &Layout) -> Result<Vec<Kind>, Wrong> {
+    let column = layout.column(Section::Kinds);
+    let text = bytes.get(column.start..column.start + column.len).unwrap_or_default();
+    let wrong = |place| Wrong { what: "this is no kind of link", array: "Kinds".into(), place };
+    if column.width > 1 {
+        return Err(wrong(0));
+    }
+    let text = std::str::from_utf8(text).map_err(|error| wrong(error.valid_up_to()))?;
+    let lines = text.lines().enumerate();
+    lines.map(|(line, text)| Kind::from_line(text).ok_or_else(|| wrong(line))).collect()
+}
+
+/// The plan.
+fn read_plan(bytes: &[u8], layout: &Layout) -> Option<(Plan, Naming)> {
+    let column = layout.column(Section::Plan);
+    let plan = bytes.get(column.start..column.start + column.len)?;
+    Plan::from_bytes(plan).filter(|_| column.width == 1)
 }

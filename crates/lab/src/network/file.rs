@@ -14,12 +14,13 @@
 //! number of it leads outside later. Whoever makes a file on purpose that is wrong in other ways gets
 //! wrong paths, but no panic.
 
+use super::Network;
+use super::check::{self, Wrong};
 use super::column::{Column, SPARE};
 use super::layout::{HEAD, Layout, ROW, SECTIONS, Section};
-use super::{Kind, Network, Plan, check};
+use super::storage::Storage;
 use datapath::mapped::Mapped;
 use std::io::{self, Write};
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -28,35 +29,6 @@ const MAGIC: &[u8; 8] = b"nighlab\x1a";
 const VERSION: u32 = 1;
 /// What the checksum is about begins here.
 const COVERED: usize = 16;
-
-/// Where a network's bytes are.
-#[derive(Debug)]
-pub(super) enum Storage {
-    Memory(Vec<u8>),
-    Mapped(Mapped),
-}
-
-impl Deref for Storage {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Memory(bytes) => bytes,
-            Self::Mapped(bytes) => bytes,
-        }
-    }
-}
-
-impl Storage {
-    /// For filling in. Files are not written to.
-    pub(super) fn fillable(&mut self) -> &mut [u8] {
-        match self {
-            Self::Memory(bytes) => bytes,
-            Self::Mapped(_) => &mut [],
-        }
-    }
-}
 
 /// Why bytes are no network.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -81,18 +53,6 @@ pub enum FormatError {
     /// What was written is wrong.
     #[error("the file is wrong though its checksum is right: {0}")]
     Wrong(Wrong),
-}
-
-/// What is wrong.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("{what} (array {array}, index {place})")]
-pub struct Wrong {
-    /// What should hold and does not.
-    pub what: &'static str,
-    /// Which array.
-    pub array: String,
-    /// Where in it.
-    pub place: usize,
 }
 
 /// Why a file cannot be opened.
@@ -260,24 +220,4 @@ fn layout(bytes: &[u8]) -> Result<Layout, Wrong> {
         }
     }
     Ok(Layout::from_columns(columns))
-}
-
-/// The kinds and the plan, which are not used as they lie in the file.
-pub(super) fn read_kinds(bytes: &[u8], layout: &Layout) -> Result<Vec<Kind>, Wrong> {
-    let column = layout.column(Section::Kinds);
-    let text = bytes.get(column.start..column.start + column.len).unwrap_or_default();
-    let wrong = |place| Wrong { what: "this is no kind of link", array: "Kinds".into(), place };
-    if column.width > 1 {
-        return Err(wrong(0));
-    }
-    let text = std::str::from_utf8(text).map_err(|error| wrong(error.valid_up_to()))?;
-    let lines = text.lines().enumerate();
-    lines.map(|(line, text)| Kind::from_line(text).ok_or_else(|| wrong(line))).collect()
-}
-
-/// The plan.
-pub(super) fn read_plan(bytes: &[u8], layout: &Layout) -> Option<(Plan, super::Naming)> {
-    let column = layout.column(Section::Plan);
-    let plan = bytes.get(column.start..column.start + column.len)?;
-    Plan::from_bytes(plan).filter(|_| column.width == 1)
 }

@@ -17,6 +17,7 @@
 //! The links of a node are in order of relation, then of the node they lead to. So the few links to
 //! providers come before the many to customers, and the way back of a link is found by searching.
 mod assemble;
+mod build_error;
 mod builder;
 mod check;
 mod column;
@@ -25,21 +26,24 @@ mod kind;
 mod layout;
 mod plan;
 mod prefixes;
+mod storage;
 #[cfg(test)]
 mod tests;
 
 use crate::{LinkId, LinkSettings, NodeId};
 use column::{Column, partition_point};
-use file::Storage;
 use layout::{Layout, Section};
 use prefixes::{Prefixes, left4};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use storage::Storage;
 use topo::{IpNet, Ipv4Net, Ipv6Net};
 
 pub(crate) use assemble::{Edge, PrefixEntry, Source, from_source};
-pub use builder::{BuildError, Builder, Draft};
-pub use file::{FormatError, OpenError, Wrong};
+pub use build_error::BuildError;
+pub use builder::{Builder, Draft};
+pub use check::Wrong;
+pub use file::{FormatError, OpenError};
 pub use kind::{Kind, KindId, Relation};
 pub use plan::{Naming, Plan};
 
