@@ -19,10 +19,12 @@
 
 mod answer;
 mod attempts;
+mod beat;
 mod classes;
 mod clock;
 mod collect;
 mod core;
+mod counters;
 mod error;
 mod id;
 mod internal;
@@ -31,6 +33,7 @@ mod labels;
 mod look;
 mod managed;
 mod orders;
+mod problems;
 mod records;
 mod rounds;
 mod shape;
@@ -182,10 +185,10 @@ impl Opened {
             config: config.clone(),
             runtime_rules: Vec::new(),
             rounds,
-            beat: orders::Beat::default(),
+            beat: beat::Beat::default(),
             numbered: 0,
             published: published.clone(),
-            problems: answer::Problems::default(),
+            problems: problems::Problems::default(),
             attempts: Attempts::default(),
         };
         worker.begin();

@@ -3,15 +3,15 @@
 use super::{
     ControlError,
     clock::monotonic_ns,
-    core::{Core, Entry, Look, News, Phase},
+    core::{Core, Entry, Look, Phase},
     id::Id,
     kernel,
     managed::Managers,
-    records::{self, Log},
+    problems::{FULL, LOST, MISSED, SCANNER, SHARED},
     worker::Worker,
 };
 use crate::{
-    audit::{self, Audit},
+    audit::Audit,
     config::Deny,
     control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
     policy::Verdict,
@@ -22,163 +22,188 @@ use crate::{
 };
 use classify::flow::Flow;
 use datapath::gate::{Counts, Found};
-use std::{
-    collections::BTreeMap,
-    fmt::Display,
-    time::{Duration, Instant},
-};
-
-/// How long something that went wrong is told after it was seen last.
-const TOLD: Duration = Duration::from_secs(60);
+use std::collections::BTreeMap;
 
 /// Refused torrents in a status, at the most.
 const MAX_TORRENTS: usize = 100;
 
-/// What went wrong lately, a sentence each.
-#[derive(Debug, Default)]
-pub(super) struct Problems {
-    said: BTreeMap<&'static str, (String, Instant)>,
-    full: u64,
-    missed: u64,
-    shared: u64,
-    unscanned: u64,
-    lost: u64,
-}
-
-impl Problems {
-    /// Something went wrong; it is logged when it is new.
-    pub(super) fn say(&mut self, what: &'static str, why: &impl Display) {
-        let sentence = format!("{what}: {why}");
-        let known = self.said.insert(what, (sentence.clone(), Instant::now()));
-        if known.is_none() {
-            tracing::warn!("{sentence}");
-        }
-    }
-
-    /// A counter whose growth is a problem; a minute after it has grown last it is well.
-    fn grows(&mut self, what: &'static str, why: &str, count: u64) {
-        let before = match what {
-            FULL => &mut self.full,
-            MISSED => &mut self.missed,
-            SCANNER => &mut self.unscanned,
-            LOST => &mut self.lost,
-            _ => &mut self.shared,
-        };
-        if count > std::mem::replace(before, count) {
-            self.say(what, &why);
-        }
-    }
-
-    fn list(&mut self) -> Vec<String> {
-        self.said.retain(|_, (_, seen)| seen.elapsed() < TOLD);
-        self.said.values().map(|(sentence, _)| sentence.clone()).collect()
-    }
-}
-
-const FULL: &str = "the table of decided flows is full";
-const MISSED: &str = "packets were not inspected";
-const SCANNER: &str = "files were not scanned";
-const LOST: &str = "records of the audit are lost";
-const SHARED: &str = "all classes of limits are in use";
-
-/// The state of everything.
-pub(super) fn status(worker: &mut Worker) -> Status {
-    let Worker {
-        gate, core, shapers, config, runtime_rules, problems, managers, audit, log, ..
-    } = worker;
-    let counts = core.counts().clone();
-    let mut packets = BTreeMap::new();
-    let mut missed = 0;
-    match gate.ledger() {
-        Ok(ledger) => {
-            for (place, counts) in
-                [("from_internal", ledger.from_inside), ("to_internal", ledger.to_inside)]
-            {
-                missed += counts.missed;
-                packets.insert(place.to_owned(), packets_of(&counts));
+impl Worker {
+    /// The state of everything.
+    pub(super) fn status(&mut self) -> Status {
+        let Worker {
+            gate,
+            core,
+            shapers,
+            config,
+            runtime_rules,
+            problems,
+            managers,
+            audit,
+            log,
+            ..
+        } = self;
+        let counts = core.counts().clone();
+        let mut packets = BTreeMap::new();
+        let mut missed = 0;
+        match gate.ledger() {
+            Ok(ledger) => {
+                for (place, counts) in
+                    [("from_internal", ledger.from_inside), ("to_internal", ledger.to_inside)]
+                {
+                    missed += counts.missed;
+                    packets.insert(place.to_owned(), packets_of(&counts));
+                }
+                if ledger.driver.received > 0 {
+                    packets.insert("driver".to_owned(), packets_of(&ledger.driver));
+                }
             }
-            if ledger.driver.received > 0 {
-                packets.insert("driver".to_owned(), packets_of(&ledger.driver));
-            }
+            Err(error) => problems.say("the kernel's counters cannot be read", &error),
         }
-        Err(error) => problems.say("the kernel's counters cannot be read", &error),
-    }
-    problems.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
-    problems.grows(MISSED, "the ring to user space was full", missed);
-    problems.grows(
+        problems.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
+        problems.grows(MISSED, "the ring to user space was full", missed);
+        problems.grows(
         SCANNER,
         "clamd is away, slow or refuses, or not all of them could be read: see the log, and gate.scan",
         managers.counts.unscanned,
     );
-    problems.grows(SHARED, "further hosts share a rate", core.classes().shared);
-    let audit = audit.as_ref().map(Audit::status);
-    if let Some(audit) = &audit {
-        if let Some(error) = &audit.error {
-            problems.say("the audit is not written", error);
+        problems.grows(SHARED, "further hosts share a rate", core.classes().shared);
+        let audit = audit.as_ref().map(Audit::status);
+        if let Some(audit) = &audit {
+            if let Some(error) = &audit.error {
+                problems.say("the audit is not written", error);
+            }
+            problems.grows(
+                LOST,
+                "see gate.audit.queue, or the disk is slow",
+                audit.lost.queue_full,
+            );
         }
-        problems.grows(LOST, "see gate.audit.queue, or the disk is slow", audit.lost.queue_full);
-    }
-    let (undecided, decided) = core.sizes();
-    let mut rates: BTreeMap<String, u64> = BTreeMap::new();
-    for entry in core.flows().filter(|entry| entry.rate > 0) {
-        *rates.entry(entry.application().to_owned()).or_default() += entry.rate;
-    }
-    let policy = core.policy();
-    fn rule<'c>(
-        of: &'c str,
-        counts: &'c BTreeMap<String, u64>,
-    ) -> impl Fn(&str) -> RuleStatus + 'c {
-        move |name: &str| RuleStatus {
-            name: name.to_owned(),
-            of: of.to_owned(),
-            count: counts.get(name).copied().unwrap_or_default(),
+        let (undecided, decided) = core.sizes();
+        let mut rates: BTreeMap<String, u64> = BTreeMap::new();
+        for entry in core.flows().filter(|entry| entry.rate > 0) {
+            *rates.entry(entry.application().to_owned()).or_default() += entry.rate;
+        }
+        let policy = core.policy();
+        fn rule<'c>(
+            of: &'c str,
+            counts: &'c BTreeMap<String, u64>,
+        ) -> impl Fn(&str) -> RuleStatus + 'c {
+            move |name: &str| RuleStatus {
+                name: name.to_owned(),
+                of: of.to_owned(),
+                count: counts.get(name).copied().unwrap_or_default(),
+            }
+        }
+        let usage = shapers.usage();
+        let limit = |(number, name, flows): (u16, &super::classes::Name, u64)| {
+            let [up, down, dropped] = usage.get(&number).copied().unwrap_or_default();
+            LimitStatus {
+                limit: name.limit.clone(),
+                share: name.share.clone(),
+                flows,
+                bytes_to_internal: down,
+                bytes_from_internal: up,
+                dropped,
+            }
+        };
+        let problems = problems.list();
+        Status {
+            healthy: problems.is_empty(),
+            problems,
+            bypass: gate.is_bypassed(),
+            internal: config.gate.internal.clone(),
+            taken_over: gate.found() == Found::TakenOver,
+            flows: FlowCounts {
+                decided: decided as u64,
+                undecided: undecided as u64,
+                limit: u64::from(config.gate.max_flows),
+                seen: counts.seen,
+                ended: counts.ended,
+                ended_undecided: counts.ended_undecided,
+                given_up: counts.given_up,
+                full: counts.full,
+            },
+            packets,
+            copies: Copies { read: counts.inspected, missed, broken: counts.broken },
+            rates,
+            rules: policy
+                .rules()
+                .map(rule("flow", &counts.rules))
+                .chain(policy.file_rules().map(rule("file", &counts.files)))
+                .collect(),
+            files: files(managers),
+            torrents: managers.torrents.refused().take(MAX_TORRENTS).collect(),
+            audit,
+            limits: core.classes().list().map(limit).collect(),
+            runtime_rules: runtime_rules.clone(),
+            recent: log.recent(),
+            named: counts.named,
+            refused: counts.refused,
         }
     }
-    let usage = shapers.usage();
-    let limit = |(number, name, flows): (u16, &super::classes::Name, u64)| {
-        let [up, down, dropped] = usage.get(&number).copied().unwrap_or_default();
-        LimitStatus {
-            limit: name.limit.clone(),
-            share: name.share.clone(),
-            flows,
-            bytes_to_internal: down,
-            bytes_from_internal: up,
-            dropped,
+
+    /// Flows, the busiest first.
+    pub(super) fn flows(&self, order: &FlowsOrder) -> Vec<FlowRow> {
+        let core = &self.core;
+        let application = |wanted: &String, entry: &Entry<_>| match wanted.split_once('/') {
+            Some((name, part)) => entry.label().is_some_and(|label| {
+                label.application == name && label.detail.as_deref() == Some(part)
+            }),
+            None => entry.application() == wanted,
+        };
+        let fits = |entry: &&Entry<_>| {
+            let Flow { client, server, .. } = entry.flow;
+            order.application.as_ref().is_none_or(|wanted| application(wanted, entry))
+                && order.verdict.as_ref().is_none_or(|wanted| verdict(entry) == wanted)
+                && order
+                    .host
+                    .is_none_or(|host| host.contains(&client.ip()) || host.contains(&server.ip()))
+        };
+        let mut found: Vec<_> = core.flows().filter(fits).collect();
+        found.sort_by_key(|entry| {
+            let bytes = entry.bytes[0].saturating_add(entry.bytes[1]);
+            std::cmp::Reverse((entry.rate, bytes, entry.seen_ns))
+        });
+        found.truncate(order.count.min(MAX_ROWS));
+        let now_ns = monotonic_ns();
+        found.into_iter().map(|entry| row(entry, now_ns)).collect()
+    }
+
+    /// Who uses most now.
+    pub(super) fn top(&self, order: TopOrder) -> TopStatus {
+        top(&self.core, order)
+    }
+
+    /// What is known of a flow.
+    pub(super) fn why(&self, name: FlowName) -> Result<Why, ControlError> {
+        let core = &self.core;
+        let entry = core.flow(&Id::from(name)).ok_or(ControlError::NoFlow)?;
+        let now_ns = monotonic_ns();
+        let mut row = row(entry, now_ns);
+        // The counters of this moment, not of the last round.
+        if let Ok(Some(flow)) = self.table.get(&kernel::key(&entry.flow)) {
+            let counted = kernel::counted(&kernel::key(&entry.flow), &flow, now_ns);
+            if counted.flow == entry.flow {
+                row.packets = counted.packets;
+                row.bytes = counted.bytes;
+                row.age_seconds = counted.age_ns as f64 / 1e9;
+                row.idle_seconds = counted.idle_ns as f64 / 1e9;
+            }
         }
-    };
-    let problems = problems.list();
-    Status {
-        healthy: problems.is_empty(),
-        problems,
-        bypass: gate.is_bypassed(),
-        internal: config.gate.internal.clone(),
-        taken_over: gate.found() == Found::TakenOver,
-        flows: FlowCounts {
-            decided: decided as u64,
-            undecided: undecided as u64,
-            limit: u64::from(config.gate.max_flows),
-            seen: counts.seen,
-            ended: counts.ended,
-            ended_undecided: counts.ended_undecided,
-            given_up: counts.given_up,
-            full: counts.full,
-        },
-        packets,
-        copies: Copies { read: counts.inspected, missed, broken: counts.broken },
-        rates,
-        rules: policy
-            .rules()
-            .map(rule("flow", &counts.rules))
-            .chain(policy.file_rules().map(rule("file", &counts.files)))
-            .collect(),
-        files: files(managers),
-        torrents: managers.torrents.refused().take(MAX_TORRENTS).collect(),
-        audit,
-        limits: core.classes().list().map(limit).collect(),
-        runtime_rules: runtime_rules.clone(),
-        recent: log.recent(),
-        named: counts.named,
-        refused: counts.refused,
+        let (counted, limit, file) = match &entry.phase {
+            Phase::Looking(_) => (Vec::new(), None, None),
+            Phase::Decided(decided) => {
+                let names = decided.decision.counted.iter().map(ToString::to_string);
+                let limit = decided.class.as_ref().map(|(name, _)| match name.share.as_str() {
+                    "" => name.limit.clone(),
+                    share => format!("{} of {share}", name.limit),
+                });
+                let file = decided.by_file.as_ref().and_then(|by| by.file.clone());
+                (names.collect(), limit, file)
+            }
+        };
+        let (label, inspected) = (entry.label().cloned(), entry.inspected);
+        Ok(Why { row, label, counted, inspected, limit, file })
     }
 }
 
@@ -266,35 +291,8 @@ fn row<S>(entry: &Entry<S>, now_ns: u64) -> FlowRow {
     }
 }
 
-/// Flows, the busiest first.
-pub(super) fn flows(worker: &Worker, order: &FlowsOrder) -> Vec<FlowRow> {
-    let core = &worker.core;
-    let application = |wanted: &String, entry: &Entry<_>| match wanted.split_once('/') {
-        Some((name, part)) => entry.label().is_some_and(|label| {
-            label.application == name && label.detail.as_deref() == Some(part)
-        }),
-        None => entry.application() == wanted,
-    };
-    let fits = |entry: &&Entry<_>| {
-        let Flow { client, server, .. } = entry.flow;
-        order.application.as_ref().is_none_or(|wanted| application(wanted, entry))
-            && order.verdict.as_ref().is_none_or(|wanted| verdict(entry) == wanted)
-            && order
-                .host
-                .is_none_or(|host| host.contains(&client.ip()) || host.contains(&server.ip()))
-    };
-    let mut found: Vec<_> = core.flows().filter(fits).collect();
-    found.sort_by_key(|entry| {
-        let bytes = entry.bytes[0].saturating_add(entry.bytes[1]);
-        std::cmp::Reverse((entry.rate, bytes, entry.seen_ns))
-    });
-    found.truncate(order.count.min(MAX_ROWS));
-    let now_ns = monotonic_ns();
-    found.into_iter().map(|entry| row(entry, now_ns)).collect()
-}
-
 /// Who uses most now.
-pub(super) fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
+fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
     let mut sums: BTreeMap<String, TopRow> = BTreeMap::new();
     for entry in core.flows() {
         let name = match order.by {
@@ -310,78 +308,4 @@ pub(super) fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
     rows.sort_by_key(|row| std::cmp::Reverse((row.bits_a_second, row.bytes)));
     rows.truncate(order.count.min(MAX_ROWS));
     TopStatus { by: order.by, rows }
-}
-
-/// What is known of a flow.
-pub(super) fn why(worker: &Worker, name: FlowName) -> Result<Why, ControlError> {
-    let core = &worker.core;
-    let entry = core.flow(&Id::from(name)).ok_or(ControlError::NoFlow)?;
-    let now_ns = monotonic_ns();
-    let mut row = row(entry, now_ns);
-    // The counters of this moment, not of the last round.
-    if let Ok(Some(flow)) = worker.table.get(&kernel::key(&entry.flow)) {
-        let counted = kernel::counted(&kernel::key(&entry.flow), &flow, now_ns);
-        if counted.flow == entry.flow {
-            row.packets = counted.packets;
-            row.bytes = counted.bytes;
-            row.age_seconds = counted.age_ns as f64 / 1e9;
-            row.idle_seconds = counted.idle_ns as f64 / 1e9;
-        }
-    }
-    let (counted, limit, file) = match &entry.phase {
-        Phase::Looking(_) => (Vec::new(), None, None),
-        Phase::Decided(decided) => {
-            let names = decided.decision.counted.iter().map(ToString::to_string);
-            let limit = decided.class.as_ref().map(|(name, _)| match name.share.as_str() {
-                "" => name.limit.clone(),
-                share => format!("{} of {share}", name.limit),
-            });
-            let file = decided.by_file.as_ref().and_then(|by| by.file.clone());
-            (names.collect(), limit, file)
-        }
-    };
-    let (label, inspected) = (entry.label().cloned(), entry.inspected);
-    Ok(Why { row, label, counted, inspected, limit, file })
-}
-
-pub(super) const fn refusal(deny: Deny) -> audit::Action {
-    match deny {
-        Deny::Drop => audit::Action::Drop,
-        Deny::Reset => audit::Action::Reset,
-    }
-}
-
-/// Writes down what outcomes of a flow.
-pub(super) fn write<S>(log: &Log, news: News<S>) {
-    match news {
-        News::Refused { flow, began_ns, internal, label, deny, rule } => {
-            let subject = log.subject(flow, internal, label, began_ns);
-            log.refused_flow(subject, refusal(deny), rule.as_deref());
-        }
-        News::Ended(entry, end) => {
-            let (action, rule) = match &entry.phase {
-                Phase::Looking(_) => (audit::Action::Allow, None),
-                Phase::Decided(decided) => {
-                    let action = match decided.decision.verdict {
-                        Verdict::Pass if decided.decision.counted.is_empty() => {
-                            audit::Action::Allow
-                        }
-                        Verdict::Pass => audit::Action::Count,
-                        Verdict::Limit(_) => audit::Action::Limit,
-                        Verdict::Refuse(Deny::Drop) => audit::Action::Drop,
-                        Verdict::Refuse(Deny::Reset) => audit::Action::Reset,
-                    };
-                    (action, decided.rule())
-                }
-            };
-            let traffic = [0, 1].map(|end: usize| audit::Traffic {
-                packets: entry.packets[end],
-                bytes: entry.bytes[end],
-                flags: entry.flags[end],
-            });
-            let label = entry.label().cloned();
-            let subject = log.subject(entry.flow, entry.internal, label, entry.began_ns);
-            log.flow(subject, entry.seen_ns, traffic, end, records::verdict(action, rule));
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The interfaces towards the internal hosts, by name: one that went and came again has another number, and
 //! the gate is put on it anew.
 
-use super::{StartError, answer::Problems, classes::Classes, shape::Shapers};
+use super::{StartError, classes::Classes, problems::Problems, shape::Shapers};
 use crate::config::{GateConfig, RefuseAt};
 use datapath::gate::{AttachError, AttachMode, Gate};
 use nix::net::if_::if_nametoindex;

@@ -13,7 +13,11 @@ mod flow;
 mod tests;
 mod torrents;
 
-use super::{core::ByFile, id::Id, records::Log};
+use super::{
+    core::ByFile,
+    id::Id,
+    records::{Ended, Log},
+};
 use crate::{
     audit::Kind,
     chat,
@@ -34,7 +38,6 @@ use classify::{
 };
 use datapath::gate::{Held, Manage};
 use files::UNREAD;
-pub(super) use flow::Ended;
 use flow::{Kept, Managed, Transfer, Waiting};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{

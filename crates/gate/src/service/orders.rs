@@ -1,56 +1,14 @@
-//! What follows from what was read: orders to the kernel, packets that go on, and the heartbeat.
+//! What follows from what was read: orders to the kernel, and packets that go on.
 
 use super::{
-    answer,
     classes::Change,
-    core::{Core, KernelCommand},
+    core::KernelCommand,
     id::Id,
     kernel,
-    managed::WorkerCommand,
     worker::{Worker, rules},
 };
-use classify::Engine;
-use datapath::gate::{Gate, Held, Key, TableError, Verdict};
+use datapath::gate::{Held, Key, TableError, Verdict};
 use rustc_hash::FxHashMap;
-use std::time::{Duration, Instant};
-
-/// Time from one heartbeat to the next; the kernel waits for two seconds. It is also longer than any
-/// packet is on its way that was looked up before a decision.
-const BEAT: Duration = Duration::from_millis(100);
-
-/// The heartbeat.
-#[derive(Debug, Default)]
-pub(super) struct Beat(Option<Instant>);
-
-impl Beat {
-    /// Gives it if it is time.
-    pub(super) fn give(&mut self, gate: &Gate, problems: &mut answer::Problems) {
-        let now = Instant::now();
-        if self.0.is_some_and(|last| now.duration_since(last) < BEAT) {
-            return;
-        }
-        self.0 = Some(now);
-        if let Err(error) = gate.heartbeat() {
-            problems.say("the kernel does not take the heartbeat", &error);
-        }
-    }
-}
-
-/// Does what follows from what managers found; the packets that go on then are added to `released`.
-pub(super) fn perform(
-    commands: Vec<WorkerCommand>,
-    core: &mut Core<Engine>,
-    released: &mut Vec<Held>,
-) {
-    for command in commands {
-        match command {
-            WorkerCommand::Release(held) => released.push(held),
-            WorkerCommand::Manage(flow, manage) => core.manage(&flow, manage),
-            WorkerCommand::Refuse(flow, by) => core.refuse_for_file(&flow, by),
-            WorkerCommand::Used(rule) => core.used_file_rule(rule),
-        }
-    }
-}
 
 impl Worker {
     /// Tells the kernel what the core wants of it, and sends packets on that waited: a flow's as soon as

@@ -1,13 +1,15 @@
 //! What is written down of flows, files and messages.
 
-use super::managed::Ended;
+use super::core::{News, Phase};
 use crate::{
     audit::{
         Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
         Refusal, Scanned, Sender, Subject, Traffic, Verdict,
     },
     chat,
+    config::Deny,
     event::FileNamed,
+    policy,
     status::Recent,
     stream::Losses,
 };
@@ -26,6 +28,18 @@ const RECENT: usize = 50;
 
 /// What happened lately, and when.
 type Lately = Arc<Mutex<VecDeque<(Instant, Recent)>>>;
+
+/// A file that is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ended {
+    /// Bytes that passed.
+    pub(super) bytes: u64,
+    /// Whether it came to its end, and all of it was seen.
+    pub(super) complete: bool,
+    /// Whether some of it was not seen.
+    pub(super) missed: bool,
+    pub(super) sha256: Option<[u8; 32]>,
+}
 
 /// The audit's end of the gate; without an audit it keeps only what happened lately.
 #[derive(Clone, Debug)]
@@ -223,5 +237,48 @@ impl Log {
         self.send(|at| {
             Record::Flow(FlowEnd { subject, at, last, to_server, to_client, end, verdict })
         });
+    }
+}
+
+/// What a refusal is called in records.
+pub(super) const fn refusal(deny: Deny) -> Action {
+    match deny {
+        Deny::Drop => Action::Drop,
+        Deny::Reset => Action::Reset,
+    }
+}
+
+/// Writes down what outcomes of a flow.
+pub(super) fn write<S>(log: &Log, news: News<S>) {
+    match news {
+        News::Refused { flow, began_ns, internal, label, deny, rule } => {
+            let subject = log.subject(flow, internal, label, began_ns);
+            log.refused_flow(subject, refusal(deny), rule.as_deref());
+        }
+        News::Ended(entry, end) => {
+            let (action, rule) = match &entry.phase {
+                Phase::Looking(_) => (Action::Allow, None),
+                Phase::Decided(decided) => {
+                    let action = match decided.decision.verdict {
+                        policy::Verdict::Pass if decided.decision.counted.is_empty() => {
+                            Action::Allow
+                        }
+                        policy::Verdict::Pass => Action::Count,
+                        policy::Verdict::Limit(_) => Action::Limit,
+                        policy::Verdict::Refuse(Deny::Drop) => Action::Drop,
+                        policy::Verdict::Refuse(Deny::Reset) => Action::Reset,
+                    };
+                    (action, decided.rule())
+                }
+            };
+            let traffic = [0, 1].map(|end: usize| Traffic {
+                packets: entry.packets[end],
+                bytes: entry.bytes[end],
+                flags: entry.flags[end],
+            });
+            let label = entry.label().cloned();
+            let subject = log.subject(entry.flow, entry.internal, label, entry.began_ns);
+            log.flow(subject, entry.seen_ns, traffic, end, verdict(action, rule));
+        }
     }
 }

@@ -2,16 +2,17 @@
 //! kernel, and answers the operator in between.
 
 use super::{
-    ControlError, ReloadError, answer,
+    ControlError, ReloadError,
     attempts::Attempts,
+    beat::Beat,
     clock::{moment, monotonic_ns},
     core::{Bounds, Core, News, PacketVerdict},
     id::Id,
     internal::Internal,
     kernel, look,
     managed::{self, Around, Managers, NewFlow, WorkerCommand},
-    orders::{Beat, perform},
-    records::Log,
+    problems::Problems,
+    records::{self, Log},
     rounds::Rounds,
     shape::Shapers,
 };
@@ -81,7 +82,7 @@ pub(super) struct Worker {
     /// Rules added since the start.
     pub(super) numbered: u64,
     pub(super) published: Arc<ArcSwap<Status>>,
-    pub(super) problems: answer::Problems,
+    pub(super) problems: Problems,
     pub(super) attempts: Attempts,
 }
 
@@ -124,6 +125,18 @@ fn holds(config: &GateConfig) -> bool {
 pub(super) fn has_limits(config: &GateConfig, rules: &[RuntimeRule]) -> bool {
     !config.limits.is_empty()
         || rules.iter().any(|rule| matches!(rule.action, RuntimeAction::Limit(_)))
+}
+
+/// Does what follows from what managers found; the packets that go on then are added to `released`.
+fn perform(commands: Vec<WorkerCommand>, core: &mut Core<Engine>, released: &mut Vec<Held>) {
+    for command in commands {
+        match command {
+            WorkerCommand::Release(held) => released.push(held),
+            WorkerCommand::Manage(flow, manage) => core.manage(&flow, manage),
+            WorkerCommand::Refuse(flow, by) => core.refuse_for_file(&flow, by),
+            WorkerCommand::Used(rule) => core.used_file_rule(rule),
+        }
+    }
 }
 
 impl Worker {
@@ -300,10 +313,10 @@ impl Worker {
                 && let News::Refused { flow, began_ns, internal, label, deny, rule } = &news
             {
                 let subject = self.log.subject(*flow, *internal, label.clone(), *began_ns);
-                let (key, action) = (kernel::refusal(flow), answer::refusal(*deny));
+                let (key, action) = (kernel::refusal(flow), records::refusal(*deny));
                 self.attempts.remember(key, subject, action, rule.clone());
             }
-            answer::write(&self.log, news);
+            records::write(&self.log, news);
         }
     }
 
@@ -401,12 +414,10 @@ impl Worker {
                 self.publish();
                 Ok(serde_json::to_value(&**self.published.load()).unwrap_or_default())
             }
-            Request::Flows(order) => Ok(json(answer::flows(self, &order))),
-            Request::Top(order) => {
-                Ok(serde_json::to_value(answer::top(&self.core, order)).unwrap_or_default())
-            }
+            Request::Flows(order) => Ok(json(self.flows(&order))),
+            Request::Top(order) => Ok(serde_json::to_value(self.top(order)).unwrap_or_default()),
             Request::Why { flow } => {
-                let why = answer::why(self, flow)?;
+                let why = self.why(flow)?;
                 Ok(serde_json::to_value(why).unwrap_or_default())
             }
             Request::Add(order) => {
@@ -471,7 +482,7 @@ impl Worker {
     }
 
     fn publish(&mut self) {
-        let status = answer::status(self);
+        let status = self.status();
         self.published.store(Arc::new(status));
     }
 

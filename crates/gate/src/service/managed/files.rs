@@ -1,8 +1,8 @@
 //! What managers tell of files, and what policy and the scanner say of them.
 
 use super::{
-    Around, EXPECTED_NS, MAX_EXPECTED, Managers, WorkerCommand,
-    flow::{Ended, Transfer, title},
+    Around, EXPECTED_NS, Ended, MAX_EXPECTED, Managers, WorkerCommand,
+    flow::{Transfer, title},
     torrents::{Block, is_torrent},
 };
 use crate::{

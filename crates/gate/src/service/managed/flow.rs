@@ -1,6 +1,6 @@
 //! One managed flow: its manager, its files, and the packets of it that wait.
 
-use super::{Around, WorkerCommand};
+use super::{Around, Ended, WorkerCommand};
 use crate::{
     config::FileAction,
     event::{FileNamed, Interest, TransferId},
@@ -50,18 +50,6 @@ pub(super) struct Transfer {
     pub(super) number: Option<u64>,
     /// What is told of it when it is over.
     pub(super) ended: Option<Ended>,
-}
-
-/// A file that is over.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::service) struct Ended {
-    /// Bytes that passed.
-    pub(in crate::service) bytes: u64,
-    /// Whether it came to its end, and all of it was seen.
-    pub(in crate::service) complete: bool,
-    /// Whether some of it was not seen.
-    pub(in crate::service) missed: bool,
-    pub(in crate::service) sha256: Option<[u8; 32]>,
 }
 
 /// A packet that waits: who sent it, and the sequence number behind it.

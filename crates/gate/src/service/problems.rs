@@ -1,0 +1,57 @@
+//! What goes wrong, for logs and the status.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    time::{Duration, Instant},
+};
+
+/// How long something that went wrong is told after it was seen last.
+const TOLD: Duration = Duration::from_secs(60);
+
+/// What went wrong lately, a sentence each.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    said: BTreeMap<&'static str, (String, Instant)>,
+    full: u64,
+    missed: u64,
+    shared: u64,
+    unscanned: u64,
+    lost: u64,
+}
+
+impl Problems {
+    /// Something went wrong; it is logged when it is new.
+    pub(super) fn say(&mut self, what: &'static str, why: &impl Display) {
+        let sentence = format!("{what}: {why}");
+        let known = self.said.insert(what, (sentence.clone(), Instant::now()));
+        if known.is_none() {
+            tracing::warn!("{sentence}");
+        }
+    }
+
+    /// A counter whose growth is a problem; a minute after it has grown last it is well.
+    pub(super) fn grows(&mut self, what: &'static str, why: &str, count: u64) {
+        let before = match what {
+            FULL => &mut self.full,
+            MISSED => &mut self.missed,
+            SCANNER => &mut self.unscanned,
+            LOST => &mut self.lost,
+            _ => &mut self.shared,
+        };
+        if count > std::mem::replace(before, count) {
+            self.say(what, &why);
+        }
+    }
+
+    pub(super) fn list(&mut self) -> Vec<String> {
+        self.said.retain(|_, (_, seen)| seen.elapsed() < TOLD);
+        self.said.values().map(|(sentence, _)| sentence.clone()).collect()
+    }
+}
+
+pub(super) const FULL: &str = "the table of decided flows is full";
+pub(super) const MISSED: &str = "packets were not inspected";
+pub(super) const SCANNER: &str = "files were not scanned";
+pub(super) const LOST: &str = "records of the audit are lost";
+pub(super) const SHARED: &str = "all classes of limits are in use";
