@@ -15,6 +15,7 @@ use capture::{ReadError, unpack};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use serde_json::json;
 use std::{
     fmt::Display,
     fs::{self, File},
@@ -75,7 +76,7 @@ pub struct FileArgs {
     /// The masked capture; `-` is standard output
     output: PathBuf,
     /// The policy: strict, research, flows, debug, or a file
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "POLICY")]
     policy: String,
     #[command(flatten)]
     key: key::Source,
@@ -144,7 +145,7 @@ pub enum CliError {
         source: io::Error,
     },
     /// There is no such policy.
-    #[error("there is no policy {0:?}: {list} come with nigh, and any file can be one", list = names())]
+    #[error("there is no policy {0:?}: {list} come with nigh, and any file can be one", list = policies().collect::<Vec<_>>().join(", "))]
     NoPolicy(String),
     /// It is none.
     #[error("{name}: {source}")]
@@ -207,8 +208,9 @@ pub enum CliError {
     Io(#[from] io::Error),
 }
 
-fn names() -> String {
-    SHIPPED.map(|(name, _)| name).join(", ")
+/// The names of the policies that come with nigh.
+pub fn policies() -> impl Iterator<Item = &'static str> {
+    SHIPPED.into_iter().map(|(name, _)| name)
 }
 
 fn because(error: &MaskError) -> String {
@@ -236,9 +238,16 @@ pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
         Command::Live(args) => live(args, json),
         Command::Check { masked, against, html } => check(masked, against, html.as_deref(), json),
         Command::Policy(command) => policy(command, json),
-        Command::Key { id: false, file } => key::create(file).map_err(failed(file)),
-        Command::Key { id: true, file } => {
-            Ok(writeln!(io::stdout(), "{}", key::id(&read_key(file)?))?)
+        Command::Key { id, file } => {
+            if !id {
+                key::create(file).map_err(failed(file))?;
+            }
+            let hex = key::id(&read_key(file)?);
+            match (json, id) {
+                (true, _) => print_json(&json!({ "file": file, "id": hex })),
+                (false, true) => Ok(writeln!(io::stdout(), "{hex}")?),
+                (false, false) => Ok(()),
+            }
         }
     }
 }
@@ -284,7 +293,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     if let (Some(log), Some(path)) = (&mut log, &args.log) {
         log.end(result.as_ref().ok(), result.as_ref().err()).map_err(failed(path))?;
     }
-    print_summary(&result?, json)
+    print_summary(&result?, json, is_stream(&args.output))
 }
 
 fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<(), CliError> {
@@ -347,7 +356,7 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
         log.end(summary.as_ref(), result.as_ref().err()).map_err(failed(path))?;
     }
     if let Some(summary) = &summary {
-        print_summary(summary, json)?;
+        print_summary(summary, json, output == Path::new("-"))?;
     }
     Ok(result?)
 }
@@ -371,16 +380,28 @@ fn until_its_end(
     (Some(summary), ran.and(ended))
 }
 
-/// Tells what was done: on standard error, since standard output may be the capture.
-fn print_summary(what: &(impl Serialize + Display), json: bool) -> Result<(), CliError> {
-    let mut err = io::stderr().lock();
-    if json {
-        serde_json::to_writer(&mut err, what).map_err(io::Error::from)?;
-        err.write_all(b"\n")?;
-    } else {
-        writeln!(err, "{what}")?;
+/// Tells what was done: people on standard error; programs, as a line of JSON, on standard output unless
+/// the capture went there.
+fn print_summary(
+    what: &(impl Serialize + Display),
+    json: bool,
+    on_stdout: bool,
+) -> Result<(), CliError> {
+    let text = match json {
+        true => serde_json::to_string(what).map_err(io::Error::from)?,
+        false => what.to_string(),
+    };
+    match json && !on_stdout {
+        true => writeln!(io::stdout(), "{text}")?,
+        false => writeln!(io::stderr(), "{text}")?,
     }
     Ok(())
+}
+
+/// Prints a value for programs.
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    Ok(writeln!(io::stdout(), "{text}")?)
 }
 
 /// A policy by its name, or from a file, with its text.
@@ -399,34 +420,45 @@ fn read_policy(name: &str) -> Result<(Policy, String), CliError> {
 }
 
 fn policy(command: &PolicyCommand, json: bool) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
-    match command {
+    let (value, text) = match command {
         PolicyCommand::List => {
-            for (name, _) in SHIPPED {
-                writeln!(out, "{name:9} {}", read_policy(name)?.0.about)?;
+            let (mut rows, mut text) = (Vec::new(), String::new());
+            for name in policies() {
+                let (policy, _) = read_policy(name)?;
+                text += &format!("{name:9} {}\n", policy.about);
+                rows.push(json!({ "name": name, "about": policy.about }));
             }
+            (json!(rows), text)
         }
-        PolicyCommand::Show { policy } => out.write_all(read_policy(policy)?.1.as_bytes())?,
+        PolicyCommand::Show { policy } => {
+            let (_, text) = read_policy(policy)?;
+            (json!(text.parse::<toml::Table>().unwrap_or_default()), text)
+        }
         PolicyCommand::Check { policy } => {
-            let (policy, _) = read_policy(policy)?;
-            out.write_all(policy.summary().as_bytes())?;
+            let (read, _) = read_policy(policy)?;
+            let Policy { about, payload, time, .. } = &read;
+            let actions = read.actions();
+            let value = json!({
+                "policy": policy, "about": about, "payload": payload, "time": time, "actions": actions,
+            });
+            (value, read.summary())
         }
         PolicyCommand::Explain { policy, capture, packet } => {
             let explanation = explained(&read_policy(policy)?.0, capture, *packet)?;
-            if json {
-                serde_json::to_writer_pretty(&mut out, &explanation).map_err(io::Error::from)?;
-                out.write_all(b"\n")?;
-            } else {
-                write!(out, "{explanation}")?;
-            }
+            (json!(explanation), explanation.to_string())
         }
         PolicyCommand::Compile { policy } => {
             let (read, _) = read_policy(policy)?;
             let program = read.compile().map_err(JobError::from)?;
-            writeln!(out, "{program}SHA-256 {}", program.digest())?;
+            let (text, digest) = (program.to_string(), program.digest().to_string());
+            let lines: Vec<_> = text.lines().collect();
+            (json!({ "program": lines, "sha256": digest }), format!("{text}SHA-256 {digest}\n"))
         }
+    };
+    if json {
+        return print_json(&value);
     }
-    Ok(())
+    Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
 /// Explains the packet of this number.

@@ -18,7 +18,7 @@ use crate::{
     layer::{FIELDS, Field, KINDS, Kind, field},
     program::{Instruction, Operation, Program, Refusal, is_there},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The policies that come with the mask: their names and texts.
@@ -47,7 +47,7 @@ pub struct Policy {
 }
 
 /// What to do with the times of packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
     /// All are zero.
@@ -60,7 +60,7 @@ pub enum Time {
 }
 
 /// The action of a field, as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// It is removed: for fields that a wider line would keep.
@@ -218,6 +218,16 @@ impl Policy {
         let payload = if self.payload { "Keep" } else { "Remove" };
         text += &format!("  {:40} {payload}\n  {:40} {:?}\n", "payload", "time", self.time);
         text + &format!("\nRemoved: {}\n", removed.join(", "))
+    }
+
+    /// What it does with each field and each part of an application, by name.
+    pub fn actions(&self) -> BTreeMap<&str, Action> {
+        let fields = FIELDS.iter().filter(|field| !field.is_structure);
+        let fields = fields.map(|field| (field.name, self.of(field)));
+        let slices = self.fields.iter().filter(|(name, _)| name.contains('+'));
+        let slices = slices.map(|(name, action)| (&**name, *action));
+        let parts = PARTS.iter().map(|part| (part.name, self.of_name(part.name)));
+        fields.chain(slices).chain(parts).collect()
     }
 
     /// Compiles it to a program, which is verified.

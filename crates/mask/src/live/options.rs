@@ -17,7 +17,7 @@ pub struct LiveArgs {
     /// The interface whose packets are masked
     pub interface: String,
     /// The policy: strict, research, flows, debug, or a file
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "POLICY")]
     pub policy: String,
     /// Where the key is.
     #[command(flatten)]

@@ -254,3 +254,27 @@ fn the_log_says_who_masked_what() {
     let key = fs::read_to_string(folder.join("k")).expect("a key");
     assert!(!log.contains(key.trim()));
 }
+
+#[test]
+fn json_is_printed_where_programs_read_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let json = |words: &[&str]| {
+        let done = nigh(folder, &[words, &["--json"]].concat());
+        assert!(done.status.success(), "{words:?}: {}", said(&done));
+        serde_json::from_slice::<serde_json::Value>(&done.stdout)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    };
+    let list = json(&["policy", "list"]);
+    assert!(list.as_array().expect("rows").iter().any(|row| row["name"] == "research"));
+    assert!(json(&["policy", "show", "research"])["fields"].is_object());
+    let checked = json(&["policy", "check", "research"]);
+    assert_eq!(checked["actions"]["ipv4.source"], "prefix");
+    assert_eq!(checked["payload"], false);
+    let compiled = json(&["policy", "compile", "strict"]);
+    assert_eq!(compiled["sha256"].as_str().expect("a digest").len(), 64);
+    let made = json(&["key", "k"]);
+    assert_eq!(json(&["key", "--id", "k"])["id"], made["id"]);
+    let done = json(&["file", "--policy", "strict", "--forget", CAPTURE, "out.pcapng"]);
+    assert_eq!(done["frames"], done["masked"]);
+}

@@ -2,6 +2,7 @@
 
 use super::{CommandError, KeyArgs};
 use crate::PresharedKey;
+use serde_json::json;
 use std::{
     io::{self, Write},
     path::Path,
@@ -9,10 +10,16 @@ use std::{
 
 pub(super) fn run(args: &KeyArgs) -> Result<(), CommandError> {
     let key = PresharedKey::generate()?;
-    let written = if args.file == Path::new("-") {
-        writeln!(io::stdout(), "{}", key.to_hex().as_str())
-    } else {
-        key.write(&args.file)
+    let hex = key.to_hex();
+    let mut out = io::stdout();
+    let written = match (args.file == Path::new("-"), args.json) {
+        (true, false) => writeln!(out, "{}", hex.as_str()),
+        (true, true) => writeln!(out, "{}", json!({ "key": hex.as_str() })),
+        (false, false) => key.write(&args.file),
+        (false, true) => {
+            let line = json!({ "file": args.file });
+            key.write(&args.file).and_then(|()| writeln!(out, "{line}"))
+        }
     };
     written.map_err(|source| CommandError::Write { file: args.file.clone(), source })
 }

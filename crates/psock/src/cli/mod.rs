@@ -128,6 +128,9 @@ pub struct KeyArgs {
     /// The file, which must not be there yet; `-` is stdout
     #[arg(value_name = "FILE", default_value = "-")]
     pub file: PathBuf,
+    /// Print what was made as JSON: the file, or the key
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `nigh psock` failed.
