@@ -12,19 +12,19 @@ use serde_json::Value;
 /// `nigh echo ...`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Command {
-    /// Shows what was received, answered, passed and dropped, for each address
+    /// Show what was received, answered, passed and dropped, for each address
     ///
     /// In every row received = answered + passed + the sum of drops, exactly.
     #[command(after_help = "Example:\n  nigh echo ledger --json")]
     Ledger,
-    /// Shows the busiest source prefixes
+    /// Show the busiest source prefixes
     #[command(after_help = "Example:\n  nigh echo top --count 20")]
     Top {
         /// Rows to show at the most
         #[arg(short = 'n', long, default_value_t = 10, value_name = "ROWS")]
         count: usize,
     },
-    /// Shows or changes the limits
+    /// Show or change the limits
     ///
     /// A change is in force at once and lasts until the next reload or start. Without options the
     /// limits are shown and nothing changes.
@@ -32,12 +32,12 @@ pub enum Command {
         after_help = "Examples:\n  nigh echo limit\n  nigh echo limit --rate 50 --burst 100\n  nigh echo limit --node-rate 100000 --node-burst 2000"
     )]
     Limit(LimitArgs),
-    /// Shows or changes the sources that are answered; when empty, all are
+    /// Show or change the sources that are answered; when empty, all are
     ///
     /// A change is in force at once and lasts until the next reload or start.
     #[command(after_help = "Examples:\n  nigh echo allow\n  nigh echo allow --add 192.0.2.0/24")]
     Allow(ListArgs),
-    /// Shows or changes the sources that are never answered
+    /// Show or change the sources that are never answered
     ///
     /// A change is in force at once and lasts until the next reload or start.
     #[command(
@@ -72,10 +72,10 @@ pub struct LimitArgs {
 /// Changes of a list of sources.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ListArgs {
-    /// Adds a prefix; can be given several times
+    /// Add a prefix; can be given several times
     #[arg(long, value_name = "PREFIX")]
     add: Vec<IpNet>,
-    /// Removes a prefix; can be given several times
+    /// Remove a prefix; can be given several times
     #[arg(long, value_name = "PREFIX")]
     remove: Vec<IpNet>,
 }

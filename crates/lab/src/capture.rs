@@ -7,7 +7,9 @@ use crate::control::{
 use ::capture::pcapng::{self, Block};
 use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
+use serde::Serialize;
 use std::{
+    fmt,
     fs::File,
     io::{self, BufReader, ErrorKind, Read, Write},
     net::Shutdown,
@@ -28,7 +30,7 @@ pub struct CaptureArgs {
     #[arg(short, long, value_name = "FILE")]
     pub write: PathBuf,
     /// End after so many packets
-    #[arg(short, long, value_name = "PACKETS")]
+    #[arg(short = 'n', long, value_name = "PACKETS")]
     pub count: Option<u64>,
     /// End after so long
     #[arg(long, value_name = "SECONDS")]
@@ -39,6 +41,29 @@ pub struct CaptureArgs {
     /// The lab, by its process's number or its scene's name [default: the only one]
     #[arg(long, value_name = "LAB")]
     pub lab: Option<String>,
+    /// Print at the end as JSON how many packets were captured and lost: to stdout, or to stderr where
+    /// stdout has the capture
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a capture has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    /// Packets in the file.
+    pub packets: u64,
+    /// Packets that found no room in the lab's queue.
+    pub lost: u64,
+}
+
+impl fmt::Display for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} packets", self.packets)?;
+        match self.lost {
+            0 => Ok(()),
+            lost => write!(f, ", {lost} more found no room"),
+        }
+    }
 }
 
 /// A capture failed.
@@ -72,11 +97,11 @@ pub enum CaptureError {
 }
 
 /// Captures until a limit is reached, SIGINT or SIGTERM comes, the lab ends, or nobody reads any more;
-/// returns what to tell people.
+/// returns what the file has.
 ///
 /// # Errors
 /// See [`CaptureError`].
-pub fn capture(args: &CaptureArgs) -> Result<String, CaptureError> {
+pub fn capture(args: &CaptureArgs) -> Result<Captured, CaptureError> {
     let request = Request::Capture {
         what: args.what.clone(),
         snap: args.snap,
@@ -86,22 +111,17 @@ pub fn capture(args: &CaptureArgs) -> Result<String, CaptureError> {
     let which = Which { lab: args.lab.clone(), json: false };
     let mut connection = which.connect()?;
     let serde_json::Value::Object(_) = connection.ask(&request).map_err(UseError::from)? else {
-        return Ok(String::new());
+        return Ok(Captured::default());
     };
     let stream = connection.stream().map_err(UseError::from)?;
     end_on_signal(stream.get_ref())?;
-    let (packets, lost) = match args.write == Path::new("-") {
-        true => copy(stream, &mut io::stdout().lock(), &args.write)?,
+    match args.write == Path::new("-") {
+        true => copy(stream, &mut io::stdout().lock(), &args.write),
         false => {
             let write = |source| CaptureError::Write { path: args.write.clone(), source };
-            copy(stream, &mut File::create(&args.write).map_err(write)?, &args.write)?
+            copy(stream, &mut File::create(&args.write).map_err(write)?, &args.write)
         }
-    };
-    let lost = match lost {
-        0 => String::new(),
-        lost => format!(", {lost} more found no room"),
-    };
-    Ok(format!("{packets} packets{lost}\n"))
+    }
 }
 
 /// Has a signal end the capture in order: the lab is told, and says the rest.
@@ -124,7 +144,7 @@ fn copy(
     mut from: BufReader<UnixStream>,
     to: &mut impl Write,
     path: &Path,
-) -> Result<(u64, u64), CaptureError> {
+) -> Result<Captured, CaptureError> {
     let (mut packets, mut lost, mut whole) = (0, 0, false);
     let mut block = Vec::new();
     loop {
@@ -132,7 +152,7 @@ fn copy(
         match from.read_exact(&mut start) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => match whole {
-                true => return Ok((packets, lost)),
+                true => return Ok(Captured { packets, lost }),
                 false => return Err(CaptureError::Cut { packets, path: path.to_owned() }),
             },
             Err(error) => return Err(CaptureError::Read(error)),
@@ -160,7 +180,9 @@ fn copy(
         });
         match written {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok((packets, lost)),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                return Ok(Captured { packets, lost });
+            }
             Err(source) => return Err(CaptureError::Write { path: path.to_owned(), source }),
         }
     }
@@ -186,7 +208,9 @@ mod tests {
             assert_eq!(file, bytes);
             result
         };
-        assert_eq!(copied(&whole).expect("a capture"), (0, 3));
+        let expected = Captured { packets: 0, lost: 3 };
+        assert_eq!(copied(&whole).expect("a capture"), expected);
+        assert_eq!(expected.to_string(), "0 packets, 3 more found no room");
         for bytes in [&head[..], &[]] {
             let cut = copied(bytes).expect_err("it broke off");
             assert!(matches!(cut, CaptureError::Cut { packets: 0, .. }), "{cut}");

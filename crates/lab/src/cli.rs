@@ -34,12 +34,19 @@ pub enum Command {
     )]
     Run(RunArgs),
     /// Run a command in a host of a lab that runs, and return its exit code
+    ///
+    /// As env(1): 127 if the command is not found, 126 if it cannot be run, 125 if the host cannot be
+    /// entered or there is none.
     #[command(after_help = "Example:\n  nigh lab exec pc ping -c 3 server")]
     Exec(ExecArgs),
-    /// Show how a lab is: its hosts, what became of packets, what was changed
+    /// Show how a lab is: its hosts, the outcomes of packets, what was changed
+    ///
+    /// The exit code is 3 where no lab runs.
     #[command(after_help = "Example:\n  nigh lab status --json | jq .packets")]
     Status(control::StatusArgs),
-    /// Show the way of packets: hops, delay, lowest rate, MTU, loss
+    /// Show the path of packets: hops, delay, lowest rate, MTU, loss
+    ///
+    /// The exit code is 1 where they do not arrive.
     #[command(after_help = "Examples:\n  nigh lab path pc server\n  nigh lab path as4 20.0.0.10")]
     Path(control::PathArgs),
     /// Show what a link does, or change it between two packets

@@ -1,8 +1,11 @@
 //! The command line. Every sub-command shows an example in its help.
 
-use crate::config::{DEFAULT_CONTROL, DEFAULT_FILE};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use crate::config::{self, DEFAULT_CONTROL, DEFAULT_FILE};
+use clap::{Arg, ArgAction, Args, Parser, Subcommand, ValueEnum, value_parser};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 /// One program for the edge of a network: anycast echo, distance ranking, measurement, traffic control and emulation
 #[derive(Debug, Parser)]
@@ -17,7 +20,7 @@ pub struct Cli {
 /// The sub-commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the daemon with the features whose sections are in the configuration file
+    /// Run the daemon with the jobs whose sections are in the configuration file
     ///
     /// SIGHUP or `nigh reload` reads the file again; a bad file changes nothing. SIGTERM drains and
     /// then stops; a second SIGTERM stops at once.
@@ -78,8 +81,13 @@ pub enum Command {
     Psock(PsockArgs),
     /// Send echo requests at a rate; say how many came back, and where the others were lost
     Blast(echo::blast::Args),
-    /// Print the completions for a shell
-    #[command(after_help = "Example:\n  nigh completions bash > /etc/bash_completion.d/nigh")]
+    /// Print the completions for a shell: of commands, options and names
+    ///
+    /// The script calls nigh for what it offers: policies, applications, rules, stations, routers, and
+    /// hosts, nodes and links of a lab that runs.
+    #[command(
+        after_help = "Examples:\n  nigh completions bash > /etc/bash_completion.d/nigh\n  source <(nigh completions zsh)"
+    )]
     Completions(CompletionsArgs),
     /// Write the man pages into a directory, or the first one to stdout
     #[command(after_help = "Example:\n  nigh man /usr/local/share/man/man1")]
@@ -120,29 +128,40 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
+/// The variable that names the control socket.
+pub const SOCKET_VARIABLE: &str = "NIGH_SOCKET";
+
 /// Which daemon is meant.
 #[derive(Clone, Debug, Args)]
 pub struct Target {
-    /// The daemon's control socket [default: that of --config, else /run/nigh/control.sock]
-    #[arg(long, env = "NIGH_SOCKET", value_name = "PATH", global = true)]
+    /// The daemon's control socket [default: node.control of --config, else $NIGH_SOCKET]
+    #[arg(long, value_name = "PATH", global = true)]
     pub socket: Option<PathBuf>,
-    /// Take the control socket from this configuration file, whatever --socket says
+    /// The configuration file whose node.control names the control socket [default:
+    /// /etc/nigh/nigh.toml if there is one, else the socket is /run/nigh/control.sock]
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
 
 impl Target {
-    /// Path of the control socket that is meant.
+    /// Path of the control socket that is meant: by --socket, else by --config, else by NIGH_SOCKET,
+    /// else by the default configuration file, else the default.
     ///
     /// # Errors
     ///
     /// The configuration file was given and is not good.
     pub fn path(&self) -> Result<PathBuf, job::file::LoadError> {
-        match (&self.socket, &self.config) {
-            (_, Some(file)) => Ok(crate::config::load(file)?.node.control),
-            (Some(socket), None) => Ok(socket.clone()),
-            (None, None) => Ok(DEFAULT_CONTROL.into()),
+        if let Some(socket) = &self.socket {
+            return Ok(socket.clone());
         }
+        if let Some(file) = &self.config {
+            return Ok(config::load(file)?.node.control);
+        }
+        if let Some(socket) = env::var_os(SOCKET_VARIABLE).filter(|socket| !socket.is_empty()) {
+            return Ok(socket.into());
+        }
+        let file = config::path_of(Path::new(DEFAULT_FILE), "control");
+        Ok(file.unwrap_or_else(|| DEFAULT_CONTROL.into()))
     }
 }
 
@@ -195,8 +214,23 @@ pub enum EchoCommand {
     Operation(echo::cli::Command),
 }
 
+/// Hides options of a job's commands in the help of one that has no use for them; they are refused when
+/// they are given ([`crate::commands`]).
+fn without(command: clap::Command, options: &[&'static str]) -> clap::Command {
+    options.iter().fold(command, |command, &name| {
+        let option = Arg::new(name).long(name).hide(true);
+        command.arg(match name {
+            "json" => option.action(ArgAction::SetTrue),
+            "config" => option.short('c').value_parser(value_parser!(PathBuf)),
+            _ => option.value_parser(value_parser!(PathBuf)),
+        })
+    })
+}
+
 /// Arguments of `nigh probe`.
 #[derive(Debug, Args)]
+#[command(mut_subcommand("show", |show| without(show, &["socket"])))]
+#[command(mut_subcommand("export", |export| without(export, &["socket"])))]
 pub struct ProbeArgs {
     /// What is asked.
     #[command(subcommand)]
@@ -222,6 +256,9 @@ pub struct MaskArgs {
 
 /// Arguments of `nigh gate`.
 #[derive(Debug, Args)]
+#[command(mut_subcommand("watch", |watch| without(watch, &["json"])))]
+#[command(mut_subcommand("classify", |classify| without(classify, &["socket"])))]
+#[command(mut_subcommand("replay", |replay| without(replay, &["socket", "config"])))]
 pub struct GateArgs {
     /// What is asked.
     #[command(subcommand)]
@@ -250,6 +287,11 @@ pub enum OracleCommand {
     /// The exit code is 5 where it is not healthy.
     #[command(after_help = "Example:\n  nigh oracle status --json")]
     Status(DaemonArgs),
+    /// Read commands from the terminal: print, set, create, delete, reload, dump
+    ///
+    /// With history and completion; an empty line shows what there is.
+    #[command(after_help = "Example:\n  nigh oracle console")]
+    Console(Target),
     /// What the oracle itself knows to do.
     #[command(flatten)]
     Operation(oracle::cli::Command<DaemonArgs>),

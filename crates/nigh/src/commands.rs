@@ -6,6 +6,7 @@ use crate::{
         LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
     },
     client::{self, AskError},
+    complete,
     config::{
         self,
         scene::{self, SceneError},
@@ -15,7 +16,7 @@ use crate::{
     exit::Exit,
     http,
 };
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::file::LoadError;
 use serde_json::{Value, json};
 use std::{
@@ -33,12 +34,35 @@ struct Failure {
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let error: job::Error = error.into();
-        let exit = match error.downcast_ref() {
-            Some(AskError::NoDaemon(_)) => Exit::NoDaemon,
-            _ if matches!(error.downcast_ref(), Some(mask::cli::CliError::Leak)) => Exit::Leak,
-            _ => Exit::Failed,
-        };
+        let exit = exit_of(&error);
         Self { exit, error: Some(error) }
+    }
+}
+
+/// The exit code of an error.
+fn exit_of(error: &job::Error) -> Exit {
+    use lab::{capture::CaptureError, control::cli::UseError, run::ExecError, view::ViewError};
+    let lab = error.downcast_ref::<UseError>().or(match error.downcast_ref() {
+        Some(CaptureError::Use(error)) => Some(error),
+        _ => None,
+    });
+    let lab = lab.or(match error.downcast_ref() {
+        Some(ViewError::Use(error)) => Some(error),
+        _ => None,
+    });
+    if lab.is_some_and(UseError::is_no_lab) {
+        return Exit::NoDaemon;
+    }
+    if let Some(error) = error.downcast_ref::<ExecError>() {
+        return Exit::Command(error.exit_code());
+    }
+    if let Some(lab::run::RunError::Exec(error @ ExecError::Start { .. })) = error.downcast_ref() {
+        return Exit::Command(error.exit_code());
+    }
+    match error.downcast_ref() {
+        Some(AskError::NoDaemon(_)) => Exit::NoDaemon,
+        _ if matches!(error.downcast_ref(), Some(mask::cli::CliError::Leak)) => Exit::Leak,
+        _ => Exit::Failed,
     }
 }
 
@@ -70,6 +94,7 @@ fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> IoError {
 
 /// Reads the command line, does what it says and reports how it went.
 pub fn main() -> ExitCode {
+    complete::answer();
     let result = match Cli::parse().command {
         Command::Run(args) => run(&args),
         Command::Check(args) => check(&args),
@@ -179,7 +204,7 @@ fn ask(target: &Target, request: &Request) -> Result<Value, Failure> {
 }
 
 /// A request to a job, as it is sent.
-fn of_job(name: &str, request: &impl serde::Serialize) -> Value {
+pub(crate) fn of_job(name: &str, request: &impl serde::Serialize) -> Value {
     json!({ "do": name, "request": request })
 }
 
@@ -225,19 +250,16 @@ fn probe(args: &ProbeArgs) -> Done {
     use probe::cli::Command;
     match &args.command {
         Command::Show(show) => {
+            refuse(args.target.socket.is_some(), "--socket", "probe show");
+            let archive = archive_of(&args.target, show.archive.as_deref())?;
             let mut show = show.clone();
-            if let Some(folder) = archive_of(&args.target)? {
-                show.archive = folder;
-            }
             show.json |= args.json;
-            Ok(probe::show::cli::run(&show)?)
+            Ok(probe::show::cli::run(&show, &archive)?)
         }
         Command::Export(export) => {
-            let mut export = export.clone();
-            if let Some(folder) = archive_of(&args.target)? {
-                export.archive = folder;
-            }
-            let files = probe::archive::export_days(&export)?;
+            refuse(args.target.socket.is_some(), "--socket", "probe export");
+            let archive = archive_of(&args.target, export.archive.as_deref())?;
+            let files = probe::archive::export_days(export, &archive)?;
             if args.json {
                 print_json(&json!(files))
             } else {
@@ -260,8 +282,18 @@ fn probe(args: &ProbeArgs) -> Done {
     }
 }
 
+/// Ends nigh as for a wrong command line where an option was given that the command has no use for.
+fn refuse(given: bool, option: &str, command: &str) {
+    if given {
+        let text = format!("`nigh {command}` has no use for {option}\n");
+        Cli::command().error(Wrong::ArgumentConflict, text).exit();
+    }
+}
+
 fn gate(args: &GateArgs) -> Done {
     use gate::cli::Command;
+    let Target { socket, config } = &args.target;
+    let is_given = (socket.is_some(), config.is_some(), args.json);
     match &args.command {
         Command::Operation(operation) => {
             let answer = ask_job(&args.target, "gate", &operation.request()?)?;
@@ -273,10 +305,12 @@ fn gate(args: &GateArgs) -> Done {
             judge(&answer)
         }
         Command::Watch => {
+            refuse(is_given.2, "--json", "gate watch");
             let path = args.target.path().map_err(explain)?;
             Ok(gate::cli::watch(|request| client::ask(&path, &of_job("gate", &request)))?)
         }
         Command::Classify(classify) => {
+            refuse(is_given.0, "--socket", "gate classify");
             let gate = match &args.target.config {
                 Some(file) => Some(config::load(file).map_err(explain)?.jobs),
                 None => None,
@@ -287,17 +321,27 @@ fn gate(args: &GateArgs) -> Done {
                 .or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error.into()) })
         }
         Command::Replay(replay) => {
+            refuse(is_given.0, "--socket", "gate replay");
+            refuse(is_given.1, "--config", "gate replay");
             let sent = gate::cli::replay(replay)?;
             if args.json { print_json(&json!(sent)) } else { print(&sent.to_string()) }
         }
     }
 }
 
-/// Where the archive of a station is, by its configuration file if that is given.
-fn archive_of(target: &Target) -> Result<Option<PathBuf>, Failure> {
-    let Some(file) = &target.config else { return Ok(None) };
-    let state = config::load(file).map_err(explain)?.node.state;
-    Ok(Some(state.join(probe::service::ARCHIVE)))
+/// Where the archive of a station is: as given, else by its configuration file.
+fn archive_of(target: &Target, given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let state = match (given, &target.config) {
+        (Some(_), Some(_)) => {
+            let text = "--archive cannot be used with --config, which names the archive too\n";
+            Cli::command().error(Wrong::ArgumentConflict, text).exit()
+        }
+        (Some(folder), None) => return Ok(folder.to_owned()),
+        (None, Some(file)) => config::load(file).map_err(explain)?.node.state,
+        (None, None) => config::path_of(Path::new(config::DEFAULT_FILE), "state")
+            .unwrap_or_else(|| config::NodeConfig::default().state),
+    };
+    Ok(state.join(probe::service::ARCHIVE))
 }
 
 fn oracle(args: &OracleArgs) -> Done {
@@ -312,6 +356,7 @@ fn oracle(args: &OracleArgs) -> Done {
         OracleCommand::Status(daemon) => {
             return status(&daemon.target, daemon.json, Some("oracle"));
         }
+        OracleCommand::Console(target) => return Ok(oracle::console::run(ask(target)?)?),
         OracleCommand::Operation(command) => command,
     };
     match command {
@@ -323,7 +368,6 @@ fn oracle(args: &OracleArgs) -> Done {
                 Err(PRINTED)
             }
         }
-        Command::Console { daemon } => Ok(oracle::console::run(ask(&daemon.target)?)?),
         Command::Operation(operation) => {
             let daemon = operation.daemon();
             let request =
@@ -353,14 +397,25 @@ fn lab(args: &LabArgs) -> Done {
         Command::Clean(args) => print(&clean(args)?),
         Command::Import(args) => print(&lab::import::command::run(args)?),
         Command::Status(args) => print(&control::status(args)?),
-        Command::Path(args) => print(&control::path(args)?),
+        Command::Path(args) => {
+            let (text, arrives) = control::path(args)?;
+            print(&text)?;
+            if arrives { Ok(()) } else { Err(PRINTED) }
+        }
         Command::Link(args) => print(&control::link(args)?),
         Command::Links(args) => print(&control::links(args)?),
         Command::Node(args) => print(&control::node(args)?),
         Command::Events(args) => Ok(control::events(args)?),
         Command::Capture(args) => {
-            let said = lab::capture::capture(args)?;
-            let _ = io::stderr().write_all(said.as_bytes());
+            let captured = lab::capture::capture(args)?;
+            let text = match args.json {
+                true => format!("{}\n", json!(captured)),
+                false => format!("{captured}\n"),
+            };
+            if args.json && args.write != Path::new("-") {
+                return print(&text);
+            }
+            let _ = io::stderr().write_all(text.as_bytes());
             Ok(())
         }
         Command::View(args) => Ok(lab::view::view(args)?),
@@ -381,9 +436,7 @@ fn reloaded(answer: &Value) -> String {
 }
 
 fn completions(args: &CompletionsArgs) -> Done {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "nigh", &mut script);
-    print(&String::from_utf8_lossy(&script))
+    print(&complete::script(args.shell).map_err(io_error("no completions"))?)
 }
 
 fn man(args: &ManArgs) -> Done {

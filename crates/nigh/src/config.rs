@@ -147,6 +147,14 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     }
 }
 
+/// A path that `[node]` of a file names, whatever else is in the file; none when it names none or cannot
+/// be read. A file that somebody is about to change must not hide the daemon that runs.
+pub fn path_of(path: &Path, key: &str) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let file: toml::Table = text.parse().ok()?;
+    Some(file.get("node")?.get(key)?.as_str()?.into())
+}
+
 #[cfg(test)]
 #[path = "config_tests.rs"]
 mod tests;

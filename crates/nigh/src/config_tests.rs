@@ -228,3 +228,18 @@ fn a_file_too_large_or_missing_is_said_so() {
     assert!(matches!(load(&path), Err(LoadError::TooLarge { .. })));
     assert!(matches!(load(temporary.path()), Err(LoadError::Read { .. })));
 }
+
+#[test]
+fn the_control_socket_of_a_file_is_known_whatever_else_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nigh.toml");
+    for (text, control) in [
+        ("[node]\ncontrol = \"/run/other.sock\"\n[unknown]\n", Some("/run/other.sock")),
+        ("[node]\nname = \"a\"\n", None),
+        ("[node\n", None),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(path_of(&path, "control"), control.map(PathBuf::from), "{text}");
+    }
+    assert_eq!(path_of(&folder.path().join("none"), "state"), None);
+}

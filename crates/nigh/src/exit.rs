@@ -9,13 +9,13 @@ pub enum Exit {
     Done,
     /// It failed or was refused.
     Failed,
-    /// No daemon answers.
+    /// No daemon answers, or no lab runs.
     NoDaemon,
     /// A masked capture holds something of its original.
     Leak,
     /// What was asked for its status is not healthy.
     Unhealthy,
-    /// The command that it ran ended so.
+    /// The command that it ran ended so, or could not be run.
     Command(u8),
 }
 
@@ -23,12 +23,15 @@ pub enum Exit {
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0  done; of a status: healthy
-  1  failed or refused; one sentence on stderr says why
+  1  failed or refused; one sentence on stderr says why. Also: no answer came to blast, ping, load or
+     rank; a measurement failed; packets do not arrive by `nigh lab path`
   2  the command line is wrong
-  3  no daemon answers at the control socket
+  3  no daemon answers at the control socket; no lab runs
   4  a masked capture holds something of its original
   5  the status was shown, and is not healthy
-`nigh lab run` and `nigh lab exec` end with the code of the command that they run.
+`nigh lab run` and `nigh lab exec` end with the code of the command that they run, or 128 and the
+number of the signal that ended it; 127 if it is not found, 126 if it cannot be run, and `nigh lab
+exec` with 125 if the host cannot be entered.
 
 Example:
   nigh check && nigh run";

@@ -4,7 +4,8 @@
 //! configuration file, and the commands that ask and steer it over its control socket. This crate
 //! only assembles; what a job does is in the job's crate.
 //!
-//! - [`cli`]: the command line, [`commands`]: what each sub-command does, [`exit`]: how it ends;
+//! - [`cli`]: the command line, [`commands`]: what each sub-command does, [`complete`]: what a shell
+//!   offers, [`exit`]: how it ends;
 //! - [`config`]: the configuration file;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
@@ -15,6 +16,7 @@
 pub mod cli;
 pub mod client;
 pub mod commands;
+pub mod complete;
 pub mod config;
 pub mod control;
 pub mod daemon;

@@ -5,7 +5,7 @@
 
 use crate::{
     control::{LinkName, Property, Request, RouterName, Side},
-    status,
+    status::{self, RouterStatus},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
@@ -23,15 +23,6 @@ pub enum Command<T: Args> {
     /// A request to an oracle over the network, as clients send it.
     #[command(flatten)]
     Client(crate::client::Command),
-    /// Read commands from the terminal: print, set, create, delete, reload, dump
-    ///
-    /// With history and completion; an empty line shows what there is.
-    #[command(after_help = "Example:\n  nigh oracle console")]
-    Console {
-        /// Which daemon is asked, and how.
-        #[command(flatten)]
-        daemon: T,
-    },
 }
 
 /// A request to the daemon, by a command or by a line of the console.
@@ -112,16 +103,16 @@ pub enum Operation<T: Args> {
 /// `print ...`
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Print {
-    /// All routers
+    /// Print all routers
     #[command(after_help = "Example:\n  nigh oracle print routers")]
     Routers,
-    /// All links, or those of a router
+    /// Print all links, or those of a router
     #[command(after_help = "Example:\n  nigh oracle print links 10.0.0.1")]
     Links {
         /// Address or name of the router at which they begin
         router: Option<RouterName>,
     },
-    /// Internal networks (our own) or external ones (those of others)
+    /// Print internal networks (our own) or external ones (those of others)
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh oracle print networks internal\n  nigh oracle print networks external 193.0.0.0/16 --count 50"
@@ -137,7 +128,7 @@ pub enum Print {
         #[arg(short = 'n', long, default_value_t = 1000, value_name = "ROWS")]
         count: usize,
     },
-    /// The next hops of a router to other routers
+    /// Print the next hops of a router to other routers
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle print route 10.0.0.1 10.8.0.1")]
     Route {
@@ -146,7 +137,7 @@ pub enum Print {
         /// Address or name of one destination
         to: Option<RouterName>,
     },
-    /// The path from an address to another: hops, properties, costs
+    /// Print the path from an address to another: hops, properties, costs
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle print path 130.149.1.7 8.8.8.8")]
     Path {
@@ -155,16 +146,16 @@ pub enum Print {
         /// Address of the destination
         to: IpAddr,
     },
-    /// The threads that answer, with their counters
+    /// Print the threads that answer, with their counters
     #[command(after_help = "Example:\n  nigh oracle print threads")]
     Threads,
-    /// The state of the oracle
+    /// Print the state of the oracle
     #[command(after_help = "Example:\n  nigh oracle print status --json")]
     Status,
-    /// The sources of the topology: files, sessions, stations, the console
+    /// Print the sources of the topology: files, sessions, stations, the console
     #[command(after_help = "Example:\n  nigh oracle print feeds")]
     Feeds,
-    /// The metrics and their expressions
+    /// Print the metrics and their expressions
     #[command(after_help = "Example:\n  nigh oracle print metrics")]
     Metrics,
 }
@@ -172,7 +163,7 @@ pub enum Print {
 /// `set ...`
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Set {
-    /// A property of a link: bandwidth, latency, weight, congestion, loss
+    /// Change a property of a link: bandwidth, latency, weight, congestion, loss
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle set link berlin munich weight 20 --both"
@@ -188,7 +179,7 @@ pub enum Set {
         #[arg(allow_negative_numbers = true)]
         value: f64,
     },
-    /// An interface of a router: UP or DOWN, with its links in both directions
+    /// Set an interface of a router UP or DOWN, with its links in both directions
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle set interface 10.0.0.1 2 DOWN")]
     Interface {
@@ -200,7 +191,7 @@ pub enum Set {
         #[arg(value_enum, ignore_case = true)]
         state: InterfaceState,
     },
-    /// The expression of a metric
+    /// Change the expression of a metric
     ///
     /// Variables: min_bandwidth latency internal_hops as_number as_distance weight congestion loss.
     #[command(arg_required_else_help = true)]
@@ -219,7 +210,7 @@ pub enum Set {
 /// `create ...`
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Create {
-    /// A router
+    /// Create a router
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle create router 10.0.0.9 --name leipzig")]
     Router {
@@ -229,7 +220,7 @@ pub enum Create {
         #[arg(long)]
         name: Option<String>,
     },
-    /// A link from one router to another
+    /// Create a link from one router to another
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Example:\n  nigh oracle create link 10.0.0.9 10.0.0.1 --bandwidth 1000 --latency 4 --both"
@@ -242,7 +233,7 @@ pub enum Create {
         #[command(flatten)]
         properties: PropertyArgs,
     },
-    /// An internal network (our own) or an external one (of others)
+    /// Create an internal network (our own) or an external one (of others)
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh oracle create network internal 192.0.2.0/24 10.0.0.9\n  nigh oracle create network external 198.51.100.0/24 10.8.0.1 --as 64500 --distance 3"
@@ -267,14 +258,14 @@ pub enum Create {
 /// `delete ...`
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Delete {
-    /// A router
+    /// Delete a router
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle delete router 10.0.0.9")]
     Router {
         /// Its address or name
         router: RouterName,
     },
-    /// A link
+    /// Delete a link
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle delete link 10.0.0.9 10.0.0.1 --both")]
     Link {
@@ -282,7 +273,7 @@ pub enum Delete {
         #[command(flatten)]
         link: LinkArgs,
     },
-    /// An internal or external network
+    /// Delete an internal or external network
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle delete network internal 192.0.2.0/24 10.0.0.9")]
     Network {
@@ -373,6 +364,14 @@ pub enum InterfaceState {
     /// Out of use
     #[value(name = "DOWN")]
     Down,
+}
+
+/// The routers for a shell, by name or else by address; `ask` asks the oracle.
+pub fn routers(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
+    let answer = ask(&Request::Routers);
+    let rows: Option<Vec<RouterStatus>> = answer.and_then(|it| serde_json::from_value(it).ok());
+    let name = |row: RouterStatus| row.name.unwrap_or_else(|| row.router.to_string());
+    rows.into_iter().flatten().map(name).collect()
 }
 
 /// This version of the command does not understand the daemon's answer.

@@ -2,10 +2,9 @@
 
 use crate::{
     archive::ExportArgs,
-    config::{Family, Transport, What},
+    config::{Config, Family, Transport, What},
     control::{Order, Request},
     record::{Bounded, Figures, Kind, Record, Series},
-    renamed::{Renamed, renamed},
     show::cli::ShowArgs,
     status::{self, Status, duration},
 };
@@ -59,6 +58,8 @@ pub enum Operation {
         test: Test,
     },
     /// Show the station: its clock, the other stations, the outcomes of tests
+    ///
+    /// The exit code is 5 where it is not healthy.
     #[command(after_help = "Example:\n  nigh probe status --json | jq .probe.peers")]
     Status,
 }
@@ -66,12 +67,13 @@ pub enum Operation {
 /// `nigh probe run ...`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Test {
-    /// One-way delay, loss, reordering and duplication: to a station, or a reflector of STAMP
+    /// Measure one-way delay, loss, reordering and duplication: to a station, or a reflector of STAMP
     #[command(
         after_help = "Examples:\n  nigh probe run owd brno --duration 5s --rate 100\n  nigh probe run owd 192.0.2.7:862"
     )]
     Owd {
         /// A station, or an address of the allow list with or without a port
+        #[arg(value_name = "STATION|ADDRESS")]
         to: String,
         /// How long packets are sent [default: 10s]
         #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
@@ -89,10 +91,11 @@ pub enum Test {
         #[command(flatten)]
         family: FamilyArg,
     },
-    /// Round trips of ICMP echo
+    /// Measure round trips of ICMP echo
     #[command(after_help = "Example:\n  nigh probe run ping brno --duration 5s")]
     Ping {
         /// A station, or an address of the allow list
+        #[arg(value_name = "STATION|ADDRESS")]
         to: String,
         /// How long requests are sent [default: 2s]
         #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
@@ -107,21 +110,23 @@ pub enum Test {
         #[command(flatten)]
         family: FamilyArg,
     },
-    /// The routers on the path, and the path's MTU
+    /// Find the routers on the path, and the path's MTU
     #[command(after_help = "Example:\n  nigh probe run trace brno --family ipv6")]
     Trace {
         /// A station, or an address of the allow list
+        #[arg(value_name = "STATION|ADDRESS")]
         to: String,
         /// Which addresses are used.
         #[command(flatten)]
         family: FamilyArg,
     },
-    /// Bytes a second to a station
+    /// Measure the throughput to a station
     #[command(
         after_help = "Examples:\n  nigh probe run throughput brno --duration 20s\n  nigh probe run throughput brno --transport udp --bandwidth 100"
     )]
     Throughput {
         /// A station
+        #[arg(value_name = "STATION")]
         to: String,
         /// How long data is sent [default: 10s]
         #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
@@ -142,21 +147,21 @@ pub enum Test {
         #[command(flatten)]
         family: FamilyArg,
     },
-    /// The time that a page takes
+    /// Measure the time that a page takes
     #[command(after_help = "Example:\n  nigh probe run http https://www.example.com/")]
     Http {
         /// The page; its server's address must be on the allow list
         #[arg(value_name = "URL")]
         page: String,
     },
-    /// The time that a name server takes
+    /// Measure the time that a name server takes
     #[command(after_help = "Example:\n  nigh probe run dns www.example.com@192.0.2.53")]
     Dns {
         /// The name, and the server that is asked for its addresses
         #[arg(value_name = "NAME@SERVER")]
         question: String,
     },
-    /// The state of an NTP server's clock
+    /// Ask for the state of an NTP server's clock
     #[command(after_help = "Example:\n  nigh probe run clock 192.0.2.123")]
     Clock {
         /// The server: one that is watched, or on the allow list
@@ -166,17 +171,17 @@ pub enum Test {
 }
 
 /// The old name of `--duration`, refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RenamedLength {
-    #[arg(long, hide = true, value_parser = renamed("--duration"))]
-    length: Option<Renamed>,
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--duration"))]
+    length: Option<String>,
 }
 
 /// The old name of `--transport`, refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RenamedMeans {
-    #[arg(long, hide = true, value_parser = renamed("--transport"))]
-    means: Option<Renamed>,
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--transport"))]
+    means: Option<String>,
 }
 
 /// Which addresses are used.
@@ -284,6 +289,19 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// The names of stations, for a shell: of the mesh in `configured`, else of those that the daemon
+/// asks something; `ask` asks it.
+pub fn stations(
+    configured: Option<&Config>,
+    ask: impl Fn(&Request) -> Option<Value>,
+) -> Vec<String> {
+    if let Some(config) = configured {
+        return config.probe.stations.iter().map(|station| station.name.clone()).collect();
+    }
+    let status = ask(&Request::Status).and_then(|it| serde_json::from_value::<Status>(it).ok());
+    status.into_iter().flat_map(|status| status.peers).map(|peer| peer.name).collect()
 }
 
 /// Whether the answer to [`Operation::Run`] is that nothing was measured.
@@ -414,7 +432,7 @@ mod tests {
             ("probe show delay --way forth", "--direction"),
         ] {
             let error = Line::try_parse_from(line.split(' ')).err().expect(line).to_string();
-            assert!(error.contains(&format!("this option is called {new} now")), "{line}: {error}");
+            assert!(error.contains(&format!("this option is now `{new}`")), "{line}: {error}");
         }
         let line = "probe run throughput brno --duration 5s --transport udp --bandwidth 9";
         let Line { command } = Line::try_parse_from(line.split(' ')).expect("it parses");

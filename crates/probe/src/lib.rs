@@ -10,7 +10,6 @@ pub mod control;
 pub mod delay;
 pub mod interval;
 pub mod record;
-mod renamed;
 pub mod schedule;
 pub mod service;
 pub mod show;

@@ -1,6 +1,7 @@
 //! The sub-commands of `nigh gate`.
 
 mod classify;
+pub mod names;
 mod operation;
 mod replay;
 mod watch;
@@ -24,7 +25,8 @@ pub enum Command {
     Watch,
     /// Say what the flows of a capture are, without a gate
     ///
-    /// With -c the file's packets and signatures are used. With --truth it says how well flows were named:
+    /// With -c the file's packets and signatures are used. With --json it prints JSON lines: one for each
+    /// flow, and with --truth one for each application after them. With --truth it says how well flows were named:
     /// recall and precision by application, and the share of other flows that were called it.
     #[command(
         after_help = "Examples:\n  nigh gate classify evening.pcap\n  nigh gate classify evening.pcap --flows\n  nigh gate classify a.pcap b.pcap --json | jq -r .application\n  nigh gate classify testdata/gate/*.pcap --truth testdata/gate/TRUTH"

@@ -6,7 +6,10 @@ use crate::{
     policy::{RuntimeAction, RuntimeLimit, RuntimeRule},
     status::{self, FlowRow, Status, TopStatus, Why},
 };
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use classify::label::Category;
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
@@ -15,8 +18,10 @@ use serde_json::Value;
 /// What is asked of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
-    /// Show the gate: health, flows, packets by the outcome of them, rules, limits
-    #[command(after_help = "Example:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
+    /// Show the gate: health, flows, packets by their outcome, rules, limits
+    ///
+    /// The exit code is 5 where it is not healthy.
+    #[command(after_help = "Examples:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
     Status,
     /// Show flows, the busiest first
     #[command(
@@ -82,7 +87,7 @@ pub enum Operation {
     #[command(after_help = "Examples:\n  nigh gate forget runtime-1\n  nigh gate forget --all")]
     Forget {
         /// The rule, as `nigh gate status` shows it
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        #[arg(value_name = "RULE", required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
         /// All runtime rules
         #[arg(long)]
@@ -144,7 +149,7 @@ pub struct WhichArgs {
     #[arg(value_name = "APPLICATION", required_unless_present_any = ["category", "host"])]
     application: Vec<String>,
     /// A kind of application, such as peer-to-peer; can be given several times
-    #[arg(long, value_parser = category)]
+    #[arg(long, value_parser = categories())]
     category: Vec<Category>,
     /// Of this internal host, or of those in this prefix, only
     #[arg(long, value_name = "PREFIX", value_parser = prefix)]
@@ -173,9 +178,12 @@ fn prefix(text: &str) -> Result<IpNet, String> {
         .map_err(|_| "expected an address or a prefix".into())
 }
 
-/// A category by its word in the configuration.
-fn category(text: &str) -> Result<Category, String> {
-    serde_json::from_value(Value::from(text)).map_err(|error| error.to_string())
+/// A category by its name in the configuration.
+fn categories() -> impl TypedValueParser<Value = Category> {
+    PossibleValuesParser::new(Category::ALL.map(Category::name)).try_map(|name| {
+        let known = Category::ALL.into_iter().find(|category| category.name() == name);
+        known.ok_or("unknown category")
+    })
 }
 
 /// The daemon's answer is not what this version of the command understands.

@@ -135,6 +135,14 @@ pub enum UseError {
     Event(serde_json::Error),
 }
 
+impl UseError {
+    /// Whether no lab runs that could be asked.
+    pub fn is_no_lab(&self) -> bool {
+        use ChooseError::{None, Unknown};
+        matches!(self, Self::Choose(None | Unknown(..)) | Self::Ask(AskError::Silent(_)))
+    }
+}
+
 impl Which {
     /// Connects to the lab that is meant.
     pub(crate) fn connect(&self) -> Result<Connection, UseError> {
@@ -148,10 +156,15 @@ impl Which {
         show: impl Fn(&T) -> String,
     ) -> Result<String, UseError> {
         let answer: T = self.connect()?.ask(request)?;
-        Ok(match self.json {
+        Ok(self.render(&answer, show))
+    }
+
+    /// The answer as text.
+    fn render<T: Serialize>(&self, answer: &T, show: impl Fn(&T) -> String) -> String {
+        match self.json {
             true => format!("{:#}\n", serde_json::json!(answer)),
-            false => show(&answer),
-        })
+            false => show(answer),
+        }
     }
 }
 
@@ -163,13 +176,14 @@ pub fn status(args: &StatusArgs) -> Result<String, UseError> {
     args.which.ask::<Status>(&Request::Status {}, show::status)
 }
 
-/// The way of packets.
+/// The way of packets, and whether they arrive.
 ///
 /// # Errors
 /// See [`UseError`].
-pub fn path(args: &PathArgs) -> Result<String, UseError> {
+pub fn path(args: &PathArgs) -> Result<(String, bool), UseError> {
     let request = Request::Path { from: args.from.clone(), to: args.to.clone() };
-    args.which.ask::<Path>(&request, show::path)
+    let path: Path = args.which.connect()?.ask(&request)?;
+    Ok((args.which.render(&path, show::path), path.stopped.is_none()))
 }
 
 /// Shows or changes a link.

@@ -25,6 +25,7 @@ mod find;
 pub(crate) mod inspect;
 mod log;
 mod map;
+pub mod names;
 mod route;
 mod server;
 mod show;

@@ -51,6 +51,18 @@ pub enum ExecError {
     },
 }
 
+impl ExecError {
+    /// The exit code of env(1): 127 where the program is not found, 126 where it cannot be run, 125 for
+    /// all that failed before.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::Start { .. } => 126,
+            _ => 125,
+        }
+    }
+}
+
 fn no_host(name: &str, known: &[String]) -> String {
     match known {
         [] => format!("there is no host {name}: no lab runs"),

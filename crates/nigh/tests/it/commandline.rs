@@ -1,7 +1,10 @@
 //! The command line as an operator meets it: help, completions, man pages, `nigh check`, errors.
 
+use clap::CommandFactory;
+use nigh::cli::Cli;
 use std::{
     io::Write,
+    path::Path,
     process::{Command, Output, Stdio},
 };
 
@@ -57,10 +60,32 @@ fn every_help_has_an_example() {
     }
 }
 
+/// What bash offers for the last of these words, by the script that nigh prints.
+pub(crate) fn offered(words: &[&str]) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_nigh")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let script = r#"
+        source <(nigh completions bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+        _clap_complete_nigh nigh "${!#}" 2>/dev/null
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script, "bash"]).args(words).env("PATH", path).env_remove("NIGH_SOCKET");
+    let output = bash.output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    stdout(&output).lines().map(str::to_owned).collect()
+}
+
 #[test]
 fn completions_are_made_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = nigh(&["completions", shell]);
+        assert!(output.status.success());
+        // The script calls nigh, which knows the commands.
+        assert!(stdout(&output).contains("NIGH_COMPLETE"), "{shell}");
+        let mut asked = Command::new(env!("CARGO_BIN_EXE_nigh"));
+        asked.env("NIGH_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "1");
+        let output = asked.args(["--", "nigh", "und"]).output().unwrap();
         assert!(output.status.success());
         assert!(stdout(&output).contains("undrain"), "{shell}");
     }
@@ -69,6 +94,59 @@ fn completions_are_made_for_every_shell() {
     let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
     bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());
+}
+
+#[test]
+fn a_shell_offers_commands_options_and_names() {
+    for (line, expected) in [
+        ("nigh und", &["undrain"][..]),
+        ("nigh psock send --driver p", &["poll-all"]),
+        ("nigh mask policy show ", &["strict", "research", "flows", "debug"]),
+        ("nigh mask file --policy r", &["research"]),
+        ("nigh anonymize file --policy=r", &["--policy=research"]),
+        ("nigh gate deny edon", &["edonkey"]),
+        ("nigh gate flows --application bittorr", &["bittorrent"]),
+        ("nigh gate allow --category peer", &["peer-to-peer"]),
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let offered = offered(&words);
+        for name in expected {
+            assert!(offered.iter().any(|it| it == name), "{line}: {offered:?}");
+        }
+        let typed = words.last().unwrap();
+        assert!(offered.iter().all(|it| it.starts_with(typed)), "{line}: {offered:?}");
+    }
+    // Nobody answers: nothing is offered, nothing is said.
+    let none = "nigh gate forget --socket /nonexistent/control.sock runtime";
+    assert_eq!(offered(&none.split(' ').collect::<Vec<_>>()), [""]);
+}
+
+#[test]
+fn a_shell_offers_policies_in_files_and_stations_of_the_file_that_is_named() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = |name: &str| temporary.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("mine.toml"), "").unwrap();
+    std::fs::write(path("other.pcap"), "").unwrap();
+    let policies = offered(&["nigh", "mask", "policy", "check", &path("")]);
+    assert_eq!(policies, [path("mine.toml")]);
+    let mesh = "[node]\nname = \"prague\"\n[probe.security]\nshared_key = \"/etc/nigh/mesh.key\"\n\
+                [[probe.station]]\nname = \"prague\"\naddresses = [\"192.0.2.1\"]\n\
+                [[probe.station]]\nname = \"brno\"\naddresses = [\"192.0.2.2\"]\n";
+    std::fs::write(path("mesh.toml"), mesh).unwrap();
+    assert_eq!(stderr(&nigh(&["check", "-c", &path("mesh.toml")])), "");
+    let stations = offered(&["nigh", "probe", "-c", &path("mesh.toml"), "run", "owd", ""]);
+    assert!(["prague", "brno"].iter().all(|name| stations.iter().any(|it| it == name)));
+    let stations = offered(&["nigh", "probe", "-c", &path("mesh.toml"), "run", "owd", "b"]);
+    assert_eq!(stations, ["brno"]);
+}
+
+#[test]
+fn old_options_are_not_offered() {
+    for line in ["nigh probe run owd --leng", "nigh mask live --rotate-sec"] {
+        assert_eq!(offered(&line.split(' ').collect::<Vec<_>>()), [""], "{line}");
+    }
+    let now = offered(&["nigh", "probe", "run", "owd", "--dur"]);
+    assert_eq!(now, ["--duration"]);
 }
 
 #[test]
@@ -178,4 +256,167 @@ fn a_configuration_file_goes_before_the_environment() {
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("at /nonexistent/of-file.sock"), "{}", stderr(&output));
+    // And the socket that is named goes before the file.
+    let output = Command::new(env!("CARGO_BIN_EXE_nigh"))
+        .args(["status", "--socket", "/nonexistent/named.sock", "-c"])
+        .arg(file.path())
+        .output()
+        .unwrap();
+    assert!(stderr(&output).contains("at /nonexistent/named.sock"), "{}", stderr(&output));
+    let output = Command::new(env!("CARGO_BIN_EXE_nigh"))
+        .arg("status")
+        .env("NIGH_SOCKET", "/nonexistent/of-environment.sock")
+        .output()
+        .unwrap();
+    assert!(stderr(&output).contains("at /nonexistent/of-environment.sock"));
+}
+
+#[test]
+fn options_without_a_meaning_are_refused_and_not_shown() {
+    for (line, option) in [
+        ("gate watch --json", "--json"),
+        ("gate --json watch", "--json"),
+        ("gate replay a.pcap --interface lo --socket /s", "--socket"),
+        ("gate -c /c replay a.pcap --interface lo", "--config"),
+        ("gate classify a.pcap --socket /s", "--socket"),
+        ("probe show --socket /s", "--socket"),
+        ("probe export /tmp/out --socket /s", "--socket"),
+        ("oracle console --json", "--json"),
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let output = nigh(&words);
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains(option), "{line}: {}", stderr(&output));
+        let command: Vec<_> = words[..2].iter().filter(|word| !word.starts_with('-')).collect();
+        if let [job, command] = command[..] {
+            let help = stdout(&nigh(&[job, command, "--help"]));
+            assert!(!help.contains(option), "{line}: {help}");
+        }
+    }
+}
+
+#[test]
+fn the_archive_has_one_name() {
+    for line in ["probe show --archive /a -c /b", "probe -c /b export /c --archive /a"] {
+        let output = nigh(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains("--archive cannot be used with --config"), "{line}");
+    }
+}
+
+#[test]
+fn c_is_the_configuration_and_nothing_else() {
+    fn walk(command: &clap::Command, path: &str) {
+        for arg in command.get_arguments().filter(|arg| arg.get_short() == Some('c')) {
+            assert_eq!(arg.get_long(), Some("config"), "{path}");
+        }
+        command.get_subcommands().for_each(|below| {
+            walk(below, &format!("{path} {}", below.get_name()));
+        });
+    }
+    walk(&Cli::command(), "nigh");
+}
+
+#[test]
+fn every_summary_is_an_order() {
+    const VERBS: [&str; 46] = [
+        "Anonymize",
+        "Ask",
+        "Carry",
+        "Change",
+        "Check",
+        "Create",
+        "Delete",
+        "Follow",
+        "Forward",
+        "Know,",
+        "Let",
+        "Limit",
+        "List",
+        "Make",
+        "Mask",
+        "Measure",
+        "Print",
+        "Read",
+        "Receive",
+        "Refuse",
+        "Remove",
+        "Run",
+        "Say",
+        "Send",
+        "Show",
+        "Switch",
+        "Take",
+        "Time",
+        "Trace",
+        "Watch",
+        "Write",
+        "Rank",
+        "Count",
+        "Find",
+        "Get",
+        "Set",
+        "Start",
+        "Stop",
+        "Use",
+        "Name",
+        "Look",
+        "Give",
+        "Have",
+        "Open",
+        "Close",
+        "Tell",
+    ];
+    fn walk(command: &clap::Command, path: &str, wrong: &mut Vec<String>) {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let first = about.split(' ').next().unwrap_or_default();
+        if !VERBS.contains(&first) {
+            wrong.push(format!("{path}: {about}"));
+        }
+        for below in command.get_subcommands() {
+            walk(below, &format!("{path} {}", below.get_name()), wrong);
+        }
+    }
+    let mut wrong = Vec::new();
+    Cli::command().get_subcommands().for_each(|it| walk(it, it.get_name(), &mut wrong));
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn the_help_of_every_status_has_its_exit_code() {
+    for job in ["", "echo", "oracle", "probe", "gate"] {
+        let words: Vec<_> =
+            [job, "status", "--help"].into_iter().filter(|w| !w.is_empty()).collect();
+        let help = stdout(&nigh(&words));
+        assert!(help.contains("exit code is 5"), "{job}: {help}");
+    }
+}
+
+#[test]
+fn without_a_lab_commands_that_ask_one_exit_with_3_and_exec_with_125() {
+    // The folder of labs is the system's: ask for one that nobody runs.
+    for words in [
+        &["lab", "status", "--lab", "none-of-this-name"][..],
+        &["lab", "path", "a", "b", "--lab", "none-of-this-name"],
+        &["lab", "capture", "a", "-w", "/dev/null", "--lab", "none-of-this-name"],
+        &["lab", "view", "--lab", "none-of-this-name"],
+    ] {
+        let output = nigh(words);
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {}", stderr(&output));
+    }
+    let output = nigh(&["lab", "exec", "no-host-of-this-name", "true"]);
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+}
+
+#[test]
+fn a_key_of_psock_is_told_as_json() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("key");
+    let json = |words: &[&str]| {
+        let output = nigh(&[&["psock", "key", "--json"], words].concat());
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    assert_eq!(json(&[file.to_str().unwrap()])["file"], file.to_str().unwrap());
+    assert!(file.is_file());
+    assert_eq!(json(&[])["key"].as_str().unwrap().len(), 64);
 }

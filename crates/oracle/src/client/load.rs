@@ -41,14 +41,12 @@ Examples:
   nigh oracle load --clients 20 --count 1000
   nigh oracle load --server 192.0.2.53 --clients 750 --delay 5ms --timeout 50ms --count 2500 \\
       --syncstart --syncstop")]
-// `-c` is the number of clients here.
-#[command(mut_arg("candidates", |candidates| candidates.short(None)))]
 pub struct Args {
     /// Which oracle is asked, and for how much.
     #[command(flatten)]
     pub random: RandomArgs,
     /// Clients at the same time, each with its own socket
-    #[arg(short, long, value_name = "CLIENTS", default_value_t = 1,
+    #[arg(long, value_name = "CLIENTS", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub clients: u16,
     /// Requests of each client

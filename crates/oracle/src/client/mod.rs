@@ -64,7 +64,7 @@ pub struct RandomArgs {
     #[command(flatten)]
     pub server: ServerArgs,
     /// Random IPv4 addresses in each request
-    #[arg(short, long, value_name = "ADDRESSES", default_value_t = 100,
+    #[arg(long, value_name = "ADDRESSES", default_value_t = 100,
           value_parser = clap::value_parser!(u16).range(1..=363))]
     pub candidates: u16,
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::archive::{Archive, Entry, QueryError};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 /// Entries of an answer by default, but for a matrix.
 const ENTRIES: usize = 1000;
@@ -87,7 +87,7 @@ impl Ask {
             since: self.since,
             direction: self.direction,
             way: None,
-            archive: PathBuf::new(),
+            archive: None,
             svg: None,
             json: true,
         };

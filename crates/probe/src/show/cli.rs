@@ -7,13 +7,12 @@ use super::{
 use crate::{
     archive::{Entry, Query, QueryError, Reader},
     record::Kind,
-    renamed::{Renamed, renamed},
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -34,7 +33,7 @@ pub struct ShowArgs {
     #[arg(long, value_name = "STATION")]
     pub from: Option<String>,
     /// Measured was this station or address
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "STATION|ADDRESS")]
     pub to: Option<String>,
     /// Measured by this test of the schedule
     #[arg(long, value_name = "TEST")]
@@ -46,11 +45,11 @@ pub struct ShowArgs {
     #[arg(long, value_name = "DIRECTION", default_value = "forward")]
     pub direction: Direction,
     /// The old name of `--direction`, refused
-    #[arg(long, hide = true, value_parser = renamed("--direction"))]
-    pub(crate) way: Option<Renamed>,
-    /// The folder of the archive
-    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/nigh/probe")]
-    pub archive: PathBuf,
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--direction"))]
+    pub(crate) way: Option<String>,
+    /// The folder of the archive [default: probe in node.state of the configuration file]
+    #[arg(long, value_name = "FOLDER")]
+    pub archive: Option<PathBuf>,
     /// Write a picture into this file; - is the standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub svg: Option<PathBuf>,
@@ -99,14 +98,14 @@ enum Shown {
     Table(Table),
 }
 
-/// Reads the archive and shows what was asked for.
+/// Reads an archive and shows what was asked for.
 ///
 /// # Errors
 /// See [`ShowError`].
-pub fn run(args: &ShowArgs) -> Result<(), ShowError> {
+pub fn run(args: &ShowArgs, archive: &Path) -> Result<(), ShowError> {
     let now_ns = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
-    let entries = Reader::open(&args.archive)?.query(&args.query(now_ns))?;
+    let entries = Reader::open(archive)?.query(&args.query(now_ns))?;
     let out = args.svg.clone().filter(|path| path.as_os_str() != "-");
     let to_terminal = io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -55,7 +55,7 @@ fn args(what: What) -> ShowArgs {
         since: Duration::from_secs(86_400),
         direction: Direction::Forward,
         way: None,
-        archive: "/nowhere".into(),
+        archive: None,
         svg: None,
         json: false,
     }

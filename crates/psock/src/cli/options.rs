@@ -5,7 +5,10 @@ use crate::{
     Config, DriverName, Endpoint, Options, Path, PsockListener, PsockStream,
     options::{CONNECTIONS, WINDOW},
 };
-use clap::{Args, builder::RangedI64ValueParser};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, RangedI64ValueParser, TypedValueParser},
+};
 use std::{
     ops::RangeInclusive,
     path::PathBuf,
@@ -60,9 +63,9 @@ pub struct SecurityArgs {
 /// How a session is run.
 #[derive(Clone, Debug, Args)]
 pub struct SessionArgs {
-    /// How blocks are spread over the connections: adaptive, poll-all or round-robin; the
-    /// connecting end's choice holds for both [default: adaptive]
-    #[arg(long, value_name = "DRIVER")]
+    /// How blocks are spread over the connections; the connecting end's choice holds for both
+    /// [default: adaptive]
+    #[arg(long, value_name = "DRIVER", value_parser = drivers())]
     pub driver: Option<DriverName>,
     /// Data connections on each path, 1 to 64 [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = within(&CONNECTIONS))]
@@ -86,6 +89,12 @@ pub struct SessionArgs {
     /// Make paths also to the addresses that the other end listens at and announces
     #[arg(long, conflicts_with = "listen")]
     pub follow_announced: bool,
+}
+
+/// Takes the name of a driver.
+fn drivers() -> impl TypedValueParser<Value = DriverName> {
+    PossibleValuesParser::new(DriverName::ALL.map(DriverName::as_str))
+        .try_map(|name| name.parse::<DriverName>())
 }
 
 /// Takes the numbers that the option of the same name takes.

@@ -66,9 +66,9 @@ pub struct ExportArgs {
     /// A day in UTC, such as 2026-01-31; can be given several times [default: all days]
     #[arg(long = "day", value_name = "DAY")]
     pub days: Vec<Day>,
-    /// The folder of the archive
-    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/nigh/probe")]
-    pub archive: PathBuf,
+    /// The folder of the archive [default: probe in node.state of the configuration file]
+    #[arg(long, value_name = "FOLDER")]
+    pub archive: Option<PathBuf>,
 }
 
 /// A file that was written.
@@ -107,15 +107,15 @@ impl From<rusqlite::Error> for ExportError {
     }
 }
 
-/// Writes the files of days; of that under way as far as it is.
+/// Writes the files of an archive's days; of that under way as far as it is.
 ///
 /// # Errors
 /// See [`ExportError`]; files before the one that failed are written.
-pub fn run(args: &ExportArgs) -> Result<Vec<Exported>, ExportError> {
+pub fn run(args: &ExportArgs, archive: &Path) -> Result<Vec<Exported>, ExportError> {
     // It says what a file is that is no archive.
-    drop(Reader::open(&args.archive)?);
+    drop(Reader::open(archive)?);
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
-    let connection = Connection::open_with_flags(args.archive.join(FILE), flags)?;
+    let connection = Connection::open_with_flags(archive.join(FILE), flags)?;
     connection.busy_timeout(super::BUSY)?;
     // One look: records that come meanwhile are in none of the files.
     let look = connection.unchecked_transaction()?;

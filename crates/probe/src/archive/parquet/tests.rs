@@ -180,11 +180,12 @@ fn a_folder_that_cannot_be_written_is_reported_and_tried_again() {
 
 /// Asks for days, all where none is named.
 fn request(folder: &TempDir, days: &[&str]) -> Result<Vec<Exported>, ExportError> {
-    export_days(&ExportArgs {
+    let args = ExportArgs {
         folder: folder.path().join("out"),
         days: days.iter().map(|day| day.parse().expect("a day")).collect(),
-        archive: folder.path().to_owned(),
-    })
+        archive: None,
+    };
+    export_days(&args, folder.path())
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::{
     talk::Talk,
     web::{WEB, Web},
 };
+use crate::commandline::offered;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     net::UdpSocket,
@@ -36,6 +37,9 @@ fn one_application_is_denied_and_the_others_pass() {
     // What is given comes before the file; all is switched off at one stroke.
     site.ask(&["allow", "http"]);
     assert!(page(), "{}", site.says());
+    let socket = site.nigh.socket();
+    let words = ["nigh", "gate", "--socket", socket.to_str().unwrap(), "forget", "run"];
+    assert_eq!(offered(&words), ["runtime-1"]);
     site.ask(&["forget", "--all"]);
     assert!(!page(), "{}", site.says());
     site.ask(&["bypass", "on"]);

@@ -1,6 +1,6 @@
 //! Scenes: what is wrong with one, and what happens at set times.
 
-use super::{TIMEOUT, TWO_HOSTS, binary, lab, using::ask};
+use super::{TIMEOUT, TWO_HOSTS, binary, lab, using::stopped_path};
 use std::process::Command;
 use testbed::wait_until;
 
@@ -125,7 +125,7 @@ fn a_node_tells_what_it_prohibits() {
         });
         let mut lab = lab(&format!("{scene}{}", event.unwrap_or_default()));
         if instead.is_none() {
-            let path = ask(&mut lab, &["path", "pc", v4]);
+            let path = stopped_path(&mut lab, "pc", v4);
             assert_eq!(path["stopped"], format!("r2 does not let packets pass to {v4}"));
             let hop = path["hops"][1]["address"].as_str().unwrap();
             // What ping calls code 13 of "destination unreachable".

@@ -1,6 +1,7 @@
 //! Commands on a running lab: what they change shows in what programs see.
 
 use super::{TIMEOUT, TWO_HOSTS, binary, lab};
+use crate::commandline::offered;
 use serde_json::Value;
 use std::{
     io::Read,
@@ -26,6 +27,13 @@ pub(super) fn say(lab: &mut Lab, words: &[&str]) -> String {
 pub(super) fn ask(lab: &mut Lab, words: &[&str]) -> Value {
     let words: Vec<_> = words.iter().copied().chain(["--json"]).collect();
     serde_json::from_str(&say(lab, &words)).unwrap()
+}
+
+/// The path of packets that do not arrive: the exit code says so too.
+pub(super) fn stopped_path(lab: &mut Lab, from: &str, to: &str) -> Value {
+    let output = nigh(lab, &["path", from, to, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -75,6 +83,41 @@ fn a_links_change_shows_in_pings_times_and_loss() {
     assert_eq!(replies(&ping(&lab, "20")), 20);
 }
 
+#[test]
+fn a_shell_offers_the_names_of_a_lab_that_runs() {
+    let mut lab = lab(TWO_HOSTS);
+    let pid = lab.process().pid().to_string();
+    for (line, names) in [
+        ("node r", &["r1", "r2"][..]),
+        ("link r", &["r1-r2"]),
+        ("capture r1", &["r1", "r1-r2"]),
+        ("path p", &["pc"]),
+        ("path pc r", &["r1", "r2"]),
+        ("exec serv", &["server"]),
+    ] {
+        let (command, rest) = line.split_once(' ').unwrap();
+        let words = ["nigh", "lab", command, "--lab", &pid];
+        let words: Vec<_> = words.into_iter().chain(rest.split(' ')).collect();
+        assert_eq!(offered(&words), names, "{line}");
+    }
+}
+
+#[test]
+fn a_command_in_a_host_ends_as_by_env() {
+    let mut lab = lab(TWO_HOSTS);
+    let pid = lab.process().pid().to_string();
+    for (words, code) in [
+        (&["true"][..], 0),
+        (&["sh", "-c", "exit 7"], 7),
+        (&["no-program-of-this-name"], 127),
+        (&["/etc/hosts"], 126),
+    ] {
+        let mut command = Command::new(binary());
+        let done = command.args(["lab", "exec", "--lab", &pid, "pc"]).args(words).output().unwrap();
+        assert_eq!(done.status.code(), Some(code), "{words:?}: {}", text(&done.stderr));
+    }
+}
+
 /// Starts `nigh lab events --json`, which has told of a change of link r1-r2 by then.
 pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
     let pid = lab.process().pid().to_string();
@@ -98,7 +141,7 @@ fn a_node_that_is_down_loses_packets_and_is_told_of() {
     assert!(shown.contains("r2  up -> down"), "{shown}");
     assert_eq!(replies(&ping(&lab, "5")), 0);
     assert_eq!(ask(&mut lab, &["status"])["down"][0], "r2");
-    let path = ask(&mut lab, &["path", "pc", "server"]);
+    let path = stopped_path(&mut lab, "pc", "server");
     assert!(path["stopped"].is_string(), "{path}");
     wait_until("what routing does", TIMEOUT, || {
         let text = events.stdout();
