@@ -14,7 +14,7 @@ use crate::{
     control::Request,
     daemon,
     exit::Exit,
-    http,
+    http, man,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::file::LoadError;
@@ -440,16 +440,10 @@ fn completions(args: &CompletionsArgs) -> Done {
 }
 
 fn man(args: &ManArgs) -> Done {
-    if args.directory == Path::new("-") {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command())
-            .render(&mut page)
-            .map_err(io_error("cannot print"))?;
+    let ManArgs { directory } = args;
+    if directory == Path::new("-") {
+        let page = man::first().map_err(io_error("cannot print"))?;
         return print(&String::from_utf8_lossy(&page));
     }
-    let write = || {
-        std::fs::create_dir_all(&args.directory)?;
-        clap_mangen::generate_to(Cli::command(), &args.directory)
-    };
-    Ok(write().map_err(io_error(format!("cannot write {}", args.directory.display())))?)
+    Ok(man::write(directory).map_err(io_error(format!("cannot write {}", directory.display())))?)
 }

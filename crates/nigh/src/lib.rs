@@ -5,7 +5,7 @@
 //! only assembles; what a job does is in the job's crate.
 //!
 //! - [`cli`]: the command line, [`commands`]: what each sub-command does, [`complete`]: what a shell
-//!   offers, [`exit`]: how it ends;
+//!   offers, [`exit`]: how it ends, [`man`]: its pages;
 //! - [`config`]: the configuration file;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
@@ -24,6 +24,7 @@ pub mod exit;
 pub mod http;
 pub mod jobs;
 pub mod logging;
+pub mod man;
 pub mod mapping;
 pub mod metrics;
 pub mod node;

@@ -158,9 +158,20 @@ fn man_pages_are_made_for_every_subcommand() {
         let name = [&["nigh".to_owned()][..], &path].concat().join("-");
         let page = std::fs::read_to_string(folder.join(format!("{name}.1"))).unwrap();
         assert!(page.contains(".SH NAME"), "{name}");
+        let title = format!(".TH {name} 1 \"\" \"nigh {}\"", env!("CARGO_PKG_VERSION"));
+        assert!(page.replace("\\-", "-").contains(&title), "{name}: {page}");
+        for section in ["SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "\"SEE ALSO\""] {
+            assert!(page.contains(&format!(".SH {section}\n")), "{name}: no {section}");
+        }
+        assert!(!page.contains("EXTRA") && !page.contains("Examples:"), "{name}");
     }
     let page = stdout(&nigh(&["man", "-"]));
     assert!(page.contains(".TH nigh 1"));
+    assert!(page.contains("no daemon answers at the control socket"), "{page}");
+    let page = std::fs::read_to_string(folder.join("nigh-gate-flows.1")).unwrap();
+    for text in ["NIGH_SOCKET", "\\fIPREFIX\\fR", "nigh\\-gate(1)", "nigh gate flows \\-\\-host"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
 }
 
 #[test]
