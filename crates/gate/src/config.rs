@@ -228,7 +228,7 @@ pub enum Each {
 pub struct RuleConfig {
     /// Its name, in status and audit.
     pub name: String,
-    /// Applications (`bittorrent`), or parts of them (`bittorrent/dht`); `unknown` for what nobody could name.
+    /// Applications (`bittorrent`), or parts of them (`bittorrent/dht`); `unknown` for unclassified flows.
     #[serde(default)]
     pub application: Vec<String>,
     /// Kinds of applications.

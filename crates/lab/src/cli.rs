@@ -39,7 +39,7 @@ pub enum Command {
     /// entered or there is none.
     #[command(after_help = "Example:\n  nigh lab exec pc ping -c 3 server")]
     Exec(ExecArgs),
-    /// Show how a lab is: its hosts, the outcomes of packets, what was changed
+    /// Show the state of a lab: hosts, packets by outcome, changes
     ///
     /// The exit code is 3 where no lab runs.
     #[command(after_help = "Example:\n  nigh lab status --json | jq .packets")]
@@ -60,7 +60,7 @@ pub enum Command {
     /// Show a node, take it out of the network or put it back
     #[command(after_help = "Example:\n  nigh lab node as4 down")]
     Node(control::NodeArgs),
-    /// Follow what happens: changes, what routing hears of them, packets that are lost
+    /// Follow events: changes, routing, lost packets
     #[command(after_help = "Example:\n  nigh lab events --json | jq .event")]
     Events(control::EventsArgs),
     /// Write what passes a node or a link into a pcapng file or a pipe
@@ -68,21 +68,21 @@ pub enum Command {
         after_help = "Examples:\n  nigh lab capture as4-as12 -w out.pcapng --seconds 10\n  nigh lab capture as4 -w - | tcpdump -nr -"
     )]
     Capture(CaptureArgs),
-    /// Watch a lab in the terminal: links by load and drops, hosts, what happens
+    /// Watch a lab in the terminal: links by load and drops, hosts, events
     #[command(after_help = "Example:\n  nigh lab view")]
     View(ViewArgs),
-    /// Make an internet of any size: the same seed and numbers always make the same one
+    /// Generate an internet of any size: the same seed and numbers always make the same one
     #[command(
         after_help = "Examples:\n  nigh lab gen internet.nigh\n  nigh lab gen internet.nigh --nodes 1000000 --seed 7 --rates"
     )]
     Gen(files::GenArgs),
-    /// Say what is in a network's file
+    /// Show the contents of a network file
     #[command(after_help = "Example:\n  nigh lab show internet.nigh")]
     Show(files::ShowArgs),
     /// Remove what labs left that were killed: namespaces, what runs in them, files
     #[command(after_help = "Example:\n  nigh lab clean")]
     Clean(CleanArgs),
-    /// Make a network of measurements: traces, data kits, relations of ASes, topologies
+    /// Build a network from measurements: traces, ITDK, AS relationships, topologies
     ///
     /// Of traceroute, mtr, scamper and RIPE Atlas; ITDK nodes and links, AS relationships, prefix2as; the
     /// oracle's topology files and GraphML. Several files of any kinds make one network. Lines that

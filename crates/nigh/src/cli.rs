@@ -26,7 +26,7 @@ pub enum Command {
     /// then stops; a second SIGTERM stops at once.
     #[command(after_help = "Example:\n  nigh run -c /etc/nigh/nigh.toml --log info")]
     Run(RunArgs),
-    /// Say what is wrong with a configuration file: line, column, key and what to do
+    /// Check a configuration file and report mistakes with line, column and key
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml")]
     Check(CheckArgs),
     /// Show what the daemon does: each job's state, counters, health
@@ -45,20 +45,20 @@ pub enum Command {
     /// Make the daemon read its configuration file again; a bad file changes nothing
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml && nigh reload")]
     Reload(ControlArgs),
-    /// Ask and steer the responder
+    /// Query and control the responder
     #[command(after_help = "Example:\n  nigh echo top --count 5")]
     Echo(EchoArgs),
-    /// Ask and steer the oracle
+    /// Query and control the oracle
     #[command(
         after_help = "Examples:\n  nigh oracle print path 130.149.1.7 8.8.8.8\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle rank --server 192.0.2.53 198.51.100.1 203.0.113.1\n  nigh oracle console"
     )]
     Oracle(OracleArgs),
-    /// Measure delay, loss, throughput and paths, and ask the measuring station
+    /// Measure delay, loss, throughput and paths, and query the measuring station
     #[command(
         after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run trace 192.0.2.9\n  nigh probe status"
     )]
     Probe(ProbeArgs),
-    /// Know, limit, filter and audit what passes through a gateway
+    /// Classify, limit, filter and log the traffic that a router forwards
     #[command(
         after_help = "Examples:\n  nigh gate status\n  nigh gate top --by host\n  nigh gate deny bittorrent --host 10.0.0.0/24\n  nigh gate bypass on"
     )]

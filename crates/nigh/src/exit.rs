@@ -11,7 +11,7 @@ pub enum Exit {
     Failed,
     /// No daemon answers, or no lab runs.
     NoDaemon,
-    /// A masked capture holds something of its original.
+    /// A masked capture contains data of its original.
     Leak,
     /// What was asked for its status is not healthy.
     Unhealthy,
@@ -27,8 +27,8 @@ Exit codes:
      rank; a measurement failed; packets do not arrive by `nigh lab path`
   2  the command line is wrong
   3  no daemon answers at the control socket; no lab runs
-  4  a masked capture holds something of its original
-  5  the status was shown, and is not healthy
+  4  a masked capture contains data of its original
+  5  status shown; not healthy
 `nigh lab run` and `nigh lab exec` end with the code of the command that they run, or 128 and the
 number of the signal that ended it; 127 if it is not found, 126 if it cannot be run, and `nigh lab
 exec` with 125 if the host cannot be entered.

@@ -44,10 +44,10 @@ pub enum Command {
 /// What is asked of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
-    /// Measure something now, and say what came of it
+    /// Measure something now, and print the result
     ///
     /// The test keeps to the same limits as those of the schedule and waits until it disturbs none of
-    /// them; what came of it is also in the archive, as test `request`.
+    /// them; the result is also in the archive, as test `request`.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run throughput brno --duration 20s --json"

@@ -23,7 +23,7 @@ pub enum Command {
     /// Watch the gate in a terminal: applications or hosts by rate, refusals, scans, limits
     #[command(after_help = "Example:\n  nigh gate watch")]
     Watch,
-    /// Say what the flows of a capture are, without a gate
+    /// Classify the flows of a capture; needs no daemon
     ///
     /// With -c the file's packets and signatures are used. With --json it prints JSON lines: one for each
     /// flow, and with --truth one for each application after them. With --truth it says how well flows were named:

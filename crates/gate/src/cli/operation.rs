@@ -18,7 +18,7 @@ use serde_json::Value;
 /// What is asked of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
-    /// Show the gate: health, flows, packets by their outcome, rules, limits
+    /// Show the gate: health, flows, packets by outcome, rules, limits
     ///
     /// The exit code is 5 where it is not healthy.
     #[command(after_help = "Examples:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
@@ -28,10 +28,10 @@ pub enum Operation {
         after_help = "Examples:\n  nigh gate flows --application bittorrent\n  nigh gate flows --host 10.0.0.5 --verdict reset -n 100"
     )]
     Flows(FlowsArgs),
-    /// Show who uses most now: applications, or internal hosts
+    /// Show the busiest applications or internal hosts
     #[command(after_help = "Examples:\n  nigh gate top\n  nigh gate top --by host -n 20")]
     Top(TopArgs),
-    /// Say what a flow is, how that was found, and which rule decides about it
+    /// Explain a flow: its label, the evidence, the rule that decides
     #[command(
         after_help = "Example:\n  nigh gate why tcp 10.0.0.5:51413 192.0.2.7:6881\n\nEither end may stand first; `nigh gate flows` prints flows in this form."
     )]
@@ -42,7 +42,8 @@ pub enum Operation {
     },
     /// Refuse applications, before all rules of the file
     ///
-    /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
+    /// Takes effect at once, also for running flows; lasts until `nigh gate forget`, a reload or the
+    /// daemon's end.
     #[command(
         after_help = "Examples:\n  nigh gate deny bittorrent edonkey\n  nigh gate deny --category peer-to-peer --host 10.0.0.0/24 --how drop"
     )]
@@ -56,7 +57,8 @@ pub enum Operation {
     },
     /// Let applications pass, before all rules of the file
     ///
-    /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
+    /// Takes effect at once, also for running flows; lasts until `nigh gate forget`, a reload or the
+    /// daemon's end.
     #[command(after_help = "Example:\n  nigh gate allow bittorrent --host 10.0.0.5")]
     Allow {
         /// Which flows.
@@ -65,7 +67,8 @@ pub enum Operation {
     },
     /// Limit the rate of applications, before all rules of the file
     ///
-    /// In force at once, also for flows that run; until `nigh gate forget`, a reload or the daemon's end.
+    /// Takes effect at once, also for running flows; lasts until `nigh gate forget`, a reload or the
+    /// daemon's end.
     #[command(
         after_help = "Examples:\n  nigh gate limit bittorrent --to-internal 20mbit --from-internal 5mbit\n  nigh gate limit --category peer-to-peer --to-internal 2mbit --each host"
     )]
@@ -105,10 +108,10 @@ pub enum Operation {
         #[arg(value_name = "INFO-HASH")]
         torrent: String,
     },
-    /// Switch the gate off at one stroke, or on again: off, every packet passes
+    /// Switch the gate off (everything passes) or on again
     #[command(after_help = "Examples:\n  nigh gate bypass on\n  nigh gate bypass off")]
     Bypass {
-        /// `on` lets everything pass, `off` has the gate work again
+        /// `on` lets everything pass, `off` switches the gate on again
         #[arg(value_parser = ["on", "off"])]
         state: String,
     },
@@ -117,7 +120,7 @@ pub enum Operation {
 /// Which flows are shown.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct FlowsArgs {
-    /// Of this application only; `unknown` for what nobody could name
+    /// Of this application only; `unknown` for unclassified flows
     #[arg(long)]
     application: Option<String>,
     /// With an end at this address or in this prefix only
@@ -145,7 +148,7 @@ pub struct TopArgs {
 /// Which flows a runtime rule fits.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct WhichArgs {
-    /// Applications, such as bittorrent or bittorrent/dht; `unknown` for what nobody can name
+    /// Applications, such as bittorrent or bittorrent/dht; `unknown` for unclassified flows
     #[arg(value_name = "APPLICATION", required_unless_present_any = ["category", "host"])]
     application: Vec<String>,
     /// A kind of application, such as peer-to-peer; can be given several times
