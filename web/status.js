@@ -272,7 +272,7 @@ function gate(state) {
   chart('gate-chart', 'gate-scale', gateRates, 'bits', bits);
   byId('gate-off').hidden = !state.bypass;
   byId('gate-where').textContent = [`internal: ${state.internal.join(', ')}`, `at most ${number(flows.limit)} decided flows`,
-    ...(flows.given_up ? [`${number(flows.given_up)} given up undecided`] : []),
+    ...(flows.evicted ? [`${number(flows.evicted)} evicted undecided`] : []),
     ...(flows.full ? [`${number(flows.full)} verdicts found the table full`] : []),
     ...(state.taken_over ? ['took over from an earlier process'] : [])].join(' \u00b7 ');
   bars('gate-rates', rates.slice(0, 12), 'answered', 'nothing is seen passing', bits);
@@ -281,24 +281,24 @@ function gate(state) {
   byId('gate-scanned').hidden = !files;
   bars('gate-scans', files ? counted({ clean: files.clean, found: files.found, 'not scanned': files.unscanned }) : [], 'passed', 'nothing was scanned');
   grid('gate-recent', ['ago', make('th', 'free', 'what')], state.recent.slice(0, 12).map((event) => [
-    duration(event.seconds_ago), make('td', event.harm ? 'free warning' : 'free', event.text),
+    duration(event.seconds_ago), make('td', event.threat ? 'free warning' : 'free', event.text),
   ]), 'nothing was refused or scanned');
   const runtime = new Set(state.runtime_rules.map((rule) => rule.name));
-  grid('gate-rules', ['rule', 'for', 'met'], state.rules.map((rule) => [
+  grid('gate-rules', ['rule', 'for', 'matched'], state.rules.map((rule) => [
     rule.name, runtime.has(rule.name) ? `${rule.of}s, runtime` : `${rule.of}s`, number(rule.count),
   ]), 'no rules: everything passes');
   grid('gate-limits', ['limit', 'for', 'flows', 'MB to internal', 'MB from internal', 'packets dropped'], state.limits.map((limit) => [
     limit.limit, limit.share || 'all together', number(limit.flows),
     number(Math.round(limit.bytes_to_internal / 1e6)), number(Math.round(limit.bytes_from_internal / 1e6)), number(limit.dropped),
   ]), 'no limit is in use');
-  grid('gate-packets', ['where', 'received', make('th', 'free', 'outcome'), ''], Object.entries(state.packets).map(([place, packets]) => {
+  grid('gate-packets', ['hook', 'received', make('th', 'free', 'outcome'), ''], Object.entries(state.packets).map(([hook, packets]) => {
     const parts = counted(packets.outcomes);
     const kinds = parts.map(([name, count]) => [count, /^pass/.test(name) ? 'answered' : /^(held|redirected)/.test(name) ? 'passed' : 'dropped']);
-    return [place.replaceAll('_', ' '), number(packets.received),
+    return [hook.replaceAll('_', ' '), number(packets.received),
       make('td', 'free', parts.map(([name, count]) => `${name} ${number(count)}`).join(', ') || 'none came'),
-      make('td', 'bar', bar(kinds, packets.received, `outcome of packets ${place}`))];
+      make('td', 'bar', bar(kinds, packets.received, `outcome of packets ${hook}`))];
   }), 'no packet was seen');
-  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were inspected, ${number(state.copies.missed)} were not as the ring was full, ${number(state.copies.broken)} as their checksum is wrong`;
+  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were inspected, ${number(state.copies.missed)} were not as the ring was full, ${number(state.copies.bad_checksum)} as their checksum is wrong`;
   byId('gate-audit').hidden = !state.audit;
   if (state.audit) {
     const { audit } = state;

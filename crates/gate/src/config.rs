@@ -42,7 +42,7 @@ pub struct GateConfig {
     pub packets: u8,
     /// Whether the first packets wait until the flow is decided.
     pub hold: bool,
-    /// What becomes of new flows while nobody decides them.
+    /// What happens to new flows while the daemon does not respond.
     pub on_failure: OnFailure,
     /// Where packets from internal hosts are refused.
     pub refuse_at: RefuseAt,
@@ -115,7 +115,7 @@ impl From<&GateConfig> for classify::Settings {
     }
 }
 
-/// What becomes of new flows while nobody decides them.
+/// What happens to new flows while the daemon does not respond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {

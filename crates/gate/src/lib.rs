@@ -1,4 +1,4 @@
-//! Knows, limits, filters, scans and audits peer-to-peer traffic that passes through a gateway.
+//! Classifies, limits, filters, scans and logs the traffic that a router forwards.
 //!
 //! The kernel's program (`bpf/gate.bpf.c`) decides packets by a table of flows; this crate decides
 //! flows by what their first packets say, and fills that table. Nothing here waits in a packet's way

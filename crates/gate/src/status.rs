@@ -24,12 +24,12 @@ pub struct Status {
     pub taken_over: bool,
     /// The table of flows.
     pub flows: FlowCounts,
-    /// Packets, by where they were seen; in each received = the sum of what outcomes of them.
+    /// Packets, by hook; in each received = the sum of the outcomes.
     pub packets: BTreeMap<String, Packets>,
     /// Packets copied out to be inspected.
     pub copies: Copies,
-    /// Flows named since the start, by application.
-    pub named: BTreeMap<String, u64>,
+    /// Flows classified since the start, by application.
+    pub classified: BTreeMap<String, u64>,
     /// Flows refused since the start, by application.
     pub refused: BTreeMap<String, u64>,
     /// Rates now, by application: bits a second.
@@ -41,7 +41,7 @@ pub struct Status {
     /// Info-hashes of torrents that are refused for a file in them, the latest first.
     #[serde(default)]
     pub torrents: Vec<String>,
-    /// What outcomes of records of the audit, where there is one.
+    /// Records of the audit log by outcome, if it is on.
     pub audit: Option<audit::Status>,
     /// The classes of limits that are in use.
     pub limits: Vec<LimitStatus>,
@@ -57,7 +57,7 @@ pub struct Recent {
     /// How long ago it was.
     pub seconds_ago: f64,
     /// Whether a scan found something, or could not be made.
-    pub harm: bool,
+    pub threat: bool,
     /// Whether a flow or a file was refused.
     #[serde(default)]
     pub refused: bool,
@@ -78,24 +78,24 @@ pub struct FlowCounts {
     pub seen: u64,
     /// Decided ones that ended or were silent for too long since the start.
     pub ended: u64,
-    /// The same of undecided ones. Seen = decided + undecided + ended + ended undecided + given up.
+    /// The same of undecided ones. Seen = decided + undecided + ended + ended undecided + evicted.
     #[serde(default)]
     pub ended_undecided: u64,
-    /// RuntimeRule up undecided, as there were too many; with their next packet they are seen anew.
-    pub given_up: u64,
+    /// Removed while undecided because there were too many; their next packet makes a new entry.
+    pub evicted: u64,
     /// Verdicts that the full table refused.
     pub full: u64,
 }
 
-/// What outcomes of packets at one place.
+/// Outcomes of the packets at one hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
     /// All that were seen.
     pub received: u64,
-    /// What outcomes of them, by word.
+    /// Packets by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// Counted beside: copies, and what the gate sent itself.
-    pub beside: BTreeMap<String, u64>,
+    /// Counted separately: copies, and packets that the gate sent itself.
+    pub extra: BTreeMap<String, u64>,
 }
 
 /// Packets copied out to be inspected.
@@ -107,7 +107,7 @@ pub struct Copies {
     pub missed: u64,
     /// Copied, and not inspected, as the checksum is wrong.
     #[serde(default)]
-    pub broken: u64,
+    pub bad_checksum: u64,
 }
 
 /// A rule and what it did.
@@ -138,7 +138,7 @@ pub struct FileCounts {
     pub unscanned: u64,
     /// Connections of torrents that began before the names were known that rules ask for.
     #[serde(default)]
-    pub nameless: u64,
+    pub without_names: u64,
     /// Messages of chats.
     pub messages: u64,
     /// Bytes of packets that wait for a verdict, now.
@@ -204,7 +204,7 @@ pub struct TopRow {
     /// The application or host.
     pub name: String,
     /// Bits a second now.
-    pub bits_a_second: u64,
+    pub bits_per_second: u64,
     /// Flows that live.
     pub flows: u64,
     /// Bytes of them.

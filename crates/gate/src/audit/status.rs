@@ -69,7 +69,7 @@ impl Counters {
 /// The audit's ledger: received = written + skipped + lost + waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Records that it was told.
+    /// Records received.
     pub received: u64,
     /// Records in the files.
     pub written: u64,

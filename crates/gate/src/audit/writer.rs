@@ -80,7 +80,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes until it is told to stop or nobody is left who could say anything.
+    /// Writes until it is stopped or all senders are dropped.
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
         let mut since = Instant::now();
         loop {

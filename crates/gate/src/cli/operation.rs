@@ -249,7 +249,7 @@ impl Operation {
             Self::Bypass { state } if state == "on" => {
                 "the gate is switched off: everything passes until `nigh gate bypass off`\n".into()
             }
-            Self::Bypass { .. } => "the gate works again\n".into(),
+            Self::Bypass { .. } => "the gate is on\n".into(),
         })
     }
 }

@@ -37,8 +37,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// It cannot be reached, or went away.
-    #[error("clamd is away: {0}")]
-    Away(String),
+    #[error("clamd is unavailable: {0}")]
+    Unavailable(String),
     /// It took too long.
     #[error("clamd took too long")]
     TimedOut,
@@ -69,7 +69,7 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => Self::TimedOut,
-            _ => Self::Away(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// When clamd is away or does not take the command in time.
+    /// When clamd is unavailable or does not take the command in time.
     pub fn begin(config: &Config) -> Result<Self, Failure> {
         let (domain, address) = match &config.clamd {
             Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
@@ -171,7 +171,9 @@ impl<S: Read + Write> Stream<S> {
         match (self.reply(), ended) {
             (Ok(reply), _) if !reply.is_empty() => verdict(&reply),
             (_, Err(error)) | (Err(error), _) => Verdict::Failed(error.into()),
-            (Ok(_), Ok(())) => Verdict::Failed(Failure::Away("it closed without a reply".into())),
+            (Ok(_), Ok(())) => {
+                Verdict::Failed(Failure::Unavailable("it closed without a reply".into()))
+            }
         }
     }
 
@@ -233,7 +235,7 @@ mod tests {
         for reply in [long(b"but FOUND"), long(b"\0"), long(b"")] {
             let said = said(reply);
             assert!(
-                matches!(&said, Verdict::Failed(Failure::Away(why)) if why.contains("too long")),
+                matches!(&said, Verdict::Failed(Failure::Unavailable(why)) if why.contains("too long")),
                 "{said:?}"
             );
         }

@@ -98,7 +98,7 @@ fn where_nobody_listens_the_job_fails() {
     let mut job = scanner.begin(9).unwrap();
     job.content(b"content".to_vec()).unwrap();
     let report = reports.recv_timeout(LONG).unwrap();
-    assert!(matches!(report.verdict, Verdict::Failed(Failure::Away(_))), "{report:?}");
+    assert!(matches!(report.verdict, Verdict::Failed(Failure::Unavailable(_))), "{report:?}");
     // Further content is taken and forgotten; no second report.
     job.content(b"more".to_vec()).unwrap();
     job.end();

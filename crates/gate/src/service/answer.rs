@@ -63,7 +63,7 @@ impl Worker {
         problems.grows(MISSED, "the ring to user space was full", missed);
         problems.grows(
         SCANNER,
-        "clamd is away, slow or refuses, or not all of them could be read: see the log, and gate.scan",
+        "clamd is unavailable, slow or refuses, or not all of them could be read: see the log, and gate.scan",
         managers.counts.unscanned,
     );
         problems.grows(SHARED, "further hosts share a rate", core.classes().shared);
@@ -120,11 +120,11 @@ impl Worker {
                 seen: counts.seen,
                 ended: counts.ended,
                 ended_undecided: counts.ended_undecided,
-                given_up: counts.given_up,
+                evicted: counts.evicted,
                 full: counts.full,
             },
             packets,
-            copies: Copies { read: counts.inspected, missed, broken: counts.broken },
+            copies: Copies { read: counts.inspected, missed, bad_checksum: counts.bad_checksum },
             rates,
             rules: policy
                 .rules()
@@ -137,7 +137,7 @@ impl Worker {
             limits: core.classes().list().map(limit).collect(),
             runtime_rules: runtime_rules.clone(),
             recent: log.recent(),
-            named: counts.named,
+            classified: counts.classified,
             refused: counts.refused,
         }
     }
@@ -217,7 +217,7 @@ fn files(managers: &Managers) -> FileCounts {
         clean: counts.scanned,
         found: counts.found,
         unscanned: counts.unscanned,
-        nameless: counts.nameless,
+        without_names: counts.without_names,
         messages: counts.messages,
         waiting_bytes: managers.waiting_bytes() as u64,
         scanning_bytes: managers.scanner().map_or(0, |scanner| scanner.waiting_bytes() as u64),
@@ -226,7 +226,7 @@ fn files(managers: &Managers) -> FileCounts {
     }
 }
 
-/// What outcomes of packets at one place.
+/// Outcomes of the packets at one hook.
 fn packets_of(counts: &Counts) -> Packets {
     let outcomes = [
         ("passed_decided", counts.passed_decided),
@@ -247,13 +247,13 @@ fn packets_of(counts: &Counts) -> Packets {
         ("dropped_form", counts.dropped_form),
         ("dropped_ring", counts.dropped_ring),
     ];
-    let beside =
+    let extra =
         [("released", counts.released), ("copied", counts.copied), ("missed", counts.missed)];
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);
     Packets {
         received: counts.received,
         outcomes: outcomes.into_iter().map(named).collect(),
-        beside: beside.into_iter().map(named).collect(),
+        extra: extra.into_iter().map(named).collect(),
     }
 }
 
@@ -300,12 +300,12 @@ fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
             By::Host => entry.host().to_string(),
         };
         let row = sums.entry(name).or_default();
-        row.bits_a_second = row.bits_a_second.saturating_add(entry.rate);
+        row.bits_per_second = row.bits_per_second.saturating_add(entry.rate);
         row.flows += 1;
         row.bytes = row.bytes.saturating_add(entry.bytes[0]).saturating_add(entry.bytes[1]);
     }
     let mut rows: Vec<_> = sums.into_iter().map(|(name, row)| TopRow { name, ..row }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.bits_a_second, row.bytes)));
+    rows.sort_by_key(|row| std::cmp::Reverse((row.bits_per_second, row.bytes)));
     rows.truncate(order.count.min(MAX_ROWS));
     TopStatus { by: order.by, rows }
 }

@@ -9,31 +9,27 @@ use std::fmt;
 
 /// Adds all metrics.
 pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let (name, help) = ("nigh_gate_packets", "Packets, by where they were seen and outcome");
+    let (name, help) = ("nigh_gate_packets", "Packets, by hook and outcome");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (place, packets) in &status.packets {
+    for (hook, packets) in &status.packets {
         for (outcome, count) in &packets.outcomes {
-            let labels = [("place", place.as_str()), ("outcome", outcome.as_str())];
+            let labels = [("hook", hook.as_str()), ("outcome", outcome.as_str())];
             ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
         }
     }
-    let (name, help) = (
-        "nigh_gate_packets_received",
-        "Packets, by where they were seen: the sum of nigh_gate_packets",
-    );
+    let (name, help) =
+        ("nigh_gate_packets_received", "Packets, by hook: the sum of nigh_gate_packets");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (place, packets) in &status.packets {
-        let labels = [("place", place.as_str())];
+    for (hook, packets) in &status.packets {
+        let labels = [("hook", hook.as_str())];
         ConstCounter::new(packets.received).encode(metric.encode_family(&labels)?)?;
     }
-    let (name, help) = (
-        "nigh_gate_packets_beside",
-        "Packets that the gate sent itself, copied, or could not copy",
-    );
+    let (name, help) =
+        ("nigh_gate_packets_extra", "Packets that the gate sent itself, copied, or could not copy");
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (place, packets) in &status.packets {
-        for (what, count) in &packets.beside {
-            let labels = [("place", place.as_str()), ("what", what.as_str())];
+    for (hook, packets) in &status.packets {
+        for (kind, count) in &packets.extra {
+            let labels = [("hook", hook.as_str()), ("kind", kind.as_str())];
             ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
         }
     }
@@ -64,9 +60,9 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             flows.ended_undecided,
         ),
         (
-            "nigh_gate_flows_given_up",
-            "Flows given up undecided, as there were too many",
-            flows.given_up,
+            "nigh_gate_flows_evicted",
+            "Flows removed while undecided because there were too many",
+            flows.evicted,
         ),
         ("nigh_gate_verdicts_full", "Verdicts that the full table refused", flows.full),
         ("nigh_gate_files_seen", "Files whose names or content were seen", status.files.seen),
@@ -75,9 +71,9 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
         ("nigh_gate_scans_found", "Finds of the scanner", status.files.found),
         ("nigh_gate_scans_failed", "Files that could not be scanned", status.files.unscanned),
         (
-            "nigh_gate_torrents_nameless",
+            "nigh_gate_torrents_without_names",
             "Connections of torrents that began before the names were known that rules ask for",
-            status.files.nameless,
+            status.files.without_names,
         ),
         ("nigh_gate_messages", "Messages of chats", status.files.messages),
         (
@@ -92,9 +88,9 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
         ),
         ("nigh_gate_packets_inspected", "Packets inspected", status.copies.read),
         (
-            "nigh_gate_packets_broken",
+            "nigh_gate_packets_bad_checksum",
             "Packets not inspected, as their checksum is wrong",
-            status.copies.broken,
+            status.copies.bad_checksum,
         ),
     ] {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -126,10 +122,10 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
     }
     for (name, help, label, counts, kind) in [
         (
-            "nigh_gate_named",
-            "Flows, by application",
+            "nigh_gate_classified",
+            "Classified flows, by application",
             "application",
-            &status.named,
+            &status.classified,
             MetricType::Counter,
         ),
         (
@@ -140,7 +136,7 @@ pub(super) fn collect(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> f
             MetricType::Counter,
         ),
         (
-            "nigh_gate_bits_a_second",
+            "nigh_gate_bits_per_second",
             "Rate now, by application",
             "application",
             &status.rates,

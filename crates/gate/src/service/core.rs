@@ -4,7 +4,7 @@
 //! ```text
 //!   packet ──► looking ──(named, or never to be)──► policy ──► decided ──► order
 //!                 │                                               ▲
-//!                 └─(too many)──► given up: the kernel passes it   └── counters, another policy
+//!                 └─(too many)──► evicted: the kernel passes it    └── counters, another policy
 //! ```
 //!
 //! Flows that are inspected are bounded by themselves and leave in the order in which they came, so that
@@ -147,7 +147,7 @@ impl<L: Look> Core<L> {
         std::mem::take(&mut self.adopted)
     }
 
-    /// What the kernel must be told since this was asked last; while [`Core::has_acts`], there is more.
+    /// Commands for the kernel since the last call; more follow while [`Core::has_acts`].
     pub(super) fn commands(&mut self) -> Vec<KernelCommand> {
         self.judge_some();
         std::mem::take(&mut self.commands)
@@ -318,7 +318,7 @@ impl<L: Look> Core<L> {
     /// A packet whose receiver drops it, which was that number of the flow's first ones, is not inspected:
     /// others are in its place.
     pub(super) fn broken(&mut self, flow: &Flow, number: u32) {
-        self.counts.broken += 1;
+        self.counts.bad_checksum += 1;
         if self.is_undecided(&Id::of(flow)) {
             let packets = number.saturating_add(1 + u32::from(MAX_PACKETS));
             self.commands.push(KernelCommand::Watch { flow: *flow, packets });
@@ -429,11 +429,11 @@ impl<L: Look> Core<L> {
             Phase::Looking(state) => {
                 self.undecided -= 1;
                 if end == End::Forced {
-                    self.counts.given_up += 1;
+                    self.counts.evicted += 1;
                 } else {
                     self.counts.ended_undecided += 1;
                     if let Classification::Known(label) = self.look.give_up(&entry.flow, state) {
-                        bump(&mut self.counts.named, &label.application);
+                        bump(&mut self.counts.classified, &label.application);
                         entry.phase = Phase::Decided(Box::new(Decided::passed(Some(label))));
                     }
                 }

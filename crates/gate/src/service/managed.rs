@@ -101,7 +101,7 @@ pub(super) struct Counts {
     pub(super) found: u64,
     pub(super) unscanned: u64,
     /// Connections of torrents of which no names were known that rules ask for.
-    pub(super) nameless: u64,
+    pub(super) without_names: u64,
     pub(super) released: u64,
     pub(super) dropped: u64,
 }
@@ -230,7 +230,7 @@ impl Managers {
         commands: &mut Vec<WorkerCommand>,
     ) {
         self.scanner = scanner;
-        let verdict = Verdict::Failed(Failure::Away("another scanner is configured".into()));
+        let verdict = Verdict::Failed(Failure::Unavailable("another scanner is configured".into()));
         self.torrents_failed(&verdict, around, commands);
         let jobs: Vec<_> = self.jobs.values().copied().collect();
         for (id, transfer) in jobs {

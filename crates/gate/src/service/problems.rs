@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long something that went wrong is told after it was seen last.
+/// How long a problem is reported after it was last seen.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// What went wrong lately, a sentence each.
+/// Recent problems, one sentence each.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     said: BTreeMap<&'static str, (String, Instant)>,

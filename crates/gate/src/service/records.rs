@@ -26,7 +26,7 @@ use std::{
 /// So many refusals and scans are kept for who watches.
 const RECENT: usize = 50;
 
-/// What happened lately, and when.
+/// Recent events with their times.
 type Lately = Arc<Mutex<VecDeque<(Instant, Recent)>>>;
 
 /// A file that is over.
@@ -41,7 +41,7 @@ pub(super) struct Ended {
     pub(super) sha256: Option<[u8; 32]>,
 }
 
-/// The audit's end of the gate; without an audit it keeps only what happened lately.
+/// The gate's side of the audit log; without an audit log it keeps recent events only.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     sender: Option<Sender>,
@@ -92,10 +92,10 @@ impl Log {
         self.sender.is_some()
     }
 
-    fn happened(&self, harm: bool, refused: bool, text: String) {
+    fn happened(&self, threat: bool, refused: bool, text: String) {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         lately.truncate(RECENT - 1);
-        let one = Recent { seconds_ago: 0.0, harm, refused, text };
+        let one = Recent { seconds_ago: 0.0, threat, refused, text };
         lately.push_front((Instant::now(), one));
     }
 
@@ -171,7 +171,7 @@ impl Log {
         passes: bool,
     ) {
         let action = if passes { Action::Allow } else { Action::Drop };
-        let (harm, said) = match &finding {
+        let (threat, said) = match &finding {
             Finding::Clean => (false, "scanned, clean".to_owned()),
             Finding::Found(name) => (true, format!("found {name}, refused")),
             Finding::Failed(why) => (true, format!("not scanned ({why})")),
@@ -179,7 +179,7 @@ impl Log {
         let name = named.name.as_deref().unwrap_or("a file");
         // The refusal of what was not scanned is told by itself.
         let refused = matches!(finding, Finding::Found(_));
-        self.happened(harm, refused, format!("{said}: {name} in {}", told(&subject)));
+        self.happened(threat, refused, format!("{said}: {name} in {}", told(&subject)));
         self.send(|at| {
             Record::Scan(Scanned {
                 subject,
@@ -248,7 +248,7 @@ pub(super) const fn refusal(deny: Deny) -> Action {
     }
 }
 
-/// Writes down what outcomes of a flow.
+/// Records the verdict of a flow.
 pub(super) fn write<S>(log: &Log, news: News<S>) {
     match news {
         News::Refused { flow, began_ns, internal, label, deny, rule } => {

@@ -103,7 +103,7 @@ pub(super) fn bounds(config: &GateConfig) -> Bounds {
     }
 }
 
-/// What the kernel's programs are told of a configuration.
+/// The settings of the kernel's programs for a configuration.
 pub(super) fn rules(config: &GateConfig, queue: Option<u32>) -> Rules {
     Rules {
         on_failure: match config.on_failure {
@@ -148,7 +148,7 @@ impl Worker {
         self.publish();
     }
 
-    /// Runs until it is told to stop, or nobody can tell it any more.
+    /// Runs until it is stopped or all senders are dropped.
     pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
         let mut next_tick = Instant::now();
         loop {

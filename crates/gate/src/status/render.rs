@@ -13,8 +13,8 @@ use terminal::text::{CellAlignment, lines, table};
 const REFUSED: usize = 5;
 
 /// Bits a second, for people.
-fn rate(bits_a_second: u64) -> String {
-    Rate(bits_a_second).rounded()
+fn rate(bits_per_second: u64) -> String {
+    Rate(bits_per_second).rounded()
 }
 
 /// Bytes, for people.
@@ -58,28 +58,28 @@ pub fn render(status: &Status) -> String {
     let flows = &status.flows;
     let _ = writeln!(
         out,
-        "flows: {} decided of at most {}, {} inspected; {} seen, {} ended and {} before they were decided, {} given up, {} verdicts did not fit",
+        "flows: {} decided of at most {}, {} inspected; {} seen, {} ended and {} before they were decided, {} evicted undecided, {} verdicts did not fit",
         flows.decided,
         flows.limit,
         flows.undecided,
         flows.seen,
         flows.ended,
         flows.ended_undecided,
-        flows.given_up,
+        flows.evicted,
         flows.full
     );
-    for (place, Packets { received, outcomes, beside }) in &status.packets {
-        let place = place.replace('_', " ");
-        let _ = writeln!(out, "packets {place}: {received} received = {}", words(outcomes));
-        if beside.values().any(|count| *count > 0) {
-            let _ = writeln!(out, "  beside: {}", words(beside));
+    for (hook, Packets { received, outcomes, extra }) in &status.packets {
+        let hook = hook.replace('_', " ");
+        let _ = writeln!(out, "packets {hook}: {received} received = {}", words(outcomes));
+        if extra.values().any(|count| *count > 0) {
+            let _ = writeln!(out, "  extra: {}", words(extra));
         }
     }
     let copies = &status.copies;
     let _ = writeln!(
         out,
         "inspected: {} packets, {} missed, {} skipped for a wrong checksum",
-        copies.read, copies.missed, copies.broken
+        copies.read, copies.missed, copies.bad_checksum
     );
     let files = &status.files;
     if files.managed + files.seen + files.messages > 0 {
@@ -91,7 +91,7 @@ pub fn render(status: &Status) -> String {
             files.clean,
             files.found,
             files.unscanned,
-            files.nameless,
+            files.without_names,
             files.messages,
             files.managed,
             size(files.waiting_bytes)
@@ -99,7 +99,7 @@ pub fn render(status: &Status) -> String {
     }
     out.push_str(&applications(status));
     if !status.rules.is_empty() {
-        let mut rules = table(["rule", "of", "fitted"], 2);
+        let mut rules = table(["rule", "of", "matched"], 2);
         for rule in &status.rules {
             rules.add_row([rule.name.clone(), rule.of.clone(), rule.count.to_string()]);
         }
@@ -122,7 +122,7 @@ pub fn render(status: &Status) -> String {
     }
     let refused: Vec<_> = status.recent.iter().filter(|one| one.refused).take(REFUSED).collect();
     if !refused.is_empty() {
-        let _ = writeln!(out, "\nrefused lately:");
+        let _ = writeln!(out, "\nrecent refusals:");
     }
     for one in refused {
         let _ = writeln!(out, "  {} ago: {}", age(one.seconds_ago), one.text);
@@ -140,11 +140,11 @@ pub fn render(status: &Status) -> String {
 }
 
 fn applications(status: &Status) -> String {
-    if status.named.is_empty() {
+    if status.classified.is_empty() {
         return String::new();
     }
     let mut table = table(["application", "flows", "refused", "now"], 1);
-    let mut names: Vec<_> = status.named.iter().collect();
+    let mut names: Vec<_> = status.classified.iter().collect();
     names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for (name, count) in names.iter().take(20) {
         let refused = status.refused.get(*name).copied().unwrap_or_default();
@@ -192,7 +192,7 @@ pub fn render_top(top: &TopStatus) -> String {
     for row in &top.rows {
         table.add_row([
             row.name.clone(),
-            rate(row.bits_a_second),
+            rate(row.bits_per_second),
             row.flows.to_string(),
             size(row.bytes),
         ]);
@@ -213,10 +213,10 @@ pub fn render_why(why: &Why) -> String {
             let _ = writeln!(out, "  found by: {}, category {}", word(&engine), word(&category));
         }
         None if row.verdict == "undecided" => {
-            let _ = writeln!(out, "  nobody could name it yet");
+            let _ = writeln!(out, "  not classified yet");
         }
         None => {
-            let _ = writeln!(out, "  nobody could name it");
+            let _ = writeln!(out, "  not classified");
         }
     }
     let rule = match &row.rule {
@@ -290,14 +290,14 @@ mod tests {
     use crate::status::Recent;
 
     #[test]
-    fn a_status_has_refusals_of_late_and_nothing_else_of_what_happened() {
+    fn a_status_has_recent_refusals_and_no_other_events() {
         let recent =
             |refused, text: &str| Recent { refused, text: text.into(), ..Recent::default() };
         let mut status = Status::default();
-        assert!(!render(&status).contains("lately"));
+        assert!(!render(&status).contains("recent"));
         status.recent = vec![recent(false, "scanned, clean: a"), recent(true, "refused b")];
         let shown = render(&status);
-        assert!(shown.contains("\nrefused lately:\n  0s ago: refused b\n"), "{shown}");
+        assert!(shown.contains("\nrecent refusals:\n  0s ago: refused b\n"), "{shown}");
         assert!(!shown.contains("clean: a"), "{shown}");
     }
 

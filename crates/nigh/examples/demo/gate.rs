@@ -197,7 +197,7 @@ fn steer_and_limit(
         asked = gate.check(&[&binary, "gate", "flows", "--socket", &socket]).map(|text| top = text);
     })?;
     let status = nigh.control(&serde_json::json!({"do": "status"}))?;
-    let named = status["gate"]["named"]["bittorrent"].as_u64().unwrap_or_default();
+    let named = status["gate"]["classified"]["bittorrent"].as_u64().unwrap_or_default();
     // As an operator ends it: nothing stays in the kernel.
     nigh.process().signal(Signal::SIGTERM)?;
     wait_until("the gate's end", LIMIT, || nigh.process().ended().is_some())?;

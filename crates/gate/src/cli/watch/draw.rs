@@ -109,7 +109,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         };
         TableRow::new([
             Cell::from(row.top.name.clone()),
-            right(short(row.top.bits_a_second as f64)),
+            right(short(row.top.bits_per_second as f64)),
             Cell::from(Span::styled(curve(row.rates.iter(), past), Style::new().fg(Color::Cyan))),
             right(short(row.top.flows as f64)),
             right(short(row.top.bytes as f64)),
@@ -179,7 +179,7 @@ fn happened(event: &Recent) -> Line<'static> {
         seconds @ 100..6000 => format!("{:>2} m ", seconds / 60),
         seconds => format!("{:>2} h ", seconds / 3600),
     };
-    let style = if event.harm { Style::new().fg(Color::Red) } else { Style::new() };
+    let style = if event.threat { Style::new().fg(Color::Red) } else { Style::new() };
     Line::from(vec![Span::styled(ago, Style::new().dim()), Span::styled(event.text.clone(), style)])
 }
 
@@ -207,7 +207,7 @@ mod tests {
             }],
             recent: vec![Recent {
                 seconds_ago: 3.4,
-                harm: true,
+                threat: true,
                 refused: true,
                 text: "found Eicar in eicar.com".into(),
             }],
@@ -220,7 +220,7 @@ mod tests {
         for look in 0..looks {
             let row = |name: &str, rate| TopRow {
                 name: name.into(),
-                bits_a_second: rate,
+                bits_per_second: rate,
                 flows: 2,
                 bytes: 3_000_000,
             };

@@ -48,7 +48,7 @@ pub(super) struct Model {
     updated: Option<Instant>,
 }
 
-/// Packets that were refused, of what outcomes of all.
+/// Refused packets, summed over the outcomes.
 fn refused(packets: &Packets) -> u64 {
     let refused = |word: &str| {
         ["dropped_", "reset_"].iter().any(|prefix| word.starts_with(prefix))
@@ -108,7 +108,7 @@ impl Model {
             .into_iter()
             .map(|top| {
                 let mut rates = known.remove(&top.name).unwrap_or_default();
-                rates.push_back(top.bits_a_second);
+                rates.push_back(top.bits_per_second);
                 if rates.len() > KEPT {
                     rates.pop_front();
                 }

@@ -1,4 +1,4 @@
-//! Who is told to make room when the kernel's table is full of flows.
+//! Which flows are removed when the kernel's table is full.
 //!
 //! While verdicts do not fit, the silent flows of those hosts that have more than an eighth of the table
 //! are forgotten sooner, or of all hosts where no single one has: after half the time with each round in

@@ -119,7 +119,7 @@ pub(in crate::service) struct Decided<S> {
     pub(in crate::service) class: Option<(classes::Name, u16)>,
     /// The file for which it was refused; no policy takes that back.
     pub(in crate::service) by_file: Option<ByFile>,
-    /// The kernel had no room for the verdict: it is told again.
+    /// The kernel had no room for the verdict: it is sent again.
     pub(in crate::service) unsaid: bool,
     /// While its packets are of use still.
     pub(super) learning: Option<Box<S>>,
@@ -188,12 +188,12 @@ pub(in crate::service) struct Counts {
     /// Ones that ended before they were decided.
     pub(in crate::service) ended_undecided: u64,
     /// Ones in whose place others are inspected.
-    pub(in crate::service) given_up: u64,
+    pub(in crate::service) evicted: u64,
     pub(in crate::service) full: u64,
     pub(in crate::service) inspected: u64,
     /// Packets that were not inspected, as their checksum is wrong.
-    pub(in crate::service) broken: u64,
-    pub(in crate::service) named: BTreeMap<String, u64>,
+    pub(in crate::service) bad_checksum: u64,
+    pub(in crate::service) classified: BTreeMap<String, u64>,
     pub(in crate::service) refused: BTreeMap<String, u64>,
     pub(in crate::service) rules: BTreeMap<String, u64>,
     pub(in crate::service) files: BTreeMap<String, u64>,

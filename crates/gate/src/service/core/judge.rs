@@ -142,7 +142,7 @@ impl<L: Look> Core<L> {
         }
         if before.is_none() {
             self.undecided -= 1;
-            bump(&mut self.counts.named, application);
+            bump(&mut self.counts.classified, application);
         }
         // What a file was refused for is no reason to refuse the next connection.
         let refuses_again = decision.rule.is_some();

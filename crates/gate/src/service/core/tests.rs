@@ -150,7 +150,7 @@ fn a_flow_is_decided_once_when_it_has_a_name() {
     let pass = |port, label| decide(flow(port), FlowAction::Pass, 0, label);
     assert_eq!(core.commands(), [pass(2, 2), pass(3, 0)]);
     let counts = core.counts();
-    assert_eq!(counts.named.keys().collect::<Vec<_>>(), ["edonkey", "http", "unknown"]);
+    assert_eq!(counts.classified.keys().collect::<Vec<_>>(), ["edonkey", "http", "unknown"]);
     assert_eq!((counts.seen, counts.refused["edonkey"], counts.rules["no-mule"]), (3, 1, 1));
 }
 
@@ -212,7 +212,7 @@ fn a_flood_costs_no_decided_flow_its_place() {
         send(&mut core, &flow(port), b"hello");
     }
     assert_eq!(core.sizes(), (10, 1));
-    assert_eq!(core.counts().given_up, 990);
+    assert_eq!(core.counts().evicted, 990);
     assert!(core.flows().any(|entry| entry.flow == flow(1)));
     assert!(core.flows().any(|entry| entry.flow == flow(1001)), "the latest are inspected");
 }
@@ -385,10 +385,10 @@ fn every_flow_that_was_seen_is_accounted_for() {
     core.end_round();
     let counts = core.counts();
     let (undecided, decided) = core.sizes();
-    let sum = [counts.ended, counts.ended_undecided, counts.given_up];
+    let sum = [counts.ended, counts.ended_undecided, counts.evicted];
     assert_eq!((sum, undecided, decided), ([1, 1, 11], 8, 9));
     assert_eq!(counts.seen, 30);
-    assert_eq!(counts.named["edonkey"], 1, "it was named at its end");
+    assert_eq!(counts.classified["edonkey"], 1, "it was named at its end");
 }
 
 #[test]

@@ -141,10 +141,11 @@ impl Managers {
             return Err(Failure::Packed(coding.clone()));
         }
         let scanner = self.scanner.as_ref();
-        let scanner = scanner.ok_or_else(|| Failure::Away("there is no [gate.scan]".into()))?;
+        let scanner =
+            scanner.ok_or_else(|| Failure::Unavailable("there is no [gate.scan]".into()))?;
         let number = self.next_job;
         self.next_job += 1;
-        scanner.begin(number).map_err(|error| Failure::Away(error.to_string()))
+        scanner.begin(number).map_err(|error| Failure::Unavailable(error.to_string()))
     }
 
     /// A file is not scanned; what becomes of it.

@@ -48,7 +48,7 @@ pub(super) struct Transfer {
     pub(super) job: Option<Job>,
     /// The job's number, until its last verdict.
     pub(super) number: Option<u64>,
-    /// What is told of it when it is over.
+    /// What is logged when it ends.
     pub(super) ended: Option<Ended>,
 }
 

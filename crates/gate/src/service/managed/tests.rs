@@ -177,7 +177,7 @@ impl Bench {
 }
 
 fn away() -> Verdict {
-    Verdict::Failed(Failure::Away("a test".into()))
+    Verdict::Failed(Failure::Unavailable("a test".into()))
 }
 
 /// A response of 30 bytes, the last 10 of which wait for the verdict.

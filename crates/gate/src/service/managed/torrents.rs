@@ -196,7 +196,7 @@ impl Managers {
             return Some((FileAction::Deny, Some(EARLIER.to_owned())));
         }
         let Some(torrent) = self.torrents.store.torrent(&hash).map(Arc::clone) else {
-            self.counts.nameless += u64::from(around.policy.asks_names(APPLICATION));
+            self.counts.without_names += u64::from(around.policy.asks_names(APPLICATION));
             return None;
         };
         named.name = Some(torrent.name.clone());
@@ -344,7 +344,7 @@ impl Managers {
                         self.torrents.scans.insert(job, scan);
                     }
                     Err(error) => {
-                        let verdict = Verdict::Failed(Failure::Away(error.to_string()));
+                        let verdict = Verdict::Failed(Failure::Unavailable(error.to_string()));
                         self.torrent_verdict(scan, 0, &verdict, around, commands);
                     }
                 }
@@ -454,7 +454,7 @@ impl Managers {
         }
     }
 
-    /// A flow is refused for a file; without a cause it is not told.
+    /// Refuses a flow for a file; without a cause nothing is logged.
     fn refuse_file(
         &mut self,
         id: &Id,

@@ -209,9 +209,9 @@ fn a_name_in_a_torrents_metadata_refuses_what_brings_it_and_then_the_torrent() {
     // Metadata between peers of a torrent that nobody knew.
     let other = info("other.iso", b"12345");
     let mut peers = site.open("bittorrent", 40_002);
-    assert_eq!(site.managers.counts.nameless, 0);
+    assert_eq!(site.managers.counts.without_names, 0);
     site.send(&mut peers, Side::Client, &handshake(&other));
-    assert_eq!(site.managers.counts.nameless, 1);
+    assert_eq!(site.managers.counts.without_names, 1);
     site.send(&mut peers, Side::Server, &handshake(&other));
     site.send(&mut peers, Side::Client, &message(b"\x14\0d1:md11:ut_metadatai3eee"));
     assert_eq!(site.refused(), []);
@@ -289,7 +289,7 @@ fn a_torrent_without_metadata_follows_what_is_configured_for_what_cannot_be_scan
         }
         assert_eq!(site.refused().len(), refused);
         let counts = site.managers.counts;
-        assert_eq!((counts.scanned, counts.unscanned, counts.nameless), (0, 1, 0));
+        assert_eq!((counts.scanned, counts.unscanned, counts.without_names), (0, 1, 0));
         assert!(refused == 1 || !site.waits(&peers));
         site.with(|managers, around, _| managers.forget(&peers.0, around));
         assert!(site.managers.torrents.flows.is_empty());

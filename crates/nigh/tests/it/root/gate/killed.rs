@@ -39,7 +39,7 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     wait_until("the first megabytes", LIMIT, || length() > 4_000_000).unwrap();
     // The transfer, and the pings, which nobody can name.
     site.wait("both decided", |status| {
-        count(&status["named"], "http") >= 1 && count(&status["named"], "unknown") >= 1
+        count(&status["classified"], "http") >= 1 && count(&status["classified"], "unknown") >= 1
     });
     site.nigh.process().kill();
     let before = pings.answered();
@@ -74,7 +74,7 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
     let page = |site: &Site| web.fetch(site, "length", "page").is_some();
     assert!(page(&site), "{}", site.says());
     let pings = Pings::start(&site.inside, &site.outside, OUTSIDE);
-    site.wait("the decided pings", |status| count(&status["named"], "unknown") >= 1);
+    site.wait("the decided pings", |status| count(&status["classified"], "unknown") >= 1);
     site.nigh.process().kill();
     // It takes two seconds until the kernel knows.
     let connect = || {

@@ -75,7 +75,7 @@ fn packets_with_a_wrong_checksum_hide_nothing() {
         let wrong = sum.bytes(&header(0)).bytes(&payload).finish() ^ 1;
         raw.send_to(&[header(wrong), payload].concat(), &to.into()).unwrap();
         // Each is looked at before the next one comes.
-        site.wait("a decoy", |status| count(&status["copies"], "broken") == number + 1);
+        site.wait("a decoy", |status| count(&status["copies"], "bad_checksum") == number + 1);
     }
     assert_eq!(site.status()["flows"]["seen"], 0, "{}", site.says());
     client.send(b"d1:ad2:id20:abcdefghij0123456789e1:q4:ping1:t2:aa1:y1:qe").unwrap();
