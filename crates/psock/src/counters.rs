@@ -24,7 +24,7 @@ pub struct SessionCounters {
     /// Whether the control connection works.
     pub control: ConnectionState,
     /// Times that the control connection was made again.
-    pub control_returns: u64,
+    pub control_recoveries: u64,
 }
 
 /// Of one data connection's slot.
@@ -41,7 +41,7 @@ pub struct ConnectionCounters {
     /// Blocks sent, those sent again too.
     pub blocks_sent: u64,
     /// Of those, blocks that had been sent before.
-    pub blocks_again: u64,
+    pub blocks_retransmitted: u64,
     /// Bytes of the stream that the peer has from here.
     pub bytes_acknowledged: u64,
     /// Bytes of the stream received, duplicates too.
@@ -54,10 +54,10 @@ pub struct ConnectionCounters {
     pub srtt_ns: u64,
     /// Bytes a second that lately arrived at the peer, as the kernel says.
     pub rate: u64,
-    /// Times that a connection here died.
-    pub deaths: u64,
-    /// Times that another took its place.
-    pub returns: u64,
+    /// Connections lost in this slot.
+    pub failures: u64,
+    /// Times that a new connection took over this slot.
+    pub recoveries: u64,
 }
 
 /// Whether a connection works.
@@ -73,12 +73,12 @@ pub enum ConnectionState {
     Dead,
 }
 
-/// What a listener has counted: each connection is counted once when it came and once when it is
-/// known what became of it.
+/// What a listener has counted: each connection is counted once when it is accepted and once by
+/// its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
-    /// Connections that came.
-    pub came: u64,
+    /// Connections accepted.
+    pub accepted: u64,
     /// They opened a session.
     pub opened: u64,
     /// They joined a session.

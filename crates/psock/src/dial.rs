@@ -41,7 +41,7 @@ pub(crate) struct Dialer {
     asked: AtomicU32,
 }
 
-/// A path, and what who is at its end has said of the session.
+/// A path, and what the peer at its end reported of the session.
 #[derive(Debug)]
 struct Route {
     path: Path,

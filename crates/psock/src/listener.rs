@@ -39,7 +39,7 @@ impl PsockListener {
     ///
     /// # Errors
     ///
-    /// When a endpoint cannot be bound or the configuration cannot be used.
+    /// When an endpoint cannot be bound or the configuration cannot be used.
     pub fn bind<P: Clone + Into<Endpoint>>(
         endpoints: &[P],
         config: &Config,
@@ -136,7 +136,7 @@ impl AsyncPsockListener {
     ///
     /// # Errors
     ///
-    /// When a endpoint cannot be bound or the configuration cannot be used.
+    /// When an endpoint cannot be bound or the configuration cannot be used.
     pub async fn bind<P: Clone + Into<Endpoint>>(
         endpoints: &[P],
         config: &Config,

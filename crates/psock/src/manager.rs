@@ -152,7 +152,7 @@ impl Manager {
                 });
             }
             Event::Control(channel) => {
-                self.session.lock().control_returns += 1;
+                self.session.lock().control_recoveries += 1;
                 self.control(*channel);
                 if self.done {
                     self.send(&Frame::Goodbye);

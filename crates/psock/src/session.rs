@@ -110,7 +110,7 @@ pub(crate) struct Inner {
     bytes_given: u64,
     bytes_delivered: u64,
     pub(crate) control: ConnectionState,
-    pub(crate) control_returns: u64,
+    pub(crate) control_recoveries: u64,
 }
 
 /// A connection that works.
@@ -197,7 +197,7 @@ impl Session {
             bytes_given: 0,
             bytes_delivered: 0,
             control: ConnectionState::Connecting,
-            control_returns: 0,
+            control_recoveries: 0,
         };
         let session = Arc::new(Self {
             peer: control.socket.peer_addr()?,
@@ -320,7 +320,7 @@ impl Session {
         inner.live.push(Live { id, slot, wake: Arc::clone(&wake) });
         if let Some(slot) = inner.slots.get_mut(slot) {
             let counters = &mut slot.counters;
-            counters.returns += u64::from(counters.state == ConnectionState::Dead);
+            counters.recoveries += u64::from(counters.state == ConnectionState::Dead);
             counters.state = ConnectionState::Open;
         }
         inner.settle(self);
@@ -339,7 +339,7 @@ impl Session {
         inner.core.closed(id, now_ns);
         if let Some(slot) = inner.slots.get_mut(slot) {
             slot.counters.state = ConnectionState::Dead;
-            slot.counters.deaths += 1;
+            slot.counters.failures += 1;
             if let Some((counters, _)) = last {
                 slot.counters.add(&counters);
             }
@@ -372,7 +372,7 @@ impl Session {
             bytes_given: inner.bytes_given,
             bytes_delivered: inner.bytes_delivered,
             control: inner.control,
-            control_returns: inner.control_returns,
+            control_recoveries: inner.control_recoveries,
         };
         Counters { session, connections }
     }
@@ -434,7 +434,7 @@ impl ConnectionCounters {
     fn add(&mut self, counters: &crate::core::Counters) {
         self.bytes_sent += counters.sent_bytes;
         self.blocks_sent += counters.sent_blocks;
-        self.blocks_again += counters.again_blocks;
+        self.blocks_retransmitted += counters.again_blocks;
         self.bytes_acknowledged += counters.acknowledged_bytes;
         self.bytes_received += counters.received_bytes;
         self.blocks_received += counters.received_blocks;

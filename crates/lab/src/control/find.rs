@@ -51,7 +51,7 @@ pub enum FindError {
         there: usize,
     },
     /// The link leads one way only.
-    #[error("the link from {from} to {to} has none back: write `{from}>{to}`")]
+    #[error("the link from {from} to {to} has no reverse direction: write `{from}>{to}`")]
     OneWay {
         /// The one node.
         from: String,
@@ -168,7 +168,7 @@ impl<'a> Finder<'a> {
         Ok(meant)
     }
 
-    /// As [`Finder::link`], but there need be none back. Names may have hyphens and `#2` in them, so
+    /// As [`Finder::link`], but it needs no reverse direction. Names may have hyphens and `#2` in them, so
     /// everything that the text can mean is tried.
     ///
     /// # Errors

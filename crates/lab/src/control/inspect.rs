@@ -154,7 +154,7 @@ impl Context {
     /// # Errors
     /// When it ends.
     pub fn status(&self) -> Result<Status, ReplyError> {
-        let (ledger, runs, down, shown, touched_in_all) = self.handle.call(|engine, now| {
+        let (ledger, runs, down, shown, touched_total) = self.handle.call(|engine, now| {
             let touched = engine.touched();
             let shown = touched.iter().take(STATUS_ROWS).copied().collect();
             let shown = states(engine, shown);
@@ -170,7 +170,7 @@ impl Context {
             packets: totals(&ledger),
             down: down.into_iter().take(STATUS_ROWS).map(|node| self.name(node)).collect(),
             touched: shown.into_iter().map(|state| self.link_view(state)).collect(),
-            touched_in_all,
+            touched_total,
         })
     }
 
@@ -235,9 +235,9 @@ impl Context {
         let mut links: BTreeMap<LinkId, LinkLoad> =
             touched.into_iter().map(|link| (link, LinkLoad::default())).collect();
         links.extend(loads);
-        let mut in_all = links.len();
+        let mut total = links.len();
         if all {
-            in_all = self.network.links() as usize;
+            total = self.network.links() as usize;
             let others = (0..self.network.links()).map(LinkId).take(limit);
             for link in others {
                 links.entry(link).or_default();
@@ -257,7 +257,7 @@ impl Context {
             .into_iter()
             .zip(now)
             .map(|((link, load), (_, settings))| self.link_view(State { link, settings, load }));
-        Ok(Links { in_all, links: views.collect() })
+        Ok(Links { total, links: views.collect() })
     }
 
     /// Nodes that come after the one of that name or address, or the first.
@@ -278,13 +278,13 @@ impl Context {
     /// When the lab ends.
     pub fn nodes(&self, first: u32, limit: usize) -> Result<Nodes, ReplyError> {
         let limit = u32::try_from(limit.min(MOST_ROWS)).unwrap_or(0);
-        let in_all = self.network.nodes();
+        let total = self.network.nodes();
         let down = self.handle.call(|engine, _| engine.nodes_down())?;
-        let nodes = (first..first.saturating_add(limit).min(in_all)).map(|number| {
+        let nodes = (first..first.saturating_add(limit).min(total)).map(|number| {
             let up = down.binary_search(&NodeId(number)).is_err();
             self.node_view(NodeId(number), up, up)
         });
-        Ok(Nodes { in_all, nodes: nodes.collect() })
+        Ok(Nodes { total, nodes: nodes.collect() })
     }
 
     fn node_view(&self, node: NodeId, was_up: bool, up: bool) -> NodeView {

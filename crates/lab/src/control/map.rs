@@ -39,7 +39,7 @@ impl Context {
             choose(network, &self.host_nodes(), asked.chain(busy), limit)
         };
         let mut links = inner_links(network, &chosen);
-        let links_in_all = links.len();
+        let links_total = links.len();
         links.truncate(MOST_LINKS);
         let (ledger, runs, down, states) = self.handle().call(move |engine, now| {
             (engine.ledger().clone(), now, engine.nodes_down(), states(engine, links))
@@ -53,10 +53,10 @@ impl Context {
         Ok(Map {
             scene: self.scene().to_owned(),
             runs,
-            nodes_in_all: network.nodes(),
-            links_in_all: network.links(),
+            nodes_total: network.nodes(),
+            links_total: network.links(),
             nodes: chosen.into_iter().map(node).collect(),
-            links_left_out: links_in_all - states.len(),
+            links_skipped: links_total - states.len(),
             links: states.into_iter().map(|state| self.link_view(state)).collect(),
             hosts: self.host_views(),
             packets: totals(&ledger),

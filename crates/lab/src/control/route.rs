@@ -42,7 +42,7 @@ impl Context {
             }],
             host: None,
             stopped: is_down(node).then(|| format!("node {} is down", self.name(node))),
-            several: way.forks,
+            ecmp: way.forks,
             delay: Nanos::ZERO,
             rate: None,
             bottleneck: None,

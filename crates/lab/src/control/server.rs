@@ -19,7 +19,7 @@ use std::{
 };
 use tokio::{runtime::Builder, sync::oneshot, task::spawn_blocking};
 
-/// How often it is looked at what has happened.
+/// How often new events are checked for.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A control socket that is served until this is dropped.

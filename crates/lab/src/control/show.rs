@@ -29,7 +29,7 @@ pub(super) fn status(status: &Status) -> String {
     }
     if !status.touched.is_empty() {
         text += "\n";
-        text += &links(&Links { in_all: status.touched_in_all, links: status.touched.clone() });
+        text += &links(&Links { total: status.touched_total, links: status.touched.clone() });
     }
     text
 }
@@ -62,8 +62,8 @@ pub(super) fn links(links: &Links) -> String {
         rows.add_row([format!("{}>{}", link.from, link.to), packets, bytes, dropped, does]);
     }
     let mut text = lines(&rows);
-    if links.links.len() < links.in_all {
-        let _ = writeln!(text, "{} of {}", links.links.len(), links.in_all);
+    if links.links.len() < links.total {
+        let _ = writeln!(text, "{} of {}", links.links.len(), links.total);
     }
     text
 }
@@ -98,7 +98,7 @@ pub(super) fn path(path: &Path) -> String {
     if path.loss > 0.0 {
         let _ = write!(text, ", loss {:.3}%", path.loss * 100.0);
     }
-    if path.several {
+    if path.ecmp {
         text += "; other flows may go another way";
     }
     text.push('\n');

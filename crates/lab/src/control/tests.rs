@@ -96,7 +96,7 @@ fn links_are_named_by_their_ends_with_hyphens_in_names_and_with_parallel_ones() 
         ("a", "a link is two nodes, `A-B` for both directions or `A>B` for one: a is not"),
         ("a-x", "there is no node x"),
         ("a>", "there is no node "),
-        ("c-b", "the link from c to b has none back: write `c>b`"),
+        ("c-b", "the link from c to b has no reverse direction: write `c>b`"),
         ("a-b", "there is no link from a to b; a has links to b-1, b-1, c"),
         ("a-c#2", "there are 1 links from a to c: `#1` is the first"),
         ("a-c#0", "there are 1 links from a to c: `#1` is the first"),

@@ -28,7 +28,7 @@ pub struct Status {
     /// first hundred.
     pub touched: Vec<LinkView>,
     /// How many of those links there are.
-    pub touched_in_all: usize,
+    pub touched_total: usize,
 }
 
 /// A host.
@@ -125,7 +125,7 @@ pub enum Sort {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Links {
     /// How many there are to show.
-    pub in_all: usize,
+    pub total: usize,
     /// The first of them.
     pub links: Vec<LinkView>,
 }
@@ -134,7 +134,7 @@ pub struct Links {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nodes {
     /// How many the network has.
-    pub in_all: u32,
+    pub total: u32,
     /// Those that were asked for.
     pub nodes: Vec<NodeView>,
 }
@@ -154,8 +154,8 @@ pub struct Path {
     pub host: Option<String>,
     /// Why packets do not get further than the last hop; nothing when they arrive.
     pub stopped: Option<String>,
-    /// Whether other flows may go another way.
-    pub several: bool,
+    /// Whether other flows may take another path of equal cost.
+    pub ecmp: bool,
     /// What the links' delays add up to; queues, jitter and transmission come on top.
     pub delay: Nanos,
     /// The lowest rate, bits a second, if there is any.
@@ -189,15 +189,15 @@ pub struct Map {
     /// How long it has run.
     pub runs: Nanos,
     /// Nodes of its network.
-    pub nodes_in_all: u32,
+    pub nodes_total: u32,
     /// Directed links of its network.
-    pub links_in_all: u32,
+    pub links_total: u32,
     /// The nodes that are drawn.
     pub nodes: Vec<MapNode>,
     /// The links between them.
     pub links: Vec<LinkView>,
-    /// How many links between them are left out.
-    pub links_left_out: usize,
+    /// How many links between them are skipped.
+    pub links_skipped: usize,
     /// Its hosts.
     pub hosts: Vec<HostView>,
     /// Packets by outcome.

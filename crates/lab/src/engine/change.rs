@@ -38,7 +38,7 @@ pub enum ChangeError {
         nodes: u32,
     },
     /// A link cannot be changed both ways.
-    #[error("link {0} has none back")]
+    #[error("link {0} has no reverse direction")]
     NoWayBack(u32),
 }
 

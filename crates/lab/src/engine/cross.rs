@@ -75,7 +75,7 @@ impl Engine {
     /// Makes a wire of a link and the one back; returns the ports at its two ends, the first of them
     /// where the link begins.
     ///
-    /// None if the link has none back, or both begin at one node.
+    /// None if the link has no reverse direction, or both begin at one node.
     pub fn add_wire(&mut self, link: LinkId) -> Option<[PortId; 2]> {
         let back = self.network.reverse(link).filter(|back| *back != link)?;
         let first = self.ports.len() as u16;

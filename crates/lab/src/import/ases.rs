@@ -100,7 +100,7 @@ pub(super) fn origins(reader: impl BufRead, context: &mut Context<'_>) -> Result
             Ok((prefix, origin, count)) => {
                 if count > 1 {
                     let what = "a prefix has several origins: the first was taken";
-                    context.left_out(number, what, line);
+                    context.skipped(number, what, line);
                 }
                 context.graph.origins.push((prefix, origin));
                 context.taken();

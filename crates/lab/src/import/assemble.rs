@@ -106,7 +106,7 @@ fn addresses(
         if owner == node {
             builder.node_address(NodeId(node), address)?;
         } else {
-            report.left_out(
+            report.skipped(
                 "another node has this private address already: this one does not answer with it",
                 || address.to_string(),
             );

@@ -44,7 +44,7 @@ pub(super) fn read(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
     records(reader, context, &mut |context, number, value| {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or("traceroute");
         if kind != "traceroute" {
-            context.left_out(number, "a measurement of another kind than traceroute", kind);
+            context.skipped(number, "a measurement of another kind than traceroute", kind);
             return Ok(());
         }
         let record = match serde_json::from_value::<Record>(value) {

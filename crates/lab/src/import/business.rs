@@ -24,7 +24,7 @@ fn ases(graph: &mut Graph, report: &mut ImportReport) -> Result<(), TooMany> {
     if graph.relations.is_empty() {
         if let Some((prefix, _)) = graph.origins.first().filter(|_| graph.names.is_empty()) {
             let prefix = *prefix;
-            report.left_out("prefixes, but no file names routers or relations of ASes", || {
+            report.skipped("prefixes, but no file names routers or relations of ASes", || {
                 prefix.to_string()
             });
         }
@@ -45,7 +45,7 @@ fn ases(graph: &mut Graph, report: &mut ImportReport) -> Result<(), TooMany> {
     let origins = std::mem::take(&mut graph.origins);
     for &(prefix, origin) in &origins {
         let Some(node) = graph.known_name(&format!("as{origin}")) else {
-            report.left_out("the AS of a prefix has no relation to another", || {
+            report.skipped("the AS of a prefix has no relation to another", || {
                 format!("{prefix} of AS {origin}")
             });
             continue;
@@ -75,7 +75,7 @@ fn routers(graph: &mut Graph, report: &mut ImportReport) {
         used += u64::from(one != two && graph.relation(*one, *two).is_some());
     }
     if used == 0 {
-        report.left_out("no link joins two ASes whose relation is known", || {
+        report.skipped("no link joins two ASes whose relation is known", || {
             "the ASes of routers follow from prefix2as or node.AS".to_owned()
         });
     }
@@ -146,9 +146,8 @@ fn homes(graph: &mut Graph, origins: &[(IpNet, u32)], report: &mut ImportReport)
             Some(&(_, node)) => {
                 graph.prefixes.entry(prefix).or_insert(node);
             }
-            None => report.left_out("the AS of a prefix has no router", || {
-                format!("{prefix} of AS {origin}")
-            }),
+            None => report
+                .skipped("the AS of a prefix has no router", || format!("{prefix} of AS {origin}")),
         }
     }
     if !graph.prefixes.is_empty() {

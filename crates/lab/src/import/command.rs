@@ -115,7 +115,7 @@ fn text(report: &ImportReport, network: &Network, file: &Path) -> String {
         };
     }
     counts(&mut text, "Bad, and not taken", &report.bad);
-    counts(&mut text, "Right, but not in the network", &report.left_out);
+    counts(&mut text, "Valid, but skipped", &report.skipped);
     if !report.assumptions.is_empty() {
         text.push_str("Assumed\n");
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::rc::Rc;
 
-/// So much of a file is looked at to tell its format.
+/// Bytes of a file that are inspected to detect its format.
 pub(super) const HEAD: u64 = 32 << 10;
 const BUFFER: usize = 1 << 16;
 

@@ -147,7 +147,7 @@ fn lines(
             continue;
         };
         if words.starts_with(['|', '`']) {
-            context.left_out(number, "another router of the hop before", line);
+            context.skipped(number, "another router of the hop before", line);
             continue;
         }
         let hop = words.split_once('.').and_then(|(ttl, rest)| {

@@ -103,7 +103,7 @@ fn take(
                 context.bad_in(&notice.file, line, "the topology is wrong, and not taken", text);
             }
             Severity::Warning => {
-                context.left_out_in(&notice.file, line, "the topology is odd", text);
+                context.skipped_in(&notice.file, line, "the topology is odd", text);
             }
         }
     }
@@ -137,7 +137,7 @@ fn put(changes: Vec<Change>, context: &mut Context<'_>) -> Result<(), TooMany> {
                     behind.entry(router).or_default().push(prefix);
                 } else {
                     let text = prefix.to_string();
-                    context.left_out(
+                    context.skipped(
                         0,
                         "a prefix is at several routers: the first was taken",
                         &text,
@@ -164,7 +164,7 @@ fn put(changes: Vec<Change>, context: &mut Context<'_>) -> Result<(), TooMany> {
     let ways = join(&links, context.graph)?;
     for (at, to, via) in next_hops {
         let Some(&way) = ways.get(&via) else {
-            context.left_out(0, "a next hop takes a link that is not there", &format!("{at} {to}"));
+            context.skipped(0, "a next hop takes a link that is not there", &format!("{at} {to}"));
             continue;
         };
         let own = IpNet::from(to.0);

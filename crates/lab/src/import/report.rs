@@ -29,7 +29,7 @@ pub struct ImportReport {
     /// What was wrong in them and could not be taken.
     pub bad: Vec<Count>,
     /// What was right but has no place in the network.
-    pub left_out: Vec<Count>,
+    pub skipped: Vec<Count>,
     /// What no file says and was assumed.
     pub assumptions: Vec<String>,
 }
@@ -116,9 +116,9 @@ impl ImportReport {
     }
 
     /// Something that is known only when all files are read.
-    pub(super) fn left_out(&mut self, what: &'static str, text: impl FnOnce() -> String) {
+    pub(super) fn skipped(&mut self, what: &'static str, text: impl FnOnce() -> String) {
         let example = || Example { file: PathBuf::new(), line: 0, text: text() };
-        add(&mut self.left_out, what, example);
+        add(&mut self.skipped, what, example);
     }
 
     /// Says once what was assumed.
@@ -177,16 +177,16 @@ impl<'a> Context<'a> {
     }
 
     /// A line of a file that belongs to this one is right, but nothing can be made of it.
-    pub(super) fn left_out_in(&mut self, file: &Path, line: u64, what: &'static str, text: &str) {
+    pub(super) fn skipped_in(&mut self, file: &Path, line: u64, what: &'static str, text: &str) {
         let file = file.to_owned();
-        add(&mut self.report.left_out, what, || Example { file, line, text: shown(text) });
+        add(&mut self.report.skipped, what, || Example { file, line, text: shown(text) });
     }
 
     /// A line or record is right, but nothing can be made of it.
-    pub(super) fn left_out(&mut self, line: u64, what: &'static str, text: &str) {
+    pub(super) fn skipped(&mut self, line: u64, what: &'static str, text: &str) {
         let file = &self.file.file;
         let example = || Example { file: file.clone(), line, text: shown(text) };
-        add(&mut self.report.left_out, what, example);
+        add(&mut self.report.skipped, what, example);
     }
 
     /// Says once what was assumed.

@@ -105,7 +105,7 @@ pub(super) fn links(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
                 Some(node) => node,
                 None => {
                     let what = "a link names a router that the nodes do not have: it was made";
-                    context.left_out(number, what, name);
+                    context.skipped(number, what, name);
                     context.graph.named(name)?
                 }
             };
@@ -128,7 +128,7 @@ pub(super) fn links(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
             nodes.iter().filter(|(_, address)| address.is_some()).count().max(1)
         } else {
             let what = "a link has very many routers: all are joined to its first one";
-            context.left_out(number, what, line);
+            context.skipped(number, what, line);
             1
         };
         if nodes.len() > 2 {
@@ -166,7 +166,7 @@ pub(super) fn ases(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
                 context.graph.ases.insert(node, number_of_as);
                 context.taken();
             }
-            None => context.left_out(number, "an AS is given for a router that is not there", line),
+            None => context.skipped(number, "an AS is given for a router that is not there", line),
         }
     }
     Ok(())

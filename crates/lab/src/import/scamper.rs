@@ -46,7 +46,7 @@ pub(super) fn read(
             if kind.is_empty() {
                 context.bad(number, "a record has no type", "");
             } else if !kind.starts_with("cycle-") {
-                context.left_out(number, "a record of another kind than trace", kind);
+                context.skipped(number, "a record of another kind than trace", kind);
             }
             return Ok(());
         }

@@ -123,7 +123,7 @@ pub(super) fn put(context: &mut Context<'_>, trace: Trace) -> Result<(), TooMany
         steps.pop();
     }
     if steps.is_empty() {
-        context.left_out(trace.line, "no hop of the trace answered", "");
+        context.skipped(trace.line, "no hop of the trace answered", "");
         return Ok(());
     }
     context.taken();
@@ -147,7 +147,7 @@ pub(super) fn put(context: &mut Context<'_>, trace: Trace) -> Result<(), TooMany
     };
     let reached = steps.last().is_some_and(|step| step.address == Some(to));
     if !reached {
-        context.left_out(trace.line, "the trace did not reach its destination", &to.to_string());
+        context.skipped(trace.line, "the trace did not reach its destination", &to.to_string());
         context.assume(
             "A destination that did not answer lies behind the last router that did; what is beyond it is not there.",
         );
@@ -185,7 +185,7 @@ fn steps(context: &mut Context<'_>, trace: &Trace, source: Node) -> Result<Vec<S
         // Of equals the first.
         let most = replies.iter().rev().max_by_key(|reply| reply.count);
         if replies.len() > 1 {
-            context.left_out(
+            context.skipped(
                 trace.line,
                 "several routers answered at one hop: the one that answered most was taken",
                 &format!("hop {ttl}"),
@@ -209,11 +209,7 @@ fn steps(context: &mut Context<'_>, trace: &Trace, source: Node) -> Result<Vec<S
         }
         if node == source || steps.iter().any(|step| step.node == Some(node)) {
             let text = format!("hop {ttl}");
-            context.left_out(
-                trace.line,
-                "the trace went in a circle: the rest is not taken",
-                &text,
-            );
+            context.skipped(trace.line, "the trace went in a circle: the rest is not taken", &text);
             break;
         }
         steps.push(Step { node: Some(node), address: reply.address, rtt });

@@ -60,7 +60,7 @@ pub(super) fn read(
             // Lists and cycles say nothing about networks.
             if !(1..=4).contains(&kind) {
                 let text = format!("type {kind}");
-                context.left_out(number, "a record of another kind than trace", &text);
+                context.skipped(number, "a record of another kind than trace", &text);
             }
             continue;
         }

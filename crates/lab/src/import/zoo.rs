@@ -85,7 +85,7 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
             }
             let position = position(element, &keys);
             if position.is_none() {
-                context.left_out(line(element), "a node has no coordinates", id);
+                context.skipped(line(element), "a node has no coordinates", id);
             }
             let node = context.graph.unnamed()?;
             let label = datum(element, &keys, "label").unwrap_or(id);
@@ -106,7 +106,7 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
                 continue;
             };
             if from.0 == to.0 {
-                context.left_out(line(element), "an edge leads to where it began", "");
+                context.skipped(line(element), "an edge leads to where it began", "");
                 continue;
             }
             let known = known(element, &keys, from.1, to.1);

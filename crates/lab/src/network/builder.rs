@@ -11,7 +11,7 @@ use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use topo::IpNet;
 
-/// A link that was told to a [`Builder`]. Its number in the network is another one:
+/// A link that was added to a [`Builder`]. Its number in the network is another one:
 /// [`Builder::finish_with`] tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Draft(u32);

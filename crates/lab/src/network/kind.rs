@@ -30,7 +30,7 @@ impl Relation {
     }
 }
 
-/// A kind of link: all that is told of a directed link but its two ends.
+/// A kind of link: the properties of a directed link except its two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     /// What the link does to packets.

@@ -113,7 +113,7 @@ fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         Sort::Drops => "drops",
         Sort::Bytes | Sort::Number => "bytes",
     };
-    let title = format!("links by {by}: {} of {}", model.rows.len(), model.in_all);
+    let title = format!("links by {by}: {} of {}", model.rows.len(), model.total);
     let table = Table::new(rows, widths).header(head).block(Block::bordered().title(title));
     frame.render_widget(table, area);
 }
@@ -197,7 +197,7 @@ mod tests {
             packets: Totals { received, ..Totals::default() },
             down: vec!["as5".to_owned()],
             touched: Vec::new(),
-            touched_in_all: 0,
+            touched_total: 0,
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
                 link(1, bytes, 0, "delay=10ms rate=1Mbit"),
                 link(2, bytes / 100, 5 * seconds, "loss=1%"),
             ];
-            model.update(status(seconds, seconds * 100), Links { in_all: 2, links });
+            model.update(status(seconds, seconds * 100), Links { total: 2, links });
         }
         let what = What::Node { node: "as5".to_owned(), up: false };
         model.happened([Event { at: Nanos(11_000_000_000), what }].into_iter());
@@ -245,7 +245,7 @@ mod tests {
         let mut model = Model::default();
         let mut down = link(123_456, 0, 0, "delay=10ms rate=100Mbit queue=64KB up=false");
         "frankfurt-am-main".clone_into(&mut down.to);
-        model.update(status(1, 0), Links { in_all: 1, links: vec![down] });
+        model.update(status(1, 0), Links { total: 1, links: vec![down] });
         let screen = screen_of(&model, 80, 24);
         let line = screen.iter().find(|line| line.contains("as123456")).expect("the link");
         assert!(

@@ -135,7 +135,7 @@ mod tests {
             for line in BufReader::new(&stream).lines().map_while(Result::ok) {
                 let value = match serde_json::from_str(&line).expect("a request") {
                     Request::Status {} => serde_json::to_value(status()),
-                    _ => serde_json::to_value(Links { in_all: 0, links: Vec::new() }),
+                    _ => serde_json::to_value(Links { total: 0, links: Vec::new() }),
                 };
                 let answer = Answer::Ok(value.expect("a value"));
                 let answer = serde_json::to_string(&answer).expect("an answer");
@@ -167,7 +167,7 @@ mod tests {
             packets: Totals::default(),
             down: Vec::new(),
             touched: Vec::new(),
-            touched_in_all: 0,
+            touched_total: 0,
         }
     }
 }

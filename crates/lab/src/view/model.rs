@@ -35,7 +35,7 @@ impl Row {
 pub(super) struct Model {
     pub(super) status: Option<Status>,
     pub(super) rows: Vec<Row>,
-    pub(super) in_all: usize,
+    pub(super) total: usize,
     pub(super) events: VecDeque<Event>,
     /// Packets a second from hosts and to hosts.
     pub(super) rates: [f64; 2],
@@ -80,7 +80,7 @@ impl Model {
                 Row { bits: at(0) * 8.0, packets: at(1), drops: at(2), link }
             })
             .collect();
-        self.in_all = links.in_all;
+        self.total = links.total;
         self.status = Some(status);
         self.order();
     }

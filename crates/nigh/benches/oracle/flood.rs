@@ -41,7 +41,7 @@ fn regulated(from: &Namespace, seconds: f64) -> Result<f64, Box<dyn Error>> {
          {}ms --syncstart",
         seconds * 1e3
     );
-    Ok(load(from, &words)?.replies_a_second)
+    Ok(load(from, &words)?.replies_per_second)
 }
 
 /// Measures both ways to charge.

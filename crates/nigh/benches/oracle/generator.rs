@@ -51,7 +51,7 @@ pub(crate) fn pin(core: usize) {
 
 /// Replies a second from `server` to `threads` threads, the first on the last core; to be called in the
 /// client's namespace.
-pub(crate) fn replies_a_second(
+pub(crate) fn replies_per_second(
     server: SocketAddr,
     candidates: usize,
     threads: usize,

@@ -94,7 +94,7 @@ fn one(
             rates.push(
                 stage
                     .client
-                    .enter(|| generator::replies_a_second(server, candidates, threads, ROUND)),
+                    .enter(|| generator::replies_per_second(server, candidates, threads, ROUND)),
             );
         }
     }

@@ -89,7 +89,7 @@ pub struct Report {
     /// From the first request to the last answer, in seconds.
     pub seconds: f64,
     /// Rankings a second, of all clients.
-    pub replies_a_second: f64,
+    pub replies_per_second: f64,
     /// All clients together.
     pub total: Summary,
     /// Each client.
@@ -172,7 +172,7 @@ pub fn load(args: &Args) -> Result<Report, ClientError> {
         server: shared.server.address.to_string(),
         candidates: args.random.candidates,
         seconds,
-        replies_a_second: total.replies as f64 / seconds,
+        replies_per_second: total.replies as f64 / seconds,
         total: total.summary(),
         clients: tallies.iter().map(Tally::summary).collect(),
     })
@@ -262,7 +262,7 @@ impl fmt::Display for Report {
             f,
             "\n{} candidates a request: {:.0} replies a second over {:.2} s, {:.1}% lost",
             self.candidates,
-            self.replies_a_second,
+            self.replies_per_second,
             self.seconds,
             self.total.loss(),
         )?;

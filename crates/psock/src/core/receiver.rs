@@ -14,7 +14,7 @@ const MAX_HELD: usize = 65_536;
 /// Small blocks are joined up to this size when they wait for the application.
 const JOINED_BYTES: usize = 16_384;
 
-/// What became of a block.
+/// The outcome of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It is kept; whether it closed a gap.

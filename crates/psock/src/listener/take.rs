@@ -193,7 +193,7 @@ impl Taker {
     fn take(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
         let permit = self.handshakes.take(peer.ip());
         let mut state = self.state();
-        state.counters.came += 1;
+        state.counters.accepted += 1;
         let Some(permit) = permit else {
             state.counters.refused_handshakes += 1;
             return;

@@ -253,7 +253,7 @@ fn sums_of_the_counters_are_the_streams() {
     let here = one.counters();
     assert_eq!(here.session.bytes_given, 2_000_000);
     let sent: u64 = here.connections.iter().map(|c| c.bytes_sent).sum();
-    let again: u64 = here.connections.iter().map(|c| c.blocks_again).sum();
+    let again: u64 = here.connections.iter().map(|c| c.blocks_retransmitted).sum();
     assert!(sent >= received && (again > 0 || sent == 2_000_000), "{here:?}");
 }
 

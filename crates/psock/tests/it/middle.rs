@@ -150,7 +150,7 @@ fn run(seed: u64, driver: DriverName) {
             });
         }
     });
-    let deaths: u64 = one.counters().connections.iter().map(|c| c.deaths).sum();
+    let deaths: u64 = one.counters().connections.iter().map(|c| c.failures).sum();
     let cuts: u64 = middles.iter().map(|m| m.state.cuts.load(Ordering::Relaxed)).sum();
     assert!(cuts > 0 && deaths > 0, "seed {seed}: {cuts} cuts, {deaths} deaths");
     one.close().unwrap();

@@ -383,7 +383,7 @@ fn the_numbers_of_paths_are_the_peers_but_not_how_many_are_remembered() {
         drop(raw);
         let over = || {
             let counters = stream.counters();
-            let deaths: u64 = counters.connections.iter().map(|one| one.deaths).sum();
+            let deaths: u64 = counters.connections.iter().map(|one| one.failures).sum();
             deaths == u64::from(number) + 1
         };
         wait_until("the connection's end", LIMIT, over).unwrap();

@@ -26,7 +26,7 @@ fn ases_alone_are_nodes() {
     assert_eq!(network.address6(node(64_504)), Some("2001:db8::1".parse().unwrap()));
     assert!(network.address4(node(64_504)).is_some_and(|address| address.is_private()));
     assert_eq!(report.prefixes, 5);
-    assert_eq!(report.left_out[0].count, 2);
+    assert_eq!(report.skipped[0].count, 2);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn traces_and_ases_make_one_network() {
     assert!(relations.iter().all(|&relation| relation == Relation::None));
     let home = network.owner("203.0.113.200".parse().unwrap()).unwrap();
     assert_eq!(network.name(home.node()), "203.0.113.1");
-    assert!(report.left_out.iter().any(|count| count.what == "the AS of a prefix has no router"));
+    assert!(report.skipped.iter().any(|count| count.what == "the AS of a prefix has no router"));
 
     let text = "traceroute to 203.0.113.9 (203.0.113.9)\n1 192.0.2.1 1 ms\n2 *\n3 198.51.100.1 2 ms\n4 203.0.113.9 3 ms\n";
     let mut importer = Importer::new();

@@ -31,9 +31,9 @@ fn a_traced_path_is_the_path_of_packets() {
     assert_eq!(unreached, named(&expected));
     assert_eq!(network.nodes(), 8);
     assert_eq!((report.files[0].taken, report.bad_count()), (2, 0));
-    let left_out: Vec<_> = report.left_out.iter().map(|count| count.what).collect();
+    let skipped: Vec<_> = report.skipped.iter().map(|count| count.what).collect();
     assert_eq!(
-        left_out,
+        skipped,
         [
             "several routers answered at one hop: the one that answered most was taken",
             "the trace did not reach its destination"
@@ -65,7 +65,7 @@ fn private_addresses_are_other_routers_elsewhere() {
     let [one, two] = ["one", "two"].map(|from| path(&network, from, "203.0.113.9"));
     assert_ne!(one[0], two[0]);
     assert_eq!(one[3..], two[3..]);
-    assert!(report.left_out.iter().any(|count| count.what.contains("private address already")));
+    assert!(report.skipped.iter().any(|count| count.what.contains("private address already")));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_circle_ends_a_trace_and_bad_addresses_are_silent() {
     let (network, report) = import_text(Format::Traceroute, text);
     assert_eq!(network.nodes(), 4);
     assert_eq!(report.bad[0].what, "no router can have this address");
-    assert!(report.left_out.iter().any(|count| count.what.contains("circle")));
+    assert!(report.skipped.iter().any(|count| count.what.contains("circle")));
 }
 
 #[test]

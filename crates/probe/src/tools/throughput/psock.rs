@@ -137,7 +137,11 @@ fn now(stream: &AsyncPsockStream, begin: Instant) -> Moment {
         bytes: counters.connections.iter().map(|connection| connection.bytes_acknowledged).sum(),
         window_bytes: 0,
         srtt_ns: srtt.checked_div(count).unwrap_or(0),
-        retransmits: counters.connections.iter().map(|connection| connection.blocks_again).sum(),
+        retransmits: counters
+            .connections
+            .iter()
+            .map(|connection| connection.blocks_retransmitted)
+            .sum(),
     }
 }
 

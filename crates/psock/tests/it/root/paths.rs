@@ -129,10 +129,10 @@ fn cut_two_of_four(driver: DriverName, length: u64) -> [u64; 2] {
         assert_eq!(read_up_to(&other, 1, length / 4).unwrap(), length / 4);
         net.forwards(1, false);
         net.forwards(2, false);
-        until("cut", &one, |c| [1, 2].iter().all(|&path| c.connections[path].deaths > 0));
+        until("cut", &one, |c| [1, 2].iter().all(|&path| c.connections[path].failures > 0));
         net.forwards(1, true);
         net.forwards(2, true);
-        until("back", &one, |c| [1, 2].iter().all(|&path| c.connections[path].returns > 0));
+        until("back", &one, |c| [1, 2].iter().all(|&path| c.connections[path].recoveries > 0));
         let before = [sent(1), sent(2)];
         assert_eq!(read_on(&other, 1, length / 4, u64::MAX).unwrap(), length);
         [sent(1) - before[0], sent(2) - before[1]]
@@ -201,9 +201,9 @@ fn a_link_goes_down_at_either_end_and_comes_up_again() {
                 namespace.check(&["ip", "link", "set", "dev", interface, to]).unwrap();
             };
             set("down");
-            until("cut", &one, |c| c.connections[deaths].deaths > 0);
+            until("cut", &one, |c| c.connections[deaths].failures > 0);
             set("up");
-            until("back", &one, |c| c.connections[deaths].returns > 0);
+            until("back", &one, |c| c.connections[deaths].recoveries > 0);
         }
     });
     one.close().unwrap();
@@ -218,11 +218,11 @@ fn a_session_outlives_all_of_its_paths_for_a_while() {
         both_ways(&one, &other, 10_000_000, || {
             net.forwards(0, false);
             net.forwards(1, false);
-            until("cut", &one, |c| c.connections.iter().all(|c| c.deaths > 0));
+            until("cut", &one, |c| c.connections.iter().all(|c| c.failures > 0));
             until("without control", &one, |c| c.session.control == ConnectionState::Dead);
             net.forwards(0, true);
             net.forwards(1, true);
-            until("back", &one, |c| c.session.control_returns > 0);
+            until("back", &one, |c| c.session.control_recoveries > 0);
         });
         one.close().unwrap();
         other.close().unwrap();

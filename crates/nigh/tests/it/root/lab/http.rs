@@ -77,7 +77,7 @@ fn every_answer_is_what_the_command_prints() {
     assert_eq!(answers[0]["hosts"][0]["name"], "pc");
 
     let nodes = value(address, "/api/v1/nodes");
-    assert_eq!(nodes["in_all"], 2);
+    assert_eq!(nodes["total"], 2);
     for (at, name) in ["r1", "r2"].into_iter().enumerate() {
         assert_eq!(nodes["nodes"][at], ask(&mut lab, &["node", name]));
     }
@@ -141,7 +141,7 @@ fn the_map_of_a_large_network_is_a_part_of_it_around_hosts_and_load() {
     let (mut lab, address) = shown(&scene);
     ping(&lab, "3");
     let map = value(address, "/api/v1/map?limit=50&with=as500");
-    assert_eq!(map["nodes_in_all"], 20_000);
+    assert_eq!(map["nodes_total"], 20_000);
     let nodes = map["nodes"].as_array().unwrap();
     assert!(nodes.len() <= 50, "{}", nodes.len());
     let has = |name: &str| nodes.iter().any(|node| node["name"] == name);

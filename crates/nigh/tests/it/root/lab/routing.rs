@@ -99,7 +99,7 @@ fn flows_are_spread_where_the_scene_wants_it() {
     for ecmp in [true, false] {
         let mut lab = lab(&format!("[lab]\necmp = {ecmp}\n{scene}"));
         let path = ask(&mut lab, &["path", "pc", "server"]);
-        assert_eq!(path["several"], ecmp, "{path}");
+        assert_eq!(path["ecmp"], ecmp, "{path}");
         let shown = addresses(&mut lab, "server")[1].clone();
         // 40 flows: with two ways, the same for all once in 2^39 times.
         let words = ["traceroute", "-n", "-q", "10", "-f", "2", "-m", "2", "30.0.0.10"];

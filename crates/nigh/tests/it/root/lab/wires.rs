@@ -53,7 +53,7 @@ fn a_ping_crosses_with_its_ttl_and_takes_what_the_wire_takes() {
     assert_eq!(status["touched"][0]["wire"], true);
     assert!(say(&mut lab, &["status"]).contains("wire delay=40ms"));
     let links = ask(&mut lab, &["links"]);
-    assert_eq!(links["in_all"], 2);
+    assert_eq!(links["total"], 2);
     assert!(links["links"][0]["packets"].as_u64().unwrap() >= 10, "{links}");
     let node = ask(&mut lab, &["node", "as-1"]);
     assert_eq!(node["addresses"][0], "172.16.0.1");
@@ -210,7 +210,7 @@ fn mistakes_in_wires_are_told_with_their_place() {
         ),
         (
             "[lab]\nnetwork = \"x.nigh\"\n".to_owned() + &wire("name = \"a\"", "name = \"b\""),
-            "wires stand beside a network that is written in the scene",
+            "wires need a network that is written in the scene, or no network",
         ),
     ] {
         let text = super::scenes::complaint(&scene);

@@ -136,8 +136,8 @@ fn a_path_is_cut_and_returns_under_a_stream() {
     let copied = fs::read(stage.path("copy")).unwrap();
     assert_eq!(digest(&SHA256, &copied).as_ref(), hash.finish().as_ref());
     let first = &sent["connections"][0];
-    assert!(first["deaths"].as_u64() >= Some(1), "{sent:#}");
-    assert!(first["returns"].as_u64() >= Some(1), "{sent:#}");
+    assert!(first["failures"].as_u64() >= Some(1), "{sent:#}");
+    assert!(first["recoveries"].as_u64() >= Some(1), "{sent:#}");
 }
 
 struct End<'a>(&'a AtomicBool);
