@@ -46,7 +46,10 @@ use crate::{
 };
 use config::{Problem, Report, prefixes};
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, IntoDeserializer},
+};
 use std::{collections::HashSet, net::IpAddr, path::PathBuf};
 
 /// The sections of a scene.
@@ -158,7 +161,7 @@ pub struct LinkTable {
     #[serde(default)]
     pub one_way: bool,
     /// What the second is to the first, where routing asks for that.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "relation")]
     pub relation: Business,
     /// What it does to packets.
     #[serde(flatten)]
@@ -171,7 +174,7 @@ pub struct LinkTable {
 pub enum Business {
     /// Both are of one network.
     #[default]
-    Inside,
+    Internal,
     /// It sells transit.
     Provider,
     /// They exchange their customers' traffic.
@@ -183,12 +186,21 @@ pub enum Business {
 impl From<Business> for Relation {
     fn from(business: Business) -> Self {
         match business {
-            Business::Inside => Self::None,
+            Business::Internal => Self::None,
             Business::Provider => Self::Provider,
             Business::Peer => Self::Peer,
             Business::Customer => Self::Customer,
         }
     }
+}
+
+/// Reads a relation; the old word for an internal link is refused with the new one.
+fn relation<'de, D: Deserializer<'de>>(from: D) -> Result<Business, D::Error> {
+    let word = String::deserialize(from)?;
+    if word == "inside" {
+        return Err(D::Error::custom("`inside` has another name now: write `internal`"));
+    }
+    Business::deserialize(IntoDeserializer::<D::Error>::into_deserializer(word))
 }
 
 fn one() -> u32 {
@@ -430,7 +442,7 @@ impl Scene {
                 }
             }
             if !self.wires.is_empty() {
-                report.add("wire", "wires stand beside a network that is written in the scene, or alone: run them as a lab of their own");
+                report.add("wire", "wires need a network that is written in the scene, or no network: run them as a lab of their own");
             }
         } else if self.nodes.is_empty() && self.wires.is_empty() {
             report.add(

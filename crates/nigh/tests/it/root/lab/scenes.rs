@@ -22,6 +22,12 @@ fn mistakes_are_told_with_line_column_and_key() {
     // What is changed in the scene, to what; the place, and what is said.
     for (from, to, place, said) in [
         (
+            "between = [\"r1\", \"r2\"]",
+            "relation = \"inside\"\nbetween = [\"r1\", \"r2\"]",
+            "scene.toml:12:12",
+            "link[0].relation: `inside` has another name now: write `internal`",
+        ),
+        (
             "attach = \"r2\"",
             "attach = \"r3\"",
             "scene.toml:22:10",
