@@ -1,4 +1,4 @@
-//! Decides what one upstream is to be told: a pure core over health, drain and time.
+//! Decides what is advertised to one upstream: a pure function of health, drain and time.
 //!
 //! | drain phase | healthy | told |
 //! |---|---|---|
@@ -22,7 +22,7 @@ pub struct Announce {
 }
 
 impl Announce {
-    /// What the upstream is to be told now.
+    /// What is to be advertised now.
     pub fn desired(&self) -> Desired {
         self.desired
     }

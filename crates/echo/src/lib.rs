@@ -1,4 +1,5 @@
-//! Answers pings at driver speed from an anycast address that is announced only while it can answer.
+//! Answers ICMP echo in XDP on anycast addresses and announces their prefixes by BGP while it is
+//! healthy.
 //!
 //! What decides is pure and takes the time as an argument: [`health`] (what failed), [`drain`] (how
 //! far a drain is), [`announce`] (what an upstream is told). What acts is in [`service`], which holds

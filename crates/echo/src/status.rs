@@ -193,15 +193,15 @@ pub struct UpstreamStatus {
     pub name: String,
     /// State of the session (RFC 4271 section 8.2.2).
     pub session: String,
-    /// What it is to be told.
+    /// What is to be advertised.
     pub desired: String,
-    /// What it has been told.
+    /// What is advertised.
     pub advertised: String,
     /// When what it has been told last changed.
     pub since: Option<f64>,
     /// The prefixes that it has been told of.
     pub prefixes: Vec<IpNet>,
-    /// Why what it has been told is not what is desired, in one sentence.
+    /// Why `advertised` differs from `desired`, in one sentence.
     pub problem: Option<String>,
     /// Why nothing is to be announced, in one sentence.
     pub held_by: Option<String>,

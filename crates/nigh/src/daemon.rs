@@ -88,7 +88,7 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
 fn end_with_a_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        error!("a mistake in the program, it ends here: {panic}");
+        error!("internal error, stopping: {panic}");
         print(panic);
         std::process::abort();
     }));

@@ -1,4 +1,4 @@
-//! What systemd is told about the daemon's state (sd_notify(3)); nothing where it does not ask.
+//! Reports the daemon's state to systemd (sd_notify(3)) if systemd asks for it.
 
 use nix::time::{ClockId, clock_gettime};
 use std::{

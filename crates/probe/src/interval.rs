@@ -6,7 +6,7 @@
 //! A one-way delay is the difference of two readings of two clocks. A clock whose maximum error is *e*
 //! reads at most *e* more or less than true time; a timestamp is taken at most *u* away from the moment
 //! that it is said to mark. So the true delay is not farther from the difference than the sum of both
-//! clocks' errors and both timestamps' uncertainties, and nearer can not be promised. Where one of the
+//! clocks' errors and both timestamps' uncertainties; no tighter bound exists. Where one of the
 //! errors is not known the interval is unbounded, on both sides: nothing is narrowed, so that nobody takes
 //! what is left for a promise.
 //!
@@ -17,7 +17,8 @@
 //!   and not above the k-th smallest of the upper ones, for raising any value never lowers the k-th
 //!   smallest. It holds whatever the errors have to do with one another.
 //! - Causality: a true delay is not negative, so an interval that reaches below nought ends there. One
-//!   that lies wholly below nought shows that a clock was worse than it reported: nothing is known then.
+//!   that lies wholly below nought shows that a clock was worse than it reported; the result is then
+//!   unbounded.
 
 use crate::record::Bounded;
 use serde::{Deserialize, Serialize};

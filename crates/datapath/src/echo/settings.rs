@@ -1,4 +1,4 @@
-//! What the responder can be told, and how that becomes the struct that the program reads.
+//! Settings of the responder, and the struct that the program reads.
 
 use super::skeleton::types;
 use super::{Assigned, LedgerError};

@@ -20,7 +20,7 @@ pub struct Counts {
     pub passed_fragment: u64,
     /// Passed: it came in by an inside interface and was judged there.
     pub passed_inside: u64,
-    /// Passed: its flow may.
+    /// Passed: its flow is allowed.
     pub passed_decided: u64,
     /// Passed: nothing is said of its flow yet.
     pub passed_undecided: u64,
@@ -76,7 +76,7 @@ impl Counts {
             + self.dropped_ring
     }
 
-    /// What became of all packets: the same as `received`, but for packets that are counted while this
+    /// The sum of all outcomes: equals `received`, except for packets that are counted while this
     /// is read.
     pub fn accounted(&self) -> u64 {
         let answered = self.reset_verdict + self.reset_cache + self.unreachable;

@@ -1,4 +1,4 @@
-//! The gate's programs, `bpf/gate.bpf.c`: loading, taking over, attaching, and what they are told.
+//! The gate's programs, `bpf/gate.bpf.c`: loading, taking over, attaching, settings.
 //!
 //! - [`Gate`]: the programs and their maps.
 //! - [`Reader`]: packets that were copied out or held, and flows that ended.
@@ -92,7 +92,7 @@ pub enum OpenError {
         /// The folder.
         path: String,
     },
-    /// What the programs are told could not be written.
+    /// The settings could not be written.
     #[error("cannot set the rules of the gate's programs: {0}")]
     Control(libbpf_rs::Error),
 }
@@ -145,7 +145,7 @@ pub enum AttachError {
         /// The system's answer.
         source: io::Error,
     },
-    /// What the programs are told could not be written.
+    /// The settings could not be written.
     #[error("cannot set the interfaces of the gate's programs: {0}")]
     Control(libbpf_rs::Error),
 }
@@ -429,7 +429,7 @@ impl Gate {
         self.inner.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the programs were told last, by whichever process.
+    /// The settings in force, whichever process wrote them.
     fn told(&self) -> Result<types::gate_control, libbpf_rs::Error> {
         let map = &self.inner.skeleton.maps.gate_control;
         let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What becomes of packets of which nothing is said when user space is gone or late.
+/// What happens to packets of undecided flows while user space does not respond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFailure {
     /// They pass.

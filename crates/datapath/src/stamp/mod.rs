@@ -1,4 +1,4 @@
-//! The STAMP reflector in the driver, `bpf/stamp.bpf.c`: loading, attaching, agreements, its clock,
+//! The STAMP reflector in the driver, `bpf/stamp.bpf.c`: loading, attaching, sessions, its clock,
 //! counters.
 //!
 //! All methods take `&self`; one program may be shared by threads. What is done after loading needs no
@@ -68,7 +68,7 @@ pub enum AgreeError {
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// There is no room, or the kernel refuses otherwise.
-    #[error("the kernel refuses an agreement with {who}: {source}")]
+    #[error("the kernel refuses a session with {who}: {source}")]
     Kernel {
         /// With whom.
         who: String,

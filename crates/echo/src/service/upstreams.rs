@@ -110,7 +110,7 @@ impl Slot {
         route.map(|route| (route.interface, route.next_hop))
     }
 
-    /// Decides what it is to be told, and tells it. `detected` is when the cause was seen.
+    /// Decides what to advertise, and advertises it. `detected` is when the cause was seen.
     pub(super) fn decide(
         &mut self,
         now: Duration,

@@ -44,7 +44,7 @@ pub fn render_status(status: &Status) -> String {
         let latency = &status.latency;
         let _ = writeln!(
             out,
-            "\nprogram: {} ns at the median, {} ns at 90 %, {} ns at 99 % ({} samples)",
+            "\nprogram: p50 {} ns, p90 {} ns, p99 {} ns ({} samples)",
             latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.samples
         );
     }

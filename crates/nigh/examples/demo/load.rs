@@ -120,7 +120,7 @@ pub(crate) fn million(
     );
     let milliseconds = |name: &str| report["rtt_ns"][name].as_f64().unwrap_or(f64::NAN) / 1e6;
     screen.line(&format!(
-        "{:.0} requests a second; round trip {:.1} ms at the median, {:.1} at 99 %, {:.1} at 99.9 %",
+        "{:.0} requests a second; round trip p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms",
         report["rate"].as_f64().unwrap_or(f64::NAN),
         milliseconds("p50"),
         milliseconds("p99"),

@@ -1,4 +1,4 @@
-//! What the station measures, told to the oracle as the latency and loss of links.
+//! Reports what the station measures to the oracle as latency and loss of links.
 //!
 //! A feed of the oracle like others: what it tells lies over what files, routers and operators say of a link,
 //! and is taken back when nothing newer comes. What changes little is not told, so that a ranking does not
@@ -131,7 +131,7 @@ impl Live {
         self.links.values().flat_map(Told::ends).min()
     }
 
-    /// Takes what was measured; what is to be told of it.
+    /// Takes a measurement; returns the changes to report.
     fn take(&mut self, link: &MeasuredLink, now: Instant) -> Vec<Change> {
         let ends = (link.from, link.to);
         let end = now + link.holds;

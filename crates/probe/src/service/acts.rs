@@ -136,8 +136,8 @@ impl Commitments {
         context.counters = self.counters.clone();
         let task = tokio::spawn(async move {
             match server.serve(&context).await {
-                Ok(figures) => info!(peer, bytes = figures.bytes, "was the end of a test"),
-                Err(error) => warn!(peer, %error, "was the end of a test that failed"),
+                Ok(figures) => info!(peer, bytes = figures.bytes, "served a test"),
+                Err(error) => warn!(peer, %error, "served a test that failed"),
             }
         });
         self.leases().insert(lease, Commitment::Serves(task.abort_handle()));
@@ -162,8 +162,8 @@ impl Commitments {
         // What runs is killed with the task.
         let task = tokio::spawn(async move {
             match server.serve(&context).await {
-                Ok(figures) => info!(peer, bytes = figures.bytes, "was the end of a test"),
-                Err(error) => warn!(peer, %error, "was the end of a test that failed"),
+                Ok(figures) => info!(peer, bytes = figures.bytes, "served a test"),
+                Err(error) => warn!(peer, %error, "served a test that failed"),
             }
         });
         self.leases().insert(lease, Commitment::Serves(task.abort_handle()));

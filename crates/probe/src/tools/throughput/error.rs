@@ -33,9 +33,7 @@ pub enum Error {
         reason: String,
     },
     /// Nobody came to the test that was agreed, or somebody did not go on.
-    #[error(
-        "the throughput test came to nothing within {limit:?}: the other station did not go on"
-    )]
+    #[error("the throughput test did not finish within {limit:?}: the other station did not go on")]
     Timeout {
         /// How long was waited.
         limit: Duration,
