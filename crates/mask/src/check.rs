@@ -135,9 +135,9 @@ impl Report {
     /// What was looked for, in words.
     fn looked_for(&self) -> String {
         format!(
-            "{}, {} of IPv6, {}, {} and {}",
-            counted(self.ipv4, "address of IPv4", "addresses of IPv4"),
-            self.ipv6,
+            "{}, {}, {}, {} and {}",
+            counted(self.ipv4, "IPv4 address", "IPv4 addresses"),
+            counted(self.ipv6, "IPv6 address", "IPv6 addresses"),
             counted(self.macs, "MAC address", "MAC addresses"),
             counted(self.names, "name of a host", "names of hosts"),
             counted(self.runs, "run of payload", "runs of payload"),

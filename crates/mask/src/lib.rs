@@ -1,4 +1,4 @@
-//! Takes what identifies people out of packets before anything else sees them.
+//! Removes what identifies people from packets before other programs see them.
 //!
 //! ```text
 //! policy (TOML) -> program, verified -> unit: packet in, masked packet out

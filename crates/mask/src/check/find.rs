@@ -74,8 +74,8 @@ impl Finding {
 impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let what = match self.what {
-            What::Ipv4 => "addresses of IPv4",
-            What::Ipv6 => "addresses of IPv6",
+            What::Ipv4 => "IPv4 addresses",
+            What::Ipv6 => "IPv6 addresses",
             What::Mac => "MAC addresses",
             What::Identifier => "interface identifiers made of MAC addresses",
             What::Name => "names of hosts",

@@ -244,7 +244,7 @@ impl fmt::Display for Anonymity {
         }
         let named: Vec<String> = self.features.iter().take(NAMED).map(Feature::to_string).collect();
         if !named.is_empty() {
-            write!(f, "\ntold apart most by {}", named.join(", "))?;
+            write!(f, "\nmost identifying: {}", named.join(", "))?;
         }
         Ok(())
     }

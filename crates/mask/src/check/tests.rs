@@ -67,26 +67,22 @@ fn nothing_is_found_where_nothing_is() {
 
 #[test]
 fn an_address_is_found_in_every_form() {
-    assert_eq!(found(within(&SOURCE)), one("addresses of IPv4 as they were"));
+    assert_eq!(found(within(&SOURCE)), one("IPv4 addresses as they were"));
     let mut reversed = SOURCE;
     reversed.reverse();
-    assert_eq!(found(within(&reversed)), one("addresses of IPv4 with their bytes reversed"));
-    assert_eq!(found(within(b"x 198.51.100.77, y")), one("addresses of IPv4 as text"));
-    assert_eq!(found(within(b"at 198.51.100.77.")), one("addresses of IPv4 as text"));
+    assert_eq!(found(within(&reversed)), one("IPv4 addresses with their bytes reversed"));
+    assert_eq!(found(within(b"x 198.51.100.77, y")), one("IPv4 addresses as text"));
+    assert_eq!(found(within(b"at 198.51.100.77.")), one("IPv4 addresses as text"));
     for text in
         ["198.51.100.77:5060", "198.51.100.77.443", "1.1.1.1-198.51.100.77", "77.100.51.198"]
     {
-        assert_eq!(found(within(text.as_bytes())), one("addresses of IPv4 as text"), "{text}");
+        assert_eq!(found(within(text.as_bytes())), one("IPv4 addresses as text"), "{text}");
     }
-    assert_eq!(found(within(b"=c633644d=")), one("addresses of IPv4 as hexadecimal digits"));
+    assert_eq!(found(within(b"=c633644d=")), one("IPv4 addresses as hexadecimal digits"));
     let bits = u32::from_be_bytes(SOURCE);
     for shift in 1..8 {
         let wide = (u64::from(bits) << shift).to_be_bytes();
-        assert_eq!(
-            found(within(&wide[3..])),
-            one("addresses of IPv4 moved by some bits"),
-            "{shift}"
-        );
+        assert_eq!(found(within(&wide[3..])), one("IPv4 addresses moved by some bits"), "{shift}");
     }
     // A neighbour is none.
     assert_eq!(found(within(&[198, 51, 100, 78])), []);
@@ -100,7 +96,7 @@ fn one_of_something_is_not_many() {
     let text = says(&original).to_string();
     for words in [
         "1 packet, 1 in the original\n",
-        "looked for 2 addresses of IPv4, 0 of IPv6, 1 MAC address, 0 names of hosts and 4 runs of payload\n",
+        "looked for 2 IPv4 addresses, 0 IPv6 addresses, 1 MAC address, 0 names of hosts and 4 runs of payload\n",
         "; first in packet 1\n",
         "found at once by its size: 1 packet;",
     ] {

@@ -193,7 +193,7 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
     let capture = capture_at(&among_many());
     let report = check(&capture[..], &capture[..]).expect("a report");
     let page = report.html("a", "b");
-    assert!(page.contains("<td>leak</td>") && page.contains("addresses of IPv4 as they were"));
+    assert!(page.contains("<td>leak</td>") && page.contains("IPv4 addresses as they were"));
 }
 
 proptest! {
