@@ -92,7 +92,8 @@ static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *
 	return gate_done(counts, what, TCX_NEXT);
 }
 
-/* Is the receiver of this refused packet told too? Only of some, as that makes two of one. */
+/* Does the receiver of this refused packet get a reset too? Only for some packets: it doubles them.
+ */
 static __always_inline int gate_tell(const struct gate_packet *packet, struct gate_flow *flow)
 {
 	struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
@@ -384,7 +385,7 @@ __noinline int gate_find_fragment(struct gate_packet *packet)
 }
 
 /*
- * A new connection between the sockets of one that has ended: user space is told how that was, and
+ * A new connection between the sockets of one that has ended: user space gets the old entry, and
  * its entry goes. It stays if there is no room to tell.
  */
 static __always_inline int gate_begins_anew(struct __sk_buff *skb, const struct gate_packet *packet,

@@ -18,7 +18,7 @@ enum gate_hook {
 };
 
 /*
- * What became of a packet; the index into gate_counts.count. GATE_RECEIVED is the sum of all from
+ * The outcome of a packet; the index into gate_counts.count. GATE_RECEIVED is the sum of all from
  * GATE_PASS_BYPASS up to GATE_UNREACHABLE. What follows is counted beside: packets that the gate
  * itself sends round again, and copies. A super-packet is one packet here.
  */
@@ -29,7 +29,7 @@ enum gate_count {
 	GATE_PASS_FRAGMENT,  /* passed: a later fragment, the first was not seen */
 	GATE_PASS_INSIDE,    /* passed: it came from inside, where it was judged */
 	GATE_PASS_DECIDED,   /* passed: its flow may */
-	GATE_PASS_UNDECIDED, /* passed: nothing is said of its flow yet */
+	GATE_PASS_UNDECIDED, /* passed: its flow is undecided */
 	GATE_PASS_FAILURE,   /* passed: undecided, and user space is gone or late */
 	GATE_DROP_FORM,	     /* dropped: its headers are cut short, so nobody knows its flow */
 	GATE_DROP_VERDICT,   /* dropped: its flow is refused */

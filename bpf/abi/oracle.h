@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include "limit.h"
 
-/* What became of a packet; the index into oracle_counts.count. */
+/* The outcome of a packet; the index into oracle_counts.count. */
 enum oracle_count {
 	ORACLE_OTHER,		 /* to the kernel: for no address and port of the service */
 	ORACLE_ANSWERED,	 /* answered here */

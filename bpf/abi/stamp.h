@@ -11,7 +11,7 @@
 #include <linux/bpf.h>
 #include "limit.h"
 
-/* What became of a packet; the index into stamp_counts.count. */
+/* The outcome of a packet; the index into stamp_counts.count. */
 enum stamp_count {
 	STAMP_OTHER,	    /* to the kernel: for no address and port of the reflector */
 	STAMP_REFLECTED,    /* reflected here */

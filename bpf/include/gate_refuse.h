@@ -21,7 +21,7 @@
  * expects; if it is not, the receiver answers that (RFC 5961, section 3.2), and has its reset by
  * that answer.
  *
- * Nobody is told of what goes to a group or comes from no host (RFC 1122, sections 3.2.2 and
+ * No error is sent for multicast or for a source that is no host (RFC 1122, sections 3.2.2 and
  * 4.2.3.10; RFC 4443, section 2.4 (e)).
  */
 #ifndef NIGH_GATE_REFUSE_H

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, fmt};
 
-/// What a flow is called that nobody could name.
+/// The application of an unclassified flow.
 pub const UNKNOWN: &str = "unknown";
 
 /// What kind of use an application is; policies name these.

@@ -40,7 +40,7 @@ pub struct Classified {
     pub facts: Facts,
 }
 
-/// What became of the frames of a capture: each is counted once.
+/// Frames of a capture by outcome: each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// All frames.
