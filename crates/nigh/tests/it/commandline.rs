@@ -45,7 +45,7 @@ fn subcommands(prefix: &[String]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_help_has_an_example() {
+fn every_help_has_examples_that_the_program_takes() {
     let all = subcommands(&[]);
     let has = |words: &[&str]| all.iter().any(|path| path == words);
     for words in [&["run"][..], &["check"], &["status"], &["drain"], &["echo", "top"], &["man"]] {
@@ -56,7 +56,20 @@ fn every_help_has_an_example() {
         words.push("--help");
         let output = nigh(&words);
         assert!(output.status.success());
-        assert!(stdout(&output).contains("Example"), "no example in `nigh {}`", words.join(" "));
+        let help = stdout(&output);
+        let at = format!("the help of `nigh {}`", path.join(" "));
+        let (_, examples) = help.split_once("Example").unwrap_or_else(|| panic!("no example in {at}"));
+        let lines = examples.lines().skip(1).take_while(|line| line.starts_with("  "));
+        for line in lines {
+        let commands = commands(line);
+        assert!(!commands.is_empty(), "{at}: `{}` does not run nigh", line.trim());
+        for command in commands {
+        if let Err(error) = Cli::try_parse_from(&command) {
+        panic!("{at}: `{}` is refused: {error}", command.join(" "));
+        }
+        }
+        examples_parsed += 1;
+        }
     }
 }
 

@@ -42,8 +42,8 @@ fn tokens(script: &str) -> Vec<Token> {
     tokens
 }
 
-/// The commands of a script that run nigh, each from the word `nigh` on.
-fn commands(script: &str) -> Vec<Vec<String>> {
+/// The commands of a script that run nigh, each from the word `nigh` on; `target/debug/nigh` is one too.
+pub(crate) fn commands(script: &str) -> Vec<Vec<String>> {
     let tokens = tokens(script);
     let mut found = Vec::new();
     for command in tokens.split(|token| *token == Token::End) {
@@ -56,7 +56,8 @@ fn commands(script: &str) -> Vec<Vec<String>> {
             .collect();
         let assignment = |word: &&String| word.contains('=') && !word.starts_with('-');
         let start = words.iter().take_while(|word| *word == "sudo" || assignment(word)).count();
-        if words.get(start).is_some_and(|word| word == "nigh") {
+        let nigh = |word: &String| word == "nigh" || word.ends_with("/nigh");
+        if words.get(start).is_some_and(nigh) {
             found.push(words[start..].to_vec());
         }
     }
@@ -66,11 +67,12 @@ fn commands(script: &str) -> Vec<Vec<String>> {
 #[test]
 fn scripts_are_split_as_sh_splits_them() {
     let script = "sudo nigh lab link 'a>b' set \\\n  delay=1ms   # nigh not this\n\
-                  X=1 nigh mask file - - | nigh status & echo nigh\n";
-    let expected: [&[&str]; 3] = [
+                  X=1 nigh mask file - - | nigh status & echo nigh\nsudo target/debug/nigh run\n";
+    let expected: [&[&str]; 4] = [
         &["nigh", "lab", "link", "a>b", "set", "delay=1ms"],
         &["nigh", "mask", "file", "-", "-"],
         &["nigh", "status"],
+        &["target/debug/nigh", "run"],
     ];
     assert_eq!(commands(script), expected);
 }

@@ -1,6 +1,6 @@
 //! Every configuration, scene, network and policy in the pages passes the program's own check.
 
-use super::pages;
+use super::{pages, repository};
 use std::{fs, path::Path, process::Command};
 
 /// What a block of TOML is.
@@ -10,13 +10,16 @@ enum Kind {
     Scene,
     Network,
     Policy,
+    Manifest,
 }
 
 /// The kind of a block, by its tables.
 fn kind(block: &toml::Table) -> Option<Kind> {
     let has = |keys: &[&str]| keys.iter().any(|key| block.contains_key(*key));
     let array = |key: &str| block.get(key).is_some_and(toml::Value::is_array);
-    if has(&["echo", "anycast", "oracle", "probe", "gate"]) {
+    if has(&["package"]) {
+        Some(Kind::Manifest)
+    } else if has(&["echo", "anycast", "oracle", "probe", "gate"]) {
         Some(Kind::Configuration)
     } else if has(&["router", "internal", "external"]) {
         Some(Kind::Network)
@@ -62,7 +65,7 @@ fn has(table: &toml::Table, path: &str) -> bool {
 #[test]
 fn every_configuration_passes_the_check() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut counts, mut wrong) = ([0; 4], Vec::new());
+    let (mut counts, mut wrong) = ([0; 5], Vec::new());
     for page in pages() {
         for block in page.blocks().iter().filter(|block| block.language == "toml") {
             let at = page.at(block.line);
@@ -88,11 +91,12 @@ fn every_configuration_passes_the_check() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let [configurations, scenes, networks, policies] = counts;
+    let [configurations, scenes, networks, policies, manifests] = counts;
     assert!(configurations >= 15, "only {configurations} configurations were found");
     assert!(scenes >= 3, "only {scenes} scenes were found");
     assert!(networks >= 1, "no network was found");
     assert!(policies >= 2, "only {policies} policies were found");
+    assert!(manifests >= 1, "no manifest of a crate was found");
 }
 
 /// Checks a file as the program does.
@@ -106,7 +110,23 @@ fn check(kind: Kind, path: &Path) -> Result<(), String> {
         }
         Kind::Network => nigh(&["lab", "import", path_text, "-o", output.to_str().unwrap()]),
         Kind::Policy => nigh(&["mask", "policy", "check", path_text]),
+        Kind::Manifest => inherits(&fs::read_to_string(path).unwrap().parse().unwrap()),
     }
+}
+
+/// Whether the workspace has what a crate's manifest takes from it by `KEY.workspace = true`.
+fn inherits(manifest: &toml::Table) -> Result<(), String> {
+    let workspace = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
+    let workspace: toml::Table = workspace.parse().unwrap();
+    for section in ["package", "dependencies"] {
+        for (key, value) in manifest[section].as_table().unwrap() {
+            let inherited = value.get("workspace").is_some();
+            if inherited && !has(&workspace, &format!("workspace.{section}.{key}")) {
+                return Err(format!("[workspace.{section}] of Cargo.toml has no {key}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs the program; what it said where it failed. Warnings are of this machine: files that it lacks.

@@ -8,4 +8,5 @@ mod defaults;
 mod links;
 mod pages;
 
+pub(crate) use commands::commands;
 pub(crate) use pages::{Page, pages, repository};

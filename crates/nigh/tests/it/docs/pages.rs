@@ -38,11 +38,17 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The pages at the top of the repository and in docs/ that speak of the program as it is: neither
-/// the decisions nor the history.
+/// The pages at the top of the repository, in docs/ and of the clients that speak of the program as it
+/// is: neither the decisions nor the history.
 pub(crate) fn pages() -> Vec<Page> {
-    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md"];
-    let mut paths: Vec<PathBuf> = top.iter().map(PathBuf::from).collect();
+    let single = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "GLOSSARY.md",
+        "clients/python/README.md",
+    ];
+    let mut paths: Vec<PathBuf> = single.iter().map(PathBuf::from).collect();
     paths.extend(markdown("docs"));
     paths.into_iter().map(Page::read).collect()
 }
@@ -73,23 +79,24 @@ impl Page {
     /// Its blocks of code.
     pub(crate) fn blocks(&self) -> Vec<Block<'_>> {
         let mut blocks: Vec<Block<'_>> = Vec::new();
-        let mut open = false;
+        // The indentation of the block that is open: one of a numbered step is indented.
+        let mut open = None;
         for (line, text) in (1..).zip(self.text.lines()) {
-            match (text.strip_prefix("```"), open) {
-                (Some(language), false) => {
+            match (fence(text), open) {
+                (Some(language), None) => {
                     blocks.push(Block { language: language.trim(), text: String::new(), line });
-                    open = true;
+                    open = Some(text.len() - text.trim_start().len());
                 }
-                (Some(_), true) => open = false,
-                (None, true) => {
+                (Some(_), Some(_)) => open = None,
+                (None, Some(indentation)) => {
                     let block = blocks.last_mut().unwrap();
-                    block.text.push_str(text);
+                    block.text.push_str(text.get(indentation..).unwrap_or_default());
                     block.text.push('\n');
                 }
-                (None, false) => {}
+                (None, None) => {}
             }
         }
-        assert!(!open, "{}: the last block has no end", self.path.display());
+        assert!(open.is_none(), "{}: the last block has no end", self.path.display());
         blocks
     }
 
@@ -102,7 +109,7 @@ impl Page {
     pub(crate) fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut inside = false;
         (1..).zip(self.text.lines()).filter(move |(_, line)| {
-            let fence = line.starts_with("```");
+            let fence = fence(line).is_some();
             inside ^= fence;
             !fence && !inside
         })
@@ -162,6 +169,11 @@ impl Page {
     }
 }
 
+/// What stands behind a fence, in the line that begins or ends a block of code.
+fn fence(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("```")
+}
+
 /// The section that a heading or the beginning of a line names: `echo` of `[echo]`, `gate.rule` of
 /// `[[gate.rule]]`. A heading without one ends what was said before.
 fn named_section(line: &str) -> Option<&str> {
@@ -183,4 +195,14 @@ fn named_section(line: &str) -> Option<&str> {
 fn cells(row: &str) -> Vec<String> {
     let row = row.trim_end().strip_suffix('|').unwrap_or(row).replace("\\|", "\u{0}");
     row.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+}
+
+#[test]
+fn a_block_in_a_numbered_step_is_read_without_its_indentation() {
+    let text = "1. First:\n\n   ```sh\n   nigh status\n\n     indented\n   ```\n\n   `span`\n";
+    let page = Page { path: PathBuf::new(), text: text.into() };
+    let [block] = &page.blocks()[..] else { panic!("one block") };
+    assert_eq!((block.language, block.line), ("sh", 3));
+    assert_eq!(block.text, "nigh status\n\n  indented\n");
+    assert_eq!(page.spans(), [(9, "span")]);
 }
