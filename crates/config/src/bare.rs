@@ -38,7 +38,8 @@ impl Serialize for Bandwidth {
 
 impl<'de> Deserialize<'de> for Bandwidth {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Bare("a rate such as `100Mbit`", |text: &str| text.parse().ok()))
+        deserializer
+            .deserialize_any(Bare("a rate such as `100Mbit`", |text: &str| text.parse().ok()))
     }
 }
 
@@ -78,7 +79,8 @@ pub fn share(text: &str) -> Result<f64, BadShare> {
 /// # Errors
 /// When it is neither.
 pub fn read_mbit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    deserializer.deserialize_any(Bare("Mbit/s, or a rate such as `100Mbit`", |text: &str| mbit(text).ok()))
+    deserializer
+        .deserialize_any(Bare("Mbit/s, or a rate such as `100Mbit`", |text: &str| mbit(text).ok()))
 }
 
 /// Reads [`milliseconds`] in a file: a text, or a number.
@@ -114,15 +116,18 @@ impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Bare<F> {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        self.1(&number.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+        self.1(&number.to_string())
+            .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
-        self.1(&number.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
+        self.1(&number.to_string())
+            .ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
-        self.1(&number.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
+        self.1(&number.to_string())
+            .ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
     }
 }
 
@@ -133,9 +138,12 @@ mod tests {
 
     #[test]
     fn a_number_alone_is_in_the_unit_that_it_always_had() {
-        for (text, bits) in
-            [("100", 100_000_000), ("1.5", 1_500_000), ("100Mbit", 100_000_000), ("1G", 1_000_000_000)]
-        {
+        for (text, bits) in [
+            ("100", 100_000_000),
+            ("1.5", 1_500_000),
+            ("100Mbit", 100_000_000),
+            ("1G", 1_000_000_000),
+        ] {
             assert_eq!(text.parse(), Ok(Bandwidth(bits)), "{text}");
             assert_eq!(mbit(text), Ok(bits as f64 / 1e6), "{text}");
         }

@@ -139,7 +139,7 @@ impl UseError {
     /// Whether no lab runs that could be asked.
     pub fn is_no_lab(&self) -> bool {
         use ChooseError::{None, Unknown};
-        matches!(self, Self::Choose(None | Unknown(..)) | Self::Ask(AskError::Silent(_)))
+        matches!(self, Self::Choose(None | Unknown(..)) | Self::Ask(AskError::NoDaemon(_)))
     }
 }
 

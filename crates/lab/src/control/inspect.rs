@@ -1,8 +1,8 @@
 //! What requests ask of the engine, and the changes that they make.
 
 use super::{
-    FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Request,
-    Sort, Status, Totals,
+    FindError, HostView, LinkChange, LinkView, Links, MOST_ROWS, NodeView, Nodes, Request, Sort,
+    Status, Totals,
     find::{Finder, Meant},
 };
 use crate::{

@@ -1,7 +1,8 @@
 //! The names that a shell offers for arguments of `nigh lab`; none where no lab answers.
 
-use super::{Links, MOST_ROWS, Nodes, Request, Sort, choose::choose, client::Connection};
+use super::{Links, MOST_ROWS, Nodes, Request, Sort, choose::choose};
 use crate::clean;
+use ::control::{Connection, Peer};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
@@ -42,5 +43,5 @@ pub fn links(lab: Option<&str>) -> Vec<String> {
 }
 
 fn ask<T: DeserializeOwned>(lab: Option<&str>, request: &Request) -> Option<T> {
-    Connection::open(&choose(lab).ok()?).ok()?.ask(request).ok()
+    Connection::open(Peer::lab(&choose(lab).ok()?)).ok()?.ask(request).ok()
 }

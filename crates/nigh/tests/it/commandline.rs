@@ -1,6 +1,7 @@
 //! The command line as an operator meets it: help, completions, man pages, `nigh check`, errors.
 
-use clap::CommandFactory;
+use crate::docs::commands;
+use clap::{CommandFactory, Parser};
 use nigh::cli::Cli;
 use std::{
     io::Write,
@@ -51,6 +52,7 @@ fn every_help_has_examples_that_the_program_takes() {
     for words in [&["run"][..], &["check"], &["status"], &["drain"], &["echo", "top"], &["man"]] {
         assert!(has(words), "{words:?} is not in {all:?}");
     }
+    let mut examples_parsed = 0;
     for path in &all {
         let mut words: Vec<&str> = path.iter().map(String::as_str).collect();
         words.push("--help");
@@ -58,19 +60,21 @@ fn every_help_has_examples_that_the_program_takes() {
         assert!(output.status.success());
         let help = stdout(&output);
         let at = format!("the help of `nigh {}`", path.join(" "));
-        let (_, examples) = help.split_once("Example").unwrap_or_else(|| panic!("no example in {at}"));
+        let (_, examples) =
+            help.split_once("Example").unwrap_or_else(|| panic!("no example in {at}"));
         let lines = examples.lines().skip(1).take_while(|line| line.starts_with("  "));
         for line in lines {
-        let commands = commands(line);
-        assert!(!commands.is_empty(), "{at}: `{}` does not run nigh", line.trim());
-        for command in commands {
-        if let Err(error) = Cli::try_parse_from(&command) {
-        panic!("{at}: `{}` is refused: {error}", command.join(" "));
-        }
-        }
-        examples_parsed += 1;
+            let commands = commands(line);
+            assert!(!commands.is_empty(), "{at}: `{}` does not run nigh", line.trim());
+            for command in commands {
+                if let Err(error) = Cli::try_parse_from(&command) {
+                    panic!("{at}: `{}` is refused: {error}", command.join(" "));
+                }
+            }
+            examples_parsed += 1;
         }
     }
+    assert!(examples_parsed >= all.len(), "only {examples_parsed} examples were found");
 }
 
 /// What bash offers for the last of these words, by the script that nigh prints.
