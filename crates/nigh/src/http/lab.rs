@@ -2,7 +2,7 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/` | the map; all of it is in `lab/map.html` |
+//! | `/` | the map; everything it needs comes from this binary |
 //! | `/api/v1/status` | what `nigh lab status --json` prints |
 //! | `/api/v1/nodes?limit=100&after=NAME` | nodes, page by page, as `nigh lab node --json` shows one |
 //! | `/api/v1/node?name=NAME` | what `nigh lab node NAME --json` prints |
@@ -17,10 +17,9 @@
 //! `localhost`: a page of another site that has its name resolved to this address is refused.
 
 mod answers;
-mod page;
 mod query;
 
-use super::{Turns, bind, fresh, in_turn, serve};
+use super::{Turns, bind, file, fresh, in_turn, serve};
 use ::lab::{
     cli::Web,
     control::{Context, EventLog},
@@ -41,6 +40,12 @@ use std::{
     thread::JoinHandle,
 };
 use tokio::{net::TcpListener, sync::oneshot};
+
+// The map.
+const PAGE: &str = include_str!("../../../../web/map.html");
+const STYLE: &str = include_str!("../../../../web/map.css");
+const TEXT_SCRIPT: &str = include_str!("../../../../web/map-text.js");
+const SCRIPT: &str = include_str!("../../../../web/map.js");
 
 /// Pauses between requests, in times of what they take: packets get most of the time.
 const PAUSE: u32 = 4;
@@ -128,7 +133,10 @@ fn router(shown: Arc<Shown>) -> Router {
         .route("/api/v1/events", get(answers::events))
         .route("/api/v1/map", get(answers::map))
         .layer(middleware::from_fn_with_state(Turns::new(PAUSE), in_turn))
-        .route("/", get(page::page()))
+        .route("/", get(|| file("text/html; charset=utf-8", PAGE)))
+        .route("/map.css", get(|| file("text/css", STYLE)))
+        .route("/map-text.js", get(|| file("text/javascript", TEXT_SCRIPT)))
+        .route("/map.js", get(|| file("text/javascript", SCRIPT)))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "this is read-only: use GET")
@@ -175,6 +183,31 @@ fn is_address(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_takes_nothing_from_elsewhere_and_makes_no_markup_of_names() {
+        for element in [
+            "<link rel=\"stylesheet\" href=\"map.css\"",
+            "<script src=\"map-text.js\"",
+            "<script src=\"map.js\"",
+        ] {
+            assert_eq!(PAGE.matches(element).count(), 1, "{element}");
+        }
+        for (element, count) in [("<link", 1), ("<script", 2), (" src=", 2), ("<style", 0)] {
+            assert_eq!(PAGE.matches(element).count(), count, "{element}");
+        }
+        assert!(STYLE.len() > 1000 && SCRIPT.len() > 1000 && TEXT_SCRIPT.len() > 1000);
+        for text in [PAGE, STYLE, TEXT_SCRIPT, SCRIPT] {
+            for word in ["http:", "https:", "url(", "@import", " style=", " onclick="] {
+                assert!(!text.contains(word), "{word}");
+            }
+            // What would make markup of a name.
+            for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
+            {
+                assert!(!text.contains(word), "{word}");
+            }
+        }
+    }
 
     #[test]
     fn only_addresses_and_localhost_are_names_of_the_server() {

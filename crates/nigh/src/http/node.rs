@@ -13,7 +13,7 @@
 //! | `/api/v1/probe/show` | what was measured, with the filters of `nigh probe show` as parameters |
 //! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
 
-use super::{Turns, fresh, in_turn};
+use super::{Turns, file, fresh, in_turn};
 use crate::{metrics, node::Node};
 use axum::{
     Json, Router,
@@ -66,20 +66,6 @@ pub fn router(node: Arc<Node>) -> Router {
         .merge(counted)
         .merge(read)
         .with_state(node)
-}
-
-/// One file of the status page. The policy forbids everything that is not from this server.
-async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CONTENT_SECURITY_POLICY, policy),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, text)
 }
 
 async fn metrics(State(node): State<Arc<Node>>) -> Response {

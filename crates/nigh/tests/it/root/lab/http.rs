@@ -261,21 +261,28 @@ fn an_address_that_is_taken_is_said_before_anything_is_made() {
 }
 
 #[test]
-fn the_page_is_whole_in_itself_and_its_script_is_one() {
+fn the_page_and_its_scripts_come_from_the_lab() {
     let (_lab, address) = shown(TWO_HOSTS);
     let (status, head, page) = get(address, "/");
     assert_eq!(status, 200);
     assert!(head.contains("content-type: text/html"), "{head}");
-    let policy = "content-security-policy: default-src 'none'; script-src 'sha256-";
+    let policy =
+        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self';";
     assert!(head.contains(policy) && !head.contains("unsafe"), "{head}");
     // What is asked for begins where the page is.
     assert!(!page.contains("http://") && !page.contains("https://"));
-    let (_, rest) = page.split_once("<script>").unwrap();
-    let (script, _) = rest.split_once("</script>").unwrap();
+    let (status, head, _) = get(address, "/map.css");
+    assert!(status == 200 && head.contains("content-type: text/css"), "{head}");
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("map.js");
-    std::fs::write(&file, script).unwrap();
-    let checked = Command::new("node").arg("--check").arg(&file).output();
-    let checked = checked.expect("nodejs, which `scripts/setup test` installs");
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    for name in ["map-text.js", "map.js"] {
+        assert!(page.contains(&format!("<script src=\"{name}\"")), "{page}");
+        let (status, head, script) = get(address, &format!("/{name}"));
+        assert!(status == 200 && head.contains("content-type: text/javascript"), "{head}");
+        assert!(head.contains(policy), "{head}");
+        let file = folder.path().join(name);
+        std::fs::write(&file, script).unwrap();
+        let checked = Command::new("node").arg("--check").arg(&file).output();
+        let checked = checked.expect("nodejs, which `scripts/setup test` installs");
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
 }
