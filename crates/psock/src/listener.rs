@@ -1,6 +1,5 @@
 //! Taking sessions.
 
-mod admission;
 mod take;
 
 use crate::{

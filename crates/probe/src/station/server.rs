@@ -93,7 +93,7 @@ impl<A: Acts> Host<A> {
 
     /// Serves others until dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, connections: usize) {
-        let permits = Arc::<Permits>::default();
+        let permits = Permits::new(connections);
         loop {
             let Ok((stream, address)) = listener.accept().await else {
                 // Out of file descriptors: what ends meanwhile makes room.
@@ -102,7 +102,7 @@ impl<A: Acts> Host<A> {
             };
             let from = address.ip().to_canonical();
             let expected = self.admission().expects(from);
-            let Some(permit) = permits.take(from, expected, connections) else {
+            let Some(permit) = permits.take(from, expected) else {
                 self.admission().refuse(Reason::Connections);
                 continue;
             };

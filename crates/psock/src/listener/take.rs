@@ -1,7 +1,6 @@
 //! What happens to a connection that comes: handshake, then a new session, a session that it joins, or
 //! a refusal that is counted.
 
-use super::admission::{Permit, Permits};
 use crate::{
     AcceptError, Config, ListenerCounters, PsockStream,
     channel::Channel,
@@ -19,6 +18,7 @@ use nix::{
     errno::Errno,
     sys::eventfd::{EfdFlags, EventFd},
 };
+use permits::{Permit, Permits, source};
 use rustls::ServerConfig;
 use socket2::SockRef;
 use std::{
@@ -191,10 +191,10 @@ impl Taker {
 
     /// A connection has come.
     fn take(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
-        let permit = self.handshakes.take(peer.ip());
+        let permit = self.handshakes.take(source(peer.ip()));
         let mut state = self.state();
         state.counters.accepted += 1;
-        let Some(permit) = permit else {
+        let Ok(permit) = permit else {
             state.counters.refused_handshakes += 1;
             return;
         };
@@ -301,7 +301,7 @@ impl Taker {
         peer: SocketAddr,
     ) -> Result<Admitted, Rejection> {
         self.takes_more(&self.state())?;
-        let Some(permit) = self.sessions.take(peer.ip()) else {
+        let Ok(permit) = self.sessions.take(source(peer.ip())) else {
             return Err(Rejection::Refused(Refusal::Limit, |c| &mut c.refused_limit));
         };
         let most = self.config.limits.connections.try_into().unwrap_or(u16::MAX);

@@ -13,13 +13,13 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use permits::{Full, Permit, Permits, source};
 use std::{
-    collections::HashMap,
     convert::Infallible,
     io,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -34,43 +34,28 @@ use tokio_rustls::TlsAcceptor;
 pub(super) struct Connections {
     tls: Arc<ArcSwap<rustls::ServerConfig>>,
     site: Arc<Site>,
-    open: Arc<Open>,
+    permits: Arc<Permits>,
+    closed: Arc<Notify>,
     stop: watch::Receiver<bool>,
 }
 
-/// The connections that are open, by source.
-#[derive(Default)]
+/// An open connection: its permit, which is free before the end is reported. Fields are dropped in this
+/// order.
 struct Open {
-    by_source: Mutex<HashMap<IpAddr, usize>>,
-    closed: Notify,
+    _permit: Permit,
+    _end: End,
 }
 
-/// A permit for one connection; released when dropped.
-struct Permit {
-    source: IpAddr,
-    open: Arc<Open>,
+/// Reports the end of a connection when it is dropped.
+struct End {
     site: Arc<Site>,
+    closed: Arc<Notify>,
 }
 
-impl Drop for Permit {
+impl Drop for End {
     fn drop(&mut self) {
-        let mut by_source = self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = by_source.get_mut(&self.source) {
-            *count -= 1;
-            if *count == 0 {
-                by_source.remove(&self.source);
-            }
-        }
         self.site.counters().open.down();
-        self.open.closed.notify_one();
-    }
-}
-
-/// What counts as one source: an IPv4 address, or the /64 of an IPv6 address.
-fn source(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !0 << 64)),
-        v4 => v4,
+        self.closed.notify_one();
     }
 }
 
@@ -80,17 +65,19 @@ impl Connections {
         site: Arc<Site>,
         stop: watch::Receiver<bool>,
     ) -> Connections {
-        Connections { tls, site, open: Arc::default(), stop }
+        let limits = site.limits();
+        let permits = Permits::new(limits.connections, limits.connections_per_source);
+        Connections { tls, site, permits, closed: Arc::default(), stop }
     }
 
     /// Whether no connection is open.
     pub(super) fn all_closed(&self) -> bool {
-        self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.permits.is_idle()
     }
 
     /// Waits until a connection is closed, at most until `end`.
     pub(super) async fn one_closed(&self, end: Instant) {
-        let _ = timeout_at(end, self.open.closed.notified()).await;
+        let _ = timeout_at(end, self.closed.notified()).await;
     }
 
     /// Takes connections until the server stops.
@@ -110,36 +97,33 @@ impl Connections {
                 continue;
             };
             self.site.counters().connected();
-            if let Some(permit) = self.permit(source(peer.ip())) {
-                tokio::spawn(self.clone().converse(stream, peer.ip().to_canonical(), permit));
+            if let Some(open) = self.open(peer.ip()) {
+                tokio::spawn(self.clone().converse(stream, peer.ip().to_canonical(), open));
             }
         }
     }
 
-    /// A permit for a connection from `source`, if the limits allow one.
-    fn permit(&self, source: IpAddr) -> Option<Permit> {
-        let limits = self.site.limits();
-        let mut by_source = self.open.by_source.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = by_source.values().sum();
-        let own = by_source.get(&source).copied().unwrap_or(0);
-        let refusal = if all >= limits.connections {
-            Some(Refusal::Connections)
-        } else if own >= limits.connections_per_source {
-            Some(Refusal::Source)
-        } else {
-            None
-        };
-        if let Some(refusal) = refusal {
-            self.site.counters().refuse(refusal);
-            return None;
+    /// A connection from `peer` may be open, if the limits allow one more.
+    fn open(&self, peer: IpAddr) -> Option<Open> {
+        let counters = self.site.counters();
+        match self.permits.take(source(peer)) {
+            Ok(permit) => {
+                counters.open.up();
+                let end = End { site: self.site.clone(), closed: self.closed.clone() };
+                Some(Open { _permit: permit, _end: end })
+            }
+            Err(full) => {
+                counters.refuse(match full {
+                    Full::All => Refusal::Connections,
+                    Full::Source => Refusal::Source,
+                });
+                None
+            }
         }
-        by_source.insert(source, own + 1);
-        self.site.counters().open.up();
-        Some(Permit { source, open: self.open.clone(), site: self.site.clone() })
     }
 
     /// Serves one connection; its errors end it alone.
-    async fn converse(self, stream: TcpStream, peer: IpAddr, permit: Permit) {
+    async fn converse(self, stream: TcpStream, peer: IpAddr, open: Open) {
         let limits = self.site.limits();
         let _ = stream.set_nodelay(true);
         // A client that vanished while it waits for an update is found out by the kernel.
@@ -166,7 +150,7 @@ impl Connections {
         let peer = Peer { address: peer, certified: session.peer_certificates().is_some() };
         let guarded = Guarded::new(stream, self.site.counters().clone(), limits.timeout);
         self.serve(TokioIo::new(guarded), http2, peer).await;
-        drop(permit);
+        drop(open);
     }
 
     async fn serve<I>(&self, io: I, http2: bool, peer: Peer)
@@ -219,23 +203,5 @@ fn refusal(error: &io::Error) -> Refusal {
     match error {
         Some(InvalidCertificate(_) | NoCertificatesPresented) => Refusal::Certificate,
         _ => Refusal::Handshake,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::source;
-    use std::net::IpAddr;
-
-    #[test]
-    fn a_source_is_an_ipv4_address_or_an_ipv6_64() {
-        let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
-        for (address, counted) in [
-            ("192.0.2.1", "192.0.2.1"),
-            ("::ffff:192.0.2.1", "192.0.2.1"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-        ] {
-            assert_eq!(source(parse(address)), parse(counted), "{address}");
-        }
     }
 }
