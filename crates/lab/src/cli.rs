@@ -6,6 +6,7 @@ use crate::{
     control::{Context, Server, cli as control, files, inspect::totals},
     engine::{Ledger, Made, Reason},
     host::Owner,
+    http::Listener,
     run::{self, ExecError, Lab, Options, RunError},
     scene::Scene,
     stage::Stage,
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fmt::Write as _,
-    io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -143,21 +143,6 @@ pub struct CleanArgs {
     pub json: bool,
 }
 
-/// What shows a running lab over HTTP.
-pub trait Web {
-    /// Shows it until this is dropped.
-    type Running;
-
-    /// Where it listens.
-    fn address(&self) -> SocketAddr;
-
-    /// Begins to show a lab. Threads that it starts must give up their capabilities.
-    ///
-    /// # Errors
-    /// When the system refuses.
-    fn start(self, context: Arc<Context>) -> io::Result<Self::Running>;
-}
-
 /// An address with a port, or a port on the loopback interface.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let port = || text.parse().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
@@ -170,11 +155,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run<W: Web>(
+pub fn run(
     args: &RunArgs,
     scene: &Scene,
     stage: Stage,
-    web: Option<W>,
+    web: Option<Listener>,
     print: impl Fn(&str),
 ) -> Result<u8, RunError> {
     let options = Options {

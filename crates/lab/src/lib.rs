@@ -13,6 +13,7 @@ pub mod generate;
 pub mod gso;
 pub mod handle;
 pub mod host;
+pub mod http;
 mod ids;
 pub mod import;
 pub mod link;

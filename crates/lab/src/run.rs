@@ -23,7 +23,6 @@ use crate::{
     stage::Stage,
 };
 use carrier::Carrier;
-pub use datapath::capabilities::give_up as give_up_capabilities;
 use datapath::{
     capabilities, schedule,
     tap::{self, Tap},

@@ -14,7 +14,7 @@ use crate::{
     control::Request,
     daemon,
     exit::Exit,
-    http, man,
+    man,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::file::LoadError;
@@ -389,7 +389,7 @@ fn lab(args: &LabArgs) -> Done {
                 SceneError::Load(error) => explain(error),
                 SceneError::Stage(error) => error.into(),
             })?;
-            let web = args.http.map(http::lab::Listener::bind).transpose()?;
+            let web = args.http.map(lab::http::Listener::bind).transpose()?;
             let code = run(args, &scene, stage, web, |text| drop(print(text)))?;
             if code == 0 { Ok(()) } else { Err(Exit::Command(code).into()) }
         }

@@ -47,7 +47,7 @@ pub enum RunError {
     Control(#[from] ::control::BindError),
     /// The HTTP address cannot be bound.
     #[error(transparent)]
-    Http(#[from] http::BindError),
+    Http(#[from] web::BindError),
     /// A job did not start.
     #[error("{0}")]
     Job(job::Error),
@@ -127,7 +127,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let Loaded { node: config, jobs, .. } = loaded;
     let state = State::open(&config.state)?;
     let socket = ControlSocket::bind(&config.control)?;
-    let listener = TcpListener::from_std(http::bind(config.http, "node.http")?)?;
+    let listener = TcpListener::from_std(web::bind(config.http, "node.http")?)?;
     let address = listener.local_addr()?;
     let drained = state.drained();
     if drained {
@@ -158,7 +158,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move {
             tokio::join!(
-                http::serve(listener, http::node::router(for_http)),
+                web::serve(listener, http::router(for_http)),
                 socket.serve(move |line| control::reply(for_control.clone(), line))
             )
         }

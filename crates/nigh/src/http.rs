@@ -1,197 +1,189 @@
-//! The HTTP server: HTTP/1.1, read-only but for tests that a token asks for, bounded in connections, header size and time.
+//! What the daemon serves over HTTP: read-only but for tests that a token asks for.
 //!
-//! What it serves is in [`node`] for the daemon and in [`lab`] for `nigh lab run --http`. There is no
-//! TLS and no login: bind it to an address that only operators reach.
+//! | path | what |
+//! |---|---|
+//! | `/` | status page; everything it needs comes from this binary |
+//! | `/metrics` | OpenMetrics text |
+//! | `/healthz` | 200 `ok`, or 503 and a sentence for each problem |
+//! | `/api/v1/status` | what `nigh status --json` prints |
+//! | `/api/v1/echo/ledger` | the responder's ledger |
+//! | `/api/v1/echo/top` | the busiest source prefixes |
+//! | `/api/v1/gate` | the gate: flows, applications by rate, refusals, rules, limits |
+//! | `/api/v1/gate/top` | applications, or with `by=host` hosts, that use most now |
+//! | `/api/v1/probe/show` | what was measured, with the filters of `nigh probe show` as parameters |
+//! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
 
-pub mod lab;
-pub mod node;
-
+use crate::{metrics, node::Node};
 use axum::{
-    Router,
-    extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
-    middleware::Next,
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Query, State, rejection::QueryRejection},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware,
     response::{IntoResponse, Response},
+    routing::{get, post},
 };
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
-use std::{
-    io,
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{Semaphore, oneshot},
-    time::timeout,
-};
+use echo::control::Request;
+use job::Service;
+use serde::Deserialize;
+use std::sync::Arc;
+use web::{Turns, file, fresh, in_turn};
 
-/// Most connections at once; further ones wait in the kernel's queue.
-const CONNECTION_LIMIT: usize = 64;
-/// How long a client may take to send its request's head, and how long a connection may be idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may last in all; a client that does not read is gone then.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
-/// Longest head of a request, in bytes.
-const HEAD_LIMIT: usize = 16 << 10;
+/// Rows of `/api/v1/echo/top` and `/api/v1/gate/top`.
+const TOP_ROWS: usize = 10;
 
-/// The HTTP address cannot be bound.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}; see {key}")]
-pub struct BindError {
-    address: SocketAddr,
-    source: io::Error,
-    key: &'static str,
+/// The longest body of a request for a test, in bytes.
+const ORDER_LIMIT: usize = 16 << 10;
+
+/// Everything that the daemon serves.
+pub fn router(node: Arc<Node>) -> Router {
+    // Requests that read the program's maps. The daemon has one thread: it spends at most half of its
+    // time on them, and health checks never wait for more than one.
+    let counted = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/api/v1/status", get(status))
+        .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
+        .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
+        .route("/api/v1/gate", get(|node| gate(node, gate::control::Request::Status)))
+        .route("/api/v1/gate/top", get(gate_top))
+        .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
+    // The archive is read apart from the daemon's thread.
+    let read = Router::new()
+        .route("/api/v1/probe/show", get(show))
+        .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
+    Router::new()
+        .route(
+            "/",
+            get(|| file("text/html; charset=utf-8", include_str!("../../../web/index.html"))),
+        )
+        .route("/status.css", get(|| file("text/css", include_str!("../../../web/status.css"))))
+        .route(
+            "/status.js",
+            get(|| file("text/javascript", include_str!("../../../web/status.js"))),
+        )
+        .route("/healthz", get(healthz))
+        .route("/api/v1/probe/run", post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT)))
+        .merge(counted)
+        .merge(read)
+        .with_state(node)
 }
 
-/// Listens on `address`, which came from `key`.
-///
-/// # Errors
-///
-/// The address is taken, or not this host's, or needs a capability.
-pub fn bind(address: SocketAddr, key: &'static str) -> Result<std::net::TcpListener, BindError> {
-    let listen = || {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
+async fn metrics(State(node): State<Arc<Node>>) -> Response {
+    fresh(match metrics::render(&node) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    })
+}
+
+async fn healthz(State(node): State<Arc<Node>>) -> Response {
+    let problems = node.jobs().problems();
+    fresh(if problems.is_empty() {
+        "ok\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n").into_response()
+    })
+}
+
+async fn status(State(node): State<Arc<Node>>) -> Response {
+    fresh(Json(node.status()).into_response())
+}
+
+/// What the responder answers to a request that changes nothing.
+async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
+    ask::<echo::service::Service>(&node, StatusCode::SERVICE_UNAVAILABLE, request).await
+}
+
+/// What the gate answers to a request that changes nothing.
+async fn gate(State(node): State<Arc<Node>>, request: gate::control::Request) -> Response {
+    ask::<gate::service::Service>(&node, StatusCode::NOT_FOUND, request).await
+}
+
+/// What a job answers; `absent` where there is none.
+async fn ask<S: Service>(node: &Node, absent: StatusCode, request: S::Request) -> Response {
+    let (status, error) = match node.jobs().get::<S>() {
+        None => (absent, "this job is not in the configuration of this node".to_owned()),
+        Some(job) => match job.control(request).await {
+            Ok(value) => return fresh(Json(value).into_response()),
+            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        },
     };
-    listen().map_err(|source| BindError { address, source, key })
+    fresh((status, Json(serde_json::json!({ "error": error }))).into_response())
 }
 
-/// Serves until dropped.
-pub async fn serve(listener: TcpListener, router: Router) {
-    let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
-    loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors: what ends meanwhile makes room.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let router = router.clone();
-        tokio::spawn(async move {
-            converse(stream, router).await;
-            drop(slot);
-        });
+/// Who is ranked by `/api/v1/gate/top`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ranked {
+    #[serde(default)]
+    by: gate::control::By,
+}
+
+async fn gate_top(
+    node: State<Arc<Node>>,
+    asked: Result<Query<Ranked>, QueryRejection>,
+) -> Response {
+    match asked {
+        Ok(Query(Ranked { by })) => {
+            let order = gate::control::TopOrder { by, count: TOP_ROWS };
+            gate(node, gate::control::Request::Top(order)).await
+        }
+        Err(error) => {
+            let body = Json(serde_json::json!({ "error": error.body_text() }));
+            fresh((StatusCode::BAD_REQUEST, body).into_response())
+        }
     }
 }
 
-/// Serves one connection; what goes wrong on it is the client's affair.
-async fn converse(stream: TcpStream, router: Router) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
-}
-
-/// What requests that cost something share: one of them at a time, and a pause after each.
-#[derive(Clone, Debug)]
-struct Turns {
-    turn: Arc<Semaphore>,
-    /// How long the pause is, in times of what the request took.
-    pause: u32,
-}
-
-impl Turns {
-    fn new(pause: u32) -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), pause }
-    }
-}
-
-/// Lets requests run one after the other, with a pause after each. However many clients ask, they
-/// cannot take more than their share of what answers them, and other requests never wait for more than
-/// one. A request whose client has gone keeps its turn until it is done.
-async fn in_turn(State(turns): State<Turns>, request: Request, next: Next) -> Response {
-    let turn = turns.turn.acquire_owned().await;
-    let (give, response) = oneshot::channel();
-    tokio::spawn(async move {
-        let begin = Instant::now();
-        let _ = give.send(next.run(request).await);
-        tokio::time::sleep(begin.elapsed() * turns.pause).await;
-        drop(turn);
-    });
-    // Without a response the handler panicked.
-    response.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
-}
-
-/// One file of a page. The policy forbids everything that is not from this server.
-async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CONTENT_SECURITY_POLICY, policy),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, text)
-}
-
-/// An answer that must not be kept.
-fn fresh(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::{middleware, routing::get};
-    use std::{
-        io::{Read, Write},
-        sync::mpsc,
+/// Shows what was measured.
+async fn show(
+    State(node): State<Arc<Node>>,
+    asked: Result<Query<probe::show::Ask>, QueryRejection>,
+) -> Response {
+    let refuse = |status: StatusCode, error: String| {
+        (status, Json(serde_json::json!({ "error": error }))).into_response()
     };
+    let ask = match asked {
+        Ok(Query(ask)) => ask,
+        Err(error) => return fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
+    };
+    let station = node.jobs().get::<probe::service::Service>();
+    let shown = match station {
+        None => None,
+        Some(station) => Some(station.show(ask).await),
+    };
+    fresh(match shown {
+        None => refuse(StatusCode::NOT_FOUND, "this node is no measuring station".to_owned()),
+        Some(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
+        Some(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    })
+}
 
-    #[test]
-    fn a_request_whose_client_has_gone_keeps_its_turn() {
-        let (begun, begins) = mpsc::channel();
-        let (end, ends) = mpsc::channel::<()>();
-        let ends = Arc::new(std::sync::Mutex::new(ends));
-        let handler = move || {
-            let (begun, ends) = (begun.clone(), ends.clone());
-            let work = move || {
-                begun.send(()).expect("the test waits");
-                let _ = ends.lock().expect("no panic").recv();
+/// Runs a test for who bears the station's token.
+async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> Response {
+    use probe::service::RequestError;
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("Bearer "));
+    let result = match node.jobs().get::<probe::service::Service>() {
+        None => Err(RequestError::Off),
+        Some(station) => station.request(token, &body).await,
+    };
+    fresh(match result {
+        Ok(record) => Json(record).into_response(),
+        Err(error) => {
+            let status = match &error {
+                RequestError::Off => StatusCode::NOT_FOUND,
+                RequestError::Token => StatusCode::UNAUTHORIZED,
+                RequestError::Malformed(_) => StatusCode::BAD_REQUEST,
+                RequestError::NotPermitted(_) => StatusCode::FORBIDDEN,
+                RequestError::Control(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
-            async move { tokio::task::spawn_blocking(work).await.expect("no panic") }
-        };
-        let router = Router::new()
-            .route("/", get(handler))
-            .layer(middleware::from_fn_with_state(Turns::new(0), in_turn));
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let listener = bind("127.0.0.1:0".parse().expect("an address"), "--http").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let _guard = runtime.enter();
-        let listener = TcpListener::from_std(listener).expect("a listener");
-        runtime.spawn(serve(listener, router));
-        let ask = || {
-            let mut stream = std::net::TcpStream::connect(address).expect("a connection");
-            stream
-                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-                .expect("a reader");
-            stream
-        };
-        let limit = Duration::from_secs(10);
-        let mut gone = ask();
-        begins.recv_timeout(limit).expect("the first begins");
-        gone.shutdown(std::net::Shutdown::Both).expect("it is open");
-        let _ = gone.read(&mut [0]);
-        let mut last = ask();
-        let early = begins.recv_timeout(Duration::from_millis(500));
-        drop(end);
-        assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout), "two run at once");
-        let mut answer = String::new();
-        last.set_read_timeout(Some(limit)).expect("a time");
-        last.read_to_string(&mut answer).expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    }
+            let body = Json(serde_json::json!({ "error": error.to_string() }));
+            let mut response = (status, body).into_response();
+            if status == StatusCode::UNAUTHORIZED {
+                let challenge = HeaderValue::from_static("Bearer realm=\"nigh probe\"");
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
+            response
+        }
+    })
 }

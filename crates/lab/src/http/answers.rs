@@ -5,9 +5,9 @@ use super::{
     query::{Mistake, Parameters},
     refuse,
 };
-use ::lab::{
+use crate::{
     SettingsChange,
-    control::{FindError, MOST_DRAWN, ReplyError, Sort},
+    control::{FindError, MOST_DRAWN, MOST_ROWS, ReplyError, Sort},
 };
 use axum::{
     Json,
@@ -100,7 +100,7 @@ pub(super) async fn map(State(shown): Parts, uri: Uri) -> Response {
 
 /// How many rows are asked for.
 fn rows(query: &mut Parameters) -> Result<usize, Mistake> {
-    at_most(query, SOME_ROWS, ::lab::control::MOST_ROWS)
+    at_most(query, SOME_ROWS, MOST_ROWS)
 }
 
 fn at_most(query: &mut Parameters, some: usize, most: usize) -> Result<usize, Mistake> {

@@ -19,12 +19,7 @@
 mod answers;
 mod query;
 
-use super::{Turns, bind, file, fresh, in_turn, serve};
-use ::lab::{
-    cli::Web,
-    control::{Context, EventLog},
-    run::give_up_capabilities,
-};
+use crate::control::{Context, EventLog};
 use axum::{
     Json, Router,
     extract::Request,
@@ -33,6 +28,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use datapath::capabilities;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -40,12 +36,13 @@ use std::{
     thread::JoinHandle,
 };
 use tokio::{net::TcpListener, sync::oneshot};
+use web::{Turns, bind, file, fresh, in_turn, serve};
 
 // The map.
-const PAGE: &str = include_str!("../../../../web/map.html");
-const STYLE: &str = include_str!("../../../../web/map.css");
-const TEXT_SCRIPT: &str = include_str!("../../../../web/map-text.js");
-const SCRIPT: &str = include_str!("../../../../web/map.js");
+const PAGE: &str = include_str!("../../../web/map.html");
+const STYLE: &str = include_str!("../../../web/map.css");
+const TEXT_SCRIPT: &str = include_str!("../../../web/map-text.js");
+const SCRIPT: &str = include_str!("../../../web/map.js");
 
 /// Pauses between requests, in times of what they take: packets get most of the time.
 const PAUSE: u32 = 4;
@@ -63,30 +60,32 @@ impl Listener {
     /// # Errors
     ///
     /// The address is taken, or not this host's.
-    pub fn bind(address: SocketAddr) -> Result<Self, super::BindError> {
+    pub fn bind(address: SocketAddr) -> Result<Self, web::BindError> {
         let key = "--http";
         let listener = bind(address, key)?;
         let bound = listener.local_addr();
-        let address = bound.map_err(|source| super::BindError { address, source, key })?;
+        let address = bound.map_err(|source| web::BindError { address, source, key })?;
         Ok(Self { listener, address })
     }
-}
 
-impl Web for Listener {
-    type Running = Running;
-
-    fn address(&self) -> SocketAddr {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    fn start(self, context: Arc<Context>) -> io::Result<Running> {
+    /// Shows a lab until what it returns is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn start(self, context: Arc<Context>) -> io::Result<Running> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let log = EventLog::new(&context).map_err(io::Error::other)?;
         let router = router(Arc::new(Shown { context, log }));
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
             // Before the runtime starts threads of its own.
-            give_up_capabilities()?;
+            capabilities::give_up()?;
             runtime.block_on(async move {
                 let listener = TcpListener::from_std(self.listener)?;
                 tokio::select! {

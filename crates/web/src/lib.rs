@@ -1,0 +1,199 @@
+//! HTTP servers: HTTP/1.1, bounded in connections, header size and time.
+//!
+//! The daemon has one, and `nigh lab run --http`. There is no TLS and no login: bind it to an address
+//! that only operators reach.
+#![forbid(unsafe_code)]
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, oneshot},
+    time::timeout,
+};
+
+/// Most connections at once; further ones wait in the kernel's queue.
+const CONNECTION_LIMIT: usize = 64;
+/// How long a client may take to send its request's head, and how long a connection may be idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may last in all; a client that does not read is gone then.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest head of a request, in bytes.
+const HEAD_LIMIT: usize = 16 << 10;
+
+/// The HTTP address cannot be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}; see {key}")]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub source: io::Error,
+    /// Where the address is set.
+    pub key: &'static str,
+}
+
+/// Listens on `address`, which came from `key`.
+///
+/// # Errors
+///
+/// The address is taken, or not this host's, or needs a capability.
+pub fn bind(address: SocketAddr, key: &'static str) -> Result<std::net::TcpListener, BindError> {
+    let listen = || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|source| BindError { address, source, key })
+}
+
+/// Serves until dropped.
+pub async fn serve(listener: TcpListener, router: Router) {
+    let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors: what ends meanwhile makes room.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let router = router.clone();
+        tokio::spawn(async move {
+            converse(stream, router).await;
+            drop(slot);
+        });
+    }
+}
+
+/// Serves one connection; what goes wrong on it is the client's affair.
+async fn converse(stream: TcpStream, router: Router) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_LIMIT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+}
+
+/// What requests that cost something share: one of them at a time, and a pause after each.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    turn: Arc<Semaphore>,
+    /// How long the pause is, in times of what the request took.
+    pause: u32,
+}
+
+impl Turns {
+    /// With a pause of `pause` times what a request took.
+    pub fn new(pause: u32) -> Self {
+        Self { turn: Arc::new(Semaphore::new(1)), pause }
+    }
+}
+
+/// Lets requests run one after the other, with a pause after each. However many clients ask, they
+/// cannot take more than their share of what answers them, and other requests never wait for more than
+/// one. A request whose client has gone keeps its turn until it is done.
+pub async fn in_turn(State(turns): State<Turns>, request: Request, next: Next) -> Response {
+    let turn = turns.turn.acquire_owned().await;
+    let (give, response) = oneshot::channel();
+    tokio::spawn(async move {
+        let begin = Instant::now();
+        let _ = give.send(next.run(request).await);
+        tokio::time::sleep(begin.elapsed() * turns.pause).await;
+        drop(turn);
+    });
+    // Without a response the handler panicked.
+    response.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// One file of a page. The policy forbids everything that is not from this server.
+pub async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, text)
+}
+
+/// An answer that must not be kept.
+pub fn fresh(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{middleware, routing::get};
+    use std::{
+        io::{Read, Write},
+        sync::mpsc,
+    };
+
+    #[test]
+    fn a_request_whose_client_has_gone_keeps_its_turn() {
+        let (begun, begins) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Arc::new(std::sync::Mutex::new(ends));
+        let handler = move || {
+            let (begun, ends) = (begun.clone(), ends.clone());
+            let work = move || {
+                begun.send(()).expect("the test waits");
+                let _ = ends.lock().expect("no panic").recv();
+            };
+            async move { tokio::task::spawn_blocking(work).await.expect("no panic") }
+        };
+        let router = Router::new()
+            .route("/", get(handler))
+            .layer(middleware::from_fn_with_state(Turns::new(0), in_turn));
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let listener = bind("127.0.0.1:0".parse().expect("an address"), "--http").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let _guard = runtime.enter();
+        let listener = TcpListener::from_std(listener).expect("a listener");
+        runtime.spawn(serve(listener, router));
+        let ask = || {
+            let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                .expect("a reader");
+            stream
+        };
+        let limit = Duration::from_secs(10);
+        let mut gone = ask();
+        begins.recv_timeout(limit).expect("the first begins");
+        gone.shutdown(std::net::Shutdown::Both).expect("it is open");
+        let _ = gone.read(&mut [0]);
+        let mut last = ask();
+        let early = begins.recv_timeout(Duration::from_millis(500));
+        drop(end);
+        assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout), "two run at once");
+        let mut answer = String::new();
+        last.set_read_timeout(Some(limit)).expect("a time");
+        last.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
