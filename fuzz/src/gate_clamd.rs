@@ -1,6 +1,6 @@
 //! Any bytes as what clamd replies, in pieces of any length.
 
-use gate::scan::clamd::{Stream, Verdict, verdict};
+use gate::scan::clamd::{ScanResult, Stream, verdict};
 use std::io::{Read, Result, Write};
 
 /// A connection on which a reply waits; it takes so many bytes.
@@ -42,9 +42,9 @@ pub fn run(data: &[u8]) {
             let said = stream.end();
             // Only these words are a clean verdict, whatever stands around them.
             let text = reply.split(|byte| *byte == 0).next().unwrap_or_default();
-            assert!(said != Verdict::Clean || text.trim_ascii() == b"stream: OK");
+            assert!(said != ScanResult::Clean || text.trim_ascii() == b"stream: OK");
         }
-        Err(said) => assert_ne!(said, Verdict::Clean),
+        Err(said) => assert_ne!(said, ScanResult::Clean),
     }
     let _ = verdict(reply);
 }

@@ -5,7 +5,7 @@ mod names;
 mod tests;
 
 use crate::config::{
-    Action, Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate,
+    Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate, RuleAction,
     RuleConfig, TimeConfig,
 };
 use crate::{
@@ -215,7 +215,7 @@ impl GateConfig {
                 && rule.group.is_empty()
                 && rule.direction.is_none()
                 && rule.time.is_empty();
-            if fits_all && rule.action != Action::Count && i + 1 < self.rules.len() {
+            if fits_all && rule.action != RuleAction::Count && i + 1 < self.rules.len() {
                 let text = "this rule fits every flow: the rules after it are never asked";
                 report.add(&format!("rule[{i}].name"), text);
             }
@@ -380,18 +380,18 @@ impl RuleConfig {
         known("group", "group", &self.group, &config.group_names(), report);
         known("time", "time", &self.time, &config.time_names(), report);
         match (&self.limit, self.action) {
-            (None, Action::Limit) => report.add("limit", "name the [[gate.limit]]"),
-            (Some(_), Action::Allow | Action::Deny | Action::Count) => {
+            (None, RuleAction::Limit) => report.add("limit", "name the [[gate.limit]]"),
+            (Some(_), RuleAction::Allow | RuleAction::Deny | RuleAction::Count) => {
                 report.add("limit", "only a rule with action = \"limit\" has a limit");
             }
-            (Some(name), Action::Limit) => {
+            (Some(name), RuleAction::Limit) => {
                 if !config.limits.iter().any(|limit| limit.name == *name) {
                     report.add("limit", format!("there is no [[gate.limit]] of the name {name:?}"));
                 }
             }
             (None, _) => {}
         }
-        if self.deny.is_some() && self.action != Action::Deny {
+        if self.deny.is_some() && self.action != RuleAction::Deny {
             report.add("deny", "only a rule with action = \"deny\" has a way to deny");
         }
     }

@@ -245,7 +245,7 @@ pub struct RuleConfig {
     #[serde(default)]
     pub time: Vec<String>,
     /// What becomes of the flow.
-    pub action: Action,
+    pub action: RuleAction,
     /// How a flow is denied.
     pub deny: Option<Deny>,
     /// The limit that the flow is put under.
@@ -265,7 +265,7 @@ pub enum Direction {
 /// What becomes of a flow that a rule fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum RuleAction {
     /// It passes.
     Allow,
     /// It is refused.

@@ -20,7 +20,7 @@ pub(crate) use glob::is_foreign;
 pub use moment::Moment;
 pub use runtime::{RuntimeAction, RuntimeLimit, RuntimeRule};
 
-use crate::config::{Action, Deny, Direction, Each, GateConfig, LimitConfig, RuleConfig};
+use crate::config::{Deny, Direction, Each, GateConfig, LimitConfig, RuleAction, RuleConfig};
 use classify::label::{Category, Certainty, Label, UNKNOWN};
 use file::FileRule;
 use hosts::Hosts;
@@ -217,11 +217,11 @@ impl Rule {
             limits.iter().position(|limit| Some(&limit.name) == name.as_ref())
         };
         let verdict = match rule.action {
-            Action::Count => None,
-            Action::Allow => Some(Verdict::Pass),
-            Action::Deny => Some(Verdict::Refuse(rule.deny.unwrap_or_default())),
+            RuleAction::Count => None,
+            RuleAction::Allow => Some(Verdict::Pass),
+            RuleAction::Deny => Some(Verdict::Refuse(rule.deny.unwrap_or_default())),
             // A good configuration has the limit that it names.
-            Action::Limit => Some(limit(&rule.limit).map_or(Verdict::Pass, Verdict::Limit)),
+            RuleAction::Limit => Some(limit(&rule.limit).map_or(Verdict::Pass, Verdict::Limit)),
         };
         Self {
             name: rule.name.as_str().into(),

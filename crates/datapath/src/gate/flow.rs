@@ -142,7 +142,7 @@ fn address(address: IpAddr) -> [u8; 16] {
 
 /// What becomes of a flow's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum PacketAction {
     /// They go on.
     #[default]
     Pass,
@@ -152,7 +152,7 @@ pub enum Action {
     Reset,
 }
 
-impl Action {
+impl PacketAction {
     pub(super) fn number(self) -> types::gate_action {
         match self {
             Self::Pass => types::gate_action::GATE_PASS,
@@ -170,9 +170,9 @@ impl Action {
 
 /// What user space says of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Verdict {
+pub struct FlowVerdict {
     /// What becomes of its packets.
-    pub action: Action,
+    pub action: PacketAction,
     /// The class that its packets queue in, 1 to 65535; 0: none.
     pub limit: u16,
     /// A number of user space's for what it is.
@@ -217,7 +217,7 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// What user space has said of it, if anything.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<FlowVerdict>,
     /// Which side began it.
     pub client: Option<Side>,
     /// Which side is inside.
@@ -250,7 +250,7 @@ impl Flow {
 
 impl From<&types::gate_flow> for Flow {
     fn from(raw: &types::gate_flow) -> Self {
-        let verdict = Action::of(raw.action).map(|action| Verdict {
+        let verdict = PacketAction::of(raw.action).map(|action| FlowVerdict {
             action,
             limit: raw.limit,
             label: raw.label,

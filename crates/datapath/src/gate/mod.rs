@@ -25,7 +25,9 @@ mod walk;
 pub use crate::attach::AttachMode;
 pub use crate::load::LoadError;
 pub use crate::ring::Pace;
-pub use flow::{Action, CacheKey, Flow, Key, Manage, Protocol, Sent, Side, Verdict, WINDOW};
+pub use flow::{
+    CacheKey, Flow, FlowVerdict, Key, Manage, PacketAction, Protocol, Sent, Side, WINDOW,
+};
 pub use held::Held;
 pub use injector::{Injector, ReleaseError};
 pub use ledger::{Counts, Ledger, LedgerError};

@@ -1,6 +1,6 @@
 //! What comes over the ring: packets that were copied out or held, and flows that ended.
 
-use super::flow::{Action, Flow, Key, Protocol, Side};
+use super::flow::{Flow, Key, PacketAction, Protocol, Side};
 use super::skeleton::types;
 use std::net::IpAddr;
 use wire::{
@@ -50,7 +50,7 @@ pub struct Record<'a> {
     /// The inside interface.
     pub ifindex: u32,
     /// What was said of the flow, if anything.
-    pub action: Option<Action>,
+    pub action: Option<PacketAction>,
     /// The number that was said for what it is.
     pub label: u32,
     /// How many of the flow's first packets were to be copied before.
@@ -149,7 +149,7 @@ impl<'a> Record<'a> {
             client: Side::of(raw.client),
             inside: Side::of(raw.inside),
             ifindex: raw.ifindex,
-            action: Action::of(raw.action),
+            action: PacketAction::of(raw.action),
             label: raw.label,
             number: raw.number,
             sequence: raw.sequence,

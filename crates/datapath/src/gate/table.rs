@@ -1,7 +1,7 @@
 //! The tables of flows and of refusals, as user space changes them. Flows are changed by a program in
 //! the kernel, where they are: what is counted meanwhile is not lost.
 
-use super::flow::{Action, CacheKey, Flow, Key, Manage, Verdict};
+use super::flow::{CacheKey, Flow, FlowVerdict, Key, Manage, PacketAction};
 use super::skeleton::types;
 use super::{Inner, bytes_of, monotonic_ns};
 use libbpf_rs::{MapCore as _, MapFlags, libbpf_sys};
@@ -40,7 +40,7 @@ impl Table {
     ///
     /// # Errors
     /// When there is no room for it.
-    pub fn decide(&self, key: &Key, verdict: &Verdict) -> Result<(), TableError> {
+    pub fn decide(&self, key: &Key, verdict: &FlowVerdict) -> Result<(), TableError> {
         self.say(key, verdict, None)
     }
 
@@ -52,7 +52,7 @@ impl Table {
     pub fn decide_managed(
         &self,
         key: &Key,
-        verdict: &Verdict,
+        verdict: &FlowVerdict,
         manage: [Manage; 2],
     ) -> Result<(), TableError> {
         self.say(key, verdict, Some(manage))
@@ -61,7 +61,7 @@ impl Table {
     fn say(
         &self,
         key: &Key,
-        verdict: &Verdict,
+        verdict: &FlowVerdict,
         manage: Option<[Manage; 2]>,
     ) -> Result<(), TableError> {
         let order = match manage {
@@ -142,7 +142,7 @@ impl Table {
     pub fn refuse(
         &self,
         key: &CacheKey,
-        action: Action,
+        action: PacketAction,
         lifetime: Duration,
     ) -> Result<(), TableError> {
         let lifetime = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX >> 1);

@@ -22,8 +22,8 @@ pub use config::{Addresses, Config, Kind, MappingName};
 pub use ipfix::Config as IpfixConfig;
 pub use mapping::Mapping;
 pub use record::{
-    Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
-    Refusal, Scanned, Subject, Traffic, Verdict,
+    ActionTaken, Anomaly, AnomalyKind, AuditAction, Cause, ChatSeen, End, FileSeen, Finding,
+    FlowEnd, Record, Refusal, Scanned, Subject, Traffic,
 };
 pub use status::{Ipfix, Lost, Status};
 

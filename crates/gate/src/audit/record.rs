@@ -66,9 +66,9 @@ pub struct Subject {
 
 /// What was done with a flow or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ActionTaken {
     /// The act.
-    pub action: Action,
+    pub action: AuditAction,
     /// The rule that said so; none where no rule did.
     pub rule: Option<Arc<str>>,
 }
@@ -76,7 +76,7 @@ pub struct Verdict {
 /// What can be done with a flow or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum AuditAction {
     /// It passes.
     Allow,
     /// It passes and is counted.
@@ -89,7 +89,7 @@ pub enum Action {
     Reset,
 }
 
-impl Action {
+impl AuditAction {
     /// Whether it lets nothing pass.
     pub const fn refuses(self) -> bool {
         matches!(self, Self::Drop | Self::Reset)
@@ -123,7 +123,7 @@ pub struct FlowEnd {
     /// Why it ended.
     pub end: End,
     /// What was done with it.
-    pub verdict: Verdict,
+    pub verdict: ActionTaken,
 }
 
 /// What one end of a flow sent.
@@ -180,7 +180,7 @@ pub struct FileSeen {
     /// The other hosts that parts of it came from.
     pub peers: Vec<IpAddr>,
     /// What was done with it.
-    pub verdict: Verdict,
+    pub verdict: ActionTaken,
 }
 
 /// A message of a chat.
@@ -202,7 +202,7 @@ pub struct Refusal {
     /// When.
     pub at: SystemTime,
     /// What was done, and which rule said so.
-    pub verdict: Verdict,
+    pub verdict: ActionTaken,
     /// Why.
     pub cause: Cause,
     /// How many attempts this stands for.
@@ -242,7 +242,7 @@ pub struct Scanned {
     /// What the scanner said.
     pub finding: Finding,
     /// What was done with the file.
-    pub verdict: Verdict,
+    pub verdict: ActionTaken,
 }
 
 /// What a scanner said.

@@ -39,11 +39,11 @@ pub(super) fn subject(transport: Transport) -> Subject {
     }
 }
 
-pub(super) fn verdict(action: Action) -> Verdict {
-    Verdict { action, rule: Some("no-sharing".into()) }
+pub(super) fn verdict(action: AuditAction) -> ActionTaken {
+    ActionTaken { action, rule: Some("no-sharing".into()) }
 }
 
-pub(super) fn flow_end(transport: Transport, action: Action) -> Record {
+pub(super) fn flow_end(transport: Transport, action: AuditAction) -> Record {
     Record::Flow(FlowEnd {
         subject: subject(transport),
         at: at(65_000),
@@ -86,7 +86,7 @@ fn what_is_sent_stands_in_the_file_and_in_the_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let audit = started(Config::new(folder.path()), None);
     let sender = audit.sender();
-    sender.send(flow_end(Transport::Tcp, Action::Allow));
+    sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     sender.send(said(chat::Event::Text("hello".into())));
     audit.flush();
     let status = audit.status();
@@ -104,12 +104,12 @@ fn what_waits_is_written_before_the_end() {
     let audit = started(Config::new(folder.path()), None);
     let sender = audit.sender();
     for _ in 0..100 {
-        sender.send(flow_end(Transport::Udp, Action::Count));
+        sender.send(flow_end(Transport::Udp, AuditAction::Count));
     }
     drop(audit);
     assert_eq!(lines(folder.path()).len(), 100);
     // Nobody writes any more.
-    sender.send(flow_end(Transport::Udp, Action::Count));
+    sender.send(flow_end(Transport::Udp, AuditAction::Count));
     let status = sender.status();
     assert_eq!((status.written, status.lost.not_written, status.waiting), (100, 1, 0));
 }
@@ -124,7 +124,7 @@ fn a_full_queue_loses_records_and_the_log_says_how_many() {
     let (queue, orders) = sync_channel(4);
     let sender = Sender { queue, counters };
     for _ in 0..7 {
-        sender.send(flow_end(Transport::Tcp, Action::Allow));
+        sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     }
     assert_eq!(sender.status().lost.queue_full, 3);
     let thread = thread::spawn(move || writer.run(&orders));
@@ -141,7 +141,7 @@ fn a_disk_that_refuses_costs_records_that_are_counted_and_told() {
     let folder = tempfile::tempdir().unwrap();
     let audit = started(Config { rotate_mib: 1, ..Config::new(folder.path()) }, None);
     let sender = audit.sender();
-    sender.send(flow_end(Transport::Tcp, Action::Allow));
+    sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     audit.flush();
     // The file is full after the next write; the folder is gone by then, so no other can be begun.
     let away = folder.path().with_extension("away");
@@ -149,13 +149,13 @@ fn a_disk_that_refuses_costs_records_that_are_counted_and_told() {
     sender.send(said(chat::Event::Text(big)));
     fs::rename(folder.path(), &away).unwrap();
     audit.flush();
-    sender.send(flow_end(Transport::Tcp, Action::Allow));
+    sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     audit.flush();
     let status = audit.status();
     assert_eq!(status.lost.not_written, 1, "{status:?}");
     assert!(status.error.is_some());
     fs::rename(&away, folder.path()).unwrap();
-    sender.send(flow_end(Transport::Tcp, Action::Allow));
+    sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     audit.flush();
     let status = audit.status();
     assert_eq!((status.received, status.written, status.waiting), (4, 3, 0));
@@ -173,7 +173,7 @@ fn kinds_that_are_left_out_and_words_of_chats_are_not_written() {
         Config { record: [Kind::Chat].into(), chat_text: false, ..Config::new(folder.path()) };
     let audit = started(config, None);
     let sender = audit.sender();
-    sender.send(flow_end(Transport::Tcp, Action::Allow));
+    sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     sender.send(said(chat::Event::Text("the words themselves".into())));
     sender.send(said(chat::Event::Leave("the words themselves".into())));
     drop(audit);
@@ -190,7 +190,7 @@ fn with_a_mapping_no_address_that_was_seen_is_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let audit = started(Config::new(folder.path()), Some(Arc::new(LastByte)));
     let sender = audit.sender();
-    sender.send(flow_end(Transport::Tcp, Action::Limit));
+    sender.send(flow_end(Transport::Tcp, AuditAction::Limit));
     sender.send(said(chat::Event::Text("come to 10.0.0.8:4000".into())));
     sender.send(said(chat::Event::Offer {
         name: "for-10.0.0.5.txt".into(),
@@ -212,7 +212,7 @@ fn with_a_mapping_no_address_that_was_seen_is_in_the_log() {
         complete: true,
         gaps: false,
         peers: vec!["192.0.2.8".parse().unwrap()],
-        verdict: verdict(Action::Allow),
+        verdict: verdict(AuditAction::Allow),
     }));
     drop(audit);
     let text = fs::read_to_string(folder.path().join("eve.json")).unwrap();

@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 17;
 
 /// The scanner's verdict on content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ScanResult {
     /// Nothing was found.
     Clean,
     /// A signature matched.
@@ -75,21 +75,21 @@ impl From<std::io::Error> for Failure {
 }
 
 /// A reply to INSTREAM, without its zero byte.
-pub fn verdict(reply: &[u8]) -> Verdict {
+pub fn verdict(reply: &[u8]) -> ScanResult {
     let text = String::from_utf8_lossy(reply.trim_ascii());
     if let Some(said) = text.strip_prefix("stream: ") {
         if said == "OK" {
-            return Verdict::Clean;
+            return ScanResult::Clean;
         }
         if let Some(name) = said.strip_suffix(" FOUND") {
-            return Verdict::Found(printable(name));
+            return ScanResult::Found(printable(name));
         }
     }
     if text.starts_with("INSTREAM size limit exceeded") {
-        return Verdict::Failed(Failure::TooLarge);
+        return ScanResult::Failed(Failure::TooLarge);
     }
     let text = text.strip_suffix("ERROR").unwrap_or(&text).trim();
-    Verdict::Failed(Failure::Refused(printable(if text.is_empty() { "no reply" } else { text })))
+    ScanResult::Failed(Failure::Refused(printable(if text.is_empty() { "no reply" } else { text })))
 }
 
 fn printable(text: &str) -> String {
@@ -144,14 +144,14 @@ impl<S: Read + Write> Stream<S> {
     /// # Errors
     ///
     /// clamd's reply when it ends the stream early, else why it does not take the content.
-    pub fn send(&mut self, content: &[u8]) -> Result<(), Verdict> {
+    pub fn send(&mut self, content: &[u8]) -> Result<(), ScanResult> {
         for chunk in content.chunks(CHUNK) {
             if let Err(error) = self.write(chunk) {
                 // It may have said why before it closed.
                 let said = self.reply().map(|reply| verdict(&reply));
                 return Err(match said {
-                    Ok(said) if said != Verdict::Clean => said,
-                    _ => Verdict::Failed(error.into()),
+                    Ok(said) if said != ScanResult::Clean => said,
+                    _ => ScanResult::Failed(error.into()),
                 });
             }
         }
@@ -165,14 +165,14 @@ impl<S: Read + Write> Stream<S> {
     }
 
     /// Ends the content and waits for the verdict.
-    pub fn end(mut self) -> Verdict {
+    pub fn end(mut self) -> ScanResult {
         // When clamd has closed already, it has replied before.
         let ended = self.socket.write_all(&0_u32.to_be_bytes());
         match (self.reply(), ended) {
             (Ok(reply), _) if !reply.is_empty() => verdict(&reply),
-            (_, Err(error)) | (Err(error), _) => Verdict::Failed(error.into()),
+            (_, Err(error)) | (Err(error), _) => ScanResult::Failed(error.into()),
             (Ok(_), Ok(())) => {
-                Verdict::Failed(Failure::Unavailable("it closed without a reply".into()))
+                ScanResult::Failed(Failure::Unavailable("it closed without a reply".into()))
             }
         }
     }
@@ -235,24 +235,24 @@ mod tests {
         for reply in [long(b"but FOUND"), long(b"\0"), long(b"")] {
             let said = said(reply);
             assert!(
-                matches!(&said, Verdict::Failed(Failure::Unavailable(why)) if why.contains("too long")),
+                matches!(&said, ScanResult::Failed(Failure::Unavailable(why)) if why.contains("too long")),
                 "{said:?}"
             );
         }
-        assert_eq!(said(b"stream: OK\0more".to_vec()), Verdict::Clean);
-        assert_eq!(said(b"stream: OK".to_vec()), Verdict::Clean);
+        assert_eq!(said(b"stream: OK\0more".to_vec()), ScanResult::Clean);
+        assert_eq!(said(b"stream: OK".to_vec()), ScanResult::Clean);
     }
 
     #[test]
     fn replies_are_read_as_clamd_writes_them() {
-        let found = |name: &str| Verdict::Found(name.into());
-        let refused = |why: &str| Verdict::Failed(Failure::Refused(why.into()));
+        let found = |name: &str| ScanResult::Found(name.into());
+        let refused = |why: &str| ScanResult::Failed(Failure::Refused(why.into()));
         for (reply, said) in [
-            (&b"stream: OK"[..], Verdict::Clean),
+            (&b"stream: OK"[..], ScanResult::Clean),
             (b"stream: Win.Test.EICAR_HDB-1 FOUND", found("Win.Test.EICAR_HDB-1")),
             (b"stream: a b: FOUND FOUND\n", found("a b: FOUND")),
             (b"stream: OK FOUND", found("OK")),
-            (b"INSTREAM size limit exceeded. ERROR", Verdict::Failed(Failure::TooLarge)),
+            (b"INSTREAM size limit exceeded. ERROR", ScanResult::Failed(Failure::TooLarge)),
             (b"stream: Can't allocate memory ERROR", refused("stream: Can't allocate memory")),
             (b"UNKNOWN COMMAND", refused("UNKNOWN COMMAND")),
             (b"", refused("no reply")),

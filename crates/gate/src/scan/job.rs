@@ -2,7 +2,7 @@
 
 use super::{
     Queue,
-    clamd::{Failure, Stream, Verdict},
+    clamd::{Failure, ScanResult, Stream},
 };
 use crate::stream::{Budget, Share};
 use std::{
@@ -33,7 +33,7 @@ impl Job {
         let taken = self.shared.content(bytes);
         match &taken {
             Ok(()) => self.wake(),
-            Err(failure) => self.queue.count(&Verdict::Failed(failure.clone())),
+            Err(failure) => self.queue.count(&ScanResult::Failed(failure.clone())),
         }
         taken
     }
@@ -100,8 +100,8 @@ pub(super) struct Work {
 
 impl Work {
     /// The verdict on what was sent.
-    pub(super) fn end(&mut self) -> Verdict {
-        self.stream.take().map_or(Verdict::Clean, Stream::end)
+    pub(super) fn end(&mut self) -> ScanResult {
+        self.stream.take().map_or(ScanResult::Clean, Stream::end)
     }
 
     /// What is to be sent again; none when there was no room for it.

@@ -24,7 +24,7 @@ pub use config::{Address, Config, Failed};
 pub use job::Job;
 
 use crate::stream::Budget;
-use clamd::{Failure, Verdict};
+use clamd::{Failure, ScanResult};
 use job::{Shared, Step, Work};
 use std::{
     collections::VecDeque,
@@ -60,7 +60,7 @@ pub struct Report {
     /// follow. None of the last report of a job.
     pub pause: Option<u64>,
     /// What the scanner says.
-    pub verdict: Verdict,
+    pub verdict: ScanResult,
 }
 
 /// What scanners count; exact.
@@ -238,7 +238,7 @@ impl Queue {
     fn serve(&self, job: &Arc<Shared>) {
         let mut work = job.take_work();
         if job.waited().is_some_and(|waited| waited > self.config.timeout) {
-            let verdict = Verdict::Failed(Failure::TimedOut);
+            let verdict = ScanResult::Failed(Failure::TimedOut);
             self.report(job, work.total, None, verdict);
             return job.cancel();
         }
@@ -261,7 +261,7 @@ impl Queue {
             }
             // Its content comes slowly: it gives its connection up until more has come.
             match work.end() {
-                Verdict::Clean => {
+                ScanResult::Clean => {
                     if job.park(&mut work) {
                         return;
                     }
@@ -287,7 +287,7 @@ impl Queue {
             }
             Step::Verdict { pause } => {
                 let verdict = work.end();
-                let pause = pause.filter(|_| verdict == Verdict::Clean);
+                let pause = pause.filter(|_| verdict == ScanResult::Clean);
                 self.report(job, work.total, pause, verdict);
                 if pause.is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             }
@@ -295,13 +295,13 @@ impl Queue {
         }
     }
 
-    fn send(&self, work: &mut Work, bytes: &[u8]) -> Result<(), Verdict> {
+    fn send(&self, work: &mut Work, bytes: &[u8]) -> Result<(), ScanResult> {
         let begun = match &mut work.stream {
             Some(stream) => stream,
             None => {
                 // What came before is to be told again.
-                let kept = work.kept().ok_or(Verdict::Failed(Failure::Overloaded))?;
-                let mut begun = clamd::Stream::begin(&self.config).map_err(Verdict::Failed)?;
+                let kept = work.kept().ok_or(ScanResult::Failed(Failure::Overloaded))?;
+                let mut begun = clamd::Stream::begin(&self.config).map_err(ScanResult::Failed)?;
                 begun.send(kept)?;
                 self.counters.bytes.fetch_add(kept.len() as u64, Ordering::Relaxed);
                 work.stream.insert(begun)
@@ -312,18 +312,18 @@ impl Queue {
         Ok(())
     }
 
-    fn report(&self, job: &Shared, bytes: u64, pause: Option<u64>, verdict: Verdict) {
+    fn report(&self, job: &Shared, bytes: u64, pause: Option<u64>, verdict: ScanResult) {
         if pause.is_none() {
             self.count(&verdict);
         }
         (self.deliver)(Report { job: job.number(), bytes, pause, verdict });
     }
 
-    fn count(&self, verdict: &Verdict) {
+    fn count(&self, verdict: &ScanResult) {
         let counter = match verdict {
-            Verdict::Clean => &self.counters.clean,
-            Verdict::Found(_) => &self.counters.found,
-            Verdict::Failed(_) => &self.counters.failed,
+            ScanResult::Clean => &self.counters.clean,
+            ScanResult::Found(_) => &self.counters.found,
+            ScanResult::Failed(_) => &self.counters.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -31,12 +31,12 @@ fn at(clamd: Address) -> Config {
 }
 
 fn found(job: u64, bytes: usize) -> Report {
-    let verdict = Verdict::Found("Nigh.Test.EICAR.UNOFFICIAL".into());
+    let verdict = ScanResult::Found("Nigh.Test.EICAR.UNOFFICIAL".into());
     Report { job, bytes: bytes as u64, pause: None, verdict }
 }
 
 fn clean(job: u64, bytes: usize) -> Report {
-    Report { job, bytes: bytes as u64, pause: None, verdict: Verdict::Clean }
+    Report { job, bytes: bytes as u64, pause: None, verdict: ScanResult::Clean }
 }
 
 mod root {
@@ -98,7 +98,7 @@ fn where_nobody_listens_the_job_fails() {
     let mut job = scanner.begin(9).unwrap();
     job.content(b"content".to_vec()).unwrap();
     let report = reports.recv_timeout(LONG).unwrap();
-    assert!(matches!(report.verdict, Verdict::Failed(Failure::Unavailable(_))), "{report:?}");
+    assert!(matches!(report.verdict, ScanResult::Failed(Failure::Unavailable(_))), "{report:?}");
     // Further content is taken and forgotten; no second report.
     job.content(b"more".to_vec()).unwrap();
     job.end();
@@ -119,7 +119,7 @@ fn clamd_may_end_the_stream_early_and_say_why() {
     peer.write_all(b"INSTREAM size limit exceeded. ERROR\0").unwrap();
     drop(peer);
     job.end();
-    let verdict = Verdict::Failed(Failure::TooLarge);
+    let verdict = ScanResult::Failed(Failure::TooLarge);
     assert_eq!(
         reports.recv_timeout(LONG),
         Ok(Report { job: 1, bytes: 5000, pause: None, verdict })
@@ -136,7 +136,7 @@ fn a_clamd_that_says_nothing_is_not_waited_for_longer_than_configured() {
     let mut job = scanner.begin(1).unwrap();
     job.content(vec![0; 10]).unwrap();
     job.end();
-    let verdict = Verdict::Failed(Failure::TimedOut);
+    let verdict = ScanResult::Failed(Failure::TimedOut);
     assert_eq!(reports.recv_timeout(LONG), Ok(Report { job: 1, bytes: 10, pause: None, verdict }));
 }
 
@@ -178,7 +178,7 @@ fn a_flood_of_content_stays_within_its_bounds() {
         peer.write_all(b"stream: OK\0").unwrap();
     }
     for _ in 0..4 {
-        assert_eq!(reports.recv_timeout(LONG).unwrap().verdict, Verdict::Clean);
+        assert_eq!(reports.recv_timeout(LONG).unwrap().verdict, ScanResult::Clean);
     }
     assert!(reports.try_recv().is_err());
 }
@@ -244,7 +244,7 @@ fn what_is_kept_is_bounded() {
     let report = Report { pause: Some(1800), ..clean(1, 1800) };
     assert_eq!(reports.recv_timeout(LONG), Ok(report));
     job.content(vec![b'c'; 10]).unwrap();
-    let verdict = Verdict::Failed(Failure::Overloaded);
+    let verdict = ScanResult::Failed(Failure::Overloaded);
     assert_eq!(
         reports.recv_timeout(LONG),
         Ok(Report { job: 1, bytes: 1810, pause: None, verdict })
@@ -267,5 +267,5 @@ fn a_scanner_is_gone_at_once() {
     // Its thread still waits for the answer.
     drop(peer);
     let report = reports.recv_timeout(LONG).unwrap();
-    assert!(matches!(report.verdict, Verdict::Failed(_)), "{report:?}");
+    assert!(matches!(report.verdict, ScanResult::Failed(_)), "{report:?}");
 }

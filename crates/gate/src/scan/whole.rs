@@ -2,7 +2,7 @@
 
 use super::{
     Queue, Report, STACK, Scanner,
-    clamd::{Failure, Stream, Verdict},
+    clamd::{Failure, ScanResult, Stream},
 };
 use std::{
     io::Read,
@@ -54,8 +54,8 @@ impl Queue {
         }
     }
 
-    fn scan(&self, content: &mut dyn Read, sent: &mut u64) -> Result<Verdict, Verdict> {
-        let failed = |failure| Verdict::Failed(failure);
+    fn scan(&self, content: &mut dyn Read, sent: &mut u64) -> Result<ScanResult, ScanResult> {
+        let failed = |failure| ScanResult::Failed(failure);
         let mut stream = Stream::begin(&self.config).map_err(failed)?;
         let mut slice = vec![0; SLICE];
         loop {

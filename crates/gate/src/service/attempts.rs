@@ -2,7 +2,7 @@
 //! and written down together once in a while.
 
 use super::records::Log;
-use crate::audit::{Action, Cause, Subject};
+use crate::audit::{AuditAction, Cause, Subject};
 use datapath::gate::CacheKey;
 use rustc_hash::FxHashMap;
 use std::{
@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 struct Refused {
     subject: Subject,
-    action: Action,
+    action: AuditAction,
     rule: Option<Arc<str>>,
     /// Attempts that were written down.
     told: u64,
@@ -45,7 +45,7 @@ impl Attempts {
         &mut self,
         key: CacheKey,
         subject: Subject,
-        action: Action,
+        action: AuditAction,
         rule: Option<Arc<str>>,
     ) {
         if self.of.len() < MOST || self.of.contains_key(&key) {
@@ -107,7 +107,7 @@ mod tests {
         let key = kernel::refusal(&flow);
         let mut attempts = Attempts::default();
         let subject = log.subject(flow, Side::Client, None, 0);
-        attempts.remember(key, subject, Action::Reset, Some("no-sharing".into()));
+        attempts.remember(key, subject, AuditAction::Reset, Some("no-sharing".into()));
         let counted = Cell::new(Some(0));
         for count in [Some(0), Some(5), Some(5), Some(12), None, Some(20)] {
             counted.set(count);

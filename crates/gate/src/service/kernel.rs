@@ -33,17 +33,17 @@ pub(super) fn refusal(flow: &Flow) -> CacheKey {
     CacheKey { source: flow.client.ip(), target: flow.server, protocol: protocol(flow.transport) }
 }
 
-pub(super) const fn action(action: FlowAction) -> gate::Action {
+pub(super) const fn action(action: FlowAction) -> gate::PacketAction {
     match action {
-        FlowAction::Pass => gate::Action::Pass,
+        FlowAction::Pass => gate::PacketAction::Pass,
         FlowAction::Refuse(deny) => refuse(deny),
     }
 }
 
-pub(super) const fn refuse(deny: Deny) -> gate::Action {
+pub(super) const fn refuse(deny: Deny) -> gate::PacketAction {
     match deny {
-        Deny::Drop => gate::Action::Drop,
-        Deny::Reset => gate::Action::Reset,
+        Deny::Drop => gate::PacketAction::Drop,
+        Deny::Reset => gate::PacketAction::Reset,
     }
 }
 

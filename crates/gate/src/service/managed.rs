@@ -28,7 +28,7 @@ use crate::{
     policy::{Moment, Policy},
     scan::{
         self, Failed, Report, Scanner,
-        clamd::{Failure, Verdict},
+        clamd::{Failure, ScanResult},
     },
 };
 use classify::{
@@ -230,7 +230,7 @@ impl Managers {
         commands: &mut Vec<WorkerCommand>,
     ) {
         self.scanner = scanner;
-        let verdict = Verdict::Failed(Failure::Unavailable("another scanner is configured".into()));
+        let verdict = ScanResult::Failed(Failure::Unavailable("another scanner is configured".into()));
         self.torrents_failed(&verdict, around, commands);
         let jobs: Vec<_> = self.jobs.values().copied().collect();
         for (id, transfer) in jobs {
@@ -544,7 +544,7 @@ impl Managers {
             self.unread(&id, around, commands);
         }
         for transfer in scanned {
-            let verdict = Verdict::Failed(Failure::Overloaded);
+            let verdict = ScanResult::Failed(Failure::Overloaded);
             self.verdict(id, transfer, 0, verdict, around, commands);
         }
         // A flow that is refused takes what waits with it.

@@ -7,7 +7,7 @@ use super::{
     kernel,
     worker::{Worker, rules},
 };
-use datapath::gate::{Held, Key, TableError, Verdict};
+use datapath::gate::{FlowVerdict, Held, Key, TableError};
 use rustc_hash::FxHashMap;
 
 impl Worker {
@@ -54,7 +54,7 @@ impl Worker {
                 else {
                     return None;
                 };
-                let verdict = Verdict { action: kernel::action(action), limit: class, label };
+                let verdict = FlowVerdict { action: kernel::action(action), limit: class, label };
                 let (key, manage) =
                     (kernel::key(&flow), kernel::manage(&flow, core.managed(&flow)));
                 match table.decide_managed(&key, &verdict, manage) {

@@ -3,13 +3,13 @@
 use super::core::{News, Phase};
 use crate::{
     audit::{
-        Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
-        Refusal, Scanned, Sender, Subject, Traffic, Verdict,
+        ActionTaken, Anomaly, AnomalyKind, AuditAction, Cause, ChatSeen, End, FileSeen, Finding,
+        FlowEnd, Record, Refusal, Scanned, Sender, Subject, Traffic,
     },
     chat,
     config::Deny,
     event::FileNamed,
-    policy,
+    policy::Verdict,
     status::Recent,
     stream::Losses,
 };
@@ -58,8 +58,8 @@ fn told(subject: &Subject) -> String {
     }
 }
 
-pub(super) fn verdict(action: Action, rule: Option<&str>) -> Verdict {
-    Verdict { action, rule: rule.filter(|rule| !rule.is_empty()).map(Into::into) }
+pub(super) fn verdict(action: AuditAction, rule: Option<&str>) -> ActionTaken {
+    ActionTaken { action, rule: rule.filter(|rule| !rule.is_empty()).map(Into::into) }
 }
 
 impl Log {
@@ -120,10 +120,10 @@ impl Log {
             _ => "refused".into(),
         };
         self.happened(false, true, format!("{what} in {}, by {rule}", told(&subject)));
-        self.attempts(subject, Action::Drop, Some(rule), cause, 1);
+        self.attempts(subject, AuditAction::Drop, Some(rule), cause, 1);
     }
 
-    pub(super) fn refused_flow(&self, subject: Subject, action: Action, rule: Option<&str>) {
+    pub(super) fn refused_flow(&self, subject: Subject, action: AuditAction, rule: Option<&str>) {
         let by = rule.map(|rule| format!(", by {rule}")).unwrap_or_default();
         self.happened(false, true, format!("refused {}{by}", told(&subject)));
         let cause = if rule.is_some_and(|rule| rule.starts_with("runtime-")) {
@@ -138,7 +138,7 @@ impl Log {
     pub(super) fn attempts(
         &self,
         subject: Subject,
-        action: Action,
+        action: AuditAction,
         rule: Option<&str>,
         cause: Cause,
         attempts: u64,
@@ -170,7 +170,7 @@ impl Log {
         rule: &str,
         passes: bool,
     ) {
-        let action = if passes { Action::Allow } else { Action::Drop };
+        let action = if passes { AuditAction::Allow } else { AuditAction::Drop };
         let (threat, said) = match &finding {
             Finding::Clean => (false, "scanned, clean".to_owned()),
             Finding::Found(name) => (true, format!("found {name}, refused")),
@@ -203,7 +203,7 @@ impl Log {
         refused: bool,
     ) {
         let Ended { bytes: seen, complete, missed, sha256 } = ended.unwrap_or_default();
-        let action = if refused { Action::Drop } else { Action::Allow };
+        let action = if refused { AuditAction::Drop } else { AuditAction::Allow };
         self.send(|at| {
             Record::File(FileSeen {
                 subject,
@@ -230,7 +230,7 @@ impl Log {
         last_ns: u64,
         traffic: [Traffic; 2],
         end: End,
-        verdict: Verdict,
+        verdict: ActionTaken,
     ) {
         let last = self.zero + Duration::from_nanos(last_ns);
         let [to_server, to_client] = traffic;
@@ -241,10 +241,10 @@ impl Log {
 }
 
 /// What a refusal is called in records.
-pub(super) const fn refusal(deny: Deny) -> Action {
+pub(super) const fn refusal(deny: Deny) -> AuditAction {
     match deny {
-        Deny::Drop => Action::Drop,
-        Deny::Reset => Action::Reset,
+        Deny::Drop => AuditAction::Drop,
+        Deny::Reset => AuditAction::Reset,
     }
 }
 
@@ -257,16 +257,14 @@ pub(super) fn write<S>(log: &Log, news: News<S>) {
         }
         News::Ended(entry, end) => {
             let (action, rule) = match &entry.phase {
-                Phase::Looking(_) => (Action::Allow, None),
+                Phase::Looking(_) => (AuditAction::Allow, None),
                 Phase::Decided(decided) => {
                     let action = match decided.decision.verdict {
-                        policy::Verdict::Pass if decided.decision.counted.is_empty() => {
-                            Action::Allow
-                        }
-                        policy::Verdict::Pass => Action::Count,
-                        policy::Verdict::Limit(_) => Action::Limit,
-                        policy::Verdict::Refuse(Deny::Drop) => Action::Drop,
-                        policy::Verdict::Refuse(Deny::Reset) => Action::Reset,
+                        Verdict::Pass if decided.decision.counted.is_empty() => AuditAction::Allow,
+                        Verdict::Pass => AuditAction::Count,
+                        Verdict::Limit(_) => AuditAction::Limit,
+                        Verdict::Refuse(Deny::Drop) => AuditAction::Drop,
+                        Verdict::Refuse(Deny::Reset) => AuditAction::Reset,
                     };
                     (action, decided.rule())
                 }

@@ -5,7 +5,8 @@ use classify::{
     label::{Category, Certainty, Engine, Label},
 };
 use gate::audit::{
-    Action, Audit, Config, End, FlowEnd, IpfixConfig, Mapping, Record, Subject, Traffic, Verdict,
+    ActionTaken, Audit, AuditAction, Config, End, FlowEnd, IpfixConfig, Mapping, Record, Subject,
+    Traffic,
 };
 use serde_json::Value;
 use std::{
@@ -51,8 +52,8 @@ fn flow(number: u16) -> Record {
         to_server: Traffic { packets: 5, bytes: 500 + u64::from(number), flags: 0x1a },
         to_client: Traffic { packets: 7, bytes: 70_000_000_000, flags: 0x13 },
         end: End::Closed,
-        verdict: Verdict {
-            action: if number == 2 { Action::Drop } else { Action::Allow },
+        verdict: ActionTaken {
+            action: if number == 2 { AuditAction::Drop } else { AuditAction::Allow },
             rule: None,
         },
     })

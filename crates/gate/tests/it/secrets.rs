@@ -5,7 +5,9 @@ use classify::{
     packet::{Packet, Tcp},
 };
 use gate::{
-    audit::{Action, Audit, ChatSeen, Config, FileSeen, IpfixConfig, Record, Subject, Verdict},
+    audit::{
+        ActionTaken, Audit, AuditAction, ChatSeen, Config, FileSeen, IpfixConfig, Record, Subject,
+    },
     chat::Reader,
     event::{Event, Settings},
     manage::Manager,
@@ -165,7 +167,7 @@ fn no_password_of_ftp_or_of_a_url_is_in_the_log() {
         complete: true,
         gaps: false,
         peers: Vec::new(),
-        verdict: Verdict { action: Action::Allow, rule: None },
+        verdict: ActionTaken { action: AuditAction::Allow, rule: None },
     })]);
     assert!(log.contains("ftp://192.0.2.7/a.iso") && !log.contains(SECRET), "{log}");
 }

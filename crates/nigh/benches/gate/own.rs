@@ -5,7 +5,7 @@ use crate::{
     stage::{INSIDE, Stage},
     ways::Way,
 };
-use datapath::gate::{Action, Gate, Pace, Rules, Settings, Verdict};
+use datapath::gate::{FlowVerdict, Gate, Pace, PacketAction, Rules, Settings};
 use nix::{net::if_::if_nametoindex, sys::signal::Signal};
 use serde_json::json;
 use std::{
@@ -49,7 +49,7 @@ impl CopyOut {
         let (stop, copied) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&copied));
         let read = move || -> std::io::Result<()> {
-            let pass = Verdict { action: Action::Pass, ..Verdict::default() };
+            let pass = FlowVerdict { action: PacketAction::Pass, ..FlowVerdict::default() };
             let mut beaten = None;
             while !stopped.load(Ordering::Relaxed) {
                 if beaten.is_none_or(|last: Instant| last.elapsed() >= BEAT) {

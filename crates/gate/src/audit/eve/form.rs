@@ -1,6 +1,6 @@
 //! The forms of lines: names and order of fields as in Suricata's EVE.
 
-use crate::{audit::record::Action, chat};
+use crate::{audit::record::AuditAction, chat};
 use classify::{
     flow::Side,
     label::{Category, Certainty, Engine},
@@ -203,7 +203,7 @@ pub(super) struct Nigh<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) internal: Option<Side>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) verdict: Option<Action>,
+    pub(super) verdict: Option<AuditAction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,8 +20,8 @@ use self::{
 use super::{
     mapping::Mask,
     record::{
-        Action, Anomaly, AnomalyKind, Cause, ChatSeen, End, FileSeen, Finding, FlowEnd, Record,
-        Refusal, Scanned, Subject, Traffic, Verdict,
+        ActionTaken, Anomaly, AnomalyKind, AuditAction, Cause, ChatSeen, End, FileSeen, Finding,
+        FlowEnd, Record, Refusal, Scanned, Subject, Traffic,
     },
     secret::without_login,
 };
@@ -165,7 +165,7 @@ impl Eve {
         let (to_server, to_client) = (it.to_server, it.to_client);
         let age = it.last.duration_since(it.subject.started).unwrap_or_default();
         // The gate's own resets are not among what it saw.
-        let reset = it.verdict.action == Action::Reset;
+        let reset = it.verdict.action == AuditAction::Reset;
         let state = if reset { "closed" } else { state(&it.subject, to_server, to_client) };
         let flow = FlowBody {
             pkts_toserver: to_server.packets,
@@ -356,7 +356,7 @@ impl Eve {
 }
 
 /// A line with what was done, and which rule said so.
-fn judged<'a>(mut line: Line<'a>, verdict: &'a Verdict) -> Line<'a> {
+fn judged<'a>(mut line: Line<'a>, verdict: &'a ActionTaken) -> Line<'a> {
     if let Some(nigh) = &mut line.nigh {
         nigh.verdict = Some(verdict.action);
         nigh.rule = verdict.rule.as_deref();
@@ -402,7 +402,7 @@ fn number(name: &str) -> u32 {
         .fold(0x811c_9dc5, |sum: u32, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-fn verdict(subject: &Subject, action: Action) -> VerdictBody {
+fn verdict(subject: &Subject, action: AuditAction) -> VerdictBody {
     if !action.refuses() {
         return VerdictBody { action: "alert", reject_target: None, reject: None };
     }
@@ -411,7 +411,7 @@ fn verdict(subject: &Subject, action: Action) -> VerdictBody {
         Transport::Tcp => ("both", "tcp-reset"),
         Transport::Udp => ("to_client", "icmp-prohib"),
     };
-    let tells = action == Action::Reset;
+    let tells = action == AuditAction::Reset;
     VerdictBody {
         action: "drop",
         reject_target: tells.then_some(target),

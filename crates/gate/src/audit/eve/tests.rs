@@ -23,7 +23,7 @@ fn without(mut line: Value, keys: &[&str]) -> Value {
 
 #[test]
 fn a_flow_has_the_fields_that_suricata_gives_it() {
-    let line = eve(&flow_end(Transport::Tcp, Action::Limit));
+    let line = eve(&flow_end(Transport::Tcp, AuditAction::Limit));
     assert!(line["flow_id"].as_u64().unwrap() < 1 << 53);
     let expected = json!({
         "timestamp": "2026-11-18T11:07:45.000000+0000",
@@ -53,7 +53,7 @@ fn a_flow_has_the_fields_that_suricata_gives_it() {
 
 #[test]
 fn flows_of_udp_have_no_object_tcp_and_refused_ones_say_drop() {
-    let line = eve(&flow_end(Transport::Udp, Action::Drop));
+    let line = eve(&flow_end(Transport::Udp, AuditAction::Drop));
     assert_eq!(line["tcp"], Value::Null);
     assert_eq!(line["flow"]["action"], "drop");
     assert_eq!(line["flow"]["alerted"], true);
@@ -62,17 +62,17 @@ fn flows_of_udp_have_no_object_tcp_and_refused_ones_say_drop() {
 
 #[test]
 fn a_flow_whose_ends_were_told_that_it_is_over_is_closed() {
-    let line = eve(&flow_end(Transport::Tcp, Action::Reset));
+    let line = eve(&flow_end(Transport::Tcp, AuditAction::Reset));
     assert_eq!(
         (&line["flow"]["state"], &line["tcp"]["state"]),
         (&json!("closed"), &json!("closed"))
     );
-    assert_eq!(eve(&flow_end(Transport::Tcp, Action::Drop))["flow"]["state"], "established");
+    assert_eq!(eve(&flow_end(Transport::Tcp, AuditAction::Drop))["flow"]["state"], "established");
 }
 
 #[test]
 fn a_flow_without_a_name_is_one_whose_protocol_failed() {
-    let Record::Flow(mut it) = flow_end(Transport::Udp, Action::Allow) else { unreachable!() };
+    let Record::Flow(mut it) = flow_end(Transport::Udp, AuditAction::Allow) else { unreachable!() };
     it.subject.label = None;
     let line = eve(&Record::Flow(it));
     assert_eq!(line["app_proto"], "failed");
@@ -99,9 +99,9 @@ fn connections_get_the_state_that_their_control_bits_show() {
 #[test]
 fn the_number_of_a_flow_is_that_of_its_sockets_and_its_start() {
     let id = |key, record: &Record| Eve::new(Mask::default(), key, true).flow_id(record.subject());
-    let one = flow_end(Transport::Tcp, Action::Allow);
-    assert_eq!(id((1, 2), &one), id((1, 2), &flow_end(Transport::Tcp, Action::Drop)));
-    assert_ne!(id((1, 2), &one), id((1, 2), &flow_end(Transport::Udp, Action::Allow)));
+    let one = flow_end(Transport::Tcp, AuditAction::Allow);
+    assert_eq!(id((1, 2), &one), id((1, 2), &flow_end(Transport::Tcp, AuditAction::Drop)));
+    assert_ne!(id((1, 2), &one), id((1, 2), &flow_end(Transport::Udp, AuditAction::Allow)));
     assert_ne!(id((1, 2), &one), id((3, 4), &one));
     let Record::Flow(mut later) = one.clone() else { unreachable!() };
     later.subject.started = at(1);
@@ -123,7 +123,7 @@ fn file(complete: bool) -> Record {
         complete,
         gaps: false,
         peers: vec!["192.0.2.9".parse().unwrap()],
-        verdict: verdict(Action::Allow),
+        verdict: verdict(AuditAction::Allow),
     })
 }
 
@@ -145,14 +145,14 @@ fn a_file_comes_from_its_sender_and_has_the_fields_of_fileinfo() {
     assert_eq!(eve(&file(false))["fileinfo"]["state"], "TRUNCATED");
 }
 
-fn refusal(transport: Transport, action: Action, cause: Cause) -> Record {
+fn refusal(transport: Transport, action: AuditAction, cause: Cause) -> Record {
     let subject = subject(transport);
     Record::Refusal(Refusal { subject, at: at(1), verdict: verdict(action), cause, attempts: 4 })
 }
 
 #[test]
 fn a_refusal_is_an_alert_that_blocked_with_the_verdict_of_version_7() {
-    let line = eve(&refusal(Transport::Tcp, Action::Reset, Cause::Rule));
+    let line = eve(&refusal(Transport::Tcp, AuditAction::Reset, Cause::Rule));
     assert_eq!(line["event_type"], "alert");
     let alert = without(line["alert"].clone(), &["signature_id"]);
     let expected = json!({
@@ -163,22 +163,22 @@ fn a_refusal_is_an_alert_that_blocked_with_the_verdict_of_version_7() {
     let expected = json!({ "action": "drop", "reject-target": "both", "reject": ["tcp-reset"] });
     assert_eq!(line["verdict"], expected);
     assert_eq!(line["nigh"]["attempts"], 4);
-    let udp = eve(&refusal(Transport::Udp, Action::Reset, Cause::Rule));
+    let udp = eve(&refusal(Transport::Udp, AuditAction::Reset, Cause::Rule));
     assert_eq!(udp["verdict"]["reject"], json!(["icmp-prohib"]));
-    let quiet = eve(&refusal(Transport::Udp, Action::Drop, Cause::Operator));
+    let quiet = eve(&refusal(Transport::Udp, AuditAction::Drop, Cause::Operator));
     assert_eq!(quiet["verdict"], json!({ "action": "drop" }));
 }
 
 #[test]
 fn a_refused_file_is_named_in_the_alert() {
-    let line = eve(&refusal(Transport::Tcp, Action::Drop, Cause::File("x.exe".into())));
+    let line = eve(&refusal(Transport::Tcp, AuditAction::Drop, Cause::File("x.exe".into())));
     assert_eq!(line["files"][0]["filename"], "x.exe");
     assert_eq!(line["nigh"]["cause"], "file");
 }
 
 #[test]
 fn a_file_that_nobody_could_scan_is_no_hit_of_a_rule() {
-    let line = eve(&refusal(Transport::Tcp, Action::Drop, Cause::Unscanned("x.exe".into())));
+    let line = eve(&refusal(Transport::Tcp, AuditAction::Drop, Cause::Unscanned("x.exe".into())));
     assert_eq!(line["event_type"], "alert");
     assert_eq!(line["alert"]["signature"], "file not scanned");
     assert_eq!(
@@ -194,13 +194,13 @@ fn a_file_that_nobody_could_scan_is_no_hit_of_a_rule() {
 
 #[test]
 fn what_no_rule_was_asked_about_is_a_drop() {
-    let line = eve(&refusal(Transport::Tcp, Action::Drop, Cause::Cache));
+    let line = eve(&refusal(Transport::Tcp, AuditAction::Drop, Cause::Cache));
     assert_eq!(line["event_type"], "drop");
     assert_eq!(line["drop"]["reason"], "flow drop");
     assert_eq!(line["alert"], Value::Null);
 }
 
-fn scan(finding: Finding, action: Action) -> Value {
+fn scan(finding: Finding, action: AuditAction) -> Value {
     eve(&Record::Scan(Scanned {
         subject: subject(Transport::Tcp),
         at: at(1),
@@ -215,16 +215,16 @@ fn scan(finding: Finding, action: Action) -> Value {
 
 #[test]
 fn a_find_is_an_alert_and_other_scans_are_events_of_our_own() {
-    let line = scan(Finding::Found("Eicar-Signature".into()), Action::Drop);
+    let line = scan(Finding::Found("Eicar-Signature".into()), AuditAction::Drop);
     assert_eq!(line["event_type"], "alert");
     assert_eq!(line["alert"]["signature"], "Eicar-Signature");
     assert_eq!(line["alert"]["category"], "A Network Trojan was detected");
     assert_eq!(line["files"][0]["filename"], "eicar.com");
     assert_eq!(line["scan"]["result"], "found");
     assert_eq!(line["src_ip"], "192.0.2.7");
-    let clean = scan(Finding::Clean, Action::Allow);
+    let clean = scan(Finding::Clean, AuditAction::Allow);
     assert_eq!((&clean["event_type"], &clean["scan"]["result"]), (&json!("scan"), &json!("clean")));
-    let failed = scan(Finding::Failed("timed out".into()), Action::Allow);
+    let failed = scan(Finding::Failed("timed out".into()), AuditAction::Allow);
     assert_eq!(failed["scan"]["reason"], "timed out");
 }
 

@@ -245,12 +245,14 @@ fn milliseconds(at: SystemTime) -> u64 {
 mod tests {
     use super::*;
     use crate::audit::{
-        record::{Action, Record},
+        record::{AuditAction, Record},
         tests::{at, flow_end},
     };
 
     fn data() -> Data {
-        let Record::Flow(flow) = flow_end(Transport::Tcp, Action::Limit) else { unreachable!() };
+        let Record::Flow(flow) = flow_end(Transport::Tcp, AuditAction::Limit) else {
+            unreachable!()
+        };
         Data::of(&flow, 7, &Mask::default())
     }
 

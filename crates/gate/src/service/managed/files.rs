@@ -11,7 +11,7 @@ use crate::{
     event::{Event, FileNamed, FileVerdict, TransferId},
     scan::{
         Failed, Job, Report,
-        clamd::{Failure, Verdict},
+        clamd::{Failure, ScanResult},
     },
     service::{core::ByFile, id::Id},
 };
@@ -88,7 +88,7 @@ impl Managers {
                         .and_then(|file| file.job.as_mut())
                         .and_then(|job| job.content(bytes).err());
                     if let Some(failure) = failed {
-                        let verdict = Verdict::Failed(failure);
+                        let verdict = ScanResult::Failed(failure);
                         self.verdict(id, transfer, 0, verdict, around, commands);
                     }
                 }
@@ -221,7 +221,7 @@ impl Managers {
         id: Id,
         transfer: TransferId,
         bytes: u64,
-        verdict: Verdict,
+        verdict: ScanResult,
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
@@ -236,15 +236,15 @@ impl Managers {
         // All that came of it was scanned and nothing waits. What goes on elsewhere is a part.
         let broken_off = file.ended.is_some_and(|ended| !ended.complete) && !missed;
         let verdict = match verdict {
-            Verdict::Clean if missed => Verdict::Failed(Failure::Missed),
-            Verdict::Clean if file.named.is_part() => Verdict::Failed(Failure::Part),
+            ScanResult::Clean if missed => ScanResult::Failed(Failure::Missed),
+            ScanResult::Clean if file.named.is_part() => ScanResult::Failed(Failure::Part),
             verdict => verdict,
         };
         let (passes, finding) = match verdict {
-            Verdict::Clean if broken_off => (true, Finding::Failed(Failure::Part.to_string())),
-            Verdict::Clean => (true, Finding::Clean),
-            Verdict::Found(what) => (false, Finding::Found(what)),
-            Verdict::Failed(failure) => {
+            ScanResult::Clean if broken_off => (true, Finding::Failed(Failure::Part.to_string())),
+            ScanResult::Clean => (true, Finding::Clean),
+            ScanResult::Found(what) => (false, Finding::Found(what)),
+            ScanResult::Failed(failure) => {
                 (self.scan_fails == Failed::Pass, Finding::Failed(failure.to_string()))
             }
         };

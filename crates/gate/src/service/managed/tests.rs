@@ -150,7 +150,7 @@ impl Bench {
     }
 
     /// The scanner's verdict on a job.
-    fn report(&mut self, job: u64, bytes: u64, pause: Option<u64>, verdict: Verdict) {
+    fn report(&mut self, job: u64, bytes: u64, pause: Option<u64>, verdict: ScanResult) {
         let report = Report { job, bytes, pause, verdict };
         self.with(|managers, around, commands| managers.report(report, around, commands));
     }
@@ -176,8 +176,8 @@ impl Bench {
     }
 }
 
-fn away() -> Verdict {
-    Verdict::Failed(Failure::Unavailable("a test".into()))
+fn away() -> ScanResult {
+    ScanResult::Failed(Failure::Unavailable("a test".into()))
 }
 
 /// A response of 30 bytes, the last 10 of which wait for the verdict.
@@ -193,7 +193,7 @@ fn response(bench: &mut Bench) {
 fn a_clean_file_passes_with_its_last_packet() {
     let mut bench = Bench::new(SCAN);
     response(&mut bench);
-    bench.report(0, 30, None, Verdict::Clean);
+    bench.report(0, 30, None, ScanResult::Clean);
     assert_eq!((bench.outcome(), bench.waits()), ((10, false), 0));
     assert_eq!(bench.managers.counts.scanned, 1);
 }
@@ -207,7 +207,7 @@ fn told(bench: &Bench) -> Vec<String> {
 #[test]
 fn a_refusal_is_told_once_with_its_file_and_what_is_not_scanned_as_such() {
     for (verdict, expected) in [
-        (Verdict::Found("Eicar".into()), "found Eicar, refused: f"),
+        (ScanResult::Found("Eicar".into()), "found Eicar, refused: f"),
         (away(), "refused f, which was not scanned,"),
     ] {
         let mut bench = Bench::new(&format!("{SCAN}on_failure = \"refuse\"\n"));
@@ -229,7 +229,7 @@ fn what_could_not_be_scanned_passes_or_not_whenever_that_is_known() {
         let mut bench = Bench::new(&text);
         bench.send(Side::Client, "GET /f HTTP/1.1\r\n\r\n");
         bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
-        bench.report(0, 5, None, Verdict::Failed(Failure::TooLarge));
+        bench.report(0, 5, None, ScanResult::Failed(Failure::TooLarge));
         assert_eq!(bench.outcome().1, !passes);
         bench.send(Side::Server, "0123456789");
         bench.send(Side::Server, "0123456789");
@@ -270,7 +270,7 @@ fn a_file_with_a_gap_is_not_called_clean_and_does_not_wait_for_ever() {
         assert!(
             bench.managers.flows[&Id::of(&bench.flow)].transfers[&TransferId(0)].ended.is_some()
         );
-        bench.report(0, 20, None, Verdict::Clean);
+        bench.report(0, 20, None, ScanResult::Clean);
         assert_eq!(bench.outcome(), if passes { (10, false) } else { (0, true) });
         assert_eq!((bench.managers.counts.unscanned, bench.managers.counts.scanned), (1, 0));
     }
@@ -285,7 +285,7 @@ fn a_file_that_was_broken_off_is_not_called_clean_nor_refused() {
         bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n0123456789");
         bench.packet(Side::Server, Tcp::RST, b"");
         bench.outcome();
-        bench.report(0, 10, None, Verdict::Clean);
+        bench.report(0, 10, None, ScanResult::Clean);
         assert!(!bench.outcome().1);
         assert_eq!((bench.managers.counts.unscanned, bench.managers.counts.scanned), (1, 0));
     }
@@ -303,9 +303,9 @@ fn a_verdict_on_the_beginning_does_not_stand_for_the_whole() {
     bench.send(Side::Server, "0\r\n\r\n");
     bench.outcome();
     // The pause's answer comes when all is there already.
-    bench.report(0, 10, Some(10), Verdict::Clean);
+    bench.report(0, 10, Some(10), ScanResult::Clean);
     assert_eq!(bench.outcome(), (0, false));
-    bench.report(0, 20, None, Verdict::Found("x".into()));
+    bench.report(0, 20, None, ScanResult::Found("x".into()));
     assert_eq!(bench.outcome(), (0, true));
     assert_eq!((bench.managers.counts.found, bench.managers.counts.scanned), (1, 0));
 }
@@ -322,7 +322,7 @@ fn content_that_pauses_often_is_asked_about_less_and_less() {
         bench.rest(150);
         if bench.managers.flows[&Id::of(&bench.flow)].pauses > before {
             asked += 1;
-            bench.report(0, round * 10, Some(round * 10), Verdict::Clean);
+            bench.report(0, round * 10, Some(round * 10), ScanResult::Clean);
         }
     }
     assert_eq!(asked, 1, "150 ms are a rest the first time alone");
@@ -340,7 +340,7 @@ fn a_packet_that_is_sent_again_waits_once() {
         bench.send(Side::Server, "evil......");
     }
     assert_eq!((bench.waits(), bench.managers.counts.dropped), (10, 100));
-    bench.report(0, 30, None, Verdict::Clean);
+    bench.report(0, 30, None, ScanResult::Clean);
     let released: Vec<Held> = bench
         .commands
         .drain(..)
@@ -383,7 +383,7 @@ fn what_is_packed_or_a_part_is_not_called_clean() {
                 Side::Server,
                 format!("HTTP/1.1 {head}\r\nContent-Length: 10\r\n\r\n0123456789"),
             );
-            bench.report(0, 10, None, Verdict::Clean);
+            bench.report(0, 10, None, ScanResult::Clean);
             let counts = bench.managers.counts;
             assert_eq!((counts.unscanned, counts.scanned), (unscanned, clean), "{head}");
             assert_eq!(bench.outcome().1, !passes && unscanned > 0, "{head}");

@@ -16,7 +16,7 @@ use crate::{
     policy::FileQuestion,
     scan::{
         Failed, Report,
-        clamd::{Failure, Verdict},
+        clamd::{Failure, ScanResult},
     },
     service::id::Id,
     torrents::{Store, Torrent, Whole},
@@ -287,7 +287,7 @@ impl Managers {
     ) {
         let file = self.flows.get_mut(&id).and_then(|managed| managed.transfers.get_mut(&transfer));
         if file.is_some_and(|file| file.action == FileAction::Scan) {
-            let verdict = Verdict::Failed(Failure::Scattered(why));
+            let verdict = ScanResult::Failed(Failure::Scattered(why));
             self.verdict(id, transfer, 0, verdict, around, commands);
         }
     }
@@ -344,7 +344,7 @@ impl Managers {
                         self.torrents.scans.insert(job, scan);
                     }
                     Err(error) => {
-                        let verdict = Verdict::Failed(Failure::Unavailable(error.to_string()));
+                        let verdict = ScanResult::Failed(Failure::Unavailable(error.to_string()));
                         self.torrent_verdict(scan, 0, &verdict, around, commands);
                     }
                 }
@@ -367,7 +367,7 @@ impl Managers {
     /// The scanner that had files is no more.
     pub(super) fn torrents_failed(
         &mut self,
-        verdict: &Verdict,
+        verdict: &ScanResult,
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
@@ -380,14 +380,14 @@ impl Managers {
         &mut self,
         scan: Scan,
         bytes: u64,
-        verdict: &Verdict,
+        verdict: &ScanResult,
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
         let (passes, finding) = match verdict {
-            Verdict::Clean => (true, Finding::Clean),
-            Verdict::Found(what) => (false, Finding::Found(what.clone())),
-            Verdict::Failed(failure) => {
+            ScanResult::Clean => (true, Finding::Clean),
+            ScanResult::Found(what) => (false, Finding::Found(what.clone())),
+            ScanResult::Failed(failure) => {
                 (self.scan_fails == Failed::Pass, Finding::Failed(failure.to_string()))
             }
         };
@@ -399,7 +399,7 @@ impl Managers {
         if finding != Finding::Clean {
             tracing::warn!(flow = %scan.subject.flow, file = scan.whole.path, %finding, "a torrent's file");
         }
-        let found = matches!(verdict, Verdict::Found(_));
+        let found = matches!(verdict, ScanResult::Found(_));
         let subject = scan.subject.clone();
         around.log.scanned(subject, &scan.named, bytes, finding, &scan.rule, passes);
         if passes {

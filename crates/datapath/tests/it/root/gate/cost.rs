@@ -2,7 +2,7 @@
 
 use super::frame::{ACK, HOSTS, Packet, SYN};
 use super::table::gate;
-use datapath::gate::{Action, CacheKey, Direction, Protocol, Verdict};
+use datapath::gate::{CacheKey, Direction, FlowVerdict, PacketAction, Protocol};
 use std::{net::SocketAddr, time::Duration};
 
 const TIMES: u32 = 20_000;
@@ -24,17 +24,17 @@ fn the_cost_of_a_packet_is_measured() {
         assert!(took > Duration::ZERO);
     };
     for packet in [&four, &six] {
-        table.decide(&packet.key(), &Verdict::default()).unwrap();
+        table.decide(&packet.key(), &FlowVerdict::default()).unwrap();
     }
     time("decided, IPv4, from inside", &four, Direction::FromInside);
     time("decided, IPv4, to inside", &four.clone().back(), Direction::ToInside);
     time("decided, IPv6, from inside", &six, Direction::FromInside);
-    let refused = Verdict { action: Action::Drop, ..Verdict::default() };
+    let refused = FlowVerdict { action: PacketAction::Drop, ..FlowVerdict::default() };
     table.decide(&four.key(), &refused).unwrap();
     time("refused", &four, Direction::FromInside);
     let [source, target] = HOSTS[1].map(|host| host.parse::<SocketAddr>().unwrap());
     let key = CacheKey { source: source.ip(), target, protocol: Protocol::Tcp };
-    table.refuse(&key, Action::Drop, Duration::from_secs(3600)).unwrap();
+    table.refuse(&key, PacketAction::Drop, Duration::from_secs(3600)).unwrap();
     let mut again = Packet::tcp(1, SYN, b"");
     again.from.set_port(9);
     time("refused before, IPv6", &again, Direction::FromInside);

@@ -3,7 +3,7 @@
 use super::frame::{Packet, SYN};
 use super::site::Site;
 use super::through::exchange;
-use datapath::gate::{Direction, Gate, Key, Meta, Protocol, Settings, Verdict};
+use datapath::gate::{Direction, FlowVerdict, Gate, Key, Meta, Protocol, Settings};
 use std::{
     collections::HashMap,
     io::{Read as _, Write as _},
@@ -34,7 +34,7 @@ fn decided_flows_outlive(flows: u32) {
         end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     }
     let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), to);
-    table.decide(&key, &Verdict { label: 4, ..Verdict::default() }).unwrap();
+    table.decide(&key, &FlowVerdict { label: 4, ..FlowVerdict::default() }).unwrap();
 
     // SYNs and datagrams with payload, each of another flow; every so often the decided one speaks.
     let mut frames = [Packet::tcp(0, SYN, b"").bytes(), Packet::udp(0, b"hello").bytes()];
@@ -89,7 +89,7 @@ fn every_flow_of_a_large_table_is_shown_once() {
         Key::new(Protocol::Tcp, ([10, high, middle, low], 1024).into(), to)
     };
     for flow in 0..DECIDED {
-        table.decide(&key(flow), &Verdict { label: flow, ..Verdict::default() }).unwrap();
+        table.decide(&key(flow), &FlowVerdict { label: flow, ..FlowVerdict::default() }).unwrap();
     }
     let mut walk = table.walk();
     // A second walk of the same is as whole as the first.

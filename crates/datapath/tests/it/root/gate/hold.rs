@@ -3,8 +3,8 @@
 use super::site::{Alive, SERVER, Site, of_side, settings};
 use super::through::exchange;
 use datapath::gate::{
-    Action, Direction, Gate, Held, Injector, Key, Manage, Protocol, Reason, Rules, Settings,
-    Verdict,
+    Direction, FlowVerdict, Gate, Held, Injector, Key, Manage, PacketAction, Protocol, Reason,
+    Rules, Settings,
 };
 use std::{
     io::{Read as _, Write as _},
@@ -127,7 +127,7 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), to);
     let side = key.side_of(to).unwrap();
-    table.decide(&key, &Verdict { action: Action::Pass, limit: 0, label: 3 }).unwrap();
+    table.decide(&key, &FlowVerdict { action: PacketAction::Pass, limit: 0, label: 3 }).unwrap();
     let first = table.get(&key).unwrap().unwrap().sent(side).first.unwrap();
     // Bytes 0 to 9 are copied, 10 to 99 are not, the rest is, and held from byte 200 on.
     let at = |byte: u32| first.wrapping_add(1).wrapping_add(byte);

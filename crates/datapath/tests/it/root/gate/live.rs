@@ -2,7 +2,7 @@
 
 use super::site::{SERVER, Site};
 use super::through::exchange;
-use datapath::gate::{Action, AttachMode, CacheKey, Key, Protocol, Rules, Verdict};
+use datapath::gate::{AttachMode, CacheKey, FlowVerdict, Key, PacketAction, Protocol, Rules};
 use datapath::shaper::{Direction as Way, Rate, Shaper};
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -42,7 +42,7 @@ fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
                 Key::new(Protocol::Tcp, client.local_addr().unwrap(), client.peer_addr().unwrap());
             client.write_all(b"first").unwrap();
             server.read_exact(&mut [0; 5]).unwrap();
-            let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+            let reset = FlowVerdict { action: PacketAction::Reset, ..FlowVerdict::default() };
             gate.table().decide(&key, &reset).unwrap();
             // One end, more than a segment.
             let speaker = [&mut client, &mut server].into_iter().nth(speaks).unwrap();
@@ -84,17 +84,17 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
             socket.connect(target).unwrap();
             let source = socket.local_addr().unwrap().ip();
             let udp = CacheKey { source, target, protocol: Protocol::Udp };
-            table.refuse(&udp, Action::Reset, Duration::from_secs(600)).unwrap();
+            table.refuse(&udp, PacketAction::Reset, Duration::from_secs(600)).unwrap();
             socket.send(b"hello").unwrap();
             let error = socket.recv(&mut [0; 9]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
             let tcp = CacheKey { protocol: Protocol::Tcp, ..udp };
-            table.refuse(&tcp, Action::Reset, Duration::from_secs(600)).unwrap();
+            table.refuse(&tcp, PacketAction::Reset, Duration::from_secs(600)).unwrap();
             let error = site.client.enter(|| TcpStream::connect(target)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
             // Without a word, and in the driver.
             site.router.enter(|| gate.attach_driver(inside, AttachMode::Native)).unwrap();
-            table.refuse(&udp, Action::Drop, Duration::from_secs(600)).unwrap();
+            table.refuse(&udp, PacketAction::Drop, Duration::from_secs(600)).unwrap();
             let before = gate.ledger().unwrap();
             socket.send(b"hello").unwrap();
             let dropped =
@@ -125,7 +125,7 @@ fn limited_flows_go_through_their_classes_in_both_directions() {
     gate.configure(&Rules { queue: Some(shaper.ifb()), ..Rules::default() }).unwrap();
     let (mut client, mut server) = connection(&site, 0);
     let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), server.local_addr().unwrap());
-    gate.table().decide(&key, &Verdict { limit: 9, ..Verdict::default() }).unwrap();
+    gate.table().decide(&key, &FlowVerdict { limit: 9, ..FlowVerdict::default() }).unwrap();
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
     let mut back = vec![0; bytes.len()];
     std::thread::scope(|scope| {

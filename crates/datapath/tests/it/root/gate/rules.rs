@@ -6,8 +6,8 @@ use super::site::{of_side, settings};
 use super::table::{Outcome, gate, run, run_silently};
 use crate::root::common::{network_header, sum};
 use datapath::gate::{
-    Action, Counts, Direction, Gate, Manage, Meta, OnFailure, Reason, Rules, Settings, TableError,
-    TcVerdict, Verdict, WINDOW,
+    Counts, Direction, FlowVerdict, Gate, Manage, Meta, OnFailure, PacketAction, Reason, Rules,
+    Settings, TableError, TcVerdict, WINDOW,
 };
 use std::time::Duration;
 use testbed::wait_until;
@@ -35,15 +35,15 @@ fn later_fragments_go_the_way_of_the_first() {
         };
         run(&gate, UP, &tail, TcVerdict::Next, |c| c.passed_fragment);
         let rows: [Outcome; 3] = [
-            (Action::Pass, TcVerdict::Next, |c| c.passed_decided),
-            (Action::Drop, TcVerdict::Drop, |c| c.dropped_verdict),
+            (PacketAction::Pass, TcVerdict::Next, |c| c.passed_decided),
+            (PacketAction::Drop, TcVerdict::Drop, |c| c.dropped_verdict),
             // There is nobody to tell that a fragment is refused.
-            (Action::Reset, TcVerdict::Drop, |c| c.dropped_verdict),
+            (PacketAction::Reset, TcVerdict::Drop, |c| c.dropped_verdict),
         ];
         run(&gate, UP, &first.bytes(), TcVerdict::Next, |c| c.passed_undecided);
         run(&gate, UP, &tail, TcVerdict::Next, |c| c.passed_undecided);
         for (action, verdict, count) in rows {
-            let say = Verdict { action, ..Verdict::default() };
+            let say = FlowVerdict { action, ..FlowVerdict::default() };
             gate.table().decide(&first.key(), &say).unwrap();
             for frame in [&first.bytes(), &tail] {
                 run(&gate, UP, frame, verdict, count);
@@ -62,7 +62,7 @@ fn a_connection_between_the_sockets_of_an_ended_one_is_a_new_flow() {
     let packet = |flags| Packet::tcp(0, flags, b"");
     let key = packet(0).key();
     run(&gate, UP, &packet(SYN).bytes(), TcVerdict::Next, |c| c.passed_undecided);
-    let verdict = Verdict { label: 5, ..Verdict::default() };
+    let verdict = FlowVerdict { label: 5, ..FlowVerdict::default() };
     table.decide(&key, &verdict).unwrap();
     // Not by a retransmission, nor by anything but a SYN after the end.
     for flags in [SYN, ACK, ACK | FIN, ACK] {
@@ -88,7 +88,7 @@ fn a_connection_between_the_sockets_of_an_ended_one_is_a_new_flow() {
 #[test]
 fn a_refused_datagram_becomes_a_port_unreachable() {
     let gate = gate();
-    let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+    let reset = FlowVerdict { action: PacketAction::Reset, ..FlowVerdict::default() };
     for family in [0, 1] {
         for length in [0, 1, 100, 1400] {
             let datagram = Packet::udp(family, &vec![7; length]);
@@ -136,7 +136,7 @@ fn a_refused_datagram_becomes_a_port_unreachable() {
 #[test]
 fn nobody_is_told_of_what_goes_to_a_group_or_comes_from_no_host() {
     let gate = gate();
-    let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+    let reset = FlowVerdict { action: PacketAction::Reset, ..FlowVerdict::default() };
     let rows = [
         (0, "10.0.0.5", "239.192.152.143"),
         (0, "10.0.0.5", "255.255.255.255"),
@@ -221,19 +221,20 @@ fn a_second_attempt_between_the_same_sockets_is_a_new_beginning() {
 fn a_flow_is_refused_also_where_the_table_has_no_room_for_that() {
     let gate = with(|settings| settings.max_flows = 1);
     let table = gate.table();
-    table.decide(&Packet::udp(1, b"").key(), &Verdict::default()).unwrap();
+    table.decide(&Packet::udp(1, b"").key(), &FlowVerdict::default()).unwrap();
     let packet = Packet::tcp(0, ACK, b"x");
-    let say = |action| table.decide(&packet.key(), &Verdict { action, ..Verdict::default() });
+    let say =
+        |action| table.decide(&packet.key(), &FlowVerdict { action, ..FlowVerdict::default() });
     let sees = |verdict, count| run(&gate, UP, &packet.bytes(), verdict, count);
     sees(TcVerdict::Next, |c| c.passed_undecided);
-    assert!(matches!(say(Action::Drop), Err(TableError::Full)));
+    assert!(matches!(say(PacketAction::Drop), Err(TableError::Full)));
     sees(TcVerdict::Drop, |c| c.dropped_verdict);
-    assert!(matches!(say(Action::Pass), Err(TableError::Full)));
+    assert!(matches!(say(PacketAction::Pass), Err(TableError::Full)));
     sees(TcVerdict::Next, |c| c.passed_undecided);
-    assert!(matches!(say(Action::Drop), Err(TableError::Full)));
+    assert!(matches!(say(PacketAction::Drop), Err(TableError::Full)));
     // With room the verdict takes over what was counted.
     table.remove(&Packet::udp(1, b"").key()).unwrap();
-    say(Action::Drop).unwrap();
+    say(PacketAction::Drop).unwrap();
     sees(TcVerdict::Drop, |c| c.dropped_verdict);
     let flow = table.get(&packet.key()).unwrap().unwrap();
     assert_eq!(flow.sent.map(|sent| sent.packets).iter().sum::<u64>(), 4);
@@ -256,7 +257,7 @@ fn what_is_undecided_follows_the_rule_when_user_space_is_silent() {
     for (on_failure, verdict, count) in rows {
         let gate = with(|settings| settings.rules.on_failure = on_failure);
         let (old, mut new) = (Packet::tcp(0, ACK, b"x"), Packet::tcp(1, ACK, b"x"));
-        gate.table().decide(&old.key(), &Verdict::default()).unwrap();
+        gate.table().decide(&old.key(), &FlowVerdict::default()).unwrap();
         let silent = || {
             gate.run(UP, &new.bytes(), Meta::default()).unwrap();
             count(&gate.ledger().unwrap().from_inside) > 0
@@ -314,7 +315,7 @@ fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
     let side = key.side_of(packet.from).unwrap();
     let mut manage = [hold; 2];
     manage[side as usize] = copy;
-    table.decide_managed(&key, &Verdict::default(), manage).unwrap();
+    table.decide_managed(&key, &FlowVerdict::default(), manage).unwrap();
     // The very next packets of either side.
     run(&gate, UP, &packet.bytes(), TcVerdict::Next, |c| c.passed_decided);
     let to_inside = Direction::ToInside;
@@ -324,9 +325,9 @@ fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
     reader.poll(Duration::ZERO, |record| seen.push((record.from, record.reason))).unwrap();
     assert_eq!(seen, [(side, Reason::Managed), (side.other(), Reason::Held)]);
     // Another verdict leaves that as it is, unless it brings something else.
-    table.decide(&key, &Verdict { label: 7, ..Verdict::default() }).unwrap();
+    table.decide(&key, &FlowVerdict { label: 7, ..FlowVerdict::default() }).unwrap();
     assert_eq!(table.get(&key).unwrap().unwrap().sent.map(|sent| sent.manage), manage);
-    table.decide_managed(&key, &Verdict::default(), [Manage::default(), copy]).unwrap();
+    table.decide_managed(&key, &FlowVerdict::default(), [Manage::default(), copy]).unwrap();
     let flow = table.get(&key).unwrap().unwrap();
     assert_eq!(flow.sent.map(|sent| sent.manage), [Manage::default(), copy]);
 }
@@ -339,7 +340,7 @@ fn of_a_super_packet_only_what_is_needed_is_copied() {
     let packet = Packet::tcp(0, ACK, &payload);
     let (key, begin) = (packet.key(), packet.sequence);
     let end = begin + payload.len() as u32;
-    table.decide(&key, &Verdict::default()).unwrap();
+    table.decide(&key, &FlowVerdict::default()).unwrap();
     let side = key.side_of(packet.from).unwrap();
     // What is skipped before which number; whether beginnings are enough; bytes left out, and copied.
     let rows = [

@@ -3,7 +3,7 @@
 use super::frame::{ACK, FIN, HOSTS, Packet, RST, SYN, Segment};
 use super::site::settings;
 use datapath::gate::{
-    Action, CacheKey, Counts, Direction, Gate, Meta, Pace, Protocol, TcVerdict, Verdict,
+    CacheKey, Counts, Direction, FlowVerdict, Gate, Meta, Pace, PacketAction, Protocol, TcVerdict,
 };
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) fn run_silently(
 /// A family, and what is done to its plain packet.
 type Change = (usize, fn(&mut Packet));
 /// What is said of a flow, and what becomes of its packets.
-pub(crate) type Outcome = (Action, TcVerdict, fn(&Counts) -> u64);
+pub(crate) type Outcome = (PacketAction, TcVerdict, fn(&Counts) -> u64);
 
 const BOTH: [Direction; 2] = [Direction::FromInside, Direction::ToInside];
 
@@ -308,11 +308,11 @@ fn verdicts_hold_for_both_directions() {
         let packet = Packet::tcp(family, ACK, b"hello");
         let frames = [packet.bytes(), packet.clone().back().bytes()];
         let rows: [Outcome; 2] = [
-            (Action::Pass, TcVerdict::Next, |c| c.passed_decided),
-            (Action::Drop, TcVerdict::Drop, |c| c.dropped_verdict),
+            (PacketAction::Pass, TcVerdict::Next, |c| c.passed_decided),
+            (PacketAction::Drop, TcVerdict::Drop, |c| c.dropped_verdict),
         ];
         for (action, verdict, count) in rows {
-            table.decide(&packet.key(), &Verdict { action, ..Verdict::default() }).unwrap();
+            table.decide(&packet.key(), &FlowVerdict { action, ..FlowVerdict::default() }).unwrap();
             for (direction, frame) in BOTH.into_iter().zip(&frames) {
                 run(&gate, direction, frame, verdict, count);
             }
@@ -321,7 +321,7 @@ fn verdicts_hold_for_both_directions() {
         let bytes = [45, 65][family];
         assert_eq!(flow.sent.map(|sent| (sent.packets, sent.bytes)), [(2, 2 * bytes); 2]);
         // The class goes with the packet, in either direction.
-        let limited = Verdict { limit: 9, ..Verdict::default() };
+        let limited = FlowVerdict { limit: 9, ..FlowVerdict::default() };
         table.decide(&packet.key(), &limited).unwrap();
         for (direction, frame) in BOTH.into_iter().zip(&frames) {
             let (verdict, out, meta) = gate.run(direction, frame, Meta::default()).unwrap();
@@ -336,7 +336,7 @@ fn verdicts_hold_for_both_directions() {
 #[test]
 fn a_refused_segment_becomes_its_reset() {
     let gate = gate();
-    let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+    let reset = FlowVerdict { action: PacketAction::Reset, ..FlowVerdict::default() };
     for family in [0, 1] {
         let key = Packet::tcp(family, ACK, b"").key();
         gate.table().decide(&key, &reset).unwrap();
@@ -386,7 +386,7 @@ fn a_refused_segment_becomes_its_reset() {
 fn resets_have_right_checksums_over_all_values() {
     let gate = gate();
     let packet = Packet::tcp(0, ACK, b"");
-    let reset = Verdict { action: Action::Reset, ..Verdict::default() };
+    let reset = FlowVerdict { action: PacketAction::Reset, ..FlowVerdict::default() };
     gate.table().decide(&packet.key(), &reset).unwrap();
     // The low half of the acknowledgement number goes through all values, and with it the reset's sum.
     let mut frame = packet.bytes();
@@ -407,7 +407,7 @@ fn what_was_refused_before_dies_at_its_first_packet() {
         let [source, target] =
             HOSTS[family].map(|host| host.parse::<std::net::SocketAddr>().unwrap());
         let key = CacheKey { source: source.ip(), target, protocol: Protocol::Tcp };
-        table.refuse(&key, Action::Drop, Duration::from_secs(3600)).unwrap();
+        table.refuse(&key, PacketAction::Drop, Duration::from_secs(3600)).unwrap();
         for port in [1, 51413, 65535] {
             packet.from.set_port(port);
             run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Drop, |c| {
@@ -416,7 +416,7 @@ fn what_was_refused_before_dies_at_its_first_packet() {
             assert_eq!(table.get(&packet.key()).unwrap(), None);
         }
         assert_eq!(table.refused(&key).unwrap(), Some(3));
-        table.refuse(&key, Action::Reset, Duration::from_secs(3600)).unwrap();
+        table.refuse(&key, PacketAction::Reset, Duration::from_secs(3600)).unwrap();
         let (verdict, out, _) =
             gate.run(Direction::FromInside, &packet.bytes(), Meta::default()).unwrap();
         assert_eq!((verdict, Segment::of(&out).acknowledgement), (TcVerdict::Redirect, 1001));
@@ -430,13 +430,13 @@ fn what_was_refused_before_dies_at_its_first_packet() {
         run(&gate, Direction::FromInside, &datagram.bytes(), TcVerdict::Next, count);
         run(&gate, Direction::ToInside, &packet.clone().back().bytes(), TcVerdict::Next, count);
         packet.from.set_port(77);
-        table.decide(&packet.key(), &Verdict::default()).unwrap();
+        table.decide(&packet.key(), &FlowVerdict::default()).unwrap();
         run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, |c| c.passed_decided);
         // A refusal that has ended.
-        table.refuse(&key, Action::Drop, Duration::ZERO).unwrap();
+        table.refuse(&key, PacketAction::Drop, Duration::ZERO).unwrap();
         packet.from.set_port(78);
         run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, count);
-        table.refuse(&key, Action::Drop, Duration::from_secs(3600)).unwrap();
+        table.refuse(&key, PacketAction::Drop, Duration::from_secs(3600)).unwrap();
         table.forget_refusals();
         packet.from.set_port(79);
         run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, count);

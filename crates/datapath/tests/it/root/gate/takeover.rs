@@ -3,7 +3,8 @@
 use super::site::{Alive, SERVER, Site, of_side, settings};
 use super::through::exchange;
 use datapath::gate::{
-    AttachError, Found, Gate, Key, Manage, OnFailure, OpenError, Protocol, Rules, Settings, Verdict,
+    AttachError, FlowVerdict, Found, Gate, Key, Manage, OnFailure, OpenError, Protocol, Rules,
+    Settings,
 };
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::sys::signal::Signal;
@@ -79,7 +80,7 @@ fn a_process_that_decides() {
     loop {
         gate.heartbeat().unwrap();
         let decide = |record: datapath::gate::Record<'_>| {
-            table.decide(&record.key, &Verdict { label: 9, ..Verdict::default() }).unwrap();
+            table.decide(&record.key, &FlowVerdict { label: 9, ..FlowVerdict::default() }).unwrap();
             println!("decided {}", record.key);
         };
         reader.poll(Duration::from_millis(100), decide).unwrap();
@@ -173,7 +174,7 @@ fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
     site.attach(&gate);
     let (from, to) = exchange(&site, 0, 1000);
     let key = Key::new(Protocol::Tcp, from, to);
-    gate.table().decide(&key, &Verdict::default()).unwrap();
+    gate.table().decide(&key, &FlowVerdict::default()).unwrap();
     let side = key.side_of(from).unwrap();
     let copy = Manage { copy: true, ..Manage::default() };
     assert!(gate.table().manage(&key, of_side(side, copy)).unwrap());
@@ -211,7 +212,7 @@ fn a_gate_belongs_to_one_process_and_its_version() {
     let gate = Gate::open(&settings).unwrap();
     let key =
         Key::new(Protocol::Udp, "10.0.0.5:1".parse().unwrap(), "192.0.2.7:1".parse().unwrap());
-    gate.table().decide(&key, &Verdict::default()).unwrap();
+    gate.table().decide(&key, &FlowVerdict::default()).unwrap();
     let second = Gate::open(&settings).unwrap_err();
     assert!(matches!(second, OpenError::Held { .. }), "{second}");
     drop(gate);

@@ -1,7 +1,7 @@
 //! Real connections through the gate.
 
 use super::site::{CLIENT, SERVER, Site};
-use datapath::gate::{Action, Direction, Protocol, Reason, Verdict};
+use datapath::gate::{Direction, FlowVerdict, PacketAction, Protocol, Reason};
 use std::{
     io::{Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
@@ -69,7 +69,7 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
             assert!(sent.bytes > 300_000 && sent.packets >= 300_000 / 1448, "{sent:?}");
         }
         // It stays the same flow when something is said of it.
-        let verdict = Verdict { action: Action::Pass, limit: 0, label: 7 };
+        let verdict = FlowVerdict { action: PacketAction::Pass, limit: 0, label: 7 };
         table.decide(&key, &verdict).unwrap();
         let decided = table.get(&key).unwrap().unwrap();
         assert_eq!((decided.verdict, decided.sent[0].bytes), (Some(verdict), flow.sent[0].bytes));
