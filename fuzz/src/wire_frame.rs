@@ -7,12 +7,12 @@ use wire::{EtherType, IpProtocol, ethernet, icmpv4, icmpv6, ipv4, ipv6};
 /// Runs the target on an input.
 pub fn run(data: &[u8]) {
     // Every other address is ours, so every rule can be reached.
-    let class = wire::classify::classify(data, |address| match address {
+    let class = testbed::classify::classify(data, |address| match address {
         std::net::IpAddr::V4(v4) => v4.octets()[3] % 2 == 1,
         std::net::IpAddr::V6(v6) => v6.octets()[15] % 2 == 1,
     });
     let Ok(frame) = ethernet::Packet::new(data) else {
-        assert_eq!(class, wire::classify::Class::Other);
+        assert_eq!(class, testbed::classify::Class::Other);
         return;
     };
     let link = ethernet::Repr::parse(&frame);

@@ -220,11 +220,6 @@ impl Engine {
         &self.hosts
     }
 
-    /// The same, to learn from others: what managers of flows read.
-    pub const fn hosts_mut(&mut self) -> &mut Hosts {
-        &mut self.hosts
-    }
-
     /// Forgets all that was learned of hosts and names.
     pub fn forget(&mut self) {
         self.names = Names::new(self.most_names);

@@ -48,8 +48,6 @@ const ICMP: usize = 8;
 const HEAD: usize = 88;
 /// As in `bpf/abi/blast.h`.
 const REST: usize = 4096;
-/// Most threads that can send.
-pub const MAX_STREAMS: u32 = 64;
 /// Most frames of a run: a bit of memory for each.
 pub const MAX_TOTAL: u32 = 1 << 30;
 /// Frames that the kernel makes before it sends them; fewer than a veth's ring of 256 holds.
@@ -395,13 +393,6 @@ pub struct Burst {
     pub received: u64,
     /// Time from the first frame to the last reply.
     pub elapsed: Duration,
-}
-
-impl Burst {
-    /// Replies a second.
-    pub fn replies_per_second(&self) -> f64 {
-        self.received as f64 / self.elapsed.as_secs_f64()
-    }
 }
 
 /// Sends all frames of a request out of an interface as fast as it goes, from the calling thread,

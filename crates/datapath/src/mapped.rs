@@ -2,7 +2,7 @@
 
 use nix::{
     libc,
-    sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap},
+    sys::mman::{MapFlags, ProtFlags, mmap, munmap},
 };
 use std::{
     ffi::c_void, fs::File, io, num::NonZeroUsize, ops::Deref, os::fd::AsFd, path::Path,
@@ -46,14 +46,6 @@ impl Mapped {
         }?;
         Ok(Self { begin, length })
     }
-
-    /// Tells the kernel that the bytes are wanted in no order, so that it does not read ahead.
-    pub fn expect_random(&self) {
-        if self.length > 0 {
-            // SAFETY: the mapping is ours and this advice does not change what is read.
-            let _ = unsafe { madvise(self.begin, self.length, MmapAdvise::MADV_RANDOM) };
-        }
-    }
 }
 
 impl Deref for Mapped {
@@ -90,7 +82,6 @@ mod tests {
         let mapped = Mapped::open(Path::new(file!()).strip_prefix("crates/datapath").unwrap());
         let mapped = mapped.unwrap();
         assert!(mapped.starts_with(b"//! A file in memory"));
-        mapped.expect_random();
         assert!(mapped.ends_with(b"}\n"));
     }
 

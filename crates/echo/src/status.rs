@@ -127,11 +127,6 @@ impl Count {
     pub fn drops(&self) -> u64 {
         self.dropped.values().sum()
     }
-
-    /// Whether received = answered + passed + the sum of drops.
-    pub fn balances(&self) -> bool {
-        self.received == self.answered + self.passed + self.drops()
-    }
 }
 
 /// Run time of the program, from the samples that it took.

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bird;
+pub mod classify;
 pub mod clients;
 pub mod dinr;
 pub mod lab;

@@ -25,8 +25,6 @@ pub struct Type(pub u8);
 impl Type {
     /// Destination unreachable.
     pub const UNREACHABLE: Self = Self(1);
-    /// Packet too big.
-    pub const TOO_BIG: Self = Self(2);
     /// Hop limit exceeded.
     pub const TIME_EXCEEDED: Self = Self(3);
     /// Echo request.

@@ -62,16 +62,6 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.0.as_ref()[6] & 0x40 != 0
     }
 
-    /// Whether fragments follow this one.
-    pub fn more_fragments(&self) -> bool {
-        self.0.as_ref()[6] & 0x20 != 0
-    }
-
-    /// Where this fragment belongs, in bytes.
-    pub fn fragment_offset(&self) -> u16 {
-        (u16_at(self.0.as_ref(), 6) & 0x1fff) << 3
-    }
-
     /// Whether the packet is one of several fragments.
     pub fn is_fragment(&self) -> bool {
         u16_at(self.0.as_ref(), 6) & 0x3fff != 0

@@ -6,14 +6,12 @@
 //! that this crate does not know are kept as they are, never rejected.
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`], [`icmpv6`], [`tcp`] and [`udp`].
-//! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames, and [`mod@classify`] says of a
-//! whole frame what a responder may do with it. [`random`] gives numbers that are the same each time.
+//! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames. [`random`] gives numbers that are the same each time.
 #![forbid(unsafe_code)]
 
 pub mod arp;
 mod bytes;
 pub mod checksum;
-pub mod classify;
 pub mod dns;
 pub mod echo_frame;
 mod error;

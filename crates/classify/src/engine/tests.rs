@@ -328,7 +328,7 @@ fn a_peer_that_ends_the_connection_at_once_is_found_when_the_flow_is_given_up() 
     let (transport, confirmed) = (None, false);
     let listed =
         Listed { application, transport, source, reported_by, reported_to, confirmed, at_ns: 0 };
-    engine.hosts_mut().learn(talk.flow.server, listed);
+    engine.hosts.learn(talk.flow.server, listed);
     assert_eq!(talk.say(&mut engine, Side::Client, &noise(300, 7)), Classification::Pending);
     let _ = talk.segment(&mut engine, Side::Server, 1, Tcp::RST, &[]);
     let found = label(engine.give_up(&talk.flow, &mut talk.state));

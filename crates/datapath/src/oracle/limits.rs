@@ -7,8 +7,6 @@ pub(super) const fn limit(value: types::oracle_limits) -> usize {
     value.0 as usize
 }
 
-/// Candidates in a request, at the most.
-pub const MAX_CANDIDATES: usize = limit(types::oracle_limits::ORACLE_CANDIDATES);
 /// Groups, group 0 included, at the most.
 pub const MAX_GROUPS: usize = limit(types::oracle_limits::ORACLE_FIRST_BLOCK);
 /// Networks of 256 addresses with longer prefixes in them, at the most.

@@ -25,7 +25,7 @@ pub use crate::limit::{Limit, LimitError, SourceLimit};
 pub use crate::load::LoadError;
 pub use crate::run::{RunError, Verdict};
 pub use ledger::{Ledger, LedgerError};
-pub use limits::{MAX_BLOCKS, MAX_CANDIDATES, MAX_GROUPS, MAX_METRICS, MAX_RANKS, PublishError};
+pub use limits::{MAX_BLOCKS, MAX_GROUPS, MAX_METRICS, MAX_RANKS, PublishError};
 pub use publish::{MetricRows, Published, UNKNOWN};
 pub use settings::{ConfigureError, MAX_SERVICES, Settings};
 

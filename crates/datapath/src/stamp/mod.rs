@@ -200,11 +200,6 @@ impl StampProgram {
             .map_err(|source| AgreeError::Kernel { who: at.to_string(), source })
     }
 
-    /// No longer; whether it did.
-    pub fn retire(&self, at: SocketAddr) -> bool {
-        self.skeleton.maps.stamp_services.delete(&service(at)).is_ok()
-    }
-
     /// Reflects the packets of a session from now on: those from this address with this SSID, zero where
     /// there is none. One that was agreed on before begins anew.
     ///

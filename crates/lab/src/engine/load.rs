@@ -109,11 +109,6 @@ impl Engine {
         self.node_loads.iter().map(|(&node, &load)| (node, load))
     }
 
-    /// What a node had to do so far.
-    pub fn node_load(&self, node: NodeId) -> NodeLoad {
-        self.node_loads.get(&node).copied().unwrap_or_default()
-    }
-
     /// A packet ended at the node where it is.
     pub(super) fn count_end(&mut self, progress: &Progress, reason: Reason) {
         self.ledger[reason] += 1;

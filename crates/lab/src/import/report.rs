@@ -111,7 +111,8 @@ fn shown(text: &str) -> String {
 
 impl ImportReport {
     /// How many things were bad.
-    pub fn bad_count(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn bad_count(&self) -> u64 {
         self.bad.iter().map(|count| count.count).sum()
     }
 

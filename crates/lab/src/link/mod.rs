@@ -132,11 +132,6 @@ impl LinkState {
         }
     }
 
-    /// Packets and bytes (with Ethernet headers) that wait for the transmitter.
-    pub fn queued(&self, now: Nanos) -> (u32, u64) {
-        self.waiting.at(now)
-    }
-
     /// Through queue and transmitter: when the last bit is sent, and whether it is marked.
     fn send(
         &mut self,

@@ -50,6 +50,7 @@ impl Waiting {
     }
 
     /// Packets and bytes that will wait then.
+    #[cfg(test)]
     pub(super) fn at(&self, now: Nanos) -> (u32, u64) {
         let later = self.packets.iter().rev().take_while(|(turn, _)| *turn > now);
         later.fold((0, 0), |(packets, sum), (_, bytes)| (packets + 1, sum + u64::from(*bytes)))

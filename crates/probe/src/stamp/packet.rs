@@ -193,11 +193,6 @@ impl Reflected {
         sign(key, out);
     }
 
-    /// How long the reflector had the packet, by its own clock, in nanoseconds.
-    pub fn residence_ns(&self) -> i64 {
-        self.timestamp.since(self.received, self.error.format())
-    }
-
     /// Whether the reflector's moments can be compared with ours: PTP's scale is not certain.
     pub fn is_comparable(&self) -> bool {
         self.error.format() == Format::Ntp

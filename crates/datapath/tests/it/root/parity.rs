@@ -1,13 +1,13 @@
 //! `bpf/include/parse.h` and crate `wire` read the same frames the same way.
 //!
-//! Every frame of a capture goes through the responder and through `wire::classify`: as it was
+//! Every frame of a capture goes through the responder and through `testbed::classify`: as it was
 //! captured, with one and with two VLAN tags, cut short at every length, and with each byte of its
 //! headers changed. Verdicts must agree for each, drops by reason in sum.
 
 use std::{collections::HashMap, net::IpAddr, path::Path};
 
 use datapath::echo::{DropReason, EchoProgram, Limit, Settings, Verdict};
-use wire::classify::{Class, Reason, classify};
+use testbed::classify::{Class, Reason, classify};
 
 /// The frames of a capture in pcap's classic form, little-endian, microseconds, Ethernet.
 fn capture(name: &str) -> Vec<Vec<u8>> {

@@ -30,11 +30,11 @@ fn a_packet_takes_its_time_and_then_the_delay() {
     // 986 and 14 bytes at 8 Mbit/s are a millisecond.
     assert_eq!(at(offer(&mut state, &settings, 0, 986)), Some(11_000_000));
     assert_eq!(at(offer(&mut state, &settings, 0, 986)), Some(12_000_000));
-    assert_eq!(state.queued(Nanos(0)), (1, 1_000));
+    assert_eq!(state.waiting.at(Nanos(0)), (1, 1_000));
     let full = offer(&mut state, &settings, 999_999, 986);
     assert_eq!(full, Outcome::Drop(DropReason::QueueFull));
     // The place is free from the moment when the transmitter turns to the one that waits.
-    assert_eq!(state.queued(Nanos(1_000_000)), (0, 0));
+    assert_eq!(state.waiting.at(Nanos(1_000_000)), (0, 0));
     assert_eq!(at(offer(&mut state, &settings, 1_000_000, 986)), Some(13_000_000));
 }
 

@@ -1,14 +1,9 @@
 //! What a responder may do with a whole frame: the rules of `bpf/include/echo.h`, read with the views
-//! of this crate. Tests run both on the same frames.
+//! of `wire`. Tests run both on the same frames.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{
-    EtherType, IpProtocol,
-    bytes::{array_at, u16_at},
-    ethernet, icmpv4, icmpv6, ipv4, ipv6,
-    space::is_bogon_source,
-};
+use wire::{EtherType, IpProtocol, ethernet, icmpv4, icmpv6, ipv4, ipv6, space::is_bogon_source};
 
 /// What a frame is to a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +56,7 @@ fn version_4(bytes: &[u8], unicast: bool, ours: impl Fn(IpAddr) -> bool) -> Clas
     if !ours(Ipv4Addr::from(array_at::<4>(bytes, 16)).into()) {
         return Class::Other;
     }
-    let fragment = u16_at(bytes, 6) & 0x3fff != 0;
+    let fragment = u16::from_be_bytes(array_at(bytes, 6)) & 0x3fff != 0;
     if IpProtocol(bytes[9]) != IpProtocol::ICMP || fragment || bytes[0] & 0x0f > 5 {
         return Class::Kernel;
     }
@@ -112,4 +107,9 @@ fn version_6(bytes: &[u8], unicast: bool, ours: impl Fn(IpAddr) -> bool) -> Clas
 fn refused<const N: usize>(rules: [(bool, Reason); N]) -> Class {
     let broken = rules.into_iter().find(|&(broken, _)| broken);
     broken.map_or(Class::Request, |(_, reason)| Class::Refused(reason))
+}
+
+/// Some bytes of a header whose length was checked.
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| bytes[at + i])
 }
