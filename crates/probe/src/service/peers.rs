@@ -30,8 +30,15 @@ impl Peers {
         let wanted = wanted(config);
         let mut peers = self.lock();
         // Keys may be others now: who is connected stays so, and whoever connects does with the new ones.
+        // A station that is not reached is tried again at once, and has not been reached as long as before.
+        let mut unreached = BTreeMap::new();
         peers.retain(|name, peer| {
-            route(config, name).as_ref() == Some(peer.route()) && peer.state().reached.is_ok()
+            let (stays, state) = (route(config, name).as_ref() == Some(peer.route()), peer.state());
+            let reached = state.reached.is_ok();
+            if stays && !reached {
+                unreached.insert(name.clone(), state);
+            }
+            stays && reached
         });
         for peer in peers.values() {
             peer.set_tls(tls.clone());
@@ -40,7 +47,8 @@ impl Peers {
             if !peers.contains_key(name)
                 && let Some(route) = route(config, name)
             {
-                peers.insert(name.to_owned(), Peer::start(route, tls.clone()));
+                let state = unreached.remove(name).unwrap_or_else(PeerState::unknown);
+                peers.insert(name.to_owned(), Peer::start(route, tls.clone(), state));
             }
         }
     }
@@ -65,7 +73,7 @@ impl Peers {
         }
         let tls = tls.ok_or_else(|| unreachable("this station has no [probe.security]"))?;
         let route = route(config, name).ok_or_else(|| unreachable("it is not in the mesh"))?;
-        let peer = Peer::start(route, tls.clone());
+        let peer = Peer::start(route, tls.clone(), PeerState::unknown());
         let asker = peer.asker();
         peers.insert(name.to_owned(), peer);
         Ok(asker)

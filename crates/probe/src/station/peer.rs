@@ -78,6 +78,17 @@ pub struct PeerState {
     pub clock: ClockReport,
 }
 
+impl PeerState {
+    /// Of a station to which nothing was ever sent.
+    pub fn unknown() -> Self {
+        Self {
+            reached: Err("not yet connected".to_owned()),
+            since: Instant::now(),
+            clock: ClockReport::default(),
+        }
+    }
+}
+
 /// Where a station is, and who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -110,14 +121,10 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// Connects, and goes on doing so.
-    pub fn start(route: Route, tls: Tls) -> Self {
+    /// Connects, and goes on doing so; `state` is what is known of the station so far.
+    pub fn start(route: Route, tls: Tls, state: PeerState) -> Self {
         let (asks, asked) = mpsc::channel(QUEUE);
-        let state = Arc::new(Mutex::new(PeerState {
-            reached: Err("not yet connected".to_owned()),
-            since: Instant::now(),
-            clock: ClockReport::default(),
-        }));
+        let state = Arc::new(Mutex::new(state));
         let tls = Arc::new(Mutex::new(tls));
         let link = Link { route: route.clone(), tls: tls.clone(), state: state.clone(), asked };
         Self { route, asks, state, tls, task: tokio::spawn(link.run()) }

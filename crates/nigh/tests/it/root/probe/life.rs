@@ -67,6 +67,21 @@ fn a_reload_keeps_counters_and_sessions() {
 }
 
 #[test]
+fn a_reload_does_not_forget_how_long_a_station_is_lost() {
+    let mut stage = Stage::start(2, Proof::SharedKey, &MESH.replace(", \"carol\"", ""));
+    stage.wait("bravo", 0, |status| status["peers"][0]["reached"] == true);
+    stage.stations[1].process().kill();
+    let lost = |status: &serde_json::Value| {
+        let bravo = &status["peers"][0];
+        bravo["reached"] == false && bravo["since_seconds"].as_f64() >= Some(2.0)
+    };
+    stage.wait("the loss of bravo", 0, lost);
+    stage.stations[0].control(&json!({"do": "reload"})).unwrap();
+    let status = stage.status(0);
+    assert!(lost(&status), "{status:#}");
+}
+
+#[test]
 fn who_connects_again_after_a_reload_does_with_the_new_keys() {
     let mesh = MESH.replace(", \"carol\"", "");
     let mut stage = Stage::start(2, Proof::SharedKey, &mesh);
