@@ -8,7 +8,7 @@ const COMPARED: u32 = 1 << 20;
 /// So many near names are shown.
 const SHOWN: usize = 3;
 /// Names less alike than this are other names.
-const ALIKE: f64 = 0.65;
+const ALIKE: f64 = 0.8;
 
 /// A name does not say what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -269,7 +269,10 @@ impl<'a> Finder<'a> {
         let nodes = (0..self.network.nodes().min(COMPARED)).map(|n| self.network.name(NodeId(n)));
         let mut best: Vec<(f64, Cow<'_, str>)> = Vec::new();
         for other in hosts.chain(nodes) {
-            let alike = strsim::jaro_winkler(name, &other);
+            let alike = match strsim::damerau_levenshtein(name, &other) {
+                1 if name.len() > 1 => 1.0,
+                _ => strsim::jaro_winkler(name, &other),
+            };
             if alike < ALIKE || best.iter().any(|(_, known)| *known == other) {
                 continue;
             }

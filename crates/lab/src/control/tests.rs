@@ -176,6 +176,8 @@ fn names_that_are_nearly_right_are_shown() {
         ("frankfurd", "there is no node frankfurd: did you mean frankfurt or frankfort?"),
         ("pariss", "there is no node pariss: did you mean paris?"),
         ("tokyo", "there is no node tokyo"),
+        ("a", "there is no node a"),
+        ("pairs", "there is no node pairs: did you mean paris?"),
     ] {
         assert_eq!(finder.node(name).expect_err(name).to_string(), sentence);
     }
