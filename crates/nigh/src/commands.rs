@@ -17,7 +17,7 @@ use crate::{
     man,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
-use job::file::LoadError;
+use job::file::{LoadError, Report};
 use serde_json::{Value, json};
 use std::{
     io::{self, ErrorKind, Write},
@@ -425,14 +425,13 @@ fn lab(args: &LabArgs) -> Done {
 }
 
 fn reloaded(answer: &Value) -> String {
-    let mut text = format!("{} is in force\n", answer["reloaded"].as_str().unwrap_or_default());
+    let file = answer["reloaded"].as_str().unwrap_or_default();
+    let mut text = format!("{file} is in force\n");
     for key in answer["restart_to_apply"].as_array().into_iter().flatten() {
         text += &format!("{} changed: restart to apply\n", key.as_str().unwrap_or_default());
     }
-    for warning in answer["warnings"].as_array().into_iter().flatten() {
-        text += &format!("warning: {}\n", warning["message"].as_str().unwrap_or_default());
-    }
-    text
+    let findings = serde_json::from_value(answer["warnings"].clone()).unwrap_or_default();
+    text + &Report { file: file.into(), findings }.render()
 }
 
 fn completions(args: &CompletionsArgs) -> Done {
@@ -446,4 +445,28 @@ fn man(args: &ManArgs) -> Done {
         return print(&String::from_utf8_lossy(&page));
     }
     Ok(man::write(directory).map_err(io_error(format!("cannot write {}", directory.display())))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_shows_its_warnings_as_check_does() {
+        let answer = json!({
+            "reloaded": "/etc/nigh/nigh.toml",
+            "restart_to_apply": ["node.name"],
+            "warnings": [{
+                "severity": "warning", "line": 4, "column": 2, "key": "anycast.upstream",
+                "message": "there is none", "text": "[anycast]", "length": 7
+            }],
+        });
+        assert_eq!(
+            reloaded(&answer),
+            "/etc/nigh/nigh.toml is in force\n\
+             node.name changed: restart to apply\n\
+             warning: anycast.upstream: there is none\n \
+             --> /etc/nigh/nigh.toml:4:2\n  |\n4 | [anycast]\n  |  ^^^^^^^\n"
+        );
+    }
 }

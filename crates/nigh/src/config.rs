@@ -126,6 +126,12 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     let mut report = Report::new(path);
     let Some(document) = Document::parse(bytes, &mut report) else { return Err(report) };
     let mut reader = Reader::new(&document, registry.renamed());
+    if let Some(section) = scene::section(&reader) {
+        let command = format!("nigh lab run {}", path.display());
+        reader.error_at(section, "", format!("this is a scene of the lab: `{command}`"));
+        report.findings = reader.into_findings();
+        return Err(report);
+    }
     reader.sections(&std::iter::once("node").chain(registry.sections()).collect::<Vec<_>>());
     let node = reader.section::<NodeConfig>("node").unwrap_or(Some(NodeConfig::default()));
     let NodeConfig { name, state, .. } = node.clone().unwrap_or_default();

@@ -56,6 +56,10 @@ fn every_mistake_is_named_with_line_and_column() {
                 "3:9 anycast.quiet: invalid value: string \"long\", expected a duration: write 10s, 100ms or 1h 30m",
             ],
         ),
+        (
+            "[lab]\nseed = 7\n[[node]]\nname = 5\n[[host]]\nname = \"pc\"\n",
+            &["3:3 this is a scene of the lab: `nigh lab run nigh.toml`"],
+        ),
         ("[nod]\nname = \"a\"\n", &["1:2 nod: unknown section `[nod]`: did you mean `[node]`?"]),
         (
             "[lab]\n",

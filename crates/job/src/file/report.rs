@@ -4,7 +4,7 @@
 //! itself, and a mark under the words that are meant.
 
 use super::place;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     fmt::Write,
     ops::Range,
@@ -17,7 +17,7 @@ const LIMIT: usize = 100;
 const LINE_LIMIT: usize = 160;
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file is refused.
@@ -27,7 +27,7 @@ pub enum Severity {
 }
 
 /// One thing that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,

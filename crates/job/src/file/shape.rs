@@ -63,6 +63,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.root.get_ref().get(section).is_some()
     }
 
+    /// Whether this section is a list: `[[name]]`.
+    pub fn is_list(&self, section: &str) -> bool {
+        let value = self.root.get_ref().get(section);
+        value.is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
+    }
+
     /// Reports an error about `key` where a section begins.
     pub fn error_at(&mut self, section: &str, key: &str, message: String) {
         let span = self.root.get_ref().get(section).map(toml::Spanned::span);

@@ -36,6 +36,11 @@ pub fn load(path: &Path) -> Result<(Scene, Stage), SceneError> {
     }
 }
 
+/// A section by which a file that is to be a daemon's configuration is known to be a scene.
+pub(super) fn section(reader: &Reader<'_, '_>) -> Option<&'static str> {
+    ["node", "host", "wire", "event"].into_iter().find(|section| reader.is_list(section))
+}
+
 /// Judges a scene that is already in memory; `None` when the report says why.
 fn judge(
     bytes: &[u8],
