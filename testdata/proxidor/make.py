@@ -31,8 +31,8 @@ def network(metrics, default_router=None):
     links = []
     for low, latency in enumerate(LATENCY):
         for a, b in ((low, low + 1), (low + 1, low)):
-            links.append({"from": ROUTERS[a], "to": ROUTERS[b], "bandwidth": 1000.0,
-                          "latency": latency, "weight": 1, "congestion": 0.0, "loss": 0.0})
+            links.append({"from": ROUTERS[a], "to": ROUTERS[b], "bandwidth_mbit": 1000.0,
+                          "latency_ms": latency, "weight": 1, "congestion": 0.0, "loss": 0.0})
     return {
         "routers": ROUTERS,
         "links": links,

@@ -15,6 +15,7 @@ use std::{
     net::Shutdown,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// The longest block that is taken: a super-packet with what is said of it.
@@ -33,8 +34,11 @@ pub struct CaptureArgs {
     #[arg(short = 'n', long, value_name = "PACKETS")]
     pub count: Option<u64>,
     /// End after so long
-    #[arg(long, value_name = "SECONDS")]
-    pub seconds: Option<f64>,
+    #[arg(short, long, value_name = "TIME", value_parser = config::duration)]
+    pub duration: Option<Duration>,
+    /// The old name of `--duration`.
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--duration TIME"))]
+    pub seconds: Option<String>,
     /// Bytes that are kept of each packet
     #[arg(short, long, default_value_t = 262_144, value_name = "BYTES")]
     pub snap: u32,
@@ -106,7 +110,7 @@ pub fn capture(args: &CaptureArgs) -> Result<Captured, CaptureError> {
         what: args.what.clone(),
         snap: args.snap,
         count: args.count,
-        seconds: args.seconds,
+        seconds: args.duration.map(|duration| duration.as_secs_f64()),
     };
     let which = Which { lab: args.lab.clone(), json: false };
     let mut connection = which.connect()?;

@@ -65,7 +65,7 @@ pub enum Command {
     Events(control::EventsArgs),
     /// Write what passes a node or a link into a pcapng file or a pipe
     #[command(
-        after_help = "Examples:\n  nigh lab capture as4-as12 -w out.pcapng --seconds 10\n  nigh lab capture as4 -w - | tcpdump -nr -"
+        after_help = "Examples:\n  nigh lab capture as4-as12 -w out.pcapng --duration 10s\n  nigh lab capture as4 -w - | tcpdump -nr -"
     )]
     Capture(CaptureArgs),
     /// Watch a lab in the terminal: links by load and drops, hosts, events

@@ -50,7 +50,7 @@ pub enum Command {
     Echo(EchoArgs),
     /// Query and control the oracle
     #[command(
-        after_help = "Examples:\n  nigh oracle print path 130.149.1.7 8.8.8.8\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle rank --server 192.0.2.53 198.51.100.1 203.0.113.1\n  nigh oracle console"
+        after_help = "Examples:\n  nigh oracle print path 130.149.1.7 8.8.8.8\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100Mbit\n  nigh oracle rank --server 192.0.2.53 198.51.100.1 203.0.113.1\n  nigh oracle console"
     )]
     Oracle(OracleArgs),
     /// Measure delay, loss, throughput and paths, and query the measuring station

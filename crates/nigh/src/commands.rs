@@ -370,9 +370,7 @@ fn oracle(args: &OracleArgs) -> Done {
         }
         Command::Operation(operation) => {
             let daemon = operation.daemon();
-            let request =
-                operation.request().map_err(io_error("the working directory is not known"))?;
-            let answer = ask(&daemon.target)?(&request)?;
+            let answer = ask(&daemon.target)?(&operation.request()?)?;
             if daemon.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
         }
     }

@@ -43,7 +43,7 @@ pub enum Operation<T: Args> {
     ///
     /// In force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100")]
+    #[command(after_help = "Example:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100Mbit")]
     Set {
         /// What is changed.
         #[command(subcommand)]
@@ -166,7 +166,7 @@ pub enum Set {
     /// Change a property of a link: bandwidth, latency, weight, congestion, loss
     #[command(arg_required_else_help = true)]
     #[command(
-        after_help = "Examples:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100\n  nigh oracle set link berlin munich weight 20 --both"
+        after_help = "Examples:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100Mbit\n  nigh oracle set link berlin munich weight 20 --both"
     )]
     Link {
         /// The link.
@@ -175,9 +175,9 @@ pub enum Set {
         /// The property
         #[arg(value_enum, ignore_case = true)]
         property: Property,
-        /// Mbit/s, milliseconds, a whole number, the source's unit, 0 to 1
+        /// 100Mbit, 5ms, a whole number, the source's unit, 1%; a number alone is Mbit/s, ms or 0 to 1
         #[arg(allow_negative_numbers = true)]
-        value: f64,
+        value: String,
     },
     /// Set an interface of a router UP or DOWN, with its links in both directions
     #[command(arg_required_else_help = true)]
@@ -223,7 +223,7 @@ pub enum Create {
     /// Create a link from one router to another
     #[command(arg_required_else_help = true)]
     #[command(
-        after_help = "Example:\n  nigh oracle create link 10.0.0.9 10.0.0.1 --bandwidth 1000 --latency 4 --both"
+        after_help = "Example:\n  nigh oracle create link 10.0.0.9 10.0.0.1 --bandwidth 1Gbit --latency 4ms --both"
     )]
     Link {
         /// The link.
@@ -320,11 +320,11 @@ impl LinkArgs {
 /// Properties of a link.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PropertyArgs {
-    /// Mbit/s
-    #[arg(long, default_value_t = 1000.0)]
+    /// The rate
+    #[arg(long, default_value = "1Gbit", value_parser = config::mbit)]
     bandwidth: f64,
-    /// Milliseconds
-    #[arg(long, default_value_t = 1.0)]
+    /// The delay
+    #[arg(long, default_value = "1ms", value_parser = config::milliseconds)]
     latency: f64,
     /// The internal routing protocol's metric
     #[arg(long, default_value_t = 1)]
@@ -332,8 +332,8 @@ pub struct PropertyArgs {
     /// In the unit of its source
     #[arg(long, default_value_t = 0.0)]
     congestion: f64,
-    /// Share of packets lost, from 0 to 1
-    #[arg(long, default_value_t = 0.0)]
+    /// Share of packets lost
+    #[arg(long, default_value = "0%", value_parser = config::share)]
     loss: f64,
 }
 
@@ -379,6 +379,30 @@ pub fn routers(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
 #[error("cannot understand the daemon's answer ({0}): does it run another version of nigh?")]
 pub struct RenderError(#[from] serde_json::Error);
 
+/// An operation cannot be asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// A relative path, and nothing to which it is relative.
+    #[error("the working directory is not known: {0}")]
+    Folder(#[from] std::io::Error),
+    /// A value that a property cannot have.
+    #[error("`{0}`: {1}")]
+    Value(String, String),
+}
+
+/// The value of a property in its unit, from a text that may have another one.
+fn value_of(property: Property, text: &str) -> Result<f64, RequestError> {
+    let value = match property {
+        Property::Bandwidth => config::mbit(text).map_err(|error| error.to_string()),
+        Property::Latency => config::milliseconds(text).map_err(|error| error.to_string()),
+        Property::Loss => config::share(text).map_err(|error| error.to_string()),
+        Property::Weight | Property::Congestion => {
+            text.parse().map_err(|_| "expected a number".to_owned())
+        }
+    };
+    value.map_err(|why| RequestError::Value(text.to_owned(), why))
+}
+
 impl<T: Args> Operation<T> {
     /// How the daemon is reached.
     pub fn daemon(&self) -> &T {
@@ -396,12 +420,13 @@ impl<T: Args> Operation<T> {
     ///
     /// # Errors
     ///
-    /// A relative path, and the working directory is not known.
-    pub fn request(&self) -> std::io::Result<Request> {
+    /// A relative path, and the working directory is not known; or a value in a wrong unit.
+    pub fn request(&self) -> Result<Request, RequestError> {
         Ok(match self {
             Self::Print { what, .. } => what.clone().request(),
             Self::Set { what, .. } => match what.clone() {
                 Set::Link { link, property, value } => {
+                    let value = value_of(property, &value)?;
                     Request::SetLink { link: link.name(), property, value }
                 }
                 Set::Interface { router, interface, state } => {
@@ -495,6 +520,8 @@ impl Set {
                     Property::Congestion => ("congestion", ""),
                     Property::Loss => ("loss", ""),
                 };
+                // What was given with a unit already has it.
+                let unit = if value.parse::<f64>().is_ok() { unit } else { "" };
                 format!("{}: {name} {value}{unit}", link.shown())
             }
             Self::Interface { router, interface, state } => {

@@ -275,6 +275,30 @@ mod tests {
             request("set interface 10.0.0.1 2 DOWN"),
             Request::SetInterface { router, interface: 2, up: false }
         );
+        for (property, text, value) in [
+            ("bandwidth", "100Mbit", 100.0),
+            ("bandwidth", "1.5G", 1500.0),
+            ("bandwidth", "100", 100.0),
+            ("latency", "5ms", 5.0),
+            ("latency", "1s", 1000.0),
+            ("loss", "1%", 0.01),
+            ("loss", "-1", -1.0),
+            ("weight", "20", 20.0),
+        ] {
+            match request(&format!("set link a b {property} {text}")) {
+                Request::SetLink { value: read, .. } => {
+                    assert_eq!(read, value, "{property} {text}")
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        for wrong in ["bandwidth 5ms", "latency 100Mbit", "loss 1ms", "weight 1%", "loss much"] {
+            let Meaning::Ask(operation) = read(&format!("set link a b {wrong}")) else {
+                panic!("{wrong}")
+            };
+            let error = operation.request().expect_err(wrong).to_string();
+            assert!(error.contains("expected"), "{error}");
+        }
         let cost = "8 * as_distance + -1".to_owned();
         for line in
             ["set metric default 8 * as_distance + -1", "set metric default '8 * as_distance + -1'"]

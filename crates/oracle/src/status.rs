@@ -352,9 +352,9 @@ pub struct PathStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathValues {
     /// Mbit/s of the narrowest link; none within one router, where nothing is narrow.
-    pub min_bandwidth: Option<f64>,
+    pub min_bandwidth_mbit: Option<f64>,
     /// Milliseconds.
-    pub latency: f64,
+    pub latency_ms: f64,
     /// Links inside the network.
     pub internal_hops: u32,
     /// The AS in which the route originates.
@@ -372,8 +372,8 @@ pub struct PathValues {
 impl From<topo::PathProperties> for PathValues {
     fn from(path: topo::PathProperties) -> Self {
         Self {
-            min_bandwidth: path.min_bandwidth.is_finite().then_some(path.min_bandwidth),
-            latency: path.latency,
+            min_bandwidth_mbit: path.min_bandwidth.is_finite().then_some(path.min_bandwidth),
+            latency_ms: path.latency,
             internal_hops: path.internal_hops,
             as_number: path.as_number,
             as_distance: path.as_distance,

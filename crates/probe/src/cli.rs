@@ -9,6 +9,7 @@ use crate::{
     status::{self, Status, duration},
 };
 use clap::{Args, Subcommand};
+use config::Bandwidth;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::{
@@ -122,7 +123,7 @@ pub enum Test {
     },
     /// Measure the throughput to a station
     #[command(
-        after_help = "Examples:\n  nigh probe run throughput brno --duration 20s\n  nigh probe run throughput brno --transport udp --bandwidth 100"
+        after_help = "Examples:\n  nigh probe run throughput brno --duration 20s\n  nigh probe run throughput brno --transport udp --bandwidth 100Mbit"
     )]
     Throughput {
         /// A station
@@ -140,9 +141,9 @@ pub enum Test {
         /// The old name.
         #[command(flatten)]
         renamed_means: RenamedMeans,
-        /// Mbit/s, over UDP
-        #[arg(short, long, value_name = "MBIT/S")]
-        bandwidth: Option<u32>,
+        /// The rate over UDP, such as 100Mbit
+        #[arg(short, long, value_name = "RATE")]
+        bandwidth: Option<Bandwidth>,
         /// Which addresses are used.
         #[command(flatten)]
         family: FamilyArg,
@@ -434,13 +435,13 @@ mod tests {
             let error = Line::try_parse_from(line.split(' ')).err().expect(line).to_string();
             assert!(error.contains(&format!("this option is now `{new}`")), "{line}: {error}");
         }
-        let line = "probe run throughput brno --duration 5s --transport udp --bandwidth 9";
+        let line = "probe run throughput brno --duration 5s --transport udp -b 9Mbit";
         let Line { command } = Line::try_parse_from(line.split(' ')).expect("it parses");
         let Command::Operation(operation) = command else { panic!("{command:?}") };
         let Request::Run(order) = operation.request() else { panic!("{operation:?}") };
         assert_eq!(
-            (order.duration, order.transport),
-            (Some(Duration::from_secs(5)), Transport::Udp)
+            (order.duration, order.transport, order.bandwidth),
+            (Some(Duration::from_secs(5)), Transport::Udp, Some(Bandwidth(9_000_000)))
         );
     }
 

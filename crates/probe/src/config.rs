@@ -13,12 +13,13 @@ mod target;
 mod tests;
 
 pub use check::{
-    DELAY, LONGEST, LONGEST_LEASE, LONGEST_THROUGHPUT, MAX_RATE, OVERHEAD, PING, THROUGHPUT,
-    UNMEASURED,
+    DELAY, LONGEST, LONGEST_LEASE, LONGEST_THROUGHPUT, MAX_RATE, MIN_BANDWIDTH, OVERHEAD, PING,
+    THROUGHPUT, UNMEASURED,
 };
 pub use target::{Target, TargetError};
 
 use crate::archive::ArchiveConfig;
+use config::Bandwidth;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -255,8 +256,8 @@ pub struct TestConfig {
     pub duration: Option<Duration>,
     /// Packets a second (`owd`, `ping`).
     pub rate: Option<u32>,
-    /// Mbit/s (`throughput` over UDP).
-    pub bandwidth: Option<u32>,
+    /// The rate of `throughput` over UDP: `100Mbit`, or Mbit/s alone.
+    pub bandwidth: Option<Bandwidth>,
     /// The transport of a throughput test.
     #[serde(default)]
     pub transport: Transport,
@@ -310,8 +311,8 @@ pub struct LimitConfig {
     /// The longest run of a throughput test.
     #[serde(with = "humantime_serde")]
     pub duration: Duration,
-    /// Mbit/s of a throughput test over UDP, at the most.
-    pub bandwidth: u32,
+    /// The rate of a throughput test over UDP, at the most: `1Gbit`, or Mbit/s alone.
+    pub bandwidth: Bandwidth,
     /// Tests that this station runs at once, delay sessions aside.
     pub tests: usize,
 }
@@ -324,7 +325,7 @@ impl Default for LimitConfig {
             sessions: 8,
             rate: 1000,
             duration: Duration::from_secs(60),
-            bandwidth: 1000,
+            bandwidth: Bandwidth(1_000_000_000),
             tests: 16,
         }
     }

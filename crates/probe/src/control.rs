@@ -1,6 +1,7 @@
 //! What can be asked of the running stations' service over the daemon's control socket.
 
 use crate::config::{DELAY, Family, PING, THROUGHPUT, Transport, What};
+use config::Bandwidth;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -28,9 +29,9 @@ pub struct Order {
     /// Packets a second (`owd`, `ping`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
-    /// Mbit/s (`throughput` over UDP).
+    /// The rate of `throughput` over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<u32>,
+    pub bandwidth: Option<Bandwidth>,
     /// The transport of a throughput test.
     #[serde(default)]
     pub transport: Transport,

@@ -312,7 +312,9 @@ pub struct Clock {
     /// Frequency correction in parts per thousand million.
     pub frequency_ppb: Option<i64>,
     /// Seconds since the clock was last set by its reference.
-    pub since_update_s: Option<f64>,
+    // Archives of older versions have the old name.
+    #[serde(alias = "since_update_s")]
+    pub since_update_seconds: Option<f64>,
     /// Whether the clock runs on by itself, its reference being gone.
     pub holdover: bool,
 }

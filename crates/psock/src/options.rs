@@ -39,7 +39,7 @@ pub struct Options {
     pub(crate) driver: Option<DriverName>,
     pub(crate) connections: Option<u16>,
     pub(crate) congestion: Option<String>,
-    pub(crate) window: Option<u16>,
+    pub(crate) window_bytes: Option<usize>,
     pub(crate) survive: Option<Duration>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) path_timeout: Option<Duration>,
@@ -116,7 +116,9 @@ impl Options {
             }
             "connections" => self.connections = Some(number("connections", text, &CONNECTIONS)?),
             "congestion" => self.congestion = Some(text.into()),
-            "window" => self.window = Some(number("window", text, &WINDOW)?),
+            "window" => {
+                self.window_bytes = Some(usize::from(number("window", text, &WINDOW)?) << 20);
+            }
             "survive" => self.survive = Some(seconds("survive", text)?),
             "connect-timeout" => self.connect_timeout = Some(seconds("connect-timeout", text)?),
             "path-timeout" => self.path_timeout = Some(seconds("path-timeout", text)?),
@@ -163,9 +165,8 @@ impl Options {
         config.congestion = self.congestion.clone();
         config.driver = self.driver.unwrap_or(config.driver);
         config.connections_per_path = self.connections.unwrap_or(config.connections_per_path);
-        if let Some(window) = self.window {
-            config.window_bytes = usize::from(window) << 20;
-            config.send_bytes = config.window_bytes;
+        if let Some(bytes) = self.window_bytes {
+            (config.window_bytes, config.send_bytes) = (bytes, bytes);
         }
         config.survive = self.survive.unwrap_or(config.survive);
         config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);

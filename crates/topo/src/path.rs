@@ -8,8 +8,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkProperties {
     /// Mbit/s.
+    #[serde(rename = "bandwidth_mbit")]
     pub bandwidth: f64,
     /// Milliseconds.
+    #[serde(rename = "latency_ms")]
     pub latency: f64,
     /// The internal routing protocol's metric.
     pub weight: u32,

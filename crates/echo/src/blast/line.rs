@@ -39,9 +39,9 @@ mod tests {
     fn speeds_are_read_and_nonsense_is_refused() {
         assert_eq!(parse_speed("1G"), Ok(1_000_000_000));
         assert_eq!(parse_speed("100M"), Ok(100_000_000));
-        assert_eq!(parse_speed("2500000"), Ok(2_500_000));
+        assert_eq!(parse_speed("2500000bit"), Ok(2_500_000));
         assert_eq!(parse_speed("2.5Gbit"), Ok(2_500_000_000));
-        for wrong in ["", "G", "0", "0G", "1GB", "1.5", "-1", "99999999999T"] {
+        for wrong in ["", "G", "0", "0G", "2500000", "1GB", "1.5", "-1", "99999999999T"] {
             assert!(parse_speed(wrong).is_err(), "{wrong}");
         }
     }

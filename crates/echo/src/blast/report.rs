@@ -31,6 +31,7 @@ pub struct Setup {
     /// Bytes of a frame, check sequence included.
     pub frame_bytes: usize,
     /// Speed of the link in bits a second.
+    #[serde(rename = "link_bits_per_second")]
     pub link_speed: u64,
     /// Frames of this size that the link carries in a second.
     pub line_rate: f64,

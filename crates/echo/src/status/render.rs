@@ -155,15 +155,16 @@ fn limits(limit: &Limit) -> String {
     let mut out = match limit.rate {
         0 => "limit for a source: none\n".to_owned(),
         rate => format!(
-            "limit for a source (/{} and /{}): {rate} a second, burst {}\n",
+            "limit for a source (/{} and /{}): {rate} requests/s, burst of {} requests\n",
             limit.prefix4, limit.prefix6, limit.burst
         ),
     };
     match limit.node_rate {
         0 => out.push_str("ceiling for the node: none\n"),
         rate => {
+            let burst = limit.node_burst;
             let _ =
-                writeln!(out, "ceiling for the node: {rate} a second, burst {}", limit.node_burst);
+                writeln!(out, "ceiling for the node: {rate} requests/s, burst of {burst} requests");
         }
     }
     out

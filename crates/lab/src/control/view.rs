@@ -159,6 +159,7 @@ pub struct Path {
     /// What the links' delays add up to; queues, jitter and transmission come on top.
     pub delay: Nanos,
     /// The lowest rate, bits a second, if there is any.
+    #[serde(rename = "bits_per_second")]
     pub rate: Option<u64>,
     /// The link that has it.
     pub bottleneck: Option<String>,

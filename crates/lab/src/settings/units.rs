@@ -11,7 +11,7 @@ pub(super) const TIME: &str = config::DURATION;
 pub(super) const SHARE: &str =
     "a share is a percentage from 0% to 100%, as 0.1%, or a number below 1 with a point, as 0.001";
 /// What is allowed as a rate.
-pub(super) const RATE: &str = "a rate is a number with bit, kbit, Mbit, Gbit or Tbit (a second), from 1bit to 1000Tbit, or none";
+pub(super) const RATE: &str = "a rate is a number with bit, kbit, Mbit, Gbit or Tbit (a second), from 1bit to 1000Tbit, or none: write 100Mbit";
 
 /// Highest rate, bits a second: the sums of the transmitter's clock fit with it into 64 bits.
 const MAX_RATE: u64 = 1_000_000_000_000_000;

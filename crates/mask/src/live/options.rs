@@ -11,7 +11,7 @@ use std::{
 /// Arguments of `nigh mask live`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  nigh mask live eth0 --policy research --key campus.key --write campus.pcapng --rotate-interval 1h --files 48\n  nigh mask live eth0 --policy strict --filter 'udp port 53' --write - | tshark -r -\n  nigh mask live eth0 --policy flows --forget --sample 100 --for 1h --write flows.pcapng\n  nigh mask live eth0 --policy research --key campus.key --tap masked0 & suricata -i masked0"
+    after_help = "Examples:\n  nigh mask live eth0 --policy research --key campus.key --write campus.pcapng --rotate-interval 1h --files 48\n  nigh mask live eth0 --policy strict --filter 'udp port 53' --write - | tshark -r -\n  nigh mask live eth0 --policy flows --forget --sample 100 --duration 1h --write flows.pcapng\n  nigh mask live eth0 --policy research --key campus.key --tap masked0 & suricata -i masked0"
 )]
 pub struct LiveArgs {
     /// The interface whose packets are masked
@@ -50,8 +50,11 @@ pub struct LiveArgs {
     #[arg(long, value_name = "NUMBER", requires = "turns", value_parser = value_parser!(u32).range(1..))]
     pub files: Option<u32>,
     /// Stop after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = config::duration)]
+    #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub duration: Option<Duration>,
+    /// The old name of `--duration`.
+    #[arg(long = "for", hide = true, value_parser = config::renamed_flag("--duration TIME"))]
+    pub for_time: Option<String>,
     /// Stop after so many masked packets
     #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]
     pub packets: Option<u64>,

@@ -110,7 +110,7 @@ fn one(
              {candidates} --syncstart"
         );
         let report = load(&stage.client, &words)?;
-        let times = report.total.rtt_milliseconds.ok_or("no reply")?;
+        let times = report.total.rtt_ms.ok_or("no reply")?;
         let Times { mean, deviation, p99, .. } = times;
         for (kind, value) in [("mean", mean), ("deviation", deviation), ("p99", p99)] {
             figures.add(&format!("{what}: {name} {kind}"), value * 1e3, "microseconds", None);

@@ -274,7 +274,7 @@ impl fmt::Display for Report {
 }
 
 fn row(name: &str, summary: &Summary) -> Vec<Cell> {
-    let times = summary.rtt_milliseconds;
+    let times = summary.rtt_ms;
     let counts =
         [summary.sent, summary.replies, summary.errors, summary.lost].map(|n| n.to_string());
     let times = times.map_or([const { String::new() }; 7], |times| {

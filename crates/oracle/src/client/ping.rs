@@ -48,7 +48,7 @@ struct Line {
     /// `lost` when no reply came.
     result: &'static str,
     bytes: Option<usize>,
-    rtt_milliseconds: Option<f64>,
+    rtt_ms: Option<f64>,
 }
 
 /// Asks until the count is reached or Ctrl-C is pressed, then prints the summary.
@@ -105,7 +105,7 @@ fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
     let result = answer.map_or("lost", |answer| answer.reply.header.rcode.name());
     if args.json {
         let bytes = answer.map(|answer| answer.bytes);
-        let line = Line { sequence, result, bytes, rtt_milliseconds: time };
+        let line = Line { sequence, result, bytes, rtt_ms: time };
         print_line(&serde_json::to_string(&line).unwrap_or_default());
         return;
     }
@@ -141,7 +141,7 @@ fn summarize(args: &Args, summary: &Summary, elapsed: Duration) {
     if summary.lost > 0 {
         print_line(&format!("no reply to {}: {}", summary.lost, super::NO_REPLY));
     }
-    if let Some(times) = &summary.rtt_milliseconds {
+    if let Some(times) = &summary.rtt_ms {
         print_line(&format!(
             "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms",
             times.min, times.mean, times.max, times.deviation

@@ -55,7 +55,7 @@ struct Ranking {
     metrics: Vec<u8>,
     /// Whether the reply is cut: the missing candidates rank below.
     cut: bool,
-    rtt_milliseconds: f64,
+    rtt_ms: f64,
 }
 
 impl fmt::Display for Ranking {
@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
             ttl_seconds: header.ttl,
             metrics: (0..12).filter(|bit| header.servcode >> bit & 1 == 1).collect(),
             cut: header.rcode == Rcode::CUT,
-            rtt_milliseconds: answer.round_trip.as_secs_f64() * 1e3,
+            rtt_ms: answer.round_trip.as_secs_f64() * 1e3,
         };
         if ranking.cut {
             let missing = candidates.len() - ranking.candidates.len();

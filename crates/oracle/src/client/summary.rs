@@ -75,7 +75,7 @@ impl Tally {
             max: milliseconds(self.times.max() as f64),
         });
         let Self { sent, replies, errors, lost, .. } = *self;
-        Summary { sent, replies, errors, lost, rtt_milliseconds: times }
+        Summary { sent, replies, errors, lost, rtt_ms: times }
     }
 }
 
@@ -91,7 +91,7 @@ pub struct Summary {
     /// Requests without a reply in time.
     pub lost: u64,
     /// Round-trip times of all replies, in milliseconds.
-    pub rtt_milliseconds: Option<Times>,
+    pub rtt_ms: Option<Times>,
 }
 
 impl Summary {
@@ -132,16 +132,13 @@ mod tests {
         let mut two = Tally { sent: 1, errors: 1, ..Tally::default() };
         two.time(Duration::from_secs(1000));
         let mut both = Tally::default();
-        assert_eq!(both.summary().rtt_milliseconds, None);
+        assert_eq!(both.summary().rtt_ms, None);
         both.add(&one);
-        assert!((both.summary().rtt_milliseconds.unwrap().mean - 2.0).abs() < 0.01);
+        assert!((both.summary().rtt_ms.unwrap().mean - 2.0).abs() < 0.01);
         both.add(&two);
         let summary = both.summary();
         assert_eq!((summary.sent, summary.replies, summary.errors, summary.lost), (4, 2, 1, 1));
         assert!((summary.loss() - 25.0).abs() < 1e-9);
-        assert!(
-            summary.rtt_milliseconds.unwrap().max >= 59_900.0,
-            "a longer time counts as a minute"
-        );
+        assert!(summary.rtt_ms.unwrap().max >= 59_900.0, "a longer time counts as a minute");
     }
 }

@@ -91,8 +91,8 @@ pub struct BgpLsConfig {
     /// The most objects that it may advertise; those beyond are refused and counted.
     #[serde(default = "max_objects")]
     pub max_objects: usize,
-    /// The bandwidth of links that are advertised without one, in Mbit/s.
-    #[serde(default = "bandwidth")]
+    /// The bandwidth of links that are advertised without one: `10Gbit`, or Mbit/s alone.
+    #[serde(default = "bandwidth", deserialize_with = "config::read_mbit")]
     pub default_bandwidth: f64,
 }
 
@@ -182,7 +182,7 @@ impl BgpLsConfig {
             problems.push(Problem::new("max_objects", message));
         }
         if !self.default_bandwidth.is_finite() || self.default_bandwidth <= 0.0 {
-            let message = "the bandwidth must be above 0; give Mbit/s, such as 10000.0";
+            let message = "the bandwidth must be above 0; give a rate, such as \"10Gbit\"";
             problems.push(Problem::new("default_bandwidth", message));
         }
         problems

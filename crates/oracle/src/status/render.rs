@@ -317,11 +317,11 @@ pub fn render_path(path: &PathStatus) -> String {
         None => out.push_str("no path\n"),
         Some(values) => {
             let bandwidth = values
-                .min_bandwidth
+                .min_bandwidth_mbit
                 .map_or_else(|| "unlimited".to_owned(), |value| format!("{value} Mbit/s"));
             for (name, value) in [
                 ("min_bandwidth", bandwidth),
-                ("latency", format!("{} ms", values.latency)),
+                ("latency", format!("{} ms", values.latency_ms)),
                 ("internal_hops", values.internal_hops.to_string()),
                 ("as_number", values.as_number.to_string()),
                 ("as_distance", values.as_distance.to_string()),

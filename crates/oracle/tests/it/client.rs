@@ -94,7 +94,7 @@ fn every_request_of_every_client_is_accounted_for() {
     let total = report.total;
     assert_eq!((total.sent, server.seen.load(Relaxed)), (100, 100));
     assert_eq!((total.replies, total.errors, total.lost), (80, 10, 10));
-    assert!(total.rtt_milliseconds.is_some());
+    assert!(total.rtt_ms.is_some());
     let text = report.to_string();
     assert!(text.contains("100 candidates a request") && text.contains("10.0% lost"), "{text}");
 }

@@ -50,7 +50,7 @@ fn contradiction(address: IpAddr, sample: &Sample, now: MaximumError) -> Option<
 }
 
 fn past(clock: &record::Clock, what: &str) -> String {
-    clock.since_update_s.map_or_else(String::new, |s| format!("; {what} {s:.0} s ago"))
+    clock.since_update_seconds.map_or_else(String::new, |s| format!("; {what} {s:.0} s ago"))
 }
 
 /// A time in the unit that reads best.
@@ -81,7 +81,7 @@ mod tests {
     fn clock() -> record::Clock {
         record::Clock {
             source: "chrony".into(),
-            since_update_s: Some(75.0),
+            since_update_seconds: Some(75.0),
             holdover: true,
             ..record::Clock::default()
         }

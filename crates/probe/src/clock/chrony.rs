@@ -95,7 +95,7 @@ fn state(tracking: &Tracking, selected: Option<Source>, now_ns: i64) -> record::
     // RFC 5905, figure 9: leap indicator 3 is a clock that nobody sets.
     let set = tracking.leap != 3 && (1..16).contains(&tracking.stratum);
     let known = set && tracking.reference != LOCAL;
-    let since_update_s =
+    let since_update_seconds =
         known.then(|| now_ns.saturating_sub(tracking.reference_ns).max(0) as f64 / 1e9);
     let allowance_s = (tracking.update_interval_s * MISSED_UPDATES).max(HOLDOVER_S);
     let silent = selected.is_none_or(|source| source.reach == 0);
@@ -112,8 +112,8 @@ fn state(tracking: &Tracking, selected: Option<Source>, now_ns: i64) -> record::
         reference: set.then(|| reference(tracking)),
         reach: selected.map(|source| source.reach),
         frequency_ppb: Some((tracking.frequency_ppm * 1000.0) as i64),
-        since_update_s,
-        holdover: since_update_s.is_some_and(|since| silent || since > allowance_s),
+        since_update_seconds,
+        holdover: since_update_seconds.is_some_and(|since| silent || since > allowance_s),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(clock.estimated_error_ns, Some(1001));
         assert_eq!((clock.stratum, clock.reference.as_deref()), (Some(1), Some("GPS")));
         assert_eq!((clock.frequency_ppb, clock.reach), (Some(-1500), Some(0o377)));
-        assert_eq!((clock.since_update_s, clock.holdover), (Some(10.0), false));
+        assert_eq!((clock.since_update_seconds, clock.holdover), (Some(10.0), false));
     }
 
     #[test]

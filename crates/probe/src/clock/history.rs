@@ -34,7 +34,7 @@ impl History {
         clock: &mut record::Clock,
     ) {
         let error = MaximumError::of(reported_ns);
-        if let Some(since_s) = clock.since_update_s {
+        if let Some(since_s) = clock.since_update_seconds {
             self.updated_ns = Some(boot_ns.saturating_sub((since_s * 1e9) as i64));
         } else if let Some(error_ns) = error.nanoseconds
             && let Some((then_ns, last)) = self.last
@@ -48,9 +48,9 @@ impl History {
             }
         }
         self.last = Some((boot_ns, error));
-        if clock.since_update_s.is_none() {
+        if clock.since_update_seconds.is_none() {
             let since = self.updated_ns.map(|at_ns| boot_ns.saturating_sub(at_ns) as f64 / 1e9);
-            clock.since_update_s = since;
+            clock.since_update_seconds = since;
             // A clock of which nothing is promised does not hold anything over.
             clock.holdover = error.nanoseconds.is_some() && since.is_some_and(|s| s > HOLDOVER_S);
         }
@@ -69,7 +69,7 @@ mod tests {
 
     fn take(history: &mut History, at_s: i64, mut clock: record::Clock) -> (Option<f64>, bool) {
         history.take(at_s * S, clock.maximum_error_ns, &mut clock);
-        (clock.since_update_s, clock.holdover)
+        (clock.since_update_seconds, clock.holdover)
     }
 
     #[test]
@@ -93,8 +93,11 @@ mod tests {
     #[test]
     fn what_the_daemon_says_counts_and_is_remembered() {
         let mut history = History::default();
-        let chrony =
-            record::Clock { since_update_s: Some(7.0), holdover: true, ..kernel(Some(1_000)) };
+        let chrony = record::Clock {
+            since_update_seconds: Some(7.0),
+            holdover: true,
+            ..kernel(Some(1_000))
+        };
         assert_eq!(take(&mut history, 100, chrony), (Some(7.0), true));
         assert_eq!(take(&mut history, 103, kernel(None)), (Some(10.0), false));
     }

@@ -4,7 +4,7 @@ use super::{
     Config, LimitConfig, ProbeConfig, SecurityConfig, StationConfig, Target, TestConfig, Transport,
     What,
 };
-use config::{Problem, Report, interfaces, prefixes};
+use config::{Bandwidth, Problem, Report, interfaces, prefixes};
 use std::{collections::HashSet, net::IpAddr, path::Path, time::Duration};
 
 /// Most stations of a mesh.
@@ -23,8 +23,10 @@ const MAX_GATHER: Duration = Duration::from_millis(100);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(7 * 86_400);
 /// Most packets a second of one session.
 pub const MAX_RATE: u32 = 100_000;
-/// Most Mbit/s of one test.
-const MAX_BANDWIDTH: u32 = 400_000;
+/// The lowest rate of one test.
+pub const MIN_BANDWIDTH: Bandwidth = Bandwidth(1_000_000);
+/// The highest.
+const MAX_BANDWIDTH: Bandwidth = Bandwidth(400_000_000_000);
 /// What a run takes beside its length at the most: to agree, to meet, for the last packets' time limit.
 pub const OVERHEAD: Duration = Duration::from_secs(5);
 /// The longest time for which a slot is agreed, and a delay session beside [`OVERHEAD`]; sessions without end
@@ -399,10 +401,11 @@ impl TestConfig {
             Some(_) if !udp && !iperf3 => {
                 report.add("bandwidth", "only throughput over UDP has a bandwidth; remove it");
             }
-            None if udp => report.add("bandwidth", "give the Mbit/s that are sent"),
-            Some(bandwidth) if !(1..=limit.bandwidth).contains(&bandwidth) => {
+            None if udp => report.add("bandwidth", "give the rate that is sent, as 100Mbit"),
+            Some(bandwidth) if !(MIN_BANDWIDTH..=limit.bandwidth).contains(&bandwidth) => {
+                let most = limit.bandwidth;
                 let text =
-                    format!("must be from 1 to {}; see probe.limit.bandwidth", limit.bandwidth);
+                    format!("must be from {MIN_BANDWIDTH} to {most}; see probe.limit.bandwidth");
                 report.add("bandwidth", text);
             }
             _ => {}
@@ -423,12 +426,14 @@ impl LimitConfig {
             ("connections", self.connections as u64, 10_000),
             ("sessions", self.sessions as u64, 1000),
             ("rate", u64::from(self.rate), u64::from(MAX_RATE)),
-            ("bandwidth", u64::from(self.bandwidth), u64::from(MAX_BANDWIDTH)),
             ("tests", self.tests as u64, 10_000),
         ] {
             if !(1..=most).contains(&value) {
                 report.add(key, format!("must be from 1 to {most}"));
             }
+        }
+        if !(MIN_BANDWIDTH..=MAX_BANDWIDTH).contains(&self.bandwidth) {
+            report.add("bandwidth", format!("must be from {MIN_BANDWIDTH} to {MAX_BANDWIDTH}"));
         }
         if !(Duration::from_secs(1)..=LONGEST_THROUGHPUT).contains(&self.duration) {
             let longest = humantime::format_duration(LONGEST_THROUGHPUT);

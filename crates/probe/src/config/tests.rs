@@ -155,7 +155,7 @@ fn every_mistake_is_named_with_its_key() {
         (test(&format!("{mesh}\nfamily = \"ipv6\"")), "probe.test[0].family: brno has no address"),
         (
             test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\ntransport = \"udp\""),
-            "probe.test[0].bandwidth: give the Mbit/s",
+            "probe.test[0].bandwidth: give the rate that is sent, as 100Mbit",
         ),
         (
             test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nduration = \"61s\""),

@@ -176,7 +176,7 @@ pub(super) fn iperf3_settings(test: &ThroughputAsk) -> iperf3::Settings {
     iperf3::Settings {
         udp: test.bandwidth.is_some(),
         duration: Duration::from_secs(test.duration_ms.div_ceil(1000)),
-        rate: test.bandwidth.map(|mbit| u64::from(mbit) * 1_000_000),
+        rate: test.bandwidth.map(|bandwidth| bandwidth.0),
         ..iperf3::Settings::default()
     }
 }
@@ -192,7 +192,7 @@ pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Se
     Ok(throughput::Settings {
         transport,
         duration: Duration::from_millis(test.duration_ms),
-        rate: test.bandwidth.map(|mbit| u64::from(mbit) * 1_000_000),
+        rate: test.bandwidth.map(|bandwidth| bandwidth.0),
         ..throughput::Settings::default()
     })
 }

@@ -3,12 +3,13 @@
 use super::error::{ControlError, RunError};
 use crate::{
     config::{
-        self, Config, Family, LONGEST, OVERHEAD, Target, TargetError, TestConfig, Transport, What,
+        self, Config, Family, LONGEST, MIN_BANDWIDTH, OVERHEAD, Target, TargetError, TestConfig, Transport, What,
     },
     control::Order,
     schedule::{Class, jobs},
     station::message::Slot,
 };
+use ::config::Bandwidth;
 use std::{net::IpAddr, time::Duration};
 
 /// The name of the test in records of what was asked for.
@@ -22,7 +23,7 @@ pub(super) struct Job {
     pub(super) to: Target,
     pub(super) duration: Option<Duration>,
     pub(super) rate: Option<u32>,
-    pub(super) bandwidth: Option<u32>,
+    pub(super) bandwidth: Option<Bandwidth>,
     pub(super) transport: Transport,
     pub(super) plain: bool,
     pub(super) family: Option<Family>,
@@ -70,15 +71,19 @@ impl Job {
             return value(format!("the rate must be 1 to {}; see probe.limit.rate", limit.rate));
         }
         let bandwidth = order.bandwidth;
-        if bandwidth.is_some_and(|bandwidth| !(1..=limit.bandwidth).contains(&bandwidth)) {
-            let most = limit.bandwidth;
-            return value(format!("the bandwidth must be 1 to {most}; see probe.limit.bandwidth"));
+        let permitted = MIN_BANDWIDTH..=limit.bandwidth;
+        if bandwidth.is_some_and(|bandwidth| !permitted.contains(&bandwidth)) {
+            let (least, most) = permitted.into_inner();
+            let why = format!("the bandwidth must be {least} to {most}; see probe.limit.bandwidth");
+            return value(why);
         }
         if order.transport == Transport::Udp
             && bandwidth.is_none()
             && order.what == What::Throughput
         {
-            return value("UDP does not slow down by itself: say how many Mbit/s".to_owned());
+            return value(
+                "UDP does not slow down by itself: give a bandwidth, as 100Mbit".to_owned(),
+            );
         }
         let throughput = order.what == What::Throughput;
         let paced = throughput && matches!(order.transport, Transport::Udp | Transport::Iperf3);

@@ -81,7 +81,7 @@ fn clock_cells(from: &str, to: &str, clock: &Clock) -> Vec<String> {
         clock.reference.clone().unwrap_or_else(none),
         clock.reach.map_or_else(none, |reach| format!("{reach:03o}")),
         clock.frequency_ppb.map_or_else(none, |ppb| digits(ppb as f64 / 1000.0)),
-        clock.since_update_s.map_or_else(none, |since| format!("{since:.0} s")),
+        clock.since_update_seconds.map_or_else(none, |since| format!("{since:.0} s")),
         state,
     ]
 }

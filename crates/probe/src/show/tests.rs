@@ -271,7 +271,7 @@ fn clocks_are_a_table_in_which_a_missing_bound_is_an_alarm() {
             reference: Some("192.0.2.123".to_owned()),
             reach: Some(0o377),
             frequency_ppb: Some(-12_340),
-            since_update_s: Some(16.4),
+            since_update_seconds: Some(16.4),
             holdover,
             ..Clock::default()
         })

@@ -102,8 +102,8 @@ pub struct ThroughputAsk {
     pub transport: Transport,
     /// How long data is sent.
     pub duration_ms: u64,
-    /// Mbit/s, over UDP.
-    pub bandwidth: Option<u32>,
+    /// The rate over UDP.
+    pub bandwidth: Option<config::Bandwidth>,
     /// Whether IPv6 is used.
     pub ipv6: bool,
 }

@@ -6,7 +6,7 @@ use super::{
     Reason,
     message::{DelayAsk, MAX_USES, Slot, ThroughputAsk},
 };
-use crate::config::{LONGEST_LEASE, LimitConfig, Service, StationConfig, Transport};
+use crate::config::{LONGEST_LEASE, LimitConfig, MIN_BANDWIDTH, Service, StationConfig, Transport};
 use std::time::Duration;
 
 /// What a throughput test may take beside its length, to begin and to end.
@@ -61,8 +61,9 @@ pub fn throughput(
     service(asks, transport)?;
     duration(ask.duration_ms, limit.duration)?;
     match ask.bandwidth {
-        Some(bandwidth) if !(1..=limit.bandwidth).contains(&bandwidth) => {
-            let text = format!("{bandwidth} Mbit/s; 1 to {} are permitted", limit.bandwidth);
+        Some(bandwidth) if !(MIN_BANDWIDTH..=limit.bandwidth).contains(&bandwidth) => {
+            let most = limit.bandwidth;
+            let text = format!("{bandwidth}; {MIN_BANDWIDTH} to {most} are permitted");
             Err((Reason::TooFast, text))
         }
         _ => Ok(()),

@@ -74,9 +74,9 @@ pub struct SessionArgs {
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// Memory for what has come before its turn, and as much for what is not acknowledged yet
-    /// [default: 32]
-    #[arg(long, value_name = "MIB", value_parser = within(&WINDOW))]
-    pub window: Option<u16>,
+    /// [default: 32MiB]
+    #[arg(long, value_name = "BYTES", value_parser = window)]
+    pub window: Option<usize>,
     /// How long the session waits for a path to return when all are dead [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub survive: Option<Duration>,
@@ -102,6 +102,19 @@ fn within(range: &RangeInclusive<u16>) -> RangedI64ValueParser<u16> {
     RangedI64ValueParser::new().range(i64::from(*range.start())..=i64::from(*range.end()))
 }
 
+/// Bytes of a window, such as 32M; a number alone is MiB.
+fn window(text: &str) -> Result<usize, String> {
+    let bytes = match text.parse() {
+        Ok(mib) => u64::saturating_mul(mib, 1 << 20),
+        Err(_) => text.parse::<config::Size>().map_err(|error| error.to_string())?.0,
+    };
+    let most = u64::from(*WINDOW.end()) << 20;
+    match usize::try_from(bytes) {
+        Ok(window) if (1_000_000..=most).contains(&bytes) => Ok(window),
+        _ => Err(format!("a window is from 1M to {}", config::Size(most))),
+    }
+}
+
 impl EndArgs {
     /// The configuration that they choose.
     pub(super) fn config(&self) -> Result<Config, CommandError> {
@@ -117,7 +130,7 @@ impl EndArgs {
             driver: session.driver,
             connections: session.connections,
             congestion: session.congestion,
-            window: session.window,
+            window_bytes: session.window,
             survive: session.survive,
             connect_timeout: session.connect_timeout,
             path_timeout: session.path_timeout,
@@ -184,6 +197,16 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_a_size_and_a_number_alone_is_mib() {
+        for (text, bytes) in [("32M", 32_000_000), ("8MiB", 8 << 20), ("8", 8 << 20)] {
+            assert_eq!(window(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "0", "-1", "4097", "100K", "5GiB", "32Mbit"] {
+            assert!(window(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn unknown_peers_cause_so_many_lines_a_second_and_the_rest_is_counted() {

@@ -9,11 +9,11 @@
 //! from = "10.0.0.1"
 //! to = "10.0.0.2"
 //! id = 0                  # distinguishes parallel links
-//! bandwidth = 10_000      # Mbit/s
-//! latency = 2.5           # ms
+//! bandwidth = "10Gbit"    # or 10_000: a number alone is Mbit/s
+//! latency = "2.5ms"       # or 2.5
 //! weight = 10
 //! congestion = 0          # optional
-//! loss = 0                # optional, share of packets from 0 to 1
+//! loss = "0%"             # optional, or a number from 0 to 1
 //! both = true             # the same in the other direction; false when absent
 //!
 //! [[internal]]
@@ -116,12 +116,14 @@ struct LinkEntry {
     to: Spanned<RouterId>,
     #[serde(default)]
     id: u32,
+    #[serde(deserialize_with = "config::read_mbit")]
     bandwidth: f64,
+    #[serde(deserialize_with = "config::read_milliseconds")]
     latency: f64,
     weight: u32,
     #[serde(default)]
     congestion: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "config::read_share")]
     loss: f64,
     #[serde(default)]
     both: bool,

@@ -212,10 +212,10 @@ fn toml_says_all_that_the_network_has() {
         from = "10.0.0.1"
         to = "2001:db8::2"
         id = 3
-        bandwidth = 10_000
-        latency = 2.5
+        bandwidth = "10Gbit"
+        latency = "2.5ms"
         weight = 10
-        loss = 0.01
+        loss = "1%"
         both = true
         [[internal]]
         prefix = "192.0.2.0/24"
@@ -239,6 +239,7 @@ fn toml_says_all_that_the_network_has() {
     assert_eq!(topology.routers().next(), Some((router("10.0.0.1"), Some("core1"))));
     assert_eq!(topology.links().count(), 2);
     assert!(topology.links().all(|(_, link)| link.loss == 0.01 && link.weight == 10));
+    assert!(topology.links().all(|(_, link)| (link.bandwidth, link.latency) == (10_000.0, 2.5)));
     assert_eq!(topology.internal().count(), 1);
     assert_eq!(topology.routes().count(), 2);
     assert_eq!(topology.next_hops().count(), 1);

@@ -244,7 +244,7 @@ fn visit(record: &Record, put: &mut dyn FnMut(&str, &str, Value)) {
             put("", "reference", Value::Text(clock.reference.clone()));
             put("", "reach", maybe(clock.reach.map(u64::from)));
             put("", "frequency_ppb", Value::Integer(clock.frequency_ppb));
-            let since = clock.since_update_s.map(|since| (since * 1e9) as u64);
+            let since = clock.since_update_seconds.map(|since| (since * 1e9) as u64);
             put("", "since_update_ns", maybe(since));
             put("", "holdover", Value::Flag(clock.holdover));
         }

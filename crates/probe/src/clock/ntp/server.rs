@@ -142,7 +142,7 @@ impl Server {
             maximum_error_ns: sample.error.nanoseconds,
             stratum: known.then_some(reply.stratum),
             reference: known.then(|| reference_name(reply.reference, reply.stratum)),
-            since_update_s: known.then_some(sample.since_update_ns as f64 / 1e9),
+            since_update_seconds: known.then_some(sample.since_update_ns as f64 / 1e9),
             holdover: known && sample.since_update_ns > HOLDOVER_NS,
             ..clock
         }

@@ -56,7 +56,7 @@ fn the_record_tells_what_the_server_says() {
     assert_eq!((clock.source.as_str(), clock.stratum, clock.reach), ("ntp", Some(2), Some(1)));
     assert_eq!(clock.maximum_error_ns, Some(500_000_000 + 2));
     assert_eq!(clock.reference.as_deref(), Some("192.0.2.1"));
-    assert!((clock.since_update_s.unwrap() - 5.0).abs() < 1e-6);
+    assert!((clock.since_update_seconds.unwrap() - 5.0).abs() < 1e-6);
     assert!(!clock.holdover);
     assert!(clock.offset_ns.unwrap().abs() <= 2);
 }

@@ -63,7 +63,7 @@ fn chrony_s_error_is_promised_and_its_reference_s_loss_noticed() {
     wait_until("the clock to run on by itself", LIMIT, || clock.state().holdover).unwrap();
     let state = clock.state();
     assert!(state.maximum_error_ns.is_some(), "a bound that grows: {state:?}");
-    assert!(state.since_update_s.is_some(), "{state:?}");
+    assert!(state.since_update_seconds.is_some(), "{state:?}");
 }
 
 /// What chronyd says there.
@@ -100,7 +100,7 @@ fn ntp_servers_are_asked_and_their_silence_shows() {
     // It is the same clock, so the difference is within the way there and back.
     let (offset, way) = (state.offset_ns.unwrap(), state.estimated_error_ns.unwrap());
     assert!(offset.unsigned_abs() <= way + state.maximum_error_ns.unwrap(), "{state:?}");
-    assert!(state.maximum_error_ns.is_some() && state.since_update_s.is_some(), "{state:?}");
+    assert!(state.maximum_error_ns.is_some() && state.since_update_seconds.is_some(), "{state:?}");
     wait_until("the server that follows itself", LIMIT, || of("127.0.0.1").reach != Some(0))
         .unwrap();
     assert_eq!(of("127.0.0.1").maximum_error_ns, None);

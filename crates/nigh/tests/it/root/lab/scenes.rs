@@ -44,7 +44,7 @@ fn mistakes_are_told_with_line_column_and_key() {
             "delay = \"10ms\"",
             "delay = 10",
             "scene.toml:13:9",
-            "a time is a number with ns, us, ms or s",
+            "expected a duration: write 10s, 100ms or 1h 30m",
         ),
         ("seed = 7", "seeds = 7", "scene.toml:3:1", "unknown key `seeds`: did you mean `seed`?"),
         ("attach = \"r1\"", "attached = \"r1\"", "scene.toml:17:1", "unknown key `attached`"),

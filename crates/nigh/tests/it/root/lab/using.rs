@@ -215,7 +215,7 @@ fn a_capture_that_nobody_reads_holds_nobody_up() {
     let mut lab = lab(TWO_HOSTS);
     let pid = lab.process().pid().to_string();
     let mut capture = Command::new(binary())
-        .args(["lab", "capture", "r1>r2", "--lab", &pid, "--seconds", "1", "-w", "-"])
+        .args(["lab", "capture", "r1>r2", "--lab", &pid, "--duration", "1s", "-w", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

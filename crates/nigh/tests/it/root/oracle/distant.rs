@@ -66,7 +66,7 @@ fn what_a_long_and_lossy_way_loses_is_counted_and_asked_again() {
     assert_eq!(summary["lost"].as_u64().unwrap(), lost(), "{summary}");
     // Three sigma of a binomial distribution.
     assert!((1..=19).contains(&lost()), "{summary}");
-    assert!(summary["rtt_milliseconds"]["min"].as_f64().unwrap() >= 20.0, "{summary}");
+    assert!(summary["rtt_ms"]["min"].as_f64().unwrap() >= 20.0, "{summary}");
 
     let (before, mut asked) = (lost(), 0);
     while lost() < before + 3 {
