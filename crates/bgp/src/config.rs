@@ -9,6 +9,7 @@ use crate::{
 };
 use config::Problem;
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
     fmt, io,
@@ -30,7 +31,7 @@ const COMMUNITIES_MAX: usize = 128;
 const PREPEND_MAX: u8 = 32;
 
 /// A shared secret. It is never shown: [`fmt::Debug`] prints stars.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Password(String);
 
@@ -83,7 +84,7 @@ pub enum PasswordError {
 }
 
 /// A party to which the prefixes are advertised.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Upstream {
     /// The embedded session.
@@ -150,7 +151,7 @@ impl Upstream {
 }
 
 /// The embedded session with one neighbour.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BgpUpstream {
     /// The name by which the upstream is shown.
@@ -169,26 +170,27 @@ pub struct BgpUpstream {
     pub next_hop4: Option<Ipv4Addr>,
     /// Next hop of IPv6 prefixes; our address of the session when absent.
     pub next_hop6: Option<Ipv6Addr>,
-    /// Key of TCP MD5 (RFC 2385 section 2).
+    /// Key of TCP MD5 (RFC 2385 section 2), 1 to 80 bytes; TCP MD5 is off when absent.
     pub password: Option<Password>,
     /// A file with the key as its only line, instead of `password`.
     pub password_file: Option<PathBuf>,
     /// Send TTL 255 and take nothing below 255 (RFC 5082 section 3).
     #[serde(default)]
     pub ttl_security: bool,
-    /// Communities on every route (RFC 1997, "COMMUNITIES attribute").
+    /// Communities on every route (RFC 1997), by number or by registered name.
     #[serde(default)]
     pub communities: Vec<Community>,
     /// Large communities on every route (RFC 8092 section 3).
     #[serde(default)]
     pub large_communities: Vec<LargeCommunity>,
-    /// How often our AS number is put into the path again.
+    /// How often our AS number is prepended to the path, at most 32.
     #[serde(default)]
     pub prepend: u8,
     /// MULTI_EXIT_DISC; none is sent when absent.
     pub med: Option<u32>,
     /// Hold time that we propose, in whole seconds; a third of it is the keepalive interval.
     #[serde(default = "hold_time", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub hold_time: Duration,
 }
 
@@ -326,7 +328,7 @@ impl BgpUpstream {
 ///
 /// A static protocol of BIRD has one family, so both families take two: each of the lists then has
 /// two names, IPv4 and IPv6 in the same order.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BirdUpstream {
     /// The name by which the upstream is shown.
@@ -344,11 +346,11 @@ pub struct BirdUpstream {
 }
 
 /// One name or a list of names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "OneOrMany")]
 pub struct Names(pub Vec<String>);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a name or a list of names")]
 enum OneOrMany {
     One(String),

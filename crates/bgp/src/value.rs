@@ -4,11 +4,14 @@
 //! (GRACEFUL_SHUTDOWN). A community is written `65000:1` or by its registered name, a large one
 //! `65000:1:1`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, str::FromStr};
 
 /// An autonomous system number of four octets (RFC 6793).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Asn(pub u32);
 
@@ -144,6 +147,11 @@ macro_rules! as_text {
 }
 
 as_text!(Community, LargeCommunity);
+
+config::text_schema! {
+    Community => "community", r"^([0-9]+:[0-9]+|[a-z-]+)$", ["65000:1", "no-export"];
+    LargeCommunity => "large community", r"^[0-9]+:[0-9]+:[0-9]+$", ["65000:1:1"];
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,13 @@
 //! A flow: all packets of one transport protocol between two sockets, in both directions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, net::SocketAddr};
 
 /// The transport protocols that have flows here; all others are counted and passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// RFC 9293.
@@ -23,7 +26,7 @@ impl fmt::Display for Transport {
 }
 
 /// One of the two ends of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// It sent the first packet that was seen; with TCP the SYN, where that was seen.

@@ -1,5 +1,6 @@
 //! What a flow was found to be.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, fmt};
 
@@ -7,7 +8,9 @@ use std::{borrow::Cow, fmt};
 pub const UNKNOWN: &str = "unknown";
 
 /// What kind of use an application is; policies name these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// File sharing between hosts that are clients and servers at once.
@@ -73,7 +76,9 @@ impl Category {
 }
 
 /// How sure a label is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// Evidence of the host or of the flow's shape; no message of the protocol was read.

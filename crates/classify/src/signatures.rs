@@ -25,6 +25,7 @@ use regex_automata::{
     meta::{BuildError, Config, Regex},
     util::syntax,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt;
 
@@ -42,10 +43,10 @@ const AUTOMATON: (usize, usize) = (1 << 20, 64 << 20);
 const MAX_NAME: usize = 64;
 
 /// One `[[gate.signature]]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignatureConfig {
-    /// What the flow is called.
+    /// The application's name, by which rules and status call the flow.
     pub name: String,
     /// What kind of use it is.
     #[serde(default = "other")]
@@ -54,12 +55,12 @@ pub struct SignatureConfig {
     pub transport: Option<Transport>,
     /// Who says it; either when not given.
     pub side: Option<Side>,
-    /// The server's port; any when none is given.
+    /// Ports of the server; any when none is given.
     #[serde(default)]
     pub ports: Vec<u16>,
     /// What it says: a regular expression over bytes.
     pub pattern: String,
-    /// In how many of its first bytes.
+    /// How many bytes of that side are inspected, 1 to 4096.
     #[serde(default = "within")]
     pub within: u16,
 }

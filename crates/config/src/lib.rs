@@ -12,7 +12,8 @@
 //!
 //! [`Problem`] and [`Report`] say what is wrong with a value that parsed, by its dotted key; the
 //! rules that several sections share are beside them. [`target`] says whom a load test may be aimed
-//! at, and [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600).
+//! at, [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600), and [`schema`] has
+//! the schemas of these values.
 #![forbid(unsafe_code)]
 
 mod bare;
@@ -21,6 +22,7 @@ pub mod file;
 mod problem;
 mod rate;
 mod rules;
+pub mod schema;
 mod size;
 pub mod target;
 

@@ -11,6 +11,7 @@ mod tests;
 
 use bgp::config::Upstream;
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
@@ -18,12 +19,12 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 pub const MAX_ADDRESSES: usize = datapath::echo::MAX_ADDRESSES;
 
 /// The section `[echo]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EchoConfig {
     /// Names of the interfaces on which requests arrive.
     pub interfaces: Vec<String>,
-    /// The addresses that are answered for, of both families.
+    /// The service addresses, which are answered for, of both families.
     pub addresses: Vec<IpAddr>,
     /// How the program is attached.
     #[serde(default)]
@@ -43,9 +44,11 @@ pub struct EchoConfig {
     pub assign: bool,
     /// Sources that are answered; when empty, all are.
     #[serde(default)]
+    #[schemars(with = "Vec<config::schema::Prefix>")]
     pub allow: Vec<IpNet>,
     /// Sources that are never answered.
     #[serde(default)]
+    #[schemars(with = "Vec<config::schema::Prefix>")]
     pub deny: Vec<IpNet>,
     /// How many requests are answered.
     #[serde(default)]
@@ -57,7 +60,7 @@ fn yes() -> bool {
 }
 
 /// How the program is attached to an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Native where the driver has it, else generic, else the kernel itself answers.
@@ -67,12 +70,12 @@ pub enum Mode {
     Native,
     /// In the kernel's receive path after the driver; an interface that cannot is an error.
     Generic,
-    /// Nothing is attached and the kernel itself answers, without limits and without a ledger.
+    /// Nothing is attached and the kernel itself answers, without limits and counters.
     Kernel,
 }
 
 /// Where a reply is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReturnPath {
     /// To the link-layer address that the request came from.
@@ -83,7 +86,7 @@ pub enum ReturnPath {
 }
 
 /// What becomes of fragments of echo requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fragments {
     /// They go to the kernel, which puts large pings together and answers them.
@@ -94,7 +97,7 @@ pub enum Fragments {
 }
 
 /// The section `[echo.limit]`: token buckets for each source prefix and for the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
     /// Requests a second for each source prefix; 0 switches the limit off.
@@ -118,16 +121,19 @@ impl Default for Limit {
 }
 
 /// The section `[anycast]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnycastConfig {
     /// The prefixes that are announced while the node is healthy.
+    #[schemars(with = "Vec<config::schema::Prefix>")]
     pub prefixes: Vec<IpNet>,
     /// A drain ends when nothing has arrived for this long.
     #[serde(default = "second", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub quiet: Duration,
     /// A drain ends after this long, whatever still arrives; at most 10 minutes.
     #[serde(default = "half_minute", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub drain_timeout: Duration,
     /// When the node counts as healthy.
     #[serde(default)]
@@ -146,11 +152,12 @@ fn half_minute() -> Duration {
 }
 
 /// The section `[anycast.health]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HealthConfig {
     /// Time between two rounds of checks.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
     /// So many successes in a row make a failed check healthy.
     pub rise: u32,
@@ -159,10 +166,12 @@ pub struct HealthConfig {
     pub fall: u32,
     /// Least time between two changes of announcement upwards.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
     /// How it is found out that the program answers.
     pub probe: Probe,
-    /// Greatest share of arrivals in an interval that may be dropped by our fault; 1 is off.
+    /// Largest share of the requests in an interval, 0 to 1, that may be dropped by the node's own limit or
+    /// for lack of a route; 1 is off.
     pub max_drop_ratio: f64,
     /// Commands (program and arguments, no shell) that exit with 0 while healthy. Each is started
     /// once a second, or once an interval where that is longer, and killed when the next is due.
@@ -184,7 +193,7 @@ impl Default for HealthConfig {
 }
 
 /// How it is found out that the attached program answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
     /// An echo request to the interface's own link address travels to the gateway, which forwards

@@ -5,7 +5,7 @@ use crate::{
     service::Service,
 };
 use config::Problem;
-use job::{Capabilities, Capability, Close, Error, Job, Node, Service as _, file::Reader};
+use job::{Capabilities, Capability, Close, Error, Job, Node, Section, Service as _, file::Reader};
 
 /// The responder and its anycast announcement.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +21,8 @@ impl Job for Echo {
         "echo"
     }
 
-    fn sections(&self) -> &'static [&'static str] {
-        &["echo", "anycast"]
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::new::<EchoConfig>("echo"), Section::new::<AnycastConfig>("anycast")]
     }
 
     /// BPF, PERFMON and NET_ADMIN load programs and attach them, NET_RAW opens the packet sockets of

@@ -15,6 +15,7 @@ use classify::{
     signatures::SignatureConfig,
 };
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use std::{
     net::{AddrParseError, IpAddr},
@@ -33,29 +34,32 @@ pub const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// The section `[gate]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateConfig {
-    /// Interfaces towards the hosts that are governed.
+    /// Interfaces towards the hosts that are governed, at most 8.
     pub internal: Vec<String>,
-    /// Packets with payload that are inspected until a flow is called unknown.
+    /// Packets with payload that are inspected until a flow is called unknown, 1 to 32.
     pub packets: u8,
     /// Whether the first packets wait until the flow is decided.
     pub hold: bool,
-    /// What happens to new flows while the daemon does not respond.
+    /// What happens to new flows while the daemon does not respond for two seconds.
     pub on_failure: OnFailure,
     /// Where packets from internal hosts are refused.
     pub refuse_at: RefuseAt,
     /// Decided flows at once, at the most; as many undecided ones beside them.
     pub max_flows: u32,
-    /// How long a refused flow's next attempts are refused at their first packet.
+    /// How long a refused flow's next attempts are refused at their first packet; 0s is never.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub refuse_for: Duration,
     /// How long a TCP connection may be silent until it is forgotten.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub idle_tcp: Duration,
-    /// The same of a flow of UDP.
+    /// How long a flow of UDP may be silent until it is forgotten.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub idle_udp: Duration,
     /// Whether the gate starts switched off.
     pub bypass: bool,
@@ -116,7 +120,7 @@ impl From<&GateConfig> for classify::Settings {
 }
 
 /// What happens to new flows while the daemon does not respond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// They pass.
@@ -127,7 +131,7 @@ pub enum OnFailure {
 }
 
 /// Where packets of refused flows end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RefuseAt {
     /// With all others, where the kernel's stack begins.
@@ -138,13 +142,14 @@ pub enum RefuseAt {
 }
 
 /// One `[[gate.group]]`: internal hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
     /// Its name.
     pub name: String,
     /// Its addresses.
     #[serde(deserialize_with = "hosts")]
+    #[schemars(with = "Vec<config::schema::Hosts>")]
     pub hosts: Vec<IpNet>,
 }
 
@@ -170,7 +175,7 @@ pub(crate) fn prefix(text: &str) -> Result<IpNet, AddrParseError> {
 }
 
 /// One `[[gate.time]]`: times of the week, by the host's local clock.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimeConfig {
     /// Its name.
@@ -185,7 +190,7 @@ pub struct TimeConfig {
 }
 
 /// One `[[gate.limit]]`: a rate that flows share.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitConfig {
     /// Its name.
@@ -211,6 +216,7 @@ pub struct LimitConfig {
     Deserialize,
     Serialize,
     clap::ValueEnum,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Each {
@@ -223,7 +229,7 @@ pub enum Each {
 }
 
 /// One `[[gate.rule]]`: what becomes of the flows that it fits. What it does not name, it does not ask.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
     /// Its name, in status and audit.
@@ -253,7 +259,9 @@ pub struct RuleConfig {
 }
 
 /// Who began a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, clap::ValueEnum, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// The internal host.
@@ -263,7 +271,7 @@ pub enum Direction {
 }
 
 /// What becomes of a flow that a rule fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleAction {
     /// It passes.
@@ -278,7 +286,17 @@ pub enum RuleAction {
 
 /// How a flow is denied.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, clap::ValueEnum,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Deserialize,
+    Serialize,
+    clap::ValueEnum,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Deny {
@@ -291,7 +309,7 @@ pub enum Deny {
 
 /// One `[[gate.file]]`: what becomes of files. What it does not name, it does not ask; of each list one
 /// must fit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileConfig {
     /// Its name, in status and audit.
@@ -319,7 +337,7 @@ pub struct FileConfig {
 }
 
 /// What becomes of a file that a rule fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileAction {
     /// It passes.

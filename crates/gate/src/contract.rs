@@ -6,7 +6,7 @@ use crate::{
     service::{self, Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Close, Error, Job, Node, Renamed, file::Reader};
+use job::{Capabilities, Capability, Close, Error, Job, Node, Renamed, Section, file::Reader};
 use std::{fmt, sync::Arc};
 
 /// The gate.
@@ -44,8 +44,8 @@ impl Job for Gate {
         "gate"
     }
 
-    fn sections(&self) -> &'static [&'static str] {
-        &["gate"]
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::new::<GateConfig>("gate")]
     }
 
     fn renamed(&self) -> Renamed {

@@ -4,11 +4,12 @@
 #![forbid(unsafe_code)]
 
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Registry, Service, file::Reader};
+use job::{Capabilities, Capability, Error, Job, Node, Registry, Section, Service, file::Reader};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
@@ -26,12 +27,13 @@ use tokio::{io::AsyncWriteExt, net::TcpListener, task::JoinHandle, time::timeout
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The section `[qotd]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QotdConfig {
-    /// Where connections are accepted; port 17 is RFC 865's.
+    /// The address on which connections are accepted; port 17 is RFC 865's.
+    #[schemars(with = "config::schema::Endpoint")]
     pub listen: SocketAddr,
-    /// The line that a connection gets.
+    /// The line that a connection gets, at most 512 bytes.
     #[serde(default = "quote")]
     pub quote: String,
 }
@@ -53,8 +55,8 @@ impl Job for Qotd {
         "qotd"
     }
 
-    fn sections(&self) -> &'static [&'static str] {
-        &["qotd"]
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::new::<QotdConfig>("qotd")]
     }
 
     fn capabilities(&self) -> Capabilities {

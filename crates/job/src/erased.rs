@@ -1,6 +1,6 @@
 //! The same contract without types, so that jobs can stand in one list.
 
-use crate::{Close, Error, Job, Service, file::Reader};
+use crate::{Close, Error, Job, Section, Service, file::Reader};
 use config::Problem;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A [`Job`].
 pub(crate) trait AnyJob: Send + Sync {
     fn name(&self) -> &'static str;
-    fn sections(&self) -> &'static [&'static str];
+    fn sections(&self) -> Vec<Section>;
     fn renamed(&self) -> crate::Renamed;
     fn read(&self, file: &mut Reader<'_, '_>, node: &crate::Node) -> Option<Box<dyn AnyConfig>>;
 }
@@ -96,7 +96,7 @@ impl<J: Job> AnyJob for JobOf<J> {
         self.0.name()
     }
 
-    fn sections(&self) -> &'static [&'static str] {
+    fn sections(&self) -> Vec<Section> {
         self.0.sections()
     }
 

@@ -25,12 +25,14 @@ mod erased;
 pub mod file;
 mod registry;
 mod running;
+mod section;
 
 pub use configured::Configured;
 pub use datapath::capabilities::Capability;
 pub use file::Renamed;
 pub use registry::{Opened, Registry};
 pub use running::{ControlError, ReloadError, Running, State};
+pub use section::Section;
 
 use config::Problem;
 use file::Reader;
@@ -82,8 +84,9 @@ pub trait Job: Send + Sync + 'static {
     /// Its noun, such as `echo`.
     fn name(&self) -> &'static str;
 
-    /// The sections that it reads. The first is the one that makes a node run this job.
-    fn sections(&self) -> &'static [&'static str];
+    /// The sections that it reads, each with its type, which gives the schema: `nigh check --schema` and
+    /// nigh.toml(5) are made from it. The first is the one that makes a node run this job.
+    fn sections(&self) -> Vec<Section>;
 
     /// Keys of its sections that have other names now.
     fn renamed(&self) -> Renamed {
@@ -95,8 +98,8 @@ pub trait Job: Send + Sync + 'static {
         Capabilities::default()
     }
 
-    /// Reads its sections; `None` where they are not there or cannot be read, of which the reader
-    /// keeps the errors.
+    /// Reads its sections, each as the type that [`Job::sections`] names; `None` where they are not
+    /// there or cannot be read, of which the reader keeps the errors.
     fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Option<Self::Config>;
 
     /// Everything that is wrong with values that could be read; empty when all is well.

@@ -1,10 +1,12 @@
 //! The jobs that there are, and their start.
 
 use crate::{
-    Close, Configured, Error, Job, Node, Renamed, Running,
+    Close, Configured, Error, Job, Node, Renamed, Running, Section,
     erased::{AnyJob, AnyOpened, JobOf},
     file::Reader,
+    section,
 };
+use schemars::Schema;
 use std::sync::Arc;
 
 /// All jobs that the daemon can run, in the order in which they are shown.
@@ -25,8 +27,13 @@ impl Registry {
     }
 
     /// All sections that they read.
-    pub fn sections(&self) -> impl Iterator<Item = &'static str> {
-        self.0.iter().flat_map(|job| job.sections().iter().copied())
+    pub fn sections(&self) -> impl Iterator<Item = Section> {
+        self.0.iter().flat_map(|job| job.sections())
+    }
+
+    /// The JSON Schema of a file: `others`, which no job reads, and the sections of all jobs.
+    pub fn schema(&self, others: &[Section]) -> Schema {
+        section::file(others.iter().copied().chain(self.sections()))
     }
 
     /// All keys that have other names now.
@@ -36,8 +43,13 @@ impl Registry {
 
     /// Reads the sections of all jobs that the file has.
     pub fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Configured {
-        let configured = Configured(self.0.iter().filter_map(|job| job.read(file, node)).collect());
-        let any = self.sections().any(|section| file.has(section));
+        let mut configured = Configured::default();
+        file.take_reads();
+        for job in &self.0 {
+            configured.0.extend(job.read(file, node));
+            section::check_reads(job.name(), &job.sections(), &file.take_reads());
+        }
+        let any = self.sections().any(|section| file.has(section.name));
         if !any && !file.found_unknown_section() {
             let names: Vec<String> = self.names().map(|name| format!("`[{name}]`")).collect();
             let list = match names.as_slice() {

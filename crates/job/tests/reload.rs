@@ -6,6 +6,7 @@ use job::{
     file::{Document, Reader, Report, Severity},
 };
 use prometheus_client::encoding::DescriptorEncoder;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 /// The section of a test job.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Section {
     value: u32,
@@ -24,7 +25,7 @@ struct Section {
 }
 
 /// The step at which a configuration fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Fails {
     #[default]
@@ -66,8 +67,8 @@ impl Job for Test {
         self.name[0]
     }
 
-    fn sections(&self) -> &'static [&'static str] {
-        self.name
+    fn sections(&self) -> Vec<job::Section> {
+        self.name.iter().map(|name| job::Section::new::<Section>(name)).collect()
     }
 
     fn renamed(&self) -> job::Renamed {
@@ -179,7 +180,7 @@ fn read(registry: &Registry, text: &str) -> Result<Configured, Vec<String>> {
     let mut report = Report::new(Path::new("test.toml"));
     let document = Document::parse(text.as_bytes(), &mut report).unwrap();
     let mut reader = Reader::new(&document, registry.renamed());
-    reader.sections(&registry.sections().collect::<Vec<_>>());
+    reader.sections(&registry.sections().map(|section| section.name).collect::<Vec<_>>());
     let node = Node { name: "test".into(), state: "/nonexistent".into() };
     let configured = registry.read(&mut reader, &node);
     report.findings = reader.into_findings();

@@ -27,7 +27,9 @@ pub enum Command {
     #[command(after_help = "Example:\n  nigh run -c /etc/nigh/nigh.toml --log info")]
     Run(RunArgs),
     /// Check a configuration file and report mistakes with line, column and key
-    #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml")]
+    #[command(
+        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --schema > nigh.schema.json"
+    )]
     Check(CheckArgs),
     /// Show what the daemon does: each job's state, counters, health
     ///
@@ -90,6 +92,8 @@ pub enum Command {
     )]
     Completions(CompletionsArgs),
     /// Write the man pages into a directory, or the first one to stdout
+    ///
+    /// nigh.toml(5) goes into the same directory, or into `man5` beside it if it is called `man1`.
     #[command(after_help = "Example:\n  nigh man /usr/local/share/man/man1")]
     Man(ManArgs),
 }
@@ -120,6 +124,9 @@ pub struct RunArgs {
 /// Arguments of `nigh check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
+    /// Print the JSON Schema of the configuration file, for editors; no file is read
+    #[arg(long)]
+    pub schema: bool,
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,

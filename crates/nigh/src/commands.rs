@@ -14,7 +14,7 @@ use crate::{
     control::Request,
     daemon,
     exit::Exit,
-    man,
+    man, man5,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::file::{LoadError, Report};
@@ -182,6 +182,9 @@ fn run(args: &crate::cli::RunArgs) -> Done {
 }
 
 fn check(args: &CheckArgs) -> Done {
+    if args.schema {
+        return print_json(config::schema().as_value());
+    }
     let result = config::load(&args.config);
     if args.json {
         let (report, good) = match &result {
@@ -442,7 +445,8 @@ fn man(args: &ManArgs) -> Done {
         let page = man::first().map_err(io_error("cannot print"))?;
         return print(&String::from_utf8_lossy(&page));
     }
-    Ok(man::write(directory).map_err(io_error(format!("cannot write {}", directory.display())))?)
+    let written = man::write(directory).and_then(|()| man5::write(directory));
+    Ok(written.map_err(io_error(format!("cannot write {}", directory.display())))?)
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ pub mod scene;
 use crate::jobs;
 use config::Problem;
 use job::{
-    Configured,
+    Configured, Section,
     file::{self, Document, LoadError, Reader, Report},
 };
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::{
     net::SocketAddr,
@@ -26,14 +27,16 @@ use std::{
 const SOCKET_PATH_LIMIT: usize = 107;
 
 /// The section `[node]`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeConfig {
     /// Name of this node in status and metrics; the host's name when not given.
+    #[schemars(transform = without_default)]
     pub name: String,
     /// Path of the control socket.
     pub control: PathBuf,
     /// Address of the HTTP server (status page, metrics, health, API); port 0 lets the kernel choose.
+    #[schemars(with = "config::schema::Endpoint")]
     pub http: SocketAddr,
     /// Directory for what must survive a restart.
     pub state: PathBuf,
@@ -82,6 +85,11 @@ impl NodeConfig {
     }
 }
 
+/// The default is this host's name, which is no other's.
+fn without_default(schema: &mut Schema) {
+    schema.remove("default");
+}
+
 /// The host's name, or `nigh` where it cannot be read.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -100,6 +108,11 @@ pub struct Loaded {
     pub jobs: Configured,
     /// Warnings: the file is good, but the operator should know.
     pub report: Report,
+}
+
+/// The JSON Schema of the file.
+pub fn schema() -> Schema {
+    jobs::registry().schema(&[Section::new::<NodeConfig>("node")])
 }
 
 /// Reads and judges the file at `path`.
@@ -132,7 +145,8 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
         report.findings = reader.into_findings();
         return Err(report);
     }
-    reader.sections(&std::iter::once("node").chain(registry.sections()).collect::<Vec<_>>());
+    let jobs_sections = registry.sections().map(|section| section.name);
+    reader.sections(&std::iter::once("node").chain(jobs_sections).collect::<Vec<_>>());
     let node = reader.section::<NodeConfig>("node").unwrap_or(Some(NodeConfig::default()));
     let NodeConfig { name, state, .. } = node.clone().unwrap_or_default();
     let jobs = registry.read(&mut reader, &job::Node { name, state });

@@ -6,7 +6,7 @@
 //!
 //! - [`cli`]: the command line, [`commands`]: what each sub-command does, [`complete`]: what a shell
 //!   offers, [`exit`]: how it ends, [`man`]: its pages;
-//! - [`config`]: the configuration file;
+//! - [`config`]: the configuration file, [`man5`]: its man page;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
 //! - [`node`]: what runs, [`jobs`]: the jobs of it; [`privileges`]: which capabilities are kept; [`state`]: what survives a restart;
@@ -25,6 +25,7 @@ pub mod http;
 pub mod jobs;
 pub mod logging;
 pub mod man;
+pub mod man5;
 pub mod mapping;
 pub mod metrics;
 pub mod node;

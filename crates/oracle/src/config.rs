@@ -16,6 +16,7 @@ use crate::{
     proxidor::{Key, PORT, xdp::Mode},
 };
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -33,10 +34,11 @@ pub const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// The section `[oracle]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OracleConfig {
-    /// Where Proxidor is answered over UDP.
+    /// The addresses on which Proxidor is answered over UDP.
+    #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
     /// Threads that answer, each on its own core; 0 means one for each core.
     pub threads: usize,
@@ -46,14 +48,16 @@ pub struct OracleConfig {
     pub mode: Mode,
     /// How long a client may keep a ranking; whole seconds, as in the header.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub ttl: Duration,
     /// The default metric: an expression over the properties of the path.
     pub cost: String,
     /// Which exit a path takes where there are several.
     pub exits: Exits,
     /// Clients that may rank from another source than themselves.
+    #[schemars(with = "Vec<config::schema::Prefix>")]
     pub sources: Vec<IpNet>,
-    /// The router from which unknown clients rank.
+    /// The router from which unknown clients rank; without it only adjustments count for them.
     pub default_router: Option<IpAddr>,
     /// Further metrics: bits 1, 2, ... of the servcode in this order.
     #[serde(rename = "metric")]
@@ -101,7 +105,7 @@ impl Default for OracleConfig {
 }
 
 /// Which exit a path takes where there are several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exits {
     /// The one of lowest internal weight (hot potato).
@@ -112,7 +116,7 @@ pub enum Exits {
 }
 
 /// One `[[oracle.metric]]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricConfig {
     /// Its name in status and ALTO.
@@ -122,23 +126,24 @@ pub struct MetricConfig {
 }
 
 /// One `[[oracle.adjust]]`: a prefix or an AS, and how its rank is changed.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdjustConfig {
-    /// The prefix and all that is longer.
+    /// The prefix that is meant, with all longer ones; or `as`.
+    #[schemars(with = "Option<config::schema::Prefix>")]
     pub prefix: Option<IpNet>,
-    /// The AS in which a route originates.
+    /// The AS number in which the routes that are meant originate; or `prefix`.
     #[serde(rename = "as")]
     pub as_number: Option<u32>,
-    /// Prefer or avoid it.
+    /// Whether it is preferred or avoided; or `penalty`.
     #[serde(rename = "do")]
     pub verdict: Option<Verdict>,
-    /// What is added to its cost.
+    /// What is added to its cost; or `do`.
     pub penalty: Option<f64>,
 }
 
 /// How a candidate ranks whatever its cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It ranks before all others.
@@ -148,7 +153,7 @@ pub enum Verdict {
 }
 
 /// The section `[oracle.limit]`: a token bucket for each source prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
     /// Requests a second for each source prefix; 0 switches the limit off.
@@ -168,10 +173,10 @@ impl Default for LimitConfig {
 }
 
 /// The section `[oracle.authentication]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuthenticationConfig {
-    /// The pre-shared key.
+    /// The pre-shared key of SipHash-2-4.
     pub key: Key,
     /// Whether requests without it are refused.
     #[serde(default)]
@@ -179,19 +184,19 @@ pub struct AuthenticationConfig {
 }
 
 /// The section `[oracle.topology]`: what is known of the network from files.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopologyConfig {
     /// A main file in the format `oracle.conf`; it names the folder with a file a router.
     pub oracle_conf: Option<PathBuf>,
-    /// A file in TOML.
+    /// A file of the network in TOML.
     pub file: Option<PathBuf>,
     /// RIB dumps of exit routers.
     pub mrt: Vec<MrtConfig>,
 }
 
 /// One `[[oracle.topology.mrt]]`: the routes of an exit router.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MrtConfig {
     /// The dump, plain or packed with gzip or bzip2.

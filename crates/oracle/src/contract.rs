@@ -5,7 +5,7 @@ use crate::{
     service::{Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Renamed, file::Reader};
+use job::{Capabilities, Capability, Error, Job, Node, Renamed, Section, file::Reader};
 
 /// The oracle.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +20,8 @@ impl Job for Oracle {
         "oracle"
     }
 
-    fn sections(&self) -> &'static [&'static str] {
-        &["oracle"]
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::new::<OracleConfig>("oracle")]
     }
 
     fn renamed(&self) -> Renamed {

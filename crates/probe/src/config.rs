@@ -21,6 +21,7 @@ pub use target::{Target, TargetError};
 use crate::archive::ArchiveConfig;
 use config::Bandwidth;
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{
     fmt,
@@ -42,7 +43,7 @@ pub const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// The section `[probe]`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbeConfig {
     /// This station's name in the mesh; `node.name` when not given.
@@ -61,13 +62,15 @@ pub struct ProbeConfig {
     /// Links of the network that this node's oracle knows, and the stations that measure them.
     pub measured: Vec<MeasuredConfig>,
     /// Addresses outside the mesh to which tests may send.
+    #[schemars(with = "Vec<config::schema::Prefix>")]
     pub allow: Vec<IpNet>,
     /// What others may ask of this station.
     pub limit: LimitConfig,
     /// What answers STAMP here.
     pub reflector: ReflectorConfig,
-    /// How long test packets may gather before they are read; [`crate::delay::GATHER`] when not given.
+    /// How long test packets may gather before they are read, at most 100ms; 1ms when not given.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "Option<config::schema::Duration>")]
     pub gather: Option<Duration>,
     /// How good clocks must be, and which are watched.
     pub clock: ClockConfig,
@@ -78,7 +81,7 @@ pub struct ProbeConfig {
 }
 
 /// The section `[probe.security]`: certificates, or one key that all stations have.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecurityConfig {
     /// PEM file of the authorities that vouch for stations.
@@ -92,7 +95,7 @@ pub struct SecurityConfig {
 }
 
 /// One `[[probe.station]]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationConfig {
     /// Its name; its certificate must be for this name.
@@ -100,6 +103,7 @@ pub struct StationConfig {
     /// The addresses from and to which is measured, at most one of each family.
     pub addresses: Vec<IpAddr>,
     /// Where its control connections are taken; port 8620 of the first address when not given.
+    #[schemars(with = "Option<config::schema::Endpoint>")]
     pub control: Option<SocketAddr>,
     /// What it may ask of this station.
     #[serde(default = "what_is_bounded")]
@@ -107,7 +111,7 @@ pub struct StationConfig {
 }
 
 /// What one station may ask of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Service {
     /// To reflect its STAMP packets.
@@ -139,6 +143,7 @@ fn what_is_bounded() -> Vec<Service> {
     Serialize,
     Deserialize,
     clap::ValueEnum,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -181,7 +186,9 @@ impl fmt::Display for What {
 }
 
 /// The transport of a throughput test.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// One TCP connection.
@@ -208,7 +215,9 @@ impl Transport {
 }
 
 /// Which addresses of a station are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, JsonSchema,
+)]
 pub enum Family {
     /// IPv4.
     #[serde(rename = "ipv4")]
@@ -228,10 +237,10 @@ impl Family {
 }
 
 /// One `[[probe.test]]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestConfig {
-    /// Its name in the archive.
+    /// The test's name in the archive.
     pub name: String,
     /// What is measured.
     pub what: What,
@@ -244,17 +253,21 @@ pub struct TestConfig {
     /// Where to: stations or addresses; pages for `http`, `NAME@SERVER` for `dns`.
     #[serde(default)]
     pub to: Vec<String>,
-    /// Time from one run to the next.
+    /// Time from one run to the next, 1s to 7d.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
     /// Each run begins at some moment within this time after it is due; a tenth of the interval when
     /// not given.
     #[serde(default, with = "humantime_serde")]
+    #[schemars(with = "Option<config::schema::Duration>")]
     pub spread: Option<Duration>,
-    /// How long a run sends. `owd` without it measures all the time and gives a record each interval.
+    /// How long a run sends. When not given, `owd` measures all the time and gives a record each
+    /// interval, `throughput` sends for 10s, `ping` for 2s.
     #[serde(default, with = "humantime_serde")]
+    #[schemars(with = "Option<config::schema::Duration>")]
     pub duration: Option<Duration>,
-    /// Packets a second (`owd`, `ping`).
+    /// Packets a second; 10 for `owd` and 5 for `ping` when not given.
     pub rate: Option<u32>,
     /// The rate of `throughput` over UDP: `100Mbit`, or Mbit/s alone.
     pub bandwidth: Option<Bandwidth>,
@@ -269,7 +282,7 @@ pub struct TestConfig {
 }
 
 /// One `[[probe.link]]`: a link that all paths from one side to the other share.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
     /// Its name.
@@ -282,7 +295,7 @@ pub struct LinkConfig {
 
 /// One `[[probe.measured]]`: a link of the oracle's network whose latency and loss are what this station
 /// measures to another one.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredConfig {
     /// The station at the other end.
@@ -297,19 +310,20 @@ pub struct MeasuredConfig {
 }
 
 /// The section `[probe.limit]`: what others may ask of this station, and what it does at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
     /// Requests that one station may send a minute.
     pub requests: u32,
     /// Control connections at once.
     pub connections: usize,
-    /// Delay sessions at once that one station may agree, and as many slots.
+    /// Delay sessions of one station at once, and as many slots.
     pub sessions: usize,
     /// Packets a second of a delay session or a ping, at the most.
     pub rate: u32,
-    /// The longest run of a throughput test.
+    /// The longest run of a throughput test that another station may ask for.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub duration: Duration,
     /// The rate of a throughput test over UDP, at the most: `1Gbit`, or Mbit/s alone.
     pub bandwidth: Bandwidth,
@@ -332,7 +346,7 @@ impl Default for LimitConfig {
 }
 
 /// The section `[probe.reflector]`: what answers STAMP here.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectorConfig {
     /// UDP port of the reflector.
@@ -348,17 +362,19 @@ impl Default for ReflectorConfig {
 }
 
 /// The section `[probe.clock]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
     /// The maximum error that this station promises; beyond it the node is not healthy. Nothing is
     /// promised when not given.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "Option<config::schema::Duration>")]
     pub limit: Option<Duration>,
     /// NTP servers whose clocks are watched.
     pub servers: Vec<IpAddr>,
     /// Time from one look at the clocks to the next.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
 }
 
@@ -369,7 +385,7 @@ impl Default for ClockConfig {
 }
 
 /// The section `[probe.request]`: tests on request by HTTP.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestConfig {
     /// File with the token that a request must bear; only its owner may read it.

@@ -43,6 +43,7 @@ pub const TESTS: &[&str] = &[
     "env",
     "fping",
     "grep",
+    "groff",
     "gzip",
     "ii",
     "ip6tables",

@@ -28,6 +28,7 @@ use netgauze_parse_utils::{
     reader::SliceReader,
     traits::{ParseFrom, ParseFromWithOneInput},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::{
     collections::{HashMap, HashSet},
@@ -36,7 +37,7 @@ use std::{
 };
 
 /// What is done with routes that the router has learned from inside its own AS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Internal {
     /// They are ignored: the router at which traffic leaves reports them itself.

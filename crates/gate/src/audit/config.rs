@@ -2,7 +2,8 @@
 
 use super::ipfix;
 use config::{Problem, Report};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 /// Most records that wait to be written.
@@ -17,7 +18,7 @@ const LONGEST_SYNC: Duration = HOUR;
 const SIZES_MIB: std::ops::RangeInclusive<u64> = 1..=1_048_576;
 
 /// The section `[gate.audit]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The folder of the log's files; it is made if it is not there.
@@ -39,12 +40,15 @@ pub struct Config {
     pub rotate_mib: u64,
     /// A file is full after this time, too.
     #[serde(default = "day", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub rotate_after: Duration,
     /// Full files are deleted this long after their last record; 0 is never.
     #[serde(default = "month", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub keep: Duration,
     /// How often the disk is asked to hold what was written (fsync); 0 is with each write.
     #[serde(default = "sync", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub sync: Duration,
     /// Flows as IPFIX, besides.
     pub ipfix: Option<ipfix::Config>,
@@ -53,7 +57,7 @@ pub struct Config {
 }
 
 /// By what addresses get other names.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Addresses {
     /// How.
@@ -63,7 +67,7 @@ pub struct Addresses {
 }
 
 /// Mappings that keep prefixes and the version of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MappingName {
     /// Crypto-PAn.
@@ -73,7 +77,9 @@ pub enum MappingName {
 }
 
 /// Kinds of records that can be skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Flows that ended.

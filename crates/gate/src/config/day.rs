@@ -1,10 +1,11 @@
 //! Days of the week and hours of the day.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{fmt, str::FromStr};
 
 /// A day of the week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Day {
@@ -63,6 +64,10 @@ impl Serialize for Hour {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+config::text_schema! {
+    Hour => "time of day", r"^[0-2][0-9]:[0-5][0-9]$", ["08:30", "24:00"];
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `[gate.scan]`: where clamd is, and what is asked of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -48,8 +49,12 @@ impl From<Address> for String {
     }
 }
 
+config::text_schema! {
+    Address => "path, or address with port", r"^(/.*|([0-9.]+|\[.+\]):[0-9]+)$", ["/run/clamav/clamd.ctl", "127.0.0.1:3310"];
+}
+
 /// What becomes of a file that could not be scanned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Failed {
     /// It passes, counted and logged.
@@ -60,7 +65,7 @@ pub enum Failed {
 }
 
 /// Where clamd is, and what is asked of it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where clamd listens: a path, or an address and a port.
@@ -78,6 +83,7 @@ pub struct Config {
     pub torrent_bytes: u64,
     /// How long to wait for a connection, for clamd to take content, and for its verdict.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
     /// What becomes of a file that could not be scanned.
     pub on_failure: Failed,

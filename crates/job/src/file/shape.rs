@@ -10,6 +10,7 @@ use super::{
     place::{self, Node},
     report::{Finding, Severity},
 };
+use crate::section::Read;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::de::{DeValue, ValueDeserializer};
@@ -26,6 +27,7 @@ pub struct Reader<'a, 'i> {
     root: &'a Node<'i>,
     renamed: Vec<Renamed>,
     findings: Vec<Finding>,
+    reads: Vec<Read>,
     unknown_section: bool,
     element_removed: bool,
 }
@@ -38,6 +40,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             root: &document.root,
             renamed,
             findings: Vec::new(),
+            reads: Vec::new(),
             unknown_section: false,
             element_removed: false,
         }
@@ -46,6 +49,11 @@ impl<'a, 'i> Reader<'a, 'i> {
     /// Everything that was found.
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings
+    }
+
+    /// The sections that were read since the last call, also those that are not in the file.
+    pub(crate) fn take_reads(&mut self) -> Vec<Read> {
+        std::mem::take(&mut self.reads)
     }
 
     /// Whether a section was not known; a missing one is then probably that one.
@@ -119,7 +127,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// Deserializes one section: `None` if the file has none, `Some(None)` if it cannot be read.
-    pub fn section<T: DeserializeOwned>(&mut self, name: &str) -> Option<Option<T>> {
+    pub fn section<T: DeserializeOwned + 'static>(&mut self, name: &str) -> Option<Option<T>> {
+        self.reads.push(Read::new::<T>(name));
         let mut section = self.root.get_ref().get(name)?.clone();
         let mut gone = self.refuse_renamed(name, &mut section);
         for _ in 0..LIMIT {

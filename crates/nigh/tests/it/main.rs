@@ -7,3 +7,4 @@ mod commandline;
 mod docs;
 mod mask;
 mod root;
+mod schema;

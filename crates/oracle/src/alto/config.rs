@@ -8,6 +8,7 @@ use super::{
 };
 use crate::proxidor::Key;
 use config::Problem;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -19,10 +20,11 @@ const MAX_MAP_ID: usize = 24;
 const MAX_INTERVALS: usize = 1000;
 
 /// The section `[oracle.alto]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AltoConfig {
-    /// Where HTTPS is listened on.
+    /// The addresses on which HTTPS is served.
+    #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
     /// PEM file with the certificate and its chain; none: a self-signed one.
     pub certificate: Option<PathBuf>,
@@ -82,7 +84,7 @@ impl Default for AltoConfig {
 }
 
 /// One network map: `[[oracle.alto.map]]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MapConfig {
     /// Its resource identity.
@@ -92,11 +94,12 @@ pub struct MapConfig {
     /// With `by = "site"`: the sites, each a list of routers' identities. A router that no site
     /// names is a site of its own.
     #[serde(default)]
+    #[schemars(with = "Vec<Vec<std::net::IpAddr>>")]
     pub sites: Vec<Vec<topo::RouterId>>,
 }
 
 /// What makes a PID of a network map, from fine to coarse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
     /// A group of prefixes with the same exits and paths.
@@ -110,13 +113,14 @@ pub enum Grain {
 }
 
 /// One calendar (RFC 8896): `[[oracle.alto.calendar]]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalendarConfig {
     /// Name of a configured metric; `routingcost` is the default one.
     pub metric: String,
-    /// Length of an interval.
+    /// Length of an interval of the calendar.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
     /// One factor an interval. They repeat without end; the first of a round begins when a whole
     /// number of rounds has passed since the beginning of 1970, UTC.

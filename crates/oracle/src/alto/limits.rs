@@ -1,10 +1,11 @@
 //! How much the ALTO server does for its clients at once.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
 /// The limits of one server, `[oracle.alto.limit]`. The defaults suit a few hundred trackers and caches.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Connections at once.
@@ -13,13 +14,14 @@ pub struct Limits {
     pub connections_per_source: usize,
     /// Requests at once on one HTTP/2 connection.
     pub requests_per_connection: u32,
-    /// Bytes of a request's head.
+    /// Largest head of a request, in bytes.
     pub head: u32,
-    /// Bytes of a request's body.
+    /// Largest body of a request, in bytes.
     pub body: usize,
     /// Time for a handshake, for a request's head, for its body, and for a client to take what it is sent; also how
     /// long a connection may be idle.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
     /// Update streams at once (RFC 8895 section 10.1).
     pub streams: usize,
@@ -29,21 +31,23 @@ pub struct Limits {
     pub substreams: usize,
     /// Substreams of one stream over its life.
     pub substreams_ever: usize,
-    /// Different questions that streams and views follow.
+    /// Different resources that streams and views follow at once.
     pub followed: usize,
-    /// Versions of an answer that are kept.
+    /// Versions that are kept of each resource that is followed.
     pub versions: usize,
-    /// Bytes of an answer's versions that are kept.
+    /// Bytes of versions that are kept of each resource that is followed.
     pub versions_bytes: usize,
     /// Views at once (RFC 9569 section 9.1).
     pub views: usize,
     /// How long an idle view is kept.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub view_idle: Duration,
     /// Requests that wait for a view's next update at once.
     pub polls: usize,
     /// A comment is sent on a quiet stream this often (RFC 8895 section 6.8).
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub keep_alive: Duration,
 }
 

@@ -6,6 +6,7 @@ use bgp::{
     value::Asn,
 };
 use config::Problem;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
@@ -28,14 +29,16 @@ pub struct Config {
 }
 
 /// `[oracle.bmp]`: routers connect here and report their routes (RFC 7854).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BmpConfig {
-    /// Where they connect to.
+    /// The addresses to which routers connect.
     #[serde(default = "listen")]
+    #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
     /// How long a router's routes are kept when its session is lost.
     #[serde(default = "hold", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
     /// The most paths that a router may report; those beyond are refused and counted.
     #[serde(default = "max_routes")]
@@ -46,12 +49,13 @@ pub struct BmpConfig {
 }
 
 /// One `[[oracle.bmp.router]]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BmpRouter {
     /// From where it connects.
     pub address: IpAddr,
     /// Which router of the topology it is.
+    #[schemars(with = "std::net::IpAddr")]
     pub router: RouterId,
     /// What is done with routes that it has learned from inside the AS.
     #[serde(default)]
@@ -59,7 +63,7 @@ pub struct BmpRouter {
 }
 
 /// One `[[oracle.bgp_ls]]`: a session with a speaker that advertises the internal network (RFC 9552).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BgpLsConfig {
     /// The speaker's address.
@@ -75,7 +79,7 @@ pub struct BgpLsConfig {
     pub local_address: Option<IpAddr>,
     /// Our BGP identifier; our IPv4 address of the session when absent.
     pub router_id: Option<Ipv4Addr>,
-    /// Key of TCP MD5 (RFC 2385 section 2).
+    /// Key of TCP MD5 (RFC 2385 section 2), 1 to 80 bytes; TCP MD5 is off when absent.
     pub password: Option<Password>,
     /// A file with the key as its only line, instead of `password`.
     pub password_file: Option<PathBuf>,
@@ -84,9 +88,11 @@ pub struct BgpLsConfig {
     pub ttl_security: bool,
     /// Hold time of the session that we propose, in whole seconds.
     #[serde(default = "hold_time", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub hold_time: Duration,
     /// How long the speaker's network is kept when the session is lost.
     #[serde(default = "hold", with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
     /// The most objects that it may advertise; those beyond are refused and counted.
     #[serde(default = "max_objects")]

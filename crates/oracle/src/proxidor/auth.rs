@@ -88,6 +88,10 @@ impl fmt::Debug for Key {
     }
 }
 
+config::text_schema! {
+    Key => "32 hexadecimal digits", r"^[0-9A-Fa-f]{32}$", ["00112233445566778899aabbccddeeff"];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,7 @@ use datapath::oracle::{
 };
 use ipnet::{IpNet, Ipv4Net};
 use nix::{ifaddrs::getifaddrs, net::if_::if_nametoindex};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{
     borrow::Cow,
@@ -31,7 +32,7 @@ use std::{
 use topo::{GroupId, RouterIndex};
 
 /// How the program is attached to an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Native where the driver has it, else generic, else the sockets alone answer.

@@ -5,6 +5,7 @@ mod tests;
 
 use super::{parquet::ParquetConfig, postgresql::PostgresqlConfig};
 use config::{Problem, Report};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -16,19 +17,22 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LONGEST: Duration = DAY.saturating_mul(36_525);
 
 /// The section `[probe.archive]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArchiveConfig {
     /// Records that may wait to be written; what comes beyond is counted as lost.
     pub queue: usize,
     /// How long records are kept one by one before they become hours; 0 is for ever.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub keep: Duration,
     /// How long hours are kept, from the time that was measured, before they become days; 0 is for ever.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub keep_hours: Duration,
     /// How long days are kept; 0 is for ever.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub keep_days: Duration,
     /// The shared archive that gets all records, too. They are kept here until it has them.
     pub postgresql: Option<PostgresqlConfig>,

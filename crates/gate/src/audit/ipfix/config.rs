@@ -1,6 +1,7 @@
 //! The section `[gate.audit.ipfix]` of the configuration.
 
 use config::{Problem, Report};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,17 +9,19 @@ const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
 const LONGEST_REFRESH: Duration = Duration::from_secs(86_400);
 
 /// The section `[gate.audit.ipfix]`: flows as IPFIX.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whether files of flows are written beside those of lines.
     pub file: bool,
     /// The collector that gets flows over UDP.
+    #[schemars(with = "Option<config::schema::Endpoint>")]
     pub collector: Option<SocketAddr>,
-    /// The number by which collectors tell this gate's flows from those of others.
+    /// Observation domain: the number by which collectors tell this gate's flows from those of others.
     pub domain: u32,
-    /// How often a collector is told the fields of records.
+    /// How often the templates, which name the fields of records, are sent to the collector.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
     pub refresh: Duration,
 }
 

@@ -32,6 +32,11 @@ fn kind(block: &toml::Table) -> Option<Kind> {
     }
 }
 
+/// Whether a block is a configuration of the daemon.
+pub(crate) fn is_configuration(block: &toml::Table) -> bool {
+    kind(block) == Some(Kind::Configuration)
+}
+
 /// What a fragment needs to be whole. A rule holds for a block that has the first table and lacks the
 /// second; its text comes before the block.
 const COMPLETIONS: [(&str, &str, &str); 7] = [

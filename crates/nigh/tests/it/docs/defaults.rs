@@ -2,7 +2,9 @@
 //! the same as one without the key.
 
 use super::pages;
+use crate::schema::{keys, schema};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// All sections of the configuration and of scenes, as far as a default may stand in them.
@@ -88,6 +90,78 @@ fn spans(cell: &str) -> Option<Vec<&str>> {
     let spans: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
     let between = cell.split('`').step_by(2).all(|text| matches!(text.trim(), "" | ","));
     (!spans.is_empty() && between).then_some(spans)
+}
+
+/// The words of a cell that name keys of the schema, as whole paths: `[]` says that a table may be
+/// there several times, a dot in front that the table is that of the key before.
+fn paths(section: &str, names: &[&str]) -> Vec<String> {
+    let mut table = section.to_owned();
+    let mut paths = Vec::new();
+    for name in names.iter().filter(|name| !name.starts_with("[[")) {
+        let path = match name.strip_prefix('.') {
+            Some(key) => format!("{table}.{key}"),
+            None if section.is_empty() => (*name).to_owned(),
+            None => format!("{section}.{name}"),
+        };
+        let path = path.replace("[]", "");
+        table = path.rsplit_once('.').map(|(table, _)| table.to_owned()).unwrap_or_default();
+        paths.push(path);
+    }
+    paths
+}
+
+/// Whether the schema's default of a key is `default`, as far as it has one.
+fn same(schema: &serde_json::Value, default: &str) -> bool {
+    let Some(of_schema) = schema.get("default") else { return true };
+    let value: Table = format!("value = {default}").parse().unwrap();
+    let value = serde_json::to_value(&value["value"]).unwrap();
+    let time = |value: &serde_json::Value| config::duration(value.as_str()?).ok();
+    *of_schema == value || time(of_schema).is_some() && time(of_schema) == time(&value)
+}
+
+#[test]
+fn every_key_in_a_table_is_in_the_schema_with_its_default() {
+    let keys: BTreeMap<_, _> = keys(&schema(), "").into_iter().collect();
+    let (mut seen, mut compared, mut wrong) = (0, 0, Vec::new());
+    for page in pages() {
+        for table in page.tables() {
+            let column = |name: &str| table.header.iter().position(|cell| cell == name);
+            let (Some(names), Some(defaults)) = (column("key"), column("default")) else {
+                continue;
+            };
+            for (line, row) in &table.rows {
+                let written: Vec<&str> = row[names].split('`').skip(1).step_by(2).collect();
+                if written.iter().any(|name| name.starts_with("[[")) {
+                    continue;
+                }
+                let paths = paths(table.section.unwrap_or_default(), &written);
+                let values = spans(&row[defaults]).unwrap_or_default();
+                for (at, path) in paths.iter().enumerate() {
+                    let of_lab = ["lab", "node", "link", "host", "wire"].iter().any(|table| {
+                        path.starts_with(&format!("{table}.")) && !keys.contains_key(path)
+                    });
+                    if of_lab && page.path.ends_with("lab.md") {
+                        continue;
+                    }
+                    seen += 1;
+                    let Some(schema) = keys.get(path) else {
+                        wrong.push(format!("{}: the schema has no {path}", page.at(*line)));
+                        continue;
+                    };
+                    let value = values.get(at).or(values.first());
+                    if let Some(value) = value {
+                        compared += 1;
+                        if !same(schema, value) {
+                            let text = format!("{value}, the schema {}", schema["default"]);
+                            wrong.push(format!("{}: {path} is {text}", page.at(*line)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 120 && compared > 80, "only {seen} keys and {compared} defaults were found");
 }
 
 /// Reads a file; what is in it.

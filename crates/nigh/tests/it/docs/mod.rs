@@ -9,4 +9,5 @@ mod links;
 mod pages;
 
 pub(crate) use commands::commands;
+pub(crate) use configuration::is_configuration;
 pub(crate) use pages::{Page, pages, repository};

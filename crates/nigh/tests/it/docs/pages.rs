@@ -71,6 +71,11 @@ impl Page {
         Self { path, text }
     }
 
+    /// Its text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// `docs/echo.md:12`.
     pub(crate) fn at(&self, line: usize) -> String {
         format!("{}:{line}", self.path.display())

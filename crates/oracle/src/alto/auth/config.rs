@@ -1,6 +1,7 @@
 //! The users of the configuration: `[[oracle.alto.user]]`.
 
 use crate::alto::tls::warn_of_permissions;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{fmt, fs, io, path::PathBuf};
 
@@ -8,7 +9,7 @@ use std::{fmt, fs, io, path::PathBuf};
 const LONGEST: usize = 256;
 
 /// A password. It is never shown: [`fmt::Debug`] prints stars.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Secret(pub(super) String);
 
@@ -33,7 +34,7 @@ impl Secret {
 }
 
 /// A user who may ask.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserConfig {
     /// The user's name, in any script; composed characters (NFC), as clients send them.

@@ -21,6 +21,7 @@ use parquet::{
     file::writer::SerializedFileWriter,
 };
 use rusqlite::{Connection, OpenFlags};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
     fs::{self, File},
@@ -46,10 +47,10 @@ const ROWS: usize = 10_000;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// The section `[probe.archive.parquet]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParquetConfig {
-    /// Where the files go.
+    /// The folder into which the files go, an absolute path.
     pub folder: PathBuf,
 }
 

@@ -4,6 +4,7 @@ use config::{
     Problem, Report,
     file::{PrivateError, read_private},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +13,7 @@ use std::{
 use tokio_postgres::config::{Host, SslMode};
 
 /// The section `[probe.archive.postgresql]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresqlConfig {
     /// Server, database and user as libpq has them, such as `host=db.example.net dbname=nigh user=prague`;
