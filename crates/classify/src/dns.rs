@@ -5,16 +5,20 @@
 //! away from the name, and the addresses at their end. Names are unpacked with a bound
 //! on their length, and each pointer must lead backwards, so no message is read in circles.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use domain::{
+    base::{
+        Message, ParsedName, Question,
+        iana::{Class, Opcode, Rcode},
+    },
+    dep::octseq::Parser,
+    rdata::{A, Aaaa, Cname},
+};
+use std::net::IpAddr;
 
 /// Most records of one message that are read.
 const MANY: usize = 64;
-/// Bytes of the longest name with its labels' lengths (RFC 1035, section 2.3.4).
-const LONGEST: usize = 255;
-/// Types of records.
-const A: u16 = 1;
-const CNAME: u16 = 5;
-const AAAA: u16 = 28;
+/// Bytes of a message's header.
+const HEADER: usize = 12;
 
 /// What a response says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,21 +33,26 @@ pub struct Answer {
 
 /// The number of a plain query for one name, and the name in lower case.
 pub fn question(message: &[u8]) -> Option<(u16, String)> {
-    // QR is clear, the operation is a plain query.
-    if u16_at(message, 2)? & 0xf800 != 0 || u16_at(message, 4)? != 1 {
+    let message = Message::from_slice(message).ok()?;
+    let header = message.header();
+    if header.qr() || header.opcode() != Opcode::QUERY {
         return None;
     }
-    Some((u16_at(message, 0)?, name(message, 12)?.0))
+    Some((header.id(), text(message.sole_question().ok()?.qname())))
 }
 
 /// Whether bytes begin as a message does: a header, and a question or record with a class that there is.
 pub fn is_message(bytes: &[u8]) -> bool {
     let class = || {
+        let message = Message::from_slice(bytes).ok()?;
         // Operations beyond 6 are not assigned (RFC 8490, section 10.2).
-        let known = u16_at(bytes, 2)? >> 11 & 0xf <= 6;
-        let one = u16_at(bytes, 4)? > 0 || u16_at(bytes, 6)? > 0;
-        let (_, end) = name(bytes, 12).filter(|_| known && one)?;
-        u16_at(bytes, end + 2)
+        let known = message.header().opcode().to_int() <= 6;
+        let counts = message.header_counts();
+        let one = counts.qdcount() > 0 || counts.ancount() > 0;
+        // A record begins as a question does.
+        let mut parser = Parser::from_ref(bytes);
+        parser.advance(HEADER).ok().filter(|()| known && one)?;
+        Some(Question::<ParsedName<_>>::parse(&mut parser).ok()?.qclass().to_int())
     };
     // IN, CH, HS, NONE and ANY (RFC 6895, section 3.2); the highest bit is of mDNS (RFC 6762, section 18.12).
     class().is_some_and(|class| matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255))
@@ -51,93 +60,54 @@ pub fn is_message(bytes: &[u8]) -> bool {
 
 /// Reads a message: none where it is no response without error to one question.
 pub fn answer(message: &[u8]) -> Option<Answer> {
-    let flags = u16_at(message, 2)?;
-    // QR is set, the operation is a plain query, there is no error (RFC 1035, section 4.1.1).
-    if flags & 0xf80f != 0x8000 || u16_at(message, 4)? != 1 {
+    let message = Message::from_slice(message).ok()?;
+    let header = message.header();
+    if !header.qr() || header.opcode() != Opcode::QUERY || header.rcode() != Rcode::NOERROR {
         return None;
     }
-    let records = usize::from(u16_at(message, 6)?).min(MANY);
-    let (name, mut at) = name(message, 12)?;
-    at += 4;
+    let question = message.sole_question().ok()?;
     // Aliases of the question's name so far; an answer of another name is none to this question.
-    let mut aliases = vec![name.clone()];
+    let mut aliases = vec![*question.qname()];
     let mut addresses = Vec::new();
-    for _ in 0..records {
-        let Some(record) = Record::read(message, at) else { break };
-        at = record.end;
-        if !aliases.contains(&record.owner) {
+    for record in message.answer().ok()?.take(MANY).map_while(Result::ok) {
+        if record.class() != Class::IN || !aliases.contains(&record.owner()) {
             continue;
         }
-        match (record.kind, record.data) {
-            (A, &[a, b, c, d]) => {
-                addresses.push((Ipv4Addr::new(a, b, c, d).into(), record.seconds));
-            }
-            (AAAA, data) => {
-                if let Ok(octets) = <[u8; 16]>::try_from(data) {
-                    addresses.push((Ipv6Addr::from(octets).into(), record.seconds));
-                }
-            }
-            (CNAME, _) => {
-                if let Some((alias, _)) = self::name(message, record.data_at) {
-                    aliases.push(alias);
-                }
-            }
-            _ => {}
+        let seconds = record.ttl().as_secs();
+        if let Ok(Some(a)) = record.to_record::<A>() {
+            addresses.push((a.data().addr().into(), seconds));
+        } else if let Ok(Some(aaaa)) = record.to_record::<Aaaa>() {
+            addresses.push((aaaa.data().addr().into(), seconds));
+        } else if let Ok(Some(cname)) = record.to_record::<Cname<_>>() {
+            aliases.push(*cname.data().cname());
         }
     }
-    Some(Answer { id: u16_at(message, 0)?, name, addresses })
+    Some(Answer { id: header.id(), name: text(question.qname()), addresses })
 }
 
-/// One record of class IN (RFC 1035, section 4.1.3).
-struct Record<'a> {
-    owner: String,
-    kind: u16,
-    seconds: u32,
-    data: &'a [u8],
-    data_at: usize,
-    end: usize,
-}
-
-impl<'a> Record<'a> {
-    fn read(message: &'a [u8], at: usize) -> Option<Self> {
-        let (owner, at) = name(message, at)?;
-        let class = u16_at(message, at + 2)?;
-        let seconds =
-            u32::from(u16_at(message, at + 4)?) << 16 | u32::from(u16_at(message, at + 6)?);
-        let data_at = at + 10;
-        let end = data_at + usize::from(u16_at(message, at + 8)?);
-        let data = message.get(data_at..end)?;
-        let kind = if class == 1 { u16_at(message, at)? } else { 0 };
-        Some(Self { owner, kind, seconds, data, data_at, end })
-    }
-}
-
-/// The name at an offset in lower case, and where what follows it begins.
-fn name(message: &[u8], at: usize) -> Option<(String, usize)> {
+/// A name in lower case.
+fn text(name: &ParsedName<&[u8]>) -> String {
     let mut text = String::new();
-    let end = wire::dns::name(message, at, |label| {
-        if text.len() + label.len() + 1 > LONGEST {
-            return None;
-        }
+    for label in name.iter().filter(|label| !label.is_root()) {
         if !text.is_empty() {
             text.push('.');
         }
-        for &byte in label {
+        text.extend(label.iter().map(|byte| {
             let good = byte.is_ascii_graphic() && byte != b'.';
-            text.push(if good { char::from(byte.to_ascii_lowercase()) } else { '?' });
-        }
-        Some(())
-    })?;
-    Some((text, end))
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+            if good { char::from(byte.to_ascii_lowercase()) } else { '?' }
+        }));
+    }
+    text
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    const A: u16 = 1;
+    const CNAME: u16 = 5;
+    const AAAA: u16 = 28;
 
     fn labels(name: &str) -> Vec<u8> {
         let mut out = Vec::new();
@@ -170,8 +140,9 @@ pub(crate) mod tests {
 
     /// The question to which a response is.
     pub(crate) fn question_to(response: &[u8]) -> Vec<u8> {
-        let (_, end) = name(response, 12).unwrap();
-        let mut question = response[..end + 4].to_vec();
+        let mut questions = Message::from_slice(response).unwrap().question();
+        questions.next().unwrap().unwrap();
+        let mut question = response[..questions.pos()].to_vec();
         question[2..8].copy_from_slice(&[1, 0, 0, 1, 0, 0]);
         question
     }

@@ -1,24 +1,23 @@
 //! A question to a name server and as much of the answer as its time needs: RFC 1035, section 4, with
 //! EDNS(0) (RFC 6891).
 
+use domain::base::{
+    self, Message, MessageBuilder,
+    iana::{Class, Opcode, Rcode, Rtype},
+};
 use std::{fmt, str::FromStr};
 
 /// Bytes of the header.
 const HEADER: usize = 12;
 /// What an answer over UDP may have at the most: DNS Flag Day 2020's recommendation.
 pub(super) const UDP_BYTES: u16 = 1232;
-/// Bytes of a name on the wire (RFC 1035, section 2.3.4).
-const LONGEST_NAME: usize = 255;
-/// Bytes of a label.
-const LONGEST_LABEL: usize = 63;
 
 /// A domain name, as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name {
     text: String,
-    /// Labels with their lengths, the root's zero last.
-    wire: Vec<u8>,
+    wire: base::Name<Vec<u8>>,
 }
 
 /// A text is no name that can be asked for.
@@ -32,21 +31,9 @@ impl FromStr for Name {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let mut wire = Vec::new();
-        let labels = text.strip_suffix('.').unwrap_or(text);
-        for label in labels.split('.').filter(|_| text != ".") {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-            if label.is_empty() || label.len() > LONGEST_LABEL || !label.bytes().all(plain) {
-                return Err(NameError);
-            }
-            wire.push(label.len() as u8);
-            wire.extend_from_slice(label.as_bytes());
-        }
-        wire.push(0);
-        if wire.len() > LONGEST_NAME {
-            return Err(NameError);
-        }
-        Ok(Self { text: text.to_owned(), wire })
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let wire = base::Name::vec_from_str(text).ok().filter(|_| text.bytes().all(plain));
+        Ok(Self { text: text.to_owned(), wire: wire.ok_or(NameError)? })
     }
 }
 
@@ -105,18 +92,18 @@ pub struct ReplyError {
 impl Question {
     /// The message that asks it, recursion desired.
     pub fn message(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + self.name.wire.len() + 4 + 11);
-        bytes.extend_from_slice(&self.id.to_be_bytes());
-        // RD; one question, one additional record.
-        bytes.extend_from_slice(&[0x01, 0, 0, 1, 0, 0, 0, 0, 0, 1]);
-        bytes.extend_from_slice(&self.name.wire);
-        bytes.extend_from_slice(&self.kind.to_be_bytes());
-        // Class IN.
-        bytes.extend_from_slice(&[0, 1]);
-        // OPT (RFC 6891, section 6.1.2): root, type 41, the bytes that we take, no flags, no options.
-        let [high, low] = UDP_BYTES.to_be_bytes();
-        bytes.extend_from_slice(&[0, 0, 41, high, low, 0, 0, 0, 0, 0, 0]);
-        bytes
+        let mut message = MessageBuilder::new_vec();
+        message.header_mut().set_id(self.id);
+        message.header_mut().set_rd(true);
+        let mut message = message.question();
+        let question = message.push((&self.name.wire, Rtype::from_int(self.kind)));
+        let mut message = message.additional();
+        let option = message.opt(|option| {
+            option.set_udp_payload_size(UDP_BYTES);
+            Ok(())
+        });
+        question.and(option).expect("a question is shorter than the longest message");
+        message.finish()
     }
 
     /// Reads an answer.
@@ -125,45 +112,38 @@ impl Question {
     /// When it is none to this question.
     pub fn reply(&self, bytes: &[u8]) -> Result<Reply, ReplyError> {
         let wrong = |offset, what| Err(ReplyError { offset, what });
-        let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
+        let Ok(message) = Message::from_slice(bytes) else {
             return wrong(bytes.len(), "shorter than a header");
         };
-        let [id0, id1, flags, more, count0, count1, answers0, answers1, ..] = *header;
-        if [id0, id1] != self.id.to_be_bytes() {
+        let (header, counts) = (message.header(), message.header_counts());
+        if header.id() != self.id {
             return wrong(0, "another identifier");
         }
-        if flags & 0x80 == 0 {
+        if !header.qr() {
             return wrong(2, "a question");
         }
-        // Opcode 0: a standard query.
-        if flags & 0x78 != 0 {
+        if header.opcode() != Opcode::QUERY {
             return wrong(2, "another kind of answer");
         }
-        let code = more & 0x0f;
-        let reply = Reply {
-            code,
-            truncated: flags & 0x02 != 0,
-            answers: u16::from_be_bytes([answers0, answers1]),
-        };
-        match [count0, count1] {
-            // A server that cannot read a question need not repeat it.
-            [0, 0] if code != 0 => return Ok(reply),
-            [0, 1] => {}
-            _ => return wrong(4, "not one question"),
+        let code = header.rcode().to_int();
+        let reply = Reply { code, truncated: header.tc(), answers: counts.ancount() };
+        // A server that cannot read a question need not repeat it.
+        if counts.qdcount() == 0 && code != 0 {
+            return Ok(reply);
         }
-        let length = self.name.wire.len();
+        let Ok(question) = message.sole_question() else {
+            return wrong(4, "not one whole question");
+        };
         // Letters may come back in another case (RFC 4343).
-        let same =
-            rest.get(..length).is_some_and(|name| name.eq_ignore_ascii_case(&self.name.wire));
-        if !same {
+        if *question.qname() != self.name.wire {
             return wrong(HEADER, "an answer to another name");
         }
-        let [high, low] = self.kind.to_be_bytes();
-        if rest.get(length..length + 4) != Some(&[high, low, 0, 1]) {
-            return wrong(HEADER + length, "an answer to another type or class");
+        let end = HEADER + self.name.wire.len();
+        if (question.qtype(), question.qclass()) != (Rtype::from_int(self.kind), Class::IN) {
+            return wrong(end, "an answer to another type or class");
         }
         // An answer record takes 11 bytes at the least: root, type, class, TTL and length.
-        let room = (rest.len() - length - 4) / 11;
+        let room = bytes.len().saturating_sub(end + 4) / 11;
         if !reply.truncated && usize::from(reply.answers) > room {
             return wrong(6, "more answers than there is room for");
         }
@@ -173,21 +153,8 @@ impl Question {
 
 /// The name of a response code (IANA's registry of DNS RCODEs).
 pub fn code(code: u8) -> String {
-    let name = match code {
-        0 => "NOERROR",
-        1 => "FORMERR",
-        2 => "SERVFAIL",
-        3 => "NXDOMAIN",
-        4 => "NOTIMP",
-        5 => "REFUSED",
-        6 => "YXDOMAIN",
-        7 => "YXRRSET",
-        8 => "NXRRSET",
-        9 => "NOTAUTH",
-        10 => "NOTZONE",
-        code => return format!("RCODE{code}"),
-    };
-    name.to_owned()
+    let name = Rcode::checked_from_int(code).and_then(Rcode::to_mnemonic_str);
+    name.map_or_else(|| format!("RCODE{code}"), str::to_owned)
 }
 
 #[cfg(test)]
@@ -232,7 +199,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Name>().is_ok(), fits, "{text}");
         }
-        assert_eq!(".".parse::<Name>().unwrap().wire, [0]);
+        assert_eq!(".".parse::<Name>().unwrap().wire.as_slice(), [0]);
     }
 
     #[test]

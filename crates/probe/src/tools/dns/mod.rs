@@ -8,6 +8,7 @@ pub mod message;
 use super::context::{Context, Forbidden, Refusal};
 use crate::record::Dns;
 use config::Problem;
+use domain::base::iana::Rtype;
 use message::{Name, NameError, Question, Reply, UDP_BYTES};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -27,21 +28,6 @@ pub const PORT: u16 = 53;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Most times that a question is sent over UDP.
 const MOST_ATTEMPTS: u8 = 10;
-
-/// Types of records that are asked for by name (RFC 1035, RFC 3596, RFC 4034, RFC 9460).
-const KINDS: [(&str, u16); 11] = [
-    ("A", 1),
-    ("NS", 2),
-    ("CNAME", 5),
-    ("SOA", 6),
-    ("PTR", 12),
-    ("MX", 15),
-    ("TXT", 16),
-    ("AAAA", 28),
-    ("SRV", 33),
-    ("DNSKEY", 48),
-    ("HTTPS", 65),
-];
 
 /// A question to a name server.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
@@ -109,12 +95,11 @@ impl Settings {
 /// Reads a type of record.
 ///
 /// # Errors
-/// When it is none of the names and no number.
+/// When it is no name of a type (IANA's registry of DNS RR TYPEs) and no number.
 pub fn kind(text: &str) -> Result<u16, String> {
-    let known = KINDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-    known.map(|(_, kind)| *kind).or_else(|| text.parse().ok()).ok_or_else(|| {
-        let names = KINDS.map(|(name, _)| name).join(", ");
-        format!("`{text}` is no type of record: give its number or one of {names}")
+    let known = Rtype::from_mnemonic(text.as_bytes()).map(Rtype::to_int);
+    known.or_else(|| text.parse().ok()).ok_or_else(|| {
+        format!("`{text}` is no type of record: give its number or its name, such as A, AAAA or MX")
     })
 }
 
