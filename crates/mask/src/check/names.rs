@@ -8,6 +8,7 @@ use crate::layer::Kind;
 use aho_corasick::{AhoCorasick, MatchKind};
 use rustc_hash::FxHashSet;
 use std::net::IpAddr;
+use wire::Reader;
 
 /// Most names that are looked for.
 const NAMES: usize = 10_000;
@@ -54,9 +55,12 @@ impl Names {
 
     /// Takes the names of a message of DNS, as far as it can be read.
     fn message(&mut self, message: &[u8]) -> Option<()> {
-        let count = |at| u16_at(message, at);
-        let (questions, answers) = (count(4)?, count(6)?);
-        let records = u32::from(answers) + u32::from(count(8)?) + u32::from(count(10)?);
+        let mut counts = Reader::new(message.get(4..)?);
+        let questions = counts.u16()?;
+        let mut records = 0;
+        for _ in 0..3 {
+            records += u32::from(counts.u16()?);
+        }
         let mut at = 12;
         for _ in 0..questions {
             let (asked, end) = name(message, at)?;
@@ -66,9 +70,10 @@ impl Names {
         for _ in 0..records {
             let (owner, end) = name(message, at)?;
             self.add(owner);
+            let mut fields = Reader::new(message.get(end..)?);
             let data = end + 10;
             // NS, CNAME, SOA, PTR and DNAME begin with a name; before MX's and SRV's stand numbers.
-            let before = match u16_at(message, end)? {
+            let before = match fields.u16()? {
                 2 | 5 | 6 | 12 | 39 => Some(0),
                 15 => Some(2),
                 33 => Some(6),
@@ -77,7 +82,9 @@ impl Names {
             if let Some((target, _)) = before.and_then(|before| name(message, data + before)) {
                 self.add(target);
             }
-            at = data + usize::from(u16_at(message, end + 8)?);
+            // Class and TTL.
+            fields.take(6)?;
+            at = data + usize::from(fields.u16()?);
         }
         Some(())
     }
@@ -100,7 +107,7 @@ impl Names {
 /// The name at an offset as [`Names`] keeps it, and where what follows it begins.
 fn name(message: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
     let mut name = Vec::new();
-    let end = wire::dns::name(message, at, |label| {
+    let end = wire::dns::name(message, at, |_, label| {
         if name.len() + label.len() + 1 >= LONGEST {
             return None;
         }
@@ -115,18 +122,20 @@ fn name(message: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
 fn server_name(payload: &[u8]) -> Option<&[u8]> {
     // A record of handshake with a ClientHello: its length, version and random number.
     let [22, 3, _, _, _, 1, rest @ ..] = payload else { return None };
-    let session = rest.get(3 + 2 + 32..)?;
-    let ciphers = session.get(1 + usize::from(*session.first()?)..)?;
-    let compression = ciphers.get(2 + usize::from(u16_at(ciphers, 0)?)..)?;
-    let mut extensions = compression.get(1 + usize::from(*compression.first()?) + 2..)?;
+    let mut hello = Reader::new(rest);
+    hello.take(3 + 2 + 32)?;
+    // Session, cipher suites and compression; then all extensions behind their length.
+    hello.block8()?;
+    hello.block16()?;
+    hello.block8()?;
+    hello.u16()?;
     loop {
-        let (kind, length) = (u16_at(extensions, 0)?, usize::from(u16_at(extensions, 2)?));
-        let data = extensions.get(4..4 + length)?;
+        let (kind, mut data) = (hello.u16()?, hello.block16()?);
         if kind == 0 {
             // A list, whose first entry is of type 0: the name of a host.
-            return data.get(5..5 + usize::from(u16_at(data, 3)?)).filter(|_| data[2] == 0);
+            data.u16()?;
+            return (data.u8()? == 0).then_some(data.block16()?.rest());
         }
-        extensions = &extensions[4 + length..];
     }
 }
 
@@ -167,10 +176,6 @@ fn text(name: &[u8]) -> Vec<u8> {
         rest = next;
     }
     text
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 /// What looks for names.

@@ -136,52 +136,32 @@ impl Message<'_> {
         Some(())
     }
 
-    /// A name; where it ends here. Pointers go back only, so each walk ends.
+    /// A name; where it ends here.
     fn name(&mut self, begin: usize) -> Option<usize> {
         let mut labels = Vec::new();
-        let (mut at, mut end, mut oldest) = (begin, None, begin);
-        loop {
-            let length = self.u8_at(at)?;
-            if labels.len() > LABELS {
-                return None;
+        // Where the next label stands unless a pointer leads away, after which labels are those of others.
+        let mut here = begin;
+        let end = wire::dns::name(self.from, begin, |at, label| {
+            let is_here = at == here + 1;
+            if is_here {
+                here = at + label.len();
             }
-            match length {
-                0 => {
-                    self.keep(at..at + 1)?;
-                    end.get_or_insert(at + 1);
-                    break;
-                }
-                1..=63 => {
-                    self.from.get(at + 1..at + 1 + length)?;
-                    labels.push((at + 1, length, end.is_none()));
-                    at += 1 + length;
-                }
-                0xc0.. => {
-                    let to = usize::from(self.u16_at(at)? & 0x3fff);
-                    if end.is_none() {
-                        self.keep(at..at + 2)?;
-                    }
-                    end.get_or_insert(at + 2);
-                    if to >= oldest || to < HEADER {
-                        return None;
-                    }
-                    (at, oldest) = (to, to);
-                }
-                _ => return None,
-            }
-        }
+            labels.push((at..at + label.len(), is_here));
+            (labels.len() <= LABELS).then_some(())
+        })?;
+        // The root, or a pointer.
+        self.keep(here..end)?;
         // From the top down, as each label stands under those above it.
         let mut above = Vec::new();
-        for (at, length, is_here) in labels.into_iter().rev() {
-            let label = self.from.get(at..at + length)?;
-            above.extend(label.to_ascii_lowercase());
+        for (range, is_here) in labels.into_iter().rev() {
+            above.extend(self.from.get(range.clone())?.to_ascii_lowercase());
             above.push(b'.');
             if is_here {
-                self.keep(at - 1..at)?;
-                self.text_as(NAME, at..at + length, &above)?;
+                self.keep(range.start - 1..range.start)?;
+                self.text_as(NAME, range, &above)?;
             }
         }
-        end
+        Some(end)
     }
 }
 
