@@ -111,11 +111,10 @@ pub fn parse(body: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader::new(body);
     let mut hello = ClientHello { legacy_version: reader.u16()?, ..ClientHello::default() };
     reader.take(32)?;
-    let session = reader.u8()?;
-    reader.take(session.into())?;
+    // Session; compression.
+    reader.block8()?;
     hello.ciphers = numbers(reader.block16()?);
-    let compression = reader.u8()?;
-    reader.take(compression.into())?;
+    reader.block8()?;
     // Before TLS 1.2 there may be no extensions at all.
     let Some(mut extensions) = reader.block16() else { return Some(hello) };
     while let Some(kind) = extensions.u16() {

@@ -6,7 +6,7 @@
 use crate::{flow::Transport, packet::Tcp};
 use ::capture::LinkType;
 use std::net::{IpAddr, SocketAddr};
-use wire::{EtherType, IpProtocol, ethernet, ipv4, ipv6, tcp, udp};
+use wire::{EtherType, IpProtocol, Reader, ethernet, ipv4, ipv6, tcp, udp};
 
 /// Kinds of links (tcpdump.org/linktypes.html).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,20 +119,22 @@ pub fn read(bytes: &[u8]) -> Layers<'_> {
 }
 
 fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
-    let header = bytes.get(..ipv4::HEADER)?;
-    let header_length = usize::from(header.first()? & 15) * 4;
-    let total = match usize::from(u16_at(header, 2)?) {
+    let mut header = Reader::new(bytes.get(..ipv4::HEADER)?);
+    let header_length = usize::from(header.u8()? & 15) * 4;
+    header.take(1)?;
+    let total = match usize::from(header.u16()?) {
         // The kernel's own super-packets may have none.
         0 => bytes.len(),
         total => total,
     };
     let length = total.checked_sub(header_length).filter(|_| header_length >= ipv4::HEADER)?;
     let above = bytes.get(header_length..total.min(bytes.len()))?;
-    let field = u16_at(header, 6)?;
-    let octets = |at: usize| <[u8; 4]>::try_from(header.get(at..at + 4)?).ok();
-    let (source, destination) = (IpAddr::from(octets(12)?), IpAddr::from(octets(16)?));
-    let protocol = *header.get(9)?;
-    let identification = u16_at(header, 4)?.into();
+    let identification = header.u16()?.into();
+    let field = header.u16()?;
+    header.take(1)?;
+    let protocol = header.u8()?;
+    header.take(2)?;
+    let (source, destination) = (header.array::<4>()?.into(), header.array::<4>()?.into());
     let key = FragmentKey { source, destination, identification, protocol };
     if field & 0x1fff != 0 {
         return Some(Layers::Fragment(key));
@@ -142,14 +144,15 @@ fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
 }
 
 fn version6(bytes: &[u8]) -> Option<Layers<'_>> {
-    let header = bytes.get(..ipv6::HEADER)?;
-    let octets = |at: usize| <[u8; 16]>::try_from(header.get(at..at + 16)?).ok();
-    let (source, destination) = (IpAddr::from(octets(8)?), IpAddr::from(octets(24)?));
-    let end = match usize::from(u16_at(header, 4)?) {
+    let mut header = Reader::new(bytes.get(..ipv6::HEADER)?);
+    header.take(4)?;
+    let end = match usize::from(header.u16()?) {
         0 => bytes.len(),
         length => ipv6::HEADER + length,
     };
-    let mut protocol = IpProtocol(*header.get(6)?);
+    let mut protocol = IpProtocol(header.u8()?);
+    header.take(1)?;
+    let (source, destination) = (header.array::<16>()?.into(), header.array::<16>()?.into());
     let mut at = ipv6::HEADER;
     let mut first_of = None;
     while ipv6::is_extension(protocol) {
@@ -216,8 +219,4 @@ fn transport(
         IpProtocol(other) => return Some(Layers::OtherProtocol(other)),
     };
     Some(Layers::Segment(segment))
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }

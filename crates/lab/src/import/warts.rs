@@ -17,6 +17,7 @@ use super::scamper::waited;
 use super::trace::{Reply, Trace, put};
 use std::io::{self, BufRead, Read};
 use std::net::IpAddr;
+use wire::Reader;
 
 /// How a record begins.
 pub(super) const MAGIC: [u8; 2] = [0x12, 0x05];
@@ -45,7 +46,7 @@ pub(super) fn read(
             return Ok(());
         }
         number += 1;
-        let mut header = Bytes(&record);
+        let mut header = Reader::new(&record);
         let (magic, kind, length) = (header.take(2), header.u16(), header.u32());
         let (Some(kind), Some(length)) = (kind, length) else {
             context.bad(number, "the file ends inside a record", "");
@@ -93,67 +94,42 @@ fn kept_address(record: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Bytes that are read from the front.
-#[derive(Clone, Copy)]
-struct Bytes<'b>(&'b [u8]);
-
-impl<'b> Bytes<'b> {
-    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    /// Flags and the bytes of their parameters: the numbers of those that are set, from 1.
-    fn flags(&mut self) -> Option<(Vec<usize>, Bytes<'b>)> {
-        let mut set = Vec::new();
-        let mut first = 1;
-        loop {
-            let byte = self.u8()?;
-            set.extend((0..7).filter(|bit| byte >> bit & 1 == 1).map(|bit| first + bit));
-            first += 7;
-            if byte & 0x80 == 0 {
-                break;
-            }
-            if first > MOST_FLAGS {
-                return None;
-            }
+/// Flags and the bytes of their parameters: the numbers of those that are set, from 1.
+fn read_flags<'b>(bytes: &mut Reader<'b>) -> Option<(Vec<usize>, Reader<'b>)> {
+    let mut set = Vec::new();
+    let mut first = 1;
+    loop {
+        let byte = bytes.u8()?;
+        set.extend((0..7).filter(|bit| byte >> bit & 1 == 1).map(|bit| first + bit));
+        first += 7;
+        if byte & 0x80 == 0 {
+            break;
         }
-        if set.is_empty() {
-            return Some((set, Bytes(&[])));
+        if first > MOST_FLAGS {
+            return None;
         }
-        let length = self.u16()?;
-        Some((set, Bytes(self.take(length.into())?)))
     }
+    if set.is_empty() {
+        return Some((set, Reader::new(&[])));
+    }
+    Some((set, bytes.block16()?))
+}
 
-    /// An address; `seen` are those of the record so far. One of another kind than IP is `None` inside.
-    fn address(&mut self, seen: &mut Vec<Option<IpAddr>>) -> Option<Option<IpAddr>> {
-        let length = self.u8()?;
-        if length == 0 {
-            let number = self.u32()? as usize;
-            return seen.get(number).copied();
-        }
-        let _kind = self.u8()?;
-        let bytes = self.take(length.into())?;
-        let address = match *bytes {
-            [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
-            _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
-        };
-        seen.push(address);
-        Some(address)
+/// An address; `seen` are those of the record so far. One of another kind than IP is `None` inside.
+fn read_address(bytes: &mut Reader<'_>, seen: &mut Vec<Option<IpAddr>>) -> Option<Option<IpAddr>> {
+    let length = bytes.u8()?;
+    if length == 0 {
+        let number = bytes.u32()? as usize;
+        return seen.get(number).copied();
     }
+    let _kind = bytes.u8()?;
+    let bytes = bytes.take(length.into())?;
+    let address = match *bytes {
+        [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
+        _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+    };
+    seen.push(address);
+    Some(address)
 }
 
 /// Bytes of a trace's parameters that are not read, by flag.
@@ -169,18 +145,18 @@ fn trace_skip(flag: usize) -> Option<usize> {
 
 /// A trace.
 fn trace(record: &[u8], number: u64, name: &str, kept: &[Option<IpAddr>]) -> Option<Trace> {
-    let mut bytes = Bytes(record);
+    let mut bytes = Reader::new(record);
     let mut seen = Vec::new();
-    let (flags, mut parameters) = bytes.flags()?;
+    let (flags, mut parameters) = read_flags(&mut bytes)?;
     let (mut from, mut to) = (None, None);
     for flag in flags {
         match flag {
             3 => from = kept.get(parameters.u32()? as usize).copied()?,
             4 => to = kept.get(parameters.u32()? as usize).copied()?,
-            26 => from = parameters.address(&mut seen)?,
-            27 => to = parameters.address(&mut seen)?,
+            26 => from = read_address(&mut parameters, &mut seen)?,
+            27 => to = read_address(&mut parameters, &mut seen)?,
             // The router by which probes left; later addresses may refer to it.
-            30 => drop(parameters.address(&mut seen)?),
+            30 => drop(read_address(&mut parameters, &mut seen)?),
             _ => match trace_skip(flag) {
                 Some(skipped) => drop(parameters.take(skipped)?),
                 // Flags of later versions are behind all that is wanted.
@@ -191,7 +167,7 @@ fn trace(record: &[u8], number: u64, name: &str, kept: &[Option<IpAddr>]) -> Opt
     let mut trace = Trace::new(number, name, Some(to?));
     trace.from = Some(from?);
     for _ in 0..bytes.u16()? {
-        let (flags, parameters) = bytes.flags()?;
+        let (flags, parameters) = read_flags(&mut bytes)?;
         let (ttl, reply) = hop(&flags, parameters, &mut seen, kept)?;
         if ttl > 0 && reply.address.is_some() {
             trace.reply(ttl, reply);
@@ -203,7 +179,7 @@ fn trace(record: &[u8], number: u64, name: &str, kept: &[Option<IpAddr>]) -> Opt
 /// A hop: the TTL of the probe, and the answer.
 fn hop(
     flags: &[usize],
-    mut bytes: Bytes<'_>,
+    mut bytes: Reader<'_>,
     seen: &mut Vec<Option<IpAddr>>,
     kept: &[Option<IpAddr>],
 ) -> Option<(u8, Reply)> {
@@ -220,10 +196,9 @@ fn hop(
             8 | 9 | 10 | 12 | 13 => drop(bytes.take(2)?),
             // Extensions of ICMP, labels of MPLS among them.
             17 => {
-                let length = bytes.u16()?;
-                bytes.take(length.into())?;
+                bytes.block16()?;
             }
-            18 => reply.address = bytes.address(seen)?,
+            18 => reply.address = read_address(&mut bytes, seen)?,
             _ => break,
         }
     }
