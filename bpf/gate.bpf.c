@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The gate: passes, refuses, limits, copies out and holds packets of TCP and UDP flows between
- * hosts inside and the rest of the world.
+ * internal hosts and the rest of the world.
  *
  *   packet -> decided flow?  pass | copied and passed | held | dropped | reset
  *          -> fresh flow?    first packets with payload copied, and its ends, passed
  *          -> refused before? dropped | reset
  *          -> a new fresh flow
  *
- * The programs are at both directions of the inside interfaces, where addresses are those that
- * hosts inside have and see, so both directions of a flow meet in one entry whatever NAT does
+ * The programs are at both directions of the internal interfaces, where addresses are those that
+ * internal hosts have and see, so both directions of a flow meet in one entry whatever NAT does
  * behind, and super-packets are whole. All else about a packet (routing, NAT, filters) stays the
  * kernel's: what passes goes on as if no program were here.
  *
- * A packet from inside whose flow has a limit is sent through another device that queues it by
- * class, and comes back behind this hook; one to inside is given its class for the interface's own
- * queues.
+ * A packet from internal hosts whose flow has a limit is sent through another device that queues it
+ * by class, and comes back behind this hook; one to internal hosts is given its class for the
+ * interface's own queues.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -84,7 +84,7 @@ static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *
 		__u32 queue = control->queue;
 
 		skb->priority = GATE_CLASSES | limit;
-		if (hook == GATE_FROM_INSIDE && queue) {
+		if (hook == GATE_FROM_INTERNAL && queue) {
 			gate_done(counts, what == GATE_COUNTS ? what : GATE_REDIRECTED, 0);
 			return bpf_redirect(queue, 0);
 		}
@@ -94,11 +94,12 @@ static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *
 
 /* Does the receiver of this refused packet get a reset too? Only for some packets: it doubles them.
  */
-static __always_inline int gate_tell(const struct gate_packet *packet, struct gate_flow *flow)
+static __always_inline int gate_resets_receiver(const struct gate_packet *packet,
+						struct gate_flow *flow)
 {
 	struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
 
-	return side->told < GATE_TOLD && __sync_fetch_and_add(&side->told, 1) < GATE_TOLD;
+	return side->resets < GATE_RESETS && __sync_fetch_and_add(&side->resets, 1) < GATE_RESETS;
 }
 
 /* Refuses a packet: of a flow that is refused, or one that begins what was refused before. */
@@ -110,7 +111,8 @@ static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts
 	__u32 reset = flow ? GATE_RESET_VERDICT : GATE_RESET_CACHE;
 
 	if (action == GATE_RESET && packet->key.protocol == PROTOCOL_TCP) {
-		int verdict = gate_reset(skb, packet, hook, flow && gate_tell(packet, flow));
+		int verdict =
+		    gate_reset(skb, packet, hook, flow && gate_resets_receiver(packet, flow));
 
 		if (verdict >= 0)
 			return gate_done(counts, reset, verdict);
@@ -221,7 +223,7 @@ __noinline int gate_new(const struct gate_packet *packet, __u32 budget, __u32 if
 	flow.seen_ns = flow.began_ns;
 	flow.budget = budget;
 	flow.client = GATE_NOBODY;
-	flow.inside = hook == GATE_FROM_INSIDE ? packet->from : !packet->from;
+	flow.internal = hook == GATE_FROM_INTERNAL ? packet->from : !packet->from;
 	flow.ifindex = ifindex;
 	return bpf_map_update_elem(&gate_fresh, &packet->key, &flow, BPF_NOEXIST);
 }
@@ -263,7 +265,7 @@ static __always_inline int gate_tries_again(const struct gate_packet *packet,
 /* A packet whose flow nobody has decided. */
 __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
-	const struct gate_control *control = gate_told();
+	const struct gate_control *control = gate_settings();
 	struct gate_counts *counts = gate_counts(hook);
 	__u64 now = bpf_ktime_get_coarse_ns();
 	struct gate_flow *flow;
@@ -386,7 +388,7 @@ __noinline int gate_find_fragment(struct gate_packet *packet)
 
 /*
  * A new connection between the sockets of one that has ended: user space gets the old entry, and
- * its entry goes. It stays if there is no room to tell.
+ * its entry goes. It stays if there is no room for that.
  */
 static __always_inline int gate_begins_anew(struct __sk_buff *skb, const struct gate_packet *packet,
 					    const struct gate_flow *flow, __u32 hook)
@@ -419,7 +421,7 @@ __noinline int gate_read(struct __sk_buff *skb, struct gate_packet *packet)
 static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 {
 	struct gate_counts *counts = gate_counts(hook);
-	const struct gate_control *control = gate_told();
+	const struct gate_control *control = gate_settings();
 	struct gate_packet packet;
 	struct gate_flow *flow;
 	__u32 manage;
@@ -448,13 +450,13 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 		if (!gate_find_fragment(&packet))
 			return gate_done(counts, GATE_PASS_FRAGMENT, TCX_NEXT);
 	}
-	/* Between hosts inside: judged where it came in. */
-	if (hook == GATE_TO_INSIDE && skb->ingress_ifindex &&
-	    unlikely(gate_inside(control, skb->ingress_ifindex))) {
+	/* Between internal hosts: judged where it came in. */
+	if (hook == GATE_TO_INTERNAL && skb->ingress_ifindex &&
+	    unlikely(gate_is_internal(control, skb->ingress_ifindex))) {
 		/* Nor does it queue in a class again. */
 		if ((skb->priority & 0xffff0000) == GATE_CLASSES)
 			skb->priority = 0;
-		return gate_done(counts, GATE_PASS_INSIDE, TCX_NEXT);
+		return gate_done(counts, GATE_PASS_INTERNAL, TCX_NEXT);
 	}
 	if (unlikely(packet.fragmented == 1))
 		gate_keep_fragment(&packet);
@@ -463,8 +465,8 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	if (!flow || unlikely(gate_begins_anew(skb, &packet, flow, hook)))
 		return gate_undecided(skb, &packet, hook);
 	gate_account_frame(skb, flow, &packet);
-	if (unlikely(flow->inside == GATE_NOBODY)) {
-		flow->inside = hook == GATE_FROM_INSIDE ? packet.from : !packet.from;
+	if (unlikely(flow->internal == GATE_NOBODY)) {
+		flow->internal = hook == GATE_FROM_INTERNAL ? packet.from : !packet.from;
 		flow->ifindex = skb->ifindex;
 	}
 	if (unlikely(flow->action != GATE_PASS))
@@ -476,20 +478,20 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 }
 
 SEC("tcx/ingress")
-int gate_from_inside(struct __sk_buff *skb)
+int gate_from_internal(struct __sk_buff *skb)
 {
-	return gate(skb, GATE_FROM_INSIDE);
+	return gate(skb, GATE_FROM_INTERNAL);
 }
 
 SEC("tcx/egress")
-int gate_to_inside(struct __sk_buff *skb)
+int gate_to_internal(struct __sk_buff *skb)
 {
 	/* Released, to come in where it came in: the only way for user space to do that. */
 	if (unlikely(skb->mark == GATE_MARK_BACK)) {
 		skb->mark = GATE_MARK;
 		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
 	}
-	return gate(skb, GATE_TO_INSIDE);
+	return gate(skb, GATE_TO_INTERNAL);
 }
 
 /*
@@ -500,7 +502,7 @@ SEC("xdp.frags")
 int gate_driver(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const struct gate_control *control = gate_told();
+	const struct gate_control *control = gate_settings();
 	struct gate_counts *counts = gate_counts(GATE_DRIVER);
 	struct gate_refusal *refusal;
 	struct gate_refusal_key key;
@@ -584,13 +586,13 @@ static __always_inline int gate_decide(struct gate_request *request)
 		new.seen_ns = fresh->seen_ns;
 		new.copied = fresh->copied;
 		new.client = fresh->client;
-		new.inside = fresh->inside;
+		new.internal = fresh->internal;
 		new.ifindex = fresh->ifindex;
 		new.side[0].first = fresh->side[0].first;
 		new.side[1].first = fresh->side[1].first;
 	} else {
 		new.began_ns = new.seen_ns = bpf_ktime_get_ns();
-		new.client = new.inside = GATE_NOBODY;
+		new.client = new.internal = GATE_NOBODY;
 	}
 	new.label = request->label;
 	new.limit = request->limit;

@@ -11,9 +11,9 @@
 
 /* Where a packet was seen; the index into gate_ledger. */
 enum gate_hook {
-	GATE_FROM_INSIDE, /* TCX ingress of the inside interface */
-	GATE_TO_INSIDE,	  /* TCX egress of it */
-	GATE_DRIVER,	  /* XDP of it */
+	GATE_FROM_INTERNAL, /* TCX ingress of the internal interface */
+	GATE_TO_INTERNAL,   /* TCX egress of it */
+	GATE_DRIVER,	    /* XDP of it */
 	GATE_HOOKS,
 };
 
@@ -27,7 +27,7 @@ enum gate_count {
 	GATE_PASS_BYPASS,    /* passed: the gate is switched off */
 	GATE_PASS_OTHER,     /* passed: neither TCP nor UDP over IP */
 	GATE_PASS_FRAGMENT,  /* passed: a later fragment, the first was not seen */
-	GATE_PASS_INSIDE,    /* passed: it came from inside, where it was judged */
+	GATE_PASS_INTERNAL,  /* passed: it came from internal hosts, where it was judged */
 	GATE_PASS_DECIDED,   /* passed: its flow may */
 	GATE_PASS_UNDECIDED, /* passed: its flow is undecided */
 	GATE_PASS_FAILURE,   /* passed: undecided, and user space is gone or late */
@@ -39,11 +39,12 @@ enum gate_count {
 	GATE_HELD,	     /* taken from the kernel's way; user space has it */
 	GATE_RESET_VERDICT,  /* turned into a reset for its sender: its flow is refused */
 	GATE_RESET_CACHE,    /* the same: begins what was refused before */
-	GATE_REDIRECTED,     /* passed, by way of the device where what comes from inside queues */
-	GATE_UNREACHABLE,    /* turned into an ICMP port unreachable for its sender */
-	GATE_RELEASED,	     /* sent round by the gate: held before, or a reset */
-	GATE_COPIED,	     /* copied out whole or in part, or held */
-	GATE_MISSED,	     /* to be copied, but the ring is full */
+	GATE_REDIRECTED, /* passed, by way of the device where what comes from internal hosts queues
+			  */
+	GATE_UNREACHABLE, /* turned into an ICMP port unreachable for its sender */
+	GATE_RELEASED,	  /* sent round by the gate: held before, or a reset */
+	GATE_COPIED,	  /* copied out whole or in part, or held */
+	GATE_MISSED,	  /* to be copied, but the ring is full */
 	GATE_COUNTS,
 };
 
@@ -73,11 +74,11 @@ enum gate_limits {
 	GATE_NOBODY = 2,	       /* no index of a side: not known yet */
 	GATE_HEARTBEAT_MS = 2000,      /* user space is gone when it was silent for so long */
 	GATE_MARK = 0x6e676174,	       /* the mark of packets that the gate sends round */
-	GATE_MARK_BACK = 0x6e676175,   /* of those that are to come in from inside again */
+	GATE_MARK_BACK = 0x6e676175,   /* of those that are to come in from internal hosts again */
 	GATE_CLASSES = 0x6e690000,     /* major number of the classes that packets queue in */
 	GATE_UNREACHABLES = 16,	       /* ICMP errors that are sent at most within one jiffy */
-	GATE_TOLD = 16,		       /* segments of a side that go on as resets at most */
-	GATE_INSIDES = 8,	       /* inside interfaces */
+	GATE_RESETS = 16,	       /* segments of a side that go on as resets at most */
+	GATE_INTERNALS = 8,	       /* internal interfaces */
 	GATE_RECORD_LARGEST = 0x10800, /* bytes of the largest record */
 	GATE_WINDOW = 0x10000,	       /* see GATE_BRIEF */
 };
@@ -104,7 +105,7 @@ struct gate_side {
 	__u32 hold_from;
 	__u32 tcp_flags; /* all that were seen */
 	__u32 manage;	 /* enum gate_manage */
-	__u32 told;	 /* refused segments that went on as resets */
+	__u32 resets;	 /* refused segments that went on as resets */
 };
 
 struct gate_flow {
@@ -116,11 +117,11 @@ struct gate_flow {
 	__u16 limit;	/* class for its packets; 0: none */
 	__u8 action;	/* enum gate_action */
 	__u8 client;	/* which side began, or GATE_NOBODY */
-	__u8 inside;	/* which side is inside, or GATE_NOBODY */
+	__u8 internal;	/* which side is internal, or GATE_NOBODY */
 	__u8 refused;	/* fresh: an enum gate_action that gate_decided has no room for */
 	__u8 spoke;	/* fresh: there was payload */
 	__u8 unused;
-	__u32 ifindex; /* the inside interface where it was seen first */
+	__u32 ifindex; /* the internal interface where it was seen first */
 	struct gate_side side[2];
 };
 
@@ -160,11 +161,11 @@ struct gate_control {
 	__u64 heartbeat_ns; /* when it last lived, of CLOCK_MONOTONIC_COARSE */
 	__u32 bypass;	    /* everything passes */
 	__u32 drop_on_failure;
-	__u32 budget;		    /* first packets with payload that are copied of a flow */
-	__u32 hold;		    /* what is undecided is held */
-	__u32 queue;		    /* the device where what comes from inside queues; 0: none */
-	__u32 inside[GATE_INSIDES]; /* the inside interfaces, the rest 0 */
-	__u32 version;		    /* of what is kept: a sum of this file and gate_state.h */
+	__u32 budget; /* first packets with payload that are copied of a flow */
+	__u32 hold;   /* what is undecided is held */
+	__u32 queue;  /* the device where what comes from internal hosts queues; 0: none */
+	__u32 internal[GATE_INTERNALS]; /* the internal interfaces, the rest 0 */
+	__u32 version;			/* of what is kept: a sum of this file and gate_state.h */
 };
 
 /* Why a record was made. */
@@ -194,7 +195,7 @@ struct gate_record {
 	__u32 payload_length;
 	__u32 sequence; /* TCP's header */
 	__u32 acknowledgement;
-	__u32 ifindex;	/* the inside interface */
+	__u32 ifindex;	/* the internal interface */
 	__u32 first[2]; /* sequence numbers of both sides' SYN, 0: not seen */
 	__u32 number;	/* how many of the flow's first packets were copied before */
 	__u32 label;
@@ -205,7 +206,7 @@ struct gate_record {
 	__u8 tcp_flags;
 	__u8 from; /* which side sent it */
 	__u8 client;
-	__u8 inside;
+	__u8 internal;
 	__u8 reason; /* enum gate_reason */
 	__u8 hook;   /* enum gate_hook */
 	__u8 action; /* of the flow */

@@ -92,7 +92,7 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	record->tcp_flags = packet->flags;
 	record->from = packet->from;
 	record->client = flow->client;
-	record->inside = flow->inside;
+	record->internal = flow->internal;
 	record->reason = how->reason;
 	record->hook = how->hook;
 	record->action = flow->action;
@@ -145,7 +145,7 @@ static __always_inline int gate_tell_ended(const struct gate_packet *packet,
 	record->label = flow->label;
 	record->from = packet->from;
 	record->client = flow->client;
-	record->inside = flow->inside;
+	record->internal = flow->internal;
 	record->reason = GATE_ENDED;
 	record->hook = hook;
 	record->action = flow->action;

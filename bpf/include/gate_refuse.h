@@ -12,9 +12,10 @@
  * 3.1), with the headers of the datagram in it. So are no more than some a jiffy, as RFC 4443,
  * section 2.4 (f) wants it; others are dropped.
  *
- * It goes to its sender: one from inside leaves by the interface that it came from; one to inside
- * comes in there, as if the host inside had sent it, so that the kernel translates its addresses as
- * it does all others of that connection. Either is marked, and passes when it is seen again.
+ * It goes to its sender: one from internal hosts leaves by the interface that it came from; one to
+ * internal hosts comes in there, as if the internal host had sent it, so that the kernel translates
+ * its addresses as it does all others of that connection. Either is marked, and passes when it is
+ * seen again.
  *
  * The receiver of a refused segment hears of it too, as it may have nothing to send and would wait:
  * the segment goes on to it as a reset without payload. Its sequence number is what the receiver
@@ -168,7 +169,7 @@ __noinline int gate_store_macs(struct __sk_buff *skb)
 static __always_inline int gate_send_back(struct __sk_buff *skb, __u32 hook)
 {
 	skb->mark = GATE_MARK;
-	return bpf_redirect(skb->ifindex, hook == GATE_TO_INSIDE ? BPF_F_INGRESS : 0);
+	return bpf_redirect(skb->ifindex, hook == GATE_TO_INTERNAL ? BPF_F_INGRESS : 0);
 }
 
 __u64 gate_jiffy;	 /* in which ICMP errors were counted last */
@@ -335,7 +336,8 @@ __noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packe
 			return -1;
 		skb->mark = GATE_MARK;
 		/* If there is no memory for it, the next one may have some. */
-		bpf_clone_redirect(skb, skb->ifindex, hook == GATE_FROM_INSIDE ? BPF_F_INGRESS : 0);
+		bpf_clone_redirect(skb, skb->ifindex,
+				   hook == GATE_FROM_INTERNAL ? BPF_F_INGRESS : 0);
 	}
 	gate_ends(packet, !packet->from, segment);
 	segment->sequence = segment->acknowledgement = 0;

@@ -83,7 +83,7 @@ static __always_inline struct gate_counts *gate_counts(__u32 hook)
 	return bpf_map_lookup_elem(&gate_ledger, &hook);
 }
 
-static __always_inline const struct gate_control *gate_told(void)
+static __always_inline const struct gate_control *gate_settings(void)
 {
 	__u32 zero = 0;
 
@@ -96,14 +96,14 @@ static __always_inline int gate_alone(const struct gate_control *control, __u64 
 	return (__s64)(now - control->heartbeat_ns) > GATE_HEARTBEAT_MS * (__s64)(SECOND / 1000);
 }
 
-/* Is that interface one of the inside ones? */
-static __always_inline int gate_inside(const struct gate_control *control, __u32 ifindex)
+/* Is that interface one of the internal ones? */
+static __always_inline int gate_is_internal(const struct gate_control *control, __u32 ifindex)
 {
 	int i;
 
 #pragma unroll
-	for (i = 0; i < GATE_INSIDES; i++)
-		if (control->inside[i] == ifindex)
+	for (i = 0; i < GATE_INTERNALS; i++)
+		if (control->internal[i] == ifindex)
 			return 1;
 	return 0;
 }

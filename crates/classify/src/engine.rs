@@ -30,7 +30,7 @@ use crate::{
     signatures::{CompileError, SignatureConfig, Signatures},
     tls::{self, Carrier, Found},
 };
-use form::Said;
+use form::Seen;
 use guess::Guess;
 pub use known::ndpi_names;
 use ndpi::{Detector, Known};
@@ -122,7 +122,7 @@ struct Work {
     /// The last questions to DNS.
     questions: VecDeque<(u16, String)>,
     answered: bool,
-    said: Said,
+    seen: Seen,
 }
 
 /// What was read in a flow beside its label, for logs.
@@ -186,14 +186,14 @@ impl Work {
             signature: None,
             questions: VecDeque::new(),
             answered: false,
-            said: Said::default(),
+            seen: Seen::default(),
         }
     }
 
     /// Takes note of the forms of messages.
     fn listen(&mut self, packet: &Packet<'_>) {
-        let said = if self.tcp { self.parsers.bytes(packet.from) } else { packet.payload };
-        self.said.look(said, self.tcp);
+        let bytes = if self.tcp { self.parsers.bytes(packet.from) } else { packet.payload };
+        self.seen.look(bytes, self.tcp);
     }
 }
 
@@ -376,15 +376,15 @@ impl Engine {
     /// What nDPI says, unless that rests on a port alone.
     fn believed(&mut self, work: &Work, known: &Known) -> Option<Guess> {
         let guess = self.guesses.guess(&self.detector, known);
-        guess.was_said(&work.said).then_some(guess)
+        guess.was_seen(&work.seen).then_some(guess)
     }
 
     /// Looks for a ClientHello, a request of HTTP and signatures in what a side said, put in order.
     fn read_ahead(&mut self, flow: &Flow, work: &mut Work, facts: &mut Facts, packet: &Packet<'_>) {
         let side = packet.from;
-        let said = if work.tcp { work.parsers.bytes(side) } else { packet.payload };
+        let bytes = if work.tcp { work.parsers.bytes(side) } else { packet.payload };
         if !work.hello_done && side == Side::Client {
-            match tls::client_hello(said) {
+            match tls::client_hello(bytes) {
                 Found::More => {}
                 Found::Not => work.hello_done = true,
                 Found::Hello(hello) => {
@@ -403,7 +403,7 @@ impl Engine {
         // Who is answered has said what was wanted.
         work.request_done |= side == Side::Server;
         if !work.request_done {
-            match request::read(said) {
+            match request::read(bytes) {
                 Request::More => {}
                 Request::Not => work.request_done = true,
                 Request::Head(head) => {
@@ -420,7 +420,7 @@ impl Engine {
             }
         }
         if work.signature.is_none() && !self.signatures.is_empty() {
-            work.signature = self.signatures.find(flow, side, said);
+            work.signature = self.signatures.find(flow, side, bytes);
         }
     }
 
@@ -464,13 +464,13 @@ impl Engine {
 
     /// nDPI reads most protocols in single segments: shows it what each side said as if it were one.
     fn joined(&mut self, flow: &Flow, state: &State, work: &Work) -> Option<Known> {
-        let said = [Side::Client, Side::Server].map(|side| (side, work.parsers.bytes(side)));
-        let said = said.iter().filter(|(_, bytes)| !bytes.is_empty());
-        if !work.tcp || usize::from(state.useful) <= said.clone().count() {
+        let heads = [Side::Client, Side::Server].map(|side| (side, work.parsers.bytes(side)));
+        let heads = heads.iter().filter(|(_, bytes)| !bytes.is_empty());
+        if !work.tcp || usize::from(state.useful) <= heads.clone().count() {
             return None;
         }
         let mut whole = ndpi::Flow::new();
-        for &(from, payload) in said {
+        for &(from, payload) in heads {
             let tcp = Some(Tcp { sequence: 1, acknowledgement: 1, flags: Tcp::ACK });
             let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
             let packet = Packet { at_ns: state.at_ns, from, tcp, payload, length };

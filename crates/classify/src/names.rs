@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_host_was_told_is_not_one_s_own() {
+    fn what_another_host_received_is_not_one_s_own() {
         let mut names = Names::new(10);
         names.learn(HOST, &answer("a.example", 1, 1000), 0);
         names.learn(OTHER, &answer("b.example", 1, 1000), 5);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn those_told_last_stay() {
+    fn the_latest_stay() {
         let mut names = Names::new(3);
         for number in 0..100 {
             names.learn(HOST, &answer("a.example", number, 60), 0);

@@ -99,7 +99,7 @@ impl<'e> Run<'e> {
         match layers::read(packet) {
             Layers::Segment(segment) => {
                 self.counts.of_flows += 1;
-                let (open, packet) = self.flows.place(&segment, frame.at_ns, &mut self.ended);
+                let (open, packet) = self.flows.assign(&segment, frame.at_ns, &mut self.ended);
                 classify(self.engine, open, &packet);
                 let Self { engine, ended, .. } = self;
                 done.extend(ended.drain(..).map(|open| finish(engine, open)));

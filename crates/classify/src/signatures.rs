@@ -221,15 +221,15 @@ impl Signatures {
     }
 
     /// The first signature that fits what a side of a flow said.
-    pub fn find(&self, flow: &Flow, side: Side, said: &[u8]) -> Option<Label> {
+    pub fn find(&self, flow: &Flow, side: Side, bytes: &[u8]) -> Option<Label> {
         let mut best: Option<usize> = None;
         for group in &self.groups {
             if group.transport != flow.transport || group.side != side {
                 continue;
             }
-            let said = said.get(..group.within).unwrap_or(said);
+            let bytes = bytes.get(..group.within).unwrap_or(bytes);
             let mut found = PatternSet::new(group.regex.pattern_len());
-            group.regex.which_overlapping_matches(&Input::new(said), &mut found);
+            group.regex.which_overlapping_matches(&Input::new(bytes), &mut found);
             let found = found.iter().filter_map(|pattern| group.which.get(pattern.as_usize()));
             let fits = |at: &&usize| self.list.get(**at).is_some_and(|one| one.fits(flow));
             best = best.into_iter().chain(found.filter(fits).copied()).min();

@@ -2,11 +2,12 @@
 //! shares. They are written with their units: `100Mbit`, `5ms`, `1%`.
 
 use crate::{BadDuration, BadRate, Rate, decimal, duration};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected, Visitor},
 };
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 /// Bits a second, of which a number alone is Mbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,6 +21,23 @@ impl FromStr for Bandwidth {
             Some(bits) => Ok(Self(bits)),
             None => text.parse().map(|Rate(bits)| Self(bits)),
         }
+    }
+}
+
+/// The schema of a [`Rate`], or a number.
+impl JsonSchema for Bandwidth {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "bandwidth".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Rate::json_schema(generator);
+        schema.insert("type".to_owned(), serde_json::json!(["string", "number"]));
+        schema
     }
 }
 

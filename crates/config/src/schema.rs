@@ -90,6 +90,6 @@ mod tests {
         let endpoint = |text: &str| text.parse::<SocketAddr>().is_ok();
         check::<Endpoint>(&["0.0.0.0:0", "[fe80::1%2]:80"], endpoint);
         let rate = |text: &str| text.parse::<crate::Rate>().is_ok();
-        check::<crate::Rate>(&["20 Mbit/s", "64000", "1G", "64000 bit/s"], rate);
+        check::<crate::Rate>(&["20 Mbit/s", "0", "1G", "64000 bit/s"], rate);
     }
 }

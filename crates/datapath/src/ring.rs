@@ -21,7 +21,7 @@ const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER: usize = 8;
 /// Bytes after which the read position is published to the kernel.
-const TOLD: u64 = 64 << 10;
+const PUBLISH_AFTER: u64 = 64 << 10;
 
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,8 +120,8 @@ impl Ring {
     /// kernel gets the position now and then: it wakes the reader for the record that the position is
     /// at, and there is no need to wake one that is awake.
     fn consume(&mut self, most: usize, each: &mut impl FnMut(&[u8])) -> usize {
-        let mut told = self.consumer.position().load(Ordering::Relaxed);
-        let mut at = told;
+        let mut published = self.consumer.position().load(Ordering::Relaxed);
+        let mut at = published;
         let end = self.producer.position().load(Ordering::Acquire);
         let mut count = 0;
         while at < end && count < most {
@@ -145,12 +145,12 @@ impl Ring {
                 each(bytes);
             }
             at += (length + HEADER).next_multiple_of(8) as u64;
-            if at - told >= TOLD {
+            if at - published >= PUBLISH_AFTER {
                 self.consumer.position().store(at, Ordering::Release);
-                told = at;
+                published = at;
             }
         }
-        if at != told {
+        if at != published {
             self.consumer.position().store(at, Ordering::Release);
         }
         count

@@ -403,7 +403,7 @@ impl FileConfig {
         for (i, name) in self.application.iter().enumerate() {
             if let Some((application, _)) = name.split_once('/') {
                 let text =
-                    format!("files are told by their application alone; write {application:?}");
+                    format!("files are matched by their application alone; write {application:?}");
                 report.add(&format!("application[{i}]"), text);
             }
         }

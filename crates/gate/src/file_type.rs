@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_told_by_bytes_behind_its_first_names() {
+    fn an_archive_is_recognized_by_bytes_behind_its_first_names() {
         let mut tar = vec![b'a'; 257];
         tar.extend(b"ustar\x0000");
         assert_eq!(of(&tar).name, "tar");

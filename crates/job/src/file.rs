@@ -2,7 +2,7 @@
 //!
 //! Every finding names line, column and key and shows the line ([`Report`]).
 
-mod place;
+mod position;
 mod report;
 mod shape;
 
@@ -98,7 +98,7 @@ impl<'i> Document<'i> {
         }
         let (root, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
-            return Some(Self { text, root: place::document(root) });
+            return Some(Self { text, root: position::document(root) });
         }
         for error in errors {
             say(text, error.span().unwrap_or(0..0), error.message().into());
@@ -129,7 +129,7 @@ impl<'i> Document<'i> {
     }
 
     fn add(&self, severity: Severity, Problem { key, message }: Problem, report: &mut Report) {
-        let span = place::find(&self.root, &key, self.text);
+        let span = position::find(&self.root, &key, self.text);
         report.findings.push(Finding::at(self.text, span, severity, key, message));
     }
 }
@@ -138,10 +138,10 @@ impl<'i> Document<'i> {
 pub fn warn_of_secrets(bytes: &[u8], path: &Path, report: &mut Report) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(root) = DeTable::parse(text) else { return };
-    let root = place::document(root);
+    let root = position::document(root);
     let message =
         format!("everybody on this host may read this secret: run `chmod o-r {}`", path.display());
-    for (key, span) in place::secrets(&root) {
+    for (key, span) in position::secrets(&root) {
         report.findings.push(Finding::at(text, span, Severity::Warning, key, message.clone()));
     }
 }

@@ -76,7 +76,7 @@ impl<T: Default> Table<T> {
 
     /// Finds or opens the flow of a packet, and gives the packet as classifiers want it; flows that end
     /// thereby go to `ended`.
-    pub fn place<'p>(
+    pub fn assign<'p>(
         &mut self,
         segment: &Segment<'p>,
         at_ns: u64,

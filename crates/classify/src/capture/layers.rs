@@ -203,7 +203,7 @@ fn transport(
             let there = length.checked_sub(udp::HEADER)?;
             let length = match usize::from(packet.length()) {
                 0 => there,
-                said => there.min(said - udp::HEADER),
+                length => there.min(length - udp::HEADER),
             };
             let payload = above.get(udp::HEADER..)?;
             Segment {

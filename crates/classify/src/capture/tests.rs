@@ -115,7 +115,7 @@ fn later_fragments_go_with_the_first() {
     let mut ended = Vec::new();
     let Layers::Fragment(key) = layers::read(&later) else { panic!("no fragment") };
     assert!(!table.fragment(&key, 10, 0));
-    table.place(&segment(&first), 0, &mut ended);
+    table.assign(&segment(&first), 0, &mut ended);
     assert!(table.fragment(&key, 10, 0));
     let all = table.finish();
     assert_eq!((all[0].packets, all[0].bytes), (2, 34));
@@ -157,20 +157,20 @@ fn who_called_is_known_and_sockets_are_used_again() {
     let mut table: Table<()> = Table::new(10);
     let mut ended = Vec::new();
     let answer = tcp4(false, 9, Flags::SYN.with(Flags::ACK), b"");
-    let (open, packet) = table.place(&segment(&answer), 0, &mut ended);
+    let (open, packet) = table.assign(&segment(&answer), 0, &mut ended);
     assert_eq!(open.flow.client.port(), 40_000);
     assert_eq!(packet.from, Side::Server);
     for (forth, flags) in [(true, Flags::FIN), (false, Flags::FIN), (true, Flags::ACK)] {
         let bytes = tcp4(forth, 10, flags, b"");
-        table.place(&segment(&bytes), 1, &mut ended);
+        table.assign(&segment(&bytes), 1, &mut ended);
     }
     assert!(ended.is_empty());
-    table.place(&segment(&tcp4(true, 99, Flags::SYN, b"")), 2, &mut ended);
+    table.assign(&segment(&tcp4(true, 99, Flags::SYN, b"")), 2, &mut ended);
     assert_eq!(ended.iter().map(|open| open.packets).collect::<Vec<_>>(), [4]);
     // Datagrams after a long silence are another flow.
     let datagram = udp4(b"x");
-    table.place(&segment(&datagram), 0, &mut ended);
-    table.place(&segment(&datagram), 200_000_000_000, &mut ended);
+    table.assign(&segment(&datagram), 0, &mut ended);
+    table.assign(&segment(&datagram), 200_000_000_000, &mut ended);
     assert_eq!(ended.len(), 2);
 }
 
@@ -181,7 +181,7 @@ fn the_table_is_bounded() {
     let mut packet = udp4(b"x");
     for port in 1..=5000u16 {
         packet[20..22].copy_from_slice(&port.to_be_bytes());
-        table.place(&segment(&packet), 0, &mut ended);
+        table.assign(&segment(&packet), 0, &mut ended);
     }
     assert_eq!((ended.len(), table.finish().len()), (4900, 100));
 }

@@ -22,15 +22,15 @@ pub(super) fn can_be_read(name: &str) -> bool {
 
 /// The forms that messages of a flow had.
 #[derive(Debug, Default)]
-pub(super) struct Said([bool; FORMS.len()]);
+pub(super) struct Seen([bool; FORMS.len()]);
 
-impl Said {
+impl Seen {
     /// Looks at a datagram, or at all that one end of a connection has said.
-    pub(super) fn look(&mut self, said: &[u8], tcp: bool) {
+    pub(super) fn look(&mut self, bytes: &[u8], tcp: bool) {
         for ((names, fits), found) in FORMS.iter().zip(&mut self.0) {
             // Over TCP a message's length stands before it (RFC 7766, section 8).
             let skipped = if tcp && names.contains(&"dns") { 2 } else { 0 };
-            *found |= said.get(skipped..).is_some_and(fits);
+            *found |= bytes.get(skipped..).is_some_and(fits);
         }
     }
 
@@ -41,13 +41,13 @@ impl Said {
 }
 
 /// A header and as many bytes as it tells (RFC 8489, section 5; RFC 3489 has no magic number).
-fn is_stun(said: &[u8]) -> bool {
-    let &[kind, _, high, low, ..] = said else { return false };
+fn is_stun(bytes: &[u8]) -> bool {
+    let &[kind, _, high, low, ..] = bytes else { return false };
     let length = u16::from_be_bytes([high, low]);
-    kind & 0xc0 == 0 && length % 4 == 0 && usize::from(length) + 20 <= said.len()
+    kind & 0xc0 == 0 && length % 4 == 0 && usize::from(length) + 20 <= bytes.len()
 }
 
 /// A packet of IPv6, or what may stand before it (RFC 4380, section 5.1.1).
-fn is_teredo(said: &[u8]) -> bool {
-    matches!(said, [0x60..=0x6f, ..] | [0, 0 | 1, ..])
+fn is_teredo(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x60..=0x6f, ..] | [0, 0 | 1, ..])
 }

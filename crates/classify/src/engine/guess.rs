@@ -3,7 +3,7 @@
 //! nDPI wants whole IP packets. A gate's packet is a payload and what of its headers is needed, so the
 //! headers are written anew, without checksums: nDPI looks at none.
 
-use super::{Facts, form::Said};
+use super::{Facts, form::Seen};
 use crate::{
     application::Application,
     flow::{Flow, Transport},
@@ -48,8 +48,8 @@ impl Guess {
     }
 
     /// Whether it can be by what was said, and not only by its port.
-    pub(super) fn was_said(&self, said: &Said) -> bool {
-        self.detail.is_some() || said.fits(&self.application)
+    pub(super) fn was_seen(&self, seen: &Seen) -> bool {
+        self.detail.is_some() || seen.fits(&self.application)
     }
 
     /// Whether it is HTTP of which nothing more is known.

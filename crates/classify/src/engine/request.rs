@@ -22,19 +22,19 @@ pub(super) enum Request<'a> {
     Head(Message<'a>),
 }
 
-pub(super) fn read(said: &[u8]) -> Request<'_> {
-    let begins = |method: &&&[u8]| method.iter().zip(said).all(|(method, said)| method == said);
+pub(super) fn read(bytes: &[u8]) -> Request<'_> {
+    let begins = |method: &&&[u8]| method.iter().zip(bytes).all(|(method, bytes)| method == bytes);
     let Some(method) = METHODS.iter().find(begins) else { return Request::Not };
-    let room = said.len() < LONGEST;
-    let Some(end) = said.iter().position(|byte| *byte == b'\n') else {
+    let room = bytes.len() < LONGEST;
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return if room { Request::More } else { Request::Not };
     };
-    let line = said.get(method.len()..end).unwrap_or_default();
+    let line = bytes.get(method.len()..end).unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if !line.ends_with(b" HTTP/1.1") && !line.ends_with(b" HTTP/1.0") {
         return Request::Not;
     }
-    match Message::read(said) {
+    match Message::read(bytes) {
         Some(head) => Request::Head(head),
         None if room => Request::More,
         None => Request::Not,

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_host_was_told_alone_holds_for_its_own_calls() {
+    fn what_one_host_alone_received_holds_for_its_own_calls() {
         let mut hosts = Hosts::default();
         let peer: SocketAddr = "198.51.100.7:6881".parse().unwrap();
         let holds = |hosts: &Hosts, caller: &str| {

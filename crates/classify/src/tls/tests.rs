@@ -120,7 +120,7 @@ fn a_hello_may_be_split_anywhere() {
 }
 
 #[test]
-fn other_beginnings_are_told_at_once() {
+fn other_beginnings_are_recognized_at_once() {
     for other in [
         &b"GET / HTTP/1.1\r\n"[..],
         &[22, 2],

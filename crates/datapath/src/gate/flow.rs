@@ -220,9 +220,9 @@ pub struct Flow {
     pub verdict: Option<FlowVerdict>,
     /// Which side began it.
     pub client: Option<Side>,
-    /// Which side is inside.
-    pub inside: Option<Side>,
-    /// The inside interface where it was seen first.
+    /// Which side is internal.
+    pub internal: Option<Side>,
+    /// The internal interface where it was seen first.
     pub ifindex: u32,
     /// When its first packet was seen: time of CLOCK_MONOTONIC, to within some milliseconds.
     pub began: Duration,
@@ -258,7 +258,7 @@ impl From<&types::gate_flow> for Flow {
         Self {
             verdict,
             client: Side::of(raw.client),
-            inside: Side::of(raw.inside),
+            internal: Side::of(raw.internal),
             ifindex: raw.ifindex,
             began: Duration::from_nanos(raw.began_ns),
             seen: Duration::from_nanos(raw.seen_ns),

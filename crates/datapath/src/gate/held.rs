@@ -276,7 +276,7 @@ mod tests {
         frame.extend((0..length as u32).map(|at| sequence.wrapping_add(at) as u8));
         Held {
             key: Key::new(Protocol::Tcp, sockets[0], sockets[1]),
-            direction: Direction::ToInside,
+            direction: Direction::ToInternal,
             ifindex: 3,
             frame,
             network: 14,
@@ -339,7 +339,7 @@ mod tests {
             held(true, 105, 10, ACK),
             held(false, 105, 65_450, ACK),
             change(|next| next.partial = false),
-            change(|next| next.direction = Direction::FromInside),
+            change(|next| next.direction = Direction::FromInternal),
             change(|next| next.ifindex = 4),
             change(|next| next.put(14 + 1, &[3])),
             change(|next| next.put(14 + 8, &[63])),

@@ -1,11 +1,11 @@
 //! Sends on what was held.
 //!
-//! A packet goes out of the inside interface by a packet socket (packet(7)) with the header of
+//! A packet goes out of the internal interface by a packet socket (packet(7)) with the header of
 //! virtio (virtio 1.2, section 5.1.6) that says which checksum is still to be filled in and how a
-//! super-packet is cut, and with a mark that the program there knows. One to inside passes the program
-//! and is on its way. One from inside is turned round by the program: it comes in by that interface,
-//! passes the other program by its mark, and meets routing and NAT as if it had just arrived. Either
-//! loses its mark.
+//! super-packet is cut, and with a mark that the program there knows. One to internal hosts passes the
+//! program and is on its way. One from internal hosts is turned round by the program: it
+//! comes in by that interface, passes the other program by its mark, and meets routing and NAT as if it
+//! had just arrived. Either loses its mark.
 
 use super::held::Held;
 use super::record::Direction;
@@ -25,7 +25,7 @@ const BUFFER: usize = 16 << 20;
 pub struct ReleaseError {
     /// Its length.
     bytes: usize,
-    /// The inside interface.
+    /// The internal interface.
     ifindex: u32,
     /// The system's answer.
     source: io::Error,
@@ -34,8 +34,8 @@ pub struct ReleaseError {
 /// Sends on what was held.
 #[derive(Debug)]
 pub struct Injector {
-    to_inside: Socket,
-    from_inside: Socket,
+    to_internal: Socket,
+    from_internal: Socket,
 }
 
 impl Injector {
@@ -54,7 +54,7 @@ impl Injector {
             option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER as libc::c_int)?;
             Ok::<_, io::Error>(socket)
         };
-        Ok(Self { to_inside: open(l::GATE_MARK)?, from_inside: open(l::GATE_MARK_BACK)? })
+        Ok(Self { to_internal: open(l::GATE_MARK)?, from_internal: open(l::GATE_MARK_BACK)? })
     }
 
     /// Sends a packet on: it goes where it was going when it was held. Those of one direction keep the
@@ -65,8 +65,8 @@ impl Injector {
     /// might be anywhere else.
     pub fn release(&self, held: &Held) -> Result<(), ReleaseError> {
         let socket = match held.direction {
-            Direction::FromInside => &self.from_inside,
-            Direction::ToInside => &self.to_inside,
+            Direction::FromInternal => &self.from_internal,
+            Direction::ToInternal => &self.to_internal,
         };
         send(socket, held).map_err(|source| ReleaseError {
             bytes: held.bytes(),

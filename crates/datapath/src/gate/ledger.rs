@@ -18,8 +18,8 @@ pub struct Counts {
     pub passed_other: u64,
     /// Passed: a later fragment of a packet whose first was not seen.
     pub passed_fragment: u64,
-    /// Passed: it came in by an inside interface and was judged there.
-    pub passed_inside: u64,
+    /// Passed: it came in by an internal interface and was judged there.
+    pub passed_internal: u64,
     /// Passed: its flow is allowed.
     pub passed_decided: u64,
     /// Passed: nothing is said of its flow yet.
@@ -43,7 +43,7 @@ pub struct Counts {
     pub reset_verdict: u64,
     /// Turned into a reset: it begins what was refused before.
     pub reset_cache: u64,
-    /// Passed by way of the device where what comes from inside queues.
+    /// Passed by way of the device where what comes from internal hosts queues.
     pub redirected: u64,
     /// Turned into an ICMP port unreachable: its flow is refused.
     pub unreachable: u64,
@@ -61,7 +61,7 @@ impl Counts {
         self.passed_bypass
             + self.passed_other
             + self.passed_fragment
-            + self.passed_inside
+            + self.passed_internal
             + self.passed_decided
             + self.passed_undecided
             + self.passed_failure
@@ -91,7 +91,7 @@ impl Counts {
             passed_bypass: count(c::GATE_PASS_BYPASS),
             passed_other: count(c::GATE_PASS_OTHER),
             passed_fragment: count(c::GATE_PASS_FRAGMENT),
-            passed_inside: count(c::GATE_PASS_INSIDE),
+            passed_internal: count(c::GATE_PASS_INTERNAL),
             passed_decided: count(c::GATE_PASS_DECIDED),
             passed_undecided: count(c::GATE_PASS_UNDECIDED),
             passed_failure: count(c::GATE_PASS_FAILURE),
@@ -115,12 +115,12 @@ impl Counts {
 /// All counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Packets from hosts inside.
-    pub from_inside: Counts,
-    /// Packets to hosts inside.
-    pub to_inside: Counts,
-    /// Packets that the program in the driver saw before those from inside; what it passed is counted
-    /// there again.
+    /// Packets from internal hosts.
+    pub from_internal: Counts,
+    /// Packets to internal hosts.
+    pub to_internal: Counts,
+    /// Packets that the program in the driver saw before those from internal hosts; what it passed is
+    /// counted there again.
     pub driver: Counts,
 }
 
@@ -147,8 +147,8 @@ impl Gate {
             Ok(Counts::of(counts))
         };
         Ok(Ledger {
-            from_inside: counts(types::gate_hook::GATE_FROM_INSIDE)?,
-            to_inside: counts(types::gate_hook::GATE_TO_INSIDE)?,
+            from_internal: counts(types::gate_hook::GATE_FROM_INTERNAL)?,
+            to_internal: counts(types::gate_hook::GATE_TO_INTERNAL)?,
             driver: counts(types::gate_hook::GATE_DRIVER)?,
         })
     }

@@ -57,8 +57,8 @@ use std::time::Duration;
 /// What is loaded.
 const OBJECT: Object = Object { name: "gate", kernel: "6.6" };
 
-/// Inside interfaces that one gate has at most.
-pub const INTERFACES: usize = types::gate_limits::GATE_INSIDES.0 as usize;
+/// Internal interfaces that one gate has at most.
+pub const INTERFACES: usize = types::gate_limits::GATE_INTERNALS.0 as usize;
 
 /// A gate could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ pub enum AttachError {
         source: io::Error,
     },
     /// Too many.
-    #[error("a gate has at most {INTERFACES} inside interfaces")]
+    #[error("a gate has at most {INTERFACES} internal interfaces")]
     TooMany,
     /// The link could not be kept.
     #[error("cannot keep the gate's link to interface {ifindex} in {path}: {source}")]
@@ -245,7 +245,7 @@ impl Gate {
             _lock: lock,
         };
         // Programs that run already are told all at once: none of it is off for a moment.
-        let bypass = gate.told().map_err(OpenError::Control)?.bypass;
+        let bypass = gate.settings().map_err(OpenError::Control)?.bypass;
         let interfaces = gate.interfaces();
         gate.tell(|control| {
             *control = types::gate_control { bypass, version: VERSION, ..Default::default() };
@@ -269,7 +269,7 @@ impl Gate {
         self.tell(|control| put_rules(control, rules)).map_err(OpenError::Control)
     }
 
-    /// Puts the gate on an inside interface of the calling thread's network namespace, or does nothing
+    /// Puts the gate on an internal interface of the calling thread's network namespace, or does nothing
     /// if it is there.
     ///
     /// # Errors
@@ -296,7 +296,7 @@ impl Gate {
         self.tell_interfaces().map_err(AttachError::Control)
     }
 
-    /// Refuses in the driver of an inside interface too, where it costs least. The gate must be on that
+    /// Refuses in the driver of an internal interface too, where it costs least. The gate must be on that
     /// interface, which judges all that this lets through.
     ///
     /// # Errors
@@ -338,7 +338,7 @@ impl Gate {
         })
     }
 
-    /// The inside interfaces.
+    /// The internal interfaces.
     pub fn interfaces(&self) -> Vec<u32> {
         let mut interfaces: Vec<u32> = self.links().keys().map(|(ifindex, _)| *ifindex).collect();
         interfaces.sort_unstable();
@@ -432,7 +432,7 @@ impl Gate {
     }
 
     /// The settings in force, whichever process wrote them.
-    fn told(&self) -> Result<types::gate_control, libbpf_rs::Error> {
+    fn settings(&self) -> Result<types::gate_control, libbpf_rs::Error> {
         let map = &self.inner.skeleton.maps.gate_control;
         let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
         Ok(value.and_then(|value| read(&value)).unwrap_or_default())
@@ -460,8 +460,8 @@ fn put_rules(control: &mut types::gate_control, rules: &Rules) {
 }
 
 fn put_interfaces(control: &mut types::gate_control, interfaces: &[u32]) {
-    control.inside = Default::default();
-    for (slot, ifindex) in control.inside.iter_mut().zip(interfaces) {
+    control.internal = Default::default();
+    for (slot, ifindex) in control.internal.iter_mut().zip(interfaces) {
         *slot = *ifindex;
     }
 }
@@ -495,9 +495,9 @@ impl Inner {
     fn program(&self, point: &str) -> std::os::fd::BorrowedFd<'_> {
         let programs = &self.skeleton.progs;
         let program = match point {
-            EGRESS => &programs.gate_to_inside,
+            EGRESS => &programs.gate_to_internal,
             DRIVER => &programs.gate_driver,
-            _ => &programs.gate_from_inside,
+            _ => &programs.gate_from_internal,
         };
         program.as_fd()
     }

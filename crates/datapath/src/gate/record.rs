@@ -11,10 +11,10 @@ use wire::{
 /// Where a packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// It came from a host inside.
-    FromInside,
-    /// It goes to a host inside.
-    ToInside,
+    /// It came from an internal host.
+    FromInternal,
+    /// It goes to an internal host.
+    ToInternal,
 }
 
 /// Why a record was made.
@@ -45,9 +45,9 @@ pub struct Record<'a> {
     pub from: Side,
     /// Which side began the flow.
     pub client: Option<Side>,
-    /// Which side is inside.
-    pub inside: Option<Side>,
-    /// The inside interface.
+    /// Which side is internal.
+    pub internal: Option<Side>,
+    /// The internal interface.
     pub ifindex: u32,
     /// What was said of the flow, if anything.
     pub action: Option<PacketAction>,
@@ -143,11 +143,12 @@ impl<'a> Record<'a> {
         Some(Self {
             key: Key(key),
             reason,
-            direction: *[Direction::FromInside, Direction::ToInside].get(usize::from(raw.hook))?,
+            direction: *[Direction::FromInternal, Direction::ToInternal]
+                .get(usize::from(raw.hook))?,
             at_ns: raw.at_ns,
             from: Side::of(raw.from)?,
             client: Side::of(raw.client),
-            inside: Side::of(raw.inside),
+            internal: Side::of(raw.internal),
             ifindex: raw.ifindex,
             action: PacketAction::of(raw.action),
             label: raw.label,
@@ -173,5 +174,7 @@ impl<'a> Record<'a> {
 const _: () = {
     assert!(types::gate_reason::GATE_FIRST.0 == 0 && types::gate_reason::GATE_MANAGED.0 == 1);
     assert!(types::gate_reason::GATE_AWAITS.0 == 2 && types::gate_reason::GATE_ENDED.0 == 3);
-    assert!(types::gate_hook::GATE_FROM_INSIDE.0 == 0 && types::gate_hook::GATE_TO_INSIDE.0 == 1);
+    assert!(
+        types::gate_hook::GATE_FROM_INTERNAL.0 == 0 && types::gate_hook::GATE_TO_INTERNAL.0 == 1
+    );
 };

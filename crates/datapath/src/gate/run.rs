@@ -131,8 +131,8 @@ impl Gate {
     fn program(&self, direction: Direction) -> &libbpf_rs::ProgramMut<'static> {
         let programs = &self.inner.skeleton.progs;
         match direction {
-            Direction::FromInside => &programs.gate_from_inside,
-            Direction::ToInside => &programs.gate_to_inside,
+            Direction::FromInternal => &programs.gate_from_internal,
+            Direction::ToInternal => &programs.gate_to_internal,
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Rules {
     pub packets: u32,
     /// Holds what is undecided, until it is decided and released.
     pub hold: bool,
-    /// Interface index of the device where limited packets from inside queue.
+    /// Interface index of the device where limited packets from internal hosts queue.
     pub queue: Option<u32>,
 }
 

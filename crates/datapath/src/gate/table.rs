@@ -41,7 +41,7 @@ impl Table {
     /// # Errors
     /// When there is no room for it.
     pub fn decide(&self, key: &Key, verdict: &FlowVerdict) -> Result<(), TableError> {
-        self.say(key, verdict, None)
+        self.decide_with(key, verdict, None)
     }
 
     /// The same, and what is done with the packets of both sides (the lower one first), at once: no
@@ -55,10 +55,10 @@ impl Table {
         verdict: &FlowVerdict,
         manage: [Manage; 2],
     ) -> Result<(), TableError> {
-        self.say(key, verdict, Some(manage))
+        self.decide_with(key, verdict, Some(manage))
     }
 
-    fn say(
+    fn decide_with(
         &self,
         key: &Key,
         verdict: &FlowVerdict,

@@ -63,7 +63,7 @@ pub struct Ledger {
 
 /// An agreement cannot be put in force.
 #[derive(Debug, thiserror::Error)]
-pub enum AgreeError {
+pub enum SessionError {
     /// The rate cannot be kept.
     #[error(transparent)]
     Limit(#[from] LimitError),
@@ -194,10 +194,10 @@ impl StampProgram {
     ///
     /// # Errors
     /// When the kernel refuses, as when there are too many.
-    pub fn serve(&self, at: SocketAddr) -> Result<(), AgreeError> {
+    pub fn serve(&self, at: SocketAddr) -> Result<(), SessionError> {
         let map = &self.skeleton.maps.stamp_services;
         map.update(&service(at), &[0; 4], MapFlags::ANY)
-            .map_err(|source| AgreeError::Kernel { who: at.to_string(), source })
+            .map_err(|source| SessionError::Kernel { who: at.to_string(), source })
     }
 
     /// Reflects the packets of a session from now on: those from this address with this SSID, zero where
@@ -205,7 +205,7 @@ impl StampProgram {
     ///
     /// # Errors
     /// When the rate cannot be kept, or the kernel refuses.
-    pub fn agree(&self, with: IpAddr, ssid: u16, limit: Limit) -> Result<(), AgreeError> {
+    pub fn agree(&self, with: IpAddr, ssid: u16, limit: Limit) -> Result<(), SessionError> {
         limit.check(self.tick_ns)?;
         let crate::limit::Rate { interval, tolerance } = rate(limit.rate, limit.burst);
         let mut session = [0; size_of::<types::stamp_session>()];
@@ -214,7 +214,7 @@ impl StampProgram {
         session[at + 8..at + 16].copy_from_slice(&tolerance.to_ne_bytes());
         let map = &self.skeleton.maps.stamp_sessions;
         map.update(&sender(with, ssid), &session, MapFlags::ANY)
-            .map_err(|source| AgreeError::Kernel { who: format!("{with}, SSID {ssid}"), source })
+            .map_err(|source| SessionError::Kernel { who: format!("{with}, SSID {ssid}"), source })
     }
 
     /// No longer; whether it did.

@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(asked[..6], [0xff; 6]);
         assert_eq!(answer(&asked, path.next_hop), None);
         let mac: Mac = "02:00:00:00:00:02".parse().unwrap();
-        let mut told = asked.clone();
+        let mut advertised = asked.clone();
         let reply = arp::Repr {
             operation: arp::Operation::REPLY,
             sender_mac: mac,
@@ -286,9 +286,9 @@ mod tests {
             target_mac: path.mac,
             target_ip: "192.0.2.1".parse().unwrap(),
         };
-        reply.emit(&mut told[14..]).unwrap();
-        assert_eq!(answer(&told, path.next_hop), Some(mac));
-        assert_eq!(answer(&told, "192.0.2.3".parse().unwrap()), None);
+        reply.emit(&mut advertised[14..]).unwrap();
+        assert_eq!(answer(&advertised, path.next_hop), Some(mac));
+        assert_eq!(answer(&advertised, "192.0.2.3".parse().unwrap()), None);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(answer(&asked, path.next_hop), None);
         let mac: Mac = "02:00:00:00:00:02".parse().unwrap();
         let (from, to) = ("2001:db8::12:3456".parse().unwrap(), "2001:db8::1".parse().unwrap());
-        let told = |hop_limit, target_mac: Option<Mac>| {
+        let advertised = |hop_limit, target_mac: Option<Mac>| {
             let message = icmpv6::Repr::NeighbourAdvertisement {
                 target: from,
                 target_mac,
@@ -323,8 +323,8 @@ mod tests {
             message.emit(&mut frame[54..], from, to).unwrap();
             frame
         };
-        assert_eq!(answer(&told(255, Some(mac)), path.next_hop), Some(mac));
-        assert_eq!(answer(&told(255, None), path.next_hop), Some(mac));
-        assert_eq!(answer(&told(64, Some(mac)), path.next_hop), None);
+        assert_eq!(answer(&advertised(255, Some(mac)), path.next_hop), Some(mac));
+        assert_eq!(answer(&advertised(255, None), path.next_hop), Some(mac));
+        assert_eq!(answer(&advertised(64, Some(mac)), path.next_hop), None);
     }
 }

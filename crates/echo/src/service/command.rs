@@ -86,12 +86,12 @@ async fn run(argv: &[String], limit: Duration) -> Result<String, String> {
         child.wait().await
     })
     .await;
-    let said = String::from_utf8_lossy(&kept);
-    let said = said.lines().next().unwrap_or_default().trim().to_owned();
+    let output = String::from_utf8_lossy(&kept);
+    let output = output.lines().next().unwrap_or_default().trim().to_owned();
     match ended {
         Ok(Ok(status)) if status.success() => Ok(format!("{program}: exit code 0")),
-        Ok(Ok(status)) if said.is_empty() => Err(format!("{program}: {status}")),
-        Ok(Ok(status)) => Err(format!("{program}: {status}: {said}")),
+        Ok(Ok(status)) if output.is_empty() => Err(format!("{program}: {status}")),
+        Ok(Ok(status)) => Err(format!("{program}: {status}: {output}")),
         Ok(Err(error)) => Err(format!("{program}: {error}")),
         Err(_) => {
             let _ = child.kill().await;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn exit_code_and_first_line_are_told() {
+    async fn exit_code_and_first_line_are_reported() {
         assert!(sh("exit 0").await.is_ok());
         assert!(sh("echo no >&2; echo more >&2; exit 3").await.unwrap_err().ends_with("3: no"));
         assert!(run(&["/nonexistent/x".into()], EVERY).await.unwrap_err().contains("/nonexistent"));
@@ -125,7 +125,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_that_writes_much_is_not_held_up() {
-        let said = sh("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1").await.unwrap_err();
-        assert!(said.contains("xxx") && said.len() < KEPT + 60, "{said}");
+        let output = sh("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1").await.unwrap_err();
+        assert!(output.contains("xxx") && output.len() < KEPT + 60, "{output}");
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn flow_end(transport: Transport, action: AuditAction) -> Record {
     })
 }
 
-fn said(event: chat::Event) -> Record {
+fn chat_record(event: chat::Event) -> Record {
     Record::Chat(ChatSeen {
         subject: subject(Transport::Tcp),
         at: at(10),
@@ -87,7 +87,7 @@ fn what_is_sent_stands_in_the_file_and_in_the_ledger() {
     let audit = started(Config::new(folder.path()), None);
     let sender = audit.sender();
     sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
-    sender.send(said(chat::Event::Text("hello".into())));
+    sender.send(chat_record(chat::Event::Text("hello".into())));
     audit.flush();
     let status = audit.status();
     assert_eq!((status.received, status.written, status.waiting), (2, 2, 0));
@@ -137,7 +137,7 @@ fn a_full_queue_loses_records_and_the_log_says_how_many() {
 }
 
 #[test]
-fn a_disk_that_refuses_costs_records_that_are_counted_and_told() {
+fn a_disk_that_refuses_costs_records_that_are_counted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let audit = started(Config { rotate_mib: 1, ..Config::new(folder.path()) }, None);
     let sender = audit.sender();
@@ -146,7 +146,7 @@ fn a_disk_that_refuses_costs_records_that_are_counted_and_told() {
     // The file is full after the next write; the folder is gone by then, so no other can be begun.
     let away = folder.path().with_extension("away");
     let big = "x".repeat(2 << 20);
-    sender.send(said(chat::Event::Text(big)));
+    sender.send(chat_record(chat::Event::Text(big)));
     fs::rename(folder.path(), &away).unwrap();
     audit.flush();
     sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
@@ -161,9 +161,9 @@ fn a_disk_that_refuses_costs_records_that_are_counted_and_told() {
     assert_eq!((status.received, status.written, status.waiting), (4, 3, 0));
     assert_eq!(status.error, None);
     let found = lines(folder.path());
-    let told: Vec<&Value> = found.iter().filter(|it| it["event_type"] == "engine").collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["nigh"]["lost"], 1);
+    let reported: Vec<&Value> = found.iter().filter(|it| it["event_type"] == "engine").collect();
+    assert_eq!(reported.len(), 1);
+    assert_eq!(reported[0]["nigh"]["lost"], 1);
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn kinds_that_are_left_out_and_words_of_chats_are_not_written() {
     let audit = started(config, None);
     let sender = audit.sender();
     sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
-    sender.send(said(chat::Event::Text("the words themselves".into())));
-    sender.send(said(chat::Event::Leave("the words themselves".into())));
+    sender.send(chat_record(chat::Event::Text("the words themselves".into())));
+    sender.send(chat_record(chat::Event::Leave("the words themselves".into())));
     drop(audit);
     assert_eq!(sender.status().skipped, 1);
     let text = fs::read_to_string(folder.path().join("eve.json")).unwrap();
@@ -191,13 +191,13 @@ fn with_a_mapping_no_address_that_was_seen_is_in_the_log() {
     let audit = started(Config::new(folder.path()), Some(Arc::new(LastByte)));
     let sender = audit.sender();
     sender.send(flow_end(Transport::Tcp, AuditAction::Limit));
-    sender.send(said(chat::Event::Text("come to 10.0.0.8:4000".into())));
-    sender.send(said(chat::Event::Offer {
+    sender.send(chat_record(chat::Event::Text("come to 10.0.0.8:4000".into())));
+    sender.send(chat_record(chat::Event::Offer {
         name: "for-10.0.0.5.txt".into(),
         size: None,
         address: Some("10.0.0.9:5000".parse().unwrap()),
     }));
-    sender.send(said(chat::Event::Direct("10.0.0.9:5000".parse().unwrap())));
+    sender.send(chat_record(chat::Event::Direct("10.0.0.9:5000".parse().unwrap())));
     sender.send(Record::File(FileSeen {
         subject: subject(Transport::Tcp),
         at: at(20),

@@ -136,7 +136,7 @@ impl Irc {
     fn of_client(&mut self, parts: &Parts<'_>, out: &mut Vec<Message>) {
         if is(parts.command, "NICK") && self.nick.is_empty() {
             self.rename(parts.parameter(0));
-        } else if let Some(event) = said(parts, Side::Client) {
+        } else if let Some(event) = chat_event(parts, Side::Client) {
             let (from, to) = (text(&self.nick), text(parts.parameter(0)));
             out.push(message(Side::Client, from, to, event));
         }
@@ -183,7 +183,7 @@ impl Irc {
             say(first, Event::Topic(text(parts.parameter(1))));
         } else if parts.nick() == self.nick && !self.nick.is_empty() {
             // The client's own message comes back (IRCv3 echo-message); it was read when it was sent.
-        } else if let Some(event) = said(parts, Side::Server) {
+        } else if let Some(event) = chat_event(parts, Side::Server) {
             say(first, event);
         }
     }
@@ -199,7 +199,7 @@ fn message(side: Side, from: String, to: String, event: Event) -> Message {
 }
 
 /// What a PRIVMSG or NOTICE says (section 3.3).
-fn said(parts: &Parts<'_>, side: Side) -> Option<Event> {
+fn chat_event(parts: &Parts<'_>, side: Side) -> Option<Event> {
     let notice = is(parts.command, "NOTICE");
     if !notice && !is(parts.command, "PRIVMSG") {
         return None;
@@ -276,12 +276,12 @@ fn is_service(name: &[u8]) -> bool {
 
 /// A command with a password, to whomever, and one in a channel where its author had meant a service.
 fn is_secret(to: &[u8], words: &[u8]) -> bool {
-    let mut said = words.split(u8::is_ascii_whitespace).filter(|it| !it.is_empty());
-    let first = said.next().unwrap_or_default().to_ascii_lowercase();
+    let mut rest = words.split(u8::is_ascii_whitespace).filter(|it| !it.is_empty());
+    let first = rest.next().unwrap_or_default().to_ascii_lowercase();
     let bare = first.strip_prefix(b"/").or(first.strip_prefix(b"!")).or(first.strip_prefix(b"."));
     let command = bare.unwrap_or(&first);
     let is_command = SECRET_WORDS.iter().any(|it| it.as_bytes() == command) || command == b"msg";
-    let more = said.take(MOST_WORDS_ASTRAY).count();
+    let more = rest.take(MOST_WORDS_ASTRAY).count();
     let to_channel = to.first().is_some_and(|byte| b"#&+!".contains(byte));
     is_command && more > 0 && (!to_channel || bare.is_some() || more < MOST_WORDS_ASTRAY)
 }

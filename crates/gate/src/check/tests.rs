@@ -195,7 +195,7 @@ fn names_that_no_flow_has_and_signatures_that_no_rule_asks_for_are_warned_of() {
 }
 
 #[test]
-fn a_rate_to_inside_is_not_shared_over_interfaces() {
+fn a_rate_to_internal_hosts_is_not_shared_over_interfaces() {
     for (internal, limit, problems) in [
         (r#"["a", "b"]"#, "to_internal = \"1mbit\"", 1),
         (r#"["a", "b"]"#, "to_internal = \"1mbit\"\neach = \"group\"", 1),

@@ -37,14 +37,14 @@ struct Run<'a> {
 /// A connection between two clients.
 #[derive(Debug, Default)]
 pub(crate) struct DirectConnect {
-    ways: [Way; 2],
+    directions: [Direction; 2],
     /// What was asked for with `$Get`, by which side, from where on; and the length that was answered.
     get: Option<(Side, Vec<u8>, u64)>,
     length: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     state: State,
     line: Vec<u8>,
 }
@@ -78,9 +78,9 @@ impl Protocol for DirectConnect {
     }
 
     fn gap(&mut self, from: Side, at: u64, length: u64, transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        way.line.clear();
-        match &mut way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        direction.line.clear();
+        match &mut direction.state {
             State::Plain { left, transfer } if *left >= length => {
                 *left -= length;
                 let (left, transfer) = (*left, *transfer);
@@ -88,31 +88,31 @@ impl Protocol for DirectConnect {
                     transfers.lost(transfer, at, length);
                 }
                 if left == 0 {
-                    way.close(true, transfers);
+                    direction.close(true, transfers);
                 }
             }
             _ => {
-                way.close(false, transfers);
-                way.state = State::Lost;
+                direction.close(false, transfers);
+                direction.state = State::Lost;
             }
         }
     }
 
     fn end(&mut self, from: Side, _complete: bool, transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        way.close(false, transfers);
-        way.state = State::Lost;
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        direction.close(false, transfers);
+        direction.state = State::Lost;
     }
 
     fn restart(&mut self, transfers: &mut Transfers) {
-        for way in &mut self.ways {
-            way.close(false, transfers);
+        for direction in &mut self.directions {
+            direction.close(false, transfers);
         }
         *self = Self::default();
     }
 
     fn ahead(&self, from: Side) -> Ahead {
-        match &self.ways[usize::from(from == Side::Server)].state {
+        match &self.directions[usize::from(from == Side::Server)].state {
             State::Plain { left, transfer: Some(_) } => {
                 Ahead::Content { run: Some(*left), last: true }
             }
@@ -125,8 +125,8 @@ impl Protocol for DirectConnect {
 
 impl DirectConnect {
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        match &mut way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        match &mut direction.state {
             State::Lost => bytes.len(),
             State::Plain { left, transfer } => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
@@ -135,20 +135,20 @@ impl DirectConnect {
                 }
                 *left -= taken as u64;
                 if *left == 0 {
-                    way.close(true, transfers);
+                    direction.close(true, transfers);
                 }
                 taken
             }
-            State::Packed { .. } => way.inflate(at, bytes, transfers),
+            State::Packed { .. } => direction.inflate(at, bytes, transfers),
             State::Line => {
                 let end = bytes.iter().position(|byte| matches!(byte, b'|' | b'\n'));
                 let taken = end.map_or(bytes.len(), |end| end + 1);
-                way.line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
-                if way.line.len() > LINE {
-                    way.line = Vec::new();
-                    way.state = State::Lost;
+                direction.line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+                if direction.line.len() > LINE {
+                    direction.line = Vec::new();
+                    direction.state = State::Lost;
                 } else if end.is_some() {
-                    let mut line = std::mem::take(&mut way.line);
+                    let mut line = std::mem::take(&mut direction.line);
                     line.pop();
                     self.line(from, at + taken as u64, &line, transfers);
                 }
@@ -198,7 +198,7 @@ impl DirectConnect {
     /// Content follows.
     fn begin(&mut self, from: Side, run: Run<'_>, transfers: &mut Transfers) {
         let Run { path, start, left, size, packed, at } = run;
-        let way = &mut self.ways[usize::from(from == Side::Server)];
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let hash = path.strip_prefix(b"TTH/").and_then(file_name::base32);
         let hash = hash.and_then(|hash| hash.try_into().ok()).map(FileHash::TigerTree);
         let text = file_name::text(path);
@@ -226,19 +226,19 @@ impl DirectConnect {
             };
             transfers.begin(file, at, (!packed && at > 0).then(|| at.saturating_add(left)))
         });
-        way.line.clear();
-        way.state = if packed {
+        direction.line.clear();
+        direction.state = if packed {
             State::Packed { left, transfer, inflater: Box::new(Decompress::new(true)) }
         } else {
             State::Plain { left, transfer }
         };
         if left == 0 {
-            way.close(true, transfers);
+            direction.close(true, transfers);
         }
     }
 }
 
-impl Way {
+impl Direction {
     fn close(&mut self, complete: bool, transfers: &mut Transfers) {
         let state = std::mem::take(&mut self.state);
         if let State::Plain { transfer: Some(transfer), .. }

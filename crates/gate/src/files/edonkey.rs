@@ -32,7 +32,7 @@ const FILES: usize = 32;
 /// A connection between two clients.
 #[derive(Debug, Default)]
 pub(crate) struct Edonkey {
-    ways: [Way; 2],
+    directions: [Direction; 2],
     files: VecDeque<File>,
 }
 
@@ -45,7 +45,7 @@ struct File {
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     state: State,
     gather: Gather,
     open: Option<Open>,
@@ -106,24 +106,24 @@ impl Protocol for Edonkey {
     }
 
     fn gap(&mut self, from: Side, at: u64, length: u64, transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        way.gather.clear();
-        let (left, part) = match way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        direction.gather.clear();
+        let (left, part) = match direction.state {
             State::Part { left } => (left, true),
             State::Packed { left } | State::Skip { left } => (left, false),
             _ => (0, false),
         };
-        let open = way.open.take();
+        let open = direction.open.take();
         if let Some(mut open) = open {
             if part && u64::from(left) >= length {
                 transfers.lost(open.transfer, at, length);
                 open.next += length;
-                way.open = Some(open);
+                direction.open = Some(open);
             } else {
                 transfers.end(open.transfer, false);
             }
         }
-        way.state = match u64::from(left).checked_sub(length) {
+        direction.state = match u64::from(left).checked_sub(length) {
             _ if left == 0 => State::Lost,
             None => State::Lost,
             Some(0) => State::Header,
@@ -133,20 +133,20 @@ impl Protocol for Edonkey {
     }
 
     fn end(&mut self, from: Side, complete: bool, transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        way.close(complete, transfers);
-        way.state = State::Lost;
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        direction.close(complete, transfers);
+        direction.state = State::Lost;
     }
 
     fn restart(&mut self, transfers: &mut Transfers) {
-        for way in &mut self.ways {
-            way.close(false, transfers);
+        for direction in &mut self.directions {
+            direction.close(false, transfers);
         }
         *self = Self::default();
     }
 
     fn ahead(&self, from: Side) -> Ahead {
-        match self.ways[usize::from(from == Side::Server)].state {
+        match self.directions[usize::from(from == Side::Server)].state {
             State::Skip { left } => Ahead::Idle(Some(left.into())),
             State::Part { left } => Ahead::Content { run: Some(left.into()), last: false },
             State::Lost => Ahead::Idle(None),
@@ -157,8 +157,8 @@ impl Protocol for Edonkey {
 
 impl Edonkey {
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        let wanted = match &mut way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let wanted = match &mut direction.state {
             State::Header => 6,
             State::Message { length, .. } => *length as usize,
             State::Offset(PartHead { packed, wide, .. }) => head(*packed, *wide) as usize,
@@ -166,7 +166,7 @@ impl Edonkey {
                 let taken = (*left as usize).min(bytes.len());
                 *left -= taken as u32;
                 let (over, part) = (*left == 0, bytes.get(..taken).unwrap_or_default());
-                match (&way.state, &mut way.open) {
+                match (&direction.state, &mut direction.open) {
                     (State::Part { .. }, Some(open)) => {
                         transfers.content(open.transfer, at, part);
                         open.next += taken as u64;
@@ -175,14 +175,14 @@ impl Edonkey {
                     _ => {}
                 }
                 if over {
-                    way.state = State::Header;
-                    way.finished(&self.files, transfers);
+                    direction.state = State::Header;
+                    direction.finished(&self.files, transfers);
                 }
                 return taken;
             }
             State::Lost => return bytes.len(),
         };
-        let (taken, whole) = way.gather.take(bytes, wanted);
+        let (taken, whole) = direction.gather.take(bytes, wanted);
         if let Some(whole) = whole {
             self.whole(from, at + taken as u64, &whole, transfers);
         }
@@ -191,12 +191,12 @@ impl Edonkey {
 
     /// What was waited for is whole; the next byte has offset `at`.
     fn whole(&mut self, from: Side, at: u64, whole: &[u8], transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        match way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        match direction.state {
             State::Header => {
                 let [protocol, a, b, c, d, kind] = *whole else { return };
                 let length = u32::from_le_bytes([a, b, c, d]);
-                way.state = match (protocol, kind, length.checked_sub(1)) {
+                direction.state = match (protocol, kind, length.checked_sub(1)) {
                     // 0xd4: a message as a whole is packed.
                     (0xe3 | 0xc5 | 0xd4, _, Some(length)) if length > LARGEST => State::Lost,
                     (0xe3 | 0xc5 | 0xd4, _, Some(0)) => State::Header,
@@ -222,12 +222,12 @@ impl Edonkey {
                 };
             }
             State::Message { protocol, kind, .. } => {
-                way.state = State::Header;
+                direction.state = State::Header;
                 self.message(protocol, kind, whole);
             }
             State::Offset(part) => {
                 let state = self.part(from, at, part, whole, transfers);
-                self.ways[usize::from(from == Side::Server)].state = state;
+                self.directions[usize::from(from == Side::Server)].state = state;
             }
             _ => {}
         }
@@ -295,13 +295,13 @@ impl Edonkey {
         if !packed && second.checked_sub(start) != Some(left.into()) {
             return State::Skip { left };
         }
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        let goes_on = way.open.as_ref().is_some_and(|open| {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let goes_on = direction.open.as_ref().is_some_and(|open| {
             let block = open.block.as_ref().is_some_and(|(block, ..)| packed && *block == start);
             open.hash == *hash && (block || open.next == start)
         });
         if !goes_on {
-            way.close(true, transfers);
+            direction.close(true, transfers);
             let known = self.files.iter().find(|file| file.hash == *hash);
             let size = known.and_then(|file| file.size);
             let whole = start == 0 && !packed && size == Some(u64::from(left));
@@ -319,9 +319,9 @@ impl Edonkey {
                 hash: Some(FileHash::Ed2k(*hash)),
             };
             let transfer = transfers.begin(file, at, whole.then(|| at + u64::from(left)));
-            way.open = Some(Open { transfer, hash: *hash, next: start, block: None });
+            direction.open = Some(Open { transfer, hash: *hash, next: start, block: None });
         }
-        if let Some(open) = way.open.as_mut().filter(|_| packed)
+        if let Some(open) = direction.open.as_mut().filter(|_| packed)
             && open.block.as_ref().is_none_or(|(block, ..)| *block != start)
         {
             open.block = Some((start, Box::new(Decompress::new(true)), 0));
@@ -334,7 +334,7 @@ impl Edonkey {
     }
 }
 
-impl Way {
+impl Direction {
     fn close(&mut self, complete: bool, transfers: &mut Transfers) {
         self.gather.clear();
         if let Some(open) = self.open.take() {

@@ -38,7 +38,7 @@ const METADATA_PIECE: usize = 1 << 14;
 /// A connection between two peers.
 #[derive(Debug)]
 pub(crate) struct PeerWire {
-    ways: [Way; 2],
+    directions: [Direction; 2],
     hash: Option<[u8; 20]>,
     transfer: Option<TransferId>,
     metadata: Metadata,
@@ -48,7 +48,7 @@ pub(crate) struct PeerWire {
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     state: State,
     gather: Gather,
     /// The number by which this side wants to be sent `ut_metadata`.
@@ -112,9 +112,9 @@ impl Protocol for PeerWire {
         if let Some(http) = &mut self.http {
             return http.gap(from, at, length, transfers);
         }
-        let way = &mut self.ways[usize::from(from == Side::Server)];
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let within = |left: u32| u64::from(left).checked_sub(length).map(|left| left as u32);
-        way.state = match std::mem::take(&mut way.state) {
+        direction.state = match std::mem::take(&mut direction.state) {
             State::Skip { left } => match within(left) {
                 Some(0) => State::Length,
                 Some(left) => State::Skip { left },
@@ -130,18 +130,18 @@ impl Protocol for PeerWire {
             }
             _ => State::Lost,
         };
-        way.gather.clear();
+        direction.gather.clear();
     }
 
     fn end(&mut self, from: Side, complete: bool, transfers: &mut Transfers) {
         if let Some(http) = &mut self.http {
             return http.end(from, complete, transfers);
         }
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        if let State::Block { part, .. } = std::mem::replace(&mut way.state, State::Lost) {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        if let State::Block { part, .. } = std::mem::replace(&mut direction.state, State::Lost) {
             transfers.forget_part(part);
         }
-        let over = self.ways.iter().all(|way| matches!(way.state, State::Lost));
+        let over = self.directions.iter().all(|direction| matches!(direction.state, State::Lost));
         if let Some(transfer) = self.transfer.filter(|_| over) {
             transfers.end(transfer, complete);
         }
@@ -158,7 +158,7 @@ impl Protocol for PeerWire {
         if let Some(http) = &self.http {
             return http.ahead(from);
         }
-        match self.ways[usize::from(from == Side::Server)].state {
+        match self.directions[usize::from(from == Side::Server)].state {
             State::Skip { left } => Ahead::Idle(Some(left.into())),
             State::Lost => Ahead::Idle(None),
             _ => Ahead::Read,
@@ -170,7 +170,7 @@ impl PeerWire {
     /// A connection whose metadata takes its memory from a budget.
     pub(crate) fn new(budget: &Budget) -> Self {
         Self {
-            ways: Default::default(),
+            directions: Default::default(),
             hash: None,
             transfer: None,
             metadata: Metadata::default(),
@@ -181,8 +181,8 @@ impl PeerWire {
 
     /// Reads from the front of `bytes`; how many it took.
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        let wanted = match &way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let wanted = match &direction.state {
             State::Handshake => HANDSHAKE,
             State::Length => 4,
             State::Kind { .. } => 1,
@@ -192,12 +192,13 @@ impl PeerWire {
             State::Skip { left } => {
                 let taken = (*left as usize).min(bytes.len());
                 let left = left - taken as u32;
-                way.state = if left == 0 { State::Length } else { State::Skip { left } };
+                direction.state = if left == 0 { State::Length } else { State::Skip { left } };
                 return taken;
             }
             State::Lost => return bytes.len(),
         };
-        if let State::Block { index, begin, left, part, bytes: block, share } = &mut way.state {
+        if let State::Block { index, begin, left, part, bytes: block, share } = &mut direction.state
+        {
             if share.is_some() {
                 block.extend_from_slice(bytes.get(..wanted).unwrap_or_default());
             }
@@ -205,7 +206,7 @@ impl PeerWire {
             if *left == 0 {
                 let (index, begin, part) = (*index, *begin, *part);
                 let bytes = std::mem::take(block);
-                way.state = State::Length;
+                direction.state = State::Length;
                 if let (Some(transfer), Some(part), Some(info_hash)) =
                     (self.transfer, part, self.hash)
                 {
@@ -214,15 +215,15 @@ impl PeerWire {
             }
             return wanted;
         }
-        let first = matches!(way.state, State::Handshake);
-        let (taken, whole) = way.gather.take(bytes, wanted);
+        let first = matches!(direction.state, State::Handshake);
+        let (taken, whole) = direction.gather.take(bytes, wanted);
         if let Some(whole) = whole {
             self.whole(from, at + taken as u64, &whole, transfers);
         } else if first
             && !PROTOCOL.starts_with(bytes.get(..PROTOCOL.len()).unwrap_or(bytes))
             && at == 0
         {
-            way.state = State::Lost;
+            direction.state = State::Lost;
         }
         taken
     }
@@ -230,13 +231,13 @@ impl PeerWire {
     /// What was waited for is whole; the next byte has offset `at`.
     fn whole(&mut self, from: Side, at: u64, whole: &[u8], transfers: &mut Transfers) {
         let hash = self.hash;
-        let other_id = self.ways[usize::from(from == Side::Client)].metadata_id;
-        let way = &mut self.ways[usize::from(from == Side::Server)];
+        let other_id = self.directions[usize::from(from == Side::Client)].metadata_id;
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let number = |at: usize| {
             let bytes = whole.get(at..).and_then(|rest| rest.first_chunk());
             u32::from_be_bytes(bytes.copied().unwrap_or_default())
         };
-        way.state = match way.state {
+        direction.state = match direction.state {
             State::Handshake => {
                 let named = whole.get(28..).and_then(|rest| rest.first_chunk::<20>());
                 match named.filter(|_| whole.starts_with(PROTOCOL)) {
@@ -275,7 +276,7 @@ impl PeerWire {
                 }
             }
             State::Message { .. } => {
-                way.state = State::Length;
+                direction.state = State::Length;
                 self.extension(from, other_id, whole, transfers);
                 return;
             }
@@ -289,8 +290,8 @@ impl PeerWire {
         let Ok((Value::Dict(dict), length)) = bencode::read_unordered(text) else { return };
         if *id == 0 {
             let wanted = dict.dict(b"m").and_then(|names| names.integer(b"ut_metadata"));
-            let way = &mut self.ways[usize::from(from == Side::Server)];
-            way.metadata_id = wanted.and_then(|id| u8::try_from(id).ok()).unwrap_or(0);
+            let direction = &mut self.directions[usize::from(from == Side::Server)];
+            direction.metadata_id = wanted.and_then(|id| u8::try_from(id).ok()).unwrap_or(0);
             return;
         }
         // BEP 9: `msg_type` 1 is a piece of it.

@@ -28,8 +28,8 @@ const CONNECTIONS: usize = 8;
 /// Packets of a direction that wait for one before them.
 const EARLY: usize = 1024;
 
-/// Packets of a direction whose place is remembered.
-const PLACES: usize = 1024;
+/// Packets of a direction whose offsets are remembered.
+const REMEMBERED: usize = 1024;
 
 /// Bits of a connection's offsets.
 const OFFSET: u32 = 40;
@@ -54,11 +54,11 @@ struct Connection {
     opener: Side,
     wire: PeerWire,
     /// Of the flow's client, of its server.
-    ways: [Way; 2],
+    directions: [Direction; 2],
 }
 
 #[derive(Debug)]
-struct Way {
+struct Direction {
     /// The sequence number that is next; none before the SYN was answered.
     next: Option<u16>,
     /// The offset of its first byte.
@@ -70,7 +70,7 @@ struct Way {
     over: bool,
 }
 
-impl Way {
+impl Direction {
     fn new(number: u16, next: Option<u16>, budget: &Budget) -> Self {
         Self {
             next,
@@ -82,8 +82,8 @@ impl Way {
         }
     }
 
-    /// Offsets of a packet's first byte and behind its last, if it was read lately.
-    fn place(&self, sequence: u16) -> Option<(u64, u64)> {
+    /// Offsets of a packet's first byte and behind its last, if it was read recently.
+    fn offsets(&self, sequence: u16) -> Option<(u64, u64)> {
         let back = usize::from(self.next?.wrapping_sub(sequence));
         let last = self.ends.len().checked_sub(back)?;
         let end = *self.ends.get(last)?;
@@ -153,9 +153,9 @@ impl Utp {
             oldest.end(transfers);
         }
         self.begun = self.begun.wrapping_add(1);
-        let way = |side| {
+        let direction = |side| {
             let next = (side == from).then(|| header.sequence.wrapping_add(1));
-            Way::new(self.begun, next, &self.budget)
+            Direction::new(self.begun, next, &self.budget)
         };
         self.connections.push_back(Connection {
             number: self.begun,
@@ -163,7 +163,7 @@ impl Utp {
             first: header.sequence,
             opener: from,
             wire: PeerWire::new(&self.budget),
-            ways: [way(Side::Client), way(Side::Server)],
+            directions: [direction(Side::Client), direction(Side::Server)],
         });
     }
 
@@ -182,12 +182,13 @@ impl Utp {
     pub(crate) fn waits(&self, from: Side, token: u32, transfers: &Transfers) -> bool {
         let (number, sequence) = ((token >> 16) as u16, token as u16);
         let connection = self.connections.iter().find(|other| other.number == number);
-        let Some(way) = connection.map(|connection| &connection.ways[from as usize]) else {
+        let Some(direction) = connection.map(|connection| &connection.directions[from as usize])
+        else {
             return false;
         };
-        match way.place(sequence) {
+        match direction.offsets(sequence) {
             Some((start, end)) => transfers.waits(from, start, end),
-            None => !way.over && way.early.contains_key(&sequence),
+            None => !direction.over && direction.early.contains_key(&sequence),
         }
     }
 
@@ -195,7 +196,7 @@ impl Utp {
     pub(crate) fn give_up(&mut self, transfers: &mut Transfers) {
         for connection in &mut self.connections {
             for side in [Side::Client, Side::Server] {
-                if !connection.ways[side as usize].early.is_empty() {
+                if !connection.directions[side as usize].early.is_empty() {
                     connection.lose(side, transfers);
                 }
             }
@@ -212,14 +213,19 @@ impl Utp {
     /// How far the sides were read, in all connections.
     pub(crate) fn read(&self) -> [u64; 2] {
         [0, 1].map(|side: usize| {
-            self.connections.iter().filter_map(|one| one.ways.get(side)).map(|way| way.at).sum()
+            self.connections
+                .iter()
+                .filter_map(|one| one.directions.get(side))
+                .map(|direction| direction.at)
+                .sum()
         })
     }
 
     /// Whether there is nothing in any of the connections that is read.
     pub(crate) fn is_idle(&self) -> bool {
         let idle = |connection: &Connection, side: Side| {
-            connection.ways[side as usize].over || connection.wire.ahead(side) == Ahead::Idle(None)
+            connection.directions[side as usize].over
+                || connection.wire.ahead(side) == Ahead::Idle(None)
         };
         !self.connections.is_empty()
             && self.connections.iter().all(|one| idle(one, Side::Client) && idle(one, Side::Server))
@@ -242,11 +248,11 @@ impl Connection {
 
     /// What a packet says of the other direction.
     fn answered(&mut self, from: Side, header: &Header, transfers: &mut Transfers) {
-        let way = &mut self.ways[from as usize];
-        if way.next.is_none() && header.kind == STATE {
-            way.next = Some(header.sequence);
+        let direction = &mut self.directions[from as usize];
+        if direction.next.is_none() && header.kind == STATE {
+            direction.next = Some(header.sequence);
         }
-        let other = &mut self.ways[from.other() as usize];
+        let other = &mut self.directions[from.other() as usize];
         let Some(next) = other.next.filter(|_| !other.over && header.kind != RESET) else { return };
         if ahead(header.acknowledgement, next) < 0 {
             return;
@@ -262,22 +268,23 @@ impl Connection {
     }
 
     fn packet(&mut self, from: Side, header: &Header, payload: &[u8], transfers: &mut Transfers) {
-        let way = &mut self.ways[from as usize];
+        let direction = &mut self.directions[from as usize];
         // The STATE that answers the SYN may come after the first data.
-        let next = *way.next.get_or_insert(header.sequence);
+        let next = *direction.next.get_or_insert(header.sequence);
         let distance = ahead(header.sequence, next);
-        if way.over || distance < 0 {
+        if direction.over || distance < 0 {
             return;
         }
         if distance > 0 {
-            let room = way.early.len() < EARLY && usize::from(distance.unsigned_abs()) < EARLY;
-            if way.early.contains_key(&header.sequence) {
+            let room =
+                direction.early.len() < EARLY && usize::from(distance.unsigned_abs()) < EARLY;
+            if direction.early.contains_key(&header.sequence) {
                 return;
             }
-            if !room || !way.share.grow(payload.len()) {
+            if !room || !direction.share.grow(payload.len()) {
                 return self.lose(from, transfers);
             }
-            way.early.insert(header.sequence, (payload.to_vec(), header.kind == FIN));
+            direction.early.insert(header.sequence, (payload.to_vec(), header.kind == FIN));
             return;
         }
         self.take(from, payload, header.kind == FIN, transfers);
@@ -287,52 +294,53 @@ impl Connection {
     /// Reads the packets whose turn it is now.
     fn take_early(&mut self, from: Side, transfers: &mut Transfers) {
         loop {
-            let way = &mut self.ways[from as usize];
-            let Some((bytes, fin)) = way.next.and_then(|next| way.early.remove(&next)) else {
+            let direction = &mut self.directions[from as usize];
+            let Some((bytes, fin)) = direction.next.and_then(|next| direction.early.remove(&next))
+            else {
                 break;
             };
-            way.share.shrink(bytes.len());
+            direction.share.shrink(bytes.len());
             self.take(from, &bytes, fin, transfers);
         }
     }
 
     /// Reads the packet that is next.
     fn take(&mut self, from: Side, bytes: &[u8], fin: bool, transfers: &mut Transfers) {
-        let way = &mut self.ways[from as usize];
-        let at = way.at;
-        way.at += bytes.len() as u64;
-        way.next = way.next.map(|next| next.wrapping_add(1));
-        if way.ends.is_empty() {
-            way.ends.push_back(at);
+        let direction = &mut self.directions[from as usize];
+        let at = direction.at;
+        direction.at += bytes.len() as u64;
+        direction.next = direction.next.map(|next| next.wrapping_add(1));
+        if direction.ends.is_empty() {
+            direction.ends.push_back(at);
         }
-        if way.ends.len() >= PLACES {
-            way.ends.pop_front();
+        if direction.ends.len() >= REMEMBERED {
+            direction.ends.pop_front();
         }
-        way.ends.push_back(way.at);
+        direction.ends.push_back(direction.at);
         if !bytes.is_empty() {
             self.wire.bytes(from, at, bytes, transfers);
         }
         if fin {
-            self.ways[from as usize].give_up();
+            self.directions[from as usize].give_up();
             self.wire.end(from, true, transfers);
         }
     }
 
     /// A packet of a direction was not seen, and so neither is what follows.
     fn lose(&mut self, from: Side, transfers: &mut Transfers) {
-        let way = &mut self.ways[from as usize];
-        way.give_up();
+        let direction = &mut self.directions[from as usize];
+        direction.give_up();
         if self.wire.ahead(from) != Ahead::Idle(None) {
             transfers.unread();
         }
-        self.wire.gap(from, way.at, u64::MAX, transfers);
+        self.wire.gap(from, direction.at, u64::MAX, transfers);
     }
 
     fn end(&mut self, transfers: &mut Transfers) {
         for side in [Side::Client, Side::Server] {
-            let way = &mut self.ways[side as usize];
-            if !way.over {
-                way.give_up();
+            let direction = &mut self.directions[side as usize];
+            if !direction.over {
+                direction.give_up();
                 self.wire.end(side, false, transfers);
             }
         }

@@ -77,11 +77,11 @@ impl From<std::io::Error> for Failure {
 /// A reply to INSTREAM, without its zero byte.
 pub fn verdict(reply: &[u8]) -> ScanResult {
     let text = String::from_utf8_lossy(reply.trim_ascii());
-    if let Some(said) = text.strip_prefix("stream: ") {
-        if said == "OK" {
+    if let Some(result) = text.strip_prefix("stream: ") {
+        if result == "OK" {
             return ScanResult::Clean;
         }
-        if let Some(name) = said.strip_suffix(" FOUND") {
+        if let Some(name) = result.strip_suffix(" FOUND") {
             return ScanResult::Found(printable(name));
         }
     }
@@ -148,8 +148,8 @@ impl<S: Read + Write> Stream<S> {
         for chunk in content.chunks(CHUNK) {
             if let Err(error) = self.write(chunk) {
                 // It may have said why before it closed.
-                let said = self.reply().map(|reply| verdict(&reply));
-                return Err(match said {
+                let result = self.reply().map(|reply| verdict(&reply));
+                return Err(match result {
                     Ok(said) if said != ScanResult::Clean => said,
                     _ => ScanResult::Failed(error.into()),
                 });
@@ -209,15 +209,15 @@ mod tests {
     use super::*;
 
     /// A connection on which a reply waits.
-    struct Said(std::io::Cursor<Vec<u8>>);
+    struct Replies(std::io::Cursor<Vec<u8>>);
 
-    impl Read for Said {
+    impl Read for Replies {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             self.0.read(buffer)
         }
     }
 
-    impl Write for Said {
+    impl Write for Replies {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             Ok(bytes.len())
         }
@@ -229,14 +229,15 @@ mod tests {
 
     #[test]
     fn a_part_of_a_reply_is_no_verdict() {
-        let said =
-            |reply: Vec<u8>| Stream::over(Said(std::io::Cursor::new(reply))).expect("taken").end();
+        let result = |reply: Vec<u8>| {
+        Stream::over(Replies(std::io::Cursor::new(reply))).expect("taken").end()
+        };
         let long = |end: &[u8]| [&b"stream: OK"[..], &[b' '; 2000], end].concat();
         for reply in [long(b"but FOUND"), long(b"\0"), long(b"")] {
-            let said = said(reply);
+            let result = result(reply);
             assert!(
                 matches!(&said, ScanResult::Failed(Failure::Unavailable(why)) if why.contains("too long")),
-                "{said:?}"
+                "{result:?}"
             );
         }
         assert_eq!(said(b"stream: OK\0more".to_vec()), ScanResult::Clean);
@@ -247,7 +248,7 @@ mod tests {
     fn replies_are_read_as_clamd_writes_them() {
         let found = |name: &str| ScanResult::Found(name.into());
         let refused = |why: &str| ScanResult::Failed(Failure::Refused(why.into()));
-        for (reply, said) in [
+        for (reply, result) in [
             (&b"stream: OK"[..], ScanResult::Clean),
             (b"stream: Win.Test.EICAR_HDB-1 FOUND", found("Win.Test.EICAR_HDB-1")),
             (b"stream: a b: FOUND FOUND\n", found("a b: FOUND")),
@@ -257,7 +258,7 @@ mod tests {
             (b"UNKNOWN COMMAND", refused("UNKNOWN COMMAND")),
             (b"", refused("no reply")),
         ] {
-            assert_eq!(verdict(reply), said);
+            assert_eq!(verdict(reply), result);
         }
     }
 }

@@ -48,7 +48,7 @@ impl Worker {
         match gate.ledger() {
             Ok(ledger) => {
                 for (place, counts) in
-                    [("from_internal", ledger.from_inside), ("to_internal", ledger.to_inside)]
+                    [("from_internal", ledger.from_internal), ("to_internal", ledger.to_internal)]
                 {
                     missed += counts.missed;
                     packets.insert(place.to_owned(), packets_of(&counts));
@@ -57,7 +57,7 @@ impl Worker {
                     packets.insert("driver".to_owned(), packets_of(&ledger.driver));
                 }
             }
-            Err(error) => problems.say("the kernel's counters cannot be read", &error),
+            Err(error) => problems.report("the kernel's counters cannot be read", &error),
         }
         problems.grows(FULL, "raise gate.max_flows, or shorten gate.idle_tcp", counts.full);
         problems.grows(MISSED, "the ring to user space was full", missed);
@@ -70,7 +70,7 @@ impl Worker {
         let audit = audit.as_ref().map(Audit::status);
         if let Some(audit) = &audit {
             if let Some(error) = &audit.error {
-                problems.say("the audit is not written", error);
+                problems.report("the audit is not written", error);
             }
             problems.grows(
                 LOST,
@@ -235,7 +235,7 @@ fn packets_of(counts: &Counts) -> Packets {
         ("passed_bypass", counts.passed_bypass),
         ("passed_other", counts.passed_other),
         ("passed_fragment", counts.passed_fragment),
-        ("passed_internal", counts.passed_inside),
+        ("passed_internal", counts.passed_internal),
         ("redirected", counts.redirected),
         ("held", counts.held),
         ("reset_verdict", counts.reset_verdict),

@@ -22,7 +22,7 @@ struct Refused {
     action: AuditAction,
     rule: Option<Arc<str>>,
     /// Attempts that were written down.
-    told: u64,
+    reported: u64,
     grew: Instant,
 }
 
@@ -50,7 +50,7 @@ impl Attempts {
     ) {
         if self.of.len() < MOST || self.of.contains_key(&key) {
             let grew = Instant::now();
-            self.of.insert(key, Refused { subject, action, rule, told: 0, grew });
+            self.of.insert(key, Refused { subject, action, rule, reported: 0, grew });
         }
     }
 
@@ -70,9 +70,9 @@ impl Attempts {
         self.read = Instant::now();
         self.of.retain(|key, refused| {
             let Some(count) = count(key) else { return false };
-            let new = count.saturating_sub(refused.told);
+            let new = count.saturating_sub(refused.reported);
             if new > 0 {
-                refused.told = count;
+                refused.reported = count;
                 refused.grew = self.read;
                 let (subject, rule) = (refused.subject.clone(), refused.rule.as_deref());
                 log.attempts(subject, refused.action, rule, Cause::Cache, new);
@@ -93,7 +93,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn attempts_at_what_is_refused_are_told_together_and_once() {
+    fn attempts_at_what_is_refused_are_reported_together_and_once() {
         let folder = tempfile::tempdir().unwrap();
         let config: Config =
             toml::from_str(&format!("folder = {:?}", folder.path().join("audit"))).unwrap();
@@ -115,13 +115,13 @@ mod tests {
         }
         audit.flush();
         let lines = std::fs::read_to_string(folder.path().join("audit/eve.json")).unwrap();
-        let told: Vec<_> = lines
+        let reported: Vec<_> = lines
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
             .inspect(|line| assert_eq!(line["event_type"], "drop"))
             .map(|line| line["nigh"]["attempts"].as_u64().unwrap())
             .collect();
         // What was forgotten is not told again.
-        assert_eq!(told, [5, 7]);
+        assert_eq!(reported, [5, 7]);
     }
 }

@@ -21,7 +21,7 @@ impl Beat {
         }
         self.0 = Some(now);
         if let Err(error) = gate.heartbeat() {
-            problems.say("the kernel does not take the heartbeat", &error);
+            problems.report("the kernel does not take the heartbeat", &error);
         }
     }
 }

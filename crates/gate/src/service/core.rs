@@ -345,8 +345,8 @@ impl<L: Look> Core<L> {
         let Some(entry) = self.flows.get_mut(&Id::of(flow)) else { return };
         if let Phase::Decided(decided) = &mut entry.phase {
             decided.managed = manage;
-            let told = |act: &KernelCommand| matches!(act, KernelCommand::Decide { flow: of, .. } | KernelCommand::Manage { flow: of } if of == flow);
-            if !self.commands.iter().any(told) {
+            let concerns = |act: &KernelCommand| matches!(act, KernelCommand::Decide { flow: of, .. } | KernelCommand::Manage { flow: of } if of == flow);
+            if !self.commands.iter().any(concerns) {
                 self.commands.push(KernelCommand::Manage { flow: *flow });
             }
         }

@@ -44,7 +44,7 @@ impl Worker {
                 self.managers_retain();
                 self.tell(Vec::new());
             }
-            Err(error) => self.problems.say("the table of flows cannot be read", &error),
+            Err(error) => self.problems.report("the table of flows cannot be read", &error),
         }
         self.rounds.now = None;
         self.rounds.next = Instant::now() + TICK.max((spent + began.elapsed()) * SHARE);

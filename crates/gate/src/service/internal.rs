@@ -64,7 +64,7 @@ impl Internal {
         for interface in &mut self.interfaces {
             let name = interface.name.as_str();
             let Ok(index) = if_nametoindex(name) else {
-                problems.say("an interface is gone", &name);
+                problems.report("an interface is gone", &name);
                 continue;
             };
             if index == interface.index && gate.is_attached(index) {
@@ -73,12 +73,12 @@ impl Internal {
             gate.detach(interface.index);
             let before = std::mem::replace(&mut interface.index, index);
             if let Err(error) = attach(gate, interface, self.refuse_at) {
-                problems.say("an interface that came again is not governed", &error);
+                problems.report("an interface that came again is not governed", &error);
                 continue;
             }
             info!(interface = %interface.name, "is there again");
             if let Err(error) = shapers.replace(before, index, classes) {
-                problems.say("a limit is not in force", &error);
+                problems.report("a limit is not in force", &error);
             }
         }
     }

@@ -64,9 +64,9 @@ fn side(client: gate::Side, side: gate::Side) -> Side {
 /// first.
 pub(super) fn packet<'a>(record: &Record<'a>) -> (Flow, Side, Packet<'a>) {
     let client = record.client.unwrap_or(record.from);
-    let internal = record.inside.unwrap_or(match record.direction {
-        gate::Direction::FromInside => record.from,
-        gate::Direction::ToInside => record.from.other(),
+    let internal = record.internal.unwrap_or(match record.direction {
+        gate::Direction::FromInternal => record.from,
+        gate::Direction::ToInternal => record.from.other(),
     });
     let flow = flow(&record.key, client);
     let tcp = (flow.transport == Transport::Tcp).then_some(Tcp {
@@ -96,7 +96,7 @@ pub(super) fn begins(record: &Record<'_>) -> [Option<u32>; 2] {
 /// A flow as the kernel counts it at `now_ns` of CLOCK_MONOTONIC.
 pub(super) fn counted(key: &Key, entry: &gate::Flow, now_ns: u64) -> Counted {
     let client = entry.client.unwrap_or(gate::Side::Lower);
-    let internal = entry.inside.unwrap_or(client);
+    let internal = entry.internal.unwrap_or(client);
     let ends = [entry.sent(client), entry.sent(client.other())];
     let since = |time: std::time::Duration| {
         now_ns.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))

@@ -406,7 +406,7 @@ impl Managers {
             application,
             carrier,
             manager: Box::new(manager),
-            told: Default::default(),
+            sent: Default::default(),
             waiting: VecDeque::new(),
             transfers: BTreeMap::new(),
             seen_ns: around.now_ns,
@@ -499,8 +499,8 @@ impl Managers {
     fn settle(&mut self, id: &Id, commands: &mut Vec<WorkerCommand>) {
         let Some(managed) = self.flows.get_mut(id) else { return };
         let (hold_from, wanted) = managed.wants();
-        if !managed.was_told(&wanted) {
-            managed.told = wanted;
+        if !managed.was_sent(&wanted) {
+            managed.sent = wanted;
             commands.push(WorkerCommand::Manage(managed.flow, wanted));
         }
         let mut kept = VecDeque::new();

@@ -37,7 +37,7 @@ impl Worker {
                 Ok(()) => self.managers.counts.released += 1,
                 Err(error) => {
                     self.managers.counts.dropped += 1;
-                    self.problems.say("a held packet was lost", &error);
+                    self.problems.report("a held packet was lost", &error);
                 }
             }
         }
@@ -60,7 +60,7 @@ impl Worker {
                 match table.decide_managed(&key, &verdict, manage) {
                     Ok(()) => {}
                     Err(TableError::Full) => core.was_full(&flow),
-                    Err(error) => problems.say("the kernel does not take a verdict", &error),
+                    Err(error) => problems.report("the kernel does not take a verdict", &error),
                 }
                 return Some(key);
             }
@@ -69,25 +69,25 @@ impl Worker {
                 if !config.gate.refuse_for.is_zero()
                     && let Err(error) = table.refuse(&key, action, config.gate.refuse_for)
                 {
-                    problems.say("the kernel does not take a refusal", &error);
+                    problems.report("the kernel does not take a refusal", &error);
                 }
             }
             KernelCommand::Watch { flow, packets } => {
                 if let Err(error) = table.watch(&kernel::key(&flow), packets) {
-                    problems.say("the kernel does not watch a flow", &error);
+                    problems.report("the kernel does not watch a flow", &error);
                 }
             }
             KernelCommand::ForgetRefusals => table.forget_refusals(),
             KernelCommand::Forget { flow } => {
                 if let Err(error) = table.remove(&kernel::key(&flow)) {
-                    problems.say("the kernel does not forget a flow", &error);
+                    problems.report("the kernel does not forget a flow", &error);
                 }
             }
             KernelCommand::Manage { flow } => {
                 let key = kernel::key(&flow);
                 let manage = kernel::manage(&flow, core.managed(&flow));
                 if let Err(error) = table.manage(&key, manage) {
-                    problems.say("the kernel does not manage a flow", &error);
+                    problems.report("the kernel does not manage a flow", &error);
                 }
                 return Some(key);
             }
@@ -95,11 +95,11 @@ impl Worker {
                 let opened = !shapers.is_open() && matches!(change, Change::Set(..));
                 let result = shapers.open().and_then(|()| shapers.change(&change));
                 if let Err(error) = result {
-                    problems.say("a limit is not in force", &error);
+                    problems.report("a limit is not in force", &error);
                 } else if opened
                     && let Err(error) = gate.configure(&rules(&config.gate, shapers.queue()))
                 {
-                    problems.say("the kernel does not take the rules", &error);
+                    problems.report("the kernel does not take the rules", &error);
                 }
             }
         }

@@ -7,12 +7,12 @@ use std::{
 };
 
 /// How long a problem is reported after it was last seen.
-const TOLD: Duration = Duration::from_secs(60);
+const REPORTED_FOR: Duration = Duration::from_secs(60);
 
 /// Recent problems, one sentence each.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    said: BTreeMap<&'static str, (String, Instant)>,
+    reported: BTreeMap<&'static str, (String, Instant)>,
     full: u64,
     missed: u64,
     shared: u64,
@@ -22,9 +22,9 @@ pub(super) struct Problems {
 
 impl Problems {
     /// Something went wrong; it is logged when it is new.
-    pub(super) fn say(&mut self, what: &'static str, why: &impl Display) {
+    pub(super) fn report(&mut self, what: &'static str, why: &impl Display) {
         let sentence = format!("{what}: {why}");
-        let known = self.said.insert(what, (sentence.clone(), Instant::now()));
+        let known = self.reported.insert(what, (sentence.clone(), Instant::now()));
         if known.is_none() {
             tracing::warn!("{sentence}");
         }
@@ -40,13 +40,13 @@ impl Problems {
             _ => &mut self.shared,
         };
         if count > std::mem::replace(before, count) {
-            self.say(what, &why);
+            self.report(what, &why);
         }
     }
 
     pub(super) fn list(&mut self) -> Vec<String> {
-        self.said.retain(|_, (_, seen)| seen.elapsed() < TOLD);
-        self.said.values().map(|(sentence, _)| sentence.clone()).collect()
+        self.reported.retain(|_, (_, seen)| seen.elapsed() < REPORTED_FOR);
+        self.reported.values().map(|(sentence, _)| sentence.clone()).collect()
     }
 }
 

@@ -27,7 +27,7 @@ use std::{
 const RECENT: usize = 50;
 
 /// Recent events with their times.
-type Lately = Arc<Mutex<VecDeque<(Instant, Recent)>>>;
+type RecentEvents = Arc<Mutex<VecDeque<(Instant, Recent)>>>;
 
 /// A file that is over.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,13 +45,13 @@ pub(super) struct Ended {
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     sender: Option<Sender>,
-    lately: Lately,
+    recent_events: RecentEvents,
     /// What time it was at zero of the worker's clock.
     zero: SystemTime,
 }
 
 /// A flow and what it is, for people.
-fn told(subject: &Subject) -> String {
+fn described(subject: &Subject) -> String {
     match &subject.label {
         Some(label) => format!("{} ({})", subject.flow, label.application),
         None => subject.flow.to_string(),
@@ -66,7 +66,7 @@ impl Log {
     /// A log by a clock that shows `now_ns`.
     pub(super) fn new(sender: Option<Sender>, now_ns: u64) -> Self {
         let zero = SystemTime::now() - Duration::from_nanos(now_ns);
-        Self { sender, lately: Lately::default(), zero }
+        Self { sender, recent_events: RecentEvents::default(), zero }
     }
 
     /// The flow that a record is about.
@@ -93,20 +93,20 @@ impl Log {
     }
 
     fn happened(&self, threat: bool, refused: bool, text: String) {
-        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.truncate(RECENT - 1);
+        let mut recent_events = self.recent_events.lock().unwrap_or_else(PoisonError::into_inner);
+        recent_events.truncate(RECENT - 1);
         let one = Recent { seconds_ago: 0.0, threat, refused, text };
-        lately.push_front((Instant::now(), one));
+        recent_events.push_front((Instant::now(), one));
     }
 
     /// Recent refusals and scans, the newest first.
     pub(super) fn recent(&self) -> Vec<Recent> {
-        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent_events = self.recent_events.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |(at, one): &(Instant, Recent)| Recent {
             seconds_ago: at.elapsed().as_secs_f64(),
             ..one.clone()
         };
-        lately.iter().map(recent).collect()
+        recent_events.iter().map(recent).collect()
     }
 
     pub(super) fn chat(&self, subject: Subject, message: chat::Message) {
@@ -119,13 +119,13 @@ impl Log {
             Cause::Unscanned(name) => format!("refused {name}, which was not scanned,"),
             _ => "refused".into(),
         };
-        self.happened(false, true, format!("{what} in {}, by {rule}", told(&subject)));
+        self.happened(false, true, format!("{what} in {}, by {rule}", described(&subject)));
         self.attempts(subject, AuditAction::Drop, Some(rule), cause, 1);
     }
 
     pub(super) fn refused_flow(&self, subject: Subject, action: AuditAction, rule: Option<&str>) {
         let by = rule.map(|rule| format!(", by {rule}")).unwrap_or_default();
-        self.happened(false, true, format!("refused {}{by}", told(&subject)));
+        self.happened(false, true, format!("refused {}{by}", described(&subject)));
         let cause = if rule.is_some_and(|rule| rule.starts_with("runtime-")) {
             Cause::Operator
         } else {
@@ -171,7 +171,7 @@ impl Log {
         passes: bool,
     ) {
         let action = if passes { AuditAction::Allow } else { AuditAction::Drop };
-        let (threat, said) = match &finding {
+        let (threat, result) = match &finding {
             Finding::Clean => (false, "scanned, clean".to_owned()),
             Finding::Found(name) => (true, format!("found {name}, refused")),
             Finding::Failed(why) => (true, format!("not scanned ({why})")),
@@ -179,7 +179,7 @@ impl Log {
         let name = named.name.as_deref().unwrap_or("a file");
         // The refusal of what was not scanned is told by itself.
         let refused = matches!(finding, Finding::Found(_));
-        self.happened(threat, refused, format!("{said}: {name} in {}", told(&subject)));
+        self.happened(threat, refused, format!("{result}: {name} in {}", described(&subject)));
         self.send(|at| {
             Record::Scan(Scanned {
                 subject,

@@ -164,7 +164,7 @@ impl Worker {
             }
             self.manage(Managers::rest);
             if let Err(error) = self.read(&mut reader) {
-                self.problems.say("packets cannot be read", &error);
+                self.problems.report("packets cannot be read", &error);
                 std::thread::sleep(POLL);
             }
             loop {
@@ -331,7 +331,7 @@ impl Worker {
     pub(super) fn configure(&mut self, queue: Option<u32>) {
         let rules = rules(&self.config.gate, queue);
         if let Err(error) = self.gate.configure(&rules) {
-            self.problems.say("the kernel does not take the rules", &error);
+            self.problems.report("the kernel does not take the rules", &error);
         }
     }
 
@@ -394,7 +394,7 @@ impl Worker {
         match self.gate.bypass(on) {
             Ok(()) if on => warn!("the gate is switched off: everything passes"),
             Ok(()) => info!("the gate works"),
-            Err(error) => self.problems.say("the kernel does not switch the gate", &error),
+            Err(error) => self.problems.report("the kernel does not switch the gate", &error),
         }
     }
 

@@ -12,13 +12,13 @@ fn tcp(sequence: u32, flags: u8) -> Tcp {
 
 /// What a half said, put together, and checked for being contiguous.
 #[derive(Debug, Default)]
-struct Said {
+struct Output {
     /// A byte, or one that was not seen.
     bytes: Vec<Option<u8>>,
     ends: Vec<&'static str>,
 }
 
-impl Said {
+impl Output {
     fn note(&mut self, at: u64, piece: Piece<'_>) {
         assert_eq!(at, self.bytes.len() as u64, "pieces follow each other");
         match piece {
@@ -39,12 +39,12 @@ impl Said {
 
 struct Bench {
     half: Half,
-    said: Said,
+    output: Output,
 }
 
 impl Bench {
     fn new(limit: usize) -> Self {
-        Self { half: Half::new(limit, Budget::new(PLENTY)), said: Said::default() }
+        Self { half: Half::new(limit, Budget::new(PLENTY)), output: Output::default() }
     }
 
     fn send(&mut self, sequence: u32, flags: u8, bytes: &[u8]) {
@@ -52,15 +52,15 @@ impl Bench {
     }
 
     fn cut(&mut self, sequence: u32, flags: u8, bytes: &[u8], length: u32) {
-        let said = &mut self.said;
+        let output = &mut self.output;
         self.half.segment(&tcp(sequence, flags), bytes, length, &mut |at, piece| {
-            said.note(at, piece);
+            output.note(at, piece);
         });
     }
 
     fn acknowledge(&mut self, number: u32) {
-        let said = &mut self.said;
-        self.half.acknowledged(number, &mut |at, piece| said.note(at, piece));
+        let output = &mut self.output;
+        self.half.acknowledged(number, &mut |at, piece| output.note(at, piece));
     }
 }
 
@@ -90,7 +90,7 @@ proptest! {
                 held.insert(at);
             }
             let whole: Vec<_> = (0..).map_while(|at| naive.get(&at).copied().map(Some)).collect();
-            prop_assert_eq!(&bench.said.bytes, &whole);
+            prop_assert_eq!(&bench.output.bytes, &whole);
             held.retain(|at| *at >= whole.len());
         }
         prop_assert_eq!(bench.half.losses(), Losses { conflicts, ..Losses::default() });
@@ -118,10 +118,10 @@ proptest! {
             }
             prop_assert!(bench.half.held() <= limit);
         }
-        for (at, byte) in bench.said.bytes.iter().enumerate() {
+        for (at, byte) in bench.output.bytes.iter().enumerate() {
             prop_assert!(byte.is_none_or(|byte| byte == byte_at(at)), "byte {at}");
         }
-        let missed = bench.said.bytes.iter().filter(|byte| byte.is_none()).count() as u64;
+        let missed = bench.output.bytes.iter().filter(|byte| byte.is_none()).count() as u64;
         prop_assert_eq!(bench.half.losses().missed, missed);
     }
 }
@@ -133,7 +133,7 @@ fn a_retransmission_with_other_bytes_changes_nothing_and_is_counted() {
     bench.send(104, 0, b"efgh");
     bench.send(102, 0, b"cdEfGh");
     bench.send(100, 0, b"ab");
-    assert_eq!(bench.said.text(), "abcdefgh");
+    assert_eq!(bench.output.text(), "abcdefgh");
     assert_eq!(bench.half.losses().conflicts, 2);
 }
 
@@ -143,10 +143,10 @@ fn a_hole_that_is_acknowledged_becomes_a_gap_at_once() {
     bench.send(0xffff_fffd, Tcp::SYN, b"");
     bench.send(0xffff_fffe, 0, b"ab");
     bench.send(3, 0, b"fg");
-    assert_eq!(bench.said.text(), "ab");
+    assert_eq!(bench.output.text(), "ab");
     // Only up to what was seen: nobody can have acknowledged more.
     bench.acknowledge(100);
-    assert_eq!(bench.said.text(), "ab???fg");
+    assert_eq!(bench.output.text(), "ab???fg");
     assert_eq!(bench.half.losses().missed, 3);
 }
 
@@ -156,16 +156,17 @@ fn what_nobody_needs_is_no_loss_and_waits_for_nothing() {
     bench.send(100, 0, b"head");
     bench.half.skip(1004);
     bench.send(1106, 0, b"cd");
-    assert_eq!(bench.said.text(), "head");
+    assert_eq!(bench.output.text(), "head");
     bench.send(1102, 0, b"yzab");
-    assert_eq!(bench.said.text().len(), 1008);
-    assert!(bench.said.text().ends_with("?yzabcd"));
+    assert_eq!(bench.output.text().len(), 1008);
+    assert!(bench.output.text().ends_with("?yzabcd"));
     assert_eq!(bench.half.losses(), Losses::default());
 }
 
 #[test]
 fn a_skip_beyond_the_wrap_of_sequence_numbers_is_followed() {
-    let mut bench = Bench { half: Half::new(PLENTY, Budget::new(PLENTY)), said: Said::default() };
+    let mut bench =
+        Bench { half: Half::new(PLENTY, Budget::new(PLENTY)), output: Output::default() };
     let mut gaps = 0_u64;
     let mut sequence = 5_u32;
     let mut at = 0_u64;
@@ -190,7 +191,7 @@ fn data_on_a_syn_and_on_a_fin_counts() {
     bench.send(12, Tcp::FIN, b"ef");
     assert!(!bench.half.ended());
     bench.send(10, 0, b"cd");
-    assert_eq!((bench.said.text().as_str(), &bench.said.ends[..]), ("abcdef", &["end"][..]));
+    assert_eq!((bench.output.text().as_str(), &bench.output.ends[..]), ("abcdef", &["end"][..]));
     bench.send(14, 0, b"more");
     assert_eq!(bench.half.losses().strays, 1);
 }
@@ -202,9 +203,9 @@ fn a_reset_counts_only_where_the_receiver_would_take_it() {
     bench.send(100, 0, b"ab");
     bench.send(5000, Tcp::RST, b"");
     bench.send(102, 0, b"cd");
-    assert_eq!(bench.said.text(), "abcd");
+    assert_eq!(bench.output.text(), "abcd");
     bench.send(104, Tcp::RST, b"");
-    assert_eq!(bench.said.ends, ["reset"]);
+    assert_eq!(bench.output.ends, ["reset"]);
 }
 
 #[test]
@@ -215,11 +216,14 @@ fn a_half_open_connection_begins_anew_when_its_syn_is_answered() {
     // The sender lost its state and calls again; the other end still answers for the old connection.
     bench.send(70_000, Tcp::SYN, b"");
     bench.send(102, 0, b"cd");
-    assert_eq!(bench.said.text(), "abcd");
-    let said = &mut bench.said;
-    bench.half.answered(70_001, &mut |at, piece| said.note(at, piece));
+    assert_eq!(bench.output.text(), "abcd");
+    let output = &mut bench.output;
+    bench.half.answered(70_001, &mut |at, piece| output.note(at, piece));
     bench.send(70_001, 0, b"new");
-    assert_eq!((bench.said.text().as_str(), &bench.said.ends[..]), ("abcdnew", &["restart"][..]));
+    assert_eq!(
+        (bench.output.text().as_str(), &bench.output.ends[..]),
+        ("abcdnew", &["restart"][..])
+    );
 }
 
 #[test]
@@ -229,8 +233,8 @@ fn after_the_end_a_syn_begins_anew_at_once() {
     bench.send(100, Tcp::FIN, b"ab");
     bench.send(500, Tcp::SYN, b"");
     bench.send(501, 0, b"cd");
-    assert_eq!(bench.said.text(), "abcd");
-    assert_eq!(bench.said.ends, ["end", "restart"]);
+    assert_eq!(bench.output.text(), "abcd");
+    assert_eq!(bench.output.ends, ["end", "restart"]);
 }
 
 #[test]
@@ -238,9 +242,9 @@ fn a_super_packet_cut_short_leaves_a_gap_and_no_wait() {
     let mut bench = Bench::new(PLENTY);
     bench.send(99, Tcp::SYN, b"");
     bench.cut(100, 0, b"head", 65_000);
-    assert_eq!(bench.said.bytes.len(), 65_000);
+    assert_eq!(bench.output.bytes.len(), 65_000);
     bench.send(65_100, 0, b"tail");
-    assert!(bench.said.text().ends_with("?tail"));
+    assert!(bench.output.text().ends_with("?tail"));
     assert_eq!(bench.half.losses().missed, 64_996);
 }
 
@@ -252,7 +256,7 @@ fn a_window_probe_of_an_old_byte_changes_nothing() {
     bench.send(102, 0, b"\0");
     bench.send(102, 0, b"");
     bench.send(103, 0, b"d");
-    assert_eq!(bench.said.text(), "abcd");
+    assert_eq!(bench.output.text(), "abcd");
 }
 
 /// A flood of early bytes over many connections stays within the common budget, each within its own

@@ -93,7 +93,7 @@ fn no_password_of_a_chat_is_in_the_log() {
 }
 
 /// Feeds a connection's bytes to a manager; what it told.
-fn told(application: &str, session: &[(Side, String)]) -> Vec<Event> {
+fn events_of(application: &str, session: &[(Side, String)]) -> Vec<Event> {
     let mut manager = Manager::new(application, &subject().flow, &Settings::default()).unwrap();
     let mut events = Vec::new();
     let mut next = [100_u32, 200];
@@ -109,7 +109,7 @@ fn told(application: &str, session: &[(Side, String)]) -> Vec<Event> {
 }
 
 #[test]
-fn no_query_of_a_url_is_told_of_a_file() {
+fn no_query_of_a_url_is_reported_of_a_file() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n01234567";
     let form = "--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\ndata....\r\n--b--";
     for request in [
@@ -124,7 +124,7 @@ fn no_query_of_a_url_is_told_of_a_file() {
         ),
     ] {
         let session = [(Side::Client, request), (Side::Server, answer.to_owned())];
-        let events = told("http", &session);
+        let events = events_of("http", &session);
         assert!(events.iter().any(|event| matches!(event, Event::FileNamed(_))));
         assert!(!format!("{events:?}").contains(SECRET), "{events:?}");
     }
@@ -144,7 +144,7 @@ fn no_password_of_ftp_or_of_a_url_is_in_the_log() {
         (Side::Client, "RETR a.iso\r\n".to_owned()),
         (Side::Server, "150 comes\r\n".to_owned()),
     ];
-    let events = told("ftp", &session);
+    let events = events_of("ftp", &session);
     let expected = events.iter().find_map(|event| match event {
         Event::Expect(expectation) => Some(expectation),
         _ => None,

@@ -3,7 +3,7 @@
 //! For people a finding looks as a compiler's does: what is wrong, `file:line:column`, the line
 //! itself, and a mark under the words that are meant.
 
-use super::place;
+use super::position;
 use serde::{Deserialize, Serialize};
 use std::{
     fmt::Write,
@@ -69,7 +69,7 @@ impl Finding {
         let column = text[line_start..start].chars().count() + 1;
         let end = span.end.clamp(start, (line_start + line.len()).max(start));
         let length = text.get(start..end).map_or(1, |marked| marked.chars().count().max(1));
-        let secret = place::is_secret(&key) || place::mentions_secret(line);
+        let secret = position::is_secret(&key) || position::mentions_secret(line);
         let shown = if secret { mask(line) } else { line.to_owned() };
         Self {
             severity,

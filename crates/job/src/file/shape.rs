@@ -7,7 +7,7 @@
 
 use super::{
     Document, Renamed,
-    place::{self, Node},
+    position::{self, Node},
     report::{Finding, Severity},
 };
 use crate::section::Read;
@@ -142,10 +142,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                 span = blamed;
             }
             let (key, key_span) =
-                place::at(self.root, &span).unwrap_or((name.to_owned(), span.clone()));
+                position::at(self.root, &span).unwrap_or((name.to_owned(), span.clone()));
             match backticked(&message, "missing field `") {
                 Some(field) => {
-                    let full = place::join(&key, field);
+                    let full = position::join(&key, field);
                     if !gone.contains(&full) {
                         let text = format!("`{field}` is missing");
                         self.error(span.clone(), &full, text);
@@ -162,7 +162,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                         if message.starts_with("unknown field") { key_span } else { span.clone() };
                     self.error(at, &key, text);
                     if let (Some(meant), Some((table, _))) = (meant, key.rsplit_once('.')) {
-                        gone.push(place::join(table, &meant));
+                        gone.push(position::join(table, &meant));
                     }
                     gone.push(key);
                 }
@@ -185,8 +185,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     /// names, which are not missing.
     fn refuse_renamed(&mut self, name: &str, section: &mut Node<'i>) -> Vec<String> {
         let mut new_keys = Vec::new();
-        for (key, span) in place::keys(section, name) {
-            let plain = place::without_indices(&key);
+        for (key, span) in position::keys(section, name) {
+            let plain = position::without_indices(&key);
             let Some((_, new)) = self.renamed_key(&plain) else { continue };
             let old = key.rsplit('.').next().unwrap_or(&key);
             self.error(span.clone(), &key, format!("`{old}` has another name now: write `{new}`"));
@@ -194,9 +194,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             let beside = key.rsplit_once('.').zip(new.rsplit_once('.'));
             new_keys.push(match beside {
                 Some(((table, _), (new_table, last)))
-                    if place::without_indices(table) == new_table =>
+                    if position::without_indices(table) == new_table =>
                 {
-                    place::join(table, last)
+                    position::join(table, last)
                 }
                 _ => new.to_owned(),
             });
@@ -304,7 +304,7 @@ fn first<'n, 'i: 'n>(
 
 /// serde's words in ours, and the key that was probably meant.
 fn reword(key: &str, message: &str) -> (String, Option<String>) {
-    if place::is_secret(key) && message.starts_with("invalid ") {
+    if position::is_secret(key) && message.starts_with("invalid ") {
         // serde quotes the value in these messages.
         return ("must be a text in quotes".into(), None);
     }

@@ -213,7 +213,7 @@ impl Fingerprints {
         let lengths = self.headers.iter().filter(|count| **count > 0).count() as u64;
         let count = if lengths > 1 { lengths } else { 0 };
         let says = format!(
-            "TCP headers of SYNs have {count} different lengths: some systems can be told by the room \
+            "TCP headers of SYNs have {count} different lengths: some systems can be identified by the room \
              that their options took"
         );
         Fingerprint { trace: Trace::TcpHeaderLength, count, says, policy: &[] }

@@ -78,9 +78,9 @@ impl Names {
             _ => Vec::new(),
         };
         let is_sure = u64::from(unchanged) * addresses as u64 >= u64::from(SURE);
-        let is_told =
+        let is_one_value =
             matches!(mapping, Mapping::KeepsPrefixes | Mapping::OneToOne | Mapping::ManyToOne);
-        let unchanged_bits = if is_sure && is_told { unchanged } else { 0 };
+        let unchanged_bits = if is_sure && is_one_value { unchanged } else { 0 };
         let names = names.len();
         Some(Reveals { family, mapping, addresses, names, unchanged_bits, known })
     }

@@ -79,7 +79,7 @@ impl Visit for Secrets {
                     let ip = Ipv6Addr::from_bits(address);
                     if !ip.is_unspecified() && !ip.is_multicast() {
                         self.ipv6.insert(address);
-                        if let Some(mac) = told_mac(bytes) {
+                        if let Some(mac) = embedded_mac(bytes) {
                             self.add_mac(mac);
                         }
                     }
@@ -123,7 +123,7 @@ fn identifier([a, b, c, d, e, f]: [u8; 6]) -> [u8; 8] {
 }
 
 /// The MAC address that an IPv6 address tells by such an identifier.
-fn told_mac(address: &[u8]) -> Option<[u8; 6]> {
+fn embedded_mac(address: &[u8]) -> Option<[u8; 6]> {
     match address.last_chunk()? {
         [a, b, c, 0xff, 0xfe, d, e, f] => Some([a ^ 2, *b, *c, *d, *e, *f]),
         _ => None,

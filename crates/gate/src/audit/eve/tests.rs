@@ -61,7 +61,7 @@ fn flows_of_udp_have_no_object_tcp_and_refused_ones_say_drop() {
 }
 
 #[test]
-fn a_flow_whose_ends_were_told_that_it_is_over_is_closed() {
+fn a_flow_that_was_reset_at_both_ends_is_closed() {
     let line = eve(&flow_end(Transport::Tcp, AuditAction::Reset));
     assert_eq!(
         (&line["flow"]["state"], &line["tcp"]["state"]),

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_version_is_told_as_such() {
+    fn an_answer_of_another_version_is_reported_as_such() {
         let error = look(&mut |_| Ok::<_, String>(Value::Null), &mut Model::default());
         let text = error.expect_err("no status").to_string();
         assert!(text.contains("another version"), "{text}");

@@ -36,7 +36,7 @@ const FORM: usize = 1024;
 /// Two directions of HTTP/1.
 #[derive(Debug, Default)]
 pub(crate) struct Http {
-    ways: [Way; 2],
+    directions: [Direction; 2],
     requests: VecDeque<Request>,
 }
 
@@ -50,7 +50,7 @@ struct Request {
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     state: State,
     /// The head or line that is being gathered.
     line: Vec<u8>,
@@ -88,9 +88,9 @@ enum File {
 
 impl Protocol for Http {
     fn bytes(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        if matches!(way.state, State::Lost) && Start::begins(bytes) {
-            way.state = State::Head;
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        if matches!(direction.state, State::Lost) && Start::begins(bytes) {
+            direction.state = State::Head;
         }
         let (mut at, mut rest) = (at, bytes);
         while !rest.is_empty() {
@@ -101,9 +101,9 @@ impl Protocol for Http {
     }
 
     fn gap(&mut self, from: Side, at: u64, length: u64, transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let mut over = 0;
-        match &mut way.state {
+        match &mut direction.state {
             State::Tunnel | State::Lost => {}
             State::Counted { file, left } | State::Chunk { file, left } => {
                 over = length.saturating_sub(*left);
@@ -111,41 +111,41 @@ impl Protocol for Http {
                 *left -= here;
                 file.lost(at, here, transfers);
                 if over == 0 && *left == 0 {
-                    way.body_done(transfers);
+                    direction.body_done(transfers);
                 }
             }
             State::UntilClose { file } => file.lost(at, length, transfers),
-            State::Head if way.line.is_empty() => way.state = State::Lost,
+            State::Head if direction.line.is_empty() => direction.state = State::Lost,
             State::Head | State::Trailer => {
-                way.line.clear();
-                way.state = State::Lost;
+                direction.line.clear();
+                direction.state = State::Lost;
             }
             State::Size { .. } | State::ChunkEnd { .. } => over = length,
         }
         if over > 0 {
             // The gap hides where this body ends.
             transfers.unread();
-            way.broken(transfers);
+            direction.broken(transfers);
         }
     }
 
     fn end(&mut self, from: Side, complete: bool, transfers: &mut Transfers) {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        let complete = complete && matches!(way.state, State::UntilClose { .. });
-        way.finish(complete, transfers);
-        way.state = State::Tunnel;
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let complete = complete && matches!(direction.state, State::UntilClose { .. });
+        direction.finish(complete, transfers);
+        direction.state = State::Tunnel;
     }
 
     fn restart(&mut self, transfers: &mut Transfers) {
-        for way in &mut self.ways {
-            way.finish(false, transfers);
-            *way = Way::default();
+        for direction in &mut self.directions {
+            direction.finish(false, transfers);
+            *direction = Direction::default();
         }
         self.requests.clear();
     }
 
     fn ahead(&self, from: Side) -> Ahead {
-        match &self.ways[usize::from(from == Side::Server)].state {
+        match &self.directions[usize::from(from == Side::Server)].state {
             State::Counted { file: File::Known(_), left } => {
                 Ahead::Content { run: Some(*left), last: true }
             }
@@ -169,17 +169,17 @@ impl Http {
 
     /// Reads from the front of `bytes`, which are not empty; how many it took.
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
-        let way = &mut self.ways[usize::from(from == Side::Server)];
-        match &mut way.state {
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        match &mut direction.state {
             State::Tunnel | State::Lost => bytes.len(),
             State::Head => {
-                let (taken, whole) = head::gather(&mut way.line, bytes, HEAD);
+                let (taken, whole) = head::gather(&mut direction.line, bytes, HEAD);
                 if whole {
-                    let head = std::mem::take(&mut way.line);
+                    let head = std::mem::take(&mut direction.line);
                     self.head(from, at + taken as u64, &head, transfers);
-                } else if way.line.len() >= HEAD || !Start::may_begin(&way.line) {
-                    way.line = Vec::new();
-                    way.state = State::Lost;
+                } else if direction.line.len() >= HEAD || !Start::may_begin(&direction.line) {
+                    direction.line = Vec::new();
+                    direction.state = State::Lost;
                 }
                 taken
             }
@@ -188,7 +188,7 @@ impl Http {
                 file.content(at, bytes.get(..taken).unwrap_or_default(), transfers);
                 *left -= taken as u64;
                 if *left == 0 {
-                    way.body_done(transfers);
+                    direction.body_done(transfers);
                 }
                 taken
             }
@@ -198,15 +198,15 @@ impl Http {
             }
             State::Size { .. } | State::ChunkEnd { .. } | State::Trailer => {
                 let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-                    way.line.extend_from_slice(bytes);
-                    if way.line.len() > LINE {
-                        way.broken(transfers);
+                    direction.line.extend_from_slice(bytes);
+                    if direction.line.len() > LINE {
+                        direction.broken(transfers);
                     }
                     return bytes.len();
                 };
-                way.line.extend_from_slice(bytes.get(..end).unwrap_or_default());
-                let line = std::mem::take(&mut way.line);
-                way.line(line.trim_ascii(), transfers);
+                direction.line.extend_from_slice(bytes.get(..end).unwrap_or_default());
+                let line = std::mem::take(&mut direction.line);
+                direction.line(line.trim_ascii(), transfers);
                 end + 1
             }
         }
@@ -215,9 +215,9 @@ impl Http {
     /// A whole head; its body begins at offset `at`.
     fn head(&mut self, from: Side, at: u64, head: &[u8], transfers: &mut Transfers) {
         let read = Head::read(head);
-        let way = &mut self.ways[usize::from(from == Side::Server)];
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let Some(head) = read else {
-            way.state = State::Lost;
+            direction.state = State::Lost;
             return;
         };
         let (body, file) = match &head.start {
@@ -254,7 +254,7 @@ impl Http {
             }
         };
         let form = head.form();
-        let way = &mut self.ways[usize::from(from == Side::Server)];
+        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let last = match body {
             Body::Counted(0) => return,
             Body::Counted(length) => at.checked_add(length),
@@ -265,7 +265,7 @@ impl Http {
         } else {
             File::Known(transfers.begin(file, at, last))
         };
-        way.state = match body {
+        direction.state = match body {
             Body::Counted(left) => State::Counted { file, left },
             Body::Chunked => State::Size { file },
             Body::UntilClose => State::UntilClose { file },
@@ -273,14 +273,14 @@ impl Http {
     }
 
     fn tunnel(&mut self, transfers: &mut Transfers) {
-        for way in &mut self.ways {
-            way.finish(false, transfers);
-            way.state = State::Tunnel;
+        for direction in &mut self.directions {
+            direction.finish(false, transfers);
+            direction.state = State::Tunnel;
         }
     }
 }
 
-impl Way {
+impl Direction {
     /// A line within a chunked body.
     fn line(&mut self, line: &[u8], transfers: &mut Transfers) {
         self.state = match std::mem::take(&mut self.state) {

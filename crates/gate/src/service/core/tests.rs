@@ -163,15 +163,15 @@ fn many_flows_are_judged_again_a_part_at_a_time() {
         core.commands();
     }
     core.set_policy(policy(RULES));
-    let (mut parts, mut told) = (0, 0);
+    let (mut parts, mut commanded) = (0, 0);
     while core.has_acts() {
         let commands = core.commands();
         let decided =
             commands.iter().filter(|act| matches!(act, KernelCommand::Decide { .. })).count();
         assert!(decided <= 1024);
-        (parts, told) = (parts + 1, told + decided);
+        (parts, commanded) = (parts + 1, commanded + decided);
     }
-    assert_eq!((parts, told), (5, usize::from(FLOWS)));
+    assert_eq!((parts, commanded), (5, usize::from(FLOWS)));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_rate_is_what_came_since_the_last_round() {
 fn a_verdict_that_found_no_room_is_said_again() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"=edonkey");
-    let told = core.commands();
+    let commanded = core.commands();
     core.was_full(&flow(1));
     let fresh = Counted { decided: false, ..counted(flow(1), 9) };
     let round = |core: &mut Core<Reader>| {
@@ -293,10 +293,10 @@ fn a_verdict_that_found_no_room_is_said_again() {
         core.end_round();
         core.commands()
     };
-    assert_eq!(round(&mut core), told[..1]);
+    assert_eq!(round(&mut core), commanded[..1]);
     assert_eq!(round(&mut core), [], "it was taken");
     core.was_full(&flow(1));
-    assert_eq!(round(&mut core), told[..1]);
+    assert_eq!(round(&mut core), commanded[..1]);
     assert_eq!(core.counts().refused["edonkey"], 1);
 }
 

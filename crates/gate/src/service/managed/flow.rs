@@ -68,7 +68,7 @@ pub(super) struct Managed {
     /// What carries it, where that is something else: HTTP under a name of the operator's.
     pub(super) carrier: Option<&'static str>,
     pub(super) manager: Box<Manager>,
-    pub(super) told: [Manage; 2],
+    pub(super) sent: [Manage; 2],
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) transfers: BTreeMap<TransferId, Transfer>,
     pub(super) seen_ns: u64,
@@ -126,9 +126,9 @@ impl Managed {
     }
 
     /// Whether the kernel does already what is wanted of it.
-    pub(super) fn was_told(&self, wanted: &[Manage; 2]) -> bool {
+    pub(super) fn was_sent(&self, wanted: &[Manage; 2]) -> bool {
         let next = [Side::Client, Side::Server].map(|side| self.manager.sequence(side));
-        (0..2).all(|side| does(self.told[side], wanted[side], next[side]))
+        (0..2).all(|side| does(self.sent[side], wanted[side], next[side]))
     }
 
     /// From where on packets of each side are held, and what is copied of them.
@@ -150,14 +150,14 @@ impl Managed {
 
 /// Whether what the kernel was told does for what is wanted of a side that was read up to `next`: what was
 /// to be skipped is behind, and not too far.
-fn does(told: Manage, wanted: Manage, next: Option<u32>) -> bool {
+fn does(sent: Manage, wanted: Manage, next: Option<u32>) -> bool {
     let (from, far) = match (wanted.brief, wanted.skip_to) {
         (true, from) => (from, WINDOW / 2),
         (false, None) => (next, FAR),
         (false, Some(_)) => (None, 0),
     };
-    let behind = told.skip_to.zip(from).is_some_and(|(to, from)| from.wrapping_sub(to) < far);
-    told == wanted || (behind && told == Manage { skip_to: told.skip_to, ..wanted })
+    let behind = sent.skip_to.zip(from).is_some_and(|(to, from)| from.wrapping_sub(to) < far);
+    sent == wanted || (behind && sent == Manage { skip_to: sent.skip_to, ..wanted })
 }
 
 /// What people call a file.
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_is_told_only_what_it_does_not_do_already() {
+    fn the_kernel_gets_only_what_it_does_not_do_already() {
         let manage = |skip_to, brief| Manage { copy: true, skip_to, brief, hold_from: Some(7) };
         let all = manage(None, false);
         let skip = |to| manage(Some(to), false);
@@ -192,8 +192,8 @@ mod tests {
             (heads(Some(begin)), all, false),
             (Manage { hold_from: None, ..skip(begin) }, all, false),
         ];
-        for (told, wanted, expected) in rows {
-            assert_eq!(does(told, wanted, Some(begin)), expected, "{told:?}, {wanted:?}");
+        for (sent, wanted, expected) in rows {
+            assert_eq!(does(sent, wanted, Some(begin)), expected, "{sent:?}, {wanted:?}");
         }
         assert!(!does(skip(begin), all, None));
     }

@@ -51,11 +51,11 @@ fn held(flow: &Flow, from: Side, payload: &[u8]) -> Held {
     let record = Record {
         key,
         reason: Reason::Held,
-        direction: Direction::ToInside,
+        direction: Direction::ToInternal,
         at_ns: 0,
         from: key.side_of(flow.socket(from)).unwrap(),
         client: key.side_of(flow.client),
-        inside: key.side_of(flow.client),
+        internal: key.side_of(flow.client),
         ifindex: 1,
         action: None,
         label: 0,
@@ -199,13 +199,13 @@ fn a_clean_file_passes_with_its_last_packet() {
 }
 
 /// What is told of refusals, the latest first.
-fn told(bench: &Bench) -> Vec<String> {
+fn reported(bench: &Bench) -> Vec<String> {
     let recent = bench.log.recent().into_iter().filter(|one| one.refused);
     recent.map(|one| one.text.split(" in ").next().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
-fn a_refusal_is_told_once_with_its_file_and_what_is_not_scanned_as_such() {
+fn a_refusal_is_reported_once_with_its_file_and_what_is_not_scanned_as_such() {
     for (verdict, expected) in [
         (ScanResult::Found("Eicar".into()), "found Eicar, refused: f"),
         (away(), "refused f, which was not scanned,"),
@@ -217,7 +217,7 @@ fn a_refusal_is_told_once_with_its_file_and_what_is_not_scanned_as_such() {
             WorkerCommand::Refuse(_, by) => by.file.as_deref(),
             _ => None,
         });
-        assert_eq!((by, told(&bench)), (Some("f"), vec![expected.to_owned()]));
+        assert_eq!((by, reported(&bench)), (Some("f"), vec![expected.to_owned()]));
     }
 }
 
@@ -560,9 +560,9 @@ fn flows_of_an_earlier_process_are_read_on_and_what_it_had_begun_is_counted_or_r
         bench.outcome();
         bench.adopt(application, interrupted);
         let case = format!("{application} {on_failure} {interrupted}");
-        let told =
+        let reported =
             bench.commands.iter().any(|command| matches!(command, WorkerCommand::Manage(..)));
-        assert_eq!(told, application == "http" && !refused, "{case}");
+        assert_eq!(reported, application == "http" && !refused, "{case}");
         assert_eq!(bench.outcome().1, refused, "{case}");
         assert_eq!(bench.managers.counts.unscanned, unscanned, "{case}");
         if application == "http" && !refused {
@@ -602,11 +602,11 @@ fn packets_of_a_flow_that_nobody_manages_keep_their_order() {
     let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
     let held = || Some(held(&flow, Side::Server, b"ssh"));
     let words = |commands: &mut Vec<WorkerCommand>| -> Vec<[Manage; 2]> {
-        let told = commands.drain(..).filter_map(|command| match command {
+        let reported = commands.drain(..).filter_map(|command| match command {
             WorkerCommand::Manage(_, words) => Some(words),
             _ => None,
         });
-        told.collect()
+        reported.collect()
     };
     for batches in [1, 3, 100] {
         bench.managers.settle_in(id, flow, &packet, &mut bench.commands);

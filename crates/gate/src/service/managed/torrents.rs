@@ -433,15 +433,15 @@ impl Managers {
     ) {
         self.torrents.store.verdict(&scan.whole, true);
         // A find is told by the scan's own record, of the connection that brought it.
-        let told = found.then_some(scan.subject.flow);
-        self.refuse_torrent(scan, (Cause::File, told), around, commands);
+        let reported = found.then_some(scan.subject.flow);
+        self.refuse_torrent(scan, (Cause::File, reported), around, commands);
     }
 
     /// All connections of a torrent are refused, of which one was told already.
     fn refuse_torrent(
         &mut self,
         scan: &Scan,
-        (cause, told): (fn(String) -> Cause, Option<Flow>),
+        (cause, reported): (fn(String) -> Cause, Option<Flow>),
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
@@ -449,7 +449,7 @@ impl Managers {
         let flows = self.torrents.flows.get(&scan.whole.hash).cloned().unwrap_or_default();
         for (id, _) in flows {
             let flow = self.flows.get(&id).map(|managed| managed.flow);
-            let cause = (told.is_none() || flow != told).then(|| cause(path.clone()));
+            let cause = (reported.is_none() || flow != reported).then(|| cause(path.clone()));
             self.refuse_file(&id, path, &scan.rule, cause, around, commands);
         }
     }

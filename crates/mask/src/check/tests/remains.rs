@@ -28,7 +28,7 @@ fn hosts_that_look_alike_are_counted() {
 }
 
 #[test]
-fn hosts_are_told_by_mac_addresses_where_no_address_is_left_and_then_by_nothing() {
+fn hosts_are_identified_by_mac_addresses_where_no_address_is_left_and_then_by_nothing() {
     let packets = hosts(3);
     assert_eq!(after(&packets, &[]).anonymity.hosts_by, Some(HostsBy::Address));
     let by_mac = after(&packets, &NO_ADDRESS).anonymity;
@@ -118,7 +118,7 @@ fn fingerprints_have_their_numbers_in_words() {
 }
 
 #[test]
-fn header_lengths_are_told_where_they_differ() {
+fn header_lengths_are_reported_where_they_differ() {
     let mut capture = Vec::new();
     pcapng::section(&mut capture, "test", None);
     pcapng::interface(&mut capture, None, Medium::Ethernet, 0);

@@ -26,19 +26,23 @@ fn the_cost_of_a_packet_is_measured() {
     for packet in [&four, &six] {
         table.decide(&packet.key(), &FlowVerdict::default()).unwrap();
     }
-    time("decided, IPv4, from inside", &four, Direction::FromInside);
-    time("decided, IPv4, to inside", &four.clone().back(), Direction::ToInside);
-    time("decided, IPv6, from inside", &six, Direction::FromInside);
+    time("decided, IPv4, from internal hosts", &four, Direction::FromInternal);
+    time("decided, IPv4, to internal hosts", &four.clone().back(), Direction::ToInternal);
+    time("decided, IPv6, from internal hosts", &six, Direction::FromInternal);
     let refused = FlowVerdict { action: PacketAction::Drop, ..FlowVerdict::default() };
     table.decide(&four.key(), &refused).unwrap();
-    time("refused", &four, Direction::FromInside);
+    time("refused", &four, Direction::FromInternal);
     let [source, target] = HOSTS[1].map(|host| host.parse::<SocketAddr>().unwrap());
     let key = CacheKey { source: source.ip(), target, protocol: Protocol::Tcp };
     table.refuse(&key, PacketAction::Drop, Duration::from_secs(3600)).unwrap();
     let mut again = Packet::tcp(1, SYN, b"");
     again.from.set_port(9);
-    time("refused before, IPv6", &again, Direction::FromInside);
-    time("undecided, after its first packets", &Packet::udp(0, &[7; 1400]), Direction::FromInside);
+    time("refused before, IPv6", &again, Direction::FromInternal);
+    time(
+    "undecided, after its first packets",
+    &Packet::udp(0, &[7; 1400]),
+    Direction::FromInternal,
+    );
     gate.bypass(true).unwrap();
-    time("switched off", &four, Direction::FromInside);
+    time("switched off", &four, Direction::FromInternal);
 }

@@ -44,7 +44,7 @@ fn decided_flows_outlive(flows: u32) {
         // The last bytes of the source's address, and its port; checksums are not looked at.
         frame[14 + 13..14 + 16].copy_from_slice(&[high, middle, low]);
         frame[14 + 20 + 1] = low;
-        let (_, _, _) = gate.run(Direction::FromInside, frame, Meta::default()).unwrap();
+        let (_, _, _) = gate.run(Direction::FromInternal, frame, Meta::default()).unwrap();
         if flow % 4096 == 0 {
             client.write_all(&flow.to_be_bytes()).unwrap();
             let mut bytes = [0; 4];
@@ -66,7 +66,7 @@ fn decided_flows_outlive(flows: u32) {
     assert_eq!(flow.verdict.unwrap().label, 4);
     let up = flow.sent(key.side_of(client.local_addr().unwrap()).unwrap());
     assert!(up.packets >= u64::from(flows / 4096), "{up:?}");
-    let counts = gate.ledger().unwrap().from_inside;
+    let counts = gate.ledger().unwrap().from_internal;
     assert_eq!(counts.accounted(), counts.received, "{counts:?}");
     assert!(counts.received > u64::from(flows));
     // Nobody read the ring: it is full, and that was counted.

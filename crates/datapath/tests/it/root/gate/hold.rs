@@ -64,7 +64,7 @@ fn connections_through_holding_arrive_whole_in_either_direction_and_family() {
         assert!(!offloads || longest > 10_000, "{longest}");
         assert!(!offloads || joined > 0);
         let ledger = gate.ledger().unwrap();
-        for counts in [ledger.from_inside, ledger.to_inside] {
+        for counts in [ledger.from_internal, ledger.to_internal] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
             assert!(counts.held > 0 && counts.released > 0, "{counts:?}");
             assert_eq!(counts.dropped(), 0, "{counts:?}");
@@ -108,7 +108,7 @@ fn datagrams_wait_until_they_are_released() {
         assert_eq!((length, client.recv(&mut [0; 9]).unwrap()), (5, 4));
     }
     let ledger = gate.ledger().unwrap();
-    for counts in [ledger.from_inside, ledger.to_inside] {
+    for counts in [ledger.from_internal, ledger.to_internal] {
         assert_eq!((counts.held, counts.released, counts.passed_undecided), (2, 2, 0));
     }
 }
@@ -151,7 +151,7 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     let mut held = None;
     let arrived = || {
         let each = |record: datapath::gate::Record<'_>| {
-            assert_eq!((record.from, record.direction), (side, Direction::ToInside));
+            assert_eq!((record.from, record.direction), (side, Direction::ToInternal));
             assert_eq!((record.label, record.payload().len() as u32), (3, record.payload_length));
             seen.push((record.reason, record.sequence, record.payload().len()));
             if held.is_none() {

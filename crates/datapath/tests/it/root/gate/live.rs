@@ -54,16 +54,16 @@ fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
         }
         let ledger = gate.ledger().unwrap();
         // A retransmission is answered again.
-        assert!(ledger.from_inside.reset_verdict >= 2, "{ledger:?}");
-        assert!(ledger.to_inside.reset_verdict >= 2, "{ledger:?}");
+        assert!(ledger.from_internal.reset_verdict >= 2, "{ledger:?}");
+        assert!(ledger.to_internal.reset_verdict >= 2, "{ledger:?}");
         // Each is seen once more on its way back, and once on its way to the other end.
-        let resets = ledger.from_inside.reset_verdict + ledger.to_inside.reset_verdict;
+        let resets = ledger.from_internal.reset_verdict + ledger.to_internal.reset_verdict;
         let released = || {
             let ledger = gate.ledger().unwrap();
-            [ledger.from_inside.released, ledger.to_inside.released] == [resets; 2]
+            [ledger.from_internal.released, ledger.to_internal.released] == [resets; 2]
         };
         wait_until("all resets to be seen", TIMEOUT, released).unwrap();
-        for counts in [ledger.from_inside, ledger.to_inside] {
+        for counts in [ledger.from_internal, ledger.to_internal] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
         }
     }
@@ -74,7 +74,7 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
     for offloads in [true, false] {
         let site = Site::with(|end| if offloads { end } else { end.no_offloads() });
         let gate = site.gate();
-        let inside = site.inside();
+        let internal = site.internal();
         let table = gate.table();
         for family in [0, 1] {
             let target = SocketAddr::new(SERVER[family].parse().unwrap(), 6881);
@@ -93,7 +93,7 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
             let error = site.client.enter(|| TcpStream::connect(target)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
             // Without a word, and in the driver.
-            site.router.enter(|| gate.attach_driver(inside, AttachMode::Native)).unwrap();
+            site.router.enter(|| gate.attach_driver(internal, AttachMode::Native)).unwrap();
             table.refuse(&udp, PacketAction::Drop, Duration::from_secs(600)).unwrap();
             let before = gate.ledger().unwrap();
             socket.send(b"hello").unwrap();
@@ -105,12 +105,12 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
         // What it lets through is judged above it as before.
         exchange(&site, 0, 100_000);
         let ledger = gate.ledger().unwrap();
-        for counts in [ledger.from_inside, ledger.to_inside, ledger.driver] {
+        for counts in [ledger.from_internal, ledger.to_internal, ledger.driver] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
         }
-        assert_eq!(ledger.from_inside.unreachable, 2);
-        assert!(ledger.from_inside.reset_cache >= 2, "{ledger:?}");
-        assert_eq!((ledger.driver.dropped_cache, ledger.from_inside.dropped_cache), (2, 0));
+        assert_eq!(ledger.from_internal.unreachable, 2);
+        assert!(ledger.from_internal.reset_cache >= 2, "{ledger:?}");
+        assert_eq!((ledger.driver.dropped_cache, ledger.from_internal.dropped_cache), (2, 0));
     }
 }
 
@@ -118,8 +118,8 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
 fn limited_flows_go_through_their_classes_in_both_directions() {
     let site = Site::new();
     let gate = site.gate();
-    let inside = site.inside();
-    let mut shaper = site.router.enter(|| Shaper::open(inside, "nigh-ifb")).unwrap();
+    let internal = site.internal();
+    let mut shaper = site.router.enter(|| Shaper::open(internal, "nigh-ifb")).unwrap();
     let rate = Some(Rate { bytes_a_second: 20_000_000 });
     shaper.class(9, rate, rate).unwrap();
     gate.configure(&Rules { queue: Some(shaper.ifb()), ..Rules::default() }).unwrap();
@@ -144,8 +144,8 @@ fn limited_flows_go_through_their_classes_in_both_directions() {
         assert!(class.bytes > 1_000_000, "{usage:?}");
     }
     let ledger = gate.ledger().unwrap();
-    assert!(ledger.from_inside.redirected > 10, "{ledger:?}");
-    for counts in [ledger.from_inside, ledger.to_inside] {
+    assert!(ledger.from_internal.redirected > 10, "{ledger:?}");
+    for counts in [ledger.from_internal, ledger.to_internal] {
         assert_eq!(counts.accounted(), counts.received, "{counts:?}");
     }
     shaper.close().unwrap();

@@ -51,7 +51,7 @@ fn any_frame_is_left_as_it_is_and_counted_once() {
             gate.heartbeat().unwrap();
         }
         let up = random.below(2) == 0;
-        let direction = if up { Direction::FromInside } else { Direction::ToInside };
+        let direction = if up { Direction::FromInternal } else { Direction::ToInternal };
         let (verdict, out, _) = gate.run(direction, &frame, Meta::default()).unwrap();
         // What hides its flow is dropped.
         assert!(matches!(verdict, TcVerdict::Next | TcVerdict::Drop));
@@ -67,7 +67,7 @@ fn any_frame_is_left_as_it_is_and_counted_once() {
             .unwrap();
         if count % 1000 == 0 {
             let ledger = gate.ledger().unwrap();
-            let all = [ledger.from_inside, ledger.to_inside];
+            let all = [ledger.from_internal, ledger.to_internal];
             assert_eq!(all.map(|counts| counts.received).iter().sum::<u64>(), count);
             assert_eq!(all.map(|counts| counts.dropped_form).iter().sum::<u64>(), dropped);
             assert!(all.iter().all(|counts| counts.accounted() == counts.received), "{all:?}");

@@ -12,7 +12,7 @@ use datapath::gate::{
 use std::time::Duration;
 use testbed::wait_until;
 
-const UP: Direction = Direction::FromInside;
+const UP: Direction = Direction::FromInternal;
 
 #[test]
 fn later_fragments_go_the_way_of_the_first() {
@@ -94,10 +94,10 @@ fn a_refused_datagram_becomes_a_port_unreachable() {
             let datagram = Packet::udp(family, &vec![7; length]);
             gate.table().decide(&datagram.key(), &reset).unwrap();
             let frame = datagram.bytes();
-            let before = gate.ledger().unwrap().from_inside;
+            let before = gate.ledger().unwrap().from_internal;
             let (verdict, out, _) = gate.run(UP, &frame, Meta::default()).unwrap();
             assert_eq!(verdict, TcVerdict::Redirect);
-            let after = gate.ledger().unwrap().from_inside;
+            let after = gate.ledger().unwrap().from_internal;
             assert_eq!(after.unreachable, before.unreachable + 1);
             assert_eq!(after.accounted(), after.received);
             assert_eq!((&out[..6], &out[6..12]), (&frame[6..12], &frame[..6]));
@@ -129,12 +129,12 @@ fn a_refused_datagram_becomes_a_port_unreachable() {
     };
     wait_until("errors to be too many", Duration::from_secs(20), || (0..64).any(|_| dropped()))
         .unwrap();
-    let counts = gate.ledger().unwrap().from_inside;
+    let counts = gate.ledger().unwrap().from_internal;
     assert!(counts.dropped_verdict > 0 && counts.accounted() == counts.received);
 }
 
 #[test]
-fn nobody_is_told_of_what_goes_to_a_group_or_comes_from_no_host() {
+fn no_error_for_what_goes_to_a_group_or_comes_from_no_host() {
     let gate = gate();
     let reset = FlowVerdict { action: PacketAction::Reset, ..FlowVerdict::default() };
     let rows = [
@@ -175,7 +175,7 @@ fn a_second_attempt_between_the_same_sockets_is_a_new_beginning() {
     let count = |c: &Counts| c.passed_undecided;
     let up = |packet: Packet| run(&gate, UP, &packet.bytes(), TcVerdict::Next, count);
     let down = |packet: Packet| {
-        run(&gate, Direction::ToInside, &packet.back().bytes(), TcVerdict::Next, count);
+        run(&gate, Direction::ToInternal, &packet.back().bytes(), TcVerdict::Next, count);
     };
     let firsts = || {
         let flow = table.get(&key).unwrap().unwrap();
@@ -260,7 +260,7 @@ fn what_is_undecided_follows_the_rule_when_user_space_is_silent() {
         gate.table().decide(&old.key(), &FlowVerdict::default()).unwrap();
         let silent = || {
             gate.run(UP, &new.bytes(), Meta::default()).unwrap();
-            count(&gate.ledger().unwrap().from_inside) > 0
+            count(&gate.ledger().unwrap().from_internal) > 0
         };
         wait_until("user space to be taken for gone", Duration::from_secs(60), silent).unwrap();
         run_silently(&gate, UP, &new.bytes(), verdict, count);
@@ -293,7 +293,7 @@ fn a_full_ring_is_counted_and_what_follows_is_configured() {
             gate.run(UP, &frame, Meta::default()).unwrap();
         }
         run(&gate, UP, &frame, verdict, count);
-        let counts = gate.ledger().unwrap().from_inside;
+        let counts = gate.ledger().unwrap().from_internal;
         assert_eq!(counts.copied + counts.missed, 201);
         assert!(counts.missed > 50, "{counts:?}");
         let held = gate.reader().unwrap().poll(Duration::ZERO, |_| ()).unwrap();
@@ -318,9 +318,9 @@ fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
     table.decide_managed(&key, &FlowVerdict::default(), manage).unwrap();
     // The very next packets of either side.
     run(&gate, UP, &packet.bytes(), TcVerdict::Next, |c| c.passed_decided);
-    let to_inside = Direction::ToInside;
-    let (verdict, ..) = gate.run(to_inside, &answer.bytes(), Meta::default()).unwrap();
-    assert_eq!((verdict, gate.ledger().unwrap().to_inside.held), (TcVerdict::Drop, 1));
+    let to_internal = Direction::ToInternal;
+    let (verdict, ..) = gate.run(to_internal, &answer.bytes(), Meta::default()).unwrap();
+    assert_eq!((verdict, gate.ledger().unwrap().to_internal.held), (TcVerdict::Drop, 1));
     let mut seen = Vec::new();
     reader.poll(Duration::ZERO, |record| seen.push((record.from, record.reason))).unwrap();
     assert_eq!(seen, [(side, Reason::Managed), (side.other(), Reason::Held)]);

@@ -1,4 +1,4 @@
-//! A host inside, the gate that routes, and a host outside.
+//! A internal host, the gate that routes, and a host outside.
 
 use datapath::gate::{Gate, Manage, Settings, Side};
 use std::{
@@ -20,7 +20,7 @@ pub(crate) struct Site {
 
 /// Addresses of the host outside.
 pub(crate) const SERVER: [&str; 2] = ["192.0.2.7", "2001:db8:2::7"];
-/// Addresses of the host inside.
+/// Addresses of the internal host.
 pub(crate) const CLIENT: [&str; 2] = ["10.0.0.5", "2001:db8:1::5"];
 
 impl Site {
@@ -34,7 +34,9 @@ impl Site {
             ["client", "router", "server"].map(|label| Namespace::new(label).unwrap());
         link(
             change(End::new(&client, "eth0").address("10.0.0.5/24").address("2001:db8:1::5/64")),
-            change(End::new(&router, "inside").address("10.0.0.1/24").address("2001:db8:1::1/64")),
+            change(
+                End::new(&router, "internal").address("10.0.0.1/24").address("2001:db8:1::1/64"),
+            ),
         )
         .unwrap();
         link(
@@ -54,9 +56,9 @@ impl Site {
         Self { client, router, server }
     }
 
-    /// The inside interface's index.
-    pub(crate) fn inside(&self) -> u32 {
-        self.router.enter(|| nix::net::if_::if_nametoindex("inside")).unwrap()
+    /// The internal interface's index.
+    pub(crate) fn internal(&self) -> u32 {
+        self.router.enter(|| nix::net::if_::if_nametoindex("internal")).unwrap()
     }
 
     /// A gate on it that goes with the test.
@@ -67,8 +69,8 @@ impl Site {
     }
 
     pub(crate) fn attach(&self, gate: &Gate) {
-        let inside = self.inside();
-        self.router.enter(|| gate.attach(inside)).unwrap();
+        let internal = self.internal();
+        self.router.enter(|| gate.attach(internal)).unwrap();
     }
 }
 

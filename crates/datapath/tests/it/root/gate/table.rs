@@ -19,8 +19,8 @@ pub(crate) fn gate() -> Gate {
 fn counts(gate: &Gate, direction: Direction) -> Counts {
     let ledger = gate.ledger().unwrap();
     match direction {
-        Direction::FromInside => ledger.from_inside,
-        Direction::ToInside => ledger.to_inside,
+        Direction::FromInternal => ledger.from_internal,
+        Direction::ToInternal => ledger.to_internal,
     }
 }
 
@@ -60,7 +60,7 @@ type Change = (usize, fn(&mut Packet));
 /// What is said of a flow, and what becomes of its packets.
 pub(crate) type Outcome = (PacketAction, TcVerdict, fn(&Counts) -> u64);
 
-const BOTH: [Direction; 2] = [Direction::FromInside, Direction::ToInside];
+const BOTH: [Direction; 2] = [Direction::FromInternal, Direction::ToInternal];
 
 #[test]
 fn what_is_no_flow_passes_but_for_what_hides_its_flow() {
@@ -150,7 +150,7 @@ fn flows_are_found_behind_tags_options_and_extension_headers() {
                 packet.protocol = protocol;
                 packet.from.set_port(2000 + number as u16);
                 change(&mut packet);
-                if direction == Direction::ToInside {
+                if direction == Direction::ToInternal {
                     packet = packet.back();
                 }
                 run(&gate, direction, &packet.bytes(), TcVerdict::Next, |c| c.passed_undecided);
@@ -176,7 +176,7 @@ fn flows_are_found_behind_tags_options_and_extension_headers() {
             packet.from.set_port(2000 + number as u16);
             let flow = table.get(&packet.key()).unwrap().unwrap();
             assert_eq!(flow.sent.map(|sent| sent.packets), [1, 1]);
-            assert_eq!(flow.inside, packet.key().side_of(packet.from));
+            assert_eq!(flow.internal, packet.key().side_of(packet.from));
         }
     }
 }
@@ -188,7 +188,7 @@ fn only_the_first_packets_with_payload_are_copied() {
     let (empty, full) = (Packet::tcp(0, ACK, b""), Packet::tcp(0, ACK, &[7; 1400]));
     for _ in 0..20 {
         for packet in [&empty, &full] {
-            run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, |c| {
+            run(&gate, Direction::FromInternal, &packet.bytes(), TcVerdict::Next, |c| {
                 c.passed_undecided
             });
         }
@@ -202,10 +202,10 @@ fn only_the_first_packets_with_payload_are_copied() {
     assert!(gate.table().watch(&full.key(), 10).unwrap());
     gate.heartbeat().unwrap();
     for _ in 0..5 {
-        gate.run(Direction::FromInside, &full.bytes(), Meta::default()).unwrap();
+        gate.run(Direction::FromInternal, &full.bytes(), Meta::default()).unwrap();
     }
     assert_eq!(reader.poll(Duration::ZERO, |_| ()).unwrap(), 2);
-    let counts = gate.ledger().unwrap().from_inside;
+    let counts = gate.ledger().unwrap().from_internal;
     assert_eq!((counts.copied, counts.missed), (10, 0));
 }
 
@@ -216,7 +216,7 @@ fn ends_are_copied_of_flows_that_have_spoken_while_more_is_wanted_of_them() {
     let mut reader = gate.reader().unwrap();
     let run = |flags, payload: &[u8]| {
         let frame = Packet::tcp(0, ACK | flags, payload).bytes();
-        run(&gate, Direction::FromInside, &frame, TcVerdict::Next, |c| c.passed_undecided);
+        run(&gate, Direction::FromInternal, &frame, TcVerdict::Next, |c| c.passed_undecided);
     };
     run(FIN, b"");
     run(RST, b"");
@@ -272,7 +272,7 @@ fn a_packet_with_a_wrong_checksum_is_known_by_it() {
     ]);
     for (frame, broken) in table {
         gate.heartbeat().unwrap();
-        let (_, out, _) = gate.run(Direction::FromInside, &frame, Meta::default()).unwrap();
+        let (_, out, _) = gate.run(Direction::FromInternal, &frame, Meta::default()).unwrap();
         assert_eq!(out, frame);
         let mut said = None;
         reader.poll(Duration::ZERO, |record| said = Some(record.is_broken())).unwrap();
@@ -288,7 +288,7 @@ fn no_more_records_are_read_at_once_than_wanted() {
     for port in 1..=20 {
         let mut packet = Packet::udp(0, b"hello");
         packet.from.set_port(port);
-        gate.run(Direction::FromInside, &packet.bytes(), Meta::default()).unwrap();
+        gate.run(Direction::FromInternal, &packet.bytes(), Meta::default()).unwrap();
     }
     let mut ports = Vec::new();
     let mut read = || {
@@ -330,7 +330,7 @@ fn verdicts_hold_for_both_directions() {
     }
     gate.bypass(true).unwrap();
     let frame = Packet::tcp(0, ACK, b"hello").bytes();
-    run(&gate, Direction::FromInside, &frame, TcVerdict::Next, |c| c.passed_bypass);
+    run(&gate, Direction::FromInternal, &frame, TcVerdict::Next, |c| c.passed_bypass);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_refused_segment_becomes_its_reset() {
             for direction in BOTH {
                 let mut packet = Packet::tcp(family, flags, payload);
                 packet.tcp_options = vec![1; 12];
-                if direction == Direction::ToInside {
+                if direction == Direction::ToInternal {
                     packet = packet.back();
                 }
                 let before = counts(&gate, direction);
@@ -378,7 +378,7 @@ fn a_refused_segment_becomes_its_reset() {
         }
         // What is not answered by a reset is dropped.
         let reset = Packet::tcp(family, RST, b"");
-        run(&gate, Direction::FromInside, &reset.bytes(), TcVerdict::Drop, |c| c.dropped_verdict);
+        run(&gate, Direction::FromInternal, &reset.bytes(), TcVerdict::Drop, |c| c.dropped_verdict);
     }
 }
 
@@ -392,7 +392,7 @@ fn resets_have_right_checksums_over_all_values() {
     let mut frame = packet.bytes();
     for value in 0..=u16::MAX {
         frame[14 + 20 + 10..14 + 20 + 12].copy_from_slice(&value.to_be_bytes());
-        let (verdict, out, _) = gate.run(Direction::FromInside, &frame, Meta::default()).unwrap();
+        let (verdict, out, _) = gate.run(Direction::FromInternal, &frame, Meta::default()).unwrap();
         assert_eq!(verdict, TcVerdict::Redirect);
         assert_eq!(Segment::of(&out).sequence as u16, value);
     }
@@ -410,7 +410,7 @@ fn what_was_refused_before_dies_at_its_first_packet() {
         table.refuse(&key, PacketAction::Drop, Duration::from_secs(3600)).unwrap();
         for port in [1, 51413, 65535] {
             packet.from.set_port(port);
-            run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Drop, |c| {
+            run(&gate, Direction::FromInternal, &packet.bytes(), TcVerdict::Drop, |c| {
                 c.dropped_cache
             });
             assert_eq!(table.get(&packet.key()).unwrap(), None);
@@ -418,7 +418,7 @@ fn what_was_refused_before_dies_at_its_first_packet() {
         assert_eq!(table.refused(&key).unwrap(), Some(3));
         table.refuse(&key, PacketAction::Reset, Duration::from_secs(3600)).unwrap();
         let (verdict, out, _) =
-            gate.run(Direction::FromInside, &packet.bytes(), Meta::default()).unwrap();
+            gate.run(Direction::FromInternal, &packet.bytes(), Meta::default()).unwrap();
         assert_eq!((verdict, Segment::of(&out).acknowledgement), (TcVerdict::Redirect, 1001));
         // Another port, another protocol, the other direction, and flows that were decided.
         let mut other = packet.clone();
@@ -426,19 +426,19 @@ fn what_was_refused_before_dies_at_its_first_packet() {
         let mut datagram = Packet::udp(family, b"x");
         datagram.from.set_port(9);
         let count = |c: &Counts| c.passed_undecided;
-        run(&gate, Direction::FromInside, &other.bytes(), TcVerdict::Next, count);
-        run(&gate, Direction::FromInside, &datagram.bytes(), TcVerdict::Next, count);
-        run(&gate, Direction::ToInside, &packet.clone().back().bytes(), TcVerdict::Next, count);
+        run(&gate, Direction::FromInternal, &other.bytes(), TcVerdict::Next, count);
+        run(&gate, Direction::FromInternal, &datagram.bytes(), TcVerdict::Next, count);
+        run(&gate, Direction::ToInternal, &packet.clone().back().bytes(), TcVerdict::Next, count);
         packet.from.set_port(77);
         table.decide(&packet.key(), &FlowVerdict::default()).unwrap();
-        run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, |c| c.passed_decided);
+        run(&gate, Direction::FromInternal, &packet.bytes(), TcVerdict::Next, |c| c.passed_decided);
         // A refusal that has ended.
         table.refuse(&key, PacketAction::Drop, Duration::ZERO).unwrap();
         packet.from.set_port(78);
-        run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, count);
+        run(&gate, Direction::FromInternal, &packet.bytes(), TcVerdict::Next, count);
         table.refuse(&key, PacketAction::Drop, Duration::from_secs(3600)).unwrap();
         table.forget_refusals();
         packet.from.set_port(79);
-        run(&gate, Direction::FromInside, &packet.bytes(), TcVerdict::Next, count);
+        run(&gate, Direction::FromInternal, &packet.bytes(), TcVerdict::Next, count);
     }
 }

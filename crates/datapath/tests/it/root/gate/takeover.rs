@@ -52,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// Packets from inside that were passed and dropped because user space was silent, as the pinned ledger
+/// Packets from internal hosts that were passed and dropped because user space was silent, as the pinned ledger
 /// has them.
 fn failures(folder: &Folder) -> [u64; 2] {
     let map = MapHandle::from_pinned_path(folder.0.join("gate_ledger")).unwrap();
@@ -73,8 +73,8 @@ fn a_process_that_decides() {
     // It is removed by who made it.
     let folder = std::mem::ManuallyDrop::new(Folder(pin.into()));
     let gate = Gate::open(&folder.settings(on_failure)).unwrap();
-    let inside = nix::net::if_::if_nametoindex("inside").unwrap();
-    gate.attach(inside).unwrap();
+    let internal = nix::net::if_::if_nametoindex("internal").unwrap();
+    gate.attach(internal).unwrap();
     let (mut reader, table) = (gate.reader().unwrap(), gate.table());
     println!("attached");
     loop {
@@ -137,13 +137,13 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
 
         let found = site.router.enter(|| Gate::open(&folder.settings(on_failure))).unwrap();
         let found = Alive::new(found);
-        assert_eq!((found.found(), found.interfaces()), (Found::TakenOver, vec![site.inside()]));
-        assert!(found.is_attached(site.inside()));
+        assert_eq!((found.found(), found.interfaces()), (Found::TakenOver, vec![site.internal()]));
+        assert!(found.is_attached(site.internal()));
         let flow = found.table().get(&key).unwrap().unwrap();
         assert_eq!(flow.verdict.unwrap().label, 9);
         assert!(flow.sent(key.side_of(to).unwrap()).bytes > 8_000_000);
         let ledger = found.ledger().unwrap();
-        for counts in [ledger.from_inside, ledger.to_inside] {
+        for counts in [ledger.from_internal, ledger.to_internal] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
             assert_eq!(
                 counts.dropped(),
@@ -191,8 +191,8 @@ fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
     assert_eq!(gate.table().get(&key).unwrap(), None);
     site.attach(&gate);
     exchange(&site, 0, 1000);
-    gate.detach(site.inside());
-    assert!(!gate.is_attached(site.inside()));
+    gate.detach(site.internal());
+    assert!(!gate.is_attached(site.internal()));
     let before = gate.ledger().unwrap();
     exchange(&site, 0, 1000);
     assert_eq!(gate.ledger().unwrap(), before);

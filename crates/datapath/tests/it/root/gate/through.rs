@@ -47,10 +47,10 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
         reader
             .poll(Duration::from_secs(5), |record| {
                 assert_eq!((record.key, record.reason), (key, Reason::First));
-                assert_eq!((record.client, record.inside), (Some(client), Some(client)));
-                let up = record.direction == Direction::FromInside;
+                assert_eq!((record.client, record.internal), (Some(client), Some(client)));
+                let up = record.direction == Direction::FromInternal;
                 assert_eq!(record.from == client, up);
-                assert_eq!((record.number, record.ifindex), (count, site.inside()));
+                assert_eq!((record.number, record.ifindex), (count, site.internal()));
                 count += 1;
                 first[usize::from(!up)].extend_from_slice(&record.payload()[..1]);
             })
@@ -64,7 +64,7 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
         };
         wait_until("both sides to end", Duration::from_secs(10), ended).unwrap();
         let flow = table.get(&key).unwrap().unwrap();
-        assert_eq!((flow.verdict, flow.client, flow.inside), (None, Some(client), Some(client)));
+        assert_eq!((flow.verdict, flow.client, flow.internal), (None, Some(client), Some(client)));
         for sent in flow.sent {
             assert!(sent.bytes > 300_000 && sent.packets >= 300_000 / 1448, "{sent:?}");
         }
@@ -80,29 +80,29 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
         assert_eq!(table.get(&key).unwrap(), None);
     }
     let ledger = gate.ledger().unwrap();
-    for counts in [ledger.from_inside, ledger.to_inside] {
+    for counts in [ledger.from_internal, ledger.to_internal] {
         assert_eq!(counts.accounted(), counts.received, "{counts:?}");
         assert!(counts.passed_undecided > 0 && counts.dropped() == 0, "{counts:?}");
     }
 }
 
 #[test]
-fn between_two_inside_interfaces_a_packet_is_judged_where_it_comes_in() {
+fn between_two_internal_interfaces_a_packet_is_judged_where_it_comes_in() {
     let site = Site::new();
     let gate = site.gate();
-    // The other interface is inside too.
+    // The other interface is internal too.
     let other = site.router.enter(|| nix::net::if_::if_nametoindex("outside")).unwrap();
     site.router.enter(|| gate.attach(other)).unwrap();
     let (from, to) = exchange(&site, 0, 100_000);
     let flow = gate.table().get(&datapath::gate::Key::new(Protocol::Tcp, from, to)).unwrap();
     let ledger = gate.ledger().unwrap();
-    let (from_inside, to_inside) = (ledger.from_inside, ledger.to_inside);
+    let (from_internal, to_internal) = (ledger.from_internal, ledger.to_internal);
     let packets: u64 = flow.unwrap().sent.iter().map(|sent| sent.packets).sum();
-    assert!(packets >= from_inside.passed_undecided, "{packets} {ledger:?}");
+    assert!(packets >= from_internal.passed_undecided, "{packets} {ledger:?}");
     // Both directions came in somewhere, and went out counted only.
-    assert!(from_inside.passed_undecided > 10 && to_inside.passed_inside > 10, "{ledger:?}");
-    assert_eq!(to_inside.passed_undecided, 0, "{ledger:?}");
-    for counts in [from_inside, to_inside] {
+    assert!(from_internal.passed_undecided > 10 && to_internal.passed_internal > 10, "{ledger:?}");
+    assert_eq!(to_internal.passed_undecided, 0, "{ledger:?}");
+    for counts in [from_internal, to_internal] {
         assert_eq!(counts.accounted(), counts.received, "{counts:?}");
     }
 }

@@ -8,7 +8,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// A value with its place in the file.
+/// A value with its position in the file.
 pub(super) type Node<'i> = Spanned<DeValue<'i>>;
 
 /// The last parts of dotted keys whose values are never shown.
@@ -65,7 +65,7 @@ pub(super) fn without_indices(key: &str) -> String {
     names.collect::<Vec<_>>().join(".")
 }
 
-/// The dotted key of what stands exactly at `span`, be it a key or a value, with the place of the
+/// The dotted key of what stands exactly at `span`, be it a key or a value, with the position of the
 /// key (for an element of an array, of the element). The innermost counts: an array of tables stands
 /// where its first table does.
 pub(super) fn at(root: &Node<'_>, span: &Range<usize>) -> Option<(String, Range<usize>)> {
@@ -78,7 +78,7 @@ pub(super) fn at(root: &Node<'_>, span: &Range<usize>) -> Option<(String, Range<
     found
 }
 
-/// Calls `visit` with dotted key, place of the key, and value for everything below `node`.
+/// Calls `visit` with dotted key, position of the key, and value for everything below `node`.
 fn walk(node: &Node<'_>, path: &str, visit: &mut impl FnMut(&str, Range<usize>, &Node<'_>)) {
     match node.get_ref() {
         DeValue::Table(table) => {
@@ -104,7 +104,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The place of the value of a dotted key; of the nearest table around it where it is not written.
+/// The position of the value of a dotted key; of the nearest table around it where it is not written.
 pub(super) fn find(root: &Node<'_>, key: &str, text: &str) -> Range<usize> {
     let mut node = root;
     let mut span = text.len()..text.len();
