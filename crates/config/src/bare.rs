@@ -2,7 +2,7 @@
 //! shares. They are written with their units: `100Mbit`, `5ms`, `1%`.
 
 use crate::{BadDuration, BadRate, Rate, decimal, duration};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected, Visitor},
@@ -35,9 +35,7 @@ impl JsonSchema for Bandwidth {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = Rate::json_schema(generator);
-        schema.insert("type".to_owned(), serde_json::json!(["string", "number"]));
-        schema
+        json_schema!({ "anyOf": [Rate::json_schema(generator), { "type": "number" }] })
     }
 }
 

@@ -29,8 +29,8 @@ pub const MAX_PACKETS: u8 = 32;
 /// Keys that have another name now: the old one without indices, and the new one.
 pub const RENAMED: &[(&str, &str)] = &[
     ("gate.inside", "gate.internal"),
-    ("gate.limit.to_internal", "gate.limit.to_internal"),
-    ("gate.limit.from_internal", "gate.limit.from_internal"),
+    ("gate.limit.to_inside", "gate.limit.to_internal"),
+    ("gate.limit.from_inside", "gate.limit.from_internal"),
 ];
 
 /// The section `[gate]`.

@@ -99,7 +99,7 @@ fn scatter(builder: &mut Builder, edges: u32) -> Result<Vec<lab::network::Draft>
 }
 
 /// A million nodes with five links each, told link by link.
-fn told() -> Result<Network, Box<dyn Error>> {
+fn built() -> Result<Network, Box<dyn Error>> {
     let mut builder = Builder::new();
     scatter(&mut builder, MILLION * 5 / 2)?;
     Ok(builder.finish()?)
@@ -148,7 +148,7 @@ fn measure(what: &str, file: &Path) -> Result<(), Box<dyn Error>> {
     let before = status("VmRSS");
     let (start, clock) = (on_core(), Instant::now());
     let network = match what {
-        "told" => told()?,
+        "built" => built()?,
         "tables" => tables()?,
         "open" | "shortest" => Network::open(file)?,
         nodes => internet(nodes.parse()?).make(&mut |_| ())?,
@@ -166,7 +166,7 @@ fn measure(what: &str, file: &Path) -> Result<(), Box<dyn Error>> {
     }
     match what {
         "tables" => report.with_paths = report.holds,
-        "told" => paths(&network, RouteMode::Shortest, PATHS, &mut report),
+        "built" => paths(&network, RouteMode::Shortest, PATHS, &mut report),
         "shortest" => paths(&network, RouteMode::Shortest, FEW_PATHS, &mut report),
         _ => paths(&network, RouteMode::ValleyFree, PATHS, &mut report),
     }
@@ -228,7 +228,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     show("internet", &ask(&million, &file)?, MILLION, goals);
     show("internet, opened", &ask("open", &file)?, MILLION, [goals[0], Some("below 1")]);
     show("internet, shortest paths", &ask("shortest", &file)?, MILLION, [goals[0], None]);
-    show("five links each", &ask("told", &file)?, MILLION, goals);
+    show("five links each", &ask("built", &file)?, MILLION, goals);
     show("five entries each", &ask("tables", &file)?, MILLION, goals);
     if let Ok(nodes) = std::env::var("LAB_NODES") {
         let title = format!("internet of {nodes}");

@@ -52,7 +52,7 @@ pub struct ConnectionCounters {
     pub blocks_duplicate: u64,
     /// Smoothed round trip, as the kernel says.
     pub srtt_ns: u64,
-    /// Bytes a second that lately arrived at the peer, as the kernel says.
+    /// Bytes a second that arrived at the peer recently, as the kernel says.
     pub rate: u64,
     /// Connections lost in this slot.
     pub failures: u64,

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_told_to_the_second_and_is_never_less_than_none() {
+    fn time_is_shown_to_the_second_and_is_never_less_than_none() {
         let now = UNIX_EPOCH + Duration::from_millis(90_061_900);
         assert_eq!(since(0.0, now), "1day 1h 1m 1s");
         assert_eq!(since(90_061.2, now), "0s");

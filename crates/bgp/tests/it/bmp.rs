@@ -170,7 +170,7 @@ fn a_chosen_route_from_inside_is_not_an_exit_here() {
 }
 
 #[test]
-fn a_router_that_comes_back_replaces_what_it_told_without_a_gap() {
+fn a_router_that_comes_back_replaces_what_it_reported_without_a_gap() {
     let mut router = Monitored::new();
     router.send(&initiation());
     let (a, b) = (header(pre(), A, 64501), header(pre(), B, 64502));

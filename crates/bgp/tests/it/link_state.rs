@@ -181,7 +181,7 @@ fn a_link_has_its_attributes_in_the_units_of_this_program() {
 }
 
 #[test]
-fn parallel_links_are_told_apart_by_identifier_or_address() {
+fn parallel_links_are_distinguished_by_identifier_or_address() {
     let mut seen = Seen::new();
     seen.update(&announce(
         &[
@@ -238,7 +238,7 @@ fn a_network_between_routers_becomes_links_between_them() {
 }
 
 #[test]
-fn a_router_is_known_by_the_first_address_that_is_told() {
+fn a_router_is_known_by_the_first_address_that_is_reported() {
     let system = [0x19, 0x21, 0x68, 0, 0, 1];
     let link = link_nlri(ISIS, &system, &[0x19, 0x21, 0x68, 0, 0, 2], &[]);
     let mut seen = Seen::new();

@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_part_of_a_reply_is_no_verdict() {
         let result = |reply: Vec<u8>| {
-        Stream::over(Replies(std::io::Cursor::new(reply))).expect("taken").end()
+            Stream::over(Replies(std::io::Cursor::new(reply))).expect("taken").end()
         };
         let long = |end: &[u8]| [&b"stream: OK"[..], &[b' '; 2000], end].concat();
         for reply in [long(b"but FOUND"), long(b"\0"), long(b"")] {

@@ -230,7 +230,8 @@ impl Managers {
         commands: &mut Vec<WorkerCommand>,
     ) {
         self.scanner = scanner;
-        let verdict = ScanResult::Failed(Failure::Unavailable("another scanner is configured".into()));
+        let verdict =
+            ScanResult::Failed(Failure::Unavailable("another scanner is configured".into()));
         self.torrents_failed(&verdict, around, commands);
         let jobs: Vec<_> = self.jobs.values().copied().collect();
         for (id, transfer) in jobs {

@@ -112,10 +112,10 @@ mod tests {
         let mut after = 0;
         let mut all = Vec::new();
         while all.len() < 10 {
-            let told = kept.since(Some(after), 3);
-            assert_eq!(told.after, after + told.events.len() as u64);
-            after = told.after;
-            all.extend(told.events);
+            let page = kept.since(Some(after), 3);
+            assert_eq!(page.after, after + page.events.len() as u64);
+            after = page.after;
+            all.extend(page.events);
         }
         assert_eq!(all, (0..10).map(event).collect::<Vec<_>>());
         assert_eq!(kept.since(Some(10), 3), EventPage { after: 10, events: Vec::new() });
@@ -123,16 +123,16 @@ mod tests {
 
     #[test]
     fn who_asks_for_the_first_time_gets_the_last_ones() {
-        let told = kept(10).since(None, 2);
-        assert_eq!(told, EventPage { after: 10, events: vec![event(8), event(9)] });
+        let page = kept(10).since(None, 2);
+        assert_eq!(page, EventPage { after: 10, events: vec![event(8), event(9)] });
         // As does who has asked another lab before.
-        assert_eq!(kept(10).since(Some(11), 2), told);
+        assert_eq!(kept(10).since(Some(11), 2), page);
     }
 
     #[test]
-    fn who_asks_too_late_is_told_so() {
-        let told = kept(KEPT as u64 + 5).since(Some(2), 1);
+    fn who_asks_too_late_gets_the_number_of_missed_events() {
+        let page = kept(KEPT as u64 + 5).since(Some(2), 1);
         let missed = Event { at: Nanos(5), what: What::Missed { events: 3 } };
-        assert_eq!(told, EventPage { after: 6, events: vec![missed, event(5)] });
+        assert_eq!(page, EventPage { after: 6, events: vec![missed, event(5)] });
     }
 }

@@ -19,7 +19,7 @@ const MOST_LINKS: usize = 4_000;
 /// Most neighbours that a node brings along: a hub would fill the map alone.
 const NEIGHBOURS: usize = 12;
 /// Most links of a node that are looked through for other nodes of the map.
-const LOOKED_AT: usize = 10_000;
+const INSPECTED: usize = 10_000;
 
 impl Context {
     /// What is to be drawn, with at most `limit` nodes. `with` are nodes that are to be on it.
@@ -104,7 +104,7 @@ fn choose(
 /// The links of which both ends are drawn.
 fn inner_links(network: &Network, nodes: &[NodeId]) -> Vec<LinkId> {
     let drawn: FxHashSet<_> = nodes.iter().copied().collect();
-    let of = |node: &NodeId| network.links_of(*node).take(LOOKED_AT);
+    let of = |node: &NodeId| network.links_of(*node).take(INSPECTED);
     nodes.iter().flat_map(of).filter(|link| drawn.contains(&network.to(*link))).collect()
 }
 

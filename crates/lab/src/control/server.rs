@@ -45,12 +45,12 @@ impl Server {
             ControlSocket::bind(path)?
         };
         let (stop, stopped) = oneshot::channel();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let begin = move || {
             // Before the runtime starts threads of its own.
             let given_up = capabilities::give_up();
             let may_serve = given_up.is_ok();
-            let _ = tell.send(given_up);
+            let _ = sender.send(given_up);
             if may_serve {
                 runtime.block_on(async {
                     tokio::select! {
@@ -63,7 +63,7 @@ impl Server {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name("control".into()).spawn(begin).map_err(error)?;
-        told.recv().map_err(io::Error::other).and_then(|given_up| given_up).map_err(error)?;
+        receiver.recv().map_err(io::Error::other).and_then(|given_up| given_up).map_err(error)?;
         Ok(Self { _stop: stop })
     }
 }

@@ -133,7 +133,7 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
-fn progress_is_told() {
+fn progress_is_reported() {
     let mut steps = Vec::new();
     let what = Generate { nodes: 40_000, ..Generate::default() };
     what.make(&mut |progress| steps.push(progress)).expect("a network");

@@ -1,6 +1,6 @@
 //! A network from what all files say together.
 
-use super::graph::{Graph, Node, TooMany, Way};
+use super::graph::{DirectedLink, Graph, Node, TooMany};
 use super::report::ImportReport;
 use super::{ImportOptions, business};
 use crate::network::{BuildError, Builder, Draft, Kind, Network, Plan, Relation};
@@ -138,7 +138,7 @@ fn prefixes(
     let mut homes = graph.prefixes.clone();
     let mut from = 0;
     for &(to, end) in &graph.traces {
-        let last = graph.traced_ways.get(from..end).and_then(<[Way]>::last);
+        let last = graph.traced_links.get(from..end).and_then(<[DirectedLink]>::last);
         from = end;
         if let Some((_, last)) = last.and_then(|&way| graph.ends(way))
             && !owners.contains_key(&to)
@@ -166,10 +166,10 @@ fn links(
     let mut assumed_settings = LinkSettings { delay: DELAY, ..LinkSettings::default() };
     options.link.apply(&mut assumed_settings);
     for number in 0..graph.edges.len() as u32 {
-        let Some((a, b)) = graph.ends(Way(number << 1)) else { continue };
+        let Some((a, b)) = graph.ends(DirectedLink(number << 1)) else { continue };
         let delay = graph.delay(number);
         let relation = graph.business(a, b);
-        let kind = |way: Way, relation: Relation| {
+        let kind = |way: DirectedLink, relation: Relation| {
             let mut settings = assumed_settings;
             if let Some(delay) = delay {
                 settings.delay = delay;
@@ -181,8 +181,8 @@ fn links(
             let kind = Kind { settings, weight: known.weight.unwrap_or(weight), relation };
             (kind, known.missing, known.settings.delay.is_none())
         };
-        let (forward, no_forward, unknown) = kind(Way(number << 1), relation);
-        let (reverse, no_reverse, _) = kind(Way(number << 1 | 1), relation.mirrored());
+        let (forward, no_forward, unknown) = kind(DirectedLink(number << 1), relation);
+        let (reverse, no_reverse, _) = kind(DirectedLink(number << 1 | 1), relation.mirrored());
         assumed += u64::from(unknown && delay.is_none());
         drafts.push(match (no_forward, no_reverse) {
             (false, false) => {
@@ -207,8 +207,8 @@ fn links(
     Ok(drafts)
 }
 
-/// The draft of a way.
-fn draft(drafts: &[[Option<Draft>; 2]], way: Way) -> Option<Draft> {
+/// The draft of a directed link.
+fn draft(drafts: &[[Option<Draft>; 2]], way: DirectedLink) -> Option<Draft> {
     drafts.get(way.0 as usize >> 1)?[way.0 as usize & 1]
 }
 
@@ -220,7 +220,7 @@ fn interfaces(
     drafts: &[[Option<Draft>; 2]],
 ) -> Result<(), BuildError> {
     for number in 0..graph.edges.len() as u32 * 2 {
-        let way = Way(number);
+        let way = DirectedLink(number);
         let (Some(draft), Some((from, _))) = (draft(drafts, way), graph.ends(way)) else {
             continue;
         };
@@ -235,7 +235,7 @@ fn interfaces(
     Ok(())
 }
 
-/// Makes packets to the destinations of traces take the ways that were traced, as far as they agree.
+/// Makes packets to the destinations of traces take the links that were traced, as far as they agree.
 /// Each trace is followed from its end: a node gets an entry if it has none and the node behind it has
 /// one. So entries always lead to the end, though traces crossed each other.
 fn entries(
@@ -246,18 +246,19 @@ fn entries(
     drafts: &[[Option<Draft>; 2]],
 ) -> Result<u64, BuildError> {
     let mut count = 0;
-    let mut told = FxHashSet::default();
-    let mut give = |builder: &mut Builder, prefix: IpNet, way: Way| -> Result<bool, BuildError> {
-        let (Some(draft), Some((from, _))) = (draft(drafts, way), graph.ends(way)) else {
-            return Ok(false);
+    let mut added = FxHashSet::default();
+    let mut give =
+        |builder: &mut Builder, prefix: IpNet, way: DirectedLink| -> Result<bool, BuildError> {
+            let (Some(draft), Some((from, _))) = (draft(drafts, way), graph.ends(way)) else {
+                return Ok(false);
+            };
+            builder.entry(NodeId(from), prefix, draft)?;
+            count += 1;
+            Ok(true)
         };
-        builder.entry(NodeId(from), prefix, draft)?;
-        count += 1;
-        Ok(true)
-    };
     for &(prefix, way) in &graph.entries {
         let Some((from, _)) = graph.ends(way) else { continue };
-        if told.insert((from, prefix)) {
+        if added.insert((from, prefix)) {
             give(builder, prefix, way)?;
         }
     }
@@ -272,9 +273,9 @@ fn entries(
         let mut leads: FxHashSet<Node> = FxHashSet::default();
         leads.insert(home);
         for &(_, start, end) in same {
-            for &way in graph.traced_ways.get(start..end).unwrap_or_default().iter().rev() {
+            for &way in graph.traced_links.get(start..end).unwrap_or_default().iter().rev() {
                 let Some((from, next)) = graph.ends(way) else { continue };
-                let free = !leads.contains(&from) && !told.contains(&(from, prefix));
+                let free = !leads.contains(&from) && !added.contains(&(from, prefix));
                 if free && leads.contains(&next) && give(builder, prefix, way)? {
                     leads.insert(from);
                 }

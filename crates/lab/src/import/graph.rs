@@ -21,9 +21,9 @@ pub(super) type Node = u32;
 
 /// A link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Way(pub(super) u32);
+pub(super) struct DirectedLink(pub(super) u32);
 
-impl Way {
+impl DirectedLink {
     /// The other direction.
     pub(super) fn back(self) -> Self {
         Self(self.0 ^ 1)
@@ -73,17 +73,17 @@ pub(super) struct Graph {
     pub(super) edges: Vec<Edge>,
     /// The last edge between two nodes.
     last: FxHashMap<(Node, Node), u32>,
-    /// The address of the interface where a way begins.
-    pub(super) interfaces4: FxHashMap<Way, Ipv4Addr>,
+    /// The address of the interface where a directed link begins.
+    pub(super) interfaces4: FxHashMap<DirectedLink, Ipv4Addr>,
     /// As `interfaces4`.
-    pub(super) interfaces6: FxHashMap<Way, Ipv6Addr>,
-    pub(super) known: FxHashMap<Way, Known>,
+    pub(super) interfaces6: FxHashMap<DirectedLink, Ipv6Addr>,
+    pub(super) known: FxHashMap<DirectedLink, Known>,
     samples: FxHashMap<u32, Vec<u32>>,
-    /// Forwarding entries that files tell: at the way's beginning packets to that prefix take it.
-    pub(super) entries: Vec<(IpNet, Way)>,
-    /// The ways of all traces whose destination is known, one after the other.
-    pub(super) traced_ways: Vec<Way>,
-    /// Destinations of traces, and where in `traced_ways` their ways end.
+    /// Forwarding entries that files tell: at the link's beginning packets to that prefix take it.
+    pub(super) entries: Vec<(IpNet, DirectedLink)>,
+    /// The links of all traces whose destination is known, one after the other.
+    pub(super) traced_links: Vec<DirectedLink>,
+    /// Destinations of traces, and where in `traced_links` their links end.
     pub(super) traces: Vec<(IpAddr, usize)>,
     /// Prefixes behind nodes.
     pub(super) prefixes: FxHashMap<IpNet, Node>,
@@ -185,15 +185,15 @@ impl Graph {
         self.silent_nodes.contains(&node)
     }
 
-    /// The address of the interface of that family where a way begins.
-    fn interface(&self, way: Way, like: IpAddr) -> Option<IpAddr> {
+    /// The address of the interface of that family where a directed link begins.
+    fn interface(&self, way: DirectedLink, like: IpAddr) -> Option<IpAddr> {
         match like {
             IpAddr::V4(_) => self.interfaces4.get(&way).copied().map(IpAddr::V4),
             IpAddr::V6(_) => self.interfaces6.get(&way).copied().map(IpAddr::V6),
         }
     }
 
-    fn set_interface(&mut self, way: Way, address: IpAddr) {
+    fn set_interface(&mut self, way: DirectedLink, address: IpAddr) {
         match address {
             IpAddr::V4(address) => drop(self.interfaces4.insert(way, address)),
             IpAddr::V6(address) => drop(self.interfaces6.insert(way, address)),
@@ -206,7 +206,7 @@ impl Graph {
         &mut self,
         from: (Node, Option<IpAddr>),
         to: (Node, Option<IpAddr>),
-    ) -> Result<Way, TooMany> {
+    ) -> Result<DirectedLink, TooMany> {
         let (way, known) = self.find_way(from, to);
         let way = match way {
             Some(way) => way,
@@ -228,7 +228,7 @@ impl Graph {
         &self,
         from: (Node, Option<IpAddr>),
         to: (Node, Option<IpAddr>),
-    ) -> (Option<Way>, bool) {
+    ) -> (Option<DirectedLink>, bool) {
         let key = (from.0.min(to.0), from.0.max(to.0));
         let mut fitting = None;
         let Some(&last) = self.last.get(&key) else { return (None, false) };
@@ -236,8 +236,8 @@ impl Graph {
         while let Some(number) = self.edges.get(before as usize).map(|edge| edge.next)
             && let Some(edge) = self.edges.get(number as usize)
         {
-            let way = Way(number << 1 | u32::from(edge.ends[0] != from.0));
-            let fits = |way: Way, address: Option<IpAddr>| match address {
+            let way = DirectedLink(number << 1 | u32::from(edge.ends[0] != from.0));
+            let fits = |way: DirectedLink, address: Option<IpAddr>| match address {
                 None => (true, true),
                 Some(address) => match self.interface(way, address) {
                     None => (true, false),
@@ -260,7 +260,7 @@ impl Graph {
     }
 
     /// A new link between two nodes: the way from the first.
-    pub(super) fn join(&mut self, from: Node, to: Node) -> Result<Way, TooMany> {
+    pub(super) fn join(&mut self, from: Node, to: Node) -> Result<DirectedLink, TooMany> {
         if self.edges.len() >= MOST_EDGES {
             return Err(TooMany { what: "links", limit: MOST_EDGES });
         }
@@ -272,17 +272,17 @@ impl Graph {
             None => number,
         };
         self.edges.push(Edge { ends: [from, to], next });
-        Ok(Way(number << 1))
+        Ok(DirectedLink(number << 1))
     }
 
     /// The nodes from which and to which a way leads.
-    pub(super) fn ends(&self, way: Way) -> Option<(Node, Node)> {
+    pub(super) fn ends(&self, way: DirectedLink) -> Option<(Node, Node)> {
         let [a, b] = self.edges.get(way.0 as usize >> 1)?.ends;
         Some(if way.0 & 1 == 0 { (a, b) } else { (b, a) })
     }
 
     /// A delay of a link was measured, in either direction.
-    pub(super) fn measured(&mut self, way: Way, delay: Nanos) {
+    pub(super) fn measured(&mut self, way: DirectedLink, delay: Nanos) {
         let samples = self.samples.entry(way.0 >> 1).or_default();
         if samples.len() < SAMPLES {
             samples.push(u32::try_from(delay.0 / 1_000).unwrap_or(u32::MAX));
@@ -298,9 +298,9 @@ impl Graph {
     }
 
     /// Packets to that address were seen to take these ways.
-    pub(super) fn follow(&mut self, to: IpAddr, ways: &[Way]) {
-        self.traced_ways.extend(ways);
-        self.traces.push((to, self.traced_ways.len()));
+    pub(super) fn follow(&mut self, to: IpAddr, ways: &[DirectedLink]) {
+        self.traced_links.extend(ways);
+        self.traces.push((to, self.traced_links.len()));
     }
 
     /// Says what the second AS is to the first. Whether it agrees with what was said before.
@@ -344,7 +344,7 @@ mod tests {
         for _ in 0..1_000_000 {
             graph.join(b, a).expect("a way");
         }
-        assert_eq!(graph.find_way((a, other), (b, None)), (Some(Way(3 << 1 | 1)), false));
+        assert_eq!(graph.find_way((a, other), (b, None)), (Some(DirectedLink(3 << 1 | 1)), false));
         assert_eq!(graph.edges.len(), 1_000_003);
     }
 }

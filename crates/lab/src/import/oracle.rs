@@ -1,7 +1,7 @@
 //! The oracle's topology files: the format `oracle.conf` with a file for each router, and TOML (crate `topo`).
 
 use super::Failure;
-use super::graph::{EVERYWHERE, Graph, Known, Node, TooMany, Way};
+use super::graph::{DirectedLink, EVERYWHERE, Graph, Known, Node, TooMany};
 use super::report::Context;
 use crate::settings::{Loss, Share};
 use crate::{Nanos, SettingsChange};
@@ -179,8 +179,8 @@ fn put(changes: Vec<Change>, context: &mut Context<'_>) -> Result<(), TooMany> {
 fn join(
     links: &[(LinkKey, LinkProperties)],
     graph: &mut Graph,
-) -> Result<FxHashMap<LinkKey, Way>, TooMany> {
-    let mut open: FxHashMap<(Node, Node), Vec<(u32, Way)>> = FxHashMap::default();
+) -> Result<FxHashMap<LinkKey, DirectedLink>, TooMany> {
+    let mut open: FxHashMap<(Node, Node), Vec<(u32, DirectedLink)>> = FxHashMap::default();
     let mut ways = FxHashMap::default();
     for (key, properties) in links {
         let (from, to) = (graph.at(EVERYWHERE, key.from.0)?, graph.at(EVERYWHERE, key.to.0)?);

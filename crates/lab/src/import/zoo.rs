@@ -1,7 +1,7 @@
 //! GraphML as the Internet Topology Zoo writes it: nodes with labels and coordinates, edges with speeds.
 
 use super::Failure;
-use super::graph::{Known, Node, TooMany, Way};
+use super::graph::{DirectedLink, Known, Node, TooMany};
 use super::oracle::MOST_RATE;
 use super::report::Context;
 use crate::{Nanos, SettingsChange};
@@ -149,7 +149,7 @@ fn edge(
     [from, to]: [Node; 2],
     known: Known,
     directed: bool,
-    open: &mut FxHashMap<(Node, Node), Vec<Way>>,
+    open: &mut FxHashMap<(Node, Node), Vec<DirectedLink>>,
 ) -> Result<(), TooMany> {
     let graph = &mut *context.graph;
     let waiting = open.get_mut(&(to, from)).and_then(Vec::pop);

@@ -19,7 +19,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 #[test]
-fn a_small_network_is_as_it_was_told() {
+fn a_small_network_is_as_it_was_built() {
     let mut builder = Builder::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| builder.node(name).expect("a node"));
     assert_eq!(builder.node("b"), Ok(b));

@@ -170,16 +170,16 @@ impl Router {
 fn pick(hops: &Hops, ecmp: bool, at: NodeId, flow: u32) -> Option<(LinkId, bool)> {
     let links = hops.links();
     let several = ecmp && links.len() > 1;
-    let place = if several { place(at, flow % FLOW_CLASSES, links.len()) } else { 0 };
-    links.get(place).map(|&link| (link, several))
+    let index = if several { index_of(at, flow % FLOW_CLASSES, links.len()) } else { 0 };
+    links.get(index).map(|&link| (link, several))
 }
 
-/// The place that a node deals to a class of flows, of so many. Each gets as many classes as the others,
+/// The index that a node deals to a class of flows, of so many. Each gets as many classes as the others,
 /// or one more. Nodes must not all divide flows in the same way, or those behind the first cannot any
 /// more: so each deals the classes out in an order of its own.
-fn place(at: NodeId, class: u32, places: usize) -> usize {
+fn index_of(at: NodeId, class: u32, choices: usize) -> usize {
     let key = |class: u32| (Random::new(u64::from(at.0) << 32 | u64::from(class)).bits(), class);
     let mine = key(class);
     let rank = (0..FLOW_CLASSES).filter(|&other| key(other) < mine).count();
-    rank * places / FLOW_CLASSES as usize
+    rank * choices / FLOW_CLASSES as usize
 }

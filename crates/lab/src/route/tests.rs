@@ -115,7 +115,7 @@ fn heard(network: &Network, link: LinkId, best: &[Option<valley::Rank>]) -> Opti
 }
 
 /// The best routes of all nodes to one, class after class, trying every link until nothing changes.
-fn told(
+fn exhaustive(
     network: &Network,
     to: NodeId,
     usable: impl Fn(LinkId) -> bool,
@@ -167,7 +167,7 @@ fn ases_choose_customers_before_peers_before_providers() {
         let usable = |link: LinkId| !down.contains(&link);
         let mut path = Vec::new();
         for to in (0..network.nodes()).map(NodeId) {
-            let best = told(&network, to, usable);
+            let best = exhaustive(&network, to, usable);
             for from in (0..network.nodes()).map(NodeId) {
                 let flow = random.bits() as u32;
                 let found = router.path(&network, from, to, address, flow, &mut path);

@@ -160,7 +160,7 @@ impl Plan {
 
     /// Places a job's first run from a round on for which there is room; what is skipped on the way is
     /// returned.
-    fn place(&mut self, job: usize, round: u64) {
+    fn schedule(&mut self, job: usize, round: u64) {
         let mut round = round;
         while let Some(due_ns) = self.due_ns(job, round) {
             if let Some(begin_ns) = self.room(job, round, due_ns) {
@@ -188,7 +188,7 @@ impl Plan {
         let count = self.jobs.len();
         let first = if count == 0 { 0 } else { (self.epoch % count as u64) as usize };
         for job in (first..count).chain(0..first) {
-            self.place(job, 0);
+            self.schedule(job, 0);
         }
     }
 
@@ -224,7 +224,7 @@ impl Iterator for Plan {
                 (_, Some(_)) => {
                     let Reverse((due_ns, job, round)) = self.due.pop()?;
                     self.forget(job, due_ns);
-                    self.place(job, round);
+                    self.schedule(job, round);
                 }
                 (_, None) => {
                     self.epoch = self.epoch.checked_add(1)?;

@@ -1,7 +1,7 @@
 //! The STAMP reflector in the driver, loaded and attached while there are the rights to it.
 
 use crate::{config::Config, stamp::ErrorEstimate};
-use datapath::stamp::{AgreeError, AttachError, AttachMode, Attachment, LoadError, StampProgram};
+use datapath::stamp::{AttachError, AttachMode, Attachment, LoadError, SessionError, StampProgram};
 use std::{net::SocketAddr, sync::Arc};
 use tracing::{info, warn};
 
@@ -24,7 +24,7 @@ pub enum DriverError {
     },
     /// It cannot be given its addresses.
     #[error("probe.reflector.port: {0}")]
-    Serve(#[from] AgreeError),
+    Serve(#[from] SessionError),
 }
 
 /// The program, attached.

@@ -3,7 +3,8 @@
 use super::error::{ControlError, RunError};
 use crate::{
     config::{
-        self, Config, Family, LONGEST, MIN_BANDWIDTH, OVERHEAD, Target, TargetError, TestConfig, Transport, What,
+        self, Config, Family, LONGEST, MIN_BANDWIDTH, OVERHEAD, Target, TargetError, TestConfig,
+        Transport, What,
     },
     control::Order,
     schedule::{Class, jobs},

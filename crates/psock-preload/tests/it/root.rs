@@ -162,7 +162,7 @@ fn who_has_no_key_or_comes_without_psock_gets_nothing() {
 }
 
 #[test]
-fn a_wrong_setting_is_told_and_never_ends_in_plain_tcp() {
+fn a_wrong_setting_is_reported_and_never_ends_in_plain_tcp() {
     let stage = Stage::new();
     let wrong = stage.with(&["PSOCK_PATHS=10.1.1.2".to_owned()]);
     let mut words = wrong.iter().map(String::as_str).collect::<Vec<_>>();

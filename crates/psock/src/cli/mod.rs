@@ -194,7 +194,7 @@ pub enum CommandError {
 }
 
 /// Tells whoever watches.
-fn say(line: &str) {
+fn log(line: &str) {
     let _ = writeln!(io::stderr(), "nigh: {line}");
 }
 

@@ -1,6 +1,6 @@
 //! The options that the sub-commands share, and the session that they choose.
 
-use super::{CommandError, say};
+use super::{CommandError, log};
 use crate::{
     Config, DriverName, Endpoint, Options, Path, PsockListener, PsockStream,
     options::{CONNECTIONS, WINDOW},
@@ -155,7 +155,7 @@ impl EndArgs {
         listener.on_refused(move |from, why| {
             let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(line) = refusals.line(Instant::now(), format!("refused {from}: {why}")) {
-                say(&line);
+                log(&line);
             }
         });
         Ok(listener)

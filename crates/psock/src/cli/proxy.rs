@@ -3,7 +3,7 @@
 //! A connection that cannot be carried on is reset, never ended, so that no program takes half of an
 //! answer for all of it.
 
-use super::{CommandError, ProxyArgs, say};
+use super::{CommandError, ProxyArgs, log};
 use crate::{Config, PsockListener, PsockStream, Splice, splice};
 use serde_json::json;
 use socket2::SockRef;
@@ -45,7 +45,7 @@ fn enter(
     let listen = |source| CommandError::Listen { address: from, source };
     let listener = TcpListener::bind(from).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    say(&format!("forwarding from {address} over {} paths", config.paths.len()));
+    log(&format!("forwarding from {address} over {} paths", config.paths.len()));
     loop {
         let permit = Gate::enter(gate);
         let (socket, client) = match listener.accept() {
@@ -57,7 +57,7 @@ fn enter(
         };
         // Until a session has ended well, the program is to see an error and no end.
         if let Err(error) = SockRef::from(&socket).set_linger(Some(Duration::ZERO)) {
-            say(&format!("{client}: {error}"));
+            log(&format!("{client}: {error}"));
             continue;
         }
         let config = Arc::clone(config);
@@ -66,7 +66,7 @@ fn enter(
                 Ok(stream) => carry(Unjoined(Some(stream)), socket, client, json),
                 Err(error) => Err(error.to_string()),
             };
-            carried.unwrap_or_else(|why| say(&format!("{client}: {why}")));
+            carried.unwrap_or_else(|why| log(&format!("{client}: {why}")));
         });
     }
 }
@@ -80,7 +80,7 @@ fn leave(
     json: bool,
 ) -> Result<(), CommandError> {
     for address in listener.local_addresses() {
-        say(&format!("forwarding from {address} to {to}"));
+        log(&format!("forwarding from {address} to {to}"));
     }
     let limit = config.connect_timeout;
     loop {
@@ -98,7 +98,7 @@ fn leave(
                 Ok(socket) => carry(stream, socket, client, json),
                 Err(error) => Err(format!("connecting to {to}: {error}")),
             };
-            carried.unwrap_or_else(|why| say(&format!("{client}: {why}")));
+            carried.unwrap_or_else(|why| log(&format!("{client}: {why}")));
         });
     }
 }
@@ -143,14 +143,14 @@ fn start(permit: Permit, carry: impl FnOnce() + Send + 'static) {
         drop(permit);
     };
     if let Err(error) = thread.spawn(run) {
-        say(&format!("no thread for a connection: {error}"));
+        log(&format!("no thread for a connection: {error}"));
     }
 }
 
 /// Says why accepting failed; when it is for want of something, gives it time to come back.
 fn after(error: &io::Error) {
     if error.kind() != ErrorKind::ConnectionAborted {
-        say(&format!("accepting: {error}"));
+        log(&format!("accepting: {error}"));
         thread::sleep(PAUSE);
     }
 }

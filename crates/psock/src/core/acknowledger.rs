@@ -87,7 +87,7 @@ impl Acknowledger {
     }
 
     /// The peer was informed on this connection that its stream came to its end.
-    pub(super) fn told_end(&self) -> bool {
+    pub(super) fn end_reported(&self) -> bool {
         self.sent.is_some_and(|sent| sent.ended)
     }
 }

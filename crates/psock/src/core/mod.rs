@@ -62,7 +62,7 @@ pub struct Kernel {
     pub srtt_ns: u64,
     /// The least recent round-trip time.
     pub min_rtt_ns: u64,
-    /// Bytes a second that lately arrived.
+    /// Bytes a second that arrived recently.
     pub delivery_rate: u64,
     /// The congestion window.
     pub cwnd_bytes: u32,
@@ -400,7 +400,7 @@ impl Core {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let received = self.receiver.is_taken();
-        let informed = self.connections.values().any(|c| c.acknowledger.told_end());
+        let informed = self.connections.values().any(|c| c.acknowledger.end_reported());
         match (self.sender.is_done(), received) {
             (false, false) => Outcome::Open,
             (false, true) => Outcome::FinishedReceiving,

@@ -1,4 +1,5 @@
-//! The schedule table of the seed: which connection is next, and with what.
+//! The schedule table of *Psock Parallel Socket Library* (CESNET, 2005): which
+//! connection is next, and with what.
 //!
 //! A circular buffer that the driver fills and the sender empties. Who is asked to send and is not at its
 //! head has to wait. All blocks have the same size, so an item needs not say how many bytes; a receiving

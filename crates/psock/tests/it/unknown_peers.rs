@@ -344,7 +344,7 @@ fn garbage_in_the_handshake_is_refused() {
 }
 
 #[test]
-fn who_speaks_otherwise_is_told_why_it_is_refused() {
+fn who_speaks_otherwise_gets_the_reason_of_the_refusal() {
     let listener = listen(&plain());
     let (driver, connections) = (DriverName::PollAll, 2);
     let mut open = Vec::new();
@@ -426,7 +426,7 @@ fn a_path_to_somebody_else_is_no_end_of_the_session() {
 }
 
 #[test]
-fn the_path_that_said_why_is_told_and_not_one_that_is_silent() {
+fn the_path_that_gave_a_reason_is_reported_and_not_one_that_is_silent() {
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addresses = [silent.local_addr().unwrap(), "127.0.0.1:1".parse().unwrap()];

@@ -202,7 +202,7 @@ fn a_link_leaves_groups_and_table_as_they_are() {
 }
 
 #[test]
-fn an_operator_is_told_what_is_wrong() {
+fn an_operator_sees_what_is_wrong() {
     let mut builder = builder(&Options::default());
     let there = router("10.8.0.1");
     let gone = router("10.8.0.2");

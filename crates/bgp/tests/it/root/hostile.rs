@@ -143,7 +143,7 @@ fn a_neighbour_that_says_nothing_does_not_hold_up_a_stop() {
 }
 
 #[test]
-fn a_neighbour_that_is_no_router_is_told_so() {
+fn a_neighbour_that_is_no_router_gets_the_reason() {
     let pair = Pair::new();
     let (node, mut stream) = connect(&pair);
     stream.write_all(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").unwrap();

@@ -240,7 +240,7 @@ fn nothing_is_learned_from_a_neighbour_that_announces() {
 }
 
 #[test]
-fn a_neighbour_that_restarts_is_told_everything_again() {
+fn a_neighbour_that_restarts_gets_everything_again() {
     let pair = Pair::new();
     let router = pair.bird("");
     let node = pair.announce(&session(""));

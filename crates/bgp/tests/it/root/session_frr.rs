@@ -96,7 +96,7 @@ fn ttl_security_is_agreed() {
 }
 
 #[test]
-fn a_speaker_that_knows_small_as_numbers_only_is_told_as_trans() {
+fn a_speaker_that_knows_small_as_numbers_only_sees_as_trans() {
     let pair = Pair::new();
     // Without capabilities the neighbour is a speaker of RFC 4271 alone: IPv4, AS numbers of two octets.
     let old = frr(" neighbor 172.16.0.30 dont-capability-negotiate")

@@ -62,7 +62,7 @@ fn what_is_ecn_capable_is_marked_instead_of_dropped() {
 
 /// Without `ecn` in the queue's words everything is dropped alike, and no field is touched.
 #[test]
-fn queues_that_were_not_told_to_mark_drop() {
+fn queues_that_are_not_set_to_mark_drop() {
     for queue in ["200KB,codel", "200KB,red,min=10KB,max=180KB,probability=20%,weight=5%"] {
         let [from, to] = FAMILIES[0];
         let mut table = row(2, &format!("delay=1ms rate=8Mbit queue={queue}"));

@@ -55,7 +55,7 @@ fn traces_and_ases_make_one_network() {
 }
 
 #[test]
-fn bad_lines_are_told_and_the_others_taken() {
+fn bad_lines_are_reported_and_the_others_taken() {
     let text = "1|2|-1\n2|1|0\n3|4|5\n5|5|0\nx|6|0\n1|2|0|bgp|more\n1|3\n7|8|0\n2|1|1\n";
     let expected = [
         (2, "the two ASes have another relation before"),

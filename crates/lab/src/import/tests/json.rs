@@ -44,7 +44,7 @@ fn an_array_is_read_as_lines_are() {
 }
 
 #[test]
-fn bad_values_are_told_and_the_others_taken() {
+fn bad_values_are_reported_and_the_others_taken() {
     let good = r#"{"type":"trace","src":"192.0.2.7","dst":"192.0.2.9","hops":[{"addr":"192.0.2.9","probe_ttl":1,"rtt":1.0}]}"#;
     let text =
         format!("{{\"type\":\"trace\"\n{good}\n{{\"type\":\"trace\",\"src\":7}}\n{{\"no\":1}}\n");

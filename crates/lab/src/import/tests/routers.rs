@@ -61,7 +61,7 @@ fn ases_of_routers_give_links_their_relations() {
 }
 
 #[test]
-fn bad_lines_are_told_and_the_others_taken() {
+fn bad_lines_are_reported_and_the_others_taken() {
     let text = "node N1: 192.0.2.1\nnode N2: 192.0.2.1 192.0.2.2\nnode N1: 192.0.2.5\nnode N4: x\n";
     let expected = [
         (2, "another router has this address"),

@@ -31,7 +31,7 @@ fn the_oracles_topologies_are_networks() {
 }
 
 #[test]
-fn what_the_oracle_refuses_is_told_by_line() {
+fn what_the_oracle_refuses_is_reported_by_line() {
     let mut importer = Importer::new();
     let text = "[[router]]\nid = \"10.0.0.1\"\n[[link]]\nfrom = 1\n";
     let error = importer.read(text.as_bytes(), Path::new("x.toml"), None, &mut |_| ()).unwrap_err();
@@ -56,7 +56,7 @@ fn places_on_earth_are_delays() {
 }
 
 #[test]
-fn bad_elements_are_told_by_line() {
+fn bad_elements_are_reported_by_line() {
     let text = "<graphml>\n<graph edgedefault=\"directed\">\n<node id=\"a\"/>\n<node id=\"a\"/>\n<node/>\n<node id=\"b\"/>\n<edge source=\"a\" target=\"c\"/>\n<edge source=\"a\" target=\"b\"/>\n</graph></graphml>";
     let expected = [
         (4, "a node stands here a second time"),

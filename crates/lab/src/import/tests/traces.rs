@@ -118,7 +118,7 @@ fn a_circle_ends_a_trace_and_bad_addresses_are_silent() {
 }
 
 #[test]
-fn bad_lines_are_told_and_the_others_taken() {
+fn bad_lines_are_reported_and_the_others_taken() {
     let text = "1  192.0.2.1  1 ms
 traceroute to 192.0.2.9 (192.0.2.9), 30 hops max
  1  192.0.2.1  1 ms
@@ -143,7 +143,7 @@ what is this?
 }
 
 #[test]
-fn long_lines_and_bytes_that_are_no_text_are_told() {
+fn long_lines_and_bytes_that_are_no_text_are_reported() {
     let mut text = b"traceroute to 192.0.2.9 (192.0.2.9)\n 1 192.0.2.1 1 ms\n".to_vec();
     text.extend([b'x'; 40_000]);
     text.extend(b"\n \xff\xfe\n 2 192.0.2.9 2 ms");

@@ -91,7 +91,7 @@ fn addresses_of_old_files_stand_in_records_of_their_own() {
 }
 
 #[test]
-fn what_is_cut_or_wrong_is_told() {
+fn what_is_cut_or_wrong_is_reported() {
     let whole = file();
     let read = |bytes: &[u8]| {
         let mut importer = Importer::new();

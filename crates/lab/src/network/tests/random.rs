@@ -6,7 +6,7 @@ use topo::lpm::Table;
 
 /// A link as it was told.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Added {
     draft: Draft,
     from: NodeId,
     to: NodeId,
@@ -15,7 +15,7 @@ struct Told {
 }
 
 /// A random network, and its links as they were told.
-fn told(random: &mut Random) -> (Builder, Vec<Told>) {
+fn added(random: &mut Random) -> (Builder, Vec<Added>) {
     let nodes = 2 + random.below(6) as u32;
     let mut builder = Builder::new();
     builder.unnamed(nodes).expect("nodes");
@@ -33,26 +33,26 @@ fn told(random: &mut Random) -> (Builder, Vec<Told>) {
         let [f, k] = [forward, reverse].map(|kind| builder.kind(&kind).expect("a kind"));
         if random.below(3) == 0 {
             let draft = builder.one_way(a, b, f).expect("a link");
-            links.push(Told { draft, from: a, to: b, kind: forward, reverse: None });
+            links.push(Added { draft, from: a, to: b, kind: forward, reverse: None });
         } else {
             let [one, two] = builder.join(a, b, f, k).expect("a link");
-            links.push(Told { draft: one, from: a, to: b, kind: forward, reverse: Some(two) });
-            links.push(Told { draft: two, from: b, to: a, kind: reverse, reverse: Some(one) });
+            links.push(Added { draft: one, from: a, to: b, kind: forward, reverse: Some(two) });
+            links.push(Added { draft: two, from: b, to: a, kind: reverse, reverse: Some(one) });
         }
     }
     (builder, links)
 }
 
 #[test]
-fn links_are_those_that_were_told() {
+fn links_are_those_that_were_added() {
     let mut random = Random::new(3);
     for round in 0..2_000 {
-        let (builder, told) = told(&mut random);
-        let drafts: Vec<_> = told.iter().map(|told| told.draft).collect();
+        let (builder, added) = added(&mut random);
+        let drafts: Vec<_> = added.iter().map(|added| added.draft).collect();
         let (network, links) = builder.finish_with(&drafts).expect("a network");
         let number = |draft| links[drafts.iter().position(|&other| other == draft).expect("it")];
         let mut seen = vec![false; network.links() as usize];
-        for Told { draft, from, to, kind, reverse } in &told {
+        for Added { draft, from, to, kind, reverse } in &added {
             let link = number(*draft);
             assert!(!std::mem::replace(&mut seen[link.0 as usize], true), "round {round}");
             let ends = (network.from(link), network.to(link), network.kind(link));

@@ -104,7 +104,7 @@ impl Control {
     }
 
     /// Sends a message.
-    pub(super) async fn say(&mut self, message: &Message) -> Result<(), Error> {
+    pub(super) async fn send(&mut self, message: &Message) -> Result<(), Error> {
         let say = async { self.stream.write_all(&message.line()).await.map_err(Error::Control) };
         within(say).await
     }

@@ -23,7 +23,7 @@ pub(super) async fn part(
     control: &mut Control,
     received: &Received,
 ) -> Result<Vec<Moment>, Error> {
-    control.say(&Message::Received { received: received.clone() }).await?;
+    control.send(&Message::Received { received: received.clone() }).await?;
     match within(control.hear(ends.context)).await? {
         Message::Samples { moments } => Ok(moments),
         other => Err(Error::unexpected(&other, ends.context)),

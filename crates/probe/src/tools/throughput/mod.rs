@@ -59,7 +59,7 @@ async fn client(
 ) -> Result<Throughput, Error> {
     let stream = connection::connect(to, token, Role::Control).await?;
     let mut control = Control::new(stream);
-    control.say(&Message::Hello { settings: settings.clone() }).await?;
+    control.send(&Message::Hello { settings: settings.clone() }).await?;
     let ready = within(control.hear(context)).await?;
     let port = match ready {
         Message::Ready { port } => port,

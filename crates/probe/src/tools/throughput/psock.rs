@@ -89,7 +89,7 @@ async fn send(
         source = fill(ends, stream, begin, &mut moments) => return Err(Error::Data { peer, source }),
     };
     push(&mut moments, now(stream, begin));
-    control.say(&Message::Samples { moments: moments.clone() }).await?;
+    control.send(&Message::Samples { moments: moments.clone() }).await?;
     Ok(figures(Transport::Psock, received, None, moments))
 }
 

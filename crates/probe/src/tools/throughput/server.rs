@@ -73,7 +73,7 @@ impl Server {
             Message::Hello { .. } => {
                 context.counters.refuse(Refusal::Control);
                 let reason = "another test was agreed".to_owned();
-                control.say(&Message::Refused { reason }).await?;
+                control.send(&Message::Refused { reason }).await?;
                 return Err(Error::NotAgreed);
             }
             other => return Err(Error::unexpected(&other, context)),
@@ -82,13 +82,13 @@ impl Server {
             && let Err(error) =
                 tcp::set_congestion(control.stream(), settings.congestion.as_deref())
         {
-            control.say(&Message::Refused { reason: error.to_string() }).await?;
+            control.send(&Message::Refused { reason: error.to_string() }).await?;
             return Err(error);
         }
         let ends = Ends { sends: settings.reverse, settings: &settings, context };
         match settings.transport {
             Transport::Tcp => {
-                control.say(&Message::Ready { port: self.address.port() }).await?;
+                control.send(&Message::Ready { port: self.address.port() }).await?;
                 let mut streams = Vec::new();
                 for _ in 0..settings.streams {
                     streams.push(within(door.next(Role::Data)).await?);
@@ -99,12 +99,12 @@ impl Server {
                 let listener = match psock::listen(self.address.ip(), &token, &ends).await {
                     Ok(listener) => listener,
                     Err(error) => {
-                        control.say(&Message::Refused { reason: error.to_string() }).await?;
+                        control.send(&Message::Refused { reason: error.to_string() }).await?;
                         return Err(Error::Listen(error));
                     }
                 };
                 let port = listener.local_addresses().first().map_or(0, SocketAddr::port);
-                control.say(&Message::Ready { port }).await?;
+                control.send(&Message::Ready { port }).await?;
                 let stream = psock::accept(&listener).await?;
                 psock::exchange(&ends, &mut control, stream).await
             }
@@ -112,9 +112,9 @@ impl Server {
                 let failed = |source| Error::Data { peer: from, source };
                 let door = udp::door(self.address.ip()).map_err(failed)?;
                 let port = door.local_addr().map_err(failed)?.port();
-                control.say(&Message::Ready { port }).await?;
+                control.send(&Message::Ready { port }).await?;
                 let socket = udp::heard(door, from, &token, &ends).await?;
-                control.say(&Message::Heard {}).await?;
+                control.send(&Message::Heard {}).await?;
                 udp::exchange(&ends, &mut control, socket, &token).await
             }
         }

@@ -73,7 +73,7 @@ async fn send(
         () = watch(&streams, begin, ends.settings.step(), &mut moments) => return Err(Error::Ended),
     };
     push(&mut moments, now(&streams, begin));
-    control.say(&Message::Samples { moments: moments.clone() }).await?;
+    control.send(&Message::Samples { moments: moments.clone() }).await?;
     for stream in &streams {
         // What is still in the queue is of no use to anybody.
         let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));

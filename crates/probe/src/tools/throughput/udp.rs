@@ -135,10 +135,10 @@ async fn send(
         sent = sending => sent.map_err(|source| Error::Data { peer, source })?,
         error = interrupted(ends, control) => return Err(error),
     };
-    control.say(&Message::Sent { datagrams: sent }).await?;
+    control.send(&Message::Sent { datagrams: sent }).await?;
     let received = within(flow::received(ends, control)).await?;
     // UDP has no window and nobody who acknowledges.
-    control.say(&Message::Samples { moments: Vec::new() }).await?;
+    control.send(&Message::Samples { moments: Vec::new() }).await?;
     Ok(figures(Transport::Udp, received, Some(sent), Vec::new()))
 }
 

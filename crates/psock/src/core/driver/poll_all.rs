@@ -1,4 +1,5 @@
-//! Blocks go where there is room (the seed's second driver): whoever can be written gets the next block.
+//! Blocks go where there is room (the second driver of *Psock Parallel Socket Library*):
+//! whoever can be written gets the next block.
 
 use super::{Driver, View};
 use crate::core::{

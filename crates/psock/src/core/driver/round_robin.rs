@@ -1,4 +1,5 @@
-//! Equal blocks to each connection in turn (the seed's first driver): c = n * min(c_i).
+//! Equal blocks to each connection in turn (the first driver of *Psock Parallel Socket Library*):
+//! c = n * min(c_i).
 //!
 //! The table gets one item for each connection, in the order of their opening. The one whose turn it is
 //! holds up all others, also while it stalls; only when it is closed are its turns dropped.

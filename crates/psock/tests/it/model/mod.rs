@@ -77,7 +77,11 @@ fn random_plan(seed: u64, driver: DriverName) -> Plan {
 }
 
 /// Says which run it was that failed.
-fn told<T>(what: &str, seed: u64, run: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
+fn named_in_failures<T>(
+    what: &str,
+    seed: u64,
+    run: impl FnOnce() -> T + std::panic::UnwindSafe,
+) -> T {
     std::panic::catch_unwind(run).unwrap_or_else(|panic| {
         eprintln!("the run that failed: {what}, seed {seed}");
         std::panic::resume_unwind(panic)
@@ -88,7 +92,7 @@ fn told<T>(what: &str, seed: u64, run: impl FnOnce() -> T + std::panic::UnwindSa
 fn every_byte_arrives_with_every_driver_while_paths_die_and_return() {
     for driver in DriverName::ALL {
         for seed in 0..RUNS {
-            told(driver.as_str(), seed, || random_plan(seed, driver).run());
+            named_in_failures(driver.as_str(), seed, || random_plan(seed, driver).run());
         }
     }
 }
@@ -139,7 +143,7 @@ fn adaptive_is_hardly_ever_slower_than_the_best_path_alone() {
         );
         together * 1_000 / alone
     };
-    let runs = (0..BULK_RUNS).map(|seed| told("adaptive", seed, || compared(seed)));
+    let runs = (0..BULK_RUNS).map(|seed| named_in_failures("adaptive", seed, || compared(seed)));
     let mut permille: Vec<u64> = runs.collect();
     permille.sort_unstable();
     let [median, .., last] = permille[permille.len() / 2..] else { panic!("there are runs") };

@@ -39,9 +39,9 @@ fn the_cost_of_a_packet_is_measured() {
     again.from.set_port(9);
     time("refused before, IPv6", &again, Direction::FromInternal);
     time(
-    "undecided, after its first packets",
-    &Packet::udp(0, &[7; 1400]),
-    Direction::FromInternal,
+        "undecided, after its first packets",
+        &Packet::udp(0, &[7; 1400]),
+        Direction::FromInternal,
     );
     gate.bypass(true).unwrap();
     time("switched off", &four, Direction::FromInternal);
