@@ -49,7 +49,7 @@ pub enum Command {
     /// The exit code is 1 where they do not arrive.
     #[command(after_help = "Examples:\n  nigh lab path pc server\n  nigh lab path as4 20.0.0.10")]
     Path(control::PathArgs),
-    /// Show what a link does, or change it between two packets
+    /// Show the settings of a link, or change them between two packets
     #[command(
         after_help = "Examples:\n  nigh lab link as4-as12\n  nigh lab link as4-as12 set delay=50ms loss=1%\n  nigh lab link 'as4>as12' set up=false"
     )]
@@ -103,13 +103,13 @@ pub struct RunArgs {
     /// The host in which the command runs [default: the first]
     #[arg(long = "in", value_name = "HOST", requires = "command")]
     pub inside: Option<String>,
-    /// What the names of namespaces begin with, so that a scene can run more than once at a time
+    /// Prefix of the names of namespaces, so that a scene can run several times at once
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
     /// Show a map and serve JSON over HTTP here; a port alone is one of 127.0.0.1
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub http: Option<SocketAddr>,
-    /// Print as JSON what was made and, at the end, what became of the packets
+    /// Print as JSON what was made and, at the end, the outcomes of packets
     #[arg(long)]
     pub json: bool,
     /// Print both for people also when a command is run

@@ -63,7 +63,7 @@ pub enum Command {
         /// Print the id of the key that the file holds, as it stands in captures
         #[arg(long)]
         id: bool,
-        /// The file; without `--id` it may not be there yet
+        /// The file; without `--id` it must not exist yet
         file: PathBuf,
     },
 }

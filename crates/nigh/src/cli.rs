@@ -31,7 +31,7 @@ pub enum Command {
         after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --schema > nigh.schema.json"
     )]
     Check(CheckArgs),
-    /// Show what the daemon does: each job's state, counters, health
+    /// Show the state of the node: each job's state, counters and health
     ///
     /// The exit code is 5 where the node is not healthy.
     #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
@@ -81,7 +81,7 @@ pub enum Command {
         after_help = "Examples:\n  nigh psock key both-ends.key\n  nigh psock recv big.iso --key both-ends.key --listen 0.0.0.0:7000\n  nigh psock send big.iso --key both-ends.key --path 192.0.2.1:7000 --path 198.51.100.1:7000"
     )]
     Psock(PsockArgs),
-    /// Send echo requests at a rate; say how many came back, and where the others were lost
+    /// Send echo requests at a rate; report how many were answered, and where the others were lost
     Blast(echo::blast::Args),
     /// Print the completions for a shell: of commands, options and names
     ///
@@ -116,7 +116,7 @@ pub struct RunArgs {
     /// How log lines on stderr look
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     pub log_format: LogFormat,
-    /// What is logged: error, warn, info, debug, trace, or directives such as `info,echo=debug`
+    /// What to log: error, warn, info, debug, trace, or directives such as `info,echo=debug`
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
     pub log: String,
 }
@@ -342,6 +342,6 @@ pub struct CompletionsArgs {
 /// Arguments of `nigh man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The directory, made when it is not there; `-` prints the page of `nigh` itself
+    /// The directory, created if missing; `-` prints the page of `nigh` itself
     pub directory: PathBuf,
 }

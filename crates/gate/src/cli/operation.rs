@@ -82,7 +82,7 @@ pub enum Operation {
         /// Rate of packets from internal hosts
         #[arg(long, value_name = "RATE")]
         from_internal: Option<Rate>,
-        /// Who has the rate for itself [default: all share one]
+        /// Give each of these the rate [default: all share it]
         #[arg(long, value_enum)]
         each: Option<Each>,
     },
@@ -123,10 +123,10 @@ pub struct FlowsArgs {
     /// Of this application only; `unknown` for unclassified flows
     #[arg(long)]
     application: Option<String>,
-    /// With an end at this address or in this prefix only
+    /// Only with an end at this address or in this prefix
     #[arg(long, value_name = "PREFIX", value_parser = prefix)]
     host: Option<IpNet>,
-    /// With this verdict only
+    /// Only with this verdict
     #[arg(long, value_parser = ["pass", "drop", "reset", "limit", "undecided"])]
     verdict: Option<String>,
     /// Rows to show at the most
@@ -154,10 +154,10 @@ pub struct WhichArgs {
     /// A kind of application, such as peer-to-peer; can be given several times
     #[arg(long, value_parser = categories())]
     category: Vec<Category>,
-    /// Of this internal host, or of those in this prefix, only
+    /// Only of this internal host, or of those in this prefix
     #[arg(long, value_name = "PREFIX", value_parser = prefix)]
     host: Option<IpNet>,
-    /// Begun by this side only
+    /// Only flows that this side began
     #[arg(long, value_enum)]
     direction: Option<Direction>,
 }

@@ -57,7 +57,7 @@ pub struct LinkArgs {
 /// What to do with a link.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LinkAction {
-    /// Change what it does, between two packets
+    /// Change its settings, between two packets
     #[command(
         after_help = "Example:\n  nigh lab link as4-as12 set delay=50ms loss=1% rate=100Mbit"
     )]
@@ -71,10 +71,10 @@ pub enum LinkAction {
 /// Arguments of `nigh lab links`.
 #[derive(Clone, Debug, Args)]
 pub struct LinksArgs {
-    /// What comes first
+    /// The order of the links
     #[arg(long, value_enum, default_value = "bytes")]
     pub sort: Sort,
-    /// List links as well that nothing has come to
+    /// Also list links that no packet came to
     #[arg(long)]
     pub all: bool,
     /// Most links to show, at most 10000
@@ -90,7 +90,7 @@ pub struct LinksArgs {
 pub struct NodeArgs {
     /// Its name or one of its addresses
     pub node: String,
-    /// What it is to be [default: as it is]
+    /// Its new state [default: show it]
     #[arg(value_enum)]
     pub state: Option<NodeState>,
     /// Which lab.

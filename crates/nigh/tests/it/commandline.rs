@@ -347,58 +347,13 @@ fn c_is_the_configuration_and_nothing_else() {
 
 #[test]
 fn every_summary_is_an_order() {
-    const VERBS: [&str; 46] = [
-        "Anonymize",
-        "Ask",
-        "Carry",
-        "Change",
-        "Check",
-        "Create",
-        "Delete",
-        "Follow",
-        "Forward",
-        "Know,",
-        "Let",
-        "Limit",
-        "List",
-        "Make",
-        "Mask",
-        "Measure",
-        "Print",
-        "Read",
-        "Receive",
-        "Refuse",
-        "Remove",
-        "Run",
-        "Say",
-        "Send",
-        "Show",
-        "Switch",
-        "Take",
-        "Time",
-        "Trace",
-        "Watch",
-        "Write",
-        "Rank",
-        "Count",
-        "Find",
-        "Get",
-        "Set",
-        "Start",
-        "Stop",
-        "Use",
-        "Name",
-        "Look",
-        "Give",
-        "Have",
-        "Open",
-        "Close",
-        "Tell",
-    ];
+    const VERBS: &str = "Anonymize Ask Carry Change Check Create Delete Find Follow Forward Identify, \
+                         Let Limit List Make Mask Measure Print Read Receive Refuse Remove Run Say \
+                         Send Set Show Switch Take Watch Write";
     fn walk(command: &clap::Command, path: &str, wrong: &mut Vec<String>) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let first = about.split(' ').next().unwrap_or_default();
-        if !VERBS.contains(&first) {
+        if !VERBS.split_whitespace().any(|verb| verb == first) {
             wrong.push(format!("{path}: {about}"));
         }
         for below in command.get_subcommands() {

@@ -29,13 +29,13 @@ pub struct ShowArgs {
     /// What to show
     #[arg(value_name = "WHAT", default_value = "mesh")]
     pub what: What,
-    /// Measured by this station
+    /// Only what this station measured
     #[arg(long, value_name = "STATION")]
     pub from: Option<String>,
-    /// Measured was this station or address
+    /// Only what was measured to this station or address
     #[arg(long, value_name = "STATION|ADDRESS")]
     pub to: Option<String>,
-    /// Measured by this test of the schedule
+    /// Only what this test of the schedule measured
     #[arg(long, value_name = "TEST")]
     pub test: Option<String>,
     /// How far back

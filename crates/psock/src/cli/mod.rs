@@ -62,7 +62,7 @@ Examples:
 /// Arguments of `nigh psock send`.
 #[derive(Clone, Debug, Args)]
 pub struct SendArgs {
-    /// What is sent; `-` is stdin
+    /// The file to send; `-` is stdin
     #[arg(value_name = "FILE", default_value = "-")]
     pub file: PathBuf,
     /// Which end this is.
@@ -76,7 +76,7 @@ pub struct SendArgs {
 /// Arguments of `nigh psock recv`.
 #[derive(Clone, Debug, Args)]
 pub struct RecvArgs {
-    /// Where it goes; `-` is stdout
+    /// The file to write; `-` is stdout
     #[arg(value_name = "FILE", default_value = "-")]
     pub file: PathBuf,
     /// Which end this is.
@@ -125,7 +125,7 @@ pub struct ProxyArgs {
 /// Arguments of `nigh psock key`.
 #[derive(Clone, Debug, Args)]
 pub struct KeyArgs {
-    /// The file, which must not be there yet; `-` is stdout
+    /// The file, which must not exist yet; `-` is stdout
     #[arg(value_name = "FILE", default_value = "-")]
     pub file: PathBuf,
     /// Print what was made as JSON: the file, or the key

@@ -55,7 +55,7 @@ pub struct SecurityArgs {
     /// The name that the other end's certificate must hold [default: the address connected to]
     #[arg(long, value_name = "NAME", requires = "authority")]
     pub name: Option<String>,
-    /// Neither encrypt nor ask who the other end is
+    /// Neither encrypt nor authenticate
     #[arg(long)]
     pub plain: bool,
 }
