@@ -133,19 +133,24 @@ impl Extension {
     /// it is no extension header ([`is_extension`]), or its first [`EXTENSION`] bytes are not there.
     pub fn read(kind: IpProtocol, bytes: &[u8]) -> Option<Self> {
         let head: &[u8; EXTENSION] = bytes.first_chunk().filter(|_| is_extension(kind))?;
-        let length = match kind {
-            IpProtocol::FRAGMENT => EXTENSION,
-            // In units of four bytes, less two (RFC 4302, section 2.2).
-            IpProtocol::AUTHENTICATION => (usize::from(head[1]) + 2) * 4,
-            // In units of eight bytes, the first eight not counted (RFC 8200, section 4).
-            _ => (usize::from(head[1]) + 1) * 8,
-        };
+        let length = Self::length(kind, head[1]);
         let fragment = (kind == IpProtocol::FRAGMENT).then(|| {
             let field = u16_at(head, 2);
             let identification = u32_at(head, 4);
             Fragment { offset: field & 0xfff8, more: field & 1 == 1, identification }
         });
         Some(Self { next: IpProtocol(head[0]), length, fragment })
+    }
+
+    /// The bytes of the extension header of this kind; `field` is its second byte.
+    pub fn length(kind: IpProtocol, field: u8) -> usize {
+        match kind {
+            IpProtocol::FRAGMENT => EXTENSION,
+            // In units of four bytes, less two (RFC 4302, section 2.2).
+            IpProtocol::AUTHENTICATION => (usize::from(field) + 2) * 4,
+            // In units of eight bytes, the first eight not counted (RFC 8200, section 4).
+            _ => (usize::from(field) + 1) * 8,
+        }
     }
 }
 

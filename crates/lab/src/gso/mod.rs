@@ -19,7 +19,6 @@
 mod error;
 mod header;
 mod split;
-mod sum;
 
 pub use error::GsoError;
 pub use header::{HEADER, Segmentation, VirtioHeader};

@@ -1,6 +1,12 @@
 //! Cutting a super-packet, and filling in checksums.
 
-use super::{GsoError, HEADER, Segmentation, VirtioHeader, sum::Sum};
+use wire::{
+    IpProtocol,
+    checksum::Sum,
+    ipv6::{EXTENSION, Extension},
+};
+
+use super::{GsoError, HEADER, Segmentation, VirtioHeader};
 
 const ETHERNET: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -10,7 +16,8 @@ const UDP: usize = 8;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 /// Headers that may stand between IPv6 and TCP or UDP: hop-by-hop options, routing, destination options.
-const EXTENSIONS: [u8; 3] = [0, 43, 60];
+const EXTENSIONS: [IpProtocol; 3] =
+    [IpProtocol::HOP_BY_HOP, IpProtocol::ROUTING, IpProtocol::DESTINATION_OPTIONS];
 /// Where checksums are in their headers.
 const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = 6;
@@ -175,7 +182,7 @@ impl SuperPacket {
             put(ip, 2, ip_bytes as u16);
             put(ip, 4, id);
             put(ip, 10, 0);
-            let sum = Sum::of(ip).fold();
+            let sum = Sum::default().bytes(ip).fold();
             put(ip, 10, !sum);
         } else {
             put(ip, 4, (ip_bytes - IPV6) as u16);
@@ -212,7 +219,7 @@ impl SuperPacket {
         let pseudo = if self.needs_csum {
             // It has the sum with the length of the whole.
             let whole = (self.payload_at - self.transport_at + self.payload) as u16;
-            Sum::number(field).less(Sum::number(whole)).and(Sum::number(bytes))
+            Sum::default().word(field).less(Sum::default().word(whole)).word(bytes)
         } else {
             self.pseudo(&network[ETHERNET..], bytes)
         };
@@ -226,7 +233,7 @@ impl SuperPacket {
             };
         }
         put(transport, at, 0);
-        let check = !pseudo.and(Sum::of(transport)).and(behind(transport.len(), rest)).fold();
+        let check = !pseudo.bytes(transport).and(behind(transport.len(), rest)).fold();
         put(transport, at, if udp && check == 0 { 0xffff } else { check });
         VirtioHeader::default()
     }
@@ -238,7 +245,7 @@ impl SuperPacket {
             Transport::Tcp => PROTOCOL_TCP,
             Transport::Udp => PROTOCOL_UDP,
         };
-        Sum::of(addresses).and(Sum::number(protocol.into())).and(Sum::number(bytes))
+        Sum::default().bytes(addresses).word(protocol.into()).word(bytes)
     }
 }
 
@@ -260,7 +267,7 @@ pub fn finish_checksum(pieces: [&mut [u8]; 2]) -> Result<bool, GsoError> {
     let (start, offset) = (header.csum_start, header.csum_offset);
     let wrong = GsoError::Checksum { start, offset };
     let summed = first.get_mut(HEADER + usize::from(start)..).ok_or(wrong)?;
-    let sum = Sum::of(summed).and(behind(summed.len(), second));
+    let sum = Sum::default().bytes(summed).and(behind(summed.len(), second));
     let field = summed.get_mut(offset.into()..).and_then(<[u8]>::first_chunk_mut).ok_or(wrong)?;
     // The field was summed with the rest, as is right: it holds the sum of the pseudo header. Linux
     // (`skb_checksum_help`) writes 0xffff for 0 whatever the protocol.
@@ -277,8 +284,8 @@ pub fn finish_checksum(pieces: [&mut [u8]; 2]) -> Result<bool, GsoError> {
 fn behind(before: usize, bytes: &[u8]) -> Sum {
     match (bytes.is_empty(), before % 2) {
         (true, _) => Sum::default(),
-        (false, 0) => Sum::of(bytes),
-        (false, _) => Sum::of(bytes).odd(),
+        (false, 0) => Sum::default().bytes(bytes),
+        (false, _) => Sum::default().bytes(bytes).odd(),
     }
 }
 
@@ -312,13 +319,14 @@ fn network(frame: &[u8], length: usize) -> Result<(bool, usize, u8), GsoError> {
             if says != has {
                 return Err(GsoError::Length { says, has });
             }
-            let (mut at, mut protocol) = (ETHERNET + IPV6, ip[6]);
+            let (mut at, mut protocol) = (ETHERNET + IPV6, IpProtocol(ip[6]));
             while EXTENSIONS.contains(&protocol) {
-                let extension = slice(frame, "an IPv6 extension header", at, 8)?;
-                protocol = extension[0];
-                at += (usize::from(extension[1]) + 1) * 8;
+                let head = slice(frame, "an IPv6 extension header", at, EXTENSION)?;
+                let Some(extension) = Extension::read(protocol, head) else { break };
+                protocol = extension.next;
+                at += extension.length;
             }
-            Ok((false, at, protocol))
+            Ok((false, at, protocol.0))
         }
         _ => Err(GsoError::Unsupported("another protocol than IP")),
     }

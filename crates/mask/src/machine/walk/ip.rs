@@ -160,9 +160,9 @@ impl<V: Visit> Walk<'_, V> {
         header: usize,
     ) -> Option<(usize, IpProtocol)> {
         let length = match kind {
-            IpProtocol::FRAGMENT => 8,
+            IpProtocol::FRAGMENT => ipv6::EXTENSION,
             IpProtocol::HOP_BY_HOP | IpProtocol::ROUTING | IpProtocol::DESTINATION_OPTIONS => {
-                (usize::from(self.u8_at(at + 1)?) + 1) * 8
+                ipv6::Extension::length(kind, self.u8_at(at + 1)?)
             }
             // An authentication header could not be checked against a changed packet, and the others'
             // formats are their own: they are removed with what is behind them.
