@@ -1,6 +1,6 @@
 //! Many datagrams to a system call, by recvmmsg(2) and sendmmsg(2), each with its address and its
 //! control data. [`mmsg`](crate::mmsg) answers requests with it, [`stamping`](crate::stamping) adds the
-//! kernel's times.
+//! kernel's times, [`socket`](crate::socket) receives with it.
 //!
 //! The safe wrappers of crate nix give all messages of a `sendmmsg` the same control data, so they
 //! cannot send each datagram from another address. Addresses and control data are read and written as
@@ -83,6 +83,18 @@ impl Envelope {
         self.name[..2].copy_from_slice(&(family as u16).to_ne_bytes());
     }
 
+    /// The value of the first part of the control data of this level and kind.
+    pub(crate) fn control(&self, level: libc::c_int, kind: libc::c_int) -> Option<&[u8]> {
+        let mut at = 0;
+        while let Some((its_level, its_kind, value)) = self.control_at(at) {
+            if (its_level, its_kind) == (level, kind) {
+                return self.control.get(value);
+            }
+            at = aligned(value.end);
+        }
+        None
+    }
+
     /// Shows each part of the control data: its level, its kind and its value, which may be changed.
     pub(crate) fn each_control(&mut self, mut f: impl FnMut(libc::c_int, libc::c_int, &mut [u8])) {
         let mut at = 0;
@@ -124,6 +136,16 @@ impl Envelope {
     }
 }
 
+/// The nanoseconds since 1970 of a timespec in control data; none where there is no time.
+pub(crate) fn timespec_ns(value: &[u8]) -> Option<u64> {
+    let (seconds, rest) = value.split_first_chunk()?;
+    let nanoseconds = i64::from_ne_bytes(*rest.first_chunk()?);
+    match i64::from_ne_bytes(*seconds) {
+        seconds @ 1.. => Some(seconds as u64 * 1_000_000_000 + nanoseconds as u64),
+        _ => None,
+    }
+}
+
 /// Where the next part of control data begins (`CMSG_ALIGN`).
 fn aligned(length: usize) -> usize {
     length.next_multiple_of(size_of::<usize>())
@@ -160,7 +182,7 @@ impl Received {
         self.envelopes.iter_mut().take(self.count)
     }
 
-    /// Receives what is there, up to [`BATCH`] datagrams, and says how many; does not wait.
+    /// Receives up to [`BATCH`] datagrams and says how many; whether it waits is in the flags of recvmmsg(2).
     ///
     /// # Errors
     /// When the kernel reports one for the socket; that nothing is there is `WouldBlock`.
@@ -190,7 +212,7 @@ impl Received {
                 socket.as_raw_fd(),
                 headers.as_mut_ptr(),
                 BATCH as libc::c_uint,
-                libc::MSG_DONTWAIT | flags,
+                flags,
                 ptr::null_mut(),
             )
         };
@@ -292,6 +314,8 @@ mod tests {
         };
         let wanted = parts.map(|(level, kind, value)| (level, kind, value.to_vec()));
         assert_eq!(read(&mut envelope), wanted);
+        assert_eq!(envelope.control(4, 5), Some(&[6; 12][..]));
+        assert_eq!(envelope.control(4, 6), None);
         for (cut, left) in [(1, 2), (CONTROL_HEADER, 2), (CONTROL_HEADER + 5, 1), (60, 0)] {
             let mut envelope = envelope;
             envelope.control_length -= cut;

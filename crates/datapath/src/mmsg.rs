@@ -34,7 +34,7 @@ impl Exchange {
     /// # Errors
     /// When the kernel reports one for the socket; that nothing is there is `WouldBlock`.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let count = self.requests.fill(socket, 0)?;
+        let count = self.requests.fill(socket, libc::MSG_DONTWAIT)?;
         self.requests.envelopes().for_each(|envelope| envelope.each_control(turn));
         Ok(count)
     }

@@ -13,14 +13,12 @@ use std::{
     time::Duration,
 };
 
+use crate::datagrams;
+pub use crate::datagrams::BATCH;
 use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Type};
 
-/// Packets to a system call.
-pub const BATCH: usize = 64;
 /// Receive buffer in bytes; held twice as large by the kernel, which counts its own overhead.
 const RECEIVE_BUFFER: usize = 32 << 20;
-/// Bytes of ancillary data for each packet: a timestamp needs 32.
-const CONTROL: usize = 64;
 
 /// A socket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -151,14 +149,19 @@ impl Socket {
         &self,
         buffer: &'a mut Buffer,
     ) -> io::Result<impl Iterator<Item = Received<'a>>> {
-        let count = match buffer.fill(&self.0) {
-            Ok(count) => count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => 0,
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted) => 0,
+        match buffer.0.fill(self.0.as_fd(), libc::MSG_WAITFORONE) {
+            Ok(_) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             Err(error) => return Err(error),
-        };
-        let buffer = &*buffer;
-        Ok((0..count).map(|at| buffer.packet(at)))
+        }
+        Ok(buffer.0.datagrams().map(|(bytes, envelope)| {
+            let stamp = envelope.control(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+            Received { bytes, stamp: stamp.and_then(datagrams::timespec_ns) }
+        }))
     }
 
     /// Packets that came but were dropped, as the receive buffer was full.
@@ -230,19 +233,8 @@ fn link_address(interface: u32, protocol: u16) -> SockAddr {
     unsafe { SockAddr::new(storage, mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t) }
 }
 
-/// Ancillary data of one packet, aligned as its headers must be.
-#[derive(Clone, Copy)]
-#[repr(C, align(8))]
-struct Control([u8; CONTROL]);
-
 /// Room for the packets of one system call.
-pub struct Buffer {
-    bytes: Vec<u8>,
-    each: usize,
-    lengths: [usize; BATCH],
-    stamps: [Option<u64>; BATCH],
-    control: [Control; BATCH],
-}
+pub struct Buffer(datagrams::Received);
 
 /// A packet that was received.
 #[derive(Clone, Copy, Debug)]
@@ -255,70 +247,10 @@ pub struct Received<'a> {
 
 impl Buffer {
     /// Room for packets of up to `each` bytes; longer ones are cut.
+    ///
+    /// # Panics
+    /// When `each` is 0.
     pub fn new(each: usize) -> Self {
-        Self {
-            bytes: vec![0; each * BATCH],
-            each,
-            lengths: [0; BATCH],
-            stamps: [None; BATCH],
-            control: [Control([0; CONTROL]); BATCH],
-        }
+        Self(datagrams::Received::new(each))
     }
-
-    fn packet(&self, at: usize) -> Received<'_> {
-        let bytes = &self.bytes[at * self.each..][..self.lengths[at]];
-        Received { bytes, stamp: self.stamps[at] }
-    }
-
-    fn fill(&mut self, socket: &socket2::Socket) -> io::Result<usize> {
-        // SAFETY: all zeros is a valid mmsghdr: null pointers and lengths of 0.
-        let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
-        let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
-        for (at, packet) in self.bytes.chunks_exact_mut(self.each).enumerate() {
-            vectors[at].iov_base = packet.as_mut_ptr().cast();
-            vectors[at].iov_len = self.each;
-            let header = &mut headers[at].msg_hdr;
-            header.msg_iov = &raw mut vectors[at];
-            header.msg_iovlen = 1;
-            header.msg_control = (&raw mut self.control[at]).cast();
-            header.msg_controllen = CONTROL;
-        }
-        // SAFETY: each header points to a vector and control data of the lengths given, no two to
-        // the same, and all of it outlives the call.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                headers.as_mut_ptr(),
-                BATCH as libc::c_uint,
-                libc::MSG_WAITFORONE,
-                ptr::null_mut(),
-            )
-        };
-        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-        for (at, header) in headers[..count].iter().enumerate() {
-            self.lengths[at] = (header.msg_len as usize).min(self.each);
-            self.stamps[at] = stamp(&header.msg_hdr);
-        }
-        Ok(count)
-    }
-}
-
-/// The receive timestamp in a message's ancillary data.
-fn stamp(message: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the kernel has filled the control data and set its length.
-    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
-    while !header.is_null() {
-        // SAFETY: not null, hence a whole header within the control data.
-        let control = unsafe { &*header };
-        if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_TIMESTAMPNS {
-            // SAFETY: within the control data, as the header before it is.
-            let data = unsafe { libc::CMSG_DATA(header) };
-            // SAFETY: SCM_TIMESTAMPNS carries a timespec; it may lie unaligned.
-            let time = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
-            return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-        }
-        // SAFETY: `header` is one of this message's.
-        header = unsafe { libc::CMSG_NXTHDR(message, header) };
-    }
-    None
 }

@@ -323,7 +323,7 @@ impl Incoming {
     }
 
     fn fill(&mut self, socket: &Socket, flags: libc::c_int) -> io::Result<usize> {
-        let count = match self.received.fill(socket.as_fd(), flags) {
+        let count = match self.received.fill(socket.as_fd(), libc::MSG_DONTWAIT | flags) {
             Ok(count) => count,
             Err(error)
                 if matches!(
@@ -348,12 +348,8 @@ impl Notes {
         match (level, kind) {
             // Three timespecs, of which the first is of software.
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-                let number = |at: usize| {
-                    let field = value.get(at..at + 8)?;
-                    field.try_into().ok().map(i64::from_ne_bytes)
-                };
-                if let (Some(seconds @ 1..), Some(rest)) = (number(0), number(8)) {
-                    self.at_ns = Some(seconds as u64 * 1_000_000_000 + rest as u64);
+                if let Some(at_ns) = datagrams::timespec_ns(value) {
+                    self.at_ns = Some(at_ns);
                 }
             }
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
