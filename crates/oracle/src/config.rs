@@ -2,10 +2,9 @@
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
 //! wrong: [`OracleConfig::problems`] names every such value with its dotted key and what to do.
-//! The rules are in `config/check.rs`; those of a feed and of ALTO are beside the part that they
+//! The rules are in `check.rs`; those of a feed and of ALTO are beside the part that they
 //! configure.
 
-mod check;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 
 pub mod alto;
 pub mod candidate;
+mod check;
 pub mod cli;
 pub mod client;
 pub mod config;

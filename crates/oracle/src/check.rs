@@ -1,7 +1,11 @@
 //! What can be wrong with values that parsed; read `OracleConfig::problems` first.
 
-use super::{AdjustConfig, Config, DEFAULT_METRIC, LimitConfig, OracleConfig};
-use crate::{metric::Metric, proxidor::MAX_METRICS};
+use crate::{
+    alto,
+    config::{AdjustConfig, Config, DEFAULT_METRIC, LimitConfig, OracleConfig},
+    metric::Metric,
+    proxidor::MAX_METRICS,
+};
 use config::{Problem, Report, bucket, interfaces, prefixes, source_prefixes};
 use std::{collections::HashSet, path::Path, time::Duration};
 
@@ -44,13 +48,13 @@ impl OracleConfig {
         if let Some(bmp) = &self.bmp {
             report.take("bmp", bmp.problems());
         }
-        if let Some(alto) = &self.alto {
+        if let Some(section) = &self.alto {
             let names = self.metrics.iter().map(|metric| metric.name.as_str());
             let names: Vec<&str> = std::iter::once(DEFAULT_METRIC).chain(names).collect();
-            report.take("alto", alto.problems());
-            report.take("alto", alto.problems_with(&names));
+            report.take("alto", section.problems());
+            report.take("alto", section.problems_with(&names));
             for (i, name) in names.iter().enumerate().skip(1) {
-                if crate::alto::name::metric(i, name).is_none() {
+                if alto::name::metric(i, name).is_none() {
                     let text = format!(
                         "{name} is not a valid name for ALTO: use at most 27 letters, digits, '-' and '_'"
                     );
