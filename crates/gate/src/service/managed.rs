@@ -12,6 +12,7 @@ mod flow;
 #[cfg(test)]
 mod tests;
 mod torrents;
+mod waiting;
 
 use super::{
     core::ByFile,
@@ -32,7 +33,7 @@ use crate::{
     },
 };
 use classify::{
-    flow::{Flow, Side, Transport},
+    flow::{Flow, Side},
     label::Label,
     packet::{Packet, Tcp},
 };
@@ -58,15 +59,6 @@ const MAX_MANAGED: usize = 1 << 16;
 /// Announced flows that are waited for, and how long.
 const MAX_EXPECTED: usize = 1000;
 const EXPECTED_NS: u64 = 60_000_000_000;
-/// How long a flow with waiting packets is silent before a verdict on what came is asked for; twice as
-/// long after each, so many times at the most.
-const QUIET_NS: u64 = 100_000_000;
-const QUIET_DOUBLES: u32 = 5;
-/// Batches of packets for which a flow that was decided while its packets waited is held at the most.
-const MAX_SETTLING: u8 = 8;
-/// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
-const HOLE_NS: u64 = 2_000_000_000;
-
 /// What Managers call HTTP.
 const HTTP: &str = "http";
 
@@ -242,44 +234,6 @@ impl Managers {
     /// Flows that are managed.
     pub(super) fn len(&self) -> usize {
         self.flows.len()
-    }
-
-    /// Whether any packet waits.
-    pub(super) fn waits(&self) -> bool {
-        !self.waiting.is_empty() || !self.settling.is_empty()
-    }
-
-    /// A flow that nobody manages was decided by a packet that waited: those behind it are held, too,
-    /// until all that wait have gone on, so that none overtakes another.
-    pub(super) fn settle_in(
-        &mut self,
-        id: Id,
-        flow: Flow,
-        packet: &Packet<'_>,
-        commands: &mut Vec<WorkerCommand>,
-    ) {
-        if self.flows.contains_key(&id) {
-            return;
-        }
-        let (sequence, acknowledgement) =
-            packet.tcp.map_or((0, 0), |tcp| (tcp.sequence, tcp.acknowledgement));
-        let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
-        let [own, other] = [hold(sequence), hold(acknowledgement)];
-        let both = if packet.from == Side::Client { [own, other] } else { [other, own] };
-        commands.push(WorkerCommand::Manage(flow, both));
-        self.settling.insert(id, Settling { flow, seen: true, batches: 0 });
-    }
-
-    /// A batch of packets was read: flows of which none was in it are no longer held.
-    pub(super) fn settled(&mut self, commands: &mut Vec<WorkerCommand>) {
-        self.settling.retain(|_, settling| {
-            settling.batches += 1;
-            let stays = std::mem::take(&mut settling.seen) && settling.batches < MAX_SETTLING;
-            if !stays {
-                commands.push(WorkerCommand::Manage(settling.flow, Default::default()));
-            }
-            stays
-        });
     }
 
     /// Bytes that wait.
@@ -493,100 +447,6 @@ impl Managers {
         self.events(id, events, around, commands);
         if let Some(held) = over {
             self.overloaded(id, held, around, commands);
-        }
-    }
-
-    /// Says what the kernel is to copy from here on, and releases what nothing holds any more.
-    fn settle(&mut self, id: &Id, commands: &mut Vec<WorkerCommand>) {
-        let Some(managed) = self.flows.get_mut(id) else { return };
-        let (hold_from, wanted) = managed.wants();
-        if !managed.was_sent(&wanted) {
-            managed.sent = wanted;
-            commands.push(WorkerCommand::Manage(managed.flow, wanted));
-        }
-        let mut kept = VecDeque::new();
-        for waiting in std::mem::take(&mut managed.waiting) {
-            let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
-            let waits = match managed.flow.transport {
-                Transport::Tcp => hold_from[waiting.from as usize].is_some_and(behind),
-                Transport::Udp => managed.manager.waits(waiting.from, waiting.end),
-            };
-            if waits {
-                kept.push_back(waiting);
-            } else {
-                self.waiting_bytes -= waiting.held.bytes();
-                commands.push(WorkerCommand::Release(waiting.held));
-            }
-        }
-        if kept.is_empty() {
-            self.waiting.remove(id);
-        }
-        managed.waiting = kept;
-    }
-
-    /// There is no room for a packet of a flow that waits: the flow is refused, or goes on without a
-    /// verdict.
-    fn overloaded(
-        &mut self,
-        id: Id,
-        held: Held,
-        around: &Around<'_>,
-        commands: &mut Vec<WorkerCommand>,
-    ) {
-        let Some(managed) = self.flows.get(&id) else {
-            self.counts.dropped += 1;
-            return;
-        };
-        let scanned = |(number, file): (&TransferId, &Transfer)| {
-            (file.action == FileAction::Scan).then_some(*number)
-        };
-        let scanned: Vec<TransferId> = managed.transfers.iter().filter_map(scanned).collect();
-        if scanned.is_empty() {
-            self.unread(&id, around, commands);
-        }
-        for transfer in scanned {
-            let verdict = ScanResult::Failed(Failure::Overloaded);
-            self.verdict(id, transfer, 0, verdict, around, commands);
-        }
-        // A flow that is refused takes what waits with it.
-        let Some(managed) = self.flows.get_mut(&id) else {
-            self.counts.dropped += 1;
-            return;
-        };
-        let waiting = std::mem::take(&mut managed.waiting);
-        self.waiting.remove(&id);
-        for held in waiting.into_iter().map(|waiting| waiting.held) {
-            self.waiting_bytes -= held.bytes();
-            commands.push(WorkerCommand::Release(held));
-        }
-        commands.push(WorkerCommand::Release(held));
-    }
-
-    /// Asks for verdicts on what came of flows that rest while packets wait, and no longer waits for
-    /// what does not come.
-    pub(super) fn rest(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
-        let now_ns = around.now_ns;
-        let mut resting = Vec::new();
-        for id in &self.waiting {
-            let Some(managed) = self.flows.get_mut(id) else { continue };
-            let quiet_ns = QUIET_NS << managed.pauses.min(QUIET_DOUBLES);
-            let mut events = Vec::new();
-            if !managed.asked && managed.seen_ns + quiet_ns < now_ns {
-                managed.asked = true;
-                managed.manager.pause(&mut events);
-                managed.pauses += u32::from(!events.is_empty());
-            }
-            if managed.moved_ns + HOLE_NS < now_ns {
-                managed.moved_ns = now_ns;
-                managed.manager.give_up(&mut events);
-                managed.read = managed.manager.read();
-            }
-            if !events.is_empty() {
-                resting.push((*id, events));
-            }
-        }
-        for (id, events) in resting {
-            self.events(id, events, around, commands);
         }
     }
 
