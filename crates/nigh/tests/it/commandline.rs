@@ -63,13 +63,11 @@ fn every_help_has_examples_that_the_program_takes() {
         let (_, examples) =
             help.split_once("Example").unwrap_or_else(|| panic!("no example in {at}"));
         let lines = examples.lines().skip(1).take_while(|line| line.starts_with("  "));
-        for line in lines {
-            let commands = commands(line);
-            assert!(!commands.is_empty(), "{at}: `{}` does not run nigh", line.trim());
-            for command in commands {
-                if let Err(error) = Cli::try_parse_from(&command) {
-                    panic!("{at}: `{}` is refused: {error}", command.join(" "));
-                }
+        let commands = commands(&lines.collect::<Vec<_>>().join("\n"));
+        assert!(!commands.is_empty(), "no example of {at} runs nigh");
+        for command in commands {
+            if let Err(error) = Cli::try_parse_from(&command) {
+                panic!("{at}: `{}` is refused: {error}", command.join(" "));
             }
             examples_parsed += 1;
         }

@@ -56,7 +56,7 @@ pub(crate) fn commands(script: &str) -> Vec<Vec<String>> {
             .collect();
         let assignment = |word: &&String| word.contains('=') && !word.starts_with('-');
         let start = words.iter().take_while(|word| *word == "sudo" || assignment(word)).count();
-        let nigh = |word: &String| word == "nigh" || word.ends_with("/nigh");
+        let nigh = |word: &String| word == "nigh" || word == "target/debug/nigh";
         if words.get(start).is_some_and(nigh) {
             found.push(words[start..].to_vec());
         }
