@@ -1,4 +1,5 @@
-//! The servers of the load: the seed's (section 4.1), which serve a file of 2 MB.
+//! The servers of the load, which serve a file of 2 MB: *Integrating and Accelerating Content
+//! Classification and Management at P2P Gateways*, section 4.1.
 //!
 //! They have the file in memory and hand it to the kernel whole, so that what lies between the ends is
 //! what is measured.

@@ -9,7 +9,7 @@ use crate::{
     http::{BULK, Bulk},
     median,
     stage::{CLIENTS, SERVERS, Stage, arrived},
-    ways::Way,
+    variants::Variant,
 };
 use std::{
     io::{ErrorKind, Read, Write},
@@ -100,17 +100,17 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     }
     let mut worst = 0.0_f64;
     for rate in RATES {
-        for (kind, way) in [(Bulk::Down, "to inside"), (Bulk::Up, "from inside")] {
+        for (kind, direction) in [(Bulk::Down, "to internal"), (Bulk::Up, "from internal")] {
             for connections in CONNECTIONS {
                 let mut shares = Vec::new();
                 for _ in 0..ROUNDS {
-                    let running = Way::Limit(rate).start(&stage)??;
+                    let running = Variant::Limit(rate).start(&stage)??;
                     let got = arriving(&stage, kind, connections, measured(rate))?;
                     running.end()?;
                     shares.push(got / rate as f64);
                 }
                 let share = median(shares);
-                let name = format!("{rate} Mbit/s {way}, {connections} connections");
+                let name = format!("{rate} Mbit/s {direction}, {connections} connections");
                 figures.add(&name, share, "of the rate", Some("0.97 to 1.03"));
                 worst = worst.max((share - 1.0).abs());
             }

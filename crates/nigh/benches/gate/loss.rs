@@ -8,7 +8,7 @@ use crate::{
     Failure,
     clients::{Connections, Counts, Load},
     stage::{CLIENTS, SERVERS, Stage},
-    ways::Way,
+    variants::Variant,
 };
 use std::{
     sync::atomic::Ordering,
@@ -17,7 +17,7 @@ use std::{
 };
 use testbed::Figures;
 
-/// Bytes of a file. The seed's 300 MB would take an hour at the highest loss.
+/// Bytes of a file. The paper's 300 MB would take an hour at the highest loss.
 const FILE: usize = 200_000;
 /// Of both directions, percent.
 const LOSSES: [u32; 4] = [0, 1, 3, 5];
@@ -27,7 +27,7 @@ const MEASURE: Duration = Duration::from_millis(1_800);
 const ROUNDS: usize = 3;
 
 /// What is compared, if it is wanted; shares are of forwarding.
-const WAYS: [Way; 3] = [Way::Forwarding, Way::Classify, Way::Hold];
+const VARIANTS: [Variant; 3] = [Variant::Forwarding, Variant::Classify, Variant::Hold];
 
 /// Mean seconds of a transfer with a connection of its own.
 fn transfer(stage: &Stage, connections: usize) -> Result<f64, Failure> {
@@ -67,38 +67,38 @@ fn measure(figures: &mut Figures, delay: u32, connections: usize) -> Result<(), 
     for loss in LOSSES {
         let (one_way, lost) = (format!("delay={}us", delay * 500), format!("loss={loss}%"));
         lab.ask(&["link", "gate-servers", "set", &one_way, &lost])?;
-        let wanted = WAYS.into_iter().filter(|way| way.is_wanted());
-        let mut times: Vec<_> = wanted.map(|way| (way, Vec::new())).collect();
+        let wanted = VARIANTS.into_iter().filter(|variant| variant.is_wanted());
+        let mut times: Vec<_> = wanted.map(|variant| (variant, Vec::new())).collect();
         for _ in 0..ROUNDS {
-            for (way, times) in &mut times {
-                match way.start(&stage)? {
+            for (variant, times) in &mut times {
+                match variant.start(&stage)? {
                     Ok(running) => {
                         times.push(transfer(&stage, connections)?);
                         running.end()?;
                     }
-                    Err(why) => println!("  {}: skipped: {why}", way.name()),
+                    Err(why) => println!("  {}: skipped: {why}", variant.name()),
                 }
             }
             times.reverse();
         }
-        times.sort_by_key(|(way, _)| WAYS.iter().position(|one| one == way));
+        times.sort_by_key(|(variant, _)| VARIANTS.iter().position(|one| one == variant));
         report(figures, &format!("{delay} ms, {loss} % lost"), &times);
     }
     Ok(())
 }
 
-fn report(figures: &mut Figures, what: &str, times: &[(Way, Vec<f64>)]) {
-    let plain = times.iter().find(|(way, _)| *way == Way::Forwarding);
-    for (way, times) in times.iter().filter(|(_, times)| !times.is_empty()) {
-        let name = format!("{what}: {}", way.name());
+fn report(figures: &mut Figures, what: &str, times: &[(Variant, Vec<f64>)]) {
+    let plain = times.iter().find(|(variant, _)| *variant == Variant::Forwarding);
+    for (variant, times) in times.iter().filter(|(_, times)| !times.is_empty()) {
+        let name = format!("{what}: {}", variant.name());
         figures.add(&name, mean(times), "seconds", None);
         // A mean is as uncertain as its rounds differ: the half of what lies between the extremes.
         let (least, most) = times
             .iter()
             .fold((f64::MAX, 0.0_f64), |(least, most), time| (least.min(*time), most.max(*time)));
         figures.add(&format!("{name}: between rounds"), (most - least) / 2.0, "seconds", None);
-        if let Some((_, plain)) = plain.filter(|(plain, _)| plain != way) {
-            let goal = (*way == Way::Classify).then_some("1.02");
+        if let Some((_, plain)) = plain.filter(|(plain, _)| plain != variant) {
+            let goal = (*variant == Variant::Classify).then_some("1.02");
             let share = mean(times) / mean(plain);
             figures.add(&format!("{name}, of no gateway"), share, "times", goal);
         }

@@ -1,14 +1,15 @@
 //! What the gate costs and saves, in one run: `make bench-gate`.
 //!
-//! - the seed's throughput (section 4.2.1): two clients with 100 connections each, three servers, and
-//!   between them forwarding alone, and gateways of several kinds;
+//! - the throughput of *Integrating and Accelerating Content Classification and Management at P2P
+//!   Gateways* ("the paper" here), section 4.2.1: two clients with 100 connections each, three
+//!   servers, and between them forwarding alone, and gateways of several kinds;
 //! - storms of reconnections to what is refused: what an attempt costs, and what permitted traffic keeps;
 //! - transfer times at 0 to 5 % loss and 0 to 100 ms;
 //! - limits: what passes at 1, 20 and 200 Mbit/s in both directions.
 //!
 //! All in namespaces joined by links with offloads on. `GATE_PARTS=new,storm` in the environment measures
 //! only these parts, and takes the others' figures of an earlier run into the file of all;
-//! `GATE_WAYS=forwarding,nfqueue` measures only these ways of being a gateway. Nothing here fails for being
+//! `GATE_WAYS=forwarding,nfqueue` measures only these variants of a gateway. Nothing here fails for being
 //! slow.
 #![forbid(unsafe_code)]
 
@@ -22,7 +23,7 @@ mod processor;
 mod stage;
 mod storm;
 mod throughput;
-mod ways;
+mod variants;
 
 use std::error::Error;
 use testbed::Figures;

@@ -3,7 +3,7 @@
 use crate::{
     Failure, NIGH,
     stage::{INSIDE, Stage},
-    ways::Way,
+    variants::Variant,
 };
 use datapath::gate::{FlowVerdict, Gate, Pace, PacketAction, Rules, Settings};
 use nix::{net::if_::if_nametoindex, sys::signal::Signal};
@@ -92,11 +92,11 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it as this way has it.
-    pub(crate) fn start(stage: &Stage, way: Way) -> Result<Self, Failure> {
-        let clamd = way.scans().then(|| Clamd::start(&stage.gate, None)).transpose()?;
+    /// Starts it as this variant has it.
+    pub(crate) fn start(stage: &Stage, variant: Variant) -> Result<Self, Failure> {
+        let clamd = variant.scans().then(|| Clamd::start(&stage.gate, None)).transpose()?;
         let socket = clamd.as_ref().map(Clamd::socket);
-        let words = way.section(&stage.folder.path().join("audit"), socket.as_deref());
+        let words = variant.section(&stage.folder.path().join("audit"), socket.as_deref());
         let section = format!("[gate]\ninternal = [\"{INSIDE}\"]\n{words}");
         let nigh = Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?;
         Ok(Self { nigh, clamd })

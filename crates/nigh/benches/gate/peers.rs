@@ -110,7 +110,7 @@ pub(crate) fn nfqueue<'a>(
     Ok(Ok(peer))
 }
 
-/// As many rules as the seed's gateway had, for the same applications.
+/// As many rules as the paper's gateway had, for the same applications.
 fn signatures() -> String {
     let patterns = [
         "|13|BitTorrent protocol",

@@ -1,4 +1,4 @@
-//! The seed's scene (figure 4): two clients, a gateway, three servers; here three namespaces with
+//! The paper's scene (figure 4): two clients, a gateway, three servers; here three namespaces with
 //! addresses for each, joined by links with offloads on.
 
 use crate::{Failure, NIGH, http::Servers, processor};
@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 use testbed::{End, Lab, Namespace, link};
 
-/// The seed's clients and servers.
+/// The paper's clients and servers.
 pub(crate) const CLIENTS: [Ipv4Addr; 2] =
     [Ipv4Addr::new(10, 1, 0, 11), Ipv4Addr::new(10, 1, 0, 12)];
 pub(crate) const SERVERS: [Ipv4Addr; 3] =
@@ -22,7 +22,7 @@ pub(crate) const INSIDE: &str = "inside";
 /// The one towards the servers, and its address.
 const OUTSIDE: &str = "outside";
 const GATE_OUTSIDE: &str = "10.2.0.1/24";
-/// Bytes of the seed's files.
+/// Bytes of the paper's files.
 const FILE: usize = 2_000_000;
 
 /// The scene, with servers that serve.
@@ -42,7 +42,7 @@ fn addresses<'a>(end: End<'a>, addresses: &[Ipv4Addr]) -> End<'a> {
 }
 
 impl Stage {
-    /// The scene with a link between the gateway and the servers, and files of the seed's size.
+    /// The scene with a link between the gateway and the servers, and files of the paper's size.
     pub(crate) fn build() -> Result<Self, Failure> {
         Self::join(FILE, |gate, servers| {
             let end = |namespace, interface| End::new(namespace, interface).queues(2);

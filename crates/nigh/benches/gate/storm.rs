@@ -13,7 +13,7 @@ use crate::{
     clients::{Connections, Counts, Load},
     median, processor,
     stage::{CLIENTS, REFUSED, SERVERS, Stage},
-    ways::{Running, Way},
+    variants::{Running, Variant},
 };
 use nix::sys::socket::{
     AddressFamily, MsgFlags, MultiHeaders, SockFlag, SockProtocol, SockType, SockaddrIn, sendmmsg,
@@ -235,13 +235,18 @@ fn permitted(stage: &Stage, every: Duration) -> Result<f64, Failure> {
 }
 
 /// Ways that refuse at the first packet.
-const REFUSE: [Way; 3] = [Way::Refuse, Way::RefuseDriver, Way::NfqueueRefuse];
+const REFUSE: [Variant; 3] = [Variant::Refuse, Variant::RefuseDriver, Variant::NfqueueRefuse];
 /// Ways that meet whole attempts; the last recognises each anew.
-const ATTEMPTED: [Way; 5] =
-    [Way::Refuse, Way::RefuseDriver, Way::Deny, Way::NfqueueRefuse, Way::NfqueueDeny];
+const ATTEMPTED: [Variant; 5] = [
+    Variant::Refuse,
+    Variant::RefuseDriver,
+    Variant::Deny,
+    Variant::NfqueueRefuse,
+    Variant::NfqueueDeny,
+];
 
-/// A way with what its rounds gave.
-type Measured<const N: usize> = (Way, Vec<[f64; N]>);
+/// A variant with what its rounds gave.
+type Measured<const N: usize> = (Variant, Vec<[f64; N]>);
 
 /// Measures all of it.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
@@ -251,11 +256,11 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let measured = rounds(&stage, &REFUSE, |running| Ok([of_syns(&stage, &threads, running)?]))?;
     let nothing = dropped(&stage, |stage| of_syns(stage, &threads, &mut Running::Kernel))?;
     spread(figures, "a rule of iptables: a refused SYN", &nothing);
-    for (way, costs) in &measured {
+    for (variant, costs) in &measured {
         let costs: Vec<f64> = costs.iter().map(|[cost]| *cost).collect();
-        spread(figures, &format!("{}: a refused SYN", way.name()), &costs);
+        spread(figures, &format!("{}: a refused SYN", variant.name()), &costs);
     }
-    ratio(figures, "a refused SYN", &measured, Way::NfqueueRefuse);
+    ratio(figures, "a refused SYN", &measured, Variant::NfqueueRefuse);
 
     println!("\nA host makes whole attempts at a refused place");
     let nothing =
@@ -265,13 +270,13 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
         let (cost, answered) = of_attempts(&stage, &threads, running)?;
         Ok([cost, answered])
     })?;
-    for (way, samples) in &measured {
+    for (variant, samples) in &measured {
         let costs: Vec<f64> = samples.iter().map(|[cost, _]| *cost).collect();
-        spread(figures, &format!("{}: a whole attempt", way.name()), &costs);
+        spread(figures, &format!("{}: a whole attempt", variant.name()), &costs);
         let answered = median(samples.iter().map(|[_, answered]| answered * 100.0).collect());
-        figures.add(&format!("{}: attempts answered", way.name()), answered, "percent", None);
+        figures.add(&format!("{}: attempts answered", variant.name()), answered, "percent", None);
     }
-    ratio(figures, "a whole attempt", &measured, Way::NfqueueDeny);
+    ratio(figures, "a whole attempt", &measured, Variant::NfqueueDeny);
     drop(stage);
     beside(figures, &Stage::build()?)
 }
@@ -291,30 +296,30 @@ fn dropped(
     Ok(costs)
 }
 
-/// What each way costs, in turns; ways that cannot be had are left out.
+/// What each variant costs, in turns; variants that cannot run are skipped.
 fn rounds<const N: usize>(
     stage: &Stage,
-    ways: &[Way],
+    variants: &[Variant],
     one: impl Fn(&mut Running<'_>) -> Result<[f64; N], Failure>,
 ) -> Result<Vec<Measured<N>>, Failure> {
-    let mut all: Vec<_> = ways.iter().map(|way| (*way, Vec::new())).collect();
+    let mut all: Vec<_> = variants.iter().map(|variant| (*variant, Vec::new())).collect();
     for round in 0..ROUNDS {
-        for (way, samples) in &mut all {
-            match way.start(stage)? {
+        for (variant, samples) in &mut all {
+            match variant.start(stage)? {
                 Ok(mut running) => {
                     refuse_once(stage)?;
                     samples.push(one(&mut running)?);
                     let said = running.end()?;
                     if round == 0 {
-                        println!("  {}: {said}", way.name());
+                        println!("  {}: {said}", variant.name());
                     }
                 }
-                Err(why) => println!("  {}: skipped: {why}", way.name()),
+                Err(why) => println!("  {}: skipped: {why}", variant.name()),
             }
         }
         all.reverse();
     }
-    all.sort_by_key(|(way, _)| ways.iter().position(|one| one == way));
+    all.sort_by_key(|(variant, _)| variants.iter().position(|one| one == variant));
     all.retain(|(_, samples)| !samples.is_empty());
     Ok(all)
 }
@@ -329,14 +334,19 @@ fn spread(figures: &mut Figures, name: &str, costs: &[f64]) {
 }
 
 /// What the gate's cache costs of what a gateway of others does.
-fn ratio<const N: usize>(figures: &mut Figures, what: &str, measured: &[Measured<N>], peer: Way) {
-    let of = |wanted: Way| {
-        let (_, samples) = measured.iter().find(|(way, _)| *way == wanted)?;
+fn ratio<const N: usize>(
+    figures: &mut Figures,
+    what: &str,
+    measured: &[Measured<N>],
+    peer: Variant,
+) {
+    let of = |wanted: Variant| {
+        let (_, samples) = measured.iter().find(|(variant, _)| *variant == wanted)?;
         Some(median(samples.iter().map(|sample| sample[0]).collect()))
     };
-    for way in [Way::Refuse, Way::RefuseDriver] {
-        if let (Some(ours), Some(theirs)) = (of(way), of(peer)) {
-            let name = format!("{}: {what}, of \"{}\"", way.name(), peer.name());
+    for variant in [Variant::Refuse, Variant::RefuseDriver] {
+        if let (Some(ours), Some(theirs)) = (of(variant), of(peer)) {
+            let name = format!("{}: {what}, of \"{}\"", variant.name(), peer.name());
             figures.add(&name, ours / theirs, "times", Some("0.1"));
         }
     }
@@ -353,14 +363,14 @@ fn beside(figures: &mut Figures, stage: &Stage) -> Result<(), Failure> {
     // 50 connections with a file of 2 MB each 0.4 s.
     let steady = Duration::from_millis(400);
     println!("\n2 Gbit/s of permitted traffic beside a storm of {RATE} a second");
-    for way in REFUSE {
-        let name = way.name();
+    for variant in REFUSE {
+        let name = variant.name();
         let (mut kept, mut without, mut with) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let running = match way.start(stage)? {
+            let running = match variant.start(stage)? {
                 Ok(running) => running,
                 Err(why) => {
-                    println!("  {}: skipped: {why}", way.name());
+                    println!("  {}: skipped: {why}", variant.name());
                     break;
                 }
             };
@@ -375,7 +385,7 @@ fn beside(figures: &mut Figures, stage: &Stage) -> Result<(), Failure> {
         if kept.is_empty() {
             continue;
         }
-        let goal = way.is_ours().then_some("0.98");
+        let goal = variant.is_ours().then_some("0.98");
         figures.add(&format!("{name}: without the storm"), median(without), "Gbit/s", None);
         figures.add(&format!("{name}: during the storm"), median(with), "Gbit/s", None);
         figures.add(&format!("{name}: permitted traffic keeps"), median(kept), "times", goal);

@@ -1,8 +1,8 @@
-//! Throughput and processor time of each way, as the seed's section 4.2.1.
+//! Throughput and processor time of each variant, as section 4.2.1 of the paper.
 //!
 //! Ways are measured in turns, several rounds, and the medians taken: what disturbs one disturbs the
 //! others too. The machine's processors are shared by both ends and the gateway; so besides the time of
-//! all of them for a gigabit stands what the way takes more than forwarding alone in the same round.
+//! all of them for a gigabit stands what the variant takes more than forwarding alone in the same round.
 
 use crate::{
     Failure,
@@ -10,20 +10,20 @@ use crate::{
     median,
     processor::Work,
     stage::{CLIENTS, SERVERS, Stage},
-    ways::{Running, Way},
+    variants::{Running, Variant},
 };
 use std::{sync::atomic::Ordering, thread, time::Duration};
 use testbed::Figures;
 
-/// Connections of a client, as the seed's threads.
+/// Connections of a client, as the paper's threads.
 const CONNECTIONS: usize = 100;
 /// Until the load has come up to speed, and how long it is measured then.
 const WARM: Duration = Duration::from_millis(1_000);
 const MEASURE: Duration = Duration::from_millis(2_000);
-/// Rounds over all ways.
+/// Rounds over all variants.
 const ROUNDS: usize = 3;
 
-/// What one way did in one round.
+/// What one variant did in one round.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     gigabits: f64,
@@ -77,25 +77,26 @@ pub(crate) fn new(figures: &mut Figures) -> Result<(), Failure> {
 fn measure(figures: &mut Figures, kind: Connections, what: &str) -> Result<(), Failure> {
     let stage = Stage::build()?;
     println!("\nTwo clients with 100 connections each fetch 2 MB files from three servers, {what}");
-    let wanted = Way::ALL.into_iter().filter(|way| way.is_wanted());
-    let mut samples: Vec<(Way, Vec<Sample>)> = wanted.map(|way| (way, Vec::new())).collect();
+    let wanted = Variant::ALL.into_iter().filter(|variant| variant.is_wanted());
+    let mut samples: Vec<(Variant, Vec<Sample>)> =
+        wanted.map(|variant| (variant, Vec::new())).collect();
     let mut skipped = Vec::new();
     for round in 0..ROUNDS {
-        for (way, samples) in &mut samples {
-            if skipped.contains(way) {
+        for (variant, samples) in &mut samples {
+            if skipped.contains(variant) {
                 continue;
             }
-            match way.start(&stage)? {
+            match variant.start(&stage)? {
                 Ok(mut running) => {
                     samples.push(sample(&stage, &mut running, kind)?);
                     let said = running.end()?;
                     if round + 1 == ROUNDS && !said.is_empty() {
-                        println!("  {}: {}", way.name(), said.lines().last().unwrap_or(""));
+                        println!("  {}: {}", variant.name(), said.lines().last().unwrap_or(""));
                     }
                 }
                 Err(why) => {
-                    println!("  {}: skipped: {why}", way.name());
-                    skipped.push(*way);
+                    println!("  {}: skipped: {why}", variant.name());
+                    skipped.push(*variant);
                 }
             }
         }
@@ -104,23 +105,23 @@ fn measure(figures: &mut Figures, kind: Connections, what: &str) -> Result<(), F
     Ok(())
 }
 
-fn report(figures: &mut Figures, what: &str, samples: &[(Way, Vec<Sample>)]) {
+fn report(figures: &mut Figures, what: &str, samples: &[(Variant, Vec<Sample>)]) {
     let of =
         |samples: &[Sample], field: fn(&Sample) -> f64| median(samples.iter().map(field).collect());
-    let samples_of = |wanted: Way| {
-        let found = samples.iter().find(|(way, _)| *way == wanted);
+    let samples_of = |wanted: Variant| {
+        let found = samples.iter().find(|(variant, _)| *variant == wanted);
         found.map_or(&[][..], |(_, samples)| samples)
     };
-    let plain = samples_of(Way::Forwarding);
-    for (way, samples) in samples.iter().filter(|(_, samples)| !samples.is_empty()) {
-        let name = format!("{what}: {}", way.name());
+    let plain = samples_of(Variant::Forwarding);
+    for (variant, samples) in samples.iter().filter(|(_, samples)| !samples.is_empty()) {
+        let name = format!("{what}: {}", variant.name());
         let gigabits = of(samples, |sample| sample.gigabits);
         figures.add(&name, gigabits, "Gbit/s", None);
         let files = of(samples, |sample| sample.files);
         figures.add(&format!("{name}: files"), files, "a second", None);
         let busy = of(samples, |sample| sample.busy * 1e3);
         figures.add(&format!("{name}: CPU, ends too"), busy, "ms a gigabit", None);
-        if *way != Way::Forwarding && !plain.is_empty() {
+        if *variant != Variant::Forwarding && !plain.is_empty() {
             let rounds = || samples.iter().zip(plain);
             let more = median(rounds().map(|(one, plain)| (one.busy - plain.busy) * 1e3).collect());
             figures.add(&format!("{name}: more CPU than forwarding"), more, "ms a gigabit", None);
@@ -128,14 +129,14 @@ fn report(figures: &mut Figures, what: &str, samples: &[(Way, Vec<Sample>)]) {
             figures.add(&format!("{name}: CPU of its program"), program, "ms a gigabit", None);
             let share =
                 median(rounds().map(|(one, plain)| one.gigabits / plain.gigabits).collect());
-            let goal = (way.is_ours() && !way.scans()).then_some("0.95");
+            let goal = (variant.is_ours() && !variant.scans()).then_some("0.95");
             figures.add(&format!("{name}, of forwarding"), share, "times", goal);
         }
-        for (peer, goal) in [(Way::Nfqueue, Some("3")), (Way::NfqueueMark, None)] {
+        for (peer, goal) in [(Variant::Nfqueue, Some("3")), (Variant::NfqueueMark, None)] {
             let theirs = samples_of(peer);
-            if way.is_ours() && !theirs.is_empty() {
+            if variant.is_ours() && !theirs.is_empty() {
                 let share = gigabits / of(theirs, |sample| sample.gigabits);
-                let goal = goal.filter(|_| !way.scans());
+                let goal = goal.filter(|_| !variant.scans());
                 figures.add(&format!("{name}, of {}", peer.name()), share, "times", goal);
             }
         }

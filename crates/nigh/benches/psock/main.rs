@@ -1,9 +1,8 @@
 //! What psock makes of several paths, in one run: `make bench-psock`.
 //!
-//! - 155 and 620 Mbit/s, the seed's two paths;
+//! - 155 and 620 Mbit/s, the two paths of *Psock Parallel Socket Library* (CESNET, 2005);
 //! - 620 and 20 Mbit/s, where 300 ms of packets can wait on the slow one;
-//! - twice 310 Mbit/s with 0.1 % loss, and with a foreign TCP stream on one for a while, as the seed
-//!   had it;
+//! - twice 310 Mbit/s with 0.1 % loss, and with a foreign TCP stream on one for a while, as there;
 //! - one of two paths cut in the middle: how long the receiving application waits;
 //! - 10 GB over four paths, two of which are cut and returned, hashed at both ends.
 //!

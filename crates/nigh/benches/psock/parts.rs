@@ -82,7 +82,7 @@ fn everybody(stage: &Stage) -> Result<Vec<(String, Transport, Vec<usize>)>, Fail
     Ok(transfers)
 }
 
-/// The seed's two paths of 155 and 620 Mbit/s.
+/// The two paths of *Psock Parallel Socket Library* (CESNET, 2005): 155 and 620 Mbit/s.
 pub(crate) fn unequal(figures: &mut Figures) -> Result<(), Failure> {
     println!("\n155 and 620 Mbit/s, 5 ms each way");
     let stage = Stage::start(&UNEQUAL)?;
@@ -131,7 +131,8 @@ pub(crate) fn lossy(figures: &mut Figures) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The seed's experiment: for the middle third of 15 seconds a foreign TCP stream shares path 1.
+/// The experiment of *Psock Parallel Socket Library*: for the middle third of 15 seconds a
+/// foreign TCP stream shares path 1.
 pub(crate) fn crossed(figures: &mut Figures) -> Result<(), Failure> {
     const THIRD: f64 = 5.0;
     println!("\nTwice 310 Mbit/s; a foreign TCP stream on path 1 from 5 to 10 s");

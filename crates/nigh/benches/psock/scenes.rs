@@ -22,9 +22,10 @@ const fn path(rate: &'static str, queue: &'static str) -> Wire {
     Wire { rate: Some(rate), delay: "5ms", queue: Some(queue), loss: None }
 }
 
-/// The seed's two paths of different rates.
+/// The two paths of *Psock Parallel Socket Library* (CESNET, 2005) of different rates.
 pub(crate) const UNEQUAL: [Wire; 2] = [path("155Mbit", "194KB"), path("620Mbit", "775KB")];
-/// The seed's two equal paths, on one of which there is foreign traffic for a while.
+/// The two equal paths of *Psock Parallel Socket Library*, on one of which there is foreign
+/// traffic for a while.
 pub(crate) const EQUAL: [Wire; 2] = [path("310Mbit", "388KB"), path("310Mbit", "388KB")];
 /// A fast path and a slow one on which 300 ms of packets can wait.
 pub(crate) const SWOLLEN: [Wire; 2] = [path("620Mbit", "775KB"), path("20Mbit", "750KB")];

@@ -97,18 +97,18 @@ impl fmt::Display for Ends {
 /// What was told.
 #[derive(Debug, Default)]
 struct Live {
-    links: BTreeMap<(RouterId, RouterId), Told>,
+    links: BTreeMap<(RouterId, RouterId), Reported>,
 }
 
 /// What was told of one direction of a link: each value with its end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Reported {
     /// Nanoseconds.
     latency: Option<(u64, Instant)>,
     loss: Option<(f64, Instant)>,
 }
 
-impl Told {
+impl Reported {
     fn change(&self, (from, to): (RouterId, RouterId)) -> Change {
         let latency = self.latency.map(|(nanoseconds, _)| nanoseconds as f64 / 1e6);
         let loss = self.loss.map(|(loss, _)| loss);
@@ -128,24 +128,24 @@ impl Live {
 
     /// When the next value has to be taken back.
     fn end(&self) -> Option<Instant> {
-        self.links.values().flat_map(Told::ends).min()
+        self.links.values().flat_map(Reported::ends).min()
     }
 
     /// Takes a measurement; returns the changes to report.
     fn take(&mut self, link: &MeasuredLink, now: Instant) -> Vec<Change> {
         let ends = (link.from, link.to);
         let end = now + link.holds;
-        let mut told = self.links.get(&ends).copied().unwrap_or_default();
+        let mut reported = self.links.get(&ends).copied().unwrap_or_default();
         let mut changed = false;
         if let Some(latency) = link.latency {
             let new = latency.estimate_ns;
             let differs = |old: u64| new.abs_diff(old) > (old / LATENCY.0).max(LATENCY.1);
-            let keeps = told.latency.map(|(old, _)| old).filter(|old| !differs(*old));
+            let keeps = reported.latency.map(|(old, _)| old).filter(|old| !differs(*old));
             changed |= keeps.is_none();
-            told.latency = Some((keeps.unwrap_or(new), end));
+            reported.latency = Some((keeps.unwrap_or(new), end));
         } else if link.loss == Some(1.0) {
             // A link on which all is lost has not become as quick as its sources say.
-            told.latency = told.latency.map(|(old, _)| (old, end));
+            reported.latency = reported.latency.map(|(old, _)| (old, end));
         }
         if let Some(new) = link.loss {
             let least = LOSS.0.max(LOSS.1 / link.packets.max(1) as f64);
@@ -153,18 +153,18 @@ impl Live {
             // something or all does again, is told in any case.
             let turned = |old: f64| old != new && (new == 0.0 || new == 1.0 || old == 1.0);
             let differs = |old: f64| (new - old).abs() > least || turned(old);
-            let old = told.loss.map(|(old, _)| old);
+            let old = reported.loss.map(|(old, _)| old);
             let first = if new > least { new } else { 0.0 };
             let keeps = old.filter(|old| !differs(*old));
             changed |= keeps.is_none();
-            told.loss = Some((keeps.unwrap_or(if old.is_none() { first } else { new }), end));
+            reported.loss = Some((keeps.unwrap_or(if old.is_none() { first } else { new }), end));
         }
         if changed {
-            self.links.insert(ends, told);
-            return vec![told.change(ends)];
+            self.links.insert(ends, reported);
+            return vec![reported.change(ends)];
         }
         if let Some(known) = self.links.get_mut(&ends) {
-            *known = told;
+            *known = reported;
         }
         Vec::new()
     }
@@ -172,13 +172,13 @@ impl Live {
     /// Takes back what holds no longer, and names the links of which nothing is left.
     fn expire(&mut self, now: Instant) -> (Vec<Change>, Vec<(RouterId, RouterId)>) {
         let (mut changes, mut gone) = (Vec::new(), Vec::new());
-        self.links.retain(|ends, told| {
-            let before = told.ends().count();
-            told.latency = told.latency.filter(|(_, end)| *end > now);
-            told.loss = told.loss.filter(|(_, end)| *end > now);
-            let left = told.ends().count();
+        self.links.retain(|ends, reported| {
+            let before = reported.ends().count();
+            reported.latency = reported.latency.filter(|(_, end)| *end > now);
+            reported.loss = reported.loss.filter(|(_, end)| *end > now);
+            let left = reported.ends().count();
             if left != before {
-                changes.push(told.change(*ends));
+                changes.push(reported.change(*ends));
             }
             if left == 0 {
                 gone.push(*ends);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     /// Latency in milliseconds, and loss, of the one change that was told.
-    fn told(changes: &[Change]) -> (Option<f64>, Option<f64>) {
+    fn reported(changes: &[Change]) -> (Option<f64>, Option<f64>) {
         match changes {
             [Change::Measured { latency, loss, congestion: None, .. }] => (*latency, *loss),
             other => panic!("{other:?}"),
@@ -216,33 +216,33 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_little_is_not_told() {
+    fn what_changes_little_is_not_reported() {
         let (mut live, now) = (Live::default(), Instant::now());
         let changes = live.take(&link(Some(20_000), Some(0.0), 20), now);
-        assert_eq!(told(&changes), (Some(20.0), Some(0.0)));
+        assert_eq!(reported(&changes), (Some(20.0), Some(0.0)));
         // 10 %, and two of twenty packets.
         assert_eq!(live.take(&link(Some(22_000), Some(0.1), 20), now), []);
         assert_eq!(
-            told(&live.take(&link(Some(22_001), Some(0.1), 20), now)),
+            reported(&live.take(&link(Some(22_001), Some(0.1), 20), now)),
             (Some(22.001), Some(0.0))
         );
         assert_eq!(
-            told(&live.take(&link(Some(22_001), Some(0.15), 20), now)),
+            reported(&live.take(&link(Some(22_001), Some(0.15), 20), now)),
             (Some(22.001), Some(0.15))
         );
         // Of many packets a smaller share means more; below 0.1 ms nothing is told.
-        assert_eq!(told(&live.take(&link(Some(22_001), Some(0.12), 1000), now)).1, Some(0.12));
+        assert_eq!(reported(&live.take(&link(Some(22_001), Some(0.12), 1000), now)).1, Some(0.12));
         let mut near = Live::default();
         near.take(&link(Some(200), Some(0.0), 20), now);
         assert_eq!(near.take(&link(Some(300), Some(0.0), 20), now), []);
-        assert_eq!(told(&near.take(&link(Some(301), Some(0.0), 20), now)).0, Some(0.301));
+        assert_eq!(reported(&near.take(&link(Some(301), Some(0.0), 20), now)).0, Some(0.301));
     }
 
     #[test]
     fn the_first_lost_packet_of_few_says_nothing() {
         let mut live = Live::default();
         let changes = live.take(&link(Some(5), Some(0.05), 20), Instant::now());
-        assert_eq!(told(&changes).1, Some(0.0));
+        assert_eq!(reported(&changes).1, Some(0.0));
     }
 
     #[test]
@@ -252,8 +252,8 @@ mod tests {
             let mut live = Live::default();
             for loss in [0.0, 1.0, 1.0 - 1.0 / packets as f64, 0.0] {
                 let changes = live.take(&link(None, Some(loss), packets), now);
-                assert!(changes.is_empty() || told(&changes).1 == Some(loss), "{changes:?}");
-                let known = live.links.values().next().and_then(|told| told.loss);
+                assert!(changes.is_empty() || reported(&changes).1 == Some(loss), "{changes:?}");
+                let known = live.links.values().next().and_then(|reported| reported.loss);
                 assert_eq!(known.map(|(loss, _)| loss), Some(loss), "of {packets} packets");
             }
         }
@@ -268,10 +268,10 @@ mod tests {
         assert_eq!(live.end(), Some(now + HOLDS + HOLDS / 2));
         assert_eq!(live.expire(now + HOLDS), (vec![], vec![]));
         let (changes, gone) = live.expire(now + 2 * HOLDS);
-        assert_eq!((told(&changes), gone.len()), ((None, None), 1));
+        assert_eq!((reported(&changes), gone.len()), ((None, None), 1));
         assert_eq!(live.end(), None);
         let changes = live.take(&link(Some(20_000), None, 0), now + 3 * HOLDS);
-        assert_eq!(told(&changes), (Some(20.0), None));
+        assert_eq!(reported(&changes), (Some(20.0), None));
     }
 
     #[test]
@@ -279,13 +279,13 @@ mod tests {
         let (mut live, now) = (Live::default(), Instant::now());
         live.take(&link(Some(20_000), Some(0.0), 1), now);
         let changes = live.take(&link(None, Some(1.0), 1), now + HOLDS / 2);
-        assert_eq!(told(&changes), (Some(20.0), Some(1.0)));
+        assert_eq!(reported(&changes), (Some(20.0), Some(1.0)));
         assert_eq!(live.expire(now + HOLDS), (vec![], vec![]));
         // Packets arrive, and no bound of their delay is known any more.
         assert_eq!(
-            told(&live.take(&link(None, Some(0.0), 20), now + HOLDS)),
+            reported(&live.take(&link(None, Some(0.0), 20), now + HOLDS)),
             (Some(20.0), Some(0.0))
         );
-        assert_eq!(told(&live.expire(now + HOLDS + HOLDS / 2).0), (None, Some(0.0)));
+        assert_eq!(reported(&live.expire(now + HOLDS + HOLDS / 2).0), (None, Some(0.0)));
     }
 }

@@ -227,8 +227,8 @@ fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
     nigh.configure("node-b", &sections("[echo.limit]\nrate = 9")).unwrap();
     nigh.process().signal(Signal::SIGHUP).unwrap();
     wait_until("the reload", LIMIT, || status(&nigh)["echo"]["limit"]["rate"] == 9).unwrap();
-    let told = ask(&site, &nigh, &["reload"]);
-    assert!(told.stdout.contains("node.name changed: restart to apply"), "{}", told.stdout);
+    let reply = ask(&site, &nigh, &["reload"]);
+    assert!(reply.stdout.contains("node.name changed: restart to apply"), "{}", reply.stdout);
     assert_eq!(status(&nigh)["node"]["name"], "node-a");
 }
 
@@ -439,7 +439,7 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
 }
 
 #[test]
-fn the_service_manager_is_told() {
+fn the_service_manager_is_notified() {
     let site = site();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");

@@ -98,7 +98,7 @@ fn a_driver_without_xdp_gets_generic_mode_by_itself() {
 }
 
 #[test]
-fn answers_follow_the_routing_table_when_told_to() {
+fn answers_follow_the_routing_table_when_configured() {
     let site = Site::start(&format!("return = \"fib\"\n{NO_LIMIT}"));
     // Without forwarding on the interface the kernel refuses to look up, and answers itself.
     assert_eq!(site.ping(&["-c", "3", "-i", "0.02", SERVICE4]), all(3));

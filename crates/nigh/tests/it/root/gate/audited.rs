@@ -146,7 +146,7 @@ fn a_file_that_is_over_before_its_flow_is_known_is_written_down_whole() {
 
 /// Nothing in log and IPFIX says which hosts they were, and yet that they were the same.
 #[test]
-fn addresses_have_other_names_in_a_log_that_is_told_to_map_them() {
+fn addresses_have_other_names_in_a_log_that_maps_them() {
     let log = tempfile::tempdir().unwrap();
     let folder = log.path().join("log");
     let key = log.path().join("key");

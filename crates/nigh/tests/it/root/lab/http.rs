@@ -93,7 +93,7 @@ fn every_answer_is_what_the_command_prints() {
 }
 
 #[test]
-fn events_are_told_once_to_who_asks_again() {
+fn events_are_sent_once_to_who_asks_again() {
     let (mut lab, address) = shown(TWO_HOSTS);
     let events = follow_events(&mut lab);
     let seen = value(address, "/api/v1/events");
@@ -108,13 +108,13 @@ fn events_are_told_once_to_who_asks_again() {
     };
     wait_until("what routing does", TIMEOUT, || printed("routing").len() == 2).unwrap();
     let new = value(address, &format!("/api/v1/events?after={after}"));
-    let told = |kind: &str| -> Vec<Value> {
+    let reported = |kind: &str| -> Vec<Value> {
         let all = new["events"].as_array().unwrap().iter();
         all.filter(|event| event["event"] == kind).cloned().collect()
     };
-    assert_eq!(told("node"), printed("node"));
-    assert_eq!(told("routing"), printed("routing"));
-    assert_eq!(told("link"), Vec::<Value>::new());
+    assert_eq!(reported("node"), printed("node"));
+    assert_eq!(reported("routing"), printed("routing"));
+    assert_eq!(reported("link"), Vec::<Value>::new());
     let first = value(address, &format!("/api/v1/events?after={after}&limit=1"));
     assert_eq!(first["after"], after + 1);
     assert_eq!(first["events"][0]["event"], "node");

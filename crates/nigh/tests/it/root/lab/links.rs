@@ -74,9 +74,9 @@ fn who_receives_misses_what_the_lab_says_it_lost_and_sees_late_ones_as_often_as_
     let sent = 3_000;
     lab.check("pc", &["python3", "-c", SENDER, &sent.to_string()]).unwrap();
     wait_until("the receiver's end", TIMEOUT, || receiver.ended().is_some()).unwrap();
-    let told = receiver.stdout();
-    let numbers: Vec<u64> = told.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let [came, late] = numbers[..] else { panic!("{told}: {}", receiver.stderr()) };
+    let printed = receiver.stdout();
+    let numbers: Vec<u64> = printed.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [came, late] = numbers[..] else { panic!("{printed}: {}", receiver.stderr()) };
     let link = link(&lab);
     let count = |key: &str| link[key].as_u64().unwrap();
     assert_eq!(count("packets"), sent, "{link}");

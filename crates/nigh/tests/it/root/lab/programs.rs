@@ -126,7 +126,7 @@ fn mtr_loses_nothing_on_the_way() {
 }
 
 #[test]
-fn large_pings_are_fragmented_or_told_the_mtu() {
+fn large_pings_are_fragmented_or_get_the_mtu() {
     let lab = lab(CHAIN);
     let ping = |words: &[&str]| {
         let words = [&["ping", "-c", "3", "-i", "0.2"], words].concat();

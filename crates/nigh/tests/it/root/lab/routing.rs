@@ -162,8 +162,8 @@ fn a_scene_takes_its_network_from_a_file() {
             file.display()
         )
     };
-    let [free, told, shortest] =
-        ["", "routing = \"valley-free\"", "routing = \"shortest\""].map(|routing| {
+    let [free, configured, shortest] = ["", "routing = \"valley-free\"", "routing = \"shortest\""]
+        .map(|routing| {
             let mut lab = lab(&scene(routing));
             let path = addresses(&mut lab, "server");
             assert!(path.len() > 2, "{path:?}");
@@ -171,6 +171,6 @@ fn a_scene_takes_its_network_from_a_file() {
             assert_eq!(went, [&path[..], &["2a00:3c::10".to_owned()]].concat());
             path
         });
-    assert_eq!(free, told);
+    assert_eq!(free, configured);
     assert_ne!(free, shortest, "choose other hosts: here both are the same");
 }

@@ -18,7 +18,7 @@ pub(super) fn complaint(scene: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_told_with_line_column_and_key() {
+fn mistakes_are_reported_with_line_column_and_key() {
     // What is changed in the scene, to what; the place, and what is said.
     for (from, to, place, said) in [
         (

@@ -141,7 +141,7 @@ pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
 }
 
 #[test]
-fn a_node_that_is_down_loses_packets_and_is_told_of() {
+fn a_node_that_is_down_loses_packets_and_is_reported() {
     let mut lab = lab(TWO_HOSTS);
     let events = follow_events(&mut lab);
     let shown = say(&mut lab, &["node", "r2", "down"]);

@@ -180,7 +180,7 @@ delay = "10ms"
 }
 
 #[test]
-fn mistakes_in_wires_are_told_with_their_place() {
+fn mistakes_in_wires_are_reported_with_their_position() {
     let wire =
         |one: &str, other: &str| format!("[[wire]]\nbetween = [{{ {one} }}, {{ {other} }}]\n");
     for (scene, said) in [

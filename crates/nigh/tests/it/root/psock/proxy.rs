@@ -131,14 +131,14 @@ fn clients_are_reset_where_nobody_serves() {
     };
     // There is a forwarder, but no server behind it.
     reset();
-    let told = |process: &Process, text: &str| {
+    let logs = |process: &Process, text: &str| {
         wait_until(text, LIMIT, || process.stderr().contains(text)).unwrap();
     };
-    told(&far, "connecting to 127.0.0.1:80: ");
+    logs(&far, "connecting to 127.0.0.1:80: ");
     // There is no forwarder either.
     drop(far);
     reset();
-    told(&near, "no path works; ");
+    logs(&near, "no path works; ");
 }
 
 /// What a half-closed connection needs: the request ends, then the answer comes, then it ends.

@@ -162,8 +162,8 @@ fn another_key_is_refused_and_both_ends_say_so() {
     assert!(!send.success());
     assert!(send.stderr.contains("the other end holds another key"), "{}", send.stderr);
     wait_until("the refusal", LIMIT, || recv.stderr().contains("refused 10.1.")).unwrap();
-    let told = "the other end does not take the key of this one";
-    assert!(recv.stderr().contains(told), "{}", recv.stderr());
+    let reason = "the other end does not take the key of this one";
+    assert!(recv.stderr().contains(reason), "{}", recv.stderr());
     // The right one is still awaited.
     let send = stage.spawn("left", &[&["send", &original, "--key", &key], &PATHS]);
     assert!(send.finish(LIMIT).unwrap().success());

@@ -9,9 +9,9 @@ use crate::{
 };
 use std::path::Path;
 
-/// Ways of being a gateway.
+/// Variants of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Variant {
     /// The kernel's forwarding and nothing else.
     Forwarding,
     /// The gate's kernel part: first packets are copied out.
@@ -82,8 +82,8 @@ impl Running<'_> {
     }
 }
 
-impl Way {
-    /// Those whose throughput is measured, in the table's order: the seed's seven configurations first.
+impl Variant {
+    /// Those whose throughput is measured, in the table's order: the paper's seven configurations first.
     pub(crate) const ALL: [Self; 10] = [
         Self::Forwarding,
         Self::CopyOut,
@@ -110,7 +110,7 @@ impl Way {
 
     /// Whether it is a gateway of others.
     fn is_peer(self) -> bool {
-        use Way::{Nfqueue, NfqueueDeny, NfqueueMark, NfqueueRefuse, Suricata};
+        use Variant::{Nfqueue, NfqueueDeny, NfqueueMark, NfqueueRefuse, Suricata};
         matches!(self, Nfqueue | NfqueueMark | NfqueueRefuse | NfqueueDeny | Suricata)
     }
 
