@@ -56,11 +56,12 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 fn page(command: &Command, parent: Option<&Command>) -> io::Result<Vec<u8>> {
-    let man = Man::new(command.clone())
-        .source(concat!("nigh ", env!("CARGO_PKG_VERSION")))
-        .manual("nigh manual");
+    let man = Man::new(command.clone());
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
+    // An empty date must be there: it is what comes before the source.
+    let title = name(command).replace('-', "\\-");
+    let version = env!("CARGO_PKG_VERSION");
+    writeln!(page, ".TH {title} 1 \"\" \"nigh {version}\" \"nigh manual\"")?;
     man.render_name_section(&mut page)?;
     synopsis(command, &mut page)?;
     man.render_description_section(&mut page)?;
