@@ -10,7 +10,7 @@ use classify::capture::{
 pub fn run(data: &[u8]) {
     let mut table: Table<()> = Table::new(16);
     let mut ended = Vec::new();
-    let (mut placed, mut counted) = (0, 0);
+    let (mut assigned, mut counted) = (0, 0);
     let _ = read::<ReadError>(data, |frame, read| {
         assert!(frame.bytes.len() <= data.len() && frame.bytes.len() <= frame.length as usize);
         assert!(read <= data.len() as u64);
@@ -27,12 +27,12 @@ pub fn run(data: &[u8]) {
             match layers::read(packet) {
                 Layers::Segment(segment) => {
                     assert!(segment.payload.len() <= segment.length as usize);
-                    let (open, packet) = table.place(&segment, frame.at_ns, &mut ended);
+                    let (open, packet) = table.assign(&segment, frame.at_ns, &mut ended);
                     assert_eq!(open.flow.socket(packet.from), segment.source);
-                    placed += 1;
+                    assigned += 1;
                 }
                 Layers::Fragment(key) => {
-                    placed += u64::from(table.fragment(&key, frame.length, frame.at_ns));
+                    assigned += u64::from(table.fragment(&key, frame.length, frame.at_ns));
                 }
                 Layers::OtherProtocol(_) | Layers::Damaged => {}
             }
@@ -44,5 +44,5 @@ pub fn run(data: &[u8]) {
     for flow in open.iter().chain(&ended) {
         counted += flow.packets;
     }
-    assert_eq!(counted, placed);
+    assert_eq!(counted, assigned);
 }
