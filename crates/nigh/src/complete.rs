@@ -30,7 +30,7 @@ type Names = fn(&Words) -> Vec<String>;
 const NAMES: &[(&str, &str, Names)] = &[
     ("gate", "APPLICATION", |_| gate::cli::names::applications()),
     ("gate forget", "RULE", |words| gate::cli::names::rules(|it| words.ask("gate", it))),
-    ("gate unblock", "TORRENT", |words| gate::cli::names::torrents(|it| words.ask("gate", it))),
+    ("gate unblock", "INFO-HASH", |words| gate::cli::names::torrents(|it| words.ask("gate", it))),
     ("lab", "LAB", |_| lab::control::names::labs()),
     ("lab exec", "HOST", |_| lab::control::names::hosts()),
     ("lab path", "FROM", hosts_and_nodes),

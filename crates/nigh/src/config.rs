@@ -141,7 +141,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     let mut reader = Reader::new(&document, registry.renamed());
     if let Some(section) = scene::section(&reader) {
         let command = format!("nigh lab run {}", path.display());
-        reader.error_at(section, "", format!("this is a scene of the lab: `{command}`"));
+        reader.error_at(section, section, format!("this is a scene of the lab: `{command}`"));
         report.findings = reader.into_findings();
         return Err(report);
     }

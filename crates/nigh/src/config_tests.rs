@@ -58,7 +58,7 @@ fn every_mistake_is_named_with_line_and_column() {
         ),
         (
             "[lab]\nseed = 7\n[[node]]\nname = 5\n[[host]]\nname = \"pc\"\n",
-            &["3:3 this is a scene of the lab: `nigh lab run nigh.toml`"],
+            &["3:1 node: this is a scene of the lab: `nigh lab run nigh.toml`"],
         ),
         ("[nod]\nname = \"a\"\n", &["1:2 nod: unknown section `[nod]`: did you mean `[node]`?"]),
         (

@@ -236,12 +236,12 @@ mod tests {
         for reply in [long(b"but FOUND"), long(b"\0"), long(b"")] {
             let result = result(reply);
             assert!(
-                matches!(&said, ScanResult::Failed(Failure::Unavailable(why)) if why.contains("too long")),
+                matches!(&result, ScanResult::Failed(Failure::Unavailable(why)) if why.contains("too long")),
                 "{result:?}"
             );
         }
-        assert_eq!(said(b"stream: OK\0more".to_vec()), ScanResult::Clean);
-        assert_eq!(said(b"stream: OK".to_vec()), ScanResult::Clean);
+        assert_eq!(result(b"stream: OK\0more".to_vec()), ScanResult::Clean);
+        assert_eq!(result(b"stream: OK".to_vec()), ScanResult::Clean);
     }
 
     #[test]

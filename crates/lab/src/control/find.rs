@@ -8,7 +8,7 @@ const COMPARED: u32 = 1 << 20;
 /// So many near names are shown.
 const SHOWN: usize = 3;
 /// Names less alike than this are other names.
-const ALIKE: f64 = 0.8;
+const ALIKE: f64 = 0.79;
 
 /// A name does not say what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -49,7 +49,7 @@ impl Sections {
             oracle: old.oracle + "\ncost = \"-as_number\"",
             probe: old.probe
                 + "\n[[probe.station]]\nname = \"node-b\"\naddresses = [\"192.0.2.2\"]\nmay = [\"slot\"]\n\
-                   [[probe.test]]\nname = \"far\"\nwhat = \"ping\"\nfrom = [\"node-a\"]\nto = \"node-b\"\n\
+                   [[probe.test]]\nname = \"far\"\nwhat = \"ping\"\nfrom = [\"node-a\"]\nto = [\"node-b\"]\n\
                    interval = \"1h\"",
             gate: old.gate
                 + "\n[[gate.limit]]\nname = \"slow\"\nto_internal = \"20mbit\"\n\

@@ -342,7 +342,7 @@ fn over_a_network_it_is_tls_with_the_right_authority_and_a_password_from_a_file(
         for (config, why) in [
             (attempt(&right, &other), "certificate"),
             (attempt(&wrong, &authority), "password authentication failed"),
-            (attempt(&readable, &authority), "can be read by others"),
+            (attempt(&readable, &authority), "others than its owner can use"),
             (attempt(Path::new("/nonexistent"), &authority), "cannot read the password"),
         ] {
             let folder = TempDir::new().expect("a folder");

@@ -59,9 +59,10 @@ fn exec_returns_the_exit_code_and_needs_a_host_that_is_there() {
     let finished = lab.run("pc", &["sh", "-c", "exit 3"], TIMEOUT).unwrap();
     assert_eq!(finished.status.code(), Some(3));
     let finished = lab.run("nobody", &["true"], TIMEOUT).unwrap();
-    assert_eq!(finished.status.code(), Some(1));
+    assert_eq!(finished.status.code(), Some(125));
     assert!(finished.stderr.contains("there are pc, server"), "{}", finished.stderr);
     let finished = lab.run("pc", &["./no-such-program"], TIMEOUT).unwrap();
+    assert_eq!(finished.status.code(), Some(127));
     assert!(finished.stderr.contains("no-such-program"), "{}", finished.stderr);
     // `ip netns exec` finds the host as well.
     let output = Command::new("ip").args(["netns", "exec", &lab.namespace("pc"), "true"]).status();
