@@ -2,7 +2,7 @@
 
 use control::{Connection, Peer};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 pub use control::AskError;
@@ -14,4 +14,13 @@ pub use control::AskError;
 /// See [`AskError`].
 pub fn ask(path: &Path, request: &impl Serialize) -> Result<Value, AskError> {
     Connection::open(Peer::daemon(path))?.ask(request)
+}
+
+/// Sends a request to the job `name` of that daemon.
+///
+/// # Errors
+///
+/// See [`AskError`].
+pub fn ask_job(path: &Path, name: &str, request: &impl Serialize) -> Result<Value, AskError> {
+    ask(path, &json!({ "do": name, "request": request }))
 }

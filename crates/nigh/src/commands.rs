@@ -206,15 +206,10 @@ fn ask(target: &Target, request: &Request) -> Result<Value, Failure> {
     Ok(client::ask(&path, request)?)
 }
 
-/// A request to a job, as it is sent.
-pub(crate) fn of_job(name: &str, request: &impl serde::Serialize) -> Value {
-    json!({ "do": name, "request": request })
-}
-
 /// Asks a job of the daemon that `target` names.
 fn ask_job(target: &Target, name: &str, request: &impl serde::Serialize) -> Result<Value, Failure> {
     let path = target.path().map_err(explain)?;
-    Ok(client::ask(&path, &of_job(name, request))?)
+    Ok(client::ask_job(&path, name, request)?)
 }
 
 /// Shows the state of the node, or of one job; fails where that is not healthy.
@@ -310,7 +305,7 @@ fn gate(args: &GateArgs) -> Done {
         Command::Watch => {
             refuse(is_given.2, "--json", "gate watch");
             let path = args.target.path().map_err(explain)?;
-            Ok(gate::cli::watch(|request| client::ask(&path, &of_job("gate", &request)))?)
+            Ok(gate::cli::watch(|request| client::ask_job(&path, "gate", &request))?)
         }
         Command::Classify(classify) => {
             refuse(is_given.0, "--socket", "gate classify");
@@ -352,7 +347,7 @@ fn oracle(args: &OracleArgs) -> Done {
     let ask = |target: &Target| {
         let path = target.path().map_err(explain)?;
         Ok::<_, Failure>(move |request: &oracle::control::Request| {
-            client::ask(&path, &of_job("oracle", request))
+            client::ask_job(&path, "oracle", request)
         })
     };
     let command = match &args.command {

@@ -1,12 +1,12 @@
 //! Completion in a shell: commands and options, and names that only the system knows.
 //!
-//! The script that `nigh completions` prints calls nigh itself with the variable [`VARIABLE`] set and
+//! The script that `nigh completions` prints calls nigh itself with the variable `VARIABLE` set and
 //! the words that were typed ([`clap_complete::env`]). Only then names are looked up, for at most
-//! [`TIMEOUT`]: in the configuration, at the daemon, at a lab. What cannot be had is not offered.
+//! `TIMEOUT`: in the configuration, at the daemon, at a lab. What cannot be had is not offered.
 
 use crate::{
     cli::{Cli, Target},
-    client, commands, config,
+    client, config,
 };
 use clap::{Command, CommandFactory};
 use clap_complete::{
@@ -104,7 +104,7 @@ impl Words {
         let path = |long, short| self.value(long, short).map(Into::into);
         let target =
             Target { socket: path("--socket", None), config: path("--config", Some("-c")) };
-        client::ask(&target.path().ok()?, &commands::of_job(job, request)).ok()
+        client::ask_job(&target.path().ok()?, job, request).ok()
     }
 }
 

@@ -73,7 +73,8 @@ fn exported(text: &str) -> BTreeSet<String> {
 /// The names of metrics in a line: `nigh_` and what follows; with `*` all that begin so.
 fn named(line: &str) -> Vec<&str> {
     let ends = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '*');
-    let starts = line.match_indices("nigh_").map(|(at, _)| at);
+    let starts = ["nigh_", "process_"].into_iter().flat_map(|begin| line.match_indices(begin));
+    let starts = starts.map(|(at, _)| at);
     let alone = |at: &usize| line[..*at].chars().next_back().is_none_or(ends);
     let names = starts.filter(alone).map(|at| line[at..].split(ends).next().unwrap_or_default());
     // `nigh_NAME_...` stands for any; `nigh_oracle` is the Python client's package.

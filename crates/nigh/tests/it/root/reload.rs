@@ -45,7 +45,7 @@ impl Sections {
             echo: old
                 .echo
                 .replace("198.51.100.1\"", "198.51.100.1\", \"198.51.100.2\"")
-                .replace('5', "9"),
+                .replace("= 5", "= 9"),
             oracle: old.oracle + "\ncost = \"-as_number\"",
             probe: old.probe
                 + "\n[[probe.station]]\nname = \"node-b\"\naddresses = [\"192.0.2.2\"]\nmay = [\"slot\"]\n\
@@ -109,7 +109,7 @@ fn a_reload_that_any_job_cannot_commit_changes_no_job() {
         node.run(&[BINARY, "reload", "--socket", socket.to_str().unwrap()], LIMIT).unwrap()
     };
     let qdisc = |verb| {
-        node.check(&["tc", "qdisc", verb, "dev", "lan0", "root", "handle", "1:", "prio"]).unwrap()
+        node.check(&["tc", "qdisc", verb, "dev", "lan0", "root", "handle", "1:", "htb"]).unwrap()
     };
     let before = in_force(&node, &nigh);
 

@@ -343,7 +343,10 @@ fn over_a_network_it_is_tls_with_the_right_authority_and_a_password_from_a_file(
             (attempt(&right, &other), "certificate"),
             (attempt(&wrong, &authority), "password authentication failed"),
             (attempt(&readable, &authority), "others than its owner can use"),
-            (attempt(Path::new("/nonexistent"), &authority), "cannot read the password"),
+            (
+                attempt(Path::new("/nonexistent"), &authority),
+                "the password: cannot read /nonexistent",
+            ),
         ] {
             let folder = TempDir::new().expect("a folder");
             let archive = open(&folder, &config);
