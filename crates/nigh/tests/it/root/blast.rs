@@ -330,7 +330,7 @@ fn losses_are_shown_in_their_second() {
         chain.middle.check(&["ip", "route", verb, "blackhole", "192.0.2.1/32"]).unwrap();
     };
     gate("add");
-    thread::sleep(Duration::from_millis(300));
+    wait_for_arrivals(&chain.middle, "near", arrived(&chain.middle, "near"), 150);
     gate("del");
     let finished = process.finish(LIMIT).unwrap();
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
