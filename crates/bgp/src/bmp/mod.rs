@@ -11,5 +11,5 @@ pub mod session;
 mod standing;
 
 pub use rib::{Rib, RouteChange};
-pub use session::{Internal, Session, SessionError, Settings, Status};
+pub use session::{Fault, Internal, Session, SessionError, Settings, Status};
 pub use standing::{Path, Stage};

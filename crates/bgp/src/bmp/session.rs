@@ -6,7 +6,10 @@
 //! What does not concern the unicast routes of the global table is counted and skipped: other route
 //! distinguishers and peer types, Adj-RIB-Out (RFC 8671), statistics, mirroring.
 //!
-//! Per-peer headers and OPENs are read with netgauze; see docs/decisions/110-bmp.md for why UPDATEs are
+//! A message about one peer that cannot be read costs that peer its routes until its next Peer Up, and
+//! nobody else: the length of a BMP message shows where the next one begins.
+//!
+//! Per-peer headers are read with netgauze; see docs/decisions/110-bmp.md for why OPENs and UPDATEs are
 //! not.
 
 use super::{
@@ -15,23 +18,18 @@ use super::{
     standing::Stage,
 };
 use crate::message::{
-    self as bgp, Families, Family,
+    self as bgp, Families,
     learned::{Format, Learned, Unreadable},
+    open::Theirs,
 };
-use netgauze_bgp_pkt::{
-    BgpMessage, capabilities::BgpCapability, nlri::RouteDistinguisher, open::BgpOpenMessage,
-    wire::deserializer::BgpParsingContext,
-};
+use netgauze_bgp_pkt::nlri::RouteDistinguisher;
 use netgauze_bmp_pkt::{BmpPeerType, PeerHeader, iana::BmpPeerTypeCode};
-use netgauze_iana::address_family::AddressType;
-use netgauze_parse_utils::{
-    reader::SliceReader,
-    traits::{ParseFrom, ParseFromWithOneInput},
-};
+use netgauze_parse_utils::{reader::SliceReader, traits::ParseFrom};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
     net::IpAddr,
     time::Instant,
 };
@@ -91,8 +89,31 @@ pub struct Counters {
     pub malformed: u64,
     /// Routes from inside the AS, not taken.
     pub internal: u64,
-    /// Routes that were refused because the session has reached its limit.
+    /// Routes and peers that were refused because the session has reached its limit.
     pub refused: u64,
+    /// Messages about one peer that could not be taken; see [`Fault`].
+    pub faults: u64,
+}
+
+/// A message about one peer that could not be taken. The peer counts as down until its next Peer Up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The peer's address, if its header could be read and has one.
+    pub peer: Option<IpAddr>,
+    /// The message's type.
+    pub kind: Kind,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.peer {
+            Some(peer) => write!(f, "peer {peer}: ")?,
+            None => f.write_str("a peer: ")?,
+        }
+        write!(f, "{}: {}", self.kind, self.why)
+    }
 }
 
 /// Whether the session goes on.
@@ -113,7 +134,7 @@ pub enum SessionError {
     /// It does not begin as it must.
     #[error("it begins with {0} instead of Initiation (RFC 7854 section 4.3)")]
     Begin(Kind),
-    /// A message cannot be read.
+    /// A message about the router itself cannot be read.
     #[error("{kind}: {why}")]
     Message {
         /// The message's type.
@@ -121,9 +142,6 @@ pub enum SessionError {
         /// What is wrong with it.
         why: String,
     },
-    /// More peers than the session may have.
-    #[error("it has more than {0} peers")]
-    Peers(usize),
 }
 
 /// What identifies a peer (RFC 7854 section 4.2).
@@ -160,6 +178,9 @@ pub struct Session {
     /// The router prepends its own AS number to the paths that a peer advertised. FRR does so up to
     /// version 10: it reports what it monitors as if it advertised it onwards (FRRouting pull request 21815).
     adds_itself: bool,
+    /// Its own AS number, from the last OPEN that it sent to a peer.
+    local_as: Option<u32>,
+    fault: Option<Fault>,
     counters: Counters,
     learned: Learned,
 }
@@ -176,6 +197,8 @@ impl Session {
             name: None,
             description: None,
             adds_itself: false,
+            local_as: None,
+            fault: None,
             counters: Counters::default(),
             learned: Learned::default(),
         }
@@ -204,6 +227,11 @@ impl Session {
     /// Its description (sysDescr).
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+
+    /// The last message about a peer that could not be taken.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
     }
 
     /// How many peers are up.
@@ -271,17 +299,33 @@ impl Session {
             Kind::Mirroring => self.counters.mirroring += 1,
             Kind::Unknown(_) => self.counters.unknown += 1,
             Kind::PeerUp | Kind::PeerDown | Kind::RouteMonitoring => {
-                let Some((header, rest)) = self.header(body).map_err(wrong)? else {
-                    return Ok(Status::Open);
-                };
-                match kind {
-                    Kind::PeerUp => self.peer_up(&header, rest, rib)?,
-                    Kind::PeerDown => self.peer_down(&header, rib),
-                    _ => self.routes(&header, rest, rib).map_err(|why| wrong(why.to_string()))?,
-                }
+                self.about_peer(kind, body, rib);
             }
         }
         Ok(Status::Open)
+    }
+
+    /// Takes a message that begins with a per-peer header; one that cannot be taken is that peer's fault.
+    fn about_peer(&mut self, kind: Kind, body: &[u8], rib: &mut Rib) {
+        let mut peer = None;
+        let result = self.header(body).and_then(|parts| {
+            let Some((header, rest)) = parts else { return Ok(()) };
+            peer = header.address();
+            let result = match kind {
+                Kind::PeerUp => self.peer_up(&header, rest, rib),
+                Kind::PeerDown => {
+                    self.counters.peers_down += 1;
+                    self.close(&header, rib);
+                    Ok(())
+                }
+                _ => self.routes(&header, rest, rib).map_err(|error| error.to_string()),
+            };
+            result.inspect_err(|_| self.close(&header, rib))
+        });
+        if let Err(why) = result {
+            self.counters.faults += 1;
+            self.fault = Some(Fault { peer, kind, why });
+        }
     }
 
     /// Information of Initiation (RFC 7854 section 4.4); unknown types are skipped.
@@ -329,51 +373,38 @@ impl Session {
 
     /// Peer Up: local address, two ports, the OPEN that the router sent and the one that it received
     /// (RFC 7854 section 4.10).
-    fn peer_up(
-        &mut self,
-        header: &PeerHeader,
-        body: &[u8],
-        rib: &mut Rib,
-    ) -> Result<(), SessionError> {
+    fn peer_up(&mut self, header: &PeerHeader, body: &[u8], rib: &mut Rib) -> Result<(), String> {
         self.counters.peers_up += 1;
-        let wrong = |why: String| SessionError::Message { kind: Kind::PeerUp, why };
-        let opens = body.get(20..).ok_or_else(|| wrong("it is cut short".into()))?;
-        let mut reader = SliceReader::new(opens);
-        let sent = open(&mut reader).map_err(wrong)?;
-        let received = open(&mut reader).map_err(wrong)?;
+        let [sent, received] = opens(body)?;
+        self.local_as = sent.map(|open| open.asn.0).or(self.local_as);
+        let local_as = self.local_as.ok_or("it has no OPEN that shows the router's AS number")?;
         let key = key(header);
         let old = self.peers.remove(&key);
-        if self.peers.len() >= self.settings.peers {
-            return Err(SessionError::Peers(self.settings.peers));
+        let index = match &old {
+            // Several Peer Ups may describe one Loc-RIB (RFC 9069 section 6.1.1).
+            Some(old) if key.loc => Some(old.index),
+            _ if self.peers.len() >= self.settings.peers => None,
+            _ => rib.open(),
+        };
+        // A router that resets a peer between two messages shows it by the second Peer Up alone.
+        if let (Some(old), false) = (&old, key.loc) {
+            rib.close(old.index);
         }
-        let local_as = sent.my_asn4();
+        let Some(index) = index else {
+            self.counters.refused += 1;
+            return Err(format!("the router has more than {} peers", self.settings.peers));
+        };
         let internal = !key.loc && local_as == header.peer_as();
-        let mut peer = Peer {
-            index: match &old {
-                // Several Peer Ups may describe one Loc-RIB (RFC 9069 section 6.1.1).
-                Some(old) if key.loc => old.index,
-                _ => rib.open().ok_or(SessionError::Peers(self.settings.peers))?,
-            },
+        let before = old.filter(|_| key.loc);
+        let (add_path, carries) =
+            before.map_or_else(Default::default, |old| (old.add_path, old.carries));
+        let peer = Peer {
+            index,
             local_as,
             internal,
-            add_path: add_path(&sent, &received, key.loc),
-            carries: carried(&sent).and(carried(&received)),
+            add_path: add_path.or(path_identifiers(sent, received, key.loc)),
+            carries: carries.or(carried(sent, received)),
         };
-        match old {
-            Some(old) if key.loc => {
-                for family in Family::ALL {
-                    if old.add_path.has(family) {
-                        peer.add_path.insert(family);
-                    }
-                    if old.carries.has(family) {
-                        peer.carries.insert(family);
-                    }
-                }
-            }
-            // A router that resets a peer between two messages shows it by the second Peer Up alone.
-            Some(old) => rib.close(old.index),
-            None => {}
-        }
         if let (true, Some(address)) = (internal, key.address) {
             self.internal.insert(address);
         }
@@ -381,8 +412,8 @@ impl Session {
         Ok(())
     }
 
-    fn peer_down(&mut self, header: &PeerHeader, rib: &mut Rib) {
-        self.counters.peers_down += 1;
+    /// The peer is down, and its routes are gone.
+    fn close(&mut self, header: &PeerHeader, rib: &mut Rib) {
         let key = key(header);
         if let Some(peer) = self.peers.remove(&key) {
             rib.close(peer.index);
@@ -466,66 +497,49 @@ fn key(header: &PeerHeader) -> PeerKey {
     PeerKey { loc, address: header.address() }
 }
 
-/// One of the OPENs of Peer Up. Capabilities that netgauze does not understand are skipped.
-fn open(reader: &mut SliceReader<'_>) -> Result<BgpOpenMessage, String> {
-    let (none, no_ids) = (HashMap::new(), HashMap::new());
-    let mut context = BgpParsingContext::new(true, none, no_ids, false, false, false, false);
-    match BgpMessage::parse(reader, &mut context) {
-        Ok(BgpMessage::Open(open)) => Ok(open),
-        Ok(_) => Err("one of its OPENs is another message".into()),
-        Err(error) => Err(error.to_string()),
-    }
+/// The OPENs of Peer Up, sent and received, behind an address and two ports. FRR writes a header with
+/// no body where it has lost one of them, as it does when both ends connect at the same time: `None`.
+fn opens(body: &[u8]) -> Result<[Option<Theirs>; 2], String> {
+    let mut rest = body.get(20..).ok_or("it is cut short")?;
+    let mut next = |which: &str| {
+        let (header, _) = rest
+            .split_first_chunk::<{ bgp::HEADER }>()
+            .ok_or_else(|| format!("it is cut short before the OPEN that was {which}"))?;
+        let length = usize::from(u16::from_be_bytes([header[16], header[17]]));
+        if header[..16].iter().any(|byte| *byte != 0xff) || header[18] != bgp::Kind::Open as u8 {
+            return Err(format!("the message that was {which} is not an OPEN"));
+        }
+        let (message, behind) = rest
+            .split_at_checked(length)
+            .ok_or_else(|| format!("it is cut short in the OPEN that was {which}"))?;
+        rest = behind;
+        match message.get(bgp::HEADER..) {
+            Some([]) => Ok(None),
+            body => Theirs::decode(body.unwrap_or_default())
+                .map(Some)
+                .map_err(|why| format!("the OPEN that was {which} is malformed: {why}")),
+        }
+    };
+    Ok([next("sent")?, next("received")?])
 }
 
 /// Families in which each prefix has a path identifier (RFC 7911 section 4). What is monitored came from
 /// the peer, so the peer must send and the router receive; Loc-RIB has no peer, and its OPEN shows how it
 /// is written (RFC 9069 section 4.4).
-fn add_path(sent: &BgpOpenMessage, received: &BgpOpenMessage, loc: bool) -> Families {
-    let flags = |open: &BgpOpenMessage| -> Vec<(Family, bool, bool)> {
-        let mut list = Vec::new();
-        for capability in open.capabilities() {
-            if let BgpCapability::AddPath(add_path) = capability {
-                list.extend(add_path.address_families().iter().filter_map(|item| {
-                    Some((family(item.address_type())?, item.send(), item.receive()))
-                }));
-            }
-        }
-        list
+fn path_identifiers(sent: Option<Theirs>, received: Option<Theirs>, loc: bool) -> Families {
+    match (sent, received) {
+        (Some(sent), _) if loc => sent.sends_paths.or(sent.receives_paths),
+        (Some(sent), Some(received)) => sent.receives_paths.and(received.sends_paths),
+        _ => Families::default(),
+    }
+}
+
+/// The families that both OPENs name: an OPEN that the router has lost may have named both.
+fn carried(sent: Option<Theirs>, received: Option<Theirs>) -> Families {
+    let named = |open: Option<Theirs>| {
+        open.map_or(Families { ipv4: true, ipv6: true }, |open| open.families)
     };
-    let (ours, theirs) = (flags(sent), flags(received));
-    let mut families = Families::default();
-    for family in Family::ALL {
-        let receives = ours.iter().any(|(is, _, receive)| *is == family && *receive);
-        let sends = theirs.iter().any(|(is, send, _)| *is == family && *send);
-        let named = ours.iter().any(|(is, send, receive)| *is == family && (*send || *receive));
-        if receives && sends || loc && named {
-            families.insert(family);
-        }
-    }
-    families
-}
-
-/// The families of an OPEN: IPv4 alone if it names none (RFC 4760 section 8).
-fn carried(open: &BgpOpenMessage) -> Families {
-    let mut named = false;
-    let mut families = Families::default();
-    for capability in open.capabilities() {
-        if let BgpCapability::MultiProtocolExtensions(extension) = capability {
-            named = true;
-            if let Some(family) = family(extension.address_type()) {
-                families.insert(family);
-            }
-        }
-    }
-    if named { families } else { Families { ipv4: true, ipv6: false } }
-}
-
-fn family(kind: AddressType) -> Option<Family> {
-    match kind {
-        AddressType::Ipv4Unicast => Some(Family::Ipv4),
-        AddressType::Ipv6Unicast => Some(Family::Ipv6),
-        _ => None,
-    }
+    named(sent).and(named(received))
 }
 
 /// The reason of Termination (RFC 7854 section 4.5).

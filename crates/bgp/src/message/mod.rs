@@ -101,6 +101,11 @@ impl Families {
         }
     }
 
+    /// What either set has.
+    pub fn or(self, other: Self) -> Self {
+        Self { ipv4: self.ipv4 || other.ipv4, ipv6: self.ipv6 || other.ipv6 }
+    }
+
     /// What both sets have.
     pub fn and(self, other: Self) -> Self {
         Self { ipv4: self.ipv4 && other.ipv4, ipv6: self.ipv6 && other.ipv6 }

@@ -89,6 +89,10 @@ pub struct Theirs {
     pub families: Families,
     /// Whether it advertises a link-state database.
     pub link_state: bool,
+    /// The families in which it can send several paths to a prefix.
+    pub sends_paths: Families,
+    /// The families in which it can receive several paths to a prefix.
+    pub receives_paths: Families,
 }
 
 impl Theirs {
@@ -113,14 +117,19 @@ impl Theirs {
         if identifier.is_unspecified() {
             return Err(Notification::open(notification::BAD_IDENTIFIER, &[a, b, c, d]));
         }
-        if parameters.len() != usize::from(length) {
+        // RFC 9072 section 2: type 255 in the first place says that lengths have two octets.
+        let (parameters, declared, wide) = match *parameters {
+            [255, high, low, ref rest @ ..] => (rest, u16::from_be_bytes([high, low]), true),
+            _ => (parameters, u16::from(length), false),
+        };
+        if parameters.len() != usize::from(declared) {
             return Err(unspecific());
         }
         let mut found = Capabilities::default();
-        for parameter in Tlvs(parameters) {
+        for parameter in (Tlvs { rest: parameters, wide }) {
             match parameter.ok_or_else(unspecific)? {
                 (2, capabilities) => {
-                    for capability in Tlvs(capabilities) {
+                    for capability in (Tlvs { rest: capabilities, wide: false }) {
                         let (code, value) = capability.ok_or_else(unspecific)?;
                         found.take(code, value).ok_or_else(unspecific)?;
                     }
@@ -136,6 +145,8 @@ impl Theirs {
             identifier,
             families: found.families.unwrap_or(Families { ipv4: true, ipv6: false }),
             link_state: found.link_state,
+            sends_paths: found.sends_paths,
+            receives_paths: found.receives_paths,
         })
     }
 }
@@ -146,6 +157,8 @@ struct Capabilities {
     four_octets: Option<Asn>,
     families: Option<Families>,
     link_state: bool,
+    sends_paths: Families,
+    receives_paths: Families,
 }
 
 impl Capabilities {
@@ -163,6 +176,21 @@ impl Capabilities {
                     families.insert(family);
                 }
             }
+            // ADD-PATH (RFC 7911 section 4): AFI, SAFI, and 1 to receive, 2 to send, 3 for both. What
+            // is malformed there counts as not understood.
+            69 => {
+                let (tuples, []) = value.as_chunks::<4>() else { return Some(()) };
+                for &[afi_high, afi_low, safi, modes] in tuples {
+                    let afi = u16::from_be_bytes([afi_high, afi_low]);
+                    let Some(family) = Family::from_codes(afi, safi) else { continue };
+                    if matches!(modes, 1 | 3) {
+                        self.receives_paths.insert(family);
+                    }
+                    if matches!(modes, 2 | 3) {
+                        self.sends_paths.insert(family);
+                    }
+                }
+            }
             65 => self.four_octets = Some(Asn(u32::from_be_bytes(value.try_into().ok()?))),
             _ => {}
         }
@@ -170,26 +198,30 @@ impl Capabilities {
     }
 }
 
-/// Items of a one-byte type, a one-byte length and a value; `None` where the bytes end too early.
-struct Tlvs<'a>(&'a [u8]);
+/// Items of a one-byte type, a length of one byte (two if `wide`) and a value; `None` where the bytes
+/// end too early.
+struct Tlvs<'a> {
+    rest: &'a [u8],
+    wide: bool,
+}
 
 impl<'a> Iterator for Tlvs<'a> {
     type Item = Option<(u8, &'a [u8])>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let item = match *self.0 {
-            [] => return None,
-            [kind, length, ref rest @ ..] => {
-                rest.split_at_checked(usize::from(length)).map(|(value, rest)| {
-                    self.0 = rest;
-                    (kind, value)
-                })
+        let (kind, length, rest) = match (self.rest, self.wide) {
+            ([], _) => return None,
+            ([kind, length, rest @ ..], false) => (*kind, usize::from(*length), rest),
+            ([kind, high, low, rest @ ..], true) => {
+                (*kind, usize::from(u16::from_be_bytes([*high, *low])), rest)
             }
-            [_] => None,
+            _ => {
+                self.rest = &[];
+                return Some(None);
+            }
         };
-        if item.is_none() {
-            self.0 = &[];
-        }
-        Some(item)
+        let item = rest.split_at_checked(length);
+        self.rest = item.map_or(&[], |(_, rest)| rest);
+        Some(item.map(|(value, _)| (kind, value)))
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::monitored::*;
 use bgp::bmp::{SessionError, Settings, Status, message::Kind};
-use netgauze_bmp_pkt::{BmpPeerType, v3};
+use netgauze_bmp_pkt::{BmpPeerType, PeerHeader, v3};
 use netgauze_iana::address_family::AddressType;
+use netgauze_parse_utils::WritablePdu;
 use std::time::Duration;
 
 const A: &str = "198.51.100.1";
@@ -297,8 +298,28 @@ fn bytes_may_come_in_any_pieces() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_ends_the_session_with_its_reason() {
-    let a = header(pre(), A, 64501);
+fn what_is_wrong_with_the_router_itself_ends_the_session_with_its_reason() {
+    let cases: &[(&[u8], &str)] = &[
+        (b"GET / HTTP/1.1\r\n", "version 71 where BMP version 3 is expected"),
+        (&[3, 0, 0, 0, 5, 0], "shorter than its header"),
+        (&[3, 0xff, 0, 0, 0, 0], "longer than the 131072 that are taken"),
+        (&[3, 0, 0, 0, 8, 4, 0, 1], "Initiation: its information is cut short"),
+        (&[3, 0, 0, 0, 8, 5, 0, 1], "Termination: its information is cut short"),
+    ];
+    for (bytes, part) in cases {
+        let mut router = Monitored::new();
+        router.send(&initiation());
+        let error = router.try_send(bytes).unwrap_err().to_string();
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let mut router = Monitored::new();
+    let up = peer_up(header(pre(), A, 64501));
+    assert_eq!(router.try_send(&up), Err(SessionError::Begin(Kind::PeerUp)));
+}
+
+#[test]
+fn what_is_wrong_with_a_peer_costs_that_peer_its_routes_and_nobody_else() {
+    let (a, b) = (header(pre(), A, 64501), header(pre(), B, 64502));
     let up = peer_up(a.clone());
     let update = monitoring(a.clone(), announce("203.0.113.0/24", &[64501]));
     let mut long_prefix = update.clone();
@@ -310,13 +331,8 @@ fn each_thing_that_is_wrong_ends_the_session_with_its_reason() {
         bytes
     };
     let cases: &[(&[u8], &str)] = &[
-        (b"GET / HTTP/1.1\r\n", "version 71 where BMP version 3 is expected"),
-        (&[3, 0, 0, 0, 5, 0], "shorter than its header"),
-        (&[3, 0xff, 0, 0, 0, 0], "longer than the 131072 that are taken"),
-        (&[3, 0, 0, 0, 8, 4, 0, 1], "Initiation: its information is cut short"),
-        (&[3, 0, 0, 0, 10, 3, 0, 0, 0, 0], "Peer Up: its header is cut short"),
         (&cut(&up, 60), "Peer Up: it is cut short"),
-        (&cut(&up, 90), "Peer Up: "),
+        (&cut(&up, 90), "Peer Up: it is cut short in the OPEN that was sent"),
         (&cut(&update, 50), "Route Monitoring: there is no whole UPDATE in it"),
         (&cut(&update, 80), "Route Monitoring: there is no whole UPDATE in it"),
         (&long_prefix, "Route Monitoring: an UPDATE has a prefix that is too long"),
@@ -325,15 +341,72 @@ fn each_thing_that_is_wrong_ends_the_session_with_its_reason() {
         let mut router = Monitored::new();
         router.send(&initiation());
         router.send(&up);
-        let error = router.try_send(bytes).unwrap_err().to_string();
-        assert!(error.contains(part), "{part}: {error}");
+        router.send(&update);
+        router.send(&peer_up(b.clone()));
+        router.update(&b, announce("192.0.2.0/24", &[64502]));
+        router.send(bytes);
+        let fault = router.session.fault().unwrap();
+        assert_eq!(fault.peer, Some(A.parse().unwrap()));
+        assert!(fault.to_string().contains(part), "{part}: {fault}");
+        // Its routes are gone, and new ones are not taken until it comes up.
+        router.send(&update);
+        assert_eq!(router.seen(), [("192.0.2.0/24", 1, 64502)], "{part}");
+        let counters = router.session.counters();
+        assert_eq!((counters.faults, counters.unannounced, router.session.peers()), (1, 1, 1));
+        router.send(&up);
+        router.send(&update);
+        assert_eq!(router.seen().len(), 2, "{part}");
     }
     let mut router = Monitored::new();
-    assert_eq!(router.try_send(&up), Err(SessionError::Begin(Kind::PeerUp)));
-    let mut router = Monitored::with(Settings { peers: 1, ..Settings::default() }, 10);
     router.send(&initiation());
     router.send(&up);
+    router.send(&[3, 0, 0, 0, 10, 3, 0, 0, 0, 0]);
+    let fault = router.session.fault().unwrap().to_string();
+    assert_eq!(fault, "a peer: Peer Up: its header is cut short");
+    assert_eq!(router.session.peers(), 1);
+}
+
+#[test]
+fn one_peer_too_many_is_refused_and_the_others_stay() {
+    let mut router = Monitored::with(Settings { peers: 1, ..Settings::default() }, 10);
+    router.send(&initiation());
+    let up = peer_up(header(pre(), A, 64501));
     router.send(&up);
-    let second = peer_up(header(pre(), B, 64502));
-    assert_eq!(router.try_send(&second), Err(SessionError::Peers(1)));
+    router.send(&up);
+    router.send(&peer_up(header(pre(), B, 64502)));
+    let counters = router.session.counters();
+    assert_eq!((counters.refused, counters.faults, router.session.peers()), (1, 1, 1));
+    let fault = router.session.fault().unwrap().to_string();
+    assert_eq!(fault, format!("peer {B}: Peer Up: the router has more than 1 peers"));
+}
+
+/// FRR writes a header alone for an OPEN that it has lost in a collision of connections.
+#[test]
+fn a_peer_whose_open_was_lost_counts_as_one_without_path_identifiers() {
+    let sent = open(LOCAL_AS, &[(AddressType::Ipv4Unicast, false, true)]);
+    let lost = |header: PeerHeader, opens: &[&[u8]]| {
+        let whole = peer_up_with(header, sent.clone(), sent.clone());
+        let mut bytes = whole[..6 + 42 + 20].to_vec();
+        bytes.extend(opens.concat());
+        let length = u32::try_from(bytes.len()).unwrap();
+        bytes[1..5].copy_from_slice(&length.to_be_bytes());
+        bytes
+    };
+    let mut none = [0xff; 19];
+    none[16..].copy_from_slice(&[0, 19, 1]);
+    let mut written = Vec::new();
+    sent.write(&mut written).unwrap();
+    let (a, b) = (header(pre(), A, 64501), header(pre(), B, 64502));
+    let mut router = Monitored::new();
+    router.send(&initiation());
+    // Nothing shows yet whether the peer is in the router's own AS.
+    router.send(&lost(a.clone(), &[&none, &none]));
+    let fault = router.session.fault().unwrap().to_string();
+    assert!(fault.ends_with("it has no OPEN that shows the router's AS number"), "{fault}");
+    router.send(&lost(b.clone(), &[&written, &none]));
+    router.send(&lost(a.clone(), &[&none, &none]));
+    router.update(&a, announce("203.0.113.0/24", &[64501]));
+    router.update(&b, announce("192.0.2.0/24", &[64502]));
+    assert_eq!(router.seen(), [("192.0.2.0/24", 1, 64502), ("203.0.113.0/24", 1, 64501)]);
+    assert_eq!(router.session.counters().faults, 1);
 }

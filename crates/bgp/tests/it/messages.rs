@@ -119,6 +119,8 @@ fn our_own_open_is_understood() {
         identifier: ROUTER,
         families: both,
         link_state: false,
+        sends_paths: Families::default(),
+        receives_paths: Families::default(),
     };
     assert_eq!(theirs, expected);
     let theirs = Theirs::decode(&vector("open-large-as")[HEADER..]).unwrap();
@@ -174,9 +176,33 @@ fn capabilities_that_nobody_knows_are_skipped() {
     // Multiprotocol was named, IPv4 was not.
     assert_eq!(theirs.families, Families::default());
     assert_eq!((theirs.asn, theirs.four_octets), (Asn(4), false));
+    let ipv4 = Families { ipv4: true, ipv6: false };
+    assert_eq!((theirs.sends_paths, theirs.receives_paths), (ipv4, ipv4));
     let theirs = Theirs::decode(&open(&[])).unwrap();
     assert_eq!(theirs.families, Families { ipv4: true, ipv6: false }, "RFC 4760 section 8");
     assert_eq!(Theirs::decode(&open(&[])).unwrap().hold_time, 90);
+}
+
+/// RFC 9072 section 2: the length of one byte does not count, and may be anything but 0.
+#[test]
+fn parameters_may_have_lengths_of_two_bytes() {
+    let mut many = vec![2, 1, 44];
+    for unknown in 0..49 {
+        many.extend([200, 4, 0, 0, 0, unknown]);
+    }
+    many.extend([65, 4, 0, 1, 0, 0]);
+    for length in [255, 9] {
+        let mut body = open(&[]);
+        body[9] = length;
+        let total = u16::try_from(many.len()).unwrap();
+        body.extend([255]);
+        body.extend(total.to_be_bytes());
+        body.extend(&many);
+        assert_eq!(Theirs::decode(&body).unwrap().asn, Asn(65536));
+        for end in 10..body.len() {
+            assert!(Theirs::decode(&body[..end]).is_err(), "{end} bytes of {}", body.len());
+        }
+    }
 }
 
 /// RFC 7606 section 3, item b: only lengths that do not fit end the session.
@@ -295,8 +321,16 @@ proptest! {
         let (kind, body) = split(&out).unwrap().unwrap();
         prop_assert_eq!(kind, Kind::Open);
         let asn = Asn(asn);
-        let theirs =
-            Theirs { asn, four_octets: true, hold_time, identifier, families, link_state };
+        let theirs = Theirs {
+            asn,
+            four_octets: true,
+            hold_time,
+            identifier,
+            families,
+            link_state,
+            sends_paths: Families::default(),
+            receives_paths: Families::default(),
+        };
         prop_assert_eq!(Theirs::decode(body), Ok(theirs));
     }
 }

@@ -11,7 +11,9 @@ use super::{
     send, send_changes, until,
 };
 use arc_swap::ArcSwap;
-use bgp::bmp::{Rib, RouteChange, Session, SessionError, Settings, Status, session::Counters};
+use bgp::bmp::{
+    Fault, Rib, RouteChange, Session, SessionError, Settings, Status, session::Counters,
+};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::{
     collections::HashMap,
@@ -375,6 +377,7 @@ impl Task {
                 connection.after = counters.messages;
             }
         }
+        let fault = session.fault().filter(|_| counters.faults > self.counted.faults).cloned();
         self.count(counters);
         if begins {
             tracing::info!(
@@ -390,6 +393,9 @@ impl Task {
             });
             send(&self.sender, &self.feed, News::Up).await;
         }
+        if let Some(fault) = fault {
+            self.fault(&fault);
+        }
         match result {
             Ok(Status::Open) => {}
             Ok(Status::Terminated(why)) => {
@@ -403,6 +409,17 @@ impl Task {
         self.lost(format!("the router sent malformed BMP: {error}"), true).await;
     }
 
+    /// One peer's routes are not taken until it comes up again; logged for the first of a session.
+    fn fault(&self, fault: &Fault) {
+        let why = format!("{fault}; its routes are skipped until the router reports it up again");
+        if self.counted.faults == 1 {
+            tracing::warn!(feed = %self.feed, "{why}");
+        } else {
+            tracing::debug!(feed = %self.feed, "{why}");
+        }
+        self.report.update(|status| status.problem = Some(why));
+    }
+
     /// Adds what the session has counted since the last call to the report.
     fn count(&mut self, now: Counters) {
         let old = std::mem::replace(&mut self.counted, now);
@@ -412,7 +429,7 @@ impl Task {
         self.report.update(|status| {
             status.messages += now.messages - old.messages;
             status.refused += now.refused - old.refused;
-            status.malformed += now.malformed - old.malformed;
+            status.malformed += now.malformed + now.faults - old.malformed - old.faults;
             status.ignored += ignored(&now) - ignored(&old);
         });
         if now.refused > 0 && old.refused == 0 {

@@ -67,7 +67,7 @@ pub struct Status {
     pub state: State,
     /// Since when.
     pub since: SystemTime,
-    /// Why it is not up, or what the last session ended with.
+    /// Why it is not up, what the last session ended with, or which peer's routes are skipped.
     pub problem: Option<String>,
     /// Sessions that came up.
     pub sessions: u64,

@@ -59,7 +59,8 @@ router bgp 64500
         Frr::start_with(&self.exit, configuration, &["-M", "bmp"]).unwrap()
     }
 
-    /// A router of AS 64501 with routes of its own and of AS 64510 behind it.
+    /// A router of AS 64501 with routes of its own and of AS 64510 behind it. It waits for the other's
+    /// connection: where both connect at once, FRR 8.4 can lose the OPENs that BMP reports.
     fn other(&self) -> Frr {
         let configuration = "frr defaults traditional
 router bgp 64501
@@ -68,6 +69,7 @@ router bgp 64501
  no bgp network import-check
  neighbor 192.0.2.5 remote-as 64500
  neighbor 192.0.2.5 disable-connected-check
+ neighbor 192.0.2.5 passive
  address-family ipv4 unicast
   network 203.0.113.0/24
   network 198.51.100.0/24 route-map far
