@@ -73,16 +73,23 @@ impl Job for Qotd {
         long.then(problem).into_iter().collect()
     }
 
+    /// A drained node sends quotes too: no traffic is to move away from them.
     async fn open(&self, config: QotdConfig, _drained: bool) -> Result<Self::Opened, Error> {
-        let listener = TcpListener::bind(config.listen).await?;
+        let listener = bind(config.listen).await?;
         Ok((config, listener))
     }
 
     async fn start(&self, (config, listener): Self::Opened) -> Result<Quoting, Error> {
         let shared = Arc::new(Shared { config: Mutex::new(config), sent: AtomicU64::new(0) });
         let task = tokio::spawn(accept(listener, shared.clone()));
-        Ok(Quoting { shared, task })
+        Ok(Quoting { shared, task: Mutex::new(Some(task)) })
     }
+}
+
+/// Listens on `address`.
+async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+    let explain = |error| format!("cannot listen on {address}: {error}; see qotd.listen").into();
+    TcpListener::bind(address).await.map_err(explain)
 }
 
 /// What the task and the daemon's side both need.
@@ -102,7 +109,19 @@ impl Shared {
 #[derive(Debug)]
 pub struct Quoting {
     shared: Arc<Shared>,
-    task: JoinHandle<()>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Quoting {
+    /// Goes on with another task, or none; the one before has ended when this returns.
+    async fn replace(&self, task: Option<JoinHandle<()>>) {
+        let old =
+            std::mem::replace(&mut *self.task.lock().unwrap_or_else(PoisonError::into_inner), task);
+        if let Some(old) = old {
+            old.abort();
+            let _ = old.await;
+        }
+    }
 }
 
 /// Answers connections, one after the other: what waits is bounded by the kernel's backlog.
@@ -116,6 +135,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
+/// A configuration that is prepared.
+#[derive(Debug)]
+pub struct Prepared {
+    config: QotdConfig,
+    /// Where it is another address than now, once it is bound.
+    listener: Option<TcpListener>,
+}
+
 /// What can be asked over the control socket.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -127,11 +154,12 @@ pub enum Request {
 impl Service for Quoting {
     type Config = QotdConfig;
     type Request = Request;
-    type Prepared = QotdConfig;
+    type Prepared = Prepared;
 
     fn problems(&self) -> Vec<String> {
-        let ended = self.task.is_finished().then(|| "the quotes' task has ended".to_owned());
-        ended.into_iter().collect()
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = task.as_ref().is_none_or(JoinHandle::is_finished);
+        ended.then(|| "the quotes' task has ended".to_owned()).into_iter().collect()
     }
 
     fn status(&self) -> Value {
@@ -139,7 +167,11 @@ impl Service for Quoting {
     }
 
     fn render(&self) -> String {
-        format!("qotd: {} sent\n", self.shared.sent.load(Ordering::Relaxed))
+        let mut text = format!("qotd: {} sent\n", self.shared.sent.load(Ordering::Relaxed));
+        for problem in self.problems() {
+            text += &format!("  ! {problem}\n");
+        }
+        text
     }
 
     fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -154,20 +186,27 @@ impl Service for Quoting {
         }
     }
 
-    async fn prepare(&self, config: QotdConfig) -> Result<QotdConfig, Error> {
-        if config.listen == self.shared.config().listen {
-            Ok(config)
-        } else {
-            Err("`qotd.listen` can only change with a restart".into())
+    async fn prepare(&self, config: QotdConfig) -> Result<Prepared, Error> {
+        Ok(Prepared { config, listener: None })
+    }
+
+    async fn commit(&self, prepared: &mut Prepared) -> Result<(), Error> {
+        let listen = prepared.config.listen;
+        if listen != self.shared.config().listen {
+            prepared.listener = Some(bind(listen).await?);
+        }
+        Ok(())
+    }
+
+    async fn finish(&self, Prepared { config, listener }: Prepared) {
+        *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        if let Some(listener) = listener {
+            self.replace(Some(tokio::spawn(accept(listener, self.shared.clone())))).await;
         }
     }
 
-    async fn finish(&self, prepared: QotdConfig) {
-        *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = prepared;
-    }
-
     async fn stop(&self) {
-        self.task.abort();
+        self.replace(None).await;
     }
 }
 

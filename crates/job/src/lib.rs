@@ -93,7 +93,8 @@ pub trait Job: Send + Sync + 'static {
         &[]
     }
 
-    /// Capabilities that it needs.
+    /// Capabilities that it needs. A reload runs with those of `keep` only: without
+    /// `CAP_NET_BIND_SERVICE` there, no port below 1024 can be bound by it.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
@@ -164,10 +165,10 @@ pub trait Service: Send + Sync + 'static {
     /// Why it is not healthy, a sentence each; empty when it is.
     fn problems(&self) -> Vec<String>;
 
-    /// Its state, for programs.
+    /// Its state, for programs: an object, to which `healthy` and `problems` are added.
     fn status(&self) -> Value;
 
-    /// Its state, for people; ends with a newline.
+    /// Its state with its problems, for people; ends with a newline.
     fn render(&self) -> String;
 
     /// Adds its metrics, with the prefix `nigh_` and its noun.
@@ -212,7 +213,8 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Takes the job out of service; returns when it is, or when [`Service::undrain`] ended that.
+    /// Takes the job out of service; returns when it is, or when [`Service::undrain`] ended that. All jobs
+    /// drain at the same time. It may be called again meanwhile, and its future may be dropped.
     fn drain(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }

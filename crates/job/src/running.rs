@@ -4,6 +4,7 @@ use crate::{
     Configured, Error,
     erased::{AnyChange, AnyService},
 };
+use futures_util::future::join_all;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -47,12 +48,18 @@ pub struct Running {
 pub struct State<'a>(&'a dyn AnyService);
 
 impl State<'_> {
-    /// For programs.
+    /// For programs: what the job says of itself, with `healthy` and `problems`.
     pub fn status(&self) -> Value {
-        self.0.status()
+        let mut status = self.0.status();
+        if let Some(status) = status.as_object_mut() {
+            let problems = self.0.problems();
+            status.insert("healthy".into(), problems.is_empty().into());
+            status.insert("problems".into(), problems.into());
+        }
+        status
     }
 
-    /// For people.
+    /// For people: what the job says of itself, with a line for each problem.
     pub fn render(&self) -> String {
         self.0.render()
     }
@@ -97,7 +104,7 @@ impl Running {
     /// Adds each job's state under its noun.
     pub fn status(&self, state: &mut Map<String, Value>) {
         for service in &self.services {
-            state.insert(service.name().to_owned(), service.status());
+            state.insert(service.name().to_owned(), State(&**service).status());
         }
     }
 
@@ -171,11 +178,10 @@ impl Running {
         Ok(())
     }
 
-    /// Takes all jobs out of service; returns when they are.
+    /// Takes all jobs out of service, all at once; returns when they are. One after the other, a job
+    /// would be drained after an `undrain` that ended the drain of the job before it.
     pub async fn drain(&self) {
-        for service in &self.services {
-            service.drain().await;
-        }
+        join_all(self.services.iter().map(|service| service.drain())).await;
     }
 
     /// Takes all jobs into service again.

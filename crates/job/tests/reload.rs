@@ -50,6 +50,7 @@ struct Running1 {
     log: Log,
     /// What is in force, what is committed beside it, and how many are prepared.
     state: Mutex<(u32, Option<u32>, u32)>,
+    back: tokio::sync::Notify,
 }
 
 impl Running1 {
@@ -101,7 +102,12 @@ impl Job for Test {
             return Err("cannot start".into());
         }
         let state = Mutex::new((opened.value, None, 0));
-        Ok(Running1 { name: self.name[0], log: self.log.clone(), state })
+        Ok(Running1 {
+            name: self.name[0],
+            log: self.log.clone(),
+            state,
+            back: tokio::sync::Notify::new(),
+        })
     }
 
     async fn close(&self, _: Section, why: job::Close) {
@@ -161,6 +167,18 @@ impl Service for Running1 {
         self.log("roll back");
         let mut state = self.state.lock().unwrap();
         *state = (state.0, None, state.2 - 1);
+    }
+
+    async fn drain(&self) {
+        self.log("drain");
+        if self.name == "one" {
+            self.back.notified().await;
+        }
+    }
+
+    async fn undrain(&self) {
+        self.log("undrain");
+        self.back.notify_waiters();
     }
 
     async fn stop(&self) {
@@ -313,4 +331,20 @@ fn an_old_key_is_refused_with_the_new_one_named() {
         ["old: `old` has another name now: write `one`"]
     );
     assert_eq!(errors(""), ["one: nothing to do: add a section `[one]`, `[two]` or `[three]`"]);
+}
+
+#[tokio::test]
+async fn after_undrain_no_job_is_drained() {
+    let log = Log::default();
+    let registry = registry(&log);
+    let opened = read(&registry, &file(1, None)).unwrap().open(false).await.unwrap();
+    let running = opened.start(&registry).await.unwrap();
+    let undrain = async {
+        tokio::task::yield_now().await;
+        running.undrain().await;
+    };
+    tokio::join!(running.drain(), undrain);
+    let log = log.lock().unwrap();
+    let last = log.iter().rfind(|line| line.starts_with("two")).unwrap();
+    assert_eq!(last, "two undrain", "{log:?}");
 }

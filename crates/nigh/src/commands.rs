@@ -106,7 +106,7 @@ pub fn main() -> ExitCode {
             )
         }),
         Command::Undrain(args) => tell(&args, &Request::Undrain {}, |_| {
-            "in service again: announced as soon as health allows it\n".into()
+            "in service again: prefixes are announced as soon as health allows it\n".into()
         }),
         Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
         Command::Echo(args) => echo(&args),

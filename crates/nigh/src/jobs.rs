@@ -10,7 +10,8 @@ use oracle::Oracle;
 use probe::Probe;
 use tokio::task::JoinHandle;
 
-/// The jobs, in the order in which they are shown.
+/// The jobs, in the order in which they are shown and started; they stop the other way round. A new job
+/// comes last.
 pub fn registry() -> Registry {
     Registry::default().with(Echo).with(Oracle).with(Probe).with(Gate { mapping: mapping::mapping })
 }

@@ -1,6 +1,6 @@
 //! HTTP servers: HTTP/1.1, bounded in connections, header size and time.
 //!
-//! The daemon has one, and `nigh lab run --http`. There is no TLS and no login: bind it to an address
+//! The daemon has one, `nigh lab run --http` too, and a job may. There is no TLS and no login: bind it to an address
 //! that only operators reach.
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ use std::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, oneshot},
+    task::JoinSet,
     time::timeout,
 };
 
@@ -63,10 +64,12 @@ pub fn bind(address: SocketAddr, key: &'static str) -> Result<std::net::TcpListe
     listen().map_err(|source| BindError { address, source, key })
 }
 
-/// Serves until dropped.
+/// Serves until dropped; its connections end with it.
 pub async fn serve(listener: TcpListener, router: Router) {
     let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    let mut connections = JoinSet::new();
     loop {
+        while connections.try_join_next().is_some() {}
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors: what ends meanwhile makes room.
@@ -74,7 +77,7 @@ pub async fn serve(listener: TcpListener, router: Router) {
             continue;
         };
         let router = router.clone();
-        tokio::spawn(async move {
+        connections.spawn(async move {
             converse(stream, router).await;
             drop(slot);
         });

@@ -372,7 +372,7 @@ fn every_summary_is_an_order() {
 
 #[test]
 fn the_help_of_every_status_has_its_exit_code() {
-    for job in ["", "echo", "oracle", "probe", "gate"] {
+    for job in std::iter::once("").chain(nigh::jobs::registry().names()) {
         let words: Vec<_> =
             [job, "status", "--help"].into_iter().filter(|w| !w.is_empty()).collect();
         let help = stdout(&nigh(&words));

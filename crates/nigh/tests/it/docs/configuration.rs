@@ -19,7 +19,7 @@ fn kind(block: &toml::Table) -> Option<Kind> {
     let array = |key: &str| block.get(key).is_some_and(toml::Value::is_array);
     if has(&["package"]) {
         Some(Kind::Manifest)
-    } else if has(&["echo", "anycast", "oracle", "probe", "gate"]) {
+    } else if nigh::jobs::registry().sections().any(|section| has(&[section.name])) {
         Some(Kind::Configuration)
     } else if has(&["router", "internal", "external"]) {
         Some(Kind::Network)

@@ -1,7 +1,9 @@
 //! What fails is withdrawn, what recovers is announced again, and what flaps is held.
 
-use super::site::{BINARY, Core, LIMIT, SERVICE4, sections, status, upstream, withdrawal_ms};
-use serde_json::Value;
+use super::site::{
+    BINARY, Core, LIMIT, SERVICE4, assert_withdrawal_in_order, sections, status, upstream,
+};
+use serde_json::{Value, json};
 use std::{
     fs,
     path::Path,
@@ -10,8 +12,9 @@ use std::{
 };
 use testbed::{Nigh, wait_until};
 
-/// The most that may pass from a fault to the router's loss of the routes.
-const SOON: Duration = Duration::from_millis(200);
+/// A round of checks a minute, longer than [`LIMIT`]: what is withdrawn within it was withdrawn because
+/// of an event. `make bench-echo` measures how soon.
+const RARELY: &str = "probe = \"program\"\ninterval = \"60s\"\nrise = 1";
 
 /// The first failed check of a status, if any.
 fn failed(status: &Value) -> Option<&str> {
@@ -26,8 +29,17 @@ fn start_on_second_link(core: &Core, health: &str) -> Nigh {
     node.check(&["ip", "link", "add", "eth1", "type", "veth", "peer", "name", "eth1p"]).unwrap();
     node.check(&["ip", "link", "set", "eth1", "up"]).unwrap();
     set_second_link(core, "up");
-    let text = sections(0, health).replace("[\"eth0\"]", "[\"eth1\"]");
-    Nigh::start(node, Path::new(BINARY), "node-a", &text).unwrap()
+    Nigh::start(node, Path::new(BINARY), "node-a", &on_second_link(health)).unwrap()
+}
+
+fn on_second_link(health: &str) -> String {
+    sections(0, health).replace("[\"eth0\"]", "[\"eth1\"]")
+}
+
+/// Gives a running daemon another configuration.
+fn reload(nigh: &Nigh, sections: &str) {
+    nigh.configure("node-a", sections).unwrap();
+    nigh.control(&json!({"do": "reload"})).unwrap();
 }
 
 /// Sets the far end of that interface up or down.
@@ -74,7 +86,7 @@ fn probes_come_back_also_where_answers_follow_the_routing_table() {
 #[test]
 fn a_detached_program_is_withdrawn_at_once() {
     let core = Core::new();
-    let nigh = core.start(0, "");
+    let nigh = core.start(0, RARELY);
     core.await_routes(0, true);
     // A program that is held by a link cannot be taken off by `ip`.
     let off = core.node(0).run(&["ip", "link", "set", "dev", "eth0", "xdp", "off"], LIMIT).unwrap();
@@ -88,17 +100,15 @@ fn a_detached_program_is_withdrawn_at_once() {
     let mut links = links.as_array().unwrap().iter();
     let ours = links.find(|link| link["prog_id"] == program["id"]).unwrap();
     let id = ours["id"].to_string();
-    let begun = Instant::now();
     core.node(0).check(&["bpftool", "link", "detach", "id", &id]).unwrap();
     core.await_routes(0, false);
-    let took = begun.elapsed();
-    assert!(took < SOON, "withdrawn {took:?} after the fault");
     wait_until("the record", LIMIT, || !upstream(&nigh)["withdrawal"]["written"].is_null())
         .unwrap();
     let upstream = upstream(&nigh);
     assert!(upstream["withdrawal"]["fault"].as_str().unwrap().contains("program:eth0"));
-    assert!(withdrawal_ms(&upstream) < 100.0, "{upstream}");
+    assert_withdrawal_in_order(&upstream);
     // It is attached again, and announced when the probes come back.
+    reload(&nigh, &sections(0, ""));
     core.await_routes(0, true);
     assert_eq!(status(&nigh)["interfaces"][0]["mode"], "native");
 }
@@ -106,18 +116,16 @@ fn a_detached_program_is_withdrawn_at_once() {
 #[test]
 fn a_link_that_is_down_is_withdrawn_at_once() {
     let core = Core::new();
-    let nigh = start_on_second_link(&core, "probe = \"program\"");
+    let nigh = start_on_second_link(&core, RARELY);
     core.await_routes(0, true);
-    let begun = Instant::now();
     set_second_link(&core, "down");
     core.await_routes(0, false);
-    let took = begun.elapsed();
-    assert!(took < SOON, "withdrawn {took:?} after the fault");
     wait_until("the record", LIMIT, || !upstream(&nigh)["withdrawal"]["written"].is_null())
         .unwrap();
-    assert!(withdrawal_ms(&upstream(&nigh)) < 100.0, "{}", upstream(&nigh));
+    assert_withdrawal_in_order(&upstream(&nigh));
     assert_eq!(failed(&status(&nigh)), Some("link:eth1"));
     set_second_link(&core, "up");
+    reload(&nigh, &on_second_link("probe = \"program\""));
     core.await_routes(0, true);
 }
 
@@ -163,12 +171,13 @@ fn a_flapping_link_is_held() {
 #[test]
 fn a_killed_node_is_withdrawn_and_comes_back() {
     let core = Core::new();
-    let mut nigh = core.start(0, "");
+    // The kernel closes the connection: nobody waits for a hold time, which is longer than LIMIT.
+    let text = sections(0, "") + "hold_time = \"90s\"\n";
+    let mut nigh = Nigh::start(core.node(0), Path::new(BINARY), "node-a", &text).unwrap();
     core.await_routes(0, true);
     nigh.process().kill();
-    let took = core.await_routes(0, false);
-    assert!(took < Duration::from_secs(1), "the session outlived the process by {took:?}");
-    nigh.restart(core.node(0), Path::new(BINARY), "node-a", &sections(0, "")).unwrap();
+    core.await_routes(0, false);
+    nigh.restart(core.node(0), Path::new(BINARY), "node-a", &text).unwrap();
     core.await_routes(0, true);
     let line = ["ping", "-n", "-c", "5", "-i", "0.02", SERVICE4];
     assert!(core.client.check(&line).unwrap().contains(" 0% packet loss"));
