@@ -1,3 +1,5 @@
+//! Two hosts and what routes between them.
+
 use crate::{End, Error, Namespace, link};
 
 /// A gateway between two hosts, which have their default routes through it:
