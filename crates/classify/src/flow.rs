@@ -46,7 +46,7 @@ impl Side {
     }
 }
 
-/// A flow's two sockets, as hosts inside see them: before source NAT, after destination NAT.
+/// A flow's two sockets, as internal hosts see them: before source NAT, after destination NAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Flow {
     /// The transport protocol.

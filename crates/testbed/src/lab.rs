@@ -1,7 +1,7 @@
 //! A lab under test: simulated networks as a test network.
 
 use crate::{
-    Error, Finished, Process, folder,
+    Error, Finished, Namespace, Process, folder,
     namespace::{self, FOLDER},
     process::run,
     programs, wait_until,
@@ -12,6 +12,7 @@ use nix::{
 };
 use serde_json::Value;
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -31,17 +32,10 @@ static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 /// A running `nigh lab run`; its namespaces go with it when it is dropped.
 ///
 /// ```no_run
-/// use testbed::Lab;
+/// use testbed::{Lab, lab};
 ///
-/// let scene = r#"
-///     node = [{ name = "a" }, { name = "b" }]
-///     link = [{ between = ["a", "b"], delay = "10ms" }]
-///     host = [
-///         { name = "pc", attach = "a", address = "10.0.0.10/24" },
-///         { name = "server", attach = "b", address = "10.0.1.10/24" },
-///     ]
-/// "#;
-/// let lab = Lab::start(&testbed::lab::binary().unwrap(), scene).unwrap();
+/// let scene = lab::row(["", ""], ["delay = \"10ms\""], lab::HOSTS);
+/// let lab = Lab::start(&lab::binary().unwrap(), &scene).unwrap();
 /// lab.check("pc", &["ping", "-c", "1", "server"]).unwrap();
 /// ```
 #[derive(Debug)]
@@ -211,6 +205,39 @@ impl Drop for Lab {
         let _ = wait_until("the lab's end", START, || self.process.ended().is_some());
         running(|all| all.retain(|pid| *pid != self.process.pid()));
     }
+}
+
+/// The scene of routers `r1`, `r2` and so on in a row, with a link between each two and a host at each end;
+/// everything is given by its keys in TOML.
+pub fn row<const N: usize, const M: usize>(
+    routers: [&str; N],
+    links: [&str; M],
+    hosts: [impl Display; 2],
+) -> String {
+    const { assert!(N == M + 1, "a row has a router more than links") };
+    let names: Vec<_> = (1..=N).map(|number| format!("r{number}")).collect();
+    let mut scene = String::new();
+    for (name, keys) in names.iter().zip(routers) {
+        scene += &format!("[[node]]\nname = {name:?}\n{keys}\n");
+    }
+    for (between, keys) in names.windows(2).zip(links) {
+        scene += &format!("[[link]]\nbetween = {between:?}\n{keys}\n");
+    }
+    for (attach, keys) in [&names[0], &names[M]].into_iter().zip(hosts) {
+        scene += &format!("[[host]]\nattach = {attach:?}\n{keys}\n");
+    }
+    scene
+}
+
+/// Two hosts of a [`row`] with addresses of IPv4 and IPv6.
+pub const HOSTS: [&str; 2] = [
+    "name = \"pc\"\naddress = [\"20.0.0.10/24\", \"2001:db8:20::10/64\"]",
+    "name = \"server\"\naddress = [\"30.0.0.10/24\", \"2001:db8:30::10/64\"]",
+];
+
+/// The keys of a host that is a namespace of the test, and more of them.
+pub fn host(name: &str, namespace: &Namespace, address: &[&str], more: &str) -> String {
+    format!("name = {name:?}\nnamespace = {:?}\naddress = {address:?}\n{more}", namespace.name())
 }
 
 /// A host's program is started by the lab, not by the testbed.

@@ -90,6 +90,10 @@ pub const BUILT: &[&str] = &["gobgp", "gobgpd", "rattan", "stamp-suite", "surica
 pub const RECORDINGS: &[&str] =
     &["dnsmasq", "dropbear", "dropbearkey", "lftp", "mosquitto_sub", "openssl"];
 
+/// Scripts look for them, and go without or say how to get them.
+pub const OPTIONAL: &[&str] =
+    &["apt-get", "cargo", "cargo-deny", "go", "rustup", "sudo", "systemctl"];
+
 /// Refuses a program that is not named here. One with a path is the project's own, or its package was
 /// looked for by whoever knows the path.
 ///

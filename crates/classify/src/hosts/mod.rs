@@ -114,7 +114,7 @@ pub struct Listed {
 
 impl Listed {
     /// Whether it holds for a call of a host: it was reported to the host itself, or the one that is called reported it
-    /// of itself, or it does not rest on one word alone. One host inside thus cannot make others' calls look
+    /// of itself, or it does not rest on one word alone. One internal host thus cannot make others' calls look
     /// like what it wants.
     #[must_use]
     pub fn holds_for(&self, caller: IpAddr, called: IpAddr) -> bool {

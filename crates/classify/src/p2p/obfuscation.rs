@@ -120,7 +120,7 @@ impl Flights {
         let shaped = mse && third >= MSE_THIRD;
         let spoke = |ip| hosts.spoke(ip, Application::BitTorrent, now_ns);
         let speak = [spoke(client), spoke(server.ip())];
-        // Calls are kept of the hosts that may be peers: the one inside calls and is called. One that ended
+        // Calls are kept of the hosts that may be peers: the internal one calls and is called. One that ended
         // before it was whole says nothing of its shape.
         let tells = answered && (!mse || self.count >= 3);
         let mut called = |host, partner| {

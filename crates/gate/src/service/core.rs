@@ -188,8 +188,8 @@ impl<L: Look> Core<L> {
         self.flows.values()
     }
 
-    /// Whether flows have ends in a prefix, and none of them is inside.
-    pub(super) fn is_outside(&self, hosts: &IpNet) -> bool {
+    /// Whether flows have ends in a prefix, and none of them is internal.
+    pub(super) fn is_external(&self, hosts: &IpNet) -> bool {
         let ends = |internal: bool| {
             let of = move |entry: &Entry<_>| {
                 let side = if internal { entry.internal } else { entry.internal.other() };

@@ -428,9 +428,9 @@ impl Worker {
                 }
                 check_applications(&order.application, &self.config.gate.signatures)
                     .map_err(ControlError::Rule)?;
-                if let Some(host) = order.host.filter(|host| self.core.is_outside(host)) {
+                if let Some(host) = order.host.filter(|host| self.core.is_external(host)) {
                     let text = format!(
-                        "{host} is outside, by the flows that pass: --host names hosts behind {}",
+                        "{host} is external, by the flows that pass: --host names hosts behind {}",
                         self.config.gate.internal.join(", ")
                     );
                     return Err(ControlError::Rule(text));

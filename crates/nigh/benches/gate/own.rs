@@ -2,7 +2,7 @@
 
 use crate::{
     Failure, NIGH,
-    stage::{INSIDE, Stage},
+    stage::{INTERNAL, Stage},
     variants::Variant,
 };
 use datapath::gate::{FlowVerdict, Gate, Pace, PacketAction, Rules, Settings};
@@ -42,7 +42,7 @@ impl CopyOut {
         let rules = Rules { packets: PACKETS, ..Rules::default() };
         let gate = Gate::open(&Settings { pin: None, rules, ..Settings::default() })?;
         stage.gate.enter(|| -> Result<(), Failure> {
-            gate.attach(if_nametoindex(INSIDE)?)?;
+            gate.attach(if_nametoindex(INTERNAL)?)?;
             Ok(())
         })?;
         let (mut reader, table) = (gate.reader()?, gate.table());
@@ -97,7 +97,7 @@ impl Daemon {
         let clamd = variant.scans().then(|| Clamd::start(&stage.gate, None)).transpose()?;
         let socket = clamd.as_ref().map(Clamd::socket);
         let words = variant.section(&stage.folder.path().join("audit"), socket.as_deref());
-        let section = format!("[gate]\ninternal = [\"{INSIDE}\"]\n{words}");
+        let section = format!("[gate]\ninternal = [\"{INTERNAL}\"]\n{words}");
         let nigh = Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?;
         Ok(Self { nigh, clamd })
     }

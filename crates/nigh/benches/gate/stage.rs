@@ -18,10 +18,10 @@ pub(crate) const SERVERS: [Ipv4Addr; 3] =
 /// Where policies refuse what is said.
 pub(crate) const REFUSED: SocketAddrV4 = SocketAddrV4::new(SERVERS[0], 6881);
 /// The gateway's interface towards the clients.
-pub(crate) const INSIDE: &str = "inside";
+pub(crate) const INTERNAL: &str = "internal";
 /// The one towards the servers, and its address.
-const OUTSIDE: &str = "outside";
-const GATE_OUTSIDE: &str = "10.2.0.1/24";
+const EXTERNAL: &str = "external";
+const GATE_EXTERNAL: &str = "10.2.0.1/24";
 /// Bytes of the paper's files.
 const FILE: usize = 2_000_000;
 
@@ -48,7 +48,7 @@ impl Stage {
             let end = |namespace, interface| End::new(namespace, interface).queues(2);
             link(
                 addresses(end(servers, "eth0"), &SERVERS),
-                end(gate, OUTSIDE).address(GATE_OUTSIDE),
+                end(gate, EXTERNAL).address(GATE_EXTERNAL),
             )?;
             Ok(None)
         })
@@ -60,8 +60,8 @@ impl Stage {
             let all: Vec<_> = SERVERS.iter().map(|address| format!("\"{address}/24\"")).collect();
             let scene = format!(
                 "[lab]\nseed = 7\n[[wire]]\nbetween = [\n\
-                 {{ name = \"gate\", namespace = \"{}\", interface = \"{OUTSIDE}\", \
-                 address = \"{GATE_OUTSIDE}\" }},\n\
+                 {{ name = \"gate\", namespace = \"{}\", interface = \"{EXTERNAL}\", \
+                 address = \"{GATE_EXTERNAL}\" }},\n\
                  {{ name = \"servers\", namespace = \"{}\", interface = \"eth0\", \
                  address = [{}] }},\n]\n",
                 gate.name(),
@@ -72,10 +72,10 @@ impl Stage {
         })
     }
 
-    /// Builds the scene; `outside` joins the gateway's namespace with the servers'.
+    /// Builds the scene; `external` joins the gateway's namespace with the servers'.
     fn join(
         file: usize,
-        outside: impl FnOnce(&Namespace, &Namespace) -> Result<Option<Lab>, Failure>,
+        external: impl FnOnce(&Namespace, &Namespace) -> Result<Option<Lab>, Failure>,
     ) -> Result<Self, Failure> {
         let clients = Namespace::new("clients")?;
         let gate = Namespace::new("gate")?;
@@ -83,9 +83,9 @@ impl Stage {
         gate.forward()?;
         link(
             addresses(End::new(&clients, "eth0").queues(2), &CLIENTS),
-            End::new(&gate, INSIDE).queues(2).address("10.1.0.1/24"),
+            End::new(&gate, INTERNAL).queues(2).address("10.1.0.1/24"),
         )?;
-        let lab = outside(&gate, &servers)?;
+        let lab = external(&gate, &servers)?;
         clients.check(&["ip", "route", "add", "default", "via", "10.1.0.1"])?;
         servers.check(&["ip", "route", "add", "default", "via", "10.2.0.1"])?;
         let folder = tempfile::tempdir()?;
@@ -102,7 +102,7 @@ impl Stage {
             // What comes from an end that makes super-packets, veth hands over at once instead.
             end.check(&["ethtool", "-K", "eth0", "tso", "off"])?;
         }
-        for interface in [INSIDE, OUTSIDE] {
+        for interface in [INTERNAL, EXTERNAL] {
             self.gate.check(&["ethtool", "-K", interface, "gro", "on"])?;
             // A namespace's interfaces are seen in a /sys of its own, which ip-netns(8) mounts.
             let line = format!("echo 1 > /sys/class/net/{interface}/threaded");
@@ -121,13 +121,13 @@ impl Stage {
 
     /// Packets that the gateway has received from the clients.
     pub(crate) fn received(&self) -> Result<f64, Failure> {
-        Ok(arrived(&self.gate, INSIDE)?.0)
+        Ok(arrived(&self.gate, INTERNAL)?.0)
     }
 
     /// Has the kernel's filter drop all packets of the clients before routing, or no longer.
     pub(crate) fn drop_all(&self, on: bool) -> Result<(), Failure> {
         let what = if on { "-A" } else { "-D" };
-        let words = ["iptables", "-w", "-t", "mangle", what, "PREROUTING", "-i", INSIDE];
+        let words = ["iptables", "-w", "-t", "mangle", what, "PREROUTING", "-i", INTERNAL];
         self.gate.check(&[&words[..], &["-j", "DROP"]].concat())?;
         Ok(())
     }

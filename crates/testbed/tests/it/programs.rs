@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
-use testbed::programs::{BENCHMARKS, BUILT, EVERYWHERE, RECORDINGS, TESTS};
+use testbed::programs::{BENCHMARKS, BUILT, EVERYWHERE, OPTIONAL, RECORDINGS, TESTS};
 
 /// The project's folder.
 fn top() -> PathBuf {
@@ -133,6 +133,22 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
+/// In two parts, so that it is not found here.
+const START: &str = concat!("Command::", "new(");
+
+/// The programs that a source starts by name, or by a constant of its own that has the name.
+fn started(text: &str) -> impl Iterator<Item = &str> {
+    fn quoted(text: &str) -> Option<&str> {
+        text.strip_prefix('"')?.split('"').next()
+    }
+    // What clap calls a command starts nothing.
+    let starts = text.match_indices(START).filter(|(at, _)| !text[..*at].ends_with("clap::"));
+    starts.filter_map(move |(at, _)| {
+        let word = text[at + START.len()..].split(')').next()?;
+        quoted(word).or_else(|| quoted(text.split(&format!("const {word}: &str = ")).nth(1)?))
+    })
+}
+
 /// What is started without the testbed is named there as well, for whom it is.
 #[test]
 fn what_is_started_directly_is_named() {
@@ -140,7 +156,8 @@ fn what_is_started_directly_is_named() {
     let mut seen = 0;
     for crate_ in fs::read_dir(top().join("crates")).unwrap() {
         for (part, lists) in [
-            ("tests", &[EVERYWHERE, TESTS, BUILT][..]),
+            ("src", &[EVERYWHERE, TESTS, BUILT][..]),
+            ("tests", &[EVERYWHERE, TESTS, BUILT]),
             ("examples", &[EVERYWHERE, RECORDINGS]),
             ("benches", &[EVERYWHERE, BENCHMARKS, BUILT]),
         ] {
@@ -148,8 +165,7 @@ fn what_is_started_directly_is_named() {
             sources(&crate_.as_ref().unwrap().path().join(part), &mut files);
             for file in files {
                 let text = fs::read_to_string(&file).unwrap();
-                for rest in text.split("Command::new(\"").skip(1) {
-                    let program = rest.split('"').next().unwrap();
+                for program in started(&text) {
                     seen += 1;
                     if !lists.iter().any(|list| list.contains(&program)) {
                         wrong.push(format!("{program} in {}", file.display()));
@@ -160,4 +176,27 @@ fn what_is_started_directly_is_named() {
     }
     assert_eq!(wrong, Vec::<String>::new(), "not named in testbed's src/programs.rs");
     assert!(seen > 20, "{seen}");
+}
+
+/// What scripts look for is named as well, or is not for `scripts/setup` to install.
+#[test]
+fn what_scripts_look_for_is_named() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for script in fs::read_dir(top().join("scripts")).unwrap() {
+        let script = script.unwrap().path();
+        let text = fs::read_to_string(&script).unwrap();
+        for rest in text.split("command -v ").skip(1) {
+            let program = rest.split([' ', ')', ';', '\n']).next().unwrap();
+            seen += 1;
+            let lists = [EVERYWHERE, TESTS, BENCHMARKS, BUILT, RECORDINGS, OPTIONAL];
+            // A variable has an argument of the caller.
+            let variable = program.starts_with(['$', '"']);
+            if !variable && !lists.iter().any(|list| list.contains(&program)) {
+                wrong.push(format!("{program} in {}", script.display()));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new(), "not named in testbed's src/programs.rs");
+    assert!(seen > 10, "{seen}");
 }

@@ -31,7 +31,7 @@ fn a_handshake_is_known_and_peer_exchange_names_peers() {
     assert_eq!(talk.listed("198.51.100.7:6881"), Some(("bittorrent", Source::PeerExchange)));
     assert!(talk.listed("[2001:db8::1]:6881").is_some());
     assert_eq!(talk.listed("10.0.0.5:51000"), Some(("bittorrent", Source::Announced)));
-    assert_eq!(talk.listed(OUTSIDE), Some(("bittorrent", Source::Spoken)));
+    assert_eq!(talk.listed(EXTERNAL), Some(("bittorrent", Source::Spoken)));
     assert!(talk.hosts.spoke("192.0.2.7".parse().unwrap(), Application::BitTorrent, talk.at_ns));
 }
 
@@ -70,7 +70,7 @@ fn what_a_proxy_carries_is_read() {
         talk.server(&handshake(2));
         talk.client(&message(0, b"d1:md6:ut_pexi1ee1:pi51000ee"));
         assert_eq!(talk.listed("10.0.0.5:51000"), Some(("bittorrent", Source::Announced)));
-        assert_eq!(talk.listed(OUTSIDE), None, "the proxy is no peer");
+        assert_eq!(talk.listed(EXTERNAL), None, "the proxy is no peer");
         // What is no file sharing stays what it is.
         let mut talk = Talk::new(Transport::Tcp);
         for (from, bytes) in said {
@@ -117,12 +117,12 @@ fn who_was_only_spoken_to_is_no_peer() {
         talk.hosts.spoke(host.parse().unwrap(), Application::BitTorrent, talk.at_ns)
     };
     assert!(spoke(&talk, "10.0.0.5") && !spoke(&talk, "192.0.2.7"));
-    assert_eq!(talk.listed(OUTSIDE), None);
+    assert_eq!(talk.listed(EXTERNAL), None);
     talk.server(b"d1:rd2:id20:abcdefghij0123456789e1:t2:aa1:y1:re");
     assert!(spoke(&talk, "192.0.2.7"));
-    assert_eq!(talk.listed(OUTSIDE), Some(("bittorrent", Source::Spoken)));
+    assert_eq!(talk.listed(EXTERNAL), Some(("bittorrent", Source::Spoken)));
     // The port from which one asks may be that of a router behind which others live.
-    assert_eq!(talk.listed(INSIDE), None);
+    assert_eq!(talk.listed(INTERNAL), None);
 
     let mut talk = Talk::new(Transport::Tcp);
     assert_eq!(talk.client(&handshake(1)), "bittorrent/peer-wire");
@@ -250,7 +250,7 @@ fn utp_needs_both_ends_or_a_greeting() {
     assert_eq!(talk.client(&utp(4, 700, 1, 0, b"")), "more");
     assert_eq!(talk.client(&utp(4, 700, 1, 0, b"")), "more");
     assert_eq!(talk.server(&utp(2, 700, 9000, 1, b"")), "bittorrent/utp");
-    assert_eq!(talk.listed(OUTSIDE), Some(("bittorrent", Source::Spoken)));
+    assert_eq!(talk.listed(EXTERNAL), Some(("bittorrent", Source::Spoken)));
 
     let mut talk = Talk::new(Transport::Udp);
     assert_eq!(talk.server(&utp(0, 701, 50, 900, b"data")), "more");
@@ -277,7 +277,7 @@ fn local_discovery_names_its_sender() {
     let text = b"BT-SEARCH * HTTP/1.1\r\nHost: 239.192.152.143:6771\r\nPort: 51413\r\n\
         Infohash: 0123456789abcdef0123456789ABCDEF01234567\r\n\r\n\r\n";
     assert_eq!(talk.client(text), "bittorrent/lsd");
-    assert_eq!(talk.listed(INSIDE), Some(("bittorrent", Source::Announced)));
+    assert_eq!(talk.listed(INTERNAL), Some(("bittorrent", Source::Announced)));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn web_seeds_are_certain_by_the_piece_and_likely_by_the_client() {
     assert_eq!(ask("aria2/1.36.0"), "unknown", "it loads by HTTP too");
     let mut hosts = Hosts::default();
     hosts.speaks("10.0.0.5".parse().unwrap(), Application::BitTorrent, 1);
-    let mut talk = Talk::between(Transport::Tcp, INSIDE, OUTSIDE, hosts);
+    let mut talk = Talk::between(Transport::Tcp, INTERNAL, EXTERNAL, hosts);
     assert_eq!(talk.client(&part("aria2/1.36.0")), "bittorrent/web-seed?");
     let whole = b"GET /f HTTP/1.1\r\nUser-Agent: Transmission/3.00\r\n\r\n";
     assert_eq!(Talk::new(Transport::Tcp).client(whole), "unknown");

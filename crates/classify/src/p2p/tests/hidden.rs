@@ -147,7 +147,7 @@ const OTHERS: [Kind; 9] = [
     Kind { name: "random, many servers", talk: noise_of_any_length, servers: Servers::Many },
 ];
 
-/// A host inside and all that it does.
+/// An internal host and all that it does.
 struct Host {
     address: String,
     hosts: Hosts,
@@ -336,7 +336,7 @@ fn a_third_message_in_pieces_is_waited_for() {
         host.runs_bittorrent();
         host.hosts.speaks("192.0.2.7".parse().unwrap(), Application::BitTorrent, 1);
         let hosts = std::mem::take(&mut host.hosts);
-        let mut talk = Talk::between(Transport::Tcp, "10.0.0.1:40000", OUTSIDE, hosts);
+        let mut talk = Talk::between(Transport::Tcp, "10.0.0.1:40000", EXTERNAL, hosts);
         talk.client(&random(&mut rng, 300));
         talk.server(&random(&mut rng, 200));
         assert_eq!(talk.client(&random(&mut rng, pieces)), "more");
@@ -360,7 +360,7 @@ fn obfuscated_emule_is_found_by_its_sources() {
             at_ns: 1,
         };
         hosts.learn("192.0.2.7:6881".parse().unwrap(), listed);
-        let mut talk = Talk::between(Transport::Tcp, "10.0.0.5:40000", OUTSIDE, hosts);
+        let mut talk = Talk::between(Transport::Tcp, "10.0.0.5:40000", EXTERNAL, hosts);
         let mut first = between(&mut rng, 12..268);
         first[0] = 0x11;
         talk.client(&first);
@@ -375,7 +375,7 @@ fn obfuscated_emule_is_found_by_its_sources() {
         if spoke {
             hosts.speaks("10.0.0.5".parse().unwrap(), Application::Edonkey, 1);
         }
-        let mut talk = Talk::between(Transport::Tcp, "10.0.0.5:40000", OUTSIDE, hosts);
+        let mut talk = Talk::between(Transport::Tcp, "10.0.0.5:40000", EXTERNAL, hosts);
         let mut first = random(&mut rng, 100);
         first[0] = 0x11;
         talk.client(&first);
@@ -396,14 +396,14 @@ fn obfuscated_emule_is_found_by_its_sources() {
         confirmed: false,
         at_ns: 1,
     };
-    hosts.learn(OUTSIDE.parse().unwrap(), listed);
-    let mut talk = Talk::between(Transport::Udp, INSIDE, OUTSIDE, hosts);
+    hosts.learn(EXTERNAL.parse().unwrap(), listed);
+    let mut talk = Talk::between(Transport::Udp, INTERNAL, EXTERNAL, hosts);
     assert_eq!(talk.client(&datagram), "edonkey/obfuscated?");
 
     // A server's port for obfuscated datagrams, which nobody names.
     let mut hosts = Hosts::default();
     hosts.speaks("10.0.0.5".parse().unwrap(), Application::Edonkey, 1);
-    let mut talk = Talk::between(Transport::Udp, INSIDE, OUTSIDE, hosts);
+    let mut talk = Talk::between(Transport::Udp, INTERNAL, EXTERNAL, hosts);
     assert_eq!(talk.client(&datagram[..15]), "more");
     talk.hosts.speaks("192.0.2.7".parse().unwrap(), Application::Edonkey, 1);
     assert_eq!(talk.server(&datagram[..15]), "edonkey/obfuscated?");

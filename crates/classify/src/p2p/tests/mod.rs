@@ -16,12 +16,12 @@ pub(super) struct Talk {
     pub(super) at_ns: u64,
 }
 
-pub(super) const INSIDE: &str = "10.0.0.5:51413";
-pub(super) const OUTSIDE: &str = "192.0.2.7:6881";
+pub(super) const INTERNAL: &str = "10.0.0.5:51413";
+pub(super) const EXTERNAL: &str = "192.0.2.7:6881";
 
 impl Talk {
     pub(super) fn new(transport: Transport) -> Self {
-        Self::between(transport, INSIDE, OUTSIDE, Hosts::default())
+        Self::between(transport, INTERNAL, EXTERNAL, Hosts::default())
     }
 
     pub(super) fn between(transport: Transport, client: &str, server: &str, hosts: Hosts) -> Self {

@@ -392,10 +392,10 @@ fn every_flow_that_was_seen_is_accounted_for() {
 }
 
 #[test]
-fn who_is_only_at_the_other_end_of_flows_is_outside() {
+fn who_is_only_at_the_other_end_of_flows_is_external() {
     let mut core = core(RULES, NOON);
-    let outside = |core: &Core<_>, host: &str| core.is_outside(&host.parse().unwrap());
-    assert!(!outside(&core, "192.0.2.7/32"), "nothing is known of it");
+    let external = |core: &Core<_>, host: &str| core.is_external(&host.parse().unwrap());
+    assert!(!external(&core, "192.0.2.7/32"), "nothing is known of it");
     send(&mut core, &flow(1), b"=http");
     for (host, expected) in [
         ("192.0.2.7/32", true),
@@ -403,7 +403,7 @@ fn who_is_only_at_the_other_end_of_flows_is_outside() {
         ("0.0.0.0/0", false),
         ("10.0.0.6/32", false),
     ] {
-        assert_eq!(outside(&core, host), expected, "{host}");
+        assert_eq!(external(&core, host), expected, "{host}");
     }
 }
 

@@ -12,7 +12,7 @@ use testbed::{End, Namespace, link, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A router with an inside interface, and its state.
+/// A router with an internal interface, and its state.
 struct Scene {
     router: Namespace,
     host: Namespace,
@@ -55,7 +55,7 @@ impl Scene {
         runtime.block_on(service.stop());
     }
 
-    /// Whether the inside interface has a shaper.
+    /// Whether the internal interface has a shaper.
     fn has_shaper(&self) -> bool {
         self.router.check(&["tc", "qdisc", "show", "dev", "internal"]).unwrap().contains("htb")
     }

@@ -1,7 +1,10 @@
 //! Links between pages lead somewhere, and the indices are whole.
 
 use super::{Page, pages::markdown, repository};
-use std::path::{Component, Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
 
 /// All pages: those of [`super::pages`], the history, the decisions.
 fn all() -> Vec<Page> {
@@ -68,6 +71,22 @@ fn the_indices_name_every_page() {
         for page in markdown(folder) {
             let named = page == index.path || links.contains(&page);
             assert!(named, "{} does not name {}", index.path.display(), page.display());
+        }
+    }
+}
+
+#[test]
+fn every_decision_has_a_number_of_its_own() {
+    let mut numbers = BTreeMap::new();
+    for page in markdown("docs/decisions") {
+        let name = page.file_name().unwrap().to_str().unwrap().to_owned();
+        if name == "README.md" {
+            continue;
+        }
+        let number = name.split('-').next().unwrap();
+        assert!(number.len() == 3 && number.parse::<u16>().is_ok(), "{name} is not NNN-NAME.md");
+        if let Some(other) = numbers.insert(number.to_owned(), name.clone()) {
+            panic!("{name} and {other} have one number");
         }
     }
 }

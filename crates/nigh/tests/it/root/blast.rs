@@ -250,53 +250,60 @@ fn chain() -> Chain {
     Chain { near, middle, far, _wakes }
 }
 
+/// The report of a run and where packets were lost.
+fn losses(chain: &Chain, words: &str) -> (Value, Value) {
+    let words = format!("198.51.100.1 {PEER} -w 300ms --json {words}");
+    let finished = blast(&chain.near, &words);
+    let report: Value = serde_json::from_str(&finished.stdout)
+        .unwrap_or_else(|_| panic!("{words}: {}{}", finished.stdout, finished.stderr));
+    let losses = report["loss"].clone();
+    assert_eq!(number(&losses, "others"), 0, "{report:#}");
+    (report, losses)
+}
+
 #[test]
-fn each_of_the_four_points_is_named() {
+fn what_the_limit_of_a_source_drops_is_named() {
     let chain = chain();
     let limited = "[echo.limit]\nrate = 100\nburst = 200\n";
     let _responder = responder(&chain.far, "203.0.113.2:9160", limited);
-    let losses = |words: &str| {
-        let words = format!("198.51.100.1 {PEER} -w 300ms --json {words}");
-        let finished = blast(&chain.near, &words);
-        let report: Value = serde_json::from_str(&finished.stdout)
-            .unwrap_or_else(|_| panic!("{words}: {}{}", finished.stdout, finished.stderr));
-        let losses = report["loss"].clone();
-        assert_eq!(number(&losses, "others"), 0, "{report:#}");
-        (report, losses)
-    };
 
     // Nothing vanishes below the limit.
-    let (report, found) = losses("-n 100 -r 400");
+    let (report, found) = losses(&chain, "-n 100 -r 400");
     assert_eq!((number(&report, "received"), number(&report, "lost")), (100, 0));
     assert_eq!(number(&found, "responder_received"), 100);
 
-    // 3: the limit of a source: a burst of 200, then 100 a second for a second.
-    let (report, found) = losses("-n 1000 -r 1000");
+    // A burst of 200, then 100 a second for a second.
+    let (report, found) = losses(&chain, "-n 1000 -r 1000");
     let lost = number(&report, "lost");
     assert!((600..=850).contains(&lost), "{lost}");
     assert_eq!(number(&found["dropped"], "source_limit"), lost);
     for elsewhere in ["not_sent", "lost_forward", "passed", "lost_reverse"] {
         assert_eq!(number(&found, elsewhere), 0, "{elsewhere}: {report:#}");
     }
+}
 
-    // 4: the way back ends in the middle. (Its ledger is read over another address of ours.)
+#[test]
+fn the_way_on_which_packets_are_lost_is_named() {
+    let chain = chain();
+    let _responder = responder(&chain.far, "203.0.113.2:9160", NO_LIMIT);
+
+    // The way back ends in the middle. (Its ledger is read over another address of ours.)
     chain.near.check(&["ip", "address", "add", "192.0.2.9/24", "dev", "eth0"]).unwrap();
     let back = ["ip", "route", "replace", "203.0.113.2/32", "via", "192.0.2.2", "src", "192.0.2.9"];
     chain.near.check(&back).unwrap();
     let blackhole = |action| {
         chain.middle.check(&["ip", "route", action, "blackhole", "192.0.2.1/32"]).unwrap();
     };
-    thread::sleep(Duration::from_secs(2)); // The bucket fills again.
     blackhole("add");
-    let (report, found) = losses("-n 100 -r 400");
+    let (report, found) = losses(&chain, "-n 100 -r 400");
     // One more was asked for before the run, so that neighbours are known; it is not counted.
     assert_eq!((number(&report, "received"), number(&report, "lost")), (0, 100));
     assert_eq!(number(&found, "lost_reverse"), 100, "{report:#}");
     blackhole("del");
 
-    // 2: the way there ends in the middle.
+    // The way there ends in the middle.
     chain.middle.check(&["ip", "route", "replace", "blackhole", "198.51.100.1/32"]).unwrap();
-    let (report, found) = losses("-n 100 -r 400");
+    let (report, found) = losses(&chain, "-n 100 -r 400");
     assert_eq!(number(&report, "lost"), 100);
     assert_eq!(number(&found, "lost_forward"), 100, "{report:#}");
     assert_eq!(number(&found, "responder_received"), 0);

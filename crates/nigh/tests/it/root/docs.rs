@@ -87,16 +87,16 @@ const WHEN_KNOWN: &str = "nigh_probe_clock_error_seconds";
 #[test]
 fn the_metrics_that_are_named_and_exported_are_the_same() {
     let node = Namespace::new("node").unwrap();
-    let outside = Namespace::new("outside").unwrap();
-    let inside = Namespace::new("inside").unwrap();
+    let external = Namespace::new("external").unwrap();
+    let internal = Namespace::new("internal").unwrap();
     link(
         End::new(&node, "eth0").address("192.0.2.1/30"),
-        End::new(&outside, "eth0").address("192.0.2.2/30"),
+        End::new(&external, "eth0").address("192.0.2.2/30"),
     )
     .unwrap();
     link(
         End::new(&node, "eth1").address("10.1.0.1/24"),
-        End::new(&inside, "eth0").address("10.1.0.2/24"),
+        End::new(&internal, "eth0").address("10.1.0.2/24"),
     )
     .unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -89,13 +89,13 @@ fn in_force(node: &Namespace, nigh: &Nigh) -> InForce {
 fn a_reload_that_any_job_cannot_commit_changes_no_job() {
     let node = Namespace::new("node").unwrap();
     let neighbour = Namespace::new("peer").unwrap();
-    let inside = Namespace::new("inside").unwrap();
+    let internal = Namespace::new("internal").unwrap();
     link(
         End::new(&node, "eth0").address("192.0.2.1/30"),
         End::new(&neighbour, "eth0").address("192.0.2.2/30"),
     )
     .unwrap();
-    link(End::new(&node, "lan0").address("10.61.0.1/24"), End::new(&inside, "eth0")).unwrap();
+    link(End::new(&node, "lan0").address("10.61.0.1/24"), End::new(&internal, "eth0")).unwrap();
     neighbour.check(&["ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.1"]).unwrap();
     let _receiver = Receiver::new(&neighbour, "eth0").unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -29,12 +29,12 @@ pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
-/// The two hosts of each family: internal and outside.
+/// The two hosts of each family: internal and external.
 pub(crate) const HOSTS: [[&str; 2]; 2] =
     [["10.0.0.5:51413", "192.0.2.7:6881"], ["[2001:db8:1::5]:51413", "[2001:db8:2::7]:6881"]];
 
 impl Packet {
-    /// From the internal host to the one outside.
+    /// From the internal host to the external one.
     pub(crate) fn tcp(family: usize, flags: u8, payload: &[u8]) -> Self {
         let [from, to] = HOSTS[family].map(|host| host.parse().unwrap());
         Self {

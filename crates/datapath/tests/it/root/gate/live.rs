@@ -31,7 +31,7 @@ fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
         let site = Site::with(|end| if offloads { end } else { end.no_offloads() });
         for tool in ["iptables", "ip6tables"] {
             let masquerade =
-                [tool, "-t", "nat", "-A", "POSTROUTING", "-o", "outside", "-j", "MASQUERADE"];
+                [tool, "-t", "nat", "-A", "POSTROUTING", "-o", "wan0", "-j", "MASQUERADE"];
             site.router.check(&masquerade).unwrap();
         }
         let gate = site.gate();

@@ -1,7 +1,7 @@
 //! The gate's programs: by BPF_PROG_TEST_RUN on frames from memory, and between namespaces.
 //!
 //! `frame` builds packets of which every field can be chosen, and reads what came out with every
-//! checksum checked; `site` is an internal host, the gate, and a host outside.
+//! checksum checked; `site` is an internal host, the gate, and an external host.
 
 mod cost;
 mod flood;

@@ -1,4 +1,4 @@
-//! A internal host, the gate that routes, and a host outside.
+//! A [`Gateway`] with a gate.
 
 use datapath::gate::{Gate, Manage, Settings, Side};
 use std::{
@@ -10,7 +10,7 @@ use std::{
     thread::JoinHandle,
     time::Duration,
 };
-use testbed::{End, Namespace, link};
+use testbed::{End, Gateway, Namespace};
 
 pub(crate) struct Site {
     pub(crate) client: Namespace,
@@ -18,10 +18,10 @@ pub(crate) struct Site {
     pub(crate) server: Namespace,
 }
 
-/// Addresses of the host outside.
-pub(crate) const SERVER: [&str; 2] = ["192.0.2.7", "2001:db8:2::7"];
+/// Addresses of the external host.
+pub(crate) const SERVER: [&str; 2] = Gateway::EXTERNAL;
 /// Addresses of the internal host.
-pub(crate) const CLIENT: [&str; 2] = ["10.0.0.5", "2001:db8:1::5"];
+pub(crate) const CLIENT: [&str; 2] = Gateway::INTERNAL;
 
 impl Site {
     pub(crate) fn new() -> Self {
@@ -30,35 +30,14 @@ impl Site {
 
     /// With every end changed.
     pub(crate) fn with(change: impl Fn(End<'_>) -> End<'_>) -> Self {
-        let [client, router, server] =
-            ["client", "router", "server"].map(|label| Namespace::new(label).unwrap());
-        link(
-            change(End::new(&client, "eth0").address("10.0.0.5/24").address("2001:db8:1::5/64")),
-            change(
-                End::new(&router, "internal").address("10.0.0.1/24").address("2001:db8:1::1/64"),
-            ),
-        )
-        .unwrap();
-        link(
-            change(
-                End::new(&router, "outside").address("192.0.2.1/24").address("2001:db8:2::1/64"),
-            ),
-            change(End::new(&server, "eth0").address("192.0.2.7/24").address("2001:db8:2::7/64")),
-        )
-        .unwrap();
-        router.sysctl(&[("ipv4.ip_forward", "1"), ("ipv6.conf.all.forwarding", "1")]).unwrap();
-        for (host, four, six) in
-            [(&client, "10.0.0.1", "2001:db8:1::1"), (&server, "192.0.2.1", "2001:db8:2::1")]
-        {
-            host.check(&["ip", "route", "add", "default", "via", four]).unwrap();
-            host.check(&["ip", "-6", "route", "add", "default", "via", six]).unwrap();
-        }
+        let Gateway { internal: client, router, external: server } =
+            Gateway::new(true, change).unwrap();
         Self { client, router, server }
     }
 
     /// The internal interface's index.
     pub(crate) fn internal(&self) -> u32 {
-        self.router.enter(|| nix::net::if_::if_nametoindex("internal")).unwrap()
+        self.router.enter(|| nix::net::if_::if_nametoindex("lan0")).unwrap()
     }
 
     /// A gate on it that goes with the test.

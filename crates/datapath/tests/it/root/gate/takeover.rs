@@ -73,7 +73,7 @@ fn a_process_that_decides() {
     // It is removed by who made it.
     let folder = std::mem::ManuallyDrop::new(Folder(pin.into()));
     let gate = Gate::open(&folder.settings(on_failure)).unwrap();
-    let internal = nix::net::if_::if_nametoindex("internal").unwrap();
+    let internal = nix::net::if_::if_nametoindex("lan0").unwrap();
     gate.attach(internal).unwrap();
     let (mut reader, table) = (gate.reader().unwrap(), gate.table());
     println!("attached");

@@ -91,7 +91,7 @@ fn between_two_internal_interfaces_a_packet_is_judged_where_it_comes_in() {
     let site = Site::new();
     let gate = site.gate();
     // The other interface is internal too.
-    let other = site.router.enter(|| nix::net::if_::if_nametoindex("outside")).unwrap();
+    let other = site.router.enter(|| nix::net::if_::if_nametoindex("wan0")).unwrap();
     site.router.enter(|| gate.attach(other)).unwrap();
     let (from, to) = exchange(&site, 0, 100_000);
     let flow = gate.table().get(&datapath::gate::Key::new(Protocol::Tcp, from, to)).unwrap();

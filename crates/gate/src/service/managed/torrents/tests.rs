@@ -70,7 +70,7 @@ impl Site {
         act(&mut self.managers, &around, &mut self.commands)
     }
 
-    /// A connection from this port inside.
+    /// A connection from this internal port.
     fn open(&mut self, application: &str, port: u16) -> Talk {
         let flow = Flow {
             transport: Transport::Tcp,

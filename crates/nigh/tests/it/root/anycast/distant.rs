@@ -2,51 +2,30 @@
 
 use super::site::{BINARY, LIMIT, SERVICE4, SERVICE6, is_same_session, upstream};
 use std::path::Path;
-use testbed::{Bird, Lab, Namespace, Nigh, wait_until};
+use testbed::{
+    Bird, Lab, Namespace, Nigh,
+    lab::{host, row},
+    wait_until,
+};
 
 /// The neighbour's and the node's address.
 const NEIGHBOUR: &str = "192.0.2.2";
 const NODE: &str = "198.18.0.2";
-
-/// Two routers between the node and its neighbour, 50 ms each way, and packets that get lost.
-fn scene(neighbour: &Namespace, node: &Namespace) -> String {
-    format!(
-        r#"
-        [lab]
-        seed = 7
-        convergence = "0ms"
-        [[node]]
-        name = "near"
-        [[node]]
-        name = "far"
-        [[link]]
-        between = ["near", "far"]
-        delay = "50ms"
-        loss = "5%"
-        [[host]]
-        name = "node"
-        attach = "near"
-        address = "{NODE}/24"
-        namespace = "{}"
-        default_route = true
-        [[host]]
-        name = "neighbour"
-        attach = "far"
-        address = "{NEIGHBOUR}/24"
-        namespace = "{}"
-        default_route = true
-        "#,
-        node.name(),
-        neighbour.name(),
-    )
-}
 
 /// The session comes up and stays up though packets get lost. When the link is cut in the middle, no
 /// interface shows it: the hold time ends the session at both ends, and it comes back with the link.
 #[test]
 fn a_session_outlives_loss_and_ends_by_its_hold_time_when_the_way_is_cut() {
     let (neighbour, node) = (Namespace::new("neighbour").unwrap(), Namespace::new("node").unwrap());
-    let lab = Lab::start(Path::new(BINARY), &scene(&neighbour, &node)).unwrap();
+    let route = "default_route = true";
+    let hosts = [
+        host("node", &node, &[&format!("{NODE}/24")], route),
+        host("neighbour", &neighbour, &[&format!("{NEIGHBOUR}/24")], route),
+    ];
+    // Two routers between them, 50 ms each way, and packets that get lost.
+    let scene = row(["", ""], ["delay = \"50ms\"\nloss = \"5%\""], hosts);
+    let scene = format!("[lab]\nconvergence = \"0ms\"\n{scene}");
+    let lab = Lab::start(Path::new(BINARY), &scene).unwrap();
     let bird = Bird::start(
         &neighbour,
         &format!(
@@ -82,7 +61,7 @@ fn a_session_outlives_loss_and_ends_by_its_hold_time_when_the_way_is_cut() {
     let session = || upstream(&nigh)["session"].as_str().unwrap_or_default().to_owned();
     assert_eq!(session(), "Established", "{}", upstream(&nigh));
 
-    lab.ask(&["link", "near-far", "set", "up=false"]).unwrap();
+    lab.ask(&["link", "r1-r2", "set", "up=false"]).unwrap();
     assert!(bird.established("node"), "nothing has shown it yet");
     wait_until("its hold time", LIMIT, || !bird.established("node")).unwrap();
     let text = bird.query("show protocols all node").unwrap();
@@ -90,6 +69,6 @@ fn a_session_outlives_loss_and_ends_by_its_hold_time_when_the_way_is_cut() {
     wait_until("the loss of the routes", LIMIT, || has_routes(false)).unwrap();
     wait_until("our hold time", LIMIT, || session() != "Established").unwrap();
 
-    lab.ask(&["link", "near-far", "set", "up=true"]).unwrap();
+    lab.ask(&["link", "r1-r2", "set", "up=true"]).unwrap();
     wait_until("the routes again", LIMIT, || has_routes(true)).unwrap();
 }

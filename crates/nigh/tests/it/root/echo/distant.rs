@@ -3,41 +3,18 @@
 
 use super::site::{BINARY, NO_LIMIT, SERVICE4, SERVICE6, all, ledger_row, ping, sections};
 use std::path::Path;
-use testbed::{Lab, Namespace, Nigh};
+use testbed::{
+    Lab, Namespace, Nigh,
+    lab::{host, row},
+};
 
-/// A client in a namespace, and the responder behind a TAP device in another.
-fn scene(client: &Namespace, node: &Namespace) -> String {
-    format!(
-        r#"
-        [lab]
-        seed = 7
-        [[node]]
-        name = "near"
-        [[node]]
-        name = "far"
-        [[link]]
-        between = ["near", "far"]
-        delay = "5ms"
-        jitter = "2ms,normal,reorder"
-        reorder = "5%,late=5ms"
-        mtu = 1280
-        [[host]]
-        name = "client"
-        attach = "near"
-        address = ["172.17.0.2/30", "2001:db8:2::2/64"]
-        namespace = "{}"
-        default_route = true
-        [[host]]
-        name = "node"
-        attach = "far"
-        address = ["172.16.0.30/30", "2001:db8:1::30/64", "{SERVICE4}/32", "{SERVICE6}/128"]
-        namespace = "{}"
-        tap = "eth0"
-        "#,
-        client.name(),
-        node.name(),
-    )
-}
+/// A link whose packets overtake each other.
+const LINK: &str = r#"
+delay = "5ms"
+jitter = "2ms,normal,reorder"
+reorder = "5%,late=5ms"
+mtu = 1280
+"#;
 
 /// All requests are answered whatever their order, those that fit in a packet by the driver; those that
 /// do not come in fragments, cut by the client or on the way, overtaking each other, and the kernel puts
@@ -53,7 +30,13 @@ fn requests_that_overtake_each_other_in_fragments_are_answered() {
     ] {
         node.check(&line.split(' ').collect::<Vec<_>>()).unwrap();
     }
-    let lab = Lab::start(Path::new(BINARY), &scene(&client, &node)).unwrap();
+    let (four, six) = (format!("{SERVICE4}/32"), format!("{SERVICE6}/128"));
+    let addresses = ["172.16.0.30/30", "2001:db8:1::30/64", &four, &six];
+    let hosts = [
+        host("client", &client, &["172.17.0.2/30", "2001:db8:2::2/64"], "default_route = true"),
+        host("node", &node, &addresses, "tap = \"eth0\""),
+    ];
+    let lab = Lab::start(Path::new(BINARY), &row(["", ""], [LINK], hosts)).unwrap();
     for line in ["ip route add default via 172.16.0.29", "ip route add default via 2001:db8:1::"] {
         node.check(&line.split(' ').collect::<Vec<_>>()).unwrap();
     }

@@ -2,7 +2,7 @@
 //! EVE and as IPFIX.
 
 use super::{
-    site::{INSIDE, OUTSIDE, Site},
+    site::{EXTERNAL, INTERNAL, Site},
     web::Web,
 };
 use serde_json::Value;
@@ -39,9 +39,9 @@ pub(super) fn line(
 /// One who speaks in a room by ii, an IRC client made of files.
 fn irc(host: &Namespace, home: &Path, nick: &str, text: &str) -> testbed::Process {
     let at = home.to_str().unwrap();
-    let client = host.spawn(&["ii", "-s", OUTSIDE, "-i", at, "-n", nick]).unwrap();
+    let client = host.spawn(&["ii", "-s", EXTERNAL, "-i", at, "-n", nick]).unwrap();
     for (folder, line) in [("", "/j #room"), ("#room", text)] {
-        let pipe = home.join(OUTSIDE).join(folder).join("in");
+        let pipe = home.join(EXTERNAL).join(folder).join("in");
         wait_until("ii's pipe", super::site::LIMIT, || pipe.exists()).unwrap();
         std::fs::write(&pipe, format!("{line}\n")).unwrap();
     }
@@ -69,36 +69,36 @@ fn files_chat_and_flows_are_written_down_and_passwords_are_not() {
         }
     };
     let row = line(&site, folder, "the file of HTTP", file("page.bin"));
-    assert_eq!((&row["src_ip"], &row["app_proto"]), (&OUTSIDE.into(), &"http".into()), "{row:#}");
+    assert_eq!((&row["src_ip"], &row["app_proto"]), (&EXTERNAL.into(), &"http".into()), "{row:#}");
     assert_eq!(row["fileinfo"]["size"], 400_000, "{row:#}");
 
     let served = tempfile::tempdir().unwrap();
     std::fs::write(served.path().join("report.bin"), &content).unwrap();
     let at = served.path().to_str().unwrap();
-    let _ftp = Script::start(&site.outside, "ftp_server.py", &[OUTSIDE, at]).unwrap();
-    let url = format!("ftp://anonymous:hidden-word@{OUTSIDE}/report.bin");
+    let _ftp = Script::start(&site.external, "ftp_server.py", &[EXTERNAL, at]).unwrap();
+    let url = format!("ftp://anonymous:hidden-word@{EXTERNAL}/report.bin");
     assert!(site.client(&["curl", "-s", "-S", "-m", "20", "-o", "/dev/null", &url]));
     let row = line(&site, folder, "the file of FTP", file("report.bin"));
-    assert_eq!(row["src_ip"], OUTSIDE, "{row:#}");
+    assert_eq!(row["src_ip"], EXTERNAL, "{row:#}");
 
-    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let _server = Ngircd::start(&site.external, EXTERNAL).unwrap();
     let home = tempfile::tempdir().unwrap();
-    let _ann = irc(&site.inside, home.path(), "ann", "good evening");
+    let _ann = irc(&site.internal, home.path(), "ann", "good evening");
     let says = |text: &'static str| {
         move |line: &Value| line["event_type"] == "chat" && line.to_string().contains(text)
     };
     let row = line(&site, folder, "what is said over IRC", says("good evening"));
     assert!(row.to_string().contains("#room") && row.to_string().contains("ann"), "{row:#}");
 
-    let _xmpp = Prosody::start(&site.outside, OUTSIDE, &["bob", "cid"]).unwrap();
+    let _xmpp = Prosody::start(&site.external, EXTERNAL, &["bob", "cid"]).unwrap();
     let mut bob = Script::start(
-        &site.inside,
+        &site.internal,
         "xmpp_client.py",
-        &[OUTSIDE, "bob@test.example", "secret", "wait"],
+        &[EXTERNAL, "bob@test.example", "secret", "wait"],
     )
     .unwrap();
-    let words = [OUTSIDE, "cid@test.example", "secret", "send", "bob@test.example", "good night"];
-    Script::check(&site.inside, "xmpp_client.py", &words).unwrap();
+    let words = [EXTERNAL, "cid@test.example", "secret", "send", "bob@test.example", "good night"];
+    Script::check(&site.internal, "xmpp_client.py", &words).unwrap();
     wait_until("the message", super::site::LIMIT, || bob.process().stdout().contains("good night"))
         .unwrap();
     let row = line(&site, folder, "what is said over XMPP", says("good night"));
@@ -160,30 +160,30 @@ fn addresses_have_other_names_in_a_log_that_maps_them() {
     let web = Web::start(&site);
     web.offer("page.bin", b"0123456789");
     assert!(web.fetch(&site, "length", "page.bin").is_some());
-    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let _server = Ngircd::start(&site.external, EXTERNAL).unwrap();
     let home = tempfile::tempdir().unwrap();
-    let words = format!("I am {INSIDE} and talk to {OUTSIDE}");
-    let _ann = irc(&site.inside, home.path(), "ann", &words);
+    let words = format!("I am {INTERNAL} and talk to {EXTERNAL}");
+    let _ann = irc(&site.internal, home.path(), "ann", &words);
 
     let said = |line: &Value| line.to_string().contains("and talk to");
     let chat = line(&site, &folder, "what is said over IRC", said);
     let web_flow = |line: &Value| line["event_type"] == "flow" && line["dest_port"] == 8080;
     let flow = line(&site, &folder, "the flow of HTTP", web_flow);
     let file = line(&site, &folder, "the file", |line| line["event_type"] == "fileinfo");
-    let [inside, outside] = [&flow["src_ip"], &flow["dest_ip"]].map(|ip| ip.as_str().unwrap());
+    let [internal, external] = [&flow["src_ip"], &flow["dest_ip"]].map(|ip| ip.as_str().unwrap());
     assert_eq!((&file["src_ip"], &file["dest_ip"]), (&flow["dest_ip"], &flow["src_ip"]));
-    let same = format!("I am {inside} and talk to {outside}");
+    let same = format!("I am {internal} and talk to {external}");
     assert!(chat.to_string().contains(&same), "{chat:#}");
 
     let mapping = mask::mapping::CryptoPan::new(&[7; 32]);
-    assert_eq!(mapping.map(OUTSIDE.parse().unwrap()).to_string(), outside);
+    assert_eq!(mapping.map(EXTERNAL.parse().unwrap()).to_string(), external);
     let ipfix = folder.join("flows.ipfix");
     let octets = |ip: &str| ip.parse::<Ipv4Addr>().unwrap().octets();
     let has = |bytes: &[u8], ip: &str| bytes.windows(4).any(|four| four == octets(ip));
     let read = || std::fs::read(&ipfix).unwrap_or_default();
-    wait_until("the flow in IPFIX", super::site::LIMIT, || has(&read(), outside)).unwrap();
+    wait_until("the flow in IPFIX", super::site::LIMIT, || has(&read(), external)).unwrap();
     let text = std::fs::read_to_string(folder.join("eve.json")).unwrap();
-    for ip in [INSIDE, OUTSIDE] {
+    for ip in [INTERNAL, EXTERNAL] {
         assert!(!text.contains(ip), "{ip}: {text}");
         assert!(!has(&read(), ip), "{ip}");
     }

@@ -4,7 +4,7 @@
 use super::{
     audited::line,
     scanned::{Scanned, pair},
-    site::{LIMIT, OUTSIDE, Site, count},
+    site::{EXTERNAL, LIMIT, Site, count},
 };
 use testbed::{
     clients::{Ngircd, Script, noise},
@@ -22,18 +22,18 @@ fn a_file_offered_over_irc_is_denied_by_its_name() {
          application = [\"irc\"]\nnames = [\"*.iso\"]\naction = \"deny\"\n",
         log.path().display()
     ));
-    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let _server = Ngircd::start(&site.external, EXTERNAL).unwrap();
     let taken = tempfile::tempdir().unwrap();
     let folder = taken.path().to_str().unwrap();
     let mut ann =
-        Script::start(&site.inside, "irc_dcc.py", &[OUTSIDE, "ann", "take", folder]).unwrap();
+        Script::start(&site.internal, "irc_dcc.py", &[EXTERNAL, "ann", "take", folder]).unwrap();
     let offered = tempfile::tempdir().unwrap();
     let content = noise(23, 300_000);
     for (nick, name, passes) in [("bob", "image.iso", false), ("cid", "song.mp3", true)] {
         let path = offered.path().join(name);
         std::fs::write(&path, &content).unwrap();
-        let words = [OUTSIDE, nick, "send", "ann", path.to_str().unwrap()];
-        let _sender = Script::start(&site.outside, "irc_dcc.py", &words).unwrap();
+        let words = [EXTERNAL, nick, "send", "ann", path.to_str().unwrap()];
+        let _sender = Script::start(&site.external, "irc_dcc.py", &words).unwrap();
         let (got, lost) = (format!("got {name}\n"), format!("lost {name}\n"));
         let mut said = String::new();
         let over = wait_until("the file's end", LIMIT, || {
@@ -49,20 +49,20 @@ fn a_file_offered_over_irc_is_denied_by_its_name() {
     let row = line(&site, log.path(), "the file that passed", |line| {
         line["event_type"] == "fileinfo" && line["fileinfo"]["filename"] == "song.mp3"
     });
-    assert_eq!((&row["src_ip"], &row["fileinfo"]["size"]), (&OUTSIDE.into(), &300_000.into()));
+    assert_eq!((&row["src_ip"], &row["fileinfo"]["size"]), (&EXTERNAL.into(), &300_000.into()));
 }
 
 #[test]
 fn dcc_brings_clean_files_and_no_eicar() {
     let Scanned { site, .. } = &Scanned::start("\"irc\"");
-    let _server = Ngircd::start(&site.outside, OUTSIDE).unwrap();
+    let _server = Ngircd::start(&site.external, EXTERNAL).unwrap();
     let (offered, taken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = taken.path().to_str().unwrap();
     let mut senders = 0;
     for (taker, from, to) in
-        [("ann", &site.outside, &site.inside), ("eve", &site.inside, &site.outside)]
+        [("ann", &site.external, &site.internal), ("eve", &site.internal, &site.external)]
     {
-        let words = [OUTSIDE, taker, "take", folder];
+        let words = [EXTERNAL, taker, "take", folder];
         let mut takes = Script::start(to, "irc_dcc.py", &words).unwrap();
         for (form, size) in
             ["active", "passive"].into_iter().flat_map(|form| SIZES.map(|size| (form, size)))
@@ -72,7 +72,7 @@ fn dcc_brings_clean_files_and_no_eicar() {
                 let (nick, name) = (format!("bob{senders}"), format!("{senders}.bin"));
                 let path = offered.path().join(&name);
                 std::fs::write(&path, &content).unwrap();
-                let mut words = vec![OUTSIDE, &nick, "send", taker, path.to_str().unwrap()];
+                let mut words = vec![EXTERNAL, &nick, "send", taker, path.to_str().unwrap()];
                 words.extend((form == "passive").then_some(form));
                 let _sender = Script::start(from, "irc_dcc.py", &words).unwrap();
                 let (got, lost) = (format!("got {name}\n"), format!("lost {name}\n"));

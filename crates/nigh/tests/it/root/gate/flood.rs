@@ -1,7 +1,7 @@
 //! A flood of new flows: tables stay as large as they may be, and established flows go on.
 
 use super::{
-    site::{LIMIT, OUTSIDE, Site, count, exact},
+    site::{EXTERNAL, LIMIT, Site, count, exact},
     talk::Talk,
 };
 use std::net::{Ipv4Addr, UdpSocket};
@@ -25,7 +25,7 @@ fn established_flows_outlive(flows: u32) {
     let site = Site::start(&format!("max_flows = {ROOM}"));
     // Where the flood goes, the gate throws it away without a word.
     site.gate.check(&["ip", "route", "add", "blackhole", "10.99.0.0/16"]).unwrap();
-    let mut talk = Talk::open(&site.inside, &site.outside, OUTSIDE);
+    let mut talk = Talk::open(&site.internal, &site.external, EXTERNAL);
     // What is said before somebody looks passes unseen, so it is decided only while more is said.
     wait_until("a decided flow", LIMIT, || {
         for number in 0..40 {
@@ -34,7 +34,7 @@ fn established_flows_outlive(flows: u32) {
         count(&site.status()["flows"], "decided") >= 1
     })
     .unwrap();
-    site.inside.enter(|| flood(flows));
+    site.internal.enter(|| flood(flows));
     talk.say(b"after the flood");
     let status = site.wait("a quiet gate", |status| {
         count(&status["packets"]["from_internal"], "received") >= u64::from(flows) && exact(status)

@@ -2,7 +2,7 @@
 //! refused, and the next daemon takes over what the kernel has.
 
 use super::{
-    site::{LIMIT, OUTSIDE, Site, count},
+    site::{EXTERNAL, LIMIT, Site, count},
     talk::{self, Pings},
     web::{WEB, Web},
 };
@@ -17,10 +17,10 @@ const SECTIONS: &str = "refuse_for = \"1h\"\nhold = true\n[[gate.rule]]\nname = 
 #[test]
 fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     let mut site = Site::start(SECTIONS);
-    let shell = (OUTSIDE, 22);
-    let _server = talk::greet(&site.outside, shell, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
+    let shell = (EXTERNAL, 22);
+    let _server = talk::greet(&site.external, shell, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
     // The first attempt says what it is, the others end at their first packet.
-    let connect = || site.inside.enter(|| TcpStream::connect(shell));
+    let connect = || site.internal.enter(|| TcpStream::connect(shell));
     drop(connect());
     site.wait("a refusal", |status| count(&status["refused"], "ssh") >= 1);
     wait_until("a refusal at the first packet", LIMIT, || connect().is_err()).unwrap();
@@ -33,9 +33,9 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     let url = "http://10.62.0.2:8080/length/large.bin";
     // Slow enough to be killed in the middle.
     let words = ["curl", "-s", "-S", "--limit-rate", "8M", "-o", to.to_str().unwrap(), url];
-    let transfer = site.inside.spawn(&words).unwrap();
+    let transfer = site.internal.spawn(&words).unwrap();
     let length = || std::fs::metadata(&to).map_or(0, |file| file.len());
-    let pings = Pings::start(&site.inside, &site.outside, OUTSIDE);
+    let pings = Pings::start(&site.internal, &site.external, EXTERNAL);
     wait_until("the first megabytes", LIMIT, || length() > 4_000_000).unwrap();
     // The transfer, and the pings, which nobody can name.
     site.wait("both decided", |status| {
@@ -52,7 +52,7 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     site.restart(SECTIONS);
     let status = site.wait("the next daemon", |status| status["healthy"] == true);
     assert_eq!(status["taken_over"], true, "{status:#}");
-    let greeting = site.inside.enter(|| talk::greeting(shell));
+    let greeting = site.internal.enter(|| talk::greeting(shell));
     assert!(greeting.is_empty(), "the rule is forgotten: {greeting:?}");
     let before = pings.answered();
     wait_until("pings with the next", LIMIT, || pings.answered() > before + 200).unwrap();
@@ -73,7 +73,7 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
     web.offer("page", b"a page");
     let page = |site: &Site| web.fetch(site, "length", "page").is_some();
     assert!(page(&site), "{}", site.says());
-    let pings = Pings::start(&site.inside, &site.outside, OUTSIDE);
+    let pings = Pings::start(&site.internal, &site.external, EXTERNAL);
     site.wait("the decided pings", |status| count(&status["classified"], "unknown") >= 1);
     site.nigh.process().kill();
     // It takes two seconds until the kernel knows.
@@ -81,10 +81,10 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
         let connected = TcpStream::connect_timeout(&WEB.parse().unwrap(), Duration::from_secs(1));
         connected.is_ok()
     };
-    wait_until("a refused flow", LIMIT, || !site.inside.enter(connect)).unwrap();
+    wait_until("a refused flow", LIMIT, || !site.internal.enter(connect)).unwrap();
     let before = pings.answered();
     wait_until("pings without a daemon", LIMIT, || pings.answered() > before + 200).unwrap();
-    assert!(!site.inside.enter(connect), "a new flow passed");
+    assert!(!site.internal.enter(connect), "a new flow passed");
 
     site.restart(sections);
     let status = site.wait("the next daemon", |status| status["healthy"] == true);

@@ -3,7 +3,7 @@
 
 use super::{
     scanned::{Scanned, pair},
-    site::{LIMIT, OUTSIDE, Site, count},
+    site::{EXTERNAL, INTERNAL, LIMIT, Site, count},
 };
 use std::time::{Duration, Instant};
 use testbed::{
@@ -12,7 +12,6 @@ use testbed::{
     wait_until,
 };
 
-const INSIDE: &str = "10.61.0.2";
 /// aMule's port over TCP; the one over UDP, three above, must not be the eDonkey server's.
 const SEED: u16 = 4700;
 
@@ -39,29 +38,29 @@ fn clean(name: &str) -> bool {
 #[test]
 fn adc_brings_clean_files_and_no_eicar() {
     let Scanned { site, .. } = &Scanned::start("\"directconnect\"");
-    let _hub = Uhub::start(&site.outside, OUTSIDE).unwrap();
-    direct_connect(site, &format!("adc://{OUTSIDE}:1511"));
+    let _hub = Uhub::start(&site.external, EXTERNAL).unwrap();
+    direct_connect(site, &format!("adc://{EXTERNAL}:1511"));
 }
 
 #[test]
 fn nmdc_brings_clean_files_and_no_eicar() {
     let Scanned { site, .. } = &Scanned::start("\"directconnect\"");
-    let _hub = Script::start(&site.outside, "nmdc_hub.py", &[OUTSIDE, "411"]).unwrap();
-    direct_connect(site, &format!("dchub://{OUTSIDE}:411"));
+    let _hub = Script::start(&site.external, "nmdc_hub.py", &[EXTERNAL, "411"]).unwrap();
+    direct_connect(site, &format!("dchub://{EXTERNAL}:411"));
 }
 
-/// Clients inside fetch from one outside that they meet at a hub.
+/// Internal clients fetch from an external one that they meet at a hub.
 fn direct_connect(site: &Site, hub: &str) {
     // Of larger ones the client asks for parts.
     let files = files(&[68, 5_000]);
     let shared: Vec<_> = files.iter().map(|(name, content)| (&name[..], &content[..])).collect();
-    let _seed = Eiskalt::start(&site.outside, "seed", OUTSIDE, 4000, hub, &shared).unwrap();
+    let _seed = Eiskalt::start(&site.external, "seed", EXTERNAL, 4000, hub, &shared).unwrap();
     // A client that was refused tries the same file again and again: each file has one of its own.
     for (number, (name, content)) in (1..).zip(&shared) {
         let (nick, port) = (format!("leech{number}"), 4000 + 10 * number);
-        let leech = Eiskalt::start(&site.inside, &nick, INSIDE, port, hub, &[]).unwrap();
-        leech.wait_user(&site.inside, "seed", LIMIT).unwrap();
-        let asked = leech.fetch(&site.inside, "seed", name, LIMIT);
+        let leech = Eiskalt::start(&site.internal, &nick, INTERNAL, port, hub, &[]).unwrap();
+        leech.wait_user(&site.internal, "seed", LIMIT).unwrap();
+        let asked = leech.fetch(&site.internal, "seed", name, LIMIT);
         assert!(asked.is_ok(), "{asked:?}: {:#?} {}", site.flows("directconnect"), site.says());
         if clean(name) {
             let arrived = wait_until(name, LIMIT, || leech.file(name).exists());
@@ -93,7 +92,7 @@ fn edonkey_brings_clean_files_and_no_eicar_in_packed_blocks() {
 /// How long a client may leave unread what has arrived.
 const UNREAD: Duration = Duration::from_secs(5);
 
-/// Clients inside fetch from one outside that they meet at a server.
+/// Internal clients fetch from an external one that they meet at a server.
 fn edonkey(files: &[(String, Vec<u8>)]) {
     let Scanned { site, .. } = &Scanned::start("\"edonkey\"");
     let mut broken = 0;
@@ -108,12 +107,12 @@ fn edonkey(files: &[(String, Vec<u8>)]) {
         // that it knows for a second file, or a server again who has the first.
         let leech = loop {
             let port = SEED + 10 * (number + broken);
-            let mut server = Ed2kServer::start(&site.outside, OUTSIDE, false).unwrap();
+            let mut server = Ed2kServer::start(&site.external, EXTERNAL, false).unwrap();
             let shared = [(&name[..], &content[..])];
-            let _seed = Amule::start(&site.outside, OUTSIDE, port, false, &shared).unwrap();
+            let _seed = Amule::start(&site.external, EXTERNAL, port, false, &shared).unwrap();
             let link = server.wait_link(name, LIMIT).unwrap();
-            let leech = Amule::start(&site.inside, OUTSIDE, port, false, &[]).unwrap();
-            leech.fetch(&site.inside, &link).unwrap();
+            let leech = Amule::start(&site.internal, EXTERNAL, port, false, &[]).unwrap();
+            leech.fetch(&site.internal, &link).unwrap();
             let over = done_or_unread(site, LIMIT.saturating_sub(begin.elapsed()), || done(&leech));
             let says = || format!("{} {:#?} {}", leech.wrote(), site.flows("edonkey"), site.says());
             if over.unwrap_or_else(|error| panic!("{name}: {error:?} {}", says())) {
@@ -141,7 +140,7 @@ fn done_or_unread(site: &Site, limit: Duration, done: impl Fn() -> bool) -> Resu
     let mut is_done = false;
     wait_until("aMule", limit, || {
         is_done = done();
-        let waits = unread(&site.inside, OUTSIDE) || unread(&site.outside, INSIDE);
+        let waits = unread(&site.internal, EXTERNAL) || unread(&site.external, INTERNAL);
         since = waits.then(|| since.unwrap_or_else(Instant::now));
         is_done || since.is_some_and(|since| since.elapsed() >= UNREAD)
     })?;

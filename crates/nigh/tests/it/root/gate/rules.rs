@@ -2,7 +2,7 @@
 //! reload.
 
 use super::{
-    site::{LIMIT, OUTSIDE, Site, count, exact},
+    site::{EXTERNAL, INTERNAL, LIMIT, Site, count, exact},
     talk::Talk,
     web::{WEB, Web},
 };
@@ -25,7 +25,7 @@ fn one_application_is_denied_and_the_others_pass() {
     web.offer("page", b"a page");
     let page = || web.fetch(&site, "length", "page").is_some();
     assert!(!page(), "{}", site.says());
-    Talk::open(&site.inside, &site.outside, OUTSIDE).say(b"no web at all");
+    Talk::open(&site.internal, &site.external, EXTERNAL).say(b"no web at all");
     let status = site.wait("a refusal", |status| count(&status["refused"], "http") >= 1);
     assert_eq!(count(&status["rules"][0], "count"), 1, "{status:#}");
     let flows = site.flows("http");
@@ -62,11 +62,11 @@ fn packets_with_a_wrong_checksum_hide_nothing() {
     let site = Site::start(
         "[[gate.rule]]\nname = \"no-sharing\"\napplication = [\"bittorrent\"]\naction = \"deny\"\n",
     );
-    let server = site.outside.enter(|| UdpSocket::bind((OUTSIDE, 6881))).unwrap();
-    let client = site.inside.enter(|| UdpSocket::bind("10.61.0.2:0")).unwrap();
-    client.connect((OUTSIDE, 6881)).unwrap();
+    let server = site.external.enter(|| UdpSocket::bind((EXTERNAL, 6881))).unwrap();
+    let client = site.internal.enter(|| UdpSocket::bind((INTERNAL, 0))).unwrap();
+    client.connect((EXTERNAL, 6881)).unwrap();
     let raw = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP));
-    let raw = site.inside.enter(raw).unwrap();
+    let raw = site.internal.enter(raw).unwrap();
     for number in 0..DECOYS {
         let payload = noise(number, 40);
         let [from, to] = [&client, &server].map(|socket| socket.local_addr().unwrap());
@@ -134,9 +134,9 @@ fn a_rule_of_a_group_is_for_its_hosts_alone() {
     );
     let web = Web::start(&site);
     web.offer("page", b"a page");
-    site.inside.check(&["ip", "address", "add", "10.61.0.130/24", "dev", "eth0"]).unwrap();
+    site.internal.check(&["ip", "address", "add", "10.61.0.130/24", "dev", "eth0"]).unwrap();
     let url = format!("http://{WEB}/length/page");
-    for (address, passes) in [("10.61.0.2", true), ("10.61.0.130", false)] {
+    for (address, passes) in [(INTERNAL, true), ("10.61.0.130", false)] {
         let got = site.client(&["curl", "-sS", "-m", "20", "--interface", address, &url]);
         assert_eq!(got, passes, "{address}: {}", site.says());
     }
@@ -170,7 +170,7 @@ fn a_rule_of_a_time_holds_within_it_and_begins_with_it() {
     // The next minute but for the last seconds of this one, in which it would begin too early.
     site.reload(&lessons(&hour(&site, "+75 seconds"), &hour(&site, "+2 hours")));
     assert!(page(), "{}", site.says());
-    let mut talk = Talk::open(&site.inside, &site.outside, OUTSIDE);
+    let mut talk = Talk::open(&site.internal, &site.external, EXTERNAL);
     // A flow of few bytes would be looked at for longer.
     (0..16).for_each(|_| talk.say(&b"before the lesson".repeat(10)));
     let verdict = |verdict: &str| site.flows("unknown").iter().any(|row| row["verdict"] == verdict);

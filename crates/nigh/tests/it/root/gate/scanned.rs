@@ -1,7 +1,7 @@
 //! EICAR is stopped on every plain path, and a clean file of the same size arrives intact.
 
 use super::{
-    site::{OUTSIDE, Site, count},
+    site::{EXTERNAL, Site, count},
     web::Web,
 };
 use testbed::{
@@ -77,10 +77,10 @@ fn ftp_brings_clean_files_and_no_eicar() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let served = folder.path().to_str().unwrap();
-    let _server = Script::start(&site.outside, "ftp_server.py", &[OUTSIDE, served]).unwrap();
+    let _server = Script::start(&site.external, "ftp_server.py", &[EXTERNAL, served]).unwrap();
     let fetched = tempfile::tempdir().unwrap();
     let to = fetched.path().join("file");
-    let url = |name: &str| format!("ftp://{OUTSIDE}/{name}");
+    let url = |name: &str| format!("ftp://{EXTERNAL}/{name}");
     let mut found = 0;
     for size in SIZES {
         let [clean, virus] = pair(size);

@@ -1,7 +1,7 @@
 //! BitTorrent's real clients through the gate: named, refused, limited.
 
 use super::{
-    site::{LIMIT, OUTSIDE, Site, count},
+    site::{EXTERNAL, LIMIT, Site, count},
     talk::Talk,
 };
 use serde_json::Value;
@@ -11,7 +11,7 @@ use testbed::{
     wait_until,
 };
 
-/// A file that a seed outside shares, with its tracker.
+/// A file that an external seed shares, with its tracker.
 struct Share {
     torrent: Torrent,
     content: Vec<u8>,
@@ -27,8 +27,8 @@ impl Share {
         let file = folder.path().join("shared.iso");
         std::fs::write(&file, &content).unwrap();
         let torrent = Torrent::make(&file, &["http://10.62.0.2:6969/announce"]).unwrap();
-        let tracker = OpenTracker::start(&site.outside, OUTSIDE, &[&torrent.info_hash]).unwrap();
-        let seed = Transmission::start(&site.outside, &torrent, Some(&content), peer).unwrap();
+        let tracker = OpenTracker::start(&site.external, EXTERNAL, &[&torrent.info_hash]).unwrap();
+        let seed = Transmission::start(&site.external, &torrent, Some(&content), peer).unwrap();
         // The seed is known to the tracker before anybody asks that.
         let hash = torrent.info_hash.as_bytes().chunks(2);
         let hash: String =
@@ -36,15 +36,15 @@ impl Share {
         let scrape = format!("http://10.62.0.2:6969/scrape?info_hash={hash}");
         let ask = ["curl", "-s", "-S", &scrape];
         let known = wait_until("the seed at the tracker", LIMIT, || {
-            site.outside.check(&ask).is_ok_and(|stats| stats.contains("completei1e"))
+            site.external.check(&ask).is_ok_and(|stats| stats.contains("completei1e"))
         });
-        assert!(known.is_ok(), "{:?}", site.outside.check(&ask));
+        assert!(known.is_ok(), "{:?}", site.external.check(&ask));
         Self { torrent, content, _tracker: tracker, _seed: seed, _folder: folder }
     }
 
-    /// A client inside that fetches it.
+    /// An internal client that fetches it.
     fn fetch(&self, site: &Site, peer: &Peer) -> Aria2 {
-        Aria2::start(&site.inside, &self.torrent, None, peer, &["--bt-stop-timeout=0"]).unwrap()
+        Aria2::start(&site.internal, &self.torrent, None, peer, &["--bt-stop-timeout=0"]).unwrap()
     }
 }
 
@@ -60,7 +60,7 @@ fn bittorrent_is_refused_by_name_and_let_through_when_allowed() {
     assert!(!refused.complete());
     drop(refused);
     // Everything else passes meanwhile.
-    Talk::open(&site.inside, &site.outside, OUTSIDE).say(b"not file sharing");
+    Talk::open(&site.internal, &site.external, EXTERNAL).say(b"not file sharing");
     site.ask(&["allow", "bittorrent"]);
     let allowed = share.fetch(&site, &Peer::new(21_003));
     let whole = allowed.wait_complete(LIMIT);
@@ -93,7 +93,7 @@ fn limited_bittorrent_has_its_rate() {
     );
     let share = Share::start(&site, 12_000_000, &Peer::new(21_002));
     // aria2 asks for six blocks at once, and Transmission answers twice a second: too few for a rate.
-    let leech = Transmission::start(&site.inside, &share.torrent, None, &Peer::new(21_001));
+    let leech = Transmission::start(&site.internal, &share.torrent, None, &Peer::new(21_001));
     let leech = leech.unwrap();
     // What passes before the flow is known is not limited, nor is the first full bucket.
     let reached = |bytes| {
@@ -110,10 +110,10 @@ fn limited_bittorrent_has_its_rate() {
     assert_eq!(std::fs::read(leech.file()).unwrap(), share.content);
 }
 
-/// Bytes that the host inside has received.
+/// Bytes that the internal host has received.
 fn received(site: &Site) -> u64 {
     let read = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    let text = site.inside.enter(read);
+    let text = site.internal.enter(read);
     let row = text.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
     row.split_whitespace().next().unwrap().parse().unwrap()
 }

@@ -1,27 +1,24 @@
-//! A host inside, the gate, and a host outside, in a row:
-//!
-//! ```text
-//!   inside eth0 10.61.0.2 -- 10.61.0.1 lan0  gate  wan0 10.62.0.1 -- 10.62.0.2 eth0 outside
-//! ```
+//! A [`Gateway`] that runs the daemon.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::{cell::RefCell, path::Path, time::Duration};
-use testbed::{End, Finished, Namespace, Nigh, link, wait_until};
+use testbed::{Finished, Gateway, Namespace, Nigh, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
-pub(crate) const OUTSIDE: &str = "10.62.0.2";
-/// The address of the host inside.
-pub(crate) const INSIDE: &str = "10.61.0.2";
+/// The address of the internal host.
+pub(crate) const INTERNAL: &str = Gateway::INTERNAL[0];
+/// The address of the external host.
+pub(crate) const EXTERNAL: &str = Gateway::EXTERNAL[0];
 
 /// The three namespaces, and the daemon on the middle one.
 pub(crate) struct Site {
     pub(crate) nigh: Nigh,
-    pub(crate) inside: Namespace,
+    pub(crate) internal: Namespace,
     pub(crate) gate: Namespace,
-    pub(crate) outside: Namespace,
-    /// How the last client inside ended.
+    pub(crate) external: Namespace,
+    /// How the last internal client ended.
     client: RefCell<String>,
 }
 
@@ -33,26 +30,11 @@ fn sections(more: &str) -> String {
 impl Site {
     /// Makes the namespaces and starts the daemon with these sections.
     pub(crate) fn start(more: &str) -> Self {
-        let inside = Namespace::new("inside").unwrap();
-        let gate = Namespace::new("gate").unwrap();
-        let outside = Namespace::new("outside").unwrap();
-        gate.forward().unwrap();
-        link(
-            End::new(&inside, "eth0").address("10.61.0.2/24"),
-            End::new(&gate, "lan0").address("10.61.0.1/24"),
-        )
-        .unwrap();
-        link(
-            End::new(&gate, "wan0").address("10.62.0.1/24"),
-            End::new(&outside, "eth0").address("10.62.0.2/24"),
-        )
-        .unwrap();
-        inside.check(&["ip", "route", "add", "default", "via", "10.61.0.1"]).unwrap();
-        outside.check(&["ip", "route", "add", "default", "via", "10.62.0.1"]).unwrap();
+        let Gateway { internal, router: gate, external } = Gateway::new(false, |end| end).unwrap();
         // What a daemon of a namespace left that had the same number before is none of ours.
         forget(&gate);
         let nigh = Nigh::start(&gate, Path::new(BINARY), "gate", &sections(more)).unwrap();
-        let site = Self { nigh, inside, gate, outside, client: RefCell::default() };
+        let site = Self { nigh, internal, gate, external, client: RefCell::default() };
         site.wait("the gate's first account", |status| status["healthy"] == true);
         site
     }
@@ -105,9 +87,9 @@ impl Site {
         status
     }
 
-    /// Runs a client inside to its end, and says whether it got what it wanted.
+    /// Runs a internal client to its end, and says whether it got what it wanted.
     pub(crate) fn client(&self, words: &[&str]) -> bool {
-        let done = self.inside.run(words, LIMIT).unwrap();
+        let done = self.internal.run(words, LIMIT).unwrap();
         *self.client.borrow_mut() = format!("{words:?}: {}{}", done.status, done.stderr);
         done.success()
     }

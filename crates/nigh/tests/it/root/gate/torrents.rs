@@ -1,6 +1,6 @@
 //! Torrents through the gate, fetched by Transmission: their files are scanned when they are whole.
 
-use super::site::{LIMIT, OUTSIDE, Site, count};
+use super::site::{EXTERNAL, LIMIT, Site, count};
 use serde_json::Value;
 use testbed::{
     Process,
@@ -13,7 +13,7 @@ const SIZE: usize = 200_000;
 const SEED: u16 = 21_002;
 const LEECH: u16 = 21_001;
 
-/// A seed outside with its tracker, and a web server that has the `.torrent` file.
+/// An external seed with its tracker, and a web server that has the `.torrent` file.
 struct Share {
     torrent: Torrent,
     content: Vec<u8>,
@@ -29,27 +29,29 @@ impl Share {
         let file = folder.path().join("shared.bin");
         std::fs::write(&file, &content).unwrap();
         let torrent = Torrent::make(&file, &["http://10.62.0.2:6969/announce"]).unwrap();
-        let tracker = OpenTracker::start(&site.outside, OUTSIDE, &[&torrent.info_hash]).unwrap();
-        let seed = Transmission::start(&site.outside, &torrent, Some(&content), peer).unwrap();
+        let tracker = OpenTracker::start(&site.external, EXTERNAL, &[&torrent.info_hash]).unwrap();
+        let seed = Transmission::start(&site.external, &torrent, Some(&content), peer).unwrap();
         let at = folder.path().to_string_lossy().into_owned();
-        let serve = ["python3", "-m", "http.server", "--bind", OUTSIDE, "--directory", &at, "8000"];
-        let web = site.outside.spawn(&serve).unwrap();
+        let serve =
+            ["python3", "-m", "http.server", "--bind", EXTERNAL, "--directory", &at, "8000"];
+        let web = site.external.spawn(&serve).unwrap();
         wait_until("the web server", LIMIT, || {
-            site.outside.enter(|| std::net::TcpStream::connect((OUTSIDE, 8000))).is_ok()
+            site.external.enter(|| std::net::TcpStream::connect((EXTERNAL, 8000))).is_ok()
         })
         .unwrap();
         Self { torrent, content, _tracker: tracker, _seed: seed, web, folder }
     }
 
-    /// A client inside that has the `.torrent` file from the web and fetches what it describes.
+    /// An internal client that has the `.torrent` file from the web and fetches what it describes.
     fn fetch(&mut self, site: &Site, peer: &Peer) -> Transmission {
-        let url = format!("http://{OUTSIDE}:8000/{}.torrent", self.torrent.name);
+        let url = format!("http://{EXTERNAL}:8000/{}.torrent", self.torrent.name);
         let path = self.folder.path().join("fetched.torrent");
         let fetched = path.to_string_lossy().into_owned();
-        let done = site.inside.check(&["curl", "-sS", "--fail", "-m", "60", "-o", &fetched, &url]);
+        let done =
+            site.internal.check(&["curl", "-sS", "--fail", "-m", "60", "-o", &fetched, &url]);
         assert!(done.is_ok(), "{done:?} {} {}", self.web.stderr(), site.says());
         let torrent = Torrent { path, ..self.torrent.clone() };
-        Transmission::start(&site.inside, &torrent, None, peer).unwrap()
+        Transmission::start(&site.internal, &torrent, None, peer).unwrap()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A web server outside, and curl inside.
+//! An external web server, and an internal curl.
 
 use super::site::Site;
 use std::{
@@ -27,7 +27,7 @@ pub(crate) struct Web {
 impl Web {
     pub(crate) fn start(site: &Site) -> Self {
         let files = Files::default();
-        let listener = site.outside.enter(|| TcpListener::bind(WEB)).unwrap();
+        let listener = site.external.enter(|| TcpListener::bind(WEB)).unwrap();
         let serves = Arc::clone(&files);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -49,7 +49,7 @@ impl Web {
         self.files.lock().unwrap().get(name).cloned()
     }
 
-    /// The whole file, fetched by a curl inside; none when it did not get that.
+    /// The whole file, fetched by an internal curl; none when it did not get that.
     pub(crate) fn fetch(&self, site: &Site, form: &str, name: &str) -> Option<Vec<u8>> {
         assert!(FORMS.contains(&form));
         let to = self.to();
@@ -61,7 +61,7 @@ impl Web {
         content.ok().filter(|_| whole)
     }
 
-    /// Whether a curl inside could bring a file.
+    /// Whether an internal curl could bring a file.
     pub(crate) fn bring(&self, site: &Site, form: &str, name: &str, content: &[u8]) -> bool {
         let from = self.to();
         std::fs::write(&from, content).unwrap();

@@ -1,6 +1,6 @@
 //! Measured through one lab, imported, and run as another: the same hops.
 
-use super::{TIMEOUT, binary, lab, programs::CHAIN, routing::addresses, using::ask};
+use super::{TIMEOUT, binary, lab, programs::chain, routing::addresses, using::ask};
 use std::{path::Path, process::Command};
 use testbed::Lab;
 
@@ -31,7 +31,7 @@ fn print(lab: &Lab, name: &str, words: &[&str]) -> std::path::PathBuf {
 
 #[test]
 fn what_traceroute_mtr_and_scamper_saw_is_imported_with_the_same_hops() {
-    let mut lab = lab(CHAIN);
+    let mut lab = chain();
     // A host is Linux, and says only six times at once that a port is closed.
     let limits =
         "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit; echo 0 > /proc/sys/net/ipv6/icmp/ratelimit";

@@ -1,6 +1,10 @@
 //! Programs that everybody has, through the lab.
 
 use super::{TWO_HOSTS, lab};
+use testbed::{
+    Lab,
+    lab::{HOSTS, row},
+};
 
 /// The round-trip times that ping shows, in milliseconds.
 pub(super) fn times(output: &str) -> Vec<f64> {
@@ -32,49 +36,10 @@ fn hosts_know_each_other_by_name() {
 
 /// Four routers in a row with 5 ms between them, and a host at each end; the link in the middle takes
 /// packets of at most 1,280 bytes.
-pub(super) const CHAIN: &str = r#"
-[lab]
-seed = 7
-
-[[node]]
-name = "r1"
-address = ["10.0.0.1", "2001:db8::1"]
-
-[[node]]
-name = "r2"
-address = ["10.0.0.2", "2001:db8::2"]
-
-[[node]]
-name = "r3"
-address = ["10.0.0.3", "2001:db8::3"]
-
-[[node]]
-name = "r4"
-address = ["10.0.0.4", "2001:db8::4"]
-
-[[link]]
-between = ["r1", "r2"]
-delay = "5ms"
-
-[[link]]
-between = ["r2", "r3"]
-delay = "5ms"
-mtu = 1280
-
-[[link]]
-between = ["r3", "r4"]
-delay = "5ms"
-
-[[host]]
-name = "pc"
-attach = "r1"
-address = ["20.0.0.10/24", "2001:db8:20::10/64"]
-
-[[host]]
-name = "server"
-attach = "r4"
-address = ["30.0.0.10/24", "2001:db8:30::10/64"]
-"#;
+pub(super) fn chain() -> Lab {
+    let delay = "delay = \"5ms\"";
+    lab(&row([""; 4], [delay, "delay = \"5ms\"\nmtu = 1280", delay], HOSTS))
+}
 
 /// The addresses in the hops of `traceroute -n` and their first times in milliseconds.
 fn hops(output: &str) -> Vec<(String, f64)> {
@@ -87,7 +52,7 @@ fn hops(output: &str) -> Vec<(String, f64)> {
 
 #[test]
 fn traceroute_sees_every_hop_after_its_time_by_udp_icmp_and_tcp() {
-    let lab = lab(CHAIN);
+    let lab = chain();
     let _server = lab.spawn("server", &["python3", "-m", "http.server", "80"]).unwrap();
     // Hosts are Linux: a server says six times at once that a port is closed, then once a second.
     let limits =
@@ -114,7 +79,7 @@ fn traceroute_sees_every_hop_after_its_time_by_udp_icmp_and_tcp() {
 
 #[test]
 fn mtr_loses_nothing_on_the_way() {
-    let lab = lab(CHAIN);
+    let lab = chain();
     for family in ["-4", "-6"] {
         let words = ["mtr", family, "-n", "-c", "3", "-i", "0.3", "--json", "server"];
         let report: serde_json::Value =
@@ -127,7 +92,7 @@ fn mtr_loses_nothing_on_the_way() {
 
 #[test]
 fn large_pings_are_fragmented_or_get_the_mtu() {
-    let lab = lab(CHAIN);
+    let lab = chain();
     let ping = |words: &[&str]| {
         let words = [&["ping", "-c", "3", "-i", "0.2"], words].concat();
         lab.run("pc", &words, super::TIMEOUT).unwrap()
@@ -145,7 +110,7 @@ fn large_pings_are_fragmented_or_get_the_mtu() {
 
 #[test]
 fn tcp_finds_the_mtu_of_the_path_and_curl_gets_its_file() {
-    let lab = lab(CHAIN);
+    let lab = chain();
     let body: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
     std::fs::write(lab.folder().join("file"), &body).unwrap();
     let folder = lab.folder().to_str().unwrap();

@@ -39,6 +39,15 @@ fn to_pipe(host: &Namespace, words: &[String], pipe: &str) -> Process {
     process
 }
 
+/// Waits until no signal is pending for the process any more, proc(5): it has taken all that were sent.
+fn wait_taken(process: &Process) {
+    let file = format!("/proc/{}/status", process.pid());
+    wait_until("a signal that is taken", LIMIT, || {
+        fs::read_to_string(&file).is_ok_and(|text| text.contains("\nShdPnd:\t0000000000000000\n"))
+    })
+    .expect("a signal that is taken");
+}
+
 #[test]
 fn a_pipe_whose_reader_does_not_read_loses_packets_and_ends_in_time() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -76,7 +85,7 @@ fn a_standard_output_that_blocks_is_waited_for_after_one_signal_and_what_is_lost
     // The ring holds 32 MB.
     flood(&host, "800");
     process.signal(Signal::SIGTERM).expect("it runs");
-    std::thread::sleep(Duration::from_secs(1));
+    wait_taken(&process);
     assert!(process.ended().is_none(), "its reader may still come: {}", process.stderr());
     let reader = std::thread::spawn(move || {
         let mut capture = Vec::new();
@@ -100,7 +109,7 @@ fn a_second_signal_ends_it_where_nobody_reads() {
     let process = to_pipe(&host, &words, pipe.to_str().expect("a name"));
     flood(&host, "20");
     process.signal(Signal::SIGTERM).expect("it runs");
-    std::thread::sleep(Duration::from_millis(500));
+    wait_taken(&process);
     process.signal(Signal::SIGTERM).expect("it runs");
     let done = process.finish(Duration::from_secs(5)).expect("an end");
     assert_eq!(done.status.code(), Some(128 + 15), "{}", done.stderr);

@@ -4,7 +4,10 @@
 use super::stage::{BINARY, EAST, LIMIT, Stage, UNKNOWN, WEST};
 use serde_json::Value;
 use std::path::Path;
-use testbed::{Lab, Namespace};
+use testbed::{
+    Lab, Namespace,
+    lab::{host, row},
+};
 
 const NODE: &str = "198.18.0.2";
 
@@ -12,33 +15,12 @@ const NODE: &str = "198.18.0.2";
 /// settings between their routers.
 fn far_apart(settings: &str, more: &str) -> (Lab, Stage) {
     let (client, node) = (Namespace::new("client").unwrap(), Namespace::new("node").unwrap());
-    let scene = format!(
-        r#"
-        [lab]
-        seed = 7
-        [[node]]
-        name = "near"
-        [[node]]
-        name = "far"
-        [[link]]
-        between = ["near", "far"]
-        {settings}
-        [[host]]
-        name = "client"
-        attach = "near"
-        address = "192.0.2.2/24"
-        namespace = "{}"
-        default_route = true
-        [[host]]
-        name = "node"
-        attach = "far"
-        address = "{NODE}/24"
-        namespace = "{}"
-        default_route = true
-        "#,
-        client.name(),
-        node.name(),
-    );
+    let route = "default_route = true";
+    let hosts = [
+        host("client", &client, &["192.0.2.2/24"], route),
+        host("node", &node, &[&format!("{NODE}/24")], route),
+    ];
+    let scene = row(["", ""], [settings], hosts);
     let lab = Lab::start(Path::new(BINARY), &scene).unwrap();
     (lab, Stage::between((client, node), more))
 }
@@ -53,7 +35,7 @@ fn ask(stage: &Stage, words: &[&str]) -> testbed::Finished {
 #[test]
 fn what_a_long_and_lossy_way_loses_is_counted_and_asked_again() {
     let (lab, stage) = far_apart("delay = \"10ms\"", "");
-    lab.ask(&["link", "near>far", "set", "loss=10%"]).unwrap();
+    lab.ask(&["link", "r1>r2", "set", "loss=10%"]).unwrap();
     let lost = || {
         let status = lab.ask(&["status"]).unwrap();
         status["packets"]["ended"]["loss"].as_u64().unwrap_or(0)

@@ -6,7 +6,10 @@ use probe::{
     tools::{Refusal, pmtu, trace},
 };
 use std::{net::IpAddr, time::Duration};
-use testbed::Lab;
+use testbed::{
+    Lab,
+    lab::{HOSTS, row},
+};
 
 /// Runs a scene.
 pub(super) fn lab(scene: &str) -> Lab {
@@ -15,36 +18,17 @@ pub(super) fn lab(scene: &str) -> Lab {
 
 /// Three routers in a row; the last link is narrower than the others, and the second router lets nothing
 /// pass to one network behind the third.
-const ROW: &str = r#"
-[[node]]
-name = "r1"
-
-[[node]]
-name = "r2"
-prohibit = ["40.0.0.0/24", "2001:db8:40::/64"]
-
-[[node]]
-name = "r3"
-prefix = ["40.0.0.0/24", "2001:db8:40::/64", "50.0.0.0/24"]
-
-[[link]]
-between = ["r1", "r2"]
-delay = "5ms"
-
-[[link]]
-between = ["r2", "r3"]
-mtu = 1400
-
-[[host]]
-name = "pc"
-attach = "r1"
-address = ["20.0.0.10/24", "2001:db8:20::10/64"]
-
-[[host]]
-name = "server"
-attach = "r3"
-address = ["30.0.0.10/24", "2001:db8:30::10/64"]
-"#;
+fn three() -> Lab {
+    lab(&row(
+        [
+            "",
+            r#"prohibit = ["40.0.0.0/24", "2001:db8:40::/64"]"#,
+            r#"prefix = ["40.0.0.0/24", "2001:db8:40::/64", "50.0.0.0/24"]"#,
+        ],
+        ["delay = \"5ms\"", "mtu = 1400"],
+        HOSTS,
+    ))
+}
 
 /// Two ways that are equally good, and have nothing in common but their ends.
 const TWO_WAYS: &str = r#"
@@ -88,7 +72,7 @@ fn routers(lab: &Lab, to: &str) -> Vec<String> {
 
 #[test]
 fn a_trace_names_the_routers_in_their_order_and_the_mtu_of_the_path() {
-    let lab = lab(ROW);
+    let lab = three();
     for transport in [trace::Transport::Udp, trace::Transport::Icmp] {
         for to in ["30.0.0.10", "2001:db8:30::10"] {
             let settings = trace::Settings { transport, mtu: true, ..trace::Settings::default() };
@@ -110,7 +94,7 @@ fn a_trace_names_the_routers_in_their_order_and_the_mtu_of_the_path() {
 
 #[test]
 fn who_prohibits_and_who_has_no_such_host_are_quoted() {
-    let lab = lab(ROW);
+    let lab = three();
     let (four, six) = (routers(&lab, "30.0.0.10"), routers(&lab, "2001:db8:30::10"));
     for (to, end, reported) in [
         ("40.0.0.1", &four[1], "administratively prohibited"),
@@ -129,7 +113,7 @@ fn who_prohibits_and_who_has_no_such_host_are_quoted() {
 /// The server answers no echo, and nobody says so.
 #[test]
 fn a_path_that_is_lost_from_sight_ends_with_silent_hops() {
-    let lab = lab(ROW);
+    let lab = three();
     let deaf = || std::fs::write("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
     lab.enter("server", deaf).unwrap().unwrap();
     let settings = trace::Settings {
@@ -172,7 +156,7 @@ fn all_packets_of_a_test_take_one_of_the_ways() {
 /// what is not answered.
 #[test]
 fn the_mtu_is_found_where_icmp_is_filtered() {
-    let lab = lab(ROW);
+    let lab = three();
     let rules = "table inet filter {
         chain input {
             type filter hook input priority 0

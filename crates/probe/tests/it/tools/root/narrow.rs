@@ -7,32 +7,15 @@ use probe::{
     tools::throughput::{Agreed, Server, Settings, Token, Transport, run},
 };
 use std::{net::IpAddr, sync::mpsc, time::Duration};
-use testbed::Lab;
+use testbed::{
+    Lab,
+    lab::{HOSTS, row},
+};
 
-/// 8 Mbit/s of frames: a million bytes a second.
-const NARROW: &str = r#"
-[[node]]
-name = "r1"
-
-[[node]]
-name = "r2"
-
-[[link]]
-between = ["r1", "r2"]
-delay = "5ms"
-rate = "8Mbit"
-queue = "32KB"
-
-[[host]]
-name = "pc"
-attach = "r1"
-address = "20.0.0.10/24"
-
-[[host]]
-name = "server"
-attach = "r2"
-address = "30.0.0.10/24"
-"#;
+/// Two hosts and a link that carries 8 Mbit/s of frames: a million bytes a second.
+fn narrow() -> Lab {
+    lab(&row(["", ""], ["delay = \"5ms\"\nrate = \"8Mbit\"\nqueue = \"32KB\""], HOSTS))
+}
 
 /// Serves a test in one host and does it from the other.
 fn through(lab: &Lab, settings: &Settings) -> Throughput {
@@ -59,7 +42,7 @@ fn through(lab: &Lab, settings: &Settings) -> Throughput {
 
 #[test]
 fn tcp_and_psock_find_what_the_link_carries_both_ways() {
-    let lab = lab(NARROW);
+    let lab = narrow();
     for transport in [Transport::Tcp, Transport::Psock] {
         for reverse in [false, true] {
             let duration = Duration::from_secs(3);
@@ -80,7 +63,7 @@ fn tcp_and_psock_find_what_the_link_carries_both_ways() {
 
 #[test]
 fn of_twice_as_many_datagrams_half_arrive() {
-    let lab = lab(NARROW);
+    let lab = narrow();
     let duration = Duration::from_secs(3);
     let rate = Some(16_000_000);
     let settings = Settings { transport: Transport::Udp, rate, duration, ..Settings::default() };
