@@ -25,8 +25,7 @@ use crate::{
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::echo::{AttachError, ConfigureError, EchoProgram, LedgerError, LoadError};
-use job::Error;
-use prometheus_client::encoding::DescriptorEncoder;
+use job::{Error, Metrics};
 use std::{io, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
 
@@ -230,9 +229,9 @@ impl job::Service for Service {
     }
 
     /// Metrics have the prefixes `nigh_echo_` and `nigh_anycast_`.
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    fn collect(&self, metrics: &mut Metrics<'_>) -> std::fmt::Result {
         let program = self.shared.program.load_full();
-        collect::collect(&self.shared.status(), program.as_deref(), encoder)
+        collect::collect(&self.shared.status(), program.as_deref(), metrics)
     }
 
     /// Loads the program and starts sessions, which announce nothing yet.

@@ -58,7 +58,6 @@ use datapath::gate::{Found, Gate, Injector, Reader, Settings};
 use internal::Internal;
 use labels::Labels;
 use managed::Managers;
-use prometheus_client::encoding::DescriptorEncoder;
 use records::Log;
 use serde_json::Value;
 use shape::Shapers;
@@ -316,8 +315,8 @@ impl job::Service for Service {
         status::render(&self.published.load())
     }
 
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        collect::collect(&self.published.load(), encoder)
+    fn collect(&self, metrics: &mut job::Metrics<'_>) -> fmt::Result {
+        collect::collect(&self.published.load(), metrics)
     }
 
     async fn control(&self, request: Request) -> Result<Value, job::Error> {

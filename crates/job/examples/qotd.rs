@@ -4,10 +4,8 @@
 #![forbid(unsafe_code)]
 
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Registry, Section, Service, file::Reader};
-use prometheus_client::{
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, counter::ConstCounter},
+use job::{
+    Capabilities, Capability, Error, Job, Metrics, Node, Registry, Section, Service, file::Reader,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,10 +172,8 @@ impl Service for Quoting {
         text
     }
 
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let (name, help) = ("nigh_qotd_sent", "Quotes sent");
-        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(self.shared.sent.load(Ordering::Relaxed)).encode(metric)
+    fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
+        metrics.counter("nigh_qotd_sent", "Quotes sent", self.shared.sent.load(Ordering::Relaxed))
     }
 
     async fn control(&self, request: Request) -> Result<Value, Error> {

@@ -1,8 +1,7 @@
 //! The same contract without types, so that jobs can stand in one list.
 
-use crate::{Close, Error, Job, Section, Service, file::Reader};
+use crate::{Close, Error, Job, Metrics, Section, Service, file::Reader};
 use config::Problem;
-use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -42,7 +41,7 @@ pub(crate) trait AnyService: Send + Sync {
     fn problems(&self) -> Vec<String>;
     fn status(&self) -> Value;
     fn render(&self) -> String;
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result;
+    fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result;
     fn control(&self, request: Value) -> serde_json::Result<Boxed<'_, Result<Value, Error>>>;
     fn prepare(
         &self,
@@ -184,8 +183,8 @@ impl<S: Service> AnyService for ServiceOf<S> {
         self.service.render()
     }
 
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.service.collect(encoder)
+    fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
+        self.service.collect(metrics)
     }
 
     fn control(&self, request: Value) -> serde_json::Result<Boxed<'_, Result<Value, Error>>> {

@@ -23,6 +23,7 @@
 mod configured;
 mod erased;
 pub mod file;
+pub mod metrics;
 mod registry;
 mod running;
 mod section;
@@ -30,13 +31,13 @@ mod section;
 pub use configured::Configured;
 pub use datapath::capabilities::Capability;
 pub use file::Renamed;
+pub use metrics::Metrics;
 pub use registry::{Opened, Registry};
 pub use running::{ControlError, ReloadError, Running, State};
 pub use section::Section;
 
 use config::Problem;
 use file::Reader;
-use prometheus_client::encoding::DescriptorEncoder;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, path::PathBuf};
@@ -175,8 +176,8 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The encoder's.
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result;
+    /// A value does not format.
+    fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result;
 
     /// Answers a request of the control socket.
     ///

@@ -1,11 +1,10 @@
 //! The jobs that run: asked together, reloaded together, stopped together.
 
 use crate::{
-    Configured, Error,
+    Configured, Error, Metrics,
     erased::{AnyChange, AnyService},
 };
 use futures_util::future::join_all;
-use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value};
 use std::fmt;
 use tokio::sync::Mutex;
@@ -117,9 +116,9 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// The encoder's.
-    pub fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.services.iter().try_for_each(|service| service.collect(encoder))
+    /// A value does not format.
+    pub fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
+        self.services.iter().try_for_each(|service| service.collect(metrics))
     }
 
     /// Asks the job of this noun.

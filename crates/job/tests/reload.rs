@@ -2,10 +2,9 @@
 
 use config::Problem;
 use job::{
-    Capabilities, Configured, Error, Job, Node, Registry, ReloadError, Running, Service,
+    Capabilities, Configured, Error, Job, Metrics, Node, Registry, ReloadError, Running, Service,
     file::{Document, Reader, Report, Severity},
 };
-use prometheus_client::encoding::DescriptorEncoder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -133,7 +132,7 @@ impl Service for Running1 {
         format!("{}\n", self.status())
     }
 
-    fn collect(&self, _: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    fn collect(&self, _: &mut Metrics<'_>) -> fmt::Result {
         Ok(())
     }
 

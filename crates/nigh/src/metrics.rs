@@ -3,12 +3,7 @@
 //! Everything is read at the scrape: the jobs' own counters, and the process's from /proc.
 
 use crate::node::Node;
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, text},
-    metrics::{counter::ConstCounter, gauge::ConstGauge, info::Info},
-    registry::Registry,
-};
+use job::Metrics;
 use std::{fmt, sync::Arc};
 
 /// The content type of [`render`]'s text (OpenMetrics 1.0).
@@ -20,47 +15,21 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 ///
 /// A metric did not format, which is a mistake in the program.
 pub fn render(node: &Arc<Node>) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(NodeCollector(node.clone())));
-    let mut text = String::new();
-    text::encode(&mut text, &registry)?;
-    Ok(text)
-}
-
-/// Reads everything when it is asked.
-#[derive(Debug)]
-struct NodeCollector(Arc<Node>);
-
-impl Collector for NodeCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let node = &self.0;
-        let labels = vec![
-            ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("node", node.name().to_owned()),
-        ];
-        metric(&mut encoder, "nigh_build", "What runs here", Info::new(labels))?;
-        let uptime = ConstGauge::new(node.uptime().as_secs_f64());
-        metric(&mut encoder, "nigh_uptime_seconds", "Time since the start", uptime)?;
-        let healthy = ConstGauge::new(i64::from(node.jobs().problems().is_empty()));
-        metric(&mut encoder, "nigh_healthy", "1 when no job has a problem", healthy)?;
-        let drained = ConstGauge::new(i64::from(node.drained()));
-        metric(&mut encoder, "nigh_drained", "1 when the operator drained the node", drained)?;
+    let node = node.clone();
+    job::metrics::text(move |metrics| {
+        let facts = [("version", env!("CARGO_PKG_VERSION")), ("node", node.name())];
+        metrics.info("nigh_build", "What runs here", &facts)?;
+        let uptime = node.uptime().as_secs_f64();
+        metrics.gauge("nigh_uptime_seconds", "Time since the start", uptime)?;
+        let healthy = i64::from(node.jobs().problems().is_empty());
+        metrics.gauge("nigh_healthy", "1 when no job has a problem", healthy)?;
+        let drained = i64::from(node.drained());
+        metrics.gauge("nigh_drained", "1 when the operator drained the node", drained)?;
         if let Some(process) = Process::read() {
-            process.encode(&mut encoder)?;
+            process.collect(metrics)?;
         }
-        node.jobs().collect(&mut encoder)
-    }
-}
-
-/// Adds one metric without labels.
-fn metric(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    metric: impl EncodeMetric,
-) -> Result<(), fmt::Error> {
-    let encoder = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
-    metric.encode(encoder)
+        node.jobs().collect(metrics)
+    })
 }
 
 /// What the kernel counts for this process (proc_pid_stat(5)), under the usual names.
@@ -100,15 +69,14 @@ impl Process {
         })
     }
 
-    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let cpu = ConstCounter::new(self.cpu_seconds);
-        metric(encoder, "process_cpu_seconds", "CPU time, user and system", cpu)?;
+    fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
+        metrics.counter("process_cpu_seconds", "CPU time, user and system", self.cpu_seconds)?;
         for (name, help, value) in [
             ("process_threads", "Threads", self.threads),
             ("process_resident_memory_bytes", "Memory in use", self.resident_bytes),
             ("process_open_fds", "Open file descriptors", self.open_files),
         ] {
-            metric(encoder, name, help, ConstGauge::new(value as f64))?;
+            metrics.gauge(name, help, value as f64)?;
         }
         Ok(())
     }

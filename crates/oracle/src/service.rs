@@ -40,10 +40,9 @@ use crate::{
     tables::{Policy, Tables},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
-use job::Service as _;
+use job::{Metrics, Service as _};
 use live::Live;
 use load::{Dump, Files};
-use prometheus_client::encoding::DescriptorEncoder;
 use register::Register;
 use serde_json::Value;
 use std::{
@@ -312,9 +311,9 @@ impl job::Service for Service {
         status::render_status(&self.shared.status())
     }
 
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
         let figures = self.shared.alto().as_ref().map(alto::server::Server::figures);
-        collect::collect(&self.shared.status(), figures.as_ref(), encoder)
+        collect::collect(&self.shared.status(), figures.as_ref(), metrics)
     }
 
     async fn control(&self, request: Request) -> Result<Value, job::Error> {

@@ -44,7 +44,6 @@ use crate::{
 };
 use acts::Commitments;
 use driver::Driver;
-use prometheus_client::encoding::DescriptorEncoder;
 use reports::Reports;
 use serde_json::Value;
 use shared::Shared;
@@ -277,8 +276,8 @@ impl job::Service for Service {
         status::render(&self.shared.status())
     }
 
-    fn collect(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        collect::collect(&self.shared, encoder)
+    fn collect(&self, metrics: &mut job::Metrics<'_>) -> fmt::Result {
+        collect::collect(&self.shared, metrics)
     }
 
     async fn control(&self, request: Request) -> Result<Value, job::Error> {

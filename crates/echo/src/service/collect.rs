@@ -1,50 +1,37 @@
-//! The service's metrics in Prometheus' form, names `nigh_echo_*` and `nigh_anycast_*`.
+//! The service's metrics, names `nigh_echo_*` and `nigh_anycast_*`.
 
 use crate::status::{Count, InterfaceMode, Status};
 use datapath::echo::{EchoProgram, Latency};
-use prometheus_client::{
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-};
-use std::fmt::{self, Error};
+use job::Metrics;
+use std::fmt;
 
 /// Adds all metrics.
 pub(super) fn collect(
     status: &Status,
     program: Option<&EchoProgram>,
-    encoder: &mut DescriptorEncoder<'_>,
-) -> Result<(), Error> {
-    interfaces(status, encoder)?;
+    metrics: &mut Metrics<'_>,
+) -> fmt::Result {
+    interfaces(status, metrics)?;
     if status.ledger.counted {
-        ledger(status, encoder)?;
+        ledger(status, metrics)?;
         if let Some(latency) = program.and_then(|program| program.latency().ok()) {
-            histogram(&latency, encoder)?;
+            histogram(&latency, metrics)?;
         }
     }
-    anycast(status, encoder)
+    anycast(status, metrics)
 }
 
-fn counter(
-    encoder: &mut MetricEncoder<'_>,
-    labels: &impl EncodeLabelSet,
-    value: u64,
-) -> fmt::Result {
-    let counter = ConstCounter::new(value);
-    counter.encode(encoder.encode_family(labels)?)
-}
-
-fn gauge(encoder: &mut MetricEncoder<'_>, labels: &impl EncodeLabelSet, value: i64) -> fmt::Result {
-    let gauge = ConstGauge::new(value);
-    gauge.encode(encoder.encode_family(labels)?)
-}
-
-fn ledger(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn ledger(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
     let rows = || {
         let services = status.ledger.rows.iter().map(|row| {
             let family = if row.address.is_ipv4() { "ipv4" } else { "ipv6" };
             (row.address.to_string(), family, &row.count)
         });
-        services.chain([("other".to_owned(), "any", &status.ledger.other)])
+        services.chain([("other".to_owned(), "any", &status.ledger.other)]).map(
+            |(address, family, count)| {
+                ([("address", address), ("family", family.to_owned())], count)
+            },
+        )
     };
     type Get = fn(&Count) -> u64;
     let columns: [(&str, &str, Get); 3] = [
@@ -53,26 +40,18 @@ fn ledger(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("nigh_echo_passed", "Packets left to the kernel", |count| count.passed),
     ];
     for (name, help, get) in columns {
-        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (address, family, count) in rows() {
-            let labels = [("address", address.as_str()), ("family", family)];
-            counter(&mut metric, &labels, get(count))?;
-        }
+        metrics.counters(name, help, rows().map(|(labels, count)| (labels, get(count))))?;
     }
-    let (name, help) = ("nigh_echo_dropped", "Packets dropped, by reason");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (address, family, count) in rows() {
-        for (reason, value) in &count.dropped {
-            let labels =
-                [("address", address.as_str()), ("family", family), ("reason", reason.as_str())];
-            counter(&mut metric, &labels, *value)?;
-        }
-    }
-    Ok(())
+    let dropped = rows().flat_map(|([address, family], count)| {
+        count.dropped.iter().map(move |(reason, count)| {
+            ([address.clone(), family.clone(), ("reason", reason.clone())], *count)
+        })
+    });
+    metrics.counters("nigh_echo_dropped", "Packets dropped, by reason", dropped)
 }
 
 /// The program's own histogram, its buckets joined to one for each power of two.
-fn histogram(latency: &Latency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn histogram(latency: &Latency, metrics: &mut Metrics<'_>) -> fmt::Result {
     let mut buckets: Vec<(f64, u64)> = Vec::new();
     let mut sum = 0.0;
     for (i, count) in latency.buckets.iter().enumerate() {
@@ -93,54 +72,53 @@ fn histogram(latency: &Latency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Res
         "nigh_echo_program_seconds",
         "Time the program takes for a packet, from samples; the sum is an estimate",
     );
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    metric.encode_histogram::<NoLabelSet>(sum, latency.samples(), &buckets, None)
+    metrics.histogram(name, help, (sum, latency.samples()), &buckets)
 }
 
-fn interfaces(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let (name, help) = ("nigh_echo_interface", "1 for the mode in which the interface answers");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for interface in &status.interfaces {
-        for (mode, word) in [
-            (InterfaceMode::Native, "native"),
-            (InterfaceMode::Generic, "generic"),
-            (InterfaceMode::Kernel, "kernel"),
-            (InterfaceMode::Absent, "absent"),
-        ] {
+fn interfaces(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
+    const MODES: [(InterfaceMode, &str); 4] = [
+        (InterfaceMode::Native, "native"),
+        (InterfaceMode::Generic, "generic"),
+        (InterfaceMode::Kernel, "kernel"),
+        (InterfaceMode::Absent, "absent"),
+    ];
+    let rows = status.interfaces.iter().flat_map(|interface| {
+        MODES.map(|(mode, word)| {
             let labels = [("interface", interface.name.as_str()), ("mode", word)];
-            gauge(&mut metric, &labels, i64::from(interface.mode == mode))?;
-        }
-    }
-    Ok(())
+            (labels, i64::from(interface.mode == mode))
+        })
+    });
+    metrics.gauges("nigh_echo_interface", "1 for the mode in which the interface answers", rows)
 }
 
-fn anycast(status: &Status, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+fn anycast(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
     let Some(anycast) = &status.anycast else { return Ok(()) };
-    let (name, help) =
-        ("nigh_anycast_announced", "1 when the prefix is advertised to the upstream");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for upstream in &anycast.upstreams {
-        for prefix in &anycast.prefixes {
-            let text = prefix.to_string();
-            let labels = [("prefix", text.as_str()), ("upstream", upstream.name.as_str())];
-            gauge(&mut metric, &labels, i64::from(upstream.prefixes.contains(prefix)))?;
-        }
-    }
-    let (name, help) = ("nigh_anycast_session", "1 when the session is established");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for upstream in &anycast.upstreams {
-        let labels = [("upstream", upstream.name.as_str())];
-        gauge(&mut metric, &labels, i64::from(upstream.session == "Established"))?;
-    }
-    let (name, help) = ("nigh_anycast_check_healthy", "1 when the health check is healthy");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for check in &anycast.checks {
-        gauge(&mut metric, &[("check", check.name.as_str())], i64::from(check.healthy))?;
-    }
-    let (name, help) = ("nigh_anycast_healthy", "1 when nothing is wrong");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    metric.encode_gauge(&i64::from(status.healthy))?;
-    let (name, help) = ("nigh_anycast_draining", "1 from the begin of a drain to its reversal");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    metric.encode_gauge(&i64::from(status.drain != crate::drain::Phase::Serving))
+    let upstreams = anycast.upstreams.iter();
+    metrics.gauges(
+        "nigh_anycast_announced",
+        "1 when the prefix is advertised to the upstream",
+        upstreams.clone().flat_map(|upstream| {
+            anycast.prefixes.iter().map(|prefix| {
+                let labels = [("prefix", prefix.to_string()), ("upstream", upstream.name.clone())];
+                (labels, i64::from(upstream.prefixes.contains(prefix)))
+            })
+        }),
+    )?;
+    metrics.gauges(
+        "nigh_anycast_session",
+        "1 when the session is established",
+        upstreams.map(|upstream| {
+            ([("upstream", &upstream.name)], i64::from(upstream.session == "Established"))
+        }),
+    )?;
+    metrics.gauges(
+        "nigh_anycast_check_healthy",
+        "1 when the health check is healthy",
+        anycast.checks.iter().map(|check| ([("check", &check.name)], i64::from(check.healthy))),
+    )?;
+    let healthy = i64::from(status.healthy);
+    metrics.gauge("nigh_anycast_healthy", "1 when nothing is wrong", healthy)?;
+    let draining = i64::from(status.drain != crate::drain::Phase::Serving);
+    let help = "1 from the begin of a drain to its reversal";
+    metrics.gauge("nigh_anycast_draining", help, draining)
 }

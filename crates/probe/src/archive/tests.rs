@@ -6,7 +6,6 @@ use nix::{
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
 };
-use prometheus_client::{encoding::DescriptorEncoder, registry::Registry};
 use rand::{RngExt, SeedableRng};
 use std::{fs, io::Write};
 use tempfile::TempDir;
@@ -292,26 +291,16 @@ mod root {
 
 #[test]
 fn metrics_say_what_the_status_says() {
-    #[derive(Debug)]
-    struct Of(Status);
-    impl prometheus_client::collector::Collector for Of {
-        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-            self.0.collect(&mut encoder)
-        }
-    }
     let folder = TempDir::new().expect("a folder");
     let archive = open(&folder);
     archive.put(&delay(0, "a", "b"));
     assert!(archive.flush());
-    let mut registry = Registry::default();
     let status = Status {
         postgresql: Some(Sending { unsent: 3, ..Sending::default() }),
         parquet: Some(Exporting { files: 2, ..Exporting::default() }),
         ..archive.status()
     };
-    registry.register_collector(Box::new(Of(status)));
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).expect("metrics");
+    let text = job::metrics::text(move |metrics| status.collect(metrics)).expect("metrics");
     for line in [
         "nigh_probe_archive_put_total 1\n",
         "nigh_probe_archive_written_total 1\n",

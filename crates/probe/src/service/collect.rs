@@ -1,50 +1,36 @@
-//! The station's metrics in Prometheus' form, names `nigh_probe_*`.
+//! The station's metrics, names `nigh_probe_*`.
 
 use super::shared::Shared;
 use crate::tools::Refusal;
-use prometheus_client::{
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-};
+use job::metrics::{Metrics, rows};
 use std::{collections::BTreeMap, fmt};
 
 /// Adds all metrics.
-pub(super) fn collect(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result {
     let status = shared.status();
-    let (name, help) = ("nigh_probe_runs", "Runs of tests, by outcome");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for test in &status.tests {
-        for (outcome, count) in
-            [("done", test.done), ("failed", test.failed), ("skipped", test.skipped)]
-        {
-            let labels =
-                [("test", test.test.as_str()), ("what", test.what.word()), ("outcome", outcome)];
-            ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
-        }
-    }
-    let (name, help) = ("nigh_probe_running", "Tests that run now");
-    let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    ConstGauge::new(status.running.len() as i64).encode(metric)?;
-    let (name, help) =
-        ("nigh_probe_station_reached", "1 when there is a connection to the station");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for peer in &status.peers {
-        let labels = [("station", peer.name.as_str())];
-        ConstGauge::new(i64::from(peer.reached)).encode(metric.encode_family(&labels)?)?;
-    }
-    let (name, help) = ("nigh_probe_requests", "Requests of other stations");
-    let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    ConstCounter::new(status.station.requests).encode(metric)?;
+    let runs = status.tests.iter().flat_map(|test| {
+        let of = [("test", test.test.as_str()), ("what", test.what.word())];
+        [("done", test.done), ("failed", test.failed), ("skipped", test.skipped)]
+            .map(|(outcome, count)| ([of[0], of[1], ("outcome", outcome)], count))
+    });
+    metrics.counters("nigh_probe_runs", "Runs of tests, by outcome", runs)?;
+    metrics.gauge("nigh_probe_running", "Tests that run now", status.running.len())?;
+    metrics.gauges(
+        "nigh_probe_station_reached",
+        "1 when there is a connection to the station",
+        status.peers.iter().map(|peer| ([("station", &peer.name)], i64::from(peer.reached))),
+    )?;
+    let requests = status.station.requests;
+    metrics.counter("nigh_probe_requests", "Requests of other stations", requests)?;
     if let Some(delays) = &status.delays {
-        for (name, help, value) in [
+        for (name, help, count) in [
             ("nigh_probe_stamp_sent", "STAMP test packets sent", delays.sent),
             ("nigh_probe_stamp_not_sent", "Test packets the kernel did not take", delays.not_sent),
             ("nigh_probe_stamp_missed", "Test packets whose time passed", delays.missed),
             ("nigh_probe_stamp_received", "Packets that came to the sender", delays.received),
             ("nigh_probe_stamp_reflected", "Packets of others reflected", delays.reflected),
         ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
+            metrics.counter(name, help, count)?;
         }
     }
     let empty = BTreeMap::new();
@@ -84,29 +70,21 @@ pub(super) fn collect(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> f
             "reason",
         ),
     ] {
-        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (word, count) in counts {
-            let labels = [(label, word.as_str())];
-            ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
-        }
+        metrics.counters(name, help, rows(label, counts))?;
     }
-    let (name, help) = ("nigh_probe_leases", "What is agreed with other stations now");
-    let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    ConstGauge::new(status.station.leases as i64).encode(metric)?;
+    let leases = status.station.leases;
+    metrics.gauge("nigh_probe_leases", "What is agreed with other stations now", leases)?;
     if let Some(error_ns) = status.clock_error_ns {
         let (name, help) = ("nigh_probe_clock_error_seconds", "The most that the clock is off");
-        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        ConstGauge::new(error_ns as f64 / 1e9).encode(metric)?;
+        metrics.gauge(name, help, error_ns as f64 / 1e9)?;
     }
     let tests = &shared.context.counters;
-    let (name, help) = ("nigh_probe_input_refused", "Input that tests refused, by what it was");
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for what in Refusal::ALL {
-        let labels = [("what", what.word())];
-        ConstCounter::new(tests.refused(what)).encode(metric.encode_family(&labels)?)?;
-    }
-    status.archive.collect(encoder)?;
-    let (name, help) = ("nigh_probe_healthy", "1 when the station has no problems");
-    let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    ConstGauge::new(i64::from(status.healthy)).encode(metric)
+    metrics.counters(
+        "nigh_probe_input_refused",
+        "Input that tests refused, by what it was",
+        Refusal::ALL.map(|what| ([("what", what.word())], tests.refused(what))),
+    )?;
+    status.archive.collect(metrics)?;
+    let healthy = i64::from(status.healthy);
+    metrics.gauge("nigh_probe_healthy", "1 when the station has no problems", healthy)
 }
