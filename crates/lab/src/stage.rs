@@ -108,7 +108,7 @@ impl Scene {
             if let Some(name) = &event.link {
                 match find_link(&network, name) {
                     Ok(link) if !event.one_way && network.reverse(link).is_none() => {
-                        let why = format!("{name} has no way back: add `one_way = true`");
+                        let why = format!("{name} has no reverse direction: add `one_way = true`");
                         report.add(&format!("event[{i}].link"), why);
                     }
                     Ok(link) => {

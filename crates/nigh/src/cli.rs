@@ -33,7 +33,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Show the state of the node: each job's state, counters and health
     ///
-    /// The exit code is 5 where the node is not healthy.
+    /// The exit code is 5 if the node is not healthy.
     #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
     Status(StatusArgs),
     /// Take this node out of service: withdraw, keep answering until arrivals are quiet
@@ -81,12 +81,12 @@ pub enum Command {
         after_help = "Examples:\n  nigh psock key both-ends.key\n  nigh psock recv big.iso --key both-ends.key --listen 0.0.0.0:7000\n  nigh psock send big.iso --key both-ends.key --path 192.0.2.1:7000 --path 198.51.100.1:7000"
     )]
     Psock(PsockArgs),
-    /// Send echo requests at a rate; report how many were answered, and where the others were lost
+    /// Send echo requests at a fixed rate and report how many were answered and where others were lost
     Blast(echo::blast::Args),
     /// Print the completions for a shell: of commands, options and names
     ///
-    /// The script calls nigh for what it offers: policies, applications, rules, stations, routers, and
-    /// hosts, nodes and links of a lab that runs.
+    /// The script calls nigh to complete names: policies, applications, rules, stations, routers, and
+    /// hosts, nodes and links of a running lab.
     #[command(
         after_help = "Examples:\n  nigh completions bash > /etc/bash_completion.d/nigh\n  source <(nigh completions zsh)"
     )]
@@ -138,7 +138,7 @@ pub struct CheckArgs {
 /// The variable that names the control socket.
 pub const SOCKET_VARIABLE: &str = "NIGH_SOCKET";
 
-/// Which daemon is meant.
+/// Which daemon to ask.
 #[derive(Clone, Debug, Args)]
 pub struct Target {
     /// The daemon's control socket [default: node.control of --config, else $NIGH_SOCKET]
@@ -151,12 +151,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Path of the control socket that is meant: by --socket, else by --config, else by NIGH_SOCKET,
-    /// else by the default configuration file, else the default.
+    /// Path of the control socket to use: from --socket, else from --config, else from NIGH_SOCKET,
+    /// else from the default configuration file, else the default.
     ///
     /// # Errors
     ///
-    /// The configuration file was given and is not good.
+    /// The given configuration file is not valid.
     pub fn path(&self) -> Result<PathBuf, job::file::LoadError> {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
@@ -175,7 +175,7 @@ impl Target {
 /// Arguments of `nigh status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Which daemon is meant.
+    /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the state as JSON
@@ -186,7 +186,7 @@ pub struct StatusArgs {
 /// Arguments of `nigh drain`, `nigh undrain` and `nigh reload`.
 #[derive(Debug, Args)]
 pub struct ControlArgs {
-    /// Which daemon is meant.
+    /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
@@ -197,10 +197,10 @@ pub struct ControlArgs {
 /// Arguments of `nigh echo`.
 #[derive(Debug, Args)]
 pub struct EchoArgs {
-    /// What is asked.
+    /// The request.
     #[command(subcommand)]
     pub command: EchoCommand,
-    /// Which daemon is meant.
+    /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
@@ -213,16 +213,16 @@ pub struct EchoArgs {
 pub enum EchoCommand {
     /// Show the state of the responder and its announcement
     ///
-    /// The exit code is 5 where it is not healthy.
+    /// The exit code is 5 if it is not healthy.
     #[command(after_help = "Example:\n  nigh echo status --json")]
     Status,
-    /// What the responder itself knows to do.
+    /// The responder's own commands.
     #[command(flatten)]
     Operation(echo::cli::Command),
 }
 
-/// Hides options of a job's commands in the help of one that has no use for them; they are refused when
-/// they are given ([`crate::commands`]).
+/// Hides options of a job's commands in the help of one that does not use them; given all the same,
+/// they are refused ([`crate::commands`]).
 fn without(command: clap::Command, options: &[&'static str]) -> clap::Command {
     options.iter().fold(command, |command, &name| {
         let option = Arg::new(name).long(name).hide(true);
@@ -239,10 +239,10 @@ fn without(command: clap::Command, options: &[&'static str]) -> clap::Command {
 #[command(mut_subcommand("show", |show| without(show, &["socket"])))]
 #[command(mut_subcommand("export", |export| without(export, &["socket"])))]
 pub struct ProbeArgs {
-    /// What is asked.
+    /// The request.
     #[command(subcommand)]
     pub command: probe::cli::Command,
-    /// Which daemon is meant.
+    /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
@@ -253,10 +253,10 @@ pub struct ProbeArgs {
 /// Arguments of `nigh mask`.
 #[derive(Debug, Args)]
 pub struct MaskArgs {
-    /// What is done.
+    /// What to do.
     #[command(subcommand)]
     pub command: mask::cli::Command,
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -267,10 +267,10 @@ pub struct MaskArgs {
 #[command(mut_subcommand("classify", |classify| without(classify, &["socket"])))]
 #[command(mut_subcommand("replay", |replay| without(replay, &["socket", "config"])))]
 pub struct GateArgs {
-    /// What is asked.
+    /// The request.
     #[command(subcommand)]
     pub command: gate::cli::Command,
-    /// Which daemon is meant.
+    /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
@@ -281,7 +281,7 @@ pub struct GateArgs {
 /// Arguments of `nigh oracle`.
 #[derive(Debug, Args)]
 pub struct OracleArgs {
-    /// What is asked.
+    /// The request.
     #[command(subcommand)]
     pub command: OracleCommand,
 }
@@ -291,15 +291,15 @@ pub struct OracleArgs {
 pub enum OracleCommand {
     /// Show the state of the oracle
     ///
-    /// The exit code is 5 where it is not healthy.
+    /// The exit code is 5 if it is not healthy.
     #[command(after_help = "Example:\n  nigh oracle status --json")]
     Status(DaemonArgs),
     /// Read commands from the terminal: print, set, create, delete, reload, dump
     ///
-    /// With history and completion; an empty line shows what there is.
+    /// With history and completion; an empty line lists the commands.
     #[command(after_help = "Example:\n  nigh oracle console")]
     Console(Target),
-    /// What the oracle itself knows to do.
+    /// The oracle's own commands.
     #[command(flatten)]
     Operation(oracle::cli::Command<DaemonArgs>),
 }
@@ -307,7 +307,7 @@ pub enum OracleCommand {
 /// Arguments of `nigh lab`.
 #[derive(Debug, Args)]
 pub struct LabArgs {
-    /// What is done.
+    /// What to do.
     #[command(subcommand)]
     pub command: lab::cli::Command,
 }
@@ -315,15 +315,15 @@ pub struct LabArgs {
 /// Arguments of `nigh psock`.
 #[derive(Debug, Args)]
 pub struct PsockArgs {
-    /// What is done.
+    /// What to do.
     #[command(subcommand)]
     pub command: psock::cli::Command,
 }
 
-/// Which daemon is asked, and how it is answered.
+/// Which daemon to ask, and in which form to print the answer.
 #[derive(Clone, Debug, Args)]
 pub struct DaemonArgs {
-    /// Which daemon is meant.
+    /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON

@@ -1,11 +1,11 @@
-//! The configuration file: read, judged as a whole, and handed to the jobs.
+//! The configuration file: read, checked as a whole, and handed to the jobs.
 //!
 //! The file is TOML 1.0. `[node]` is defined here, every other section by the job that it
-//! configures. A file is judged in three steps, and each step reports all that it finds:
+//! configures. A file is checked in three steps, and each step reports all that it finds:
 //!
 //! 1. syntax ([`Document::parse`]),
 //! 2. shape: unknown sections and keys, wrong types, missing keys ([`Reader`]),
-//! 3. values: what the sections find wrong with their own (`problems`).
+//! 3. values: each section checks its own (`problems`).
 
 pub mod scene;
 
@@ -38,7 +38,7 @@ pub struct NodeConfig {
     /// Address of the HTTP server (status page, metrics, health, API); port 0 lets the kernel choose.
     #[schemars(with = "config::schema::Endpoint")]
     pub http: SocketAddr,
-    /// Directory for what must survive a restart.
+    /// Directory for state that must survive a restart.
     pub state: PathBuf,
 }
 
@@ -59,38 +59,41 @@ impl Default for NodeConfig {
 }
 
 impl NodeConfig {
-    /// Everything that is wrong with the values; empty when all is well.
+    /// Everything that is wrong with the values; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let mut say = |key: &str, message: String| {
+        let mut report = |key: &str, message: String| {
             problems.push(Problem { key: format!("node.{key}"), message });
         };
         if self.name.is_empty() || self.name.len() > 253 || self.name.chars().any(char::is_control)
         {
-            say("name", "a name has 1 to 253 characters, none of them a control character".into());
+            report(
+                "name",
+                "a name has 1 to 253 characters, none of them a control character".into(),
+            );
         }
         if !self.control.is_absolute() {
-            say("control", "the path of the control socket must begin with `/`".into());
+            report("control", "the path of the control socket must begin with `/`".into());
         }
         if self.control.as_os_str().len() > SOCKET_PATH_LIMIT {
             let text = format!(
                 "a socket's path has at most {SOCKET_PATH_LIMIT} bytes (unix(7)): choose a shorter one"
             );
-            say("control", text);
+            report("control", text);
         }
         if !self.state.is_absolute() {
-            say("state", "the path of the state directory must begin with `/`".into());
+            report("state", "the path of the state directory must begin with `/`".into());
         }
         problems
     }
 }
 
-/// The default is this host's name, which is no other's.
+/// The default is this host's name, which differs from host to host.
 fn without_default(schema: &mut Schema) {
     schema.remove("default");
 }
 
-/// The host's name, or `nigh` where it cannot be read.
+/// The host's name, or `nigh` if it cannot be read.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
@@ -99,14 +102,14 @@ fn host_name() -> String {
     }
 }
 
-/// A whole configuration that was found good.
+/// A whole, valid configuration.
 #[derive(Debug)]
 pub struct Loaded {
     /// The section `[node]`.
     pub node: NodeConfig,
-    /// The sections of jobs; at least one is there.
+    /// The sections of jobs, at least one.
     pub jobs: Configured,
-    /// Warnings: the file is good, but the operator should know.
+    /// Warnings: the file is valid, but the operator should know.
     pub report: Report,
 }
 
@@ -115,7 +118,7 @@ pub fn schema() -> Schema {
     jobs::registry().schema(&[Section::new::<NodeConfig>("node")])
 }
 
-/// Reads and judges the file at `path`.
+/// Reads and checks the file at `path`.
 ///
 /// # Errors
 ///
@@ -129,7 +132,7 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
     Ok(loaded)
 }
 
-/// Judges a configuration that is already in memory; `path` only names it in the report.
+/// Checks a configuration that is already in memory; `path` only names it in the report.
 ///
 /// # Errors
 ///
@@ -156,7 +159,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     }
     report.findings = reader.into_findings();
     document.add_problems(problems, &mut report);
-    // What to think of beside a mistake is worth a word when the mistake is gone.
+    // Warnings beside an error are only worth showing once the error is gone.
     if !report.has_errors() {
         document.add_warnings(jobs.warnings(), &mut report);
     }
@@ -167,8 +170,8 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Loaded, Report> {
     }
 }
 
-/// A path that `[node]` of a file names, whatever else is in the file; none when it names none or cannot
-/// be read. A file that somebody is about to change must not hide the daemon that runs.
+/// A path that `[node]` of a file names, whatever else is in the file; none if it names none or cannot
+/// be read. A half-edited file must not hide the running daemon.
 pub fn path_of(path: &Path, key: &str) -> Option<PathBuf> {
     let text = std::fs::read_to_string(path).ok()?;
     let file: toml::Table = text.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Files and what is said about them.
+//! Configuration files and the reports about them.
 
 use super::*;
 use job::file::{Finding, SIZE_LIMIT, Severity};
@@ -224,7 +224,7 @@ fn text_that_acts_on_a_terminal_is_not_printed() {
 }
 
 #[test]
-fn a_file_too_large_or_missing_is_said_so() {
+fn a_file_too_large_or_missing_is_reported() {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("n.toml");
     assert!(matches!(load(&path), Err(LoadError::Read { .. })));

@@ -1,7 +1,7 @@
-//! What the daemon answers on its control socket.
+//! The daemon's answers on its control socket.
 //!
-//! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`, and of each
-//! job by its noun, such as `{"do":"echo","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
+//! Requests: `{"do":"status"}`, `{"do":"drain"}`, `{"do":"undrain"}`, `{"do":"reload"}`, and to each
+//! job by its name, such as `{"do":"echo","request":{...}}`. Answers: `{"ok":VALUE}` or `{"error":"sentence"}`.
 
 use crate::node::Node;
 use ::control::{Reply, parse};
@@ -15,16 +15,16 @@ pub use ::control::Answer;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// What the daemon does.
+    /// The action.
     Status {
-        /// As text for people instead of as an object.
+        /// As text for people instead of an object.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         text: bool,
         /// Of one job only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job: Option<String>,
     },
-    /// Take the node out of service; answered when arrivals are quiet.
+    /// Take the node out of service; answered when no more requests arrive.
     Drain {},
     /// Take the node into service again.
     Undrain {},
@@ -32,7 +32,7 @@ pub enum Request {
     Reload {},
 }
 
-/// What of a request is read first.
+/// The part of a request that is read first.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(rename = "do")]
@@ -48,7 +48,7 @@ struct OfJob {
     request: Value,
 }
 
-/// Does what a line asks.
+/// Handles one request line.
 pub(crate) async fn reply(node: Arc<Node>, line: Vec<u8>) -> Result<Reply, String> {
     answer(&node, &line).await.map(Reply::Value)
 }

@@ -1,6 +1,6 @@
 //! `nigh run`: start, signals, stop.
 //!
-//! Order of the start: file judged, capabilities given up, state directory locked, control socket
+//! Order of the start: file checked, capabilities dropped, state directory locked, control socket
 //! and HTTP address bound, and only then programs attached and sessions begun. So a second daemon,
 //! or one whose addresses are taken, fails before it has touched the network.
 //!
@@ -30,13 +30,13 @@ use tracing::{error, info, warn};
 /// The daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The log filter is wrong.
+    /// The log filter is not valid.
     #[error(transparent)]
     Log(#[from] logging::LogError),
-    /// The configuration file is not good.
+    /// The configuration file is not valid.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Capabilities could not be given up.
+    /// Capabilities could not be dropped.
     #[error(transparent)]
     Privileges(#[from] privileges::PrivilegeError),
     /// The state directory cannot be used.
@@ -68,7 +68,7 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     end_with_a_panic();
     loaded.jobs.privileged();
     privileges::limit(&loaded.jobs)?;
-    // Capabilities belong to threads: what this one gives up before it starts others, the process has
+    // Capabilities belong to threads: what this one drops before it starts others, the process no
     // not.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(serve(args, loaded));
@@ -80,9 +80,9 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     result
 }
 
-/// Makes a panic anywhere the end of the process.
+/// Makes a panic in any thread end the process.
 ///
-/// A node of which one task has died could go on announcing what it no longer watches. When the
+/// A node with a dead task could go on announcing prefixes that it no longer watches. When the
 /// process ends, the kernel detaches the programs and closes the sessions, and neighbours withdraw
 /// the routes at once; the service manager starts it again.
 fn end_with_a_panic() {
@@ -102,7 +102,7 @@ struct Stop {
 
 impl Stop {
     fn new() -> io::Result<Self> {
-        // Whoever started this may have blocked them, and a program inherits that.
+        // The parent process may have blocked them, and a program inherits that.
         [Unix::SIGTERM, Unix::SIGINT, Unix::SIGHUP]
             .into_iter()
             .collect::<SigSet>()
@@ -131,7 +131,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let address = listener.local_addr()?;
     let drained = state.drained();
     if drained {
-        warn!("this node was drained by the operator and stays so: `nigh undrain` ends that");
+        warn!("this node was drained by the operator and stays drained until `nigh undrain`");
     }
     let kept = jobs.kept_capabilities();
     let mut opening = std::pin::pin!(jobs.open(drained));
@@ -139,7 +139,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         opened = &mut opening => opened.map_err(RunError::Job)?,
         signal = stop.recv() => {
             info!(signal, "stopped during the start");
-            // What is half done cannot be undone: the start takes a moment and is then ended.
+            // A half-done start cannot be undone: it finishes, which takes a moment, and is then stopped.
             if let Ok(opened) = opening.await {
                 opened.close(Close::Stopped).await;
             }
@@ -169,12 +169,12 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     loop {
         tokio::select! {
             signal = stop.recv() => {
-                info!(signal, "drains, then stops; once more to stop at once");
+                info!(signal, "draining, then stopping; send the signal again to stop at once");
                 break;
             }
             _ = hangup.recv() => {
                 notifier.reloading();
-                // What it found is in the log.
+                // Its errors are in the log.
                 let _ = node.reload().await;
                 notifier.ready();
             }
@@ -183,15 +183,15 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     notifier.stopping();
     tokio::select! {
         () = node.jobs().drain() => {}
-        signal = stop.recv() => warn!(signal, "stops without waiting for the drain"),
+        signal = stop.recv() => warn!(signal, "stopping without waiting for the drain"),
     }
     drop(joined);
     tokio::select! {
         () = node.jobs().stop() => {}
-        signal = stop.recv() => warn!(signal, "ends at once; the kernel cleans up"),
+        signal = stop.recv() => warn!(signal, "stopping at once; the kernel cleans up"),
     }
     serving.abort();
-    // What it returns is that it was aborted; the control socket is gone when it is.
+    // It returns that it was aborted; the control socket is gone then.
     let _ = serving.await;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It is done.
+    /// Success.
     Done,
     /// It failed or was refused.
     Failed,
@@ -13,13 +13,13 @@ pub enum Exit {
     NoDaemon,
     /// A masked capture contains data of its original.
     Leak,
-    /// What was asked for its status is not healthy.
+    /// The node or job is not healthy.
     Unhealthy,
-    /// The command that it ran ended so, or could not be run.
+    /// The exit code of the command that it ran, or the command could not be run.
     Command(u8),
 }
 
-/// The codes, for `nigh --help`. The command line's own, 2, is that of the parser.
+/// The codes, for `nigh --help`. Code 2 comes from the command line parser.
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0  done; of a status: healthy

@@ -1,6 +1,6 @@
-//! What the daemon serves over HTTP: read-only but for tests that a token asks for.
+//! The daemon's HTTP server: read-only except for measurements requested with a token.
 //!
-//! | path | what |
+//! | path | content |
 //! |---|---|
 //! | `/` | status page; everything it needs comes from this binary |
 //! | `/metrics` | OpenMetrics text |
@@ -9,9 +9,9 @@
 //! | `/api/v1/echo/ledger` | the responder's ledger |
 //! | `/api/v1/echo/top` | the busiest source prefixes |
 //! | `/api/v1/gate` | the gate: flows, applications by rate, refusals, rules, limits |
-//! | `/api/v1/gate/top` | applications, or with `by=host` hosts, that use most now |
-//! | `/api/v1/probe/show` | what was measured, with the filters of `nigh probe show` as parameters |
-//! | `POST /api/v1/probe/run` | runs a test and answers its record; off unless `[probe.request]` gives a token |
+//! | `/api/v1/gate/top` | the applications, or with `by=host` the hosts, with the highest rates now |
+//! | `/api/v1/probe/show` | measurements, with the filters of `nigh probe show` as parameters |
+//! | `POST /api/v1/probe/run` | runs a test and returns its record; off unless `[probe.request]` sets a token |
 
 use crate::{metrics, node::Node};
 use axum::{
@@ -32,7 +32,7 @@ use web::{Turns, file, fresh, in_turn};
 /// Rows of `/api/v1/echo/top` and `/api/v1/gate/top`.
 const TOP_ROWS: usize = 10;
 
-/// The longest body of a request for a test, in bytes.
+/// The longest body of a request to run a test, in bytes.
 const ORDER_LIMIT: usize = 16 << 10;
 
 /// Everything that the daemon serves.
@@ -47,7 +47,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/api/v1/gate", get(|node| gate(node, gate::control::Request::Status)))
         .route("/api/v1/gate/top", get(gate_top))
         .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
-    // The archive is read apart from the daemon's thread.
+    // The archive is read outside the daemon's thread.
     let read = Router::new()
         .route("/api/v1/probe/show", get(show))
         .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
@@ -88,17 +88,17 @@ async fn status(State(node): State<Arc<Node>>) -> Response {
     fresh(Json(node.status()).into_response())
 }
 
-/// What the responder answers to a request that changes nothing.
+/// The responder's answer to a read-only request.
 async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
     ask::<echo::service::Service>(&node, StatusCode::SERVICE_UNAVAILABLE, request).await
 }
 
-/// What the gate answers to a request that changes nothing.
+/// The gate's answer to a read-only request.
 async fn gate(State(node): State<Arc<Node>>, request: gate::control::Request) -> Response {
     ask::<gate::service::Service>(&node, StatusCode::NOT_FOUND, request).await
 }
 
-/// What a job answers; `absent` where there is none.
+/// A job's answer; `absent` is the status if there is no such job.
 async fn ask<S: Service>(node: &Node, absent: StatusCode, request: S::Request) -> Response {
     let (status, error) = match node.jobs().get::<S>() {
         None => (absent, "this job is not in the configuration of this node".to_owned()),
@@ -110,7 +110,7 @@ async fn ask<S: Service>(node: &Node, absent: StatusCode, request: S::Request) -
     fresh((status, Json(serde_json::json!({ "error": error }))).into_response())
 }
 
-/// Who is ranked by `/api/v1/gate/top`.
+/// What `/api/v1/gate/top` ranks.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ranked {
@@ -134,7 +134,7 @@ async fn gate_top(
     }
 }
 
-/// Shows what was measured.
+/// Shows measurements.
 async fn show(
     State(node): State<Arc<Node>>,
     asked: Result<Query<probe::show::Ask>, QueryRejection>,
@@ -152,13 +152,13 @@ async fn show(
         Some(station) => Some(station.show(ask).await),
     };
     fresh(match shown {
-        None => refuse(StatusCode::NOT_FOUND, "this node is no measuring station".to_owned()),
+        None => refuse(StatusCode::NOT_FOUND, "this node is not a measuring station".to_owned()),
         Some(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
         Some(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     })
 }
 
-/// Runs a test for who bears the station's token.
+/// Runs a test for a client with the station's token.
 async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> Response {
     use probe::service::RequestError;
     let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! The jobs of this daemon: one line each, and what one of them gets from another.
+//! The jobs of this daemon, a line each, and the data that one gets from another.
 
 mod live;
 
@@ -16,12 +16,12 @@ pub fn registry() -> Registry {
     Registry::default().with(Echo).with(Oracle).with(Probe).with(Gate { mapping: mapping::mapping })
 }
 
-/// What one job gets from another, for as long as this is held.
+/// A connection from one job to another, for as long as this is held.
 #[derive(Debug, Default)]
 pub struct Joined(Vec<JoinHandle<()>>);
 
 impl Joined {
-    /// Joins jobs that run: the oracle hears of the links that the station measures.
+    /// Connects running jobs: the oracle gets the links that the station measures.
     pub fn join(jobs: &Running) -> Self {
         let links = jobs.get().zip(jobs.get()).map(live::join);
         Self(links.into_iter().collect())

@@ -1,16 +1,16 @@
 //! nigh: one program for the edge of a network. It puts the jobs together: command line, daemon, control socket, HTTP.
 //!
 //! One binary: a daemon (`nigh run`) that runs the jobs whose sections are in the
-//! configuration file, and the commands that ask and steer it over its control socket. This crate
+//! configuration file, and the commands that query and control it over its control socket. This crate
 //! only assembles; what a job does is in the job's crate.
 //!
-//! - [`cli`]: the command line, [`commands`]: what each sub-command does, [`complete`]: what a shell
-//!   offers, [`exit`]: how it ends, [`man`]: its pages;
+//! - [`cli`]: the command line, [`commands`]: the sub-commands, [`complete`]: shell
+//!   completion, [`exit`]: exit codes, [`man`]: man pages;
 //! - [`config`]: the configuration file, [`man5`]: its man page;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
-//! - [`node`]: what runs, [`jobs`]: the jobs of it; [`privileges`]: which capabilities are kept; [`state`]: what survives a restart;
-//!   [`notify`]: what systemd is told.
+//! - [`node`]: the running node, [`jobs`]: its jobs; [`privileges`]: which capabilities are kept;
+//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd.
 #![forbid(unsafe_code)]
 
 pub mod cli;

@@ -4,7 +4,7 @@
 use crate::cli::LogFormat;
 use tracing_subscriber::EnvFilter;
 
-/// The log filter is wrong.
+/// The log filter is not valid.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "--log {text}: {source}; use error, warn, info, debug, trace or directives such as info,echo=debug"
@@ -14,7 +14,7 @@ pub struct LogError {
     source: tracing_subscriber::filter::ParseError,
 }
 
-/// Starts logging; once in a process.
+/// Starts logging, once in a process.
 ///
 /// # Errors
 ///

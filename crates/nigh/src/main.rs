@@ -1,4 +1,4 @@
-//! The binary `nigh`; see the library of the same name.
+//! The binary `nigh`; see the library of that name.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

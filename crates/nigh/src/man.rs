@@ -1,6 +1,6 @@
-//! man(1): a page for each command, in the sections that man-pages(7) names, made of its help.
+//! man(1): a page for each command, in the sections of man-pages(7), made from its help.
 //!
-//! What the help shows below the options is taken apart by its paragraphs: examples, exit codes, notes.
+//! The help below the options is split by paragraphs: examples, exit codes, notes.
 
 use crate::cli::{Cli, SOCKET_VARIABLE};
 use clap::{Arg, Command, CommandFactory};
@@ -30,7 +30,7 @@ fn write_below(command: &Command, parent: Option<&Command>, folder: &Path) -> io
 /// The page of `nigh` itself.
 ///
 /// # Errors
-/// None that is to be expected: it is written into memory.
+/// None is expected: it is written to memory.
 pub fn first() -> io::Result<Vec<u8>> {
     page(&root(), None)
 }
@@ -46,7 +46,7 @@ fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// The commands below one that its help shows.
+/// The sub-commands of a command that its help shows.
 fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set())
 }
@@ -58,7 +58,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 fn page(command: &Command, parent: Option<&Command>) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
-    // An empty date must be there: it is what comes before the source.
+    // The empty date is needed: it comes before the source.
     let title = name(command).replace('-', "\\-");
     let version = env!("CARGO_PKG_VERSION");
     writeln!(page, ".TH {title} 1 \"\" \"nigh {version}\" \"nigh manual\"")?;
@@ -111,7 +111,7 @@ impl Parts {
     }
 }
 
-/// A section of paragraphs; lines that are indented stand as they are.
+/// A section of paragraphs; indented lines are kept as they are.
 fn section(title: &str, paragraphs: &[String], page: &mut Vec<u8>) -> io::Result<()> {
     if paragraphs.is_empty() {
         return Ok(());
@@ -136,7 +136,7 @@ fn section(title: &str, paragraphs: &[String], page: &mut Vec<u8>) -> io::Result
     roff.to_writer(page)
 }
 
-/// How the command is written, with the values of its options.
+/// The synopsis of the command, with the values of its options.
 fn synopsis(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_else(|| command.get_name()))];
     for arg in options(command) {
@@ -194,7 +194,7 @@ fn environment(command: &Command, all: bool, page: &mut Vec<u8>) -> io::Result<(
     roff.to_writer(page)
 }
 
-/// The pages above, below and of the configuration.
+/// The pages of the parent, of the sub-commands and of the configuration.
 fn see_also(command: &Command, parent: Option<&Command>, page: &mut Vec<u8>) -> io::Result<()> {
     let above = parent.into_iter().map(|parent| format!("{}(1)", name(parent)));
     let below = shown(command).map(|below| format!("{}(1)", name(below)));

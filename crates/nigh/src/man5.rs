@@ -76,9 +76,9 @@ impl Page {
         self.0.control("PP", []).text(inlines(text));
     }
 
-    /// A table with its keys, then the tables in it.
+    /// A table with its keys, then its sub-tables.
     fn table(&mut self, schema: &Value, path: &str, heading: &str) {
-        // A table whose `type` decides which keys there are has a part for each.
+        // A table whose `type` decides on its keys has a part for each type.
         if let Some(variants) = schema["oneOf"].as_array() {
             for variant in variants {
                 let name = variant["properties"]["type"]["const"].as_str().unwrap_or_default();
@@ -105,7 +105,7 @@ impl Page {
         }
     }
 
-    /// A key: what it takes, its default, its meaning, and the words that it takes.
+    /// A key: its type, default, meaning, and the words that are its values.
     fn key(&mut self, key: &str, schema: &Value, required: bool) {
         let default = match schema.get("default").and_then(|it| toml::Value::try_from(it).ok()) {
             Some(default) => format!("default `{default}`"),
@@ -133,7 +133,7 @@ pub fn is_table(schema: &Value) -> bool {
     schema["type"] == "object" || variants.is_some_and(|all| all.iter().any(is_table))
 }
 
-/// The words that a key takes, or the elements of its list, with their meanings.
+/// The words that are values of a key, or of the elements of its list, with their meanings.
 fn words(schema: &Value) -> Vec<(&str, &str)> {
     let at = if schema["items"].is_object() { &schema["items"] } else { schema };
     at["oneOf"].as_array().into_iter().flatten().filter_map(word).collect()
@@ -144,7 +144,7 @@ fn word(variant: &Value) -> Option<(&str, &str)> {
     Some((variant["const"].as_str()?, variant["description"].as_str()?))
 }
 
-/// What a key takes, in words.
+/// The type of a key's value, in words.
 fn kind(schema: &Value) -> String {
     if let Some(title) = schema["title"].as_str() {
         let example = schema["examples"][0].as_str().map(|it| format!(" such as `\"{it}\"`"));
@@ -169,7 +169,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// The plural of what a key takes; the example stays behind it.
+/// The plural of a type; the example stays behind it.
 fn plural(kind: &str) -> String {
     let (noun, rest) = kind.split_at(kind.find(" such as").unwrap_or(kind.len()));
     match noun {
@@ -185,7 +185,7 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// A text with what stands in backticks in bold.
+/// A text with what is in backticks in bold.
 fn inlines(text: &str) -> Vec<Inline> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let part = |(at, text): (usize, &str)| if at % 2 == 0 { roman(text) } else { bold(text) };

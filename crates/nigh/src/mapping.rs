@@ -1,4 +1,4 @@
-//! The mask's mappings for the addresses in the gate's audit.
+//! The mask's address mappings for the gate's audit log.
 
 use gate::audit::{Addresses, Mapping, MappingName};
 use mask::{
@@ -7,7 +7,7 @@ use mask::{
 };
 use std::{fmt, net::IpAddr, sync::Arc};
 
-/// A function of addresses that does not show its key.
+/// A function of addresses whose debug output hides its key.
 struct By<F>(MappingName, F);
 
 impl<F> fmt::Debug for By<F> {
@@ -25,7 +25,7 @@ impl<F: Fn(IpAddr) -> IpAddr + Send + Sync> Mapping for By<F> {
 /// The mapping that `gate.audit.addresses` names.
 ///
 /// # Errors
-/// When its key cannot be had.
+/// When its key cannot be read.
 pub(crate) fn mapping(wanted: &Addresses) -> Result<Arc<dyn Mapping>, job::Error> {
     let key = read_key::<32>(&wanted.key)?;
     Ok(match wanted.mapping {

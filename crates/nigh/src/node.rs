@@ -1,4 +1,4 @@
-//! One running node: what the control socket, the HTTP server and the signals act on.
+//! The running node, on which the control socket, the HTTP server and signals act.
 
 use crate::{
     config::{self, Loaded, NodeConfig},
@@ -25,13 +25,13 @@ pub struct Node {
     started_at: SystemTime,
 }
 
-/// A drain did not come to its end.
+/// A drain did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum DrainError {
-    /// It could not be remembered; nothing was drained.
+    /// It could not be stored; nothing was drained.
     #[error("nothing was drained: {0}")]
     State(#[from] StateError),
-    /// The operator changed their mind meanwhile.
+    /// The operator ended it meanwhile.
     #[error("the drain was ended by `nigh undrain`: the node is in service")]
     Undrained,
 }
@@ -39,16 +39,16 @@ pub enum DrainError {
 /// A reload changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeReloadError {
-    /// The file is not good.
+    /// The file is not valid.
     #[error("nothing was changed: {0}")]
     Load(#[from] LoadError),
-    /// A job cannot put it in force.
+    /// A job cannot apply it.
     #[error("nothing was changed: {0}")]
     Jobs(#[from] ReloadError),
 }
 
 impl Node {
-    /// The node that runs `jobs` as the file at `file` says; `http` is where it really listens.
+    /// The node that runs `jobs` of the configuration `file`; `http` is the address it really listens on.
     pub fn new(
         file: PathBuf,
         config: NodeConfig,
@@ -60,7 +60,7 @@ impl Node {
         Self { file, config, http, jobs, state, started, started_at }
     }
 
-    /// What runs here.
+    /// The running jobs.
     pub fn jobs(&self) -> &Running {
         &self.jobs
     }
@@ -80,7 +80,7 @@ impl Node {
         self.started.elapsed()
     }
 
-    /// The state of everything as JSON: `node`, and beside it each job under its noun.
+    /// The state of everything as JSON: `node`, and each job under its name.
     pub fn status(&self) -> Value {
         let problems = self.jobs.problems();
         let node = json!({
@@ -115,7 +115,7 @@ impl Node {
         text + &self.jobs.render()
     }
 
-    /// Takes the node out of service, also for the next start; returns when arrivals are quiet.
+    /// Takes the node out of service, also for the next start; returns when no more requests arrive.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// It could not be remembered; then the node stays drained.
+    /// It could not be stored; then the node stays drained.
     pub async fn undrain(&self) -> Result<Value, StateError> {
         self.state.set_drained(false)?;
         info!("undrain: the operator takes this node into service");
@@ -143,13 +143,13 @@ impl Node {
         Ok(json!({ "drained": false }))
     }
 
-    /// Reads the configuration file again and puts in force what changed.
+    /// Reads the configuration file again and applies what changed.
     ///
-    /// `[node]` is only read at the start: what changed there is named in the answer.
+    /// `[node]` is only read at the start: the answer names what changed there.
     ///
     /// # Errors
     ///
-    /// The file is not good or cannot be put in force; the old configuration still is in force.
+    /// The file is not valid or cannot be applied; the old configuration stays in force.
     pub async fn reload(&self) -> Result<Value, NodeReloadError> {
         let result = self.put_in_force().await;
         match &result {

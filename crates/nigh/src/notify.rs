@@ -22,7 +22,7 @@ impl Notifier {
         Self(std::env::var_os("NOTIFY_SOCKET").and_then(connect))
     }
 
-    /// The daemon is up, or done with a reload.
+    /// The daemon is up, or has finished a reload.
     pub fn ready(&self) {
         self.send("READY=1");
     }

@@ -1,22 +1,22 @@
 //! Least privilege: which Linux capabilities the daemon keeps, and when the rest goes.
 //!
 //! Each job names the capabilities that it needs to start and while it runs. [`limit`] runs first,
-//! before any thread: everything but what the start needs is given up, the bounding and ambient sets are emptied (no command that the daemon starts ever has a capability)
-//! and no_new_privs is set. [`settle`] runs when programs and sockets are open and gives
-//! up what only the start needed. The measurements behind the lists are in
-//! docs/decisions/050-capabilities.md.
+//! before any thread: it drops everything that the start does not need, empties the bounding and ambient
+//! sets (no command that the daemon starts ever has a capability) and sets no_new_privs. [`settle`] runs
+//! when programs and sockets are open and drops what only the start needed. The measurements behind the
+//! lists are in docs/decisions/050-capabilities.md.
 
 use datapath::capabilities;
 use job::{Capability, Configured};
 use std::io;
 
-/// Capabilities could not be given up.
+/// Capabilities could not be dropped.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot give up capabilities: {0}")]
+#[error("cannot drop capabilities: {0}")]
 pub struct PrivilegeError(#[from] io::Error);
 
-/// Gives up every capability but those that `jobs` need to start, and the node itself to listen on a port
-/// below 1024, for this thread and those it will start.
+/// Drops every capability except those that `jobs` need to start, and the node needs to listen on a port
+/// below 1024, for this thread and those that it starts.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub fn limit(jobs: &Configured) -> Result<(), PrivilegeError> {
     Ok(capabilities::keep(&start)?)
 }
 
-/// Gives up what only the start needed: what is left is `kept`.
+/// Drops what only the start needed: `kept` is left.
 ///
 /// # Errors
 ///

@@ -3,7 +3,7 @@
 //! It holds one fact, the empty file `drained`: the operator drained this node. A node that was
 //! taken out of service for maintenance is not put back by a reboot, only by `nigh undrain`. The
 //! file is there before a drain begins and is removed before an undrain begins, so a daemon killed
-//! half-way starts as the operator last wished.
+//! in between starts as the operator last wished.
 //!
 //! The daemon holds a lock (flock(2)) on the directory while it runs, so two daemons never share
 //! one; the kernel releases it however the process ends.
@@ -24,10 +24,10 @@ pub enum StateError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another daemon runs with it.
+    /// Another daemon uses it.
     #[error("another nigh runs with the state directory {}: stop it, or give this one its own node.state", .0.display())]
     Busy(PathBuf),
 }
@@ -40,7 +40,7 @@ pub struct State {
 }
 
 impl State {
-    /// Opens and locks the directory at `path`; makes it with mode 0750 when it is not there.
+    /// Opens and locks the directory at `path`; creates it with mode 0750 if it is missing.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl State {
         self.marker().exists()
     }
 
-    /// Remembers whether the operator drained this node; on the disk when this returns.
+    /// Stores whether the operator drained this node; it is on the disk when this returns.
     ///
     /// # Errors
     ///

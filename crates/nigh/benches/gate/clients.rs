@@ -43,7 +43,7 @@ pub(crate) struct Counts {
     pub(crate) failed: AtomicU64,
 }
 
-/// Clients of a load: each fetches until it is told to stop.
+/// Clients of a load: each fetches until it is stopped.
 pub(crate) struct Load<'a> {
     pub(crate) clients: &'a [Ipv4Addr],
     pub(crate) servers: &'a [Ipv4Addr],
@@ -265,7 +265,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A file is over: the next one is due now, or when the load's time says so.
+    /// A file is complete: the next one is due now, or at the time that the load sets.
     fn next(&mut self, n: usize) {
         let connection = &mut self.all[n];
         connection.files += 1;

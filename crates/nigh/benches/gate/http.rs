@@ -30,7 +30,7 @@ pub(crate) const HEAD: usize = 1024;
 /// Longest time between the drop of [`Servers`] and their end, in milliseconds.
 const POLL_MS: u16 = 50;
 
-/// Which way bytes go that nobody looks at.
+/// The direction of bytes whose content does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bulk {
     /// To the client.
@@ -55,22 +55,22 @@ impl Servers {
         addresses: &[Ipv4Addr],
         content: Vec<u8>,
     ) -> Result<Self, Failure> {
-        let places: Vec<_> =
+        let addresses: Vec<_> =
             addresses.iter().map(|address| SocketAddrV4::new(*address, PORT)).collect();
-        Self::start(namespace, &places, Arc::new(move |stream| serve(stream, &content)))
+        Self::start(namespace, &addresses, Arc::new(move |stream| serve(stream, &content)))
     }
 
     /// Sends the first bytes of each connection back and hangs up.
-    pub(crate) fn of_echoes(namespace: &Namespace, place: SocketAddrV4) -> Result<Self, Failure> {
+    pub(crate) fn of_echoes(namespace: &Namespace, address: SocketAddrV4) -> Result<Self, Failure> {
         let serve = |mut stream: TcpStream| {
             let mut message = [0; HEAD];
             let length = stream.read(&mut message)?;
             stream.write_all(&message[..length])
         };
-        Self::start(namespace, &[place], Arc::new(serve))
+        Self::start(namespace, &[address], Arc::new(serve))
     }
 
-    /// Sends to one port of an address as much as goes, and takes as much at another.
+    /// Sends as much as possible to one port of an address, and receives as much on another.
     pub(crate) fn of_bulk(namespace: &Namespace, address: Ipv4Addr) -> Result<Self, Failure> {
         let serve = |mut stream: TcpStream| {
             let mut buffer = vec![0x6e; 64 << 10];
@@ -87,13 +87,13 @@ impl Servers {
 
     fn start(
         namespace: &Namespace,
-        places: &[SocketAddrV4],
+        addresses: &[SocketAddrV4],
         serve: Serve,
     ) -> Result<Self, Failure> {
         let ended = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
-        for place in places {
-            let listener = namespace.enter(|| TcpListener::bind(place))?;
+        for address in addresses {
+            let listener = namespace.enter(|| TcpListener::bind(address))?;
             listener.set_nonblocking(true)?;
             let (ended, serve) = (Arc::clone(&ended), Arc::clone(&serve));
             threads.push(thread::spawn(move || accept(&listener, &serve, &ended)));

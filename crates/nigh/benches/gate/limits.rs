@@ -38,7 +38,7 @@ const ROUNDS: usize = 3;
 /// Longest time without a look at whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Sends or receives until told to stop.
+/// Sends or receives until stopped.
 fn client(kind: Bulk, stop: &AtomicBool) -> Result<(), Failure> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     socket.bind(&SocketAddrV4::new(CLIENTS[0], 0).into())?;

@@ -1,4 +1,4 @@
-//! Transfer times where packets are lost and late (seed, section 4.2.3): a wire of the lab between the
+//! Transfer times with loss and delay (the paper, section 4.2.3): a wire of the lab between the
 //! gateway and the servers loses packets of both directions and delays them.
 //!
 //! Which packets are lost is chance, and with it the time of a transfer. So many go on at once, and the
@@ -43,7 +43,7 @@ fn transfer(stage: &Stage, connections: usize) -> Result<f64, Failure> {
         let bytes = || counts.bytes.load(Ordering::Relaxed);
         let (before, begin) = (bytes(), Instant::now());
         thread::sleep(MEASURE);
-        // As many transfers as there are connections are always under way.
+        // As many transfers as there are connections are always running.
         let files = (bytes() - before) as f64 / FILE as f64;
         Ok((connections * CLIENTS.len()) as f64 * begin.elapsed().as_secs_f64() / files)
     })

@@ -9,7 +9,7 @@
 //!
 //! All in namespaces joined by links with offloads on. `GATE_PARTS=new,storm` in the environment measures
 //! only these parts, and takes the others' figures of an earlier run into the file of all;
-//! `GATE_WAYS=forwarding,nfqueue` measures only these variants of a gateway. Nothing here fails for being
+//! `GATE_VARIANTS=forwarding,nfqueue` measures only these variants of a gateway. Nothing here fails for being
 //! slow.
 #![forbid(unsafe_code)]
 

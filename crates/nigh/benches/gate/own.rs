@@ -69,7 +69,7 @@ impl CopyOut {
         Ok(Self { stop, copied, thread: Some(thread::spawn(read)) })
     }
 
-    /// Ends it; what it says at its end.
+    /// Stops it and returns what it reports.
     pub(crate) fn end(mut self) -> Result<String, Failure> {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -106,7 +106,7 @@ impl Daemon {
         self.nigh.process().pid()
     }
 
-    /// Ends it as an operator does, so that nothing of it stays; what it counted until then.
+    /// Stops it as an operator does, so that nothing stays behind; returns its counters.
     pub(crate) fn end(mut self) -> Result<String, Failure> {
         let status = self.nigh.control(&json!({"do": "status"}))?;
         self.nigh.process().signal(Signal::SIGTERM)?;

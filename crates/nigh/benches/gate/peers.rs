@@ -24,7 +24,7 @@ impl Peer<'_> {
         self.process.pid()
     }
 
-    /// Ends it; what it says at its end.
+    /// Stops it and returns what it reports.
     pub(crate) fn end(mut self) -> Result<String, Failure> {
         self.process.signal(nix::sys::signal::Signal::SIGTERM)?;
         let mut ended = false;

@@ -45,7 +45,7 @@ impl Work {
 pub(crate) fn of_process(pid: u32) -> Result<f64, Failure> {
     let mut nanoseconds = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread that ends meanwhile takes its time with it.
+        // The time of a thread that ends meanwhile is lost.
         let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
         let first = text.split_whitespace().next().ok_or("an empty schedstat")?;
         nanoseconds += first.parse::<f64>()?;

@@ -15,7 +15,7 @@ pub(crate) const CLIENTS: [Ipv4Addr; 2] =
     [Ipv4Addr::new(10, 1, 0, 11), Ipv4Addr::new(10, 1, 0, 12)];
 pub(crate) const SERVERS: [Ipv4Addr; 3] =
     [Ipv4Addr::new(10, 2, 0, 11), Ipv4Addr::new(10, 2, 0, 12), Ipv4Addr::new(10, 2, 0, 13)];
-/// Where policies refuse what is said.
+/// The endpoint that policies refuse.
 pub(crate) const REFUSED: SocketAddrV4 = SocketAddrV4::new(SERVERS[0], 6881);
 /// The gateway's interface towards the clients.
 pub(crate) const INTERNAL: &str = "internal";
@@ -54,7 +54,7 @@ impl Stage {
         })
     }
 
-    /// The scene with a wire of the lab in that place, and files of so many bytes.
+    /// The scene with a wire of the lab there, and files of so many bytes.
     pub(crate) fn through_lab(file: usize) -> Result<Self, Failure> {
         Self::join(file, |gate, servers| {
             let all: Vec<_> = SERVERS.iter().map(|address| format!("\"{address}/24\"")).collect();
@@ -141,7 +141,7 @@ pub(crate) fn arrived(namespace: &Namespace, interface: &str) -> Result<(f64, f6
     Ok(count("packets").zip(count("bytes")).ok_or("ip(8) counts nothing")?)
 }
 
-/// A file that cannot be told from a compressed one, the same each time.
+/// A file that looks like a compressed one, the same each time.
 fn content(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut content = Vec::with_capacity(bytes + 8);

@@ -1,4 +1,4 @@
-//! Reconnection storms: a host that tries the same refused place again and again (seed, sections 3.3 and
+//! Reconnection storms: a host that tries the same refused endpoint again and again (the paper, sections 3.3 and
 //! 4.2.2).
 //!
 //! - What a refused attempt costs the gateway: the time of the kernel's threads that receive from its
@@ -53,7 +53,7 @@ fn handshake() -> Vec<u8> {
     message
 }
 
-/// Sends SYNs to a destination at [`RATE`] until told to stop.
+/// Sends SYNs to a destination at [`RATE`] until stopped.
 struct Syns {
     socket: OwnedFd,
     to: SocketAddrV4,
@@ -236,7 +236,7 @@ fn permitted(stage: &Stage, every: Duration) -> Result<f64, Failure> {
 
 /// Ways that refuse at the first packet.
 const REFUSE: [Variant; 3] = [Variant::Refuse, Variant::RefuseDriver, Variant::NfqueueRefuse];
-/// Ways that meet whole attempts; the last recognises each anew.
+/// The variants that face whole attempts; the last classifies each again.
 const ATTEMPTED: [Variant; 5] = [
     Variant::Refuse,
     Variant::RefuseDriver,
@@ -248,11 +248,11 @@ const ATTEMPTED: [Variant; 5] = [
 /// A variant with what its rounds gave.
 type Measured<const N: usize> = (Variant, Vec<[f64; N]>);
 
-/// Measures all of it.
+/// Measures everything.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let stage = Stage::build()?;
     let threads = stage.receive_in_threads()?;
-    println!("\nA host tries a refused place again {RATE} times a second");
+    println!("\nA host tries a refused endpoint again {RATE} times a second");
     let measured = rounds(&stage, &REFUSE, |running| Ok([of_syns(&stage, &threads, running)?]))?;
     let nothing = dropped(&stage, |stage| of_syns(stage, &threads, &mut Running::Kernel))?;
     spread(figures, "a rule of iptables: a refused SYN", &nothing);
@@ -262,7 +262,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     }
     ratio(figures, "a refused SYN", &measured, Variant::NfqueueRefuse);
 
-    println!("\nA host makes whole attempts at a refused place");
+    println!("\nA host makes whole attempts at a refused endpoint");
     let nothing =
         dropped(&stage, |stage| Ok(of_attempts(stage, &threads, &mut Running::Kernel)?.0))?;
     spread(figures, "a rule of iptables: a whole attempt", &nothing);
@@ -309,9 +309,9 @@ fn rounds<const N: usize>(
                 Ok(mut running) => {
                     refuse_once(stage)?;
                     samples.push(one(&mut running)?);
-                    let said = running.end()?;
+                    let report = running.end()?;
                     if round == 0 {
-                        println!("  {}: {said}", variant.name());
+                        println!("  {}: {report}", variant.name());
                     }
                 }
                 Err(why) => println!("  {}: skipped: {why}", variant.name()),

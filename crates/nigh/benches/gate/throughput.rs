@@ -1,6 +1,6 @@
 //! Throughput and processor time of each variant, as section 4.2.1 of the paper.
 //!
-//! Ways are measured in turns, several rounds, and the medians taken: what disturbs one disturbs the
+//! Variants are measured in turns, over several rounds, and the medians taken: what disturbs one disturbs the
 //! others too. The machine's processors are shared by both ends and the gateway; so besides the time of
 //! all of them for a gigabit stands what the variant takes more than forwarding alone in the same round.
 
@@ -64,12 +64,12 @@ fn sample(stage: &Stage, running: &mut Running<'_>, kind: Connections) -> Result
     })
 }
 
-/// Measures all ways with connections that stay.
+/// Measures all variants with connections that stay.
 pub(crate) fn persistent(figures: &mut Figures) -> Result<(), Failure> {
     measure(figures, Connections::Persistent, "persistent connections")
 }
 
-/// Measures all ways with a connection for each file.
+/// Measures all variants with a connection for each file.
 pub(crate) fn new(figures: &mut Figures) -> Result<(), Failure> {
     measure(figures, Connections::New, "a connection a file")
 }
@@ -89,9 +89,9 @@ fn measure(figures: &mut Figures, kind: Connections, what: &str) -> Result<(), F
             match variant.start(&stage)? {
                 Ok(mut running) => {
                     samples.push(sample(&stage, &mut running, kind)?);
-                    let said = running.end()?;
-                    if round + 1 == ROUNDS && !said.is_empty() {
-                        println!("  {}: {}", variant.name(), said.lines().last().unwrap_or(""));
+                    let report = running.end()?;
+                    if round + 1 == ROUNDS && !report.is_empty() {
+                        println!("  {}: {}", variant.name(), report.lines().last().unwrap_or(""));
                     }
                 }
                 Err(why) => {

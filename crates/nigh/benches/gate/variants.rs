@@ -1,4 +1,4 @@
-//! What the gateway does with what it forwards: each way is set up, measured and taken away again.
+//! The variants of the gateway: each is set up, measured and removed.
 
 use crate::{
     Failure,
@@ -34,13 +34,13 @@ pub(crate) enum Variant {
     Deny,
     /// The daemon, which holds back what is undecided.
     Hold,
-    /// The daemon, with one limit of so many Mbit/s each way for everything.
+    /// The daemon, with one limit of so many Mbit/s in each direction for everything.
     Limit(u64),
     /// Every packet to a program with nDPI, whole.
     Nfqueue,
     /// The same, but connections that are decided pass by the queue.
     NfqueueMark,
-    /// Every packet to the program, which drops what goes to the place that is refused.
+    /// Every packet goes to the program, which drops those to the refused endpoint.
     NfqueueRefuse,
     /// Every packet to the program, which drops the flows that nDPI calls BitTorrent.
     NfqueueDeny,
@@ -48,7 +48,7 @@ pub(crate) enum Variant {
     Suricata,
 }
 
-/// A way at work.
+/// A variant that runs.
 pub(crate) enum Running<'a> {
     Kernel,
     CopyOut(CopyOut),
@@ -71,7 +71,7 @@ impl Running<'_> {
         self.pid().map_or(Ok(0.0), processor::of_process)
     }
 
-    /// Ends it; what it says at its end.
+    /// Stops it and returns what it reports.
     pub(crate) fn end(self) -> Result<String, Failure> {
         match self {
             Self::Kernel => Ok(String::new()),
@@ -97,9 +97,9 @@ impl Variant {
         Self::Suricata,
     ];
 
-    /// Whether `GATE_WAYS` asks for it; all are wanted without.
+    /// Whether `GATE_VARIANTS` asks for it; all are wanted without.
     pub(crate) fn is_wanted(self) -> bool {
-        std::env::var("GATE_WAYS")
+        std::env::var("GATE_VARIANTS")
             .map_or(true, |words| words.split(',').any(|word| word == self.word()))
     }
 
@@ -142,7 +142,7 @@ impl Variant {
         }
     }
 
-    /// Its word in `GATE_WAYS`.
+    /// Its word in `GATE_VARIANTS`.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Forwarding => "forwarding",
@@ -182,7 +182,7 @@ impl Variant {
         Ok(peer.map(Running::Peer))
     }
 
-    /// What stands in the daemon's section, with files of its own below a folder and clamd at a socket.
+    /// The content of the daemon's section, with files of its own below a folder and clamd at a socket.
     pub(crate) fn section(self, folder: &Path, clamd: Option<&Path>) -> String {
         let rule = |words: &str| format!("[[gate.rule]]\nname = \"p2p\"\n{words}\n");
         let count = rule("category = [\"peer-to-peer\"]\naction = \"count\"");

@@ -41,7 +41,7 @@ impl Times {
 
 /// Between one packet's end and the next packet.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Where packets of one way go.
+/// Where the one-way packets go.
 const PORT: u16 = 7;
 
 impl Ends {

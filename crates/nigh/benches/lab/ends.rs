@@ -41,12 +41,12 @@ pub(crate) fn within<R: Send>(
     closure: impl FnOnce() -> Result<R, Failure> + Send,
 ) -> Result<R, Failure> {
     thread::scope(|scope| {
-        let inside = scope.spawn(|| {
+        let server = scope.spawn(|| {
             let file = File::open(Path::new("/run/netns").join(namespace))?;
             setns(file, CloneFlags::CLONE_NEWNET)?;
             closure()
         });
-        inside.join().map_err(|_| "it panicked")?
+        server.join().map_err(|_| "it panicked")?
     })
 }
 
@@ -89,12 +89,12 @@ impl Ends {
     }
 
     fn iperf(&self, words: &[&str]) -> Result<Value, Failure> {
-        let mut server = inside(&self.right, &["iperf3", "-s", "-1"]);
+        let mut server = command_in(&self.right, &["iperf3", "-s", "-1"]);
         let server = Server(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         self.wait_for_server()?;
         let to = self.to.to_string();
         let client = ["iperf3", "-J", "-c", &to];
-        let output = inside(&self.left, &[&client, words].concat()).output()?;
+        let output = command_in(&self.left, &[&client, words].concat()).output()?;
         drop(server);
         let report: Value = serde_json::from_slice(&output.stdout)?;
         match report.get("error") {
@@ -103,7 +103,7 @@ impl Ends {
         }
     }
 
-    /// Until iperf3 listens, by what the namespace's kernel knows of listening sockets.
+    /// Until iperf3 listens, by the listening sockets of the namespace.
     fn wait_for_server(&self) -> Result<(), Failure> {
         let listening = format!(":{IPERF:04X} ");
         within(&self.right, || {
@@ -146,7 +146,7 @@ impl Ends {
 }
 
 /// A program in a namespace, for at most a minute.
-fn inside(namespace: &str, words: &[&str]) -> Command {
+fn command_in(namespace: &str, words: &[&str]) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, "timeout", "60"]).args(words).stdin(Stdio::null());
     command

@@ -7,9 +7,9 @@ use testbed::Figures;
 /// One way between two hosts.
 const DELAY: Duration = Duration::from_millis(1);
 
-/// Measures all of it.
+/// Measures everything.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
-    println!("\nFrom 2 to 200 hosts, 1 ms each way");
+    println!("\nFrom 2 to 200 hosts, 1 ms in each direction");
     for hosts in [2, 20, 200] {
         let begin = Instant::now();
         let (mut lab, ends) = scenes::star(hosts, DELAY / 2)?;

@@ -1,4 +1,4 @@
-//! What the core costs, without any port: what happens to a packet, and a segment of a super-packet.
+//! The cost of the core, without any port: for a packet, and for a segment of a super-packet.
 
 use lab::{
     LinkId, LinkSettings, LinkState, Nanos,

@@ -1,4 +1,4 @@
-//! What else carries real packets through a network that is not there.
+//! Other programs that carry real packets through a simulated network.
 
 use crate::ends::{Ends, Failure};
 use std::{
@@ -30,7 +30,7 @@ impl Drop for Rattan {
     }
 }
 
-/// Rattan between two namespaces of its own, with a delay each way.
+/// Rattan between two namespaces of its own, with a delay in each direction.
 pub(crate) fn rattan(delay: Duration) -> Result<Result<(Rattan, Ends), Skipped>, Failure> {
     if Command::new("rattan").arg("--version").output().is_err() {
         return Ok(Err("there is no rattan (`scripts/setup bench-lab` builds 0.1.1)".to_owned()));
@@ -94,7 +94,7 @@ fn address(namespace: &str) -> Option<Ipv4Addr> {
     words.find(|address: &Ipv4Addr| address.octets()[..3] == [10, 2, 1])
 }
 
-/// Whether rattan has told a namespace the MAC address of the other side. A packet before that would
+/// Whether rattan has set the other side's MAC address in a namespace. A packet before that would
 /// make the kernel ask for it, and rattan end because somebody was faster.
 fn knows(namespace: &str, address: Ipv4Addr) -> bool {
     let show = ["-n", namespace, "neighbour", "show", &address.to_string(), "nud", "permanent"];

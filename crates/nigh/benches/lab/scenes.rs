@@ -1,4 +1,4 @@
-//! Scenes that are measured.
+//! The measured scenes.
 
 use crate::{
     NIGH,

@@ -44,7 +44,7 @@ fn regulated(from: &Namespace, seconds: f64) -> Result<f64, Box<dyn Error>> {
     Ok(load(from, &words)?.replies_per_second)
 }
 
-/// Measures both ways to charge.
+/// Measures both methods of charging.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     let stage = Stage::build()?;
     let folder = tempfile::tempdir()?;

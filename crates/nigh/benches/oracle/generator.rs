@@ -1,5 +1,5 @@
 //! As many questions as are answered: each reply is turned into the next request, so that a fixed
-//! number of them is always on its way, and the server is never idle and never swamped.
+//! number of them is always in flight, and the server is never idle and never swamped.
 
 use datapath::mmsg::Exchange;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -19,11 +19,11 @@ use std::{
 
 /// Sockets of a thread: the server's threads share them by their ports.
 const SOCKETS: usize = 8;
-/// Requests on their way for each socket.
+/// Requests in flight for each socket.
 const WINDOW: usize = 32;
 /// Different requests.
 const DIFFERENT: usize = 256;
-/// After so long without any reply, those on their way count as lost.
+/// After so long without any reply, those in flight count as lost.
 const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Random questions of `candidates` addresses each.

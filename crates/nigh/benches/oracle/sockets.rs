@@ -60,7 +60,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Measures all of it.
+/// Measures everything.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     let stage = Stage::build()?;
     let folder = tempfile::tempdir()?;

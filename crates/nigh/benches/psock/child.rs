@@ -46,11 +46,11 @@ pub(crate) enum Transport {
     Psock(Vec<(String, String)>),
 }
 
-/// What an end says when it has ended.
+/// The final report of an end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) bytes: u64,
-    /// Where the first byte stands that is not what was sent.
+    /// Offset of the first byte that differs from what was sent.
     pub(crate) wrong: Option<u64>,
     /// SHA-256 of the stream.
     pub(crate) hash: Option<String>,
@@ -68,12 +68,12 @@ pub(crate) struct Report {
 pub(crate) const BIN: f64 = 0.02;
 /// Seconds without bytes that are worth noting.
 const PAUSE: f64 = 0.01;
-/// Bytes after which the receiving end says how many it has.
+/// Bytes after which the receiving end reports how many it has.
 const STEP: u64 = 100_000_000;
 /// Bytes of a read and a write.
 const CHUNK: usize = 256 << 10;
 
-/// Does what a task says, and prints its report.
+/// Runs a task and prints its report.
 pub(crate) fn run(task: &str) -> Result<(), Failure> {
     let task: Task = serde_json::from_str(task)?;
     let report = if task.send { send(&task)? } else { receive(&task)? };
@@ -135,7 +135,7 @@ fn send(task: &Task) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Writes until the task says that it is enough.
+/// Writes as much as the task asks for.
 fn pour(task: &Task, mut into: impl Write) -> Result<Report, Failure> {
     let mut report = Report { begin: now(), ..Report::default() };
     let mut hash = task.hash.then(|| Context::new(&SHA256));

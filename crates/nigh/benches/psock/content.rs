@@ -1,5 +1,5 @@
-//! The bytes of a transfer: each place has its own, so that one byte too few, too many or at another
-//! place is seen at once and where.
+//! The bytes of a transfer: each offset has its own, so that one byte too few, too many or at another
+//! offset is found at once.
 
 /// Odd, with bits all over: multiples of it differ in all bytes.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -10,8 +10,8 @@ const WORD: u64 = 8;
 /// Fills `into` with the bytes that stand from `offset` on; both are multiples of 8.
 pub(crate) fn fill(into: &mut [u8], offset: u64) {
     for (number, word) in into.chunks_exact_mut(WORD as usize).enumerate() {
-        let place = offset / WORD + number as u64;
-        word.copy_from_slice(&place.wrapping_mul(STEP).to_le_bytes());
+        let index = offset / WORD + number as u64;
+        word.copy_from_slice(&index.wrapping_mul(STEP).to_le_bytes());
     }
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn fill(into: &mut [u8], offset: u64) {
 pub(crate) struct Checker {
     offset: u64,
     expected: Vec<u8>,
-    /// Where the first byte stands that is wrong.
+    /// Offset of the first wrong byte.
     pub(crate) wrong: Option<u64>,
 }
 

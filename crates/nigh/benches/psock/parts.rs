@@ -84,7 +84,7 @@ fn everybody(stage: &Stage) -> Result<Vec<(String, Transport, Vec<usize>)>, Fail
 
 /// The two paths of *Psock Parallel Socket Library* (CESNET, 2005): 155 and 620 Mbit/s.
 pub(crate) fn unequal(figures: &mut Figures) -> Result<(), Failure> {
-    println!("\n155 and 620 Mbit/s, 5 ms each way");
+    println!("\n155 and 620 Mbit/s, 5 ms in each direction");
     let stage = Stage::start(&UNEQUAL)?;
     let transfers = everybody(&stage)?;
     let rates = Rates::measure(&stage, &transfers)?;

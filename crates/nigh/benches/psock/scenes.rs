@@ -29,7 +29,7 @@ pub(crate) const UNEQUAL: [Wire; 2] = [path("155Mbit", "194KB"), path("620Mbit",
 pub(crate) const EQUAL: [Wire; 2] = [path("310Mbit", "388KB"), path("310Mbit", "388KB")];
 /// A fast path and a slow one on which 300 ms of packets can wait.
 pub(crate) const SWOLLEN: [Wire; 2] = [path("620Mbit", "775KB"), path("20Mbit", "750KB")];
-/// Two equal paths on which one packet of a thousand is lost each way.
+/// Two equal paths on which one packet of a thousand is lost in each direction.
 pub(crate) const LOSSY: [Wire; 2] = [
     Wire { loss: Some("0.1%"), ..path("310Mbit", "388KB") },
     Wire { loss: Some("0.1%"), ..path("310Mbit", "388KB") },
@@ -38,7 +38,7 @@ pub(crate) const LOSSY: [Wire; 2] = [
 pub(crate) const FOUR: [Wire; 4] =
     [const { Wire { rate: None, delay: "2ms", queue: None, loss: None } }; 4];
 
-/// Everybody's congestion control, if nothing else is said.
+/// The congestion control of all, unless set otherwise.
 pub(crate) const CONGESTION: &str = "cubic";
 
 /// A running scene.

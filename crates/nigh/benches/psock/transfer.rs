@@ -1,4 +1,4 @@
-//! A transfer from `left` to `right`, and what can be said of it.
+//! A transfer from `left` to `right`, and its figures.
 
 use crate::{
     Failure,
@@ -8,14 +8,14 @@ use crate::{
 use std::time::Duration;
 use testbed::{Process, wait_until};
 
-/// A transfer that is under way.
+/// A running transfer.
 pub(crate) struct Transfer {
     left: Process,
     right: Process,
     limit: Duration,
 }
 
-/// A transfer that has ended as it should: every byte is at its place.
+/// A transfer that has ended as it should: every byte is at its offset.
 pub(crate) struct Done {
     pub(crate) sent: Report,
     pub(crate) received: Report,
@@ -86,8 +86,8 @@ impl Transfer {
         };
         let done = Done { sent: report(self.left)?, received: report(self.right)? };
         let (sent, received) = (&done.sent, &done.received);
-        if let Some(place) = received.wrong {
-            return Err(format!("the byte at {place} is not what was sent").into());
+        if let Some(offset) = received.wrong {
+            return Err(format!("the byte at {offset} is not what was sent").into());
         }
         if sent.bytes != received.bytes || sent.hash != received.hash {
             let text = format!("{} bytes were sent and {} came", sent.bytes, received.bytes);

@@ -1,7 +1,7 @@
 //! The steps that the paper left to future work: a site dies, returns, and is drained.
 //!
-//! Each site answers with TTL 64, so the TTL with which a reply reaches ENT_A-testPC tells which site
-//! it is from: three routers away or seven.
+//! Each site answers with TTL 64, so the TTL with which a reply reaches ENT_A-testPC shows which site
+//! sent it: three routers away or seven.
 
 use crate::{
     ENTERPRISES,
@@ -76,7 +76,8 @@ pub(crate) fn kill(
     screen.line(&format!("Enterprise_A's path now        {path}"));
     screen.line("");
     screen.check(took < 1000.0, "the other site answers within a second of the kill");
-    screen.check(path == "4 2 1 3 5 13", "and Enterprise_A's way leads through the whole internet");
+    screen
+        .check(path == "4 2 1 3 5 13", "and Enterprise_A's path leads through the whole internet");
     Ok(())
 }
 

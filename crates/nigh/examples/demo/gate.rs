@@ -2,8 +2,8 @@
 //! to the near one of two peers.
 //!
 //! The peers and the client speak the peer wire protocol (BEP 3) as far as a transfer needs it; the gate
-//! knows it by that, the port is none that anybody knows. The page beside it is fetched over HTTP from the
-//! same host at the same time, by a rule that nothing is said of.
+//! recognizes it by that, on a port that is not registered. The page beside it is fetched over HTTP from the
+//! same host at the same time; no rule concerns it.
 
 use crate::{ENTERPRISES, screen::Screen};
 use nix::sys::signal::Signal;
@@ -60,7 +60,7 @@ fn piece() -> Vec<u8> {
     message
 }
 
-/// Answers each connection with these bytes, then with others again and again, until told to stop.
+/// Answers each connection with these bytes, then with others again and again, until stopped.
 fn serve(listener: &TcpListener, first: &[u8], then: &[u8], stop: &AtomicBool) {
     thread::scope(|scope| {
         for stream in listener.incoming() {
@@ -110,13 +110,13 @@ struct Rates {
     page: f64,
 }
 
-/// A peer's transfer and a page's from the same place at the same time.
+/// A peer's transfer and a page's from the same host at the same time.
 fn both(internet: &Internet, peer: &str, meanwhile: impl FnOnce()) -> Result<Rates, Error> {
     let host = internet.host(ENTERPRISES[1]);
-    let place = |port| -> Result<SocketAddr, Error> {
+    let address = |port| -> Result<SocketAddr, Error> {
         format!("{peer}:{port}").parse().map_err(|error| Error::new("a peer's address", error))
     };
-    let (wire, web) = (place(PEER)?, place(PAGE)?);
+    let (wire, web) = (address(PEER)?, address(PAGE)?);
     thread::scope(|scope| {
         let client = handshake(b"-NG0001-client-pc-b!");
         let peer = scope.spawn(move || fetch(host, wire, &client));
@@ -222,7 +222,8 @@ fn steer_and_limit(
         screen.line(&format!("{name:<28}{before:>14.1}{after:>14.1}"));
     }
     screen.line("");
-    let text = format!("the gate knew {named} flow of BitTorrent, on a port that says nothing");
+    let text =
+        format!("the gate identified {named} flow of BitTorrent, on a port that is not registered");
     screen.check(named == 1, &text);
     screen.check(
         (MEGABITS * HEADERS..=MEGABITS * 1.03).contains(&limited.peer),

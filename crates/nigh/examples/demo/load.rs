@@ -27,7 +27,7 @@ pub(crate) fn limit(
     let before = site.ledger()?;
     let begin = Instant::now();
     pc.run(
-        // All at once: with replies under way ping waits longer between requests than it is told.
+        // All at once: while replies are in flight, ping waits longer between requests than it is set to.
         &[
             "ping",
             "-n",
@@ -83,7 +83,7 @@ pub(crate) fn million(
     const COUNT: u64 = 1_000_000;
     const RATE: &str = "20000";
     let pc = internet.host(ENTERPRISES[0]);
-    // The way over which blast reads the site's ledger: a management network.
+    // Over this management network blast reads the site's ledger.
     let (port, service) = (HTTP_PORT + 1, internet.service(dinr::SITES[0]));
     let peer = Forward::start(Some(pc), port, service, HTTP_PORT)?;
     let before = site.ledger()?;
@@ -106,7 +106,7 @@ pub(crate) fn million(
     let there = count(&loss["lost_forward"]);
     let back = count(&loss["lost_reverse"]) + count(&loss["overruns"]);
     let (received, read) = (count(&loss["responder_received"]), count(&report["received"]));
-    // Before the run blast asks once, so that every neighbour on the way is known.
+    // Before the run blast asks once, so that every neighbour on the path is resolved.
     let early = ledger.received - received;
     let answered = ledger.answered - early;
     points(
@@ -128,17 +128,17 @@ pub(crate) fn million(
     ));
     ledger_line(screen, &ledger);
     if early > 0 {
-        screen.line("(one request went ahead, so that every neighbour on the way was known)");
+        screen.line("(one request went ahead, so that every neighbour on the path was resolved)");
     }
     screen.line("");
     let bad = ["corrupt", "duplicated"].map(|name| count(&report[name]));
     screen.check(
         sent == COUNT && sent == there + received && early <= 1,
-        "a million requests were sent, and each arrived or is known to have been lost on the way",
+        "a million requests were sent, and each arrived or is known to have been lost on the path",
     );
     screen.check(
         answered == read + back && bad == [0, 0],
-        "each answer came back undamaged and once, or is known to have been lost on the way",
+        "each answer came back undamaged and once, or is known to have been lost on the path",
     );
     screen.check(balances(&ledger), "received = answered + passed + dropped");
     Ok(())

@@ -1,6 +1,6 @@
 //! The demo: the ten-AS internet of the project's first paper, alive on this machine.
 //!
-//! `make demo` builds it. Real BIRD in ten routers, joined by wires of `nigh lab run` with 10 ms each way,
+//! `make demo` builds it. Real BIRD in ten routers, joined by wires of `nigh lab run` with 10 ms one way,
 //! `nigh run` at the two DINR sites and at both enterprises, everything in network namespaces; nothing
 //! leaves this machine. Step by step it shows what the paper saw, then how an oracle ranks by the BGP
 //! tables, how others rank by what stations measure while a link is congested, how a gate limits the
@@ -43,7 +43,7 @@ use testbed::{
 /// AS numbers of the two enterprises, and with them their PCs.
 const ENTERPRISES: [u32; 2] = [20, 21];
 
-/// What a link between two ASes takes each way: as in the paper, about 10 ms a hop.
+/// The one-way delay of a link between two ASes: as in the paper, about 10 ms a hop.
 const MILLISECONDS: u32 = 10;
 
 /// Exit code after an interruption, as shells count it: 128 + SIGINT.
@@ -135,7 +135,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     routing::tables(screen, &internet)?;
 
     screen.step(
-        "What each PC reaches (ICMP traceroute; the lab adds 10 ms each way between two ASes)",
+        "What each PC reaches (ICMP traceroute; the lab adds 10 ms one way between two ASes)",
     );
     routing::traces(screen, &internet)?;
 

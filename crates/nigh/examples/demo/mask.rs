@@ -40,9 +40,9 @@ const NAME: &str = "anna.clinic.example";
 const PAGE: &str = "/results/anna";
 /// Pings from each address.
 const PINGS: &str = "6";
-/// How long the last acknowledgement is under way, with much to spare.
+/// How long the last acknowledgement is in flight, with much to spare.
 const SETTLE: Duration = Duration::from_millis(300);
-/// What stands in the lines that are shown, as tcpdump writes them.
+/// Patterns of the lines that are shown, as tcpdump writes them.
 const SHOWN: [&str; 5] = [" 20.0.0.10 > ", " 20.0.0.11 > ", "IP6 ", " A? ", "GET "];
 
 /// This step's packets: not those that stations and routers send all the time, which come and go
@@ -165,7 +165,7 @@ fn shared(lines: &[&String]) -> Option<u32> {
     Some((one.to_bits() ^ two.to_bits()).leading_zeros())
 }
 
-/// What came of it: the line's packets and the device's, and what nigh says.
+/// The outcome: the packets of the line and of the device, and nigh's summary.
 struct Watched {
     wire: Vec<String>,
     tap: Vec<String>,
@@ -193,15 +193,15 @@ fn watch(internet: &Internet, binary: &str, [wire, tap]: [&str; 2]) -> Result<Wa
     talk(internet)?;
     drop(at_wire);
     let on_wire = lines(router, wire)?;
-    // If it does not come to that, the expectations tell.
+    // If it does not, the expectations fail.
     let _ = wait_until("the tap", LIMIT / 5, || {
         lines(router, tap).is_ok_and(|lines| lines.len() >= on_wire.len())
     });
     drop(at_tap);
     nigh.signal(Signal::SIGINT)?;
-    let said = nigh.finish(LIMIT)?.stderr;
-    let summary = serde_json::from_str(said.lines().last().unwrap_or_default())
-        .map_err(|_| Error::new("nigh mask live", said))?;
+    let errors = nigh.finish(LIMIT)?.stderr;
+    let summary = serde_json::from_str(errors.lines().last().unwrap_or_default())
+        .map_err(|_| Error::new("nigh mask live", errors))?;
     Ok(Watched { wire: on_wire, tap: lines(router, tap)?, summary })
 }
 

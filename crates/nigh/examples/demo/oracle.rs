@@ -13,7 +13,7 @@ use testbed::{
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What is ranked: an address in each of six ASes, the farthest first. From ISP_A the ways lead
+/// What is ranked: an address in each of six ASes, the farthest first. From ISP_A the paths lead
 /// through 5, 4, 3, 1, 1 and 1 ASes, and equal ones keep the order of the question.
 const CANDIDATES: [&str; 6] =
     ["21.0.0.10", "5.0.0.1", "3.0.0.1", dinr::SERVICE4, dinr::CENTRAL4, "2.0.0.1"];
@@ -36,7 +36,7 @@ fn ask(internet: &Internet, enterprise: u32, binary: &Path) -> Result<Vec<String
     Ok(list.filter_map(|row| row.as_str()).map(str::to_owned).collect())
 }
 
-/// Waits for an order and says how long that took.
+/// Waits for an order and returns how long that took.
 fn wait(internet: &Internet, binary: &Path, order: &[&str]) -> Result<Duration, Error> {
     let begin = Instant::now();
     let enterprise = crate::ENTERPRISES[0];
@@ -78,7 +78,7 @@ pub(crate) fn show(
     screen.line(&format!("link to DINR_A down   {}", WITHOUT.join("  ")));
     let came = took.as_ref().map_or_else(ToString::to_string, |took| {
         format!(
-            "{} goes last {:.2} s after its link went: its way is five ASes long now",
+            "{} goes last {:.2} s after its link went: its path is five ASes long now",
             dinr::SERVICE4,
             took.as_secs_f64()
         )
@@ -87,7 +87,7 @@ pub(crate) fn show(
     router.check(&["ip", "link", "set", "dinr-a", "up"])?;
     let took = wait(internet, binary, &ORDER);
     let came = took.as_ref().map_or_else(ToString::to_string, |took| {
-        format!("and is back in its place {:.1} s after the link", took.as_secs_f64())
+        format!("and is back at its rank {:.1} s after the link", took.as_secs_f64())
     });
     screen.check(took.is_ok(), &came);
     Ok(oracle)

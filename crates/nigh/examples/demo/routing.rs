@@ -12,7 +12,7 @@ use testbed::{
     wait_until,
 };
 
-/// What a site says about itself, once it has taken note of its announcement.
+/// A site's status, once it shows the announcement.
 pub(crate) fn status(screen: &mut Screen, site: &mut Site<'_>) -> Result<(), Error> {
     let read = |site: &mut Site<'_>| {
         let echo = site.nigh().control(&json!({"do": "status"}))?["echo"].take();
@@ -68,7 +68,7 @@ pub(crate) fn tables(screen: &mut Screen, internet: &Internet) -> Result<(), Err
     let paths: Vec<_> = service.iter().map(|route| route.path.as_str()).collect();
     screen.check(
         paths == ["2 4 12", "3 5 13"] && service.iter().filter(|route| route.best).count() == 1,
-        "ISP_Z knows the way to both sites and uses one",
+        "ISP_Z has a route to both sites and uses one",
     );
     Ok(())
 }
@@ -97,7 +97,7 @@ fn table(screen: &Screen, name: &str, routes: &[Route]) {
     }
 }
 
-/// The paper's three traceroutes, and what each hop takes.
+/// The paper's three traceroutes, and the delay of each hop.
 pub(crate) fn traces(screen: &mut Screen, internet: &Internet) -> Result<(), Error> {
     let [pc_a, pc_b] = ENTERPRISES.map(|asn| internet.host(asn));
     let traces = [
@@ -142,7 +142,7 @@ pub(crate) fn traces(screen: &mut Screen, internet: &Internet) -> Result<(), Err
     };
     screen.check(
         early.is_empty(),
-        &format!("each AS further takes {MILLISECONDS} ms more each way, through the lab{found}"),
+        &format!("each further AS adds {MILLISECONDS} ms one way, through the lab{found}"),
     );
     let [six_a, six_b] = [trace(pc_a, dinr::SERVICE6)?.len(), trace(pc_b, dinr::SERVICE6)?.len()];
     screen.check(
@@ -178,8 +178,8 @@ fn trace(pc: &Namespace, target: &str) -> Result<Vec<Hop>, Error> {
 /// before all wires, and the host at the end behind the last. How much later they are is this machine's
 /// affair.
 fn too_early(hops: &[Hop]) -> Vec<String> {
-    let is_early = |(place, hop): &(usize, &Hop)| {
-        let wires = (*place).min(hops.len().saturating_sub(2)) as f64;
+    let is_early = |(index, hop): &(usize, &Hop)| {
+        let wires = (*index).min(hops.len().saturating_sub(2)) as f64;
         hop.least < wires * f64::from(2 * MILLISECONDS)
     };
     hops.iter().enumerate().filter(is_early).map(|(_, hop)| hop.address.clone()).collect()
@@ -212,7 +212,7 @@ fn whose(address: &str) -> &'static str {
     }
 }
 
-/// Pings from both PCs, and what the sites' ledgers say of them.
+/// Pings from both PCs, and the sites' ledgers for them.
 pub(crate) fn answers(
     screen: &mut Screen,
     internet: &Internet,

@@ -1,4 +1,4 @@
-//! How the demo looks: headings, tables, what was expected and whether it came.
+//! The demo's output: headings, tables, expectations and whether they were met.
 
 use std::{io::IsTerminal, time::Duration};
 

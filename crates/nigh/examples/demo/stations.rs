@@ -36,7 +36,7 @@ pub(crate) fn start<'a>(
     ])
 }
 
-/// What is known of both sites at both enterprises: the place in the order, and the last measurement.
+/// Both sites as seen at both enterprises: the rank, and the last measurement.
 type Moment = [[(usize, RoundTrip); 2]; 2];
 
 /// Looks when there are measurements that began after `since`.
@@ -52,8 +52,8 @@ fn look(enterprises: &[Enterprise<'_>; 2], since: SystemTime) -> Result<Moment, 
                 newest = enterprise.round_trip(station).ok().flatten();
                 newest.is_some_and(|seen| i128::from(seen.at_ns) >= since as i128)
             })?;
-            let place = order.iter().position(|one| *one == station_address(asn));
-            row.extend(place.map(|place| place + 1).zip(newest));
+            let rank = order.iter().position(|one| *one == station_address(asn));
+            row.extend(rank.map(|rank| rank + 1).zip(newest));
         }
         moment.push(
             <[_; 2]>::try_from(row).map_err(|row| Error::new("a ranking", format!("{row:?}")))?,
@@ -74,7 +74,7 @@ fn first(enterprise: &Enterprise<'_>) -> Option<usize> {
     SITES.iter().position(|(asn, ..)| order.first() == Some(&station_address(*asn)))
 }
 
-/// Waits until each enterprise has the right site first, and says how long that took.
+/// Waits until each enterprise has the right site first, and returns how long that took.
 fn wait(enterprises: &[Enterprise<'_>; 2], wanted: [usize; 2]) -> Result<Duration, Error> {
     let begin = Instant::now();
     let so = || enterprises.iter().zip(wanted).all(|(one, site)| first(one) == Some(site));
@@ -91,7 +91,9 @@ pub(crate) fn show(
     let lab = internet.lab().ok_or_else(|| Error::new("the lab", "there is none"))?;
     let begin = Instant::now();
     screen.line("Both sites and both enterprises measure to each other all the time: STAMP, 20 packets a second.");
-    screen.line("Each enterprise's oracle takes it for the latency of links ([[probe.measured]]); its file says 1 s.");
+    screen.line(
+        "Each enterprise's oracle uses it as link latency ([[probe.measured]]); its file has 1 s.",
+    );
     clock(screen, &mut enterprises[0])?;
     let took = wait(enterprises, [0, 1]);
     screen.check(took.is_ok(), "each enterprise's oracle has its near site first");
@@ -140,12 +142,12 @@ pub(crate) fn show(
     Ok(())
 }
 
-/// What the stations say of their clocks, which are one on this machine.
+/// The stations' clock errors; on this machine they share one clock.
 fn clock(screen: &Screen, enterprise: &mut Enterprise<'_>) -> Result<(), Error> {
     let status = enterprise.nigh().control(&json!({"do": "status"}))?;
     let line = match status["probe"]["clock_error_ns"].as_f64() {
         Some(error) => format!("The stations' clocks promise to be right by {:.3} ms.", error / 1e6),
-        None => "The stations' clocks promise nothing here, so one way is taken for half of the round trip."
+        None => "The stations' clocks have no known error here: one-way delay is half of the round trip."
             .to_owned(),
     };
     screen.line(&line);
@@ -153,11 +155,11 @@ fn clock(screen: &Screen, enterprise: &mut Enterprise<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-/// For each enterprise and site the place in the order, round trip with its error, and loss.
+/// For each enterprise and site the rank, round trip with its error, and loss.
 fn table(screen: &Screen, moments: [&Moment; 3]) {
     screen.faint(&format!(
         "{:<22}{:<26}{:<26}{}",
-        "place, round trip, loss", " before", " while it is loaded", " after"
+        "rank, round trip, loss", " before", " while it is loaded", " after"
     ));
     for (i, name) in NAMES.iter().enumerate() {
         for (k, (.., site)) in SITES.iter().enumerate() {
@@ -168,10 +170,10 @@ fn table(screen: &Screen, moments: [&Moment; 3]) {
     screen.line("");
 }
 
-fn cell((place, seen): (usize, RoundTrip)) -> String {
+fn cell((rank, seen): (usize, RoundTrip)) -> String {
     let median = match seen.median {
         Some(median) => format!("{median:>7.2} ±{:.2} ms", seen.error),
         None => "all lost".to_owned(),
     };
-    format!("{:<24}", format!("{place}. {median} {:>2.0} %", seen.loss * 100.0))
+    format!("{:<24}", format!("{rank}. {median} {:>2.0} %", seen.loss * 100.0))
 }

@@ -63,8 +63,8 @@ fn send(
         listens.is_ok_and(|rows| rows.lines().count() >= paths.len())
     })?;
     let mut words = vec![&*binary, "psock", "send", &from, "--key", &key, "--quiet", "--json"];
-    let ways: Vec<_> = paths.iter().map(|(pc, site)| format!("{pc}>{site}:{PORT}")).collect();
-    words.extend(ways.iter().flat_map(|way| ["--path", way]));
+    let paths: Vec<_> = paths.iter().map(|(pc, site)| format!("{pc}>{site}:{PORT}")).collect();
+    words.extend(paths.iter().flat_map(|path| ["--path", path]));
     let sent = internet.host(ENTERPRISES[0]).run(&words, LIMIT)?;
     let received = receiver.finish(LIMIT)?;
     let report: Value = serde_json::from_str(&sent.stdout).map_err(|_| {

@@ -1,4 +1,4 @@
-//! A lab's scene: a file of its own, judged as the configuration file is.
+//! A lab's scene: a file of its own, checked like the configuration file.
 
 use job::file::{Document, LoadError, Reader, Report, read};
 use lab::{
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Why a scene cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SceneError {
-    /// It cannot be read, or is wrong.
+    /// It cannot be read, or is not valid.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// Its network cannot be used.
@@ -18,7 +18,7 @@ pub enum SceneError {
     Stage(#[from] StageError),
 }
 
-/// Reads and judges the scene at `path`, and opens its network.
+/// Reads and checks the scene at `path`, and opens its network.
 ///
 /// # Errors
 ///
@@ -36,12 +36,12 @@ pub fn load(path: &Path) -> Result<(Scene, Stage), SceneError> {
     }
 }
 
-/// A section by which a file that is to be a daemon's configuration is known to be a scene.
+/// A section that shows that a supposed daemon configuration is a scene.
 pub(super) fn section(reader: &Reader<'_, '_>) -> Option<&'static str> {
     ["node", "host", "wire", "event"].into_iter().find(|section| reader.is_list(section))
 }
 
-/// Judges a scene that is already in memory; `None` when the report says why.
+/// Checks a scene that is already in memory; `None` if the report has errors.
 fn judge(
     bytes: &[u8],
     folder: &Path,
@@ -63,7 +63,7 @@ fn judge(
         return Ok(None);
     };
     if report.has_errors() {
-        // What is missing in the rest may only follow from what was wrong.
+        // What is missing in the rest may only follow from these errors.
         return Ok(None);
     }
     let scene = Scene { lab, nodes, links, hosts, wires, events };

@@ -1,8 +1,8 @@
 //! Reports what the station measures to the oracle as latency and loss of links.
 //!
-//! A feed of the oracle like others: what it tells lies over what files, routers and operators say of a link,
-//! and is taken back when nothing newer comes. What changes little is not told, so that a ranking does not
-//! turn with every packet.
+//! A feed of the oracle like others: its values take precedence over those of files, routers and operators,
+//! and are withdrawn when no newer measurement comes. Small changes are not reported, so that a ranking does
+//! not change with every packet.
 
 use job::Service as _;
 use oracle::{
@@ -17,14 +17,14 @@ use tracing::warn;
 
 /// The feed's name.
 const FEED: &str = "stations";
-/// A latency is told anew when it differs from the one in force by more than this share of it, and by more
+/// A latency is reported again when it differs from the one in force by more than this share, and by more
 /// than so many nanoseconds.
 const LATENCY: (u64, u64) = (10, 100_000);
-/// A loss is told anew when it differs by more than this, and by more than so many packets: one that is lost
-/// of few says little.
+/// A loss is reported again when it differs by more than this, and by more than so many packets: one lost
+/// packet of a few means little.
 const LOSS: (f64, f64) = (0.01, 2.0);
 
-/// Tells for as long as the station measures.
+/// Reports for as long as the station measures.
 pub(super) fn join((probe, oracle): (&probe::service::Service, &Service)) -> JoinHandle<()> {
     let (mut links, oracle) = (probe.links(), oracle.clone());
     tokio::spawn(async move {
@@ -44,24 +44,24 @@ pub(super) fn join((probe, oracle): (&probe::service::Service, &Service)) -> Joi
                     let ends = (link.from, link.to);
                     if !live.knows(ends) && !is_there(&oracle, ends).await {
                         let link = Ends(ends);
-                        warn!(%link, "measured, and the oracle knows no such link: it may come yet");
+                        warn!(%link, "measured, but the oracle has no such link yet");
                     }
                     live.take(&link, Instant::now())
                 }
                 () = end => {
                     let (changes, gone) = live.expire(Instant::now());
                     for link in gone.into_iter().map(Ends) {
-                        warn!(%link, "not measured any more: the oracle takes what its sources say");
+                        warn!(%link, "no longer measured: the oracle uses its other sources");
                     }
                     changes
                 }
             };
-            tell(&updates, changes, &live).await;
+            report(&updates, changes, &live).await;
         }
     })
 }
 
-async fn tell(updates: &Updates, changes: Vec<Change>, live: &Live) {
+async fn report(updates: &Updates, changes: Vec<Change>, live: &Live) {
     if changes.is_empty() {
         return;
     }
@@ -76,7 +76,7 @@ async fn tell(updates: &Updates, changes: Vec<Change>, live: &Live) {
     }
 }
 
-/// Whether the oracle knows a link between these routers by now.
+/// Whether the oracle has a link between these routers.
 async fn is_there(oracle: &Service, (from, to): (RouterId, RouterId)) -> bool {
     let router = Some(RouterName(from.to_string()));
     let rows = oracle.control(Request::Links { router }).await.unwrap_or_default();
@@ -94,13 +94,13 @@ impl fmt::Display for Ends {
     }
 }
 
-/// What was told.
+/// What was reported.
 #[derive(Debug, Default)]
 struct Live {
     links: BTreeMap<(RouterId, RouterId), Reported>,
 }
 
-/// What was told of one direction of a link: each value with its end.
+/// The reported values of one direction of a link, each with its expiry.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reported {
     /// Nanoseconds.
@@ -126,7 +126,7 @@ impl Live {
         self.links.contains_key(&ends)
     }
 
-    /// When the next value has to be taken back.
+    /// When the next value expires.
     fn end(&self) -> Option<Instant> {
         self.links.values().flat_map(Reported::ends).min()
     }
@@ -144,13 +144,13 @@ impl Live {
             changed |= keeps.is_none();
             reported.latency = Some((keeps.unwrap_or(new), end));
         } else if link.loss == Some(1.0) {
-            // A link on which all is lost has not become as quick as its sources say.
+            // A link that loses everything has not become as fast as the other sources have it.
             reported.latency = reported.latency.map(|(old, _)| (old, end));
         }
         if let Some(new) = link.loss {
             let least = LOSS.0.max(LOSS.1 / link.packets.max(1) as f64);
-            // Of one to three packets none of the shares may differ by more: that nothing comes, and that
-            // something or all does again, is told in any case.
+            // With one to three packets no share can differ by more: that nothing arrives, and that
+            // something or all does again, is reported in any case.
             let turned = |old: f64| old != new && (new == 0.0 || new == 1.0 || old == 1.0);
             let differs = |old: f64| (new - old).abs() > least || turned(old);
             let old = reported.loss.map(|(old, _)| old);
@@ -169,7 +169,7 @@ impl Live {
         Vec::new()
     }
 
-    /// Takes back what holds no longer, and names the links of which nothing is left.
+    /// Withdraws expired values, and names the links that have none left.
     fn expire(&mut self, now: Instant) -> (Vec<Change>, Vec<(RouterId, RouterId)>) {
         let (mut changes, mut gone) = (Vec::new(), Vec::new());
         self.links.retain(|ends, reported| {
@@ -207,7 +207,7 @@ mod tests {
         MeasuredLink { from, to, latency, loss, packets, holds: HOLDS }
     }
 
-    /// Latency in milliseconds, and loss, of the one change that was told.
+    /// Latency in milliseconds, and loss, of the one change that was reported.
     fn reported(changes: &[Change]) -> (Option<f64>, Option<f64>) {
         match changes {
             [Change::Measured { latency, loss, congestion: None, .. }] => (*latency, *loss),
@@ -230,7 +230,7 @@ mod tests {
             reported(&live.take(&link(Some(22_001), Some(0.15), 20), now)),
             (Some(22.001), Some(0.15))
         );
-        // Of many packets a smaller share means more; below 0.1 ms nothing is told.
+        // With many packets a smaller share means more; below 0.1 ms nothing is reported.
         assert_eq!(reported(&live.take(&link(Some(22_001), Some(0.12), 1000), now)).1, Some(0.12));
         let mut near = Live::default();
         near.take(&link(Some(200), Some(0.0), 20), now);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_lost_packet_of_few_says_nothing() {
+    fn the_first_lost_packet_of_few_means_nothing() {
         let mut live = Live::default();
         let changes = live.take(&link(Some(5), Some(0.05), 20), Instant::now());
         assert_eq!(reported(&changes).1, Some(0.0));
@@ -263,7 +263,7 @@ mod tests {
     fn what_is_not_measured_any_more_is_taken_back() {
         let (mut live, now) = (Live::default(), Instant::now());
         live.take(&link(Some(20_000), Some(0.0), 20), now);
-        // Not told, and yet it is known to be so still.
+        // Not reported, and still kept alive.
         live.take(&link(Some(20_001), Some(0.0), 20), now + HOLDS / 2);
         assert_eq!(live.end(), Some(now + HOLDS + HOLDS / 2));
         assert_eq!(live.expire(now + HOLDS), (vec![], vec![]));
@@ -281,7 +281,7 @@ mod tests {
         let changes = live.take(&link(None, Some(1.0), 1), now + HOLDS / 2);
         assert_eq!(reported(&changes), (Some(20.0), Some(1.0)));
         assert_eq!(live.expire(now + HOLDS), (vec![], vec![]));
-        // Packets arrive, and no bound of their delay is known any more.
+        // Packets arrive, but no bound of their delay is known any more.
         assert_eq!(
             reported(&live.take(&link(None, Some(0.0), 20), now + HOLDS)),
             (Some(20.0), Some(0.0))

@@ -138,7 +138,7 @@ fn a_shell_offers_commands_options_and_names() {
         let typed = words.last().unwrap();
         assert!(offered.iter().all(|it| it.starts_with(typed)), "{line}: {offered:?}");
     }
-    // Nobody answers: nothing is offered, nothing is said.
+    // Nobody answers: nothing is completed, nothing is printed.
     let none = "nigh gate forget --socket /nonexistent/control.sock runtime";
     assert_eq!(offered(&none.split(' ').collect::<Vec<_>>()), [""]);
 }
@@ -197,7 +197,7 @@ fn man_pages_are_made_for_every_subcommand() {
 }
 
 #[test]
-fn check_says_what_is_wrong_and_exits_with_1() {
+fn check_reports_problems_and_exits_with_1() {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("nigh.toml");
     let name = path.to_str().unwrap();
@@ -397,7 +397,7 @@ fn without_a_lab_commands_that_ask_one_exit_with_3_and_exec_with_125() {
 }
 
 #[test]
-fn a_key_of_psock_is_told_as_json() {
+fn a_key_of_psock_is_printed_as_json() {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("key");
     let json = |words: &[&str]| {

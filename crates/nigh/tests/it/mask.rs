@@ -14,7 +14,7 @@ fn nigh(folder: &Path, words: &[&str]) -> Output {
     command.arg("mask").args(words).current_dir(folder).output().expect("nigh")
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -25,8 +25,8 @@ fn a_capture_is_masked_from_file_to_file_and_through_pipes() {
     assert!(nigh(folder, &["key", "k"]).status.success());
     let words = ["file", "--policy", "research", "--key", "k", CAPTURE, "out.pcapng"];
     let done = nigh(folder, &words);
-    assert!(done.status.success(), "{}", said(&done));
-    assert!(said(&done).contains("packets masked"), "{}", said(&done));
+    assert!(done.status.success(), "{}", printed(&done));
+    assert!(printed(&done).contains("packets masked"), "{}", printed(&done));
     let masked = fs::read(folder.join("out.pcapng")).expect("a capture");
 
     // The same through gzip, standard input and standard output.
@@ -40,7 +40,7 @@ fn a_capture_is_masked_from_file_to_file_and_through_pipes() {
     let writer = std::thread::spawn(move || stdin.write_all(&packed));
     let done = child.wait_with_output().expect("nigh");
     writer.join().expect("a thread").expect("written");
-    assert!(done.status.success(), "{}", said(&done));
+    assert!(done.status.success(), "{}", printed(&done));
     assert!(done.stdout == masked);
     let counts: serde_json::Value = serde_json::from_slice(&done.stderr).expect("JSON");
     assert_eq!(counts["frames"], counts["masked"]);
@@ -60,14 +60,14 @@ fn a_key_has_an_id_and_a_command_gives_it_as_a_file_does() {
     let folder = folder.path();
     assert!(nigh(folder, &["key", "k"]).status.success());
     let id = nigh(folder, &["key", "--id", "k"]);
-    assert!(id.status.success(), "{}", said(&id));
+    assert!(id.status.success(), "{}", printed(&id));
     let id = String::from_utf8(id.stdout).expect("text");
     assert!(id.len() == 9 && id.trim().bytes().all(|digit| digit.is_ascii_hexdigit()), "{id}");
 
     let masked = |more: &[&str]| {
         let words = [&["file", "--policy", "research", CAPTURE, "out.pcapng"], more].concat();
         let done = nigh(folder, &words);
-        assert!(done.status.success(), "{}", said(&done));
+        assert!(done.status.success(), "{}", printed(&done));
         fs::read(folder.join("out.pcapng")).expect("a capture")
     };
     let has = |capture: &[u8], text: &str| {
@@ -83,10 +83,10 @@ fn a_key_has_an_id_and_a_command_gives_it_as_a_file_does() {
 }
 
 #[test]
-fn a_key_that_cannot_be_had_is_said_and_nothing_is_masked() {
+fn a_key_that_cannot_be_read_is_reported_and_nothing_is_masked() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    for (more, says) in [
+    for (more, error) in [
         (
             &["--key-command", "nosuch secret"][..],
             "cannot run the key command nosuch: No such file",
@@ -98,8 +98,8 @@ fn a_key_that_cannot_be_had_is_said_and_nothing_is_masked() {
         let words = [&["file", "--policy", "research", CAPTURE, "out.pcapng"], more].concat();
         let done = nigh(folder, &words);
         assert_eq!(done.status.code(), Some(1), "{more:?}");
-        assert!(said(&done).contains(says), "{more:?}: {}", said(&done));
-        assert!(!said(&done).contains("secret"), "{}", said(&done));
+        assert!(printed(&done).contains(error), "{more:?}: {}", printed(&done));
+        assert!(!printed(&done).contains("secret"), "{}", printed(&done));
         assert!(!folder.join("out.pcapng").exists());
     }
     // Standard input may be the capture, so the command reads nothing of it.
@@ -109,15 +109,15 @@ fn a_key_that_cannot_be_had_is_said_and_nothing_is_masked() {
     let input = fs::File::open(folder.join("k")).expect("a key");
     let done = command.stdin(input).output().expect("nigh");
     assert!(
-        said(&done).contains("what the key command cat writes holds no key"),
+        printed(&done).contains("what the key command cat writes holds no key"),
         "{}",
-        said(&done)
+        printed(&done)
     );
 
     let two = ["--key", "k", "--key-command", "cat k"];
     let done = nigh(folder, &[&["file", "--policy", "research", "in", "out"], &two[..]].concat());
     assert_eq!(done.status.code(), Some(2));
-    assert!(said(&done).contains("cannot be used with"), "{}", said(&done));
+    assert!(printed(&done).contains("cannot be used with"), "{}", printed(&done));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_masked_capture_is_checked_against_its_original() {
         let before = fs::read(folder.join(page)).expect("a capture");
         let words = ["check", "out.pcapng", "--against", "in.pcap", "--html", page];
         let done = nigh(folder, &words);
-        assert!(said(&done).contains("give another file for the report"), "{}", said(&done));
+        assert!(printed(&done).contains("give another file for the report"), "{}", printed(&done));
         assert!(fs::read(folder.join(page)).expect("it") == before);
     }
     let done = nigh(folder, &["check", CAPTURE, "--against", "none.pcap"]);
@@ -165,14 +165,14 @@ fn a_masked_capture_is_checked_against_its_original() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_to_do() {
+fn errors_come_with_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     fs::write(folder.join("bad.toml"), "about = \"\"\n[fields]\n\"ipv4.sorce\" = \"keep\"\n")
         .expect("a file");
     fs::write(folder.join("no.pcap"), "this is no capture").expect("a file");
     fs::copy(CAPTURE, folder.join("in.pcap")).expect("a copy");
-    for (words, says) in [
+    for (words, error) in [
         (&["file", "--policy", "research", "in.pcap", "out"][..], "needs a key: give `--key FILE`"),
         (
             &["file", "--policy", "nosuch", "in.pcap", "out"],
@@ -187,7 +187,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     ] {
         let done = nigh(folder, words);
         assert_eq!(done.status.code(), Some(1), "{words:?}");
-        assert!(said(&done).contains(says), "{words:?}: {}", said(&done));
+        assert!(printed(&done).contains(error), "{words:?}: {}", printed(&done));
     }
     // Nothing of it has touched the capture.
     assert!(fs::read(folder.join("in.pcap")).expect("a capture") == fs::read(CAPTURE).expect("it"));
@@ -197,20 +197,23 @@ fn what_is_wrong_is_said_with_what_to_do() {
 fn policies_are_listed_shown_checked_and_compiled() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let says = |words: &[&str]| {
+    let print = |words: &[&str]| {
         let done = nigh(folder, words);
-        assert!(done.status.success(), "{}", said(&done));
+        assert!(done.status.success(), "{}", printed(&done));
         String::from_utf8_lossy(&done.stdout).into_owned()
     };
-    let list = says(&["policy", "list"]);
+    let list = print(&["policy", "list"]);
     assert!(
         ["strict", "research", "flows", "debug"].iter().all(|name| list.contains(name)),
         "{list}"
     );
     // What is shown is a policy again.
-    fs::write(folder.join("mine.toml"), says(&["policy", "show", "research"])).expect("a file");
-    assert_eq!(says(&["policy", "compile", "mine.toml"]), says(&["policy", "compile", "research"]));
-    let check = says(&["policy", "check", "research"]);
+    fs::write(folder.join("mine.toml"), print(&["policy", "show", "research"])).expect("a file");
+    assert_eq!(
+        print(&["policy", "compile", "mine.toml"]),
+        print(&["policy", "compile", "research"])
+    );
+    let check = print(&["policy", "check", "research"]);
     let line = check.lines().find(|line| line.contains("ipv4.source")).expect("a line");
     assert!(line.ends_with("Prefix"), "{line}");
     assert!(check.contains("Removed: ethernet.destination"), "{check}");
@@ -222,18 +225,18 @@ fn a_packet_is_explained() {
     let words = ["policy", "explain", "strict", CAPTURE, "--packet", "2"];
     let done = nigh(folder.path(), &words);
     let text = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{}", said(&done));
+    assert!(done.status.success(), "{}", printed(&done));
     for part in ["Ethernet at byte 0", "ipv4.source", "-> 0.0.0.0  (removed)", "bytes are left"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let words = ["policy", "explain", "strict", CAPTURE, "--packet", "100000"];
     let done = nigh(folder.path(), &words);
     assert!(!done.status.success());
-    assert!(said(&done).contains("there is no packet 100000"), "{}", said(&done));
+    assert!(printed(&done).contains("there is no packet 100000"), "{}", printed(&done));
 }
 
 #[test]
-fn the_log_says_who_masked_what() {
+fn the_log_shows_who_masked_what() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     assert!(nigh(folder, &["key", "k"]).status.success());
@@ -261,7 +264,7 @@ fn json_is_printed_where_programs_read_it() {
     let folder = folder.path();
     let json = |words: &[&str]| {
         let done = nigh(folder, &[words, &["--json"]].concat());
-        assert!(done.status.success(), "{words:?}: {}", said(&done));
+        assert!(done.status.success(), "{words:?}: {}", printed(&done));
         serde_json::from_slice::<serde_json::Value>(&done.stdout)
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
     };

@@ -205,8 +205,8 @@ pub(crate) fn keys(schema: &Value, path: &str) -> Vec<(String, Value)> {
         all.push((path, value.clone()));
     }
     let variants = schema["oneOf"].as_array().into_iter().flatten();
-    for inside in variants.chain(schema.get("items")) {
-        all.extend(keys(inside, path));
+    for inner in variants.chain(schema.get("items")) {
+        all.extend(keys(inner, path));
     }
     all
 }

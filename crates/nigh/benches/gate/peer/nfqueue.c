@@ -138,16 +138,16 @@ static void forget(struct flow *flow)
 	memset(flow, 0, sizeof(*flow));
 }
 
-/* The flow of a packet; a new one takes the place of the one that was silent longest. */
+/* The flow of a packet; a new one replaces the one that was silent longest. */
 static struct flow *find(struct queue *queue, const struct key *key)
 {
 	struct flow *set = queue->flows[hash(key)], *oldest = set;
 
-	for (int way = 0; way < WAYS; way++) {
-		if (set[way].used && !memcmp(&set[way].key, key, sizeof(*key)))
-			return &set[way];
-		if (set[way].last < oldest->last)
-			oldest = &set[way];
+	for (int slot = 0; slot < WAYS; slot++) {
+		if (set[slot].used && !memcmp(&set[slot].key, key, sizeof(*key)))
+			return &set[slot];
+		if (set[slot].last < oldest->last)
+			oldest = &set[slot];
 	}
 	forget(oldest);
 	oldest->key = *key;

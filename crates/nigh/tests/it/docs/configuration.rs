@@ -137,6 +137,6 @@ fn inherits(manifest: &toml::Table) -> Result<(), String> {
 /// Runs the program; what it said where it failed. Warnings are of this machine: files that it lacks.
 fn nigh(words: &[&str]) -> Result<(), String> {
     let output = Command::new(env!("CARGO_BIN_EXE_nigh")).args(words).output().unwrap();
-    let said = || String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(()) } else { Err(said()) }
+    let printed = || String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(printed()) }
 }

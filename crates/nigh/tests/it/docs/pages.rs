@@ -112,11 +112,11 @@ impl Page {
 
     /// Its lines outside of blocks of code, with their numbers.
     pub(crate) fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
-        let mut inside = false;
+        let mut in_block = false;
         (1..).zip(self.text.lines()).filter(move |(_, line)| {
             let fence = fence(line).is_some();
-            inside ^= fence;
-            !fence && !inside
+            in_block ^= fence;
+            !fence && !in_block
         })
     }
 

@@ -283,11 +283,11 @@ fn what_the_limit_of_a_source_drops_is_named() {
 }
 
 #[test]
-fn the_way_on_which_packets_are_lost_is_named() {
+fn the_path_on_which_packets_are_lost_is_named() {
     let chain = chain();
     let _responder = responder(&chain.far, "203.0.113.2:9160", NO_LIMIT);
 
-    // The way back ends in the middle. (Its ledger is read over another address of ours.)
+    // The return path ends in the middle. (Its ledger is read over another address of ours.)
     chain.near.check(&["ip", "address", "add", "192.0.2.9/24", "dev", "eth0"]).unwrap();
     let back = ["ip", "route", "replace", "203.0.113.2/32", "via", "192.0.2.2", "src", "192.0.2.9"];
     chain.near.check(&back).unwrap();
@@ -301,7 +301,7 @@ fn the_way_on_which_packets_are_lost_is_named() {
     assert_eq!(number(&found, "lost_reverse"), 100, "{report:#}");
     blackhole("del");
 
-    // The way there ends in the middle.
+    // The forward path ends in the middle.
     chain.middle.check(&["ip", "route", "replace", "blackhole", "198.51.100.1/32"]).unwrap();
     let (report, found) = losses(&chain, "-n 100 -r 400");
     assert_eq!(number(&report, "lost"), 100);
@@ -310,7 +310,7 @@ fn the_way_on_which_packets_are_lost_is_named() {
 }
 
 #[test]
-fn a_search_that_finds_the_limit_of_a_source_says_so() {
+fn a_search_reports_the_limit_of_a_source_if_it_finds_it() {
     let chain = chain();
     let limited = "[echo.limit]\nrate = 100\nburst = 20\n";
     let _responder = responder(&chain.far, "203.0.113.2:9160", limited);

@@ -10,7 +10,7 @@ use testbed::{Process, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What bears the process's number: namespaces, temporary folders, and what the lab says of itself.
+/// What bears the process's number: namespaces, temporary folders, and the lab's own files.
 fn left(pid: u32) -> Vec<PathBuf> {
     let prefix = format!("nigh.{pid}.");
     let lab = Path::new("/run/nigh/lab");

@@ -72,7 +72,7 @@ fn routers_of_ten_ases_talk_over_wires_of_the_lab() {
     internet.converge(LIMIT).unwrap();
     let words = ["ping", "-n", "-c", "3", "-i", "0.2", dinr::CENTRAL4];
     let output = internet.host(21).check(&words).unwrap();
-    // Seven routers, six wires each way.
+    // Seven routers, six wires in each direction.
     assert!(output.contains("ttl=57"), "{output}");
     let times = output.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next());
     let times: Vec<f64> = times.map(|time| time.parse().unwrap()).collect();
@@ -113,7 +113,7 @@ fn enterprises_rank_sites_by_what_stations_measure() {
         [20, 21].map(|asn| Enterprise::start(&internet, asn, &mesh, binary).unwrap());
     let enterprises = &mut enterprises;
     wait_for_first("the near site at each", enterprises, [12, 13]);
-    // Two wires each way.
+    // Two wires in each direction.
     let mut seen = None;
     wait_until("a record of what was measured", LIMIT, || {
         seen = enterprises[0].round_trip("dinr-a").ok().flatten();

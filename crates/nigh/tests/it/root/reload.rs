@@ -8,7 +8,7 @@ use testbed::{End, Namespace, Nigh, Receiver, link};
 const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What the configuration says in its old and in its new form.
+/// The old and the new value in the configuration.
 #[derive(Clone)]
 struct Sections {
     echo: String,

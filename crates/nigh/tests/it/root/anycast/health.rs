@@ -62,7 +62,7 @@ fn announced_while_the_probes_come_back() {
     let metrics = nigh.http(core.node(0), "/metrics").unwrap().1;
     let line = "nigh_anycast_announced{prefix=\"50.0.0.0/8\",upstream=\"isp\"} 1";
     assert!(metrics.contains(line), "{metrics}");
-    // The probe takes the real way: when the router no longer forwards, it does not come back.
+    // The probe takes the real path: when the router no longer forwards, it does not come back.
     core.router.sysctl(&[("ipv4.ip_forward", "0")]).unwrap();
     core.await_routes(0, false);
     assert_eq!(failed(&status(&nigh)), Some("probe4:eth0"));

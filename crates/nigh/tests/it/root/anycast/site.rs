@@ -89,7 +89,7 @@ impl Core {
         Nigh::start(self.node(i), Path::new(BINARY), NODES[i].0, &text).unwrap()
     }
 
-    /// What the router knows of a node's routes: the BGP protocol's lines for both families.
+    /// The router's view of a node's routes: the BGP protocol's lines for both families.
     pub(crate) fn routes(&self, i: usize) -> [bool; 2] {
         ["50.0.0.0/8", "2001:db8:50::/48"].map(|prefix| {
             let query = format!("show route {prefix} protocol {}", NODES[i].0);
@@ -127,7 +127,7 @@ pub(crate) fn sections(i: usize, health: &str) -> String {
     )
 }
 
-/// What stands under `echo` in a daemon's status.
+/// The value of `echo` in a daemon's status.
 pub(crate) fn status(nigh: &Nigh) -> Value {
     nigh.control(&json!({"do": "status"})).unwrap()["echo"].clone()
 }

@@ -86,7 +86,7 @@ fn a_killed_daemon_leaves_a_route_that_its_next_start_takes_back() {
     let mut a = Nigh::start(core.node(0), Path::new(BINARY), "a", &with(&bird)).unwrap();
     core.await_routes(0, true);
     a.process().kill();
-    // BIRD knows nothing of it: this is the price of an upstream that outlives the daemon.
+    // BIRD does not notice: this is the price of an upstream that outlives the daemon.
     assert_eq!(core.routes(0), [true; 2]);
     // A daemon that cannot serve takes the routes back at once.
     let text = with(&bird).replace("[\"eth0\"]", "[\"eth9\"]");

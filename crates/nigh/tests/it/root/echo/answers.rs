@@ -40,8 +40,8 @@ fn traceroute_and_fping_are_answered() {
     for address in [SERVICE4, SERVICE6] {
         let line = ["fping", "-q", "-c", "100", "-p", "5", address];
         let finished = site.client.run(&line, LIMIT).unwrap();
-        let said = format!("{}{}", finished.stdout, finished.stderr);
-        assert!(said.contains("100/100/0%"), "{said}");
+        let printed = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(printed.contains("100/100/0%"), "{printed}");
     }
 }
 

@@ -73,7 +73,7 @@ fn kill_9_leaves_nothing_half_attached() {
     assert!(has_program(&site.node) && on_lo(&site.node, SERVICE4));
     site.nigh.process().kill();
     wait_until("the program to go", LIMIT, || !has_program(&site.node)).unwrap();
-    // The address stays, so that the kernel answers meanwhile; the next start knows it as its own.
+    // The address stays, so that the kernel answers meanwhile; the next start recognizes it as its own.
     assert!(on_lo(&site.node, SERVICE4));
     let other = sections(NO_LIMIT).replace(SERVICE4, "50.50.50.51");
     site.nigh.restart(&site.node, Path::new(BINARY), "node-a", &other).unwrap();

@@ -15,9 +15,9 @@ use wire::{Mac, echo_frame::EchoFrame};
 fn limits_change_at_run_time() {
     let site = Site::start(NO_LIMIT);
     assert_eq!(site.ping(&["-c", "100", "-i", "0.002", SERVICE4]), all(100));
-    let said = site.ask(&["echo", "limit", "--rate", "10", "--burst", "20", "--json"]);
-    let said: Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!((&said["limit"]["rate"], &said["limit"]["burst"]), (&10.into(), &20.into()));
+    let printed = site.ask(&["echo", "limit", "--rate", "10", "--burst", "20", "--json"]);
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!((&printed["limit"]["rate"], &printed["limit"]["burst"]), (&10.into(), &20.into()));
 
     let before = site.row(SERVICE4);
     let begun = Instant::now();
@@ -39,8 +39,8 @@ fn limits_change_at_run_time() {
 #[test]
 fn the_node_has_a_ceiling() {
     let site = Site::start(NO_LIMIT);
-    let said = site.ask(&["echo", "limit", "--node-rate", "20", "--node-burst", "10"]);
-    assert!(said.success(), "{}", said.stderr);
+    let printed = site.ask(&["echo", "limit", "--node-rate", "20", "--node-burst", "10"]);
+    assert!(printed.success(), "{}", printed.stderr);
     let begun = Instant::now();
     let four = site.ping(&["-c", "100", "-i", "0.002", SERVICE4]);
     let six = site.ping(&["-c", "100", "-i", "0.002", SERVICE6]);
@@ -56,8 +56,8 @@ fn the_node_has_a_ceiling() {
 fn sources_are_allowed_and_denied_at_run_time() {
     let site = Site::start(NO_LIMIT);
     let ask = |words: &[&str]| {
-        let said = site.ask(words);
-        assert!(said.success(), "{words:?}: {}", said.stderr);
+        let printed = site.ask(words);
+        assert!(printed.success(), "{words:?}: {}", printed.stderr);
     };
     let none = Pinged { sent: 3, answered: 0 };
     let quick = |address| site.ping(&["-c", "3", "-i", "0.05", address]);

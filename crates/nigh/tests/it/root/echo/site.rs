@@ -80,7 +80,7 @@ impl Site {
         self.node.run(&line, LIMIT).unwrap()
     }
 
-    /// What stands under `echo` in the status.
+    /// The value of `echo` in the status.
     pub(crate) fn status(&self) -> Value {
         self.nigh.control(&json!({"do": "status"})).unwrap()["echo"].clone()
     }

@@ -1,4 +1,4 @@
-//! What passes is written down: flows, files and what people say in plain text, as lines in the form of
+//! The audit log of what passes: flows, files and plain-text chat, as lines in the form of
 //! EVE and as IPFIX.
 
 use super::{
@@ -32,7 +32,7 @@ pub(super) fn line(
         found = lines(folder).into_iter().find(&wanted);
         found.is_some()
     });
-    assert!(done.is_ok(), "{what}: {:#?}\n{}", lines(folder), site.says());
+    assert!(done.is_ok(), "{what}: {:#?}\n{}", lines(folder), site.state());
     found.unwrap_or_default()
 }
 
@@ -84,10 +84,10 @@ fn files_chat_and_flows_are_written_down_and_passwords_are_not() {
     let _server = Ngircd::start(&site.external, EXTERNAL).unwrap();
     let home = tempfile::tempdir().unwrap();
     let _ann = irc(&site.internal, home.path(), "ann", "good evening");
-    let says = |text: &'static str| {
+    let has_text = |text: &'static str| {
         move |line: &Value| line["event_type"] == "chat" && line.to_string().contains(text)
     };
-    let row = line(&site, folder, "what is said over IRC", says("good evening"));
+    let row = line(&site, folder, "the IRC message", has_text("good evening"));
     assert!(row.to_string().contains("#room") && row.to_string().contains("ann"), "{row:#}");
 
     let _xmpp = Prosody::start(&site.external, EXTERNAL, &["bob", "cid"]).unwrap();
@@ -101,7 +101,7 @@ fn files_chat_and_flows_are_written_down_and_passwords_are_not() {
     Script::check(&site.internal, "xmpp_client.py", &words).unwrap();
     wait_until("the message", super::site::LIMIT, || bob.process().stdout().contains("good night"))
         .unwrap();
-    let row = line(&site, folder, "what is said over XMPP", says("good night"));
+    let row = line(&site, folder, "the XMPP message", has_text("good night"));
     assert!(row.to_string().contains("cid@test.example"), "{row:#}");
 
     let web_flow = |line: &Value| line["event_type"] == "flow" && line["dest_port"] == 8080;
@@ -144,7 +144,7 @@ fn a_file_that_is_over_before_its_flow_is_known_is_written_down_whole() {
     }
 }
 
-/// Nothing in log and IPFIX says which hosts they were, and yet that they were the same.
+/// Log and IPFIX do not show which hosts they were, but show that they were the same.
 #[test]
 fn addresses_have_other_names_in_a_log_that_maps_them() {
     let log = tempfile::tempdir().unwrap();
@@ -165,8 +165,8 @@ fn addresses_have_other_names_in_a_log_that_maps_them() {
     let words = format!("I am {INTERNAL} and talk to {EXTERNAL}");
     let _ann = irc(&site.internal, home.path(), "ann", &words);
 
-    let said = |line: &Value| line.to_string().contains("and talk to");
-    let chat = line(&site, &folder, "what is said over IRC", said);
+    let printed = |line: &Value| line.to_string().contains("and talk to");
+    let chat = line(&site, &folder, "the IRC message", printed);
     let web_flow = |line: &Value| line["event_type"] == "flow" && line["dest_port"] == 8080;
     let flow = line(&site, &folder, "the flow of HTTP", web_flow);
     let file = line(&site, &folder, "the file", |line| line["event_type"] == "fileinfo");
@@ -205,7 +205,7 @@ fn a_key_that_others_can_read_is_refused_with_what_to_do() {
         .arg(&file)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&check.stderr);
+    let printed = String::from_utf8_lossy(&check.stderr);
     assert!(!check.status.success());
-    assert!(said.contains("gate.audit.addresses") && said.contains("chmod 600"), "{said}");
+    assert!(printed.contains("gate.audit.addresses") && printed.contains("chmod 600"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! Files that are offered in IRC and sent past its server are known by the offer: they have its name, and are
+//! Files that are offered in IRC and sent past its server are recognized by the offer: they have its name, and are
 //! scanned.
 
 use super::{
@@ -35,13 +35,13 @@ fn a_file_offered_over_irc_is_denied_by_its_name() {
         let words = [EXTERNAL, nick, "send", "ann", path.to_str().unwrap()];
         let _sender = Script::start(&site.external, "irc_dcc.py", &words).unwrap();
         let (got, lost) = (format!("got {name}\n"), format!("lost {name}\n"));
-        let mut said = String::new();
+        let mut printed = String::new();
         let over = wait_until("the file's end", LIMIT, || {
-            said = ann.process().stdout();
-            said.contains(&got) || said.contains(&lost)
+            printed = ann.process().stdout();
+            printed.contains(&got) || printed.contains(&lost)
         });
-        assert!(over.is_ok(), "{said} {}", site.says());
-        assert_eq!(said.contains(&got), passes, "{:#?} {}", site.flows("irc"), site.says());
+        assert!(over.is_ok(), "{printed} {}", site.state());
+        assert_eq!(printed.contains(&got), passes, "{:#?} {}", site.flows("irc"), site.state());
         let arrived = std::fs::read(taken.path().join(name)).ok();
         assert!(arrived == passes.then(|| content.clone()), "{name}");
     }
@@ -76,15 +76,15 @@ fn dcc_brings_clean_files_and_no_eicar() {
                 words.extend((form == "passive").then_some(form));
                 let _sender = Script::start(from, "irc_dcc.py", &words).unwrap();
                 let (got, lost) = (format!("got {name}\n"), format!("lost {name}\n"));
-                let mut said = String::new();
+                let mut printed = String::new();
                 let over = wait_until("the file's end", LIMIT, || {
-                    said = takes.process().stdout();
-                    said.contains(&got) || said.contains(&lost)
+                    printed = takes.process().stdout();
+                    printed.contains(&got) || printed.contains(&lost)
                 });
-                assert!(over.is_ok(), "{taker} {form} {size}: {said} {}", site.says());
+                assert!(over.is_ok(), "{taker} {form} {size}: {printed} {}", site.state());
                 let arrived = std::fs::read(taken.path().join(&name)).ok();
                 let expected = passes.then_some(content);
-                assert!(arrived == expected, "{taker} {form} {size}: {}", site.says());
+                assert!(arrived == expected, "{taker} {form} {size}: {}", site.state());
             }
         }
     }

@@ -26,23 +26,23 @@ fn established_flows_outlive(flows: u32) {
     // Where the flood goes, the gate throws it away without a word.
     site.gate.check(&["ip", "route", "add", "blackhole", "10.99.0.0/16"]).unwrap();
     let mut talk = Talk::open(&site.internal, &site.external, EXTERNAL);
-    // What is said before somebody looks passes unseen, so it is decided only while more is said.
+    // Bytes sent before the daemon looks pass unseen, so the flow is decided only while more follow.
     wait_until("a decided flow", LIMIT, || {
         for number in 0..40 {
-            talk.say(format!("before the flood {number}").as_bytes());
+            talk.send(format!("before the flood {number}").as_bytes());
         }
         count(&site.status()["flows"], "decided") >= 1
     })
     .unwrap();
     site.internal.enter(|| flood(flows));
-    talk.say(b"after the flood");
+    talk.send(b"after the flood");
     let status = site.wait("a quiet gate", |status| {
         count(&status["packets"]["from_internal"], "received") >= u64::from(flows) && exact(status)
     });
     assert!(count(&status["flows"], "decided") <= ROOM, "{status:#}");
     assert!(count(&status["flows"], "undecided") <= ROOM, "{status:#}");
     for number in 0..40 {
-        talk.say(format!("long after the flood {number}").as_bytes());
+        talk.send(format!("long after the flood {number}").as_bytes());
     }
 }
 

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use std::{net::TcpStream, process::Command, time::Duration};
 use testbed::{Namespace, Process, clients::noise, wait_until};
 
-/// What a server of SSH says first, on port 22.
+/// The banner of an SSH server, on port 22.
 const SECTIONS: &str = "refuse_for = \"1h\"\nhold = true\n[[gate.rule]]\nname = \"no-shell\"\n\
                         application = [\"ssh\"]\naction = \"deny\"\n";
 
@@ -19,7 +19,7 @@ fn a_transfer_outlives_the_daemon_and_a_refusal_does_too() {
     let mut site = Site::start(SECTIONS);
     let shell = (EXTERNAL, 22);
     let _server = talk::greet(&site.external, shell, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
-    // The first attempt says what it is, the others end at their first packet.
+    // The first attempt is classified, the others end at their first packet.
     let connect = || site.internal.enter(|| TcpStream::connect(shell));
     drop(connect());
     site.wait("a refusal", |status| count(&status["refused"], "ssh") >= 1);
@@ -72,11 +72,11 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
     let web = Web::start(&site);
     web.offer("page", b"a page");
     let page = |site: &Site| web.fetch(site, "length", "page").is_some();
-    assert!(page(&site), "{}", site.says());
+    assert!(page(&site), "{}", site.state());
     let pings = Pings::start(&site.internal, &site.external, EXTERNAL);
     site.wait("the decided pings", |status| count(&status["classified"], "unknown") >= 1);
     site.nigh.process().kill();
-    // It takes two seconds until the kernel knows.
+    // The kernel notices after two seconds.
     let connect = || {
         let connected = TcpStream::connect_timeout(&WEB.parse().unwrap(), Duration::from_secs(1));
         connected.is_ok()
@@ -89,7 +89,7 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
     site.restart(sections);
     let status = site.wait("the next daemon", |status| status["healthy"] == true);
     assert_eq!(status["taken_over"], true, "{status:#}");
-    assert!(page(&site), "{}", site.says());
+    assert!(page(&site), "{}", site.state());
     assert_eq!(pings.stop(), 0, "packets were lost");
 }
 

@@ -61,14 +61,14 @@ fn direct_connect(site: &Site, hub: &str) {
         let leech = Eiskalt::start(&site.internal, &nick, INTERNAL, port, hub, &[]).unwrap();
         leech.wait_user(&site.internal, "seed", LIMIT).unwrap();
         let asked = leech.fetch(&site.internal, "seed", name, LIMIT);
-        assert!(asked.is_ok(), "{asked:?}: {:#?} {}", site.flows("directconnect"), site.says());
+        assert!(asked.is_ok(), "{asked:?}: {:#?} {}", site.flows("directconnect"), site.state());
         if clean(name) {
             let arrived = wait_until(name, LIMIT, || leech.file(name).exists());
-            assert!(arrived.is_ok(), "{name}: {:#?} {}", site.flows("directconnect"), site.says());
+            assert!(arrived.is_ok(), "{name}: {:#?} {}", site.flows("directconnect"), site.state());
             assert!(std::fs::read(leech.file(name)).unwrap() == *content, "{name}");
         } else {
             found(site, u64::from(number) / 2, 0);
-            assert!(!leech.file(name).exists(), "{name}: {}", site.says());
+            assert!(!leech.file(name).exists(), "{name}: {}", site.state());
         }
     }
 }
@@ -114,8 +114,9 @@ fn edonkey(files: &[(String, Vec<u8>)]) {
             let leech = Amule::start(&site.internal, EXTERNAL, port, false, &[]).unwrap();
             leech.fetch(&site.internal, &link).unwrap();
             let over = done_or_unread(site, LIMIT.saturating_sub(begin.elapsed()), || done(&leech));
-            let says = || format!("{} {:#?} {}", leech.wrote(), site.flows("edonkey"), site.says());
-            if over.unwrap_or_else(|error| panic!("{name}: {error:?} {}", says())) {
+            let state =
+                || format!("{} {:#?} {}", leech.wrote(), site.flows("edonkey"), site.state());
+            if over.unwrap_or_else(|error| panic!("{name}: {error:?} {}", state())) {
                 break leech;
             }
             broken += 1;
@@ -124,7 +125,7 @@ fn edonkey(files: &[(String, Vec<u8>)]) {
             assert!(std::fs::read(leech.file(name)).unwrap() == *content, "{name}");
         } else {
             found(site, finds, broken.into());
-            assert!(!leech.file(name).exists(), "{name}: {}", site.says());
+            assert!(!leech.file(name).exists(), "{name}: {}", site.state());
         }
     }
 }

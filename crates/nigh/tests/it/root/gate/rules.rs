@@ -24,8 +24,8 @@ fn one_application_is_denied_and_the_others_pass() {
     let web = Web::start(&site);
     web.offer("page", b"a page");
     let page = || web.fetch(&site, "length", "page").is_some();
-    assert!(!page(), "{}", site.says());
-    Talk::open(&site.internal, &site.external, EXTERNAL).say(b"no web at all");
+    assert!(!page(), "{}", site.state());
+    Talk::open(&site.internal, &site.external, EXTERNAL).send(b"no web at all");
     let status = site.wait("a refusal", |status| count(&status["refused"], "http") >= 1);
     assert_eq!(count(&status["rules"][0], "count"), 1, "{status:#}");
     let flows = site.flows("http");
@@ -36,26 +36,26 @@ fn one_application_is_denied_and_the_others_pass() {
 
     // What is given comes before the file; all is switched off at one stroke.
     site.ask(&["allow", "http"]);
-    assert!(page(), "{}", site.says());
+    assert!(page(), "{}", site.state());
     let socket = site.nigh.socket();
     let words = ["nigh", "gate", "--socket", socket.to_str().unwrap(), "forget", "run"];
     assert_eq!(offered(&words), ["runtime-1"]);
     site.ask(&["forget", "--all"]);
-    assert!(!page(), "{}", site.says());
+    assert!(!page(), "{}", site.state());
     site.ask(&["bypass", "on"]);
-    assert!(page(), "{}", site.says());
+    assert!(page(), "{}", site.state());
     site.ask(&["bypass", "off"]);
-    assert!(!page(), "{}", site.says());
+    assert!(!page(), "{}", site.state());
 
     // A reload judges by the new file, and once more by the old one.
     site.reload("");
-    assert!(page(), "{}", site.says());
+    assert!(page(), "{}", site.state());
     site.reload(NO_WEB);
-    assert!(!page(), "{}", site.says());
+    assert!(!page(), "{}", site.state());
     site.wait("exact counters", exact);
 }
 
-/// What the server never takes does not hide what it does.
+/// Requests that the server never reads do not hide those that it does.
 #[test]
 fn packets_with_a_wrong_checksum_hide_nothing() {
     const DECOYS: u64 = 50;
@@ -77,7 +77,7 @@ fn packets_with_a_wrong_checksum_hide_nothing() {
         // Each is looked at before the next one comes.
         site.wait("a decoy", |status| count(&status["copies"], "bad_checksum") == number + 1);
     }
-    assert_eq!(site.status()["flows"]["seen"], 0, "{}", site.says());
+    assert_eq!(site.status()["flows"]["seen"], 0, "{}", site.state());
     client.send(b"d1:ad2:id20:abcdefghij0123456789e1:q4:ping1:t2:aa1:y1:qe").unwrap();
     site.wait("the refusal", |status| count(&status["refused"], "bittorrent") == 1);
 }
@@ -100,7 +100,7 @@ fn a_file_is_denied_by_its_name() {
     ] {
         web.offer(name, content);
         let got = web.fetch(&site, "length", name);
-        assert_eq!(got.as_ref() == Some(content), passes, "{name}: {}", site.says());
+        assert_eq!(got.as_ref() == Some(content), passes, "{name}: {}", site.state());
     }
     site.wait("both denied", |status| count(&status["files"], "denied") == 2);
 }
@@ -117,10 +117,10 @@ fn a_limited_application_is_no_faster_than_its_rate() {
     let begin = Instant::now();
     let got = web.fetch(&site, "length", "large.bin");
     let took = begin.elapsed();
-    assert!(got.as_ref() == Some(&content), "{}", site.says());
+    assert!(got.as_ref() == Some(&content), "{}", site.state());
     // Four seconds at this rate. The first packets pass before the flow is known, on a busy machine some
     // megabytes of them, and the bucket is full then.
-    assert!(took >= Duration::from_secs(3), "{took:?}: {}", site.says());
+    assert!(took >= Duration::from_secs(3), "{took:?}: {}", site.state());
     let status = site.status();
     assert!(count(&status["limits"][0], "bytes_to_internal") > 30_000_000, "{status:#}");
 }
@@ -138,7 +138,7 @@ fn a_rule_of_a_group_is_for_its_hosts_alone() {
     let url = format!("http://{WEB}/length/page");
     for (address, passes) in [(INTERNAL, true), ("10.61.0.130", false)] {
         let got = site.client(&["curl", "-sS", "-m", "20", "--interface", address, &url]);
-        assert_eq!(got, passes, "{address}: {}", site.says());
+        assert_eq!(got, passes, "{address}: {}", site.state());
     }
     site.wait("one refusal", |status| count(&status["refused"], "http") == 1);
 }
@@ -165,16 +165,16 @@ fn a_rule_of_a_time_holds_within_it_and_begins_with_it() {
     let page = || web.fetch(&site, "length", "page").is_some();
     for (from, to, passes) in [("-2 hours", "-1 hour", true), ("-1 hour", "+1 hour", false)] {
         site.reload(&lessons(&hour(&site, from), &hour(&site, to)));
-        assert_eq!(page(), passes, "{from}: {}", site.says());
+        assert_eq!(page(), passes, "{from}: {}", site.state());
     }
     // The next minute but for the last seconds of this one, in which it would begin too early.
     site.reload(&lessons(&hour(&site, "+75 seconds"), &hour(&site, "+2 hours")));
-    assert!(page(), "{}", site.says());
+    assert!(page(), "{}", site.state());
     let mut talk = Talk::open(&site.internal, &site.external, EXTERNAL);
     // A flow of few bytes would be looked at for longer.
-    (0..16).for_each(|_| talk.say(&b"before the lesson".repeat(10)));
+    (0..16).for_each(|_| talk.send(&b"before the lesson".repeat(10)));
     let verdict = |verdict: &str| site.flows("unknown").iter().any(|row| row["verdict"] == verdict);
     wait_until("the flow's name", LIMIT, || verdict("pass")).unwrap();
     wait_until("the lesson's beginning", LIMIT, || verdict("reset")).unwrap();
-    assert!(!page(), "{}", site.says());
+    assert!(!page(), "{}", site.state());
 }

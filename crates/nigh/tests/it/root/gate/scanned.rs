@@ -16,20 +16,20 @@ const SIZES: [usize; 4] = [68, 5_000, 2_500_000, 12_000_000];
 pub(super) struct Scanned {
     pub(super) site: Site,
     _clamd: Clamd,
-    _place: Namespace,
+    _namespace: Namespace,
 }
 
 impl Scanned {
     pub(super) fn start(application: &str) -> Self {
         // The gate reaches clamd by its socket in the file system, so its namespace does not matter.
-        let place = Namespace::new("clamd").unwrap();
-        let clamd = Clamd::start(&place, None).unwrap();
+        let namespace = Namespace::new("clamd").unwrap();
+        let clamd = Clamd::start(&namespace, None).unwrap();
         let site = Site::start(&format!(
             "refuse_for = \"0s\"\n[[gate.file]]\nname = \"no-virus\"\naction = \"scan\"\n\
              application = [{application}]\n[gate.scan]\nclamd = \"{}\"\n",
             clamd.socket().display()
         ));
-        Self { site, _clamd: clamd, _place: place }
+        Self { site, _clamd: clamd, _namespace: namespace }
     }
 }
 
@@ -53,15 +53,15 @@ fn http_brings_clean_files_and_no_eicar() {
         web.offer("virus.bin", &virus);
         for form in ["length", "chunked", "close"] {
             let got = web.fetch(site, form, "clean.bin");
-            assert!(got.as_ref() == Some(&clean), "{form} {size}: {}", site.says());
+            assert!(got.as_ref() == Some(&clean), "{form} {size}: {}", site.state());
             let got = web.fetch(site, form, "virus.bin");
-            assert!(got.as_ref() != Some(&virus), "{form} {size}: {}", site.says());
+            assert!(got.as_ref() != Some(&virus), "{form} {size}: {}", site.state());
             found += 1;
         }
         for form in ["length", "chunked"] {
-            assert!(web.bring(site, form, "brought", &clean), "{form} {size}: {}", site.says());
+            assert!(web.bring(site, form, "brought", &clean), "{form} {size}: {}", site.state());
             assert!(web.brought("brought") == Some(clean.clone()), "{form} {size}");
-            assert!(!web.bring(site, form, "stopped", &virus), "{form} {size}: {}", site.says());
+            assert!(!web.bring(site, form, "stopped", &virus), "{form} {size}: {}", site.state());
             assert!(web.brought("stopped").is_none(), "{form} {size}");
             found += 1;
         }
@@ -98,9 +98,9 @@ fn ftp_brings_clean_files_and_no_eicar() {
                 content.ok().filter(|_| whole)
             };
             let got = fetch("clean.bin");
-            assert!(got.as_ref() == Some(&clean), "{form} {size}: {}", site.says());
+            assert!(got.as_ref() == Some(&clean), "{form} {size}: {}", site.state());
             let got = fetch("virus.bin");
-            assert!(got.as_ref() != Some(&virus), "{form} {size}: {}", site.says());
+            assert!(got.as_ref() != Some(&virus), "{form} {size}: {}", site.state());
             found += 1;
         }
         let bring = |from: &str, name: &str| {
@@ -108,8 +108,8 @@ fn ftp_brings_clean_files_and_no_eicar() {
             site.client(&["curl", "-s", "-S", "-m", "20", "-T", from.to_str().unwrap(), &url]);
             std::fs::read(path(name)).ok()
         };
-        assert!(bring("clean.bin", "brought") == Some(clean), "{size}: {}", site.says());
-        assert!(bring("virus.bin", "stopped") != Some(virus), "{size}: {}", site.says());
+        assert!(bring("clean.bin", "brought") == Some(clean), "{size}: {}", site.state());
+        assert!(bring("virus.bin", "stopped") != Some(virus), "{size}: {}", site.state());
         found += 1;
     }
     let status = site.wait("all finds", |status| count(&status["files"], "found") >= found);

@@ -60,11 +60,11 @@ fn bittorrent_is_refused_by_name_and_let_through_when_allowed() {
     assert!(!refused.complete());
     drop(refused);
     // Everything else passes meanwhile.
-    Talk::open(&site.internal, &site.external, EXTERNAL).say(b"not file sharing");
+    Talk::open(&site.internal, &site.external, EXTERNAL).send(b"not file sharing");
     site.ask(&["allow", "bittorrent"]);
     let allowed = share.fetch(&site, &Peer::new(21_003));
     let whole = allowed.wait_complete(LIMIT);
-    assert!(whole.is_ok(), "{whole:?}: {:#?} {}", site.flows("bittorrent"), site.says());
+    assert!(whole.is_ok(), "{whole:?}: {:#?} {}", site.flows("bittorrent"), site.state());
     assert_eq!(std::fs::read(allowed.file()).unwrap(), share.content);
     let flows = site.flows("bittorrent");
     assert!(flows.iter().any(|row| row["verdict"] == "pass"), "{flows:#?}");
@@ -76,7 +76,7 @@ fn hidden_bittorrent_is_known_by_its_hosts() {
     let share = Share::start(&site, 2_000_000, &Peer::new(21_002).hidden());
     let leech = share.fetch(&site, &Peer::new(21_001).hidden());
     let whole = leech.wait_complete(LIMIT);
-    assert!(whole.is_ok(), "{whole:?}: {:#?} {}", site.flows("bittorrent"), site.says());
+    assert!(whole.is_ok(), "{whole:?}: {:#?} {}", site.flows("bittorrent"), site.state());
     assert_eq!(std::fs::read(leech.file()).unwrap(), share.content);
     let hidden = |row: &Value| row["application"] == "bittorrent/mse";
     let named =
@@ -98,15 +98,15 @@ fn limited_bittorrent_has_its_rate() {
     // What passes before the flow is known is not limited, nor is the first full bucket.
     let reached = |bytes| {
         let arrived = wait_until("the transfer", LIMIT, || received(&site) >= bytes);
-        assert!(arrived.is_ok(), "{bytes}: {:#?} {}", site.flows("bittorrent"), site.says());
+        assert!(arrived.is_ok(), "{bytes}: {:#?} {}", site.flows("bittorrent"), site.state());
         (Instant::now(), received(&site))
     };
     let (begin, end) = (reached(4_000_000), reached(10_000_000));
     let rate = (end.1 - begin.1) as f64 / (end.0 - begin.0).as_secs_f64();
     let share_of_rate = rate / 1_000_000.0;
-    assert!((0.5..=1.2).contains(&share_of_rate), "{share_of_rate}: {}", site.says());
+    assert!((0.5..=1.2).contains(&share_of_rate), "{share_of_rate}: {}", site.state());
     let whole = leech.wait_complete(LIMIT);
-    assert!(whole.is_ok(), "{whole:?}: {:#?} {}", site.flows("bittorrent"), site.says());
+    assert!(whole.is_ok(), "{whole:?}: {:#?} {}", site.flows("bittorrent"), site.state());
     assert_eq!(std::fs::read(leech.file()).unwrap(), share.content);
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Site {
     pub(crate) internal: Namespace,
     pub(crate) gate: Namespace,
     pub(crate) external: Namespace,
-    /// How the last internal client ended.
+    /// The output of the last internal client.
     client: RefCell<String>,
 }
 
@@ -35,7 +35,7 @@ impl Site {
         forget(&gate);
         let nigh = Nigh::start(&gate, Path::new(BINARY), "gate", &sections(more)).unwrap();
         let site = Self { nigh, internal, gate, external, client: RefCell::default() };
-        site.wait("the gate's first account", |status| status["healthy"] == true);
+        site.wait("the gate's first status", |status| status["healthy"] == true);
         site
     }
 
@@ -64,8 +64,8 @@ impl Site {
         self.nigh.control(&json!({ "do": "gate", "request": { "ask": "status" } })).unwrap()
     }
 
-    /// What the gate says of itself, for a test that fails.
-    pub(crate) fn says(&self) -> String {
+    /// The gate's state, for a test that fails.
+    pub(crate) fn state(&self) -> String {
         format!("{:#}\n{}\n{}", self.status(), self.nigh.wrote(), self.client.borrow())
     }
 
@@ -87,7 +87,7 @@ impl Site {
         status
     }
 
-    /// Runs a internal client to its end, and says whether it got what it wanted.
+    /// Runs an internal client to its end; whether it succeeded.
     pub(crate) fn client(&self, words: &[&str]) -> bool {
         let done = self.internal.run(words, LIMIT).unwrap();
         *self.client.borrow_mut() = format!("{words:?}: {}{}", done.status, done.stderr);
@@ -96,7 +96,7 @@ impl Site {
 }
 
 impl Drop for Site {
-    /// Ends the daemon as an operator does, so that it takes its programs away.
+    /// Stops the daemon as an operator does, so that it detaches its programs.
     fn drop(&mut self) {
         let _ = self.nigh.process().signal(Signal::SIGTERM);
         let _ = wait_until("the daemon's end", LIMIT, || self.nigh.process().ended().is_some());
@@ -116,12 +116,12 @@ pub(crate) fn count(map: &Value, name: &str) -> u64 {
     map[name].as_u64().unwrap_or_default()
 }
 
-/// Whether at each place what was received is what became of it.
+/// Whether the received packets are the sum of the outcomes, at each counter.
 pub(crate) fn exact(status: &Value) -> bool {
-    let Some(places) = status["packets"].as_object() else { return false };
-    places.values().all(|place| {
-        let outcomes = place["outcomes"].as_object().into_iter().flatten();
+    let Some(counters) = status["packets"].as_object() else { return false };
+    counters.values().all(|counter| {
+        let outcomes = counter["outcomes"].as_object().into_iter().flatten();
         let sum: u64 = outcomes.filter_map(|(_, count)| count.as_u64()).sum();
-        place["received"].as_u64() == Some(sum)
+        counter["received"].as_u64() == Some(sum)
     })
 }

@@ -1,4 +1,4 @@
-//! Connections through the gate that stay open, and say something when they are asked.
+//! Connections through the gate that stay open and send when asked.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -44,7 +44,7 @@ impl Talk {
     }
 
     /// Says something and hears it again.
-    pub(crate) fn say(&mut self, what: &[u8]) {
+    pub(crate) fn send(&mut self, what: &[u8]) {
         self.stream.write_all(what).unwrap();
         let mut heard = vec![0; what.len()];
         self.stream.read_exact(&mut heard).unwrap();
@@ -63,14 +63,14 @@ pub(crate) fn greet(to: &Namespace, at: (&str, u16), greeting: &'static [u8]) ->
     })
 }
 
-/// What a server says first to who connects to it; nothing where the connection is refused.
+/// A server's first bytes to a new connection; nothing where the connection is refused.
 pub(crate) fn greeting(server: (&str, u16)) -> Vec<u8> {
-    let mut said = [0; 64];
+    let mut greeting = [0; 64];
     let heard = TcpStream::connect(server).and_then(|mut stream| {
         stream.set_read_timeout(Some(SILENCE))?;
-        stream.read(&mut said)
+        stream.read(&mut greeting)
     });
-    said[..heard.unwrap_or_default()].to_vec()
+    greeting[..heard.unwrap_or_default()].to_vec()
 }
 
 /// A flow of UDP in which each packet waits for the answer to the one before it.
@@ -127,7 +127,7 @@ impl Pings {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Ends it, and says how many were lost.
+    /// Stops it, and returns how many were lost.
     pub(crate) fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.lost.join().unwrap()

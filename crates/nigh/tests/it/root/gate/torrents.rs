@@ -49,7 +49,7 @@ impl Share {
         let fetched = path.to_string_lossy().into_owned();
         let done =
             site.internal.check(&["curl", "-sS", "--fail", "-m", "60", "-o", &fetched, &url]);
-        assert!(done.is_ok(), "{done:?} {} {}", self.web.stderr(), site.says());
+        assert!(done.is_ok(), "{done:?} {} {}", self.web.stderr(), site.state());
         let torrent = Torrent { path, ..self.torrent.clone() };
         Transmission::start(&site.internal, &torrent, None, peer).unwrap()
     }
@@ -71,21 +71,21 @@ fn eicar_is_stopped_and_what_is_clean_arrives(peer: fn(u16) -> Peer, transport: 
         ));
         let mut share = Share::start(&site, content, &peer(SEED));
         let leech = share.fetch(&site, &peer(LEECH));
-        let says = || format!("{:#?} {}", site.flows("bittorrent"), site.says());
+        let state = || format!("{:#?} {}", site.flows("bittorrent"), site.state());
         if harm {
             site.wait("the find", |status| count(&status["files"], "found") >= 1);
             site.wait("the refusal", |status| count(&status["refused"], "bittorrent") >= 1);
             let flows = site.flows("bittorrent");
             let refused = |row: &Value| row["flow"]["transport"] == transport;
-            assert!(flows.iter().any(refused), "{}", says());
+            assert!(flows.iter().any(refused), "{}", state());
             // Over TCP it tries again, and is refused by the torrent's hash.
             if transport == "tcp" {
                 site.wait("another attempt", |status| count(&status["files"], "denied") >= 1);
             }
-            assert!(!leech.complete(), "{}", says());
+            assert!(!leech.complete(), "{}", state());
         } else {
             let whole = leech.wait_complete(LIMIT);
-            assert!(whole.is_ok(), "{whole:?}: {}", says());
+            assert!(whole.is_ok(), "{whole:?}: {}", state());
             assert_eq!(std::fs::read(leech.file()).unwrap(), share.content);
             let status = site.wait("the scan", |status| count(&status["files"], "clean") >= 1);
             assert_eq!(count(&status["files"], "found"), 0);

@@ -15,7 +15,7 @@ pub(crate) const WEB: &str = "10.62.0.2:8080";
 /// Files by their paths.
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// How a response says where its body ends.
+/// How a response marks the end of its body.
 const FORMS: [&str; 3] = ["length", "chunked", "close"];
 
 /// A server that answers `GET /FORM/NAME` and keeps what `PUT /FORM/NAME` brings; it ends with the test.
@@ -61,7 +61,7 @@ impl Web {
         content.ok().filter(|_| whole)
     }
 
-    /// Whether an internal curl could bring a file.
+    /// Whether an internal curl could upload a file.
     pub(crate) fn bring(&self, site: &Site, form: &str, name: &str, content: &[u8]) -> bool {
         let from = self.to();
         std::fs::write(&from, content).unwrap();

@@ -1,9 +1,9 @@
-//! A lab over HTTP: the same values as the commands print, to those who ask rightly, and nothing to
-//! change.
+//! A lab over HTTP: the same values as the commands print, to authorized clients, and nothing can be
+//! changed.
 
 use super::{
     TIMEOUT, TWO_HOSTS, binary,
-    using::{ask, follow_events, ping, say},
+    using::{ask, follow_events, ping, text_of},
 };
 use serde_json::Value;
 use std::{
@@ -50,7 +50,7 @@ fn value(address: SocketAddr, path: &str) -> Value {
 #[test]
 fn every_answer_is_what_the_command_prints() {
     let (mut lab, address) = shown(TWO_HOSTS);
-    say(&mut lab, &["link", "r1>r2", "set", "loss=10%", "rate=10Mbit"]);
+    text_of(&mut lab, &["link", "r1>r2", "set", "loss=10%", "rate=10Mbit"]);
     ping(&lab, "10");
     for (path, words) in [
         ("links", &["links"][..]),
@@ -100,7 +100,7 @@ fn events_are_sent_once_to_who_asks_again() {
     let after = seen["after"].as_u64().unwrap();
     assert_eq!(seen["events"].as_array().unwrap().len() as u64, after);
 
-    say(&mut lab, &["node", "r2", "down"]);
+    text_of(&mut lab, &["node", "r2", "down"]);
     let printed = |kind: &str| -> Vec<Value> {
         let lines = events.stdout();
         let all = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
@@ -146,7 +146,7 @@ fn the_map_of_a_large_network_is_a_part_of_it_around_hosts_and_load() {
     assert!(nodes.len() <= 50, "{}", nodes.len());
     let has = |name: &str| nodes.iter().any(|node| node["name"] == name);
     assert!(has("as20") && has("as900") && has("as500"));
-    // All of the way between the hosts, because it is the busiest part.
+    // The whole path between the hosts, because it is the busiest part.
     let path = ask(&mut lab, &["path", "pc", "server"]);
     let hops = path["hops"].as_array().unwrap();
     assert!(hops.len() > 2, "{path}");
@@ -190,8 +190,8 @@ fn what_is_not_understood_is_refused_with_a_sentence() {
         assert_eq!(code, status, "{path}: {body}");
         assert!(head.contains("content-type: application/json"), "{path}: {head}");
         let error: Value = serde_json::from_str(&body).unwrap();
-        let said = error["error"].as_str().unwrap();
-        assert!(said.contains(sentence), "{path}: {said}");
+        let printed = error["error"].as_str().unwrap();
+        assert!(printed.contains(sentence), "{path}: {printed}");
     }
     let request = |line: &str, host: &str, more: &str| {
         format!("{line} HTTP/1.1\r\n{host}Connection: close\r\n{more}\r\n")
@@ -238,7 +238,7 @@ fn no_thread_but_the_first_has_capabilities() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_said_before_anything_is_made() {
+fn an_address_in_use_is_reported_before_anything_is_made() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
@@ -249,15 +249,15 @@ fn an_address_that_is_taken_is_said_before_anything_is_made() {
         let output = command.args(["lab", "run", "--http", http]).arg(&scene).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = run(&address);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, printed) = run(&address);
+    assert_eq!(code, Some(1), "{printed}");
     assert!(
-        said.contains(&format!("cannot listen on {address}")) && said.contains("--http"),
-        "{said}"
+        printed.contains(&format!("cannot listen on {address}")) && printed.contains("--http"),
+        "{printed}"
     );
-    let (code, said) = run("localhost:80");
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("an address with a port is wanted"), "{said}");
+    let (code, printed) = run("localhost:80");
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("an address with a port is wanted"), "{printed}");
 }
 
 #[test]

@@ -4,13 +4,13 @@ use super::{TIMEOUT, binary, lab, programs::chain, routing::addresses, using::as
 use std::{path::Path, process::Command};
 use testbed::Lab;
 
-/// The addresses on the way from one address to another through what was imported from `file`.
+/// The addresses on the path from one address to another through what was imported from `file`.
 fn imported(file: &Path, from: &str, to: &str) -> Vec<String> {
     let network = file.with_extension("nigh");
     let words = ["lab", "import", "--json", "-o"];
     let output = Command::new(binary()).args(words).arg(&network).arg(file).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", file.display());
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {printed}", file.display());
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["bad"].as_array().unwrap().len(), 0, "{report}");
     let mut lab = lab(&format!("[lab]\nnetwork = \"{}\"\n", network.display()));
@@ -32,7 +32,7 @@ fn print(lab: &Lab, name: &str, words: &[&str]) -> std::path::PathBuf {
 #[test]
 fn what_traceroute_mtr_and_scamper_saw_is_imported_with_the_same_hops() {
     let mut lab = chain();
-    // A host is Linux, and says only six times at once that a port is closed.
+    // A host is Linux, and reports only six times at once that a port is closed.
     let limits =
         "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit; echo 0 > /proc/sys/net/ipv6/icmp/ratelimit";
     lab.check("server", &["sh", "-c", limits]).unwrap();

@@ -1,4 +1,4 @@
-//! What links were set to do, held beside what programs at their ends see.
+//! The settings of links, compared with what programs at their ends see.
 
 use super::{TIMEOUT, TWO_HOSTS, lab};
 use serde_json::Value;
@@ -48,7 +48,7 @@ for n in range(int(sys.argv[1])):
     time.sleep(0.0003)
 ";
 
-/// Tells how many came, and how many of them after a higher one.
+/// Prints how many came, and how many of them after a higher one.
 const RECEIVER: &str = "
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -67,7 +67,7 @@ except TimeoutError:
 ";
 
 #[test]
-fn who_receives_misses_what_the_lab_says_it_lost_and_sees_late_ones_as_often_as_set() {
+fn receivers_miss_what_the_lab_counts_as_lost_and_see_late_packets_as_often_as_set() {
     let lab = with("loss = \"5%\"\nreorder = \"10%,late=60ms\"");
     let mut receiver = lab.spawn("server", &["python3", "-c", RECEIVER]).unwrap();
     listens(&lab, &["ss", "-uln"], ":7000");

@@ -23,7 +23,7 @@ fn binary() -> &'static Path {
 /// A second is enough for nothing here, ten are for all.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Two hosts, with two routers and 10 ms each way between them.
+/// Two hosts, with two routers and 10 ms one way between them.
 const TWO_HOSTS: &str = r#"
 [lab]
 seed = 7

@@ -1,4 +1,4 @@
-//! What scenes say of the lab itself: which paths are best, whether flows are spread, whether
+//! Routing settings of scenes: which paths are best, whether flows are spread, whether
 //! super-packets cross whole, and where the network comes from.
 
 use super::{TIMEOUT, TWO_HOSTS, binary, lab, using::ask};
@@ -66,7 +66,7 @@ fn traceroute(lab: &Lab, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn paths_follow_relations_where_there_are_any_unless_the_scene_says_otherwise() {
+fn paths_follow_relations_where_there_are_any_unless_the_scene_overrides_it() {
     let (long, short) = (["a", "provider", "b"], ["a", "peer", "b"]);
     let without: String = BUSINESS
         .lines()
@@ -89,7 +89,7 @@ fn paths_follow_relations_where_there_are_any_unless_the_scene_says_otherwise() 
     }
 }
 
-/// Two ways that are equally good: `ecmp` spreads traceroute's flows, one to a port, over both.
+/// Two equal-cost paths: `ecmp` spreads traceroute's flows, one to a port, over both.
 #[test]
 fn flows_are_spread_where_the_scene_wants_it() {
     let scene = BUSINESS
@@ -101,7 +101,7 @@ fn flows_are_spread_where_the_scene_wants_it() {
         let path = ask(&mut lab, &["path", "pc", "server"]);
         assert_eq!(path["ecmp"], ecmp, "{path}");
         let shown = addresses(&mut lab, "server")[1].clone();
-        // 40 flows: with two ways, the same for all once in 2^39 times.
+        // 40 flows: with two paths, the same for all once in 2^39 times.
         let words = ["traceroute", "-n", "-q", "10", "-f", "2", "-m", "2", "30.0.0.10"];
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..4 {

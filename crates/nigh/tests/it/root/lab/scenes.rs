@@ -4,7 +4,7 @@ use super::{TIMEOUT, TWO_HOSTS, binary, lab, using::stopped_path};
 use std::process::Command;
 use testbed::wait_until;
 
-/// What is said of a scene that is refused.
+/// The report on a scene that is refused.
 pub(super) fn complaint(scene: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("scene.toml");
@@ -19,8 +19,8 @@ pub(super) fn complaint(scene: &str) -> String {
 
 #[test]
 fn mistakes_are_reported_with_line_column_and_key() {
-    // What is changed in the scene, to what; the place, and what is said.
-    for (from, to, place, said) in [
+    // What is changed in the scene, to what; the position, and the message.
+    for (from, to, position, printed) in [
         (
             "between = [\"r1\", \"r2\"]",
             "relation = \"inside\"\nbetween = [\"r1\", \"r2\"]",
@@ -56,14 +56,14 @@ fn mistakes_are_reported_with_line_column_and_key() {
         ("seed = 7", "network = \"none\"", "scene.toml:5:1", "the network comes from the file"),
     ] {
         let text = complaint(&TWO_HOSTS.replacen(from, to, 1));
-        assert!(text.contains(said), "{from} -> {to}:\n{text}");
-        assert!(text.contains(place), "{from} -> {to}: not at {place}\n{text}");
+        assert!(text.contains(printed), "{from} -> {to}:\n{text}");
+        assert!(text.contains(position), "{from} -> {to}: not at {position}\n{text}");
     }
     let event = "\n[[event]]\nat = \"1s\"\nlink = \"r1-r2\"\nset = {}\n";
     assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("this changes nothing"));
     let event = event.replace("r1-r2", "r2-r3").replace("{}", "{ up = false }");
     assert!(complaint(&format!("{TWO_HOSTS}{event}")).contains("there is no node r3"));
-    for (event, said) in [
+    for (event, printed) in [
         (
             "link = \"r1-r2\"\nset = { prohibit = \"30.0.0.0/24\" }",
             "event[0].set.prohibit: this is for",
@@ -73,12 +73,15 @@ fn mistakes_are_reported_with_line_column_and_key() {
         ("node = \"r1\"\nset = { prohibits = [] }", "event[0].set"),
     ] {
         let text = complaint(&format!("{TWO_HOSTS}\n[[event]]\nat = \"1s\"\n{event}\n"));
-        assert!(text.contains(said), "{event}:\n{text}");
+        assert!(text.contains(printed), "{event}:\n{text}");
     }
     let one_way = TWO_HOSTS.replace("[\"r1\", \"r2\"]", "[\"r1\", \"r2\"]\none_way = true");
     let event = "\n[[event]]\nat = \"1s\"\nlink = \"r1-r2\"\nset = { up = false }\n";
     let text = complaint(&format!("{one_way}{event}"));
-    assert!(text.contains("event[0].link: r1-r2 has no way back: add `one_way = true`"), "{text}");
+    assert!(
+        text.contains("event[0].link: r1-r2 has no reverse direction: add `one_way = true`"),
+        "{text}"
+    );
     assert!(complaint("").contains("there is no network"));
 }
 
@@ -114,7 +117,7 @@ set = { up = false }
 
 /// A list in the node's table, and lists that an event puts in its place, in both families.
 #[test]
-fn a_node_tells_what_it_prohibits() {
+fn a_node_reports_what_it_prohibits() {
     let (v4, v6) = ("30.0.0.10", "2001:db8:30::10");
     let prohibit = "prohibit = [\"30.0.0.0/24\", \"2001:db8:30::/64\"]";
     let scene = TWO_HOSTS.replace("name = \"r2\"", &format!("name = \"r2\"\n{prohibit}"));
@@ -141,7 +144,7 @@ fn a_node_tells_what_it_prohibits() {
             wait_until("the event", TIMEOUT, || passes(&lab, v4)).unwrap();
         }
         let text = ping(&lab, v6);
-        let said = "Destination unreachable: Administratively prohibited";
-        assert!(text.contains(if v6_passes { "1 received" } else { said }), "{text}");
+        let printed = "Destination unreachable: Administratively prohibited";
+        assert!(text.contains(if v6_passes { "1 received" } else { printed }), "{text}");
     }
 }

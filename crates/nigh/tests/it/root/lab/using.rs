@@ -17,7 +17,7 @@ pub(super) fn nigh(lab: &mut Lab, words: &[&str]) -> Output {
 }
 
 /// What it prints.
-pub(super) fn say(lab: &mut Lab, words: &[&str]) -> String {
+pub(super) fn text_of(lab: &mut Lab, words: &[&str]) -> String {
     let output = nigh(lab, words);
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
     text(&output.stdout)
@@ -26,10 +26,10 @@ pub(super) fn say(lab: &mut Lab, words: &[&str]) -> String {
 /// What it prints as JSON.
 pub(super) fn ask(lab: &mut Lab, words: &[&str]) -> Value {
     let words: Vec<_> = words.iter().copied().chain(["--json"]).collect();
-    serde_json::from_str(&say(lab, &words)).unwrap()
+    serde_json::from_str(&text_of(lab, &words)).unwrap()
 }
 
-/// The path of packets that do not arrive: the exit code says so too.
+/// The path of packets that do not arrive: the exit code shows it too.
 pub(super) fn stopped_path(lab: &mut Lab, from: &str, to: &str) -> Value {
     let output = nigh(lab, &["path", from, to, "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
@@ -40,7 +40,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The last number of replies that ping tells.
+/// The last number of replies that ping reports.
 fn replies(output: &str) -> u32 {
     let line = output.lines().find(|line| line.contains("packets transmitted")).unwrap();
     let words: Vec<_> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
@@ -59,16 +59,16 @@ fn a_links_change_shows_in_pings_times_and_loss() {
     let before = ask(&mut lab, &["path", "pc", "server"]);
     assert_eq!(before["delay"], "10ms");
     assert_eq!(before["host"], "server");
-    let shown = say(&mut lab, &["link", "r1-r2", "set", "delay=40ms"]);
+    let shown = text_of(&mut lab, &["link", "r1-r2", "set", "delay=40ms"]);
     assert!(shown.contains("r1>r2  delay=10ms  ->  delay=40ms"), "{shown}");
     assert!(shown.contains("r2>r1  delay=10ms  ->  delay=40ms"), "{shown}");
     let output = ping(&lab, "3");
     let times = super::programs::times(&output);
     assert!(times.len() == 3 && times.iter().all(|time| *time >= 80.0), "{output}");
-    let shown = say(&mut lab, &["path", "20.0.0.10", "server"]);
+    let shown = text_of(&mut lab, &["path", "20.0.0.10", "server"]);
     assert!(shown.contains("one way: delay 40.000 ms, MTU 1500"), "{shown}");
 
-    say(&mut lab, &["link", "r1>r2", "set", "loss=100%", "delay=0ms"]);
+    text_of(&mut lab, &["link", "r1>r2", "set", "loss=100%", "delay=0ms"]);
     assert_eq!(replies(&ping(&lab, "20")), 0);
     let links = ask(&mut lab, &["links", "--sort", "drops"]);
     assert_eq!(links["links"][0]["from"], "r1");
@@ -76,10 +76,10 @@ fn a_links_change_shows_in_pings_times_and_loss() {
     let status = ask(&mut lab, &["status"]);
     assert_eq!(status["packets"]["ended"]["loss"], 20);
     assert_eq!(status["touched"][0]["changed"], true);
-    let shown = say(&mut lab, &["status"]);
+    let shown = text_of(&mut lab, &["status"]);
     assert!(shown.contains("20 ended: loss"), "{shown}");
 
-    say(&mut lab, &["link", "r1-r2", "set", "loss=none"]);
+    text_of(&mut lab, &["link", "r1-r2", "set", "loss=none"]);
     assert_eq!(replies(&ping(&lab, "20")), 20);
 }
 
@@ -125,7 +125,7 @@ fn a_command_in_a_host_ends_as_by_env() {
     }
 }
 
-/// Starts `nigh lab events --json`, which has told of a change of link r1-r2 by then.
+/// Starts `nigh lab events --json`, which has reported a change of link r1-r2 by then.
 pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
     let pid = lab.process().pid().to_string();
     let mut command = Command::new(binary());
@@ -133,7 +133,7 @@ pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
     let events = testbed::Process::start(command).unwrap();
     // The first event may come before the follower is there: the change is made until it is seen.
     wait_until("the follower", TIMEOUT, || {
-        say(lab, &["link", "r1-r2", "set", "mtu=1400"]);
+        text_of(lab, &["link", "r1-r2", "set", "mtu=1400"]);
         events.stdout().contains("\"event\":\"link\"")
     })
     .unwrap();
@@ -144,7 +144,7 @@ pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
 fn a_node_that_is_down_loses_packets_and_is_reported() {
     let mut lab = lab(TWO_HOSTS);
     let events = follow_events(&mut lab);
-    let shown = say(&mut lab, &["node", "r2", "down"]);
+    let shown = text_of(&mut lab, &["node", "r2", "down"]);
     assert!(shown.contains("r2  up -> down"), "{shown}");
     assert_eq!(replies(&ping(&lab, "5")), 0);
     assert_eq!(ask(&mut lab, &["status"])["down"][0], "r2");
@@ -156,8 +156,8 @@ fn a_node_that_is_down_loses_packets_and_is_reported() {
             && text.contains(r#""event":"routing""#)
     })
     .unwrap();
-    say(&mut lab, &["node", "r2", "up"]);
-    wait_until("the way back", TIMEOUT, || replies(&ping(&lab, "1")) == 1).unwrap();
+    text_of(&mut lab, &["node", "r2", "up"]);
+    wait_until("the return path", TIMEOUT, || replies(&ping(&lab, "1")) == 1).unwrap();
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_capture_that_is_piped_ends_with_its_reader() {
     .unwrap();
 }
 
-/// A reader that does not read: the lab goes on, and what found no room is counted and told.
+/// A reader that does not read: the lab goes on, and what found no room is counted and reported.
 #[test]
 fn a_capture_that_nobody_reads_holds_nobody_up() {
     let mut lab = lab(TWO_HOSTS);
@@ -245,12 +245,13 @@ fn a_capture_that_nobody_reads_holds_nobody_up() {
     let output = capture.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     // "N packets, M more found no room"
-    let said = text(&output.stderr);
-    let counts: Vec<u64> = said.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
-    let [written, lost] = counts[..] else { panic!("{said}") };
-    assert!(said.contains("more found no room") && lost > 0, "{said}");
+    let printed = text(&output.stderr);
+    let counts: Vec<u64> =
+        printed.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
+    let [written, lost] = counts[..] else { panic!("{printed}") };
+    assert!(printed.contains("more found no room") && lost > 0, "{printed}");
     // Those that came before it had begun are not in it.
-    assert!(written + lost <= put.as_u64().unwrap(), "{said}: {put}");
+    assert!(written + lost <= put.as_u64().unwrap(), "{printed}: {put}");
     assert!(rest.len() > 20 << 20, "{} bytes", rest.len());
 }
 
@@ -269,8 +270,8 @@ fn what_cannot_be_is_refused_with_a_sentence() {
     ] {
         let output = nigh(&mut lab, words);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
-        let said = text(&output.stderr);
-        assert!(said.contains(sentence), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert!(printed.contains(sentence), "{words:?}: {printed}");
     }
     let output =
         Command::new(binary()).args(["lab", "status", "--lab", "nobody"]).output().unwrap();

@@ -3,7 +3,7 @@
 use super::{
     TIMEOUT, TWO_HOSTS, binary, lab,
     programs::times,
-    using::{ask, say},
+    using::{ask, text_of},
 };
 use testbed::{Lab, Namespace, wait_until};
 
@@ -42,7 +42,7 @@ fn a_ping_crosses_with_its_ttl_and_takes_what_the_wire_takes() {
     let mac = shown.split("link/ether ").nth(1).unwrap().split(' ').next().unwrap();
     assert!(one.check(&["ip", "neigh", "show", "172.16.0.2"]).unwrap().contains(mac));
 
-    let shown = say(&mut lab, &["link", "as-1-as-2", "set", "delay=40ms"]);
+    let shown = text_of(&mut lab, &["link", "as-1-as-2", "set", "delay=40ms"]);
     assert!(shown.contains("as-1>as-2  delay=10ms  ->  delay=40ms"), "{shown}");
     let output = one.check(&["ping", "-n", "-c", "2", "-i", "0.1", "172.16.0.2"]).unwrap();
     assert!(times(&output).iter().all(|time| *time >= 80.0), "{output}");
@@ -51,7 +51,7 @@ fn a_ping_crosses_with_its_ttl_and_takes_what_the_wire_takes() {
     assert_eq!(status["hosts"][0]["name"], "as-1");
     assert_eq!(status["hosts"][0]["namespace"], one.name());
     assert_eq!(status["touched"][0]["wire"], true);
-    assert!(say(&mut lab, &["status"]).contains("wire delay=40ms"));
+    assert!(text_of(&mut lab, &["status"]).contains("wire delay=40ms"));
     let links = ask(&mut lab, &["links"]);
     assert_eq!(links["total"], 2);
     assert!(links["links"][0]["packets"].as_u64().unwrap() >= 10, "{links}");
@@ -59,10 +59,10 @@ fn a_ping_crosses_with_its_ttl_and_takes_what_the_wire_takes() {
     assert_eq!(node["addresses"][0], "172.16.0.1");
     // Whoever is at the ends routes, not the lab.
     let output = super::using::nigh(&mut lab, &["path", "as-1", "as-2"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("as-1 is at the end of a wire"), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("as-1 is at the end of a wire"), "{printed}");
 
-    say(&mut lab, &["link", "as-1-as-2", "set", "up=false"]);
+    text_of(&mut lab, &["link", "as-1-as-2", "set", "up=false"]);
     let ping = ["ping", "-n", "-c", "1", "-W", "1", "172.16.0.2"];
     assert!(!one.run(&ping, TIMEOUT).unwrap().success());
     drop(lab);
@@ -77,7 +77,7 @@ fn tcp_crosses_and_frames_are_captured_with_their_headers() {
         let (one, other, mut lab) = pair(settings);
         let pid = lab.process().pid().to_string();
         let file = lab.folder().join("out.pcapng");
-        // Several rounds of ARP and ping: what a new interface says first is among the frames.
+        // Several rounds of ARP and ping: the first frames of a new interface are among them.
         let mut command = std::process::Command::new(binary());
         command.args(["lab", "capture", "as-1-as-2", "--lab", &pid, "--count", "16", "-w"]);
         let mut capture = testbed::Process::start({
@@ -183,7 +183,7 @@ delay = "10ms"
 fn mistakes_in_wires_are_reported_with_their_position() {
     let wire =
         |one: &str, other: &str| format!("[[wire]]\nbetween = [{{ {one} }}, {{ {other} }}]\n");
-    for (scene, said) in [
+    for (scene, printed) in [
         (wire("name = \"a\"", ""), "wire[0].between[1].name: say what the wire is plugged into"),
         (wire("name = \"a\"", "name = \"a\""), "a wire joins two systems"),
         (wire("name = \"a\"", "name = \"b/c\""), "cannot name a namespace"),
@@ -214,6 +214,6 @@ fn mistakes_in_wires_are_reported_with_their_position() {
         ),
     ] {
         let text = super::scenes::complaint(&scene);
-        assert!(text.contains(said), "{scene}\n{text}");
+        assert!(text.contains(printed), "{scene}\n{text}");
     }
 }

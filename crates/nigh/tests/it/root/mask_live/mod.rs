@@ -15,7 +15,7 @@ use testbed::{End, Namespace, Process, link, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Two hosts that say nothing by themselves.
+/// Two hosts that send nothing by themselves.
 fn hosts() -> (Namespace, Namespace) {
     let [one, two] = ["masker", "talker"].map(|name| Namespace::new(name).expect("a namespace"));
     for host in [&one, &two] {
@@ -48,14 +48,15 @@ fn end(process: Process) -> serde_json::Value {
     summary(process)
 }
 
-/// What it says at its end, which is near.
+/// Its final report, which is due.
 fn summary(process: Process) -> serde_json::Value {
     let done = process.finish(LIMIT).expect("an end");
     assert!(done.success(), "{}", done.stderr);
     // On stdout, unless the capture goes there.
-    let said = done.stdout.lines().chain(done.stderr.lines()).rfind(|line| line.starts_with('{'));
-    let said = said.unwrap_or_else(|| panic!("{}", done.stderr));
-    serde_json::from_str(said).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let printed =
+        done.stdout.lines().chain(done.stderr.lines()).rfind(|line| line.starts_with('{'));
+    let printed = printed.unwrap_or_else(|| panic!("{}", done.stderr));
+    serde_json::from_str(printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
 /// `nigh mask` with these words, to its end.
@@ -156,7 +157,7 @@ fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted() {
 
 /// A policy that keeps payload, so that long packets have long sums.
 const PAYLOAD: &str = r#"
-about = "all that programs say to each other"
+about = "all that programs send to each other"
 payload = true
 time = "keep"
 [fields]
@@ -167,7 +168,7 @@ time = "keep"
 "tcp.*" = "keep"
 "#;
 
-/// Datagrams of many lengths to a port where nobody is, who is told so.
+/// Datagrams of many lengths to a closed port, which answers with ICMP errors.
 const LONG: &str = r#"
 import socket
 for length in list(range(0, 600, 37)) + [4000, 20001, 40003, 60005]:
@@ -231,7 +232,7 @@ fn files_follow_each_other_also_where_another_user_is_at_home() {
 }
 
 #[test]
-fn the_end_of_the_interface_is_said_with_what_was_masked() {
+fn the_end_of_the_interface_is_reported_with_what_was_masked() {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.pcapng");

@@ -55,7 +55,7 @@ fn packets_without_ethernet_are_masked_as_their_capture_would_be() {
     let live = packets(Path::new(&masked));
     assert_eq!(live, packets(Path::new(&again)));
     assert_eq!(summary["output"]["packets"], live.len());
-    // Both families behind what stands for a link, and answers.
+    // Both families behind a link-layer stand-in, and answers.
     let of = |version: u8| live.iter().filter(|(_, bytes)| bytes[4] >> 4 == version).count();
     assert!(of(4) > 12 && of(6) == 2, "{live:02x?}");
     let checked = nigh(&host, &["check", &masked, "--against", &raw]);
@@ -72,7 +72,7 @@ fn fields(host: &Namespace, capture: &str, fields: &[&str]) -> Vec<String> {
 
 const ADDRESSES: [&str; 4] = ["frame.len", "ip.src", "ip.dst", "icmp.seq"];
 
-/// tshark reads the pipe while packets come, twice: both streams say under which key they are, and have masked
+/// tshark reads the pipe while packets come, twice: both streams name their key, and have masked
 /// packets only.
 #[test]
 fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key() {
@@ -103,9 +103,10 @@ fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key() {
     nigh(&host, &[&["file"][..], &under, &[&raw, &again]].concat());
     let masked = fields(&host, &again, &ADDRESSES);
     let comments = fields(&host, &again, &["frame.comment"]);
-    let said = comments.iter().find(|comment| comment.contains("from here on key")).expect("a key");
+    let printed =
+        comments.iter().find(|comment| comment.contains("from here on key")).expect("a key");
     for stream in read {
-        assert!(stream.lines().count() >= 4 && stream.contains(said), "{said}: {stream}");
+        assert!(stream.lines().count() >= 4 && stream.contains(printed), "{printed}: {stream}");
         for line in stream.lines() {
             let packet: Vec<&str> = line.split('\t').take(ADDRESSES.len()).collect();
             assert!(masked.contains(&packet.join("\t")), "{line}: {masked:?}");
@@ -115,7 +116,7 @@ fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key() {
 }
 
 #[test]
-fn a_tap_and_files_have_masked_packets_and_each_file_says_its_key() {
+fn a_tap_and_files_have_masked_packets_and_each_file_names_its_key() {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let name = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
@@ -145,8 +146,8 @@ fn a_tap_and_files_have_masked_packets_and_each_file_says_its_key() {
     let same = masked.iter().zip(&on_tap).all(|((_, wanted), (_, seen))| wanted == seen);
     assert!(count > 40 && same, "{on_tap:02x?}");
     let comments = fields(&host, &again, &["frame.comment"]);
-    let said = &comments[0];
-    assert!(said.starts_with("from here on key "), "{comments:?}");
+    let printed = &comments[0];
+    assert!(printed.starts_with("from here on key "), "{comments:?}");
     let mut files: Vec<_> = fs::read_dir(folder.path())
         .expect("a folder")
         .map(|it| it.expect("a file").path())
@@ -163,7 +164,7 @@ fn a_tap_and_files_have_masked_packets_and_each_file_says_its_key() {
     for file in &files {
         assert!(fs::metadata(file).expect("a file").len() <= 1000, "{file:?}");
         let comments = fields(&host, file.to_str().expect("a name"), &["frame.comment"]);
-        assert_eq!(comments.first(), Some(said), "{file:?}: {comments:?}");
+        assert_eq!(comments.first(), Some(printed), "{file:?}: {comments:?}");
         assert!(comments[1..].iter().all(|comment| comment.is_empty()), "{file:?}: {comments:?}");
     }
 }

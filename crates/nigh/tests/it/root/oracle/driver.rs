@@ -31,7 +31,7 @@ fn the_driver_answers_as_the_sockets_do_and_follows_changes_without_rights() {
     // Another interface needs rights that are gone.
     let error = stage.reload(NETWORK, "").unwrap_err().to_string();
     assert!(error.contains("oracle.interfaces changed: restart the daemon"), "{error}");
-    // So does another way to attach to the same one.
+    // So does another attach mode for the same one.
     let other = "interfaces = [\"eth0\"]\nmode = \"generic\"";
     let error = stage.reload(NETWORK, other).unwrap_err().to_string();
     assert!(error.contains("oracle.mode changed: restart the daemon"), "{error}");

@@ -46,7 +46,7 @@ fn a_bad_reload_changes_nothing() {
 }
 
 #[test]
-fn a_bad_file_refuses_the_start_and_says_where() {
+fn a_bad_file_refuses_the_start_and_names_the_line() {
     let (_client, node) = pair();
     let files = tempfile::tempdir().unwrap();
     let file = files.path().join("network.toml");
@@ -79,7 +79,7 @@ fn both_features_run_side_by_side() {
 }
 
 #[test]
-fn a_node_without_echo_says_so() {
+fn a_node_without_echo_refuses_its_requests() {
     let stage = Stage::start("");
     let status = stage.nigh.control(&json!({"do": "status"})).unwrap();
     assert!(status.get("echo").is_none() && status["node"]["healthy"] == true, "{status}");

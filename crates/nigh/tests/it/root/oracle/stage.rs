@@ -1,4 +1,4 @@
-//! A client and a node with the oracle, and the network that the node knows:
+//! A client and a node with the oracle, and the network in the node's topology:
 //!
 //! ```text
 //!   client eth0 192.0.2.2 ── 192.0.2.1 eth0 node          10.0.0.2 ── 10.8.0.1 ──  198.51.100.0/24
@@ -8,7 +8,7 @@
 //!                                                         10.0.0.3 ── 10.8.0.2 ──  203.0.113.0/24
 //! ```
 //!
-//! Both ways are alike but for the last link: 100 Mbit/s in the west, 50 in the east.
+//! Both paths are alike except for the last link: 100 Mbit/s in the west, 50 in the east.
 
 use oracle::{
     candidate::Candidate,
@@ -179,7 +179,7 @@ impl Stage {
         finished.stdout
     }
 
-    /// What stands under `oracle` in the status.
+    /// The value of `oracle` in the status.
     pub(crate) fn status(&self) -> Value {
         self.nigh.control(&json!({"do": "status"})).unwrap()["oracle"].clone()
     }

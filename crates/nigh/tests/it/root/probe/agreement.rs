@@ -81,7 +81,7 @@ fn an_address_that_did_not_agree_is_sent_nothing() {
     let finished = stage.probe(0, &["run", "ping", "10.77.0.9"]);
     assert_eq!(finished.stdout, "");
     assert!(finished.stderr.contains("allow list"), "{}", finished.stderr);
-    // Nothing was sent: the stranger's neighbour table never heard of the station.
+    // Nothing was sent: the unknown host's neighbour table has no entry for the station.
     let neighbours = unknown.check(&["ip", "neigh", "show", "10.77.0.1"]).unwrap();
     assert_eq!(neighbours, "");
 }

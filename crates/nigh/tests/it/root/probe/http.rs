@@ -1,4 +1,4 @@
-//! Tests on request by HTTP: off by default, for who bears the token, within limits.
+//! Tests on request by HTTP: off by default, for clients with the token, within limits.
 
 use super::stage::{Proof, Stage, private};
 use std::{
@@ -10,14 +10,14 @@ use testbed::Namespace;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// Sends a request for a test from the station's own namespace; the status code and the body.
-fn post(place: &Namespace, token: Option<&str>, body: &str) -> (u16, String) {
+fn post(host: &Namespace, token: Option<&str>, body: &str) -> (u16, String) {
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let request = format!(
         "POST /api/v1/probe/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{body}",
         authorization.unwrap_or_default(),
         body.len()
     );
-    let answer = place.enter(|| {
+    let answer = host.enter(|| {
         let mut stream = TcpStream::connect(("127.0.0.1", 9160)).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -43,11 +43,11 @@ fn a_page_and_a_name_server_are_asked_where_that_is_allowed() {
     let question = serde_json::json!({"what": "dns", "to": "www.example.com@127.0.0.1"});
     let record = stage.order(0, question).unwrap();
     assert_eq!(record["figures"]["kind"], "failed", "{record:#}");
-    // The command line says the same, and ends with another exit code.
+    // The command line prints the same, and ends with another exit code.
     let failed = stage.probe(0, &["run", "dns", "www.example.com@127.0.0.1"]);
     assert_eq!(failed.status.code(), Some(1), "{}{}", failed.stdout, failed.stderr);
     assert!(failed.stdout.contains("nothing was measured: "), "{}", failed.stdout);
-    // Nobody tells the time there, and what a test does not have is not taken for nothing.
+    // No clock error is known there, and a missing value is not taken as zero.
     let record = stage.order(0, serde_json::json!({"what": "clock", "to": "127.0.0.1"})).unwrap();
     assert_eq!(record["figures"]["kind"], "failed", "{record:#}");
     for (key, value) in [
@@ -80,14 +80,14 @@ fn requests_by_http_need_a_token() {
     );
     stage.stations[0].configure("alfa", &stage.sections(0, &more)).unwrap();
     stage.stations[0].control(&serde_json::json!({"do": "reload"})).unwrap();
-    let place = &stage.places[0];
-    assert_eq!(post(place, None, ping).0, 401);
-    assert_eq!(post(place, Some("0123456789abcdef0123456789abcdee"), ping).0, 401);
-    assert_eq!(post(place, Some(TOKEN), "{").0, 400);
-    assert_eq!(post(place, Some(TOKEN), r#"{"what":"owd","to":"bravo"}"#).0, 403);
-    let (code, body) = post(place, Some(TOKEN), r#"{"what":"ping","to":"10.77.0.9"}"#);
+    let host = &stage.places[0];
+    assert_eq!(post(host, None, ping).0, 401);
+    assert_eq!(post(host, Some("0123456789abcdef0123456789abcdee"), ping).0, 401);
+    assert_eq!(post(host, Some(TOKEN), "{").0, 400);
+    assert_eq!(post(host, Some(TOKEN), r#"{"what":"owd","to":"bravo"}"#).0, 403);
+    let (code, body) = post(host, Some(TOKEN), r#"{"what":"ping","to":"10.77.0.9"}"#);
     assert!(code == 422 && body.contains("not on the allow list"), "{code} {body}");
-    let (code, body) = post(place, Some(TOKEN), ping);
+    let (code, body) = post(host, Some(TOKEN), ping);
     let record: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!((code, &record["figures"]["kind"]), (200, &"ping".into()), "{body}");
     let refused = &stage.status(0)["requests_refused"];
@@ -97,5 +97,5 @@ fn requests_by_http_need_a_token() {
     std::fs::set_permissions(&file, open).unwrap();
     let error = stage.stations[0].control(&serde_json::json!({"do": "reload"})).unwrap_err();
     assert!(error.to_string().contains("probe.request.token"), "{error}");
-    assert_eq!(post(place, Some(TOKEN), ping).0, 200);
+    assert_eq!(post(host, Some(TOKEN), ping).0, 200);
 }

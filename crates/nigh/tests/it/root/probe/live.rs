@@ -5,7 +5,7 @@ use serde_json::json;
 use std::path::Path;
 use testbed::{Namespace, Nigh, wait_until};
 
-/// alfa has a way of its own to bravo, whose latency the file has wrong and the stations measure, and one of
+/// alfa has a link of its own to bravo, whose latency the file has wrong and the stations measure, and one of
 /// 20 ms to carol.
 const NETWORK: &str = r#"
 [[router]]
@@ -63,9 +63,9 @@ const AT_BRAVO: &str = "10.2.0.1";
 const AT_CAROL: &str = "10.3.0.1";
 
 /// Asks the oracle of alfa.
-fn rank(place: &Namespace) -> Option<Vec<String>> {
+fn rank(host: &Namespace) -> Option<Vec<String>> {
     let words = [BINARY, "oracle", "rank", "--json", "--server", "10.77.0.1", AT_CAROL, AT_BRAVO];
-    let answer: serde_json::Value = serde_json::from_str(&place.check(&words).ok()?).ok()?;
+    let answer: serde_json::Value = serde_json::from_str(&host.check(&words).ok()?).ok()?;
     let list = answer["candidates"].as_array()?.iter();
     list.map(|candidate| candidate.as_str().map(str::to_owned)).collect()
 }

@@ -29,7 +29,7 @@ interval = "40s"
 spread = "9s"
 "#;
 
-/// A triangle whose sides take 2, 4 and 20 ms: the way from alfa to carol is over bravo.
+/// A triangle whose sides take 2, 4 and 20 ms: the path from alfa to carol is over bravo.
 const TRIANGLE: &str = r#"
 [[link]]
 between = ["ALFA", "BRAVO"]
@@ -147,8 +147,8 @@ fn over_http(stage: &Stage) {
         ("since=yesterday", "since"),
         ("speed=1", "unknown field"),
     ] {
-        let (code, said) = asked(stage, words);
-        assert_eq!(code, 400, "{words}: {said}");
-        assert!(said["error"].as_str().unwrap().contains(text), "{words}: {said}");
+        let (code, printed) = asked(stage, words);
+        assert_eq!(code, 400, "{words}: {printed}");
+        assert!(printed["error"].as_str().unwrap().contains(text), "{words}: {printed}");
     }
 }

@@ -54,8 +54,8 @@ impl Stage {
     /// Joins the stations by a lab with a router for each, named as it in capitals, and these links.
     pub(crate) fn join(&self, links: &str) -> Lab {
         let mut scene = "[lab]\nseed = 7\n".to_owned();
-        for ((number, name), place) in (1..).zip(NAMES).zip(&self.places) {
-            let (router, namespace) = (name.to_uppercase(), place.name());
+        for ((number, name), host) in (1..).zip(NAMES).zip(&self.places) {
+            let (router, namespace) = (name.to_uppercase(), host.name());
             scene += &format!(
                 "[[node]]\nname = \"{router}\"\n[[host]]\nname = \"{name}\"\nattach = \"{router}\"\n\
                  address = \"10.77.{number}.1/24\"\nnamespace = \"{namespace}\"\ndefault_route = true\n"
@@ -86,9 +86,9 @@ impl Stage {
 
     /// Starts the daemons.
     pub(crate) fn begin(mut self, more: &str) -> Self {
-        for (number, place) in self.places.iter().enumerate() {
+        for (number, host) in self.places.iter().enumerate() {
             let sections = self.sections(number, more);
-            let nigh = Nigh::start(place, Path::new(BINARY), NAMES[number], &sections).unwrap();
+            let nigh = Nigh::start(host, Path::new(BINARY), NAMES[number], &sections).unwrap();
             self.stations.push(nigh);
         }
         self
@@ -130,7 +130,7 @@ impl Stage {
         text
     }
 
-    /// What stands under `probe` in a station's status.
+    /// The value of `probe` in a station's status.
     pub(crate) fn status(&self, number: usize) -> Value {
         self.stations[number].control(&json!({"do": "status"})).unwrap()["probe"].clone()
     }
@@ -182,13 +182,13 @@ pub(crate) fn done(status: &Value, test: &str) -> u64 {
 
 /// A host behind the switch.
 fn join(switch: &Namespace, name: &str, number: usize) -> Namespace {
-    let place = Namespace::new(name).unwrap();
+    let host = Namespace::new(name).unwrap();
     let port = format!("port{number}");
     let (v4, v6) = (format!("10.77.0.{number}/24"), format!("fd77::{number}/64"));
-    link(End::new(&place, "eth0").address(&v4).address(&v6).no_offloads(), End::new(switch, &port))
+    link(End::new(&host, "eth0").address(&v4).address(&v6).no_offloads(), End::new(switch, &port))
         .unwrap();
     switch.check(&["ip", "link", "set", &port, "master", "br0"]).unwrap();
-    place
+    host
 }
 
 /// Writes a file that only its owner may read.

@@ -47,7 +47,7 @@ fn reads_to_a_reset(mut socket: &TcpStream) {
     }
 }
 
-/// Writes until nobody takes it any more.
+/// Writes until the peer closes.
 fn write_until_refused(mut socket: TcpStream) {
     let chunk = vec![7; 64 << 10];
     while socket.write_all(&chunk).is_ok() {}

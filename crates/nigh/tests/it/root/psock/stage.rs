@@ -16,7 +16,7 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// Where sessions are taken.
 pub(crate) const LISTEN: [&str; 4] = ["--listen", "10.1.1.2:7000", "--listen", "10.1.2.2:7000"];
-/// The ways there.
+/// The paths there.
 pub(crate) const PATHS: [&str; 4] =
     ["--path", "10.1.1.1>10.1.1.2:7000", "--path", "%p2>10.1.2.2:7000"];
 

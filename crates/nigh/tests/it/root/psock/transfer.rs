@@ -149,7 +149,7 @@ impl Drop for End<'_> {
 }
 
 #[test]
-fn another_key_is_refused_and_both_ends_say_so() {
+fn another_key_is_refused_and_both_ends_report_it() {
     let stage = Stage::new();
     fs::write(stage.path("original"), b"for the right one only").unwrap();
     let (key, other) = (stage.file("key"), stage.file("other"));
