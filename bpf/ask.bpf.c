@@ -4,10 +4,10 @@
  *
  * ask_send is run by BPF_PROG_TEST_RUN with BPF_F_TEST_XDP_LIVE_FRAMES (Linux 5.18): the kernel
  * makes a frame, the program writes one of many requests over all of it, as frames come back here
- * as what became of them, and XDP_TX sends it out of the interface that the context names.
+ * in the form that they ended in, and XDP_TX sends it out of the interface that the context names.
  * ask_count is attached to the same interface; it counts replies and drops them. In its place
- * ask_again makes the next request of each, so that a few frames circle. What is in a reply they do
- * not look at: that is tested elsewhere.
+ * ask_again makes the next request of each, so that a few frames circle. They do not inspect the
+ * content of replies: that is tested elsewhere.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the responder costs, for BPF_PROG_TEST_RUN with many repetitions.
+ * The cost of the responder, for BPF_PROG_TEST_RUN with many repetitions.
  *
  * A repetition gets the frame as the one before left it, so each program first writes the headers
- * of the request anew, all of them and in the same way; what the programs do after that is
+ * of the request again, all of them and with the same code; what the programs do after that is
  * compared. The words are those in which headers are read: a processor hands a value that was just
  * written to a load of it only if one store wrote all of it, else it waits for the cache, and a
  * frame that comes from a driver was not just written.
@@ -51,7 +51,7 @@ int bench_remake(struct xdp_md *ctx)
 	return bench_request(ctx) ? XDP_TX : XDP_DROP;
 }
 
-/* The least that turns a frame round: its MAC addresses swapped. */
+/* The minimum that returns a frame: its MAC addresses swapped. */
 SEC("xdp")
 int bench_bare(struct xdp_md *ctx)
 {
@@ -75,7 +75,7 @@ int bench_echo(struct xdp_md *ctx)
 	return echo_responder(ctx);
 }
 
-/* The least that answers an IPv4 echo request, without any question. */
+/* The minimum that answers an IPv4 echo request, without any check. */
 SEC("xdp")
 int bench_turn(struct xdp_md *ctx)
 {

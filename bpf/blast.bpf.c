@@ -5,7 +5,7 @@
  * blast_send is run by BPF_PROG_TEST_RUN with BPF_F_TEST_XDP_LIVE_FRAMES (Linux 5.18): the kernel
  * makes a frame, the program makes it an echo request and XDP_TX sends it out of the interface that
  * the context names. The kernel uses a frame again as soon as it was freed, so a frame comes back
- * here as whatever the responder made of it: the whole head is written each time.
+ * here in the form that the responder left it in: the whole head is written each time.
  *
  * blast_receive is attached to the same interface. It takes the replies out of the traffic, checks
  * each against what was sent, and counts. Everything else is passed on.
@@ -272,8 +272,8 @@ int blast_receive(struct xdp_md *ctx)
 	}
 	counts->received++;
 
-	/* Divisions are the dearest instructions here: one is skipped with a single thread, the
-	 * other while the second stays the same. */
+	/* Divisions are the most expensive instructions here: one is skipped with a single thread,
+	 * the other while the second stays the same. */
 	slot = plan.per_stream < plan.total ? index / plan.per_stream : 0;
 	if (slot >= BLAST_STREAMS)
 		slot = BLAST_STREAMS - 1;
@@ -330,7 +330,7 @@ int BPF_PROG(blast_transmit, const struct net_device *from, const struct net_dev
 	return 0;
 }
 
-/* Lets every frame through: a veth takes frames from XDP_TX only if its peer has a program. */
+/* Passes every frame: a veth takes frames from XDP_TX only if its peer has a program. */
 SEC("xdp")
 int blast_pass(struct xdp_md *ctx)
 {

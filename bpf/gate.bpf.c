@@ -11,7 +11,7 @@
  * The programs are at both directions of the internal interfaces, where addresses are those that
  * internal hosts have and see, so both directions of a flow meet in one entry whatever NAT does
  * behind, and super-packets are whole. All else about a packet (routing, NAT, filters) stays the
- * kernel's: what passes goes on as if no program were here.
+ * kernel's: what passes continues as if no program were here.
  *
  * A packet from internal hosts whose flow has a limit is sent through another device that queues it
  * by class, and comes back behind this hook; one to internal hosts is given its class for the
@@ -67,7 +67,7 @@ static __always_inline void gate_account_frame(struct __sk_buff *skb, struct gat
 	__u64 bytes = packet->length;
 
 	if (size) {
-		/* What comes from other machines, virtual ones too, may not say it. */
+		/* Packets from other machines, virtual ones too, must not carry our mark. */
 		if (!segments)
 			segments = (packet->payload_length + size - 1) / size;
 		if (segments)
@@ -103,7 +103,7 @@ static __always_inline int gate_resets_receiver(const struct gate_packet *packet
 	return side->resets < GATE_RESETS && __sync_fetch_and_add(&side->resets, 1) < GATE_RESETS;
 }
 
-/* Refuses a packet: of a flow that is refused, or one that begins what was refused before. */
+/* Refuses a packet: of a refused flow, or of a new one like a flow that was refused before. */
 static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts *counts,
 				       const struct gate_packet *packet, struct gate_flow *flow,
 				       __u32 hook, __u32 action)
@@ -126,7 +126,7 @@ static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts
 	return gate_done(counts, dropped, TCX_DROP);
 }
 
-/* Copies a packet that goes on; what is done if the ring is full was configured. */
+/* Copies a packet that passes; what happens if the ring is full is configured. */
 static __always_inline int gate_copy(struct __sk_buff *skb, struct gate_counts *counts,
 				     const struct gate_packet *packet, const struct gate_flow *flow,
 				     const struct gate_copying *how)
@@ -137,7 +137,7 @@ static __always_inline int gate_copy(struct __sk_buff *skb, struct gate_counts *
 	return copied;
 }
 
-/* Takes a packet out of the kernel's way; user space has all of it. */
+/* Takes a packet out of the kernel's path; user space has all of it. */
 static __always_inline int gate_hold(struct __sk_buff *skb, struct gate_counts *counts,
 				     const struct gate_packet *packet, const struct gate_flow *flow,
 				     __u32 hook)
@@ -149,9 +149,9 @@ static __always_inline int gate_hold(struct __sk_buff *skb, struct gate_counts *
 }
 
 /*
- * Leaves out what nobody needs of a super-packet of TCP: what is skipped, and all but the beginning
- * where that is enough. Its checksum is right, others' may not be and are looked at over the whole
- * packet.
+ * Omits what nobody needs of a super-packet of TCP: what is skipped, and all but the beginning
+ * where that is enough. Its checksum is right; that of other packets may not be and is verified
+ * over the whole packet.
  */
 static __always_inline void gate_shorten(const struct gate_packet *packet,
 					 const struct gate_side *side, __u32 manage,
@@ -161,7 +161,7 @@ static __always_inline void gate_shorten(const struct gate_packet *packet,
 	__s32 skipped = -(__s32)behind;
 
 	if (manage & GATE_SKIP && skipped > 0 && length) {
-		/* An end may be all that is behind. */
+		/* A FIN or RST may be all that is left. */
 		if (skipped >= (__s32)length)
 			skipped = length - 1;
 		how->begin = packet->payload + skipped;
@@ -183,12 +183,12 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 	__u32 marks = packet->flags & (TCP_SYN | TCP_FIN), end;
 	int tcp = packet->key.protocol == PROTOCOL_TCP && !packet->fragmented;
 
-	/* Acknowledgements alone say nothing. */
+	/* Bare acknowledgements carry nothing to classify. */
 	if (!packet->payload_length && !(packet->flags & (TCP_SYN | TCP_FIN | TCP_RST)))
 		goto pass;
 	end = packet->sequence + packet->payload_length + (marks & TCP_SYN ? 1 : 0) +
 	      (marks & TCP_FIN ? 1 : 0);
-	/* A bare end gives nothing away; if it overtakes what is held, TCP puts it behind again. */
+	/* A bare FIN reveals nothing; if it overtakes what is held, TCP reorders it. */
 	if (manage & GATE_HOLD && packet->payload_length && !(packet->flags & TCP_RST) &&
 	    (!tcp || (__s32)(end - side->hold_from) > 0)) {
 		if (!gate_alone(control, bpf_ktime_get_coarse_ns()))
@@ -197,14 +197,14 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 			return gate_done(counts, GATE_DROP_FAILURE, TCX_DROP);
 		goto pass;
 	}
-	/* Where a side ends is told also of what is skipped. */
+	/* The end of a side is reported even if its bytes are skipped. */
 	if (!(manage & GATE_COPY) ||
 	    (tcp && manage & GATE_SKIP && !(packet->flags & (TCP_FIN | TCP_RST)) &&
 	     (__s32)(end - side->skip_to) <= 0))
 		goto pass;
 	if (tcp && skb->gso_size)
 		gate_shorten(packet, side, manage, &how);
-	/* What the verdict on a held packet needs must not be missed: it is sent again. */
+	/* The verdict on a held packet must not miss this one: its sender retransmits it. */
 	if (!gate_copy(skb, counts, packet, flow, &how) &&
 	    (control->drop_on_failure || manage & GATE_HOLD) &&
 	    !gate_alone(control, bpf_ktime_get_coarse_ns()))
@@ -229,7 +229,7 @@ __noinline int gate_new(const struct gate_packet *packet, __u32 budget, __u32 if
 	return bpf_map_update_elem(&gate_fresh, &packet->key, &flow, BPF_NOEXIST);
 }
 
-/* What is done with a flow that begins with this packet, if the like was refused before; else 0. */
+/* The verdict on a flow that begins with this packet, if one like it was refused before; else 0. */
 __noinline int gate_refused_before(const struct gate_packet *packet)
 {
 	struct gate_refusal_key key;
@@ -253,7 +253,7 @@ static __always_inline int gate_ended(const struct gate_packet *packet,
 	       (flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST);
 }
 
-/* Does a connection that has said nothing begin anew, with other numbers? */
+/* Does a connection without payload so far begin again, with other sequence numbers? */
 static __always_inline int gate_tries_again(const struct gate_packet *packet,
 					    const struct gate_flow *flow)
 {
@@ -263,7 +263,7 @@ static __always_inline int gate_tries_again(const struct gate_packet *packet,
 	       side->tcp_flags & TCP_SYN && side->first != packet->sequence;
 }
 
-/* A packet whose flow nobody has decided. */
+/* A packet of an undecided flow. */
 __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
 	const struct gate_control *control = gate_settings();
@@ -283,7 +283,7 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		flow = NULL;
 	}
 	if (flow && unlikely(gate_ended(packet, flow)) &&
-	    (!flow->spoke || gate_tell_ended(packet, flow, skb->ifindex, hook))) {
+	    (!flow->spoke || gate_report_ended(packet, flow, skb->ifindex, hook))) {
 		bpf_map_delete_elem(&gate_fresh, &packet->key);
 		flow = NULL;
 	}
@@ -320,7 +320,7 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		__sync_fetch_and_and(&other->tcp_flags, ~TCP_SYN);
 	}
 	gate_account_frame(skb, flow, packet);
-	/* Who has spoken may have sent a file that ends with the stream. */
+	/* A side with payload may have sent a file that ends with the stream. */
 	if (!packet->payload_length && !(flow->spoke && packet->flags & (TCP_FIN | TCP_RST)))
 		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
 	if (!flow->spoke)
@@ -356,7 +356,7 @@ static __always_inline void gate_fragment_key(const struct gate_packet *packet,
 	key->protocol = packet->key.protocol;
 }
 
-/* Remembers of a first fragment whose flow it is. */
+/* Stores the flow of a first fragment. */
 __noinline int gate_keep_fragment(const struct gate_packet *packet)
 {
 	struct gate_fragment_key key = {};
@@ -394,11 +394,11 @@ __noinline int gate_find_fragment(struct gate_packet *packet)
 static __always_inline int gate_begins_anew(struct __sk_buff *skb, const struct gate_packet *packet,
 					    const struct gate_flow *flow, __u32 hook)
 {
-	return gate_ended(packet, flow) && gate_tell_ended(packet, flow, skb->ifindex, hook) &&
+	return gate_ended(packet, flow) && gate_report_ended(packet, flow, skb->ifindex, hook) &&
 	       !bpf_map_delete_elem(&gate_decided, &packet->key);
 }
 
-/* Reads a frame's headers. A global function, as some below: the verifier looks at it once. */
+/* Reads a frame's headers. A global function, as some below: the verifier checks it once. */
 __noinline int gate_read(struct __sk_buff *skb, struct gate_packet *packet)
 {
 	enum gate_kind kind = GATE_KIND_SHORT;
@@ -411,7 +411,7 @@ __noinline int gate_read(struct __sk_buff *skb, struct gate_packet *packet)
 		__u32 length = skb->len;
 
 		kind = gate_parse(data, end, length, packet);
-		/* Headers may lie outside of the frame's first part. */
+		/* Headers may lie outside the frame's first part. */
 		if (likely(kind != GATE_KIND_SHORT) || length <= (__u32)(end - data) ||
 		    bpf_skb_pull_data(skb, length > GATE_DEEPEST ? GATE_DEEPEST : length))
 			break;
@@ -451,7 +451,7 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 		if (!gate_find_fragment(&packet))
 			return gate_done(counts, GATE_PASS_FRAGMENT, TCX_NEXT);
 	}
-	/* Between internal hosts: judged where it came in. */
+	/* Between internal hosts: decided where it entered. */
 	if (hook == GATE_TO_INTERNAL && skb->ingress_ifindex &&
 	    unlikely(gate_is_internal(control, skb->ingress_ifindex))) {
 		/* Nor does it queue in a class again. */
@@ -487,7 +487,8 @@ int gate_from_internal(struct __sk_buff *skb)
 SEC("tcx/egress")
 int gate_to_internal(struct __sk_buff *skb)
 {
-	/* Released, to come in where it came in: the only way for user space to do that. */
+	/* Released: it enters by the interface that it entered by before. User space has no other
+	 * means. */
 	if (unlikely(skb->mark == GATE_MARK_BACK)) {
 		skb->mark = GATE_MARK;
 		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
@@ -496,8 +497,8 @@ int gate_to_internal(struct __sk_buff *skb)
 }
 
 /*
- * Refuses where the driver hands the frame over, which costs least; what is to be told to its
- * sender, and all else, goes on to the program above.
+ * Refuses where the driver hands the frame over, which costs least; a refusal that must be reported
+ * to its sender, and all else, is passed to the program above.
  */
 SEC("xdp.frags")
 int gate_driver(struct xdp_md *ctx)
@@ -538,7 +539,7 @@ int gate_driver(struct xdp_md *ctx)
 }
 
 /*
- * Changes a flow where it is, so that nothing is lost that is counted meanwhile. Run by user space
+ * Changes a flow in the map, so that nothing is lost that is counted meanwhile. Run by user space
  * (BPF_PROG_TEST_RUN); returns an enum gate_answer.
  */
 SEC("syscall")

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The mask on an interface: packets are masked where the kernel has them, and only what is left of
- * them is given to user space.
+ * The mask on an interface: packets are masked in the kernel, and only the result is given to user
+ * space.
  *
  *   packet -> sample -> filter -> unit: in | walk, a program at each header | out -> ring
  *
  * The walk is a machine of small steps: each turn of one loop treats one header, one option or one
- * address, and says what comes next. So each step is a function that the verifier looks at by
+ * address, and selects the next step. So each step is a function that the verifier checks by
  * itself, and no call is deep; but those that most packets take are part of one turn. Its rules are
  * those of crate mask's machine/, and tests compare both byte by byte.
  */
@@ -61,7 +61,7 @@ static long mask_turn(__u32 turn, void *unused)
 		return 1;
 	if (mask_is_deep(u))
 		return 1;
-	/* What most packets have takes no turn of its own: each of them costs a call. */
+	/* What most packets have gets no turn of its own: each turn costs a call. */
 	if (u->next == NEXT_ETHERNET) {
 		mask_ethernet(u);
 		if (mask_is_deep(u))
@@ -122,7 +122,7 @@ static long mask_turn(__u32 turn, void *unused)
 	return u->next == NEXT_NOTHING || (u->next == NEXT_PAYLOAD && !mask_settings.payload);
 }
 
-/* What of a checksum's bytes is still to be added. */
+/* The bytes of a checksum that are still to be added. */
 struct mask_adding {
 	__u64 sum;
 	__u32 from, length;

@@ -122,7 +122,8 @@ int oracle(struct xdp_md *ctx)
 
 	/*
 	 * A checksum that is only the sum of the pseudo header: the sender is on this machine and
-	 * left the rest to a network card that never comes. The kernel knows, the client would not.
+	 * left the rest to a network card, but there is none. The kernel accepts that, the client
+	 * would not.
 	 */
 	check = LOAD16(udp, 6);
 	sum = (__u64)source + target + __builtin_bswap16(PROTOCOL_UDP) + LOAD16(udp, 4);
@@ -138,7 +139,7 @@ int oracle(struct xdp_md *ctx)
 	if (config->limited && !oracle_within4(config, source))
 		return oracle_done(ORACLE_OVER_RATE, XDP_DROP);
 
-	/* The headers, while pointers into the frame are good. */
+	/* The headers, while pointers into the frame are valid. */
 	STORE32(udp, 0, ports >> 16 | ports << 16);
 	if (check) {
 		sum = (__u64)~word + tables->head + (__u16)~LOAD16(udp, 16) + config->ttl;

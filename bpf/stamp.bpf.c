@@ -7,14 +7,15 @@
  *            no: to the kernel        no: to the sockets     no: dropped, by reason
  *
  * A session is a source address and an SSID (RFC 8972, section 3); each counts what is reflected in
- * it. The packet is turned round in place and keeps its length. What follows the base packet is
- * copied, as a reflector does that knows no extensions: their U flags stay set. Sessions that need
- * extensions or authentication are not agreed on here but at the sockets, see docs/decisions/152.
+ * it. The packet is turned into its reply in place and keeps its length. What follows the base
+ * packet is copied, as by a reflector without extensions: their U flags stay set. Sessions that
+ * need extensions or authentication are not agreed on here but at the sockets, see
+ * docs/decisions/152.
  *
  * Both timestamps are one reading of the clock: between them there would be less than what one
- * reading takes. The clock is TAI's, which the kernel keeps beside the system's; user space says
- * how far it is ahead, and how far the clock may be off and for how long that holds. After that,
- * and when somebody has stepped the clock since, replies say that it is not known.
+ * reading takes. The clock is TAI's, which the kernel keeps beside the system's; user space sets
+ * its offset, and the clock's error and for how long that holds. After that, and when somebody has
+ * stepped the clock since, replies mark the error as unknown.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -24,7 +25,7 @@
 #include "include/limit.h"
 #include "include/parse.h"
 
-/* Addresses and ports of the reflector; the value says nothing. */
+/* Addresses and ports of the reflector; the value is not used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, STAMP_SERVICES);
@@ -97,8 +98,9 @@ static __always_inline __be16 stamp_error(const struct stamp_clock *clock, __u64
 }
 
 /*
- * Takes a packet into its session: its number there, or -1 if it is over the rate. A number that
- * came before in a packet that was sent later than all others says that the sender has begun again.
+ * Counts a packet in its session: its number there, or -1 if it is over the rate. A number that was
+ * seen before, in a packet that was sent later than all others, shows that the sender has
+ * restarted.
  */
 static __always_inline __s64 stamp_take(struct stamp_session *session, __u32 sequence, __u64 sent)
 {
@@ -233,8 +235,8 @@ int stamp(struct xdp_md *ctx)
 
 	/*
 	 * The pseudo header's sum stays as it is when the addresses are swapped. A checksum that
-	 * is this sum only is one that a host on this machine left to a network card that never
-	 * came.
+	 * is this sum only is one that a host on this machine left to a network card, but
+	 * there is none.
 	 */
 	if (type == ETHERTYPE_IPV4)
 		pseudo = (__u64)LOAD32(l3, 12) + LOAD32(l3, 16);

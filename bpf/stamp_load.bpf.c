@@ -3,7 +3,7 @@
  * A load of STAMP test packets, for benchmarks of reflectors.
  *
  * stamp_ask is run by BPF_PROG_TEST_RUN with BPF_F_TEST_XDP_LIVE_FRAMES: a frame comes back here as
- * whatever the reflector made of it, so the whole packet is written each time, with the next
+ * the reflector left it, so the whole packet is written each time, with the next
  * number. stamp_heard is attached to the same interface and takes the replies out of the traffic.
  */
 #include "include/parse.h"
@@ -13,7 +13,7 @@
 #define NUMBER 42 /* where the packet's number is */
 #define CHECK 40  /* where UDP's checksum is */
 
-/* A right packet with the number zero, filled up with zeros. */
+/* A valid packet with the number zero, filled up with zeros. */
 const volatile __u8 stamp_frame[88] = {};
 __u32 stamp_next;
 __u64 stamp_replies;

@@ -65,7 +65,7 @@ struct echo_rows_of_cpu {
 	struct echo_row row[ECHO_ROWS];
 };
 
-/* What `at` says in a slot of an address without a row of its own. */
+/* The values of `at` in a slot of an address without a row of its own. */
 enum echo_at {
 	ECHO_PROBED = 0x3ffffffe,   /* a link address */
 	ECHO_NOT_OURS = 0x3fffffff, /* an empty slot; its address is zero */

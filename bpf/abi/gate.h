@@ -36,7 +36,7 @@ enum gate_count {
 	GATE_DROP_CACHE,     /* dropped: begins what was refused before */
 	GATE_DROP_FAILURE,   /* dropped: undecided, and user space is gone or late */
 	GATE_DROP_RING,	     /* dropped: to be copied or held, and ring or table are full */
-	GATE_HELD,	     /* taken from the kernel's way; user space has it */
+	GATE_HELD,	     /* taken from the kernel's path; user space has it */
 	GATE_RESET_VERDICT,  /* turned into a reset for its sender: its flow is refused */
 	GATE_RESET_CACHE,    /* the same: begins what was refused before */
 	GATE_REDIRECTED, /* passed, by way of the device where what comes from internal hosts queues
@@ -67,7 +67,7 @@ enum gate_action {
 	GATE_UNDECIDED,
 	GATE_PASS,
 	GATE_DROP,
-	GATE_RESET, /* and tell the sender, if the protocol can */
+	GATE_RESET, /* and notify the sender, if the protocol can */
 };
 
 enum gate_limits {
@@ -83,7 +83,7 @@ enum gate_limits {
 	GATE_WINDOW = 0x10000,	       /* see GATE_BRIEF */
 };
 
-/* What is done with the packets of one side of a flow that may pass; bits. */
+/* How the packets of one side of a flow that may pass are treated; bits. */
 enum gate_manage {
 	GATE_COPY = 1, /* copied whole */
 	GATE_SKIP =
@@ -156,7 +156,7 @@ struct gate_fragment {
 	__u32 unused;
 };
 
-/* What user space says; written whole, every word by itself. */
+/* Settings by user space; written whole, every word by itself. */
 struct gate_control {
 	__u64 heartbeat_ns; /* when it last lived, of CLOCK_MONOTONIC_COARSE */
 	__u32 bypass;	    /* everything passes */
@@ -183,8 +183,8 @@ enum gate_record_flag {
 
 /*
  * What is copied out: this, then the frame as far as it was copied. Of a super-packet that begins
- * before skip_to and reaches beyond it follows the payload alone, from there on, and what is said
- * of payload and sequence number is said of that.
+ * before skip_to and reaches beyond it follows the payload alone, from there on; payload and
+ * sequence number are those of that part.
  */
 struct gate_record {
 	struct gate_key key;

@@ -146,7 +146,7 @@ struct mask_period {
 	__u32 reserved;
 };
 
-/* What is asked of the program that makes a cipher. */
+/* The request to the program that makes a cipher. */
 struct mask_key {
 	__u32 period; /* 0 or 1 */
 	__u32 cipher; /* enum mask_cipher_name */
@@ -163,7 +163,7 @@ struct mask_record {
 };
 _Static_assert(sizeof(struct mask_record) == 24, "crates/datapath/src/mask asserts it too");
 
-/* What outcome of a packet; MASK_SEEN is the sum of all up to MASK_NO_KEY. */
+/* The outcome of a packet; MASK_SEEN is the sum of all up to MASK_NO_KEY. */
 enum mask_count {
 	MASK_SEEN,
 	MASK_TAKEN,	/* masked and given to user space */
@@ -180,7 +180,7 @@ struct mask_counts {
 	__u64 count[MASK_COUNTS];
 };
 
-/* Before a packet that is given to the program by hand: tests compare both engines by it. */
+/* Before a packet that a test gives to the program, to compare both engines. */
 struct mask_trial {
 	__u64 number; /* of the packet in its data set */
 	__u32 link;   /* enum mask_link */

@@ -65,14 +65,15 @@ struct oracle_config {
  */
 struct oracle_line {
 	/*
-	 * Of each /20 three bytes, a little-endian number. Bit n from 0 to 14 says that between its
-	 * /24s n and n + 1 a run begins; bits 15 to 19 are the place of its last run in `values`.
+	 * Of each /20 three bytes, a little-endian number. Bit n from 0 to 14 marks that between
+	 * its /24s n and n + 1 a run begins; bits 15 to 19 are the index of its last run in
+	 * `values`.
 	 */
 	__u8 runs[24];
 	__u16 values[ORACLE_LINE_VALUES];
 };
 
-/* In such a number: its other bits say which of `dense` has the values of the /19. */
+/* In such a number: its other bits are the index into `dense` of the values of the /19. */
 #define ORACLE_DENSE (1 << 23)
 
 /*
@@ -84,11 +85,11 @@ struct oracle_line {
  *   blocks   of 256 16-bit groups, one for each address of a /24 with longer prefixes
  *   rows     for each metric, a 32-bit value for each group of a source: the address of its row, or
  *            zero; a row is the number of its ranks, unknown included, six bytes of nothing, then
- *            twice the 16-bit rank for each group. Group 0 is what nobody knows a route to and has
+ *            twice the 16-bit rank for each group. Group 0 is what has no route, and has
  * the last rank.
  */
 struct oracle_tables {
-	__be32 head; /* the first word of a reply: it says which metrics there are */
+	__be32 head; /* the first word of a reply: the metrics that there are */
 	__u32 lines;
 	__u32 dense;
 	__u32 blocks;

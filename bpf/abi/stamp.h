@@ -55,12 +55,12 @@ struct stamp_session {
 };
 
 /*
- * How the clock stands. TAI less what is here, in nanoseconds, is the time of the system's clock
+ * The state of the clock. TAI less this value, in nanoseconds, is the time of the system's clock
  * since 1970: the program may read only the former. There are two of these; stamp_active says which
  * is in force.
  *
- * The error is what the clock will be off until a time of CLOCK_BOOTTIME, unless somebody steps it:
- * then TAI less that clock, which only slewing moves alike, is no longer what it was.
+ * The error bounds how far the clock is off until a time of CLOCK_BOOTTIME, unless somebody steps
+ * it: then TAI less that clock, which only slewing moves alike, is no longer what it was.
  */
 struct stamp_clock {
 	__u64 tai_ahead_ns;

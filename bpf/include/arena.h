@@ -6,7 +6,7 @@
  * An address in an arena is 32 bits wide: the low half of the address at which user space sees the
  * byte. The kernel adds the base, so a wrong address reads some other byte of the arena, or zero
  * where there is no page, and no bounds have to be proven. Clang learned of both after version 14;
- * here their instructions are written out.
+ * here the instructions are written out.
  */
 #ifndef NIGH_ARENA_H
 #define NIGH_ARENA_H
@@ -16,7 +16,7 @@
 
 #define MAP_TYPE_ARENA 33 /* BPF_MAP_TYPE_ARENA, which older headers lack */
 
-/* Says that a register holds an address in the arena: BPF_ADDR_SPACE_CAST from 1 to 0. */
+/* Marks a register as holding an address in the arena: BPF_ADDR_SPACE_CAST from 1 to 0. */
 #define ARENA_POINTER(pointer)                                                                     \
 	asm volatile(".byte 0xbf;"                                                                 \
 		     ".ifc %[reg], r0; .byte 0x00; .endif;"                                        \
@@ -55,7 +55,7 @@ static __always_inline __u32 arena_u32(__u64 address)
 #define ARENA_USE(map) asm volatile("" ::"r"(&(map)))
 
 /*
- * True; as a part of a loop's condition it lets the verifier look at the loop until its state no
+ * True; as a part of a loop's condition it lets the verifier check the loop until its state no
  * longer changes instead of at every turn. (After millions of turns it is false.)
  */
 #define MAY_LOOP                                                                                   \

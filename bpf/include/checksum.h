@@ -53,8 +53,8 @@ static __always_inline __u64 csum_halves(__u64 word)
 
 /*
  * The sum of `blocks` blocks of 64 bytes that begin `offset` bytes into the frame. A global
- * function, which the verifier looks at once and not once for every way that leads here, and which
- * only long messages pay the call of.
+ * function, which the verifier checks once and not once for every path that leads here; only long
+ * messages pay for the call.
  */
 __noinline __u64 csum_blocks(struct xdp_md *ctx, __u32 offset, __u32 blocks)
 {

@@ -8,7 +8,7 @@
  *            to the kernel              received + 1, then exactly one of
  *                                       passed, answered, drop[reason]
  *
- * What is judged is only an ICMP message in an unfragmented packet without options or extension
+ * The rules apply only to an ICMP message in an unfragmented packet without options or extension
  * headers; all else for our addresses is the kernel's. The order of the rules is the order of the
  * functions below, and of enum echo_drop.
  *
@@ -17,9 +17,9 @@
  * flow on one path, RFC 7690), its identification and don't-fragment bit (unique because the
  * request's was, RFC 6864 section 4) and its length. TTL or hop limit is 64.
  *
- * There is no helper call in the way of an ordinary request: measured, a map lookup costs as much
+ * There is no helper call on the path of an ordinary request: measured, a map lookup costs as much
  * as all the rest, a clock reading twice that. Configuration is a pair of structs in memory shared
- * with user space, which writes the idle one and then says that it is active; a frame sees one of
+ * with user space, which writes the idle one and then makes it active; a frame sees one of
  * them throughout. Time is the jiffy counter.
  */
 #ifndef NIGH_ECHO_H
@@ -37,7 +37,7 @@
 #define AF_INET6 10
 #endif
 
-/* What the rules learn about a frame. */
+/* What the rules use of a frame. */
 struct echo_frame {
 	struct xdp_md *ctx;
 	void *data, *end;
@@ -65,8 +65,8 @@ static __noinline int echo_denied(const struct echo_config *config, __u64 high, 
 
 /*
  * The reply's route by the kernel's routing table. XDP_TX or XDP_REDIRECT with the MACs written, or
- * XDP_PASS where the kernel must say (no neighbour yet, no route, too long for the interface, or a
- * tagged frame, which may leave through a VLAN device that only the kernel can put a tag on for).
+ * XDP_PASS where the kernel must decide (no neighbour yet, no route, too long for the interface, or
+ * a tagged frame, which may leave through a VLAN device that only the kernel can put a tag on for).
  */
 static __always_inline int echo_route(struct echo_frame *f, __u32 family)
 {
@@ -105,7 +105,7 @@ static __always_inline __u64 echo_hash6(int row, __u64 high, __u64 low)
 	return limit_hash6(&echo_secret, row, high, low);
 }
 
-/* The limits that are in force: 0, or which of them refuses the packet. */
+/* The limits in force: 0, or the one that refuses the packet. */
 static __always_inline __u32 echo_limited(const struct echo_config *config, __u64 tick, __u64 hash0,
 					  __u64 hash1)
 {
@@ -336,7 +336,7 @@ static __always_inline int echo_is_probe6(struct echo_frame *f)
 
 /*
  * Finds the row of the address that a frame is for. Returns the family, 4 or 6, whose header is
- * then known to be there; 0 for a frame that is none of our business.
+ * then known to be there; 0 for a frame that is not for us.
  */
 static __always_inline int echo_locate(struct echo_frame *f)
 {
@@ -381,12 +381,12 @@ static __always_inline int echo_judge(struct echo_frame *f, int family)
 
 /*
  * The fast path: an ordinary request over IPv4, untagged, of less than 72 bytes of ICMP, which
- * nothing forbids to be answered. It asks the questions of the slow path and answers; at the first
- * that is not answered as usual the frame, untouched and uncounted, takes the slow path, so what is
- * said about it stands there only.
+ * nothing forbids to answer. It makes the checks of the slow path and answers; at the first check
+ * that fails the frame, untouched and uncounted, goes to the slow path, which alone has the rules
+ * for it.
  *
  * What is a call in C comes first, when there is nothing yet to be kept across it; header words are
- * read once for the questions and again for the answer instead of being kept. That leaves all in
+ * read once for the checks and again for the answer instead of being kept. That leaves all in
  * registers. With `sampling` the frame is already known to be a sample.
  */
 static __always_inline int echo_fast_path(struct xdp_md *ctx, struct echo_rows_of_cpu *rows,
@@ -479,7 +479,7 @@ static __always_inline int echo_fast_path(struct xdp_md *ctx, struct echo_rows_o
 	return XDP_TX;
 }
 
-/* Counts and decides what the fast path leaves, and takes samples. */
+/* Counts and decides what the fast path leaves over, and takes samples. */
 static __noinline int echo_slow_path(struct xdp_md *ctx)
 {
 	struct echo_frame f = {

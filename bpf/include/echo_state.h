@@ -3,7 +3,7 @@
  * The state and settings of the echo responder: the ledger, samples, lists, buckets, and the pair
  * of configurations with the lookup of an address in them. The rules that use it are in echo.h.
  *
- * User space writes the configuration that is idle and then says that it is active. The addresses
+ * User space writes the idle configuration and then makes it active. The addresses
  * are in a hash table without collisions, for which user space has searched the multiplier.
  */
 #ifndef NIGH_ECHO_STATE_H
@@ -82,7 +82,7 @@ static __always_inline struct echo_row *echo_row(struct echo_rows_of_cpu *rows, 
 
 #define ECHO_AT_LAST ((ECHO_ROWS - ECHO_ROW_FIRST - 1) * ECHO_ROW_SIZE)
 
-/* Where the row of a service address is, from the first of them on; else one of enum echo_at. */
+/* The offset of a service address's row, from the first of them on; else one of enum echo_at. */
 static __always_inline __u32 echo_find4(const struct echo_config *config, __be32 address)
 {
 	const struct echo_slot4 *slot = &config->slot4[(__u8)((address * config->hash4) >> 56)];
@@ -127,7 +127,7 @@ static __always_inline __u32 latency_bucket(__u64 ns)
 }
 
 /*
- * At most once a jiffy, address and CPU: how long the program took, and whose packets these are.
+ * At most once a jiffy, address and CPU: how long the program took, and the source of the packet.
  * The source stands for all packets to this address since the sample before.
  */
 static __always_inline void echo_sample(struct echo_row *row, struct echo_source *source, __u64 ns)

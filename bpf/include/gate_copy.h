@@ -13,7 +13,7 @@
 #define GATE_RECORD_MIDDLE 2048
 #define GATE_RECORD_LARGE 16384
 
-/* Of first packets at most so much is copied, headers included. */
+/* At most so much of a first packet is copied, headers included. */
 #define GATE_FIRST_LONGEST (GATE_RECORD_MIDDLE - sizeof(struct gate_record))
 
 /* What the copy is for. */
@@ -33,7 +33,7 @@ static __always_inline __u32 gate_check_at(const struct gate_packet *packet)
 
 /*
  * Is the frame's transport checksum still to be finished by a network card (CHECKSUM_PARTIAL)? The
- * kernel does not say. But it leaves such a checksum alone when a word changes that the pseudo
+ * kernel does not show it. But it leaves such a checksum alone when a word changes that the pseudo
  * header does not have, and updates any other, which is undone here.
  */
 static __always_inline int gate_partial(struct __sk_buff *skb, const struct gate_packet *packet)
@@ -50,7 +50,7 @@ static __always_inline int gate_partial(struct __sk_buff *skb, const struct gate
 
 /*
  * What is known of the frame's transport checksum. Of what was put together from several frames,
- * and of what its card has looked at, it is right; of a fragment nobody can tell.
+ * and of what its card has verified, it is right; of a fragment it is unknown.
  */
 static __always_inline __u8 gate_checksum(struct __sk_buff *skb, const struct gate_packet *packet)
 {
@@ -127,9 +127,10 @@ __noinline int gate_copy_out(struct __sk_buff *skb, const struct gate_packet *pa
 	return gate_record(skb, packet, flow, how, GATE_RECORD_LARGEST);
 }
 
-/* Tells user space that a flow has ended, and how it was; 0 if there is no room. */
-static __always_inline int gate_tell_ended(const struct gate_packet *packet,
-					   const struct gate_flow *flow, __u32 ifindex, __u32 hook)
+/* Reports the end of a flow with its state to user space; 0 if there is no room. */
+static __always_inline int gate_report_ended(const struct gate_packet *packet,
+					     const struct gate_flow *flow, __u32 ifindex,
+					     __u32 hook)
 {
 	struct gate_record *record = bpf_ringbuf_reserve(&gate_ring, GATE_RECORD_SMALL, 0);
 

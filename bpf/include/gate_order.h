@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What user space orders of a flow, done where the flow is: what is counted meanwhile is not lost.
+ * Changes of a flow by order of user space, made in the map: what is counted meanwhile is not lost.
  */
 #ifndef NIGH_GATE_ORDER_H
 #define NIGH_GATE_ORDER_H
@@ -73,7 +73,7 @@ static __always_inline int gate_decide(struct gate_request *request)
 		gate_manage_side(&new.side[1], &request->interest[1]);
 	}
 	if (bpf_map_update_elem(&gate_decided, &request->key, &new, BPF_NOEXIST)) {
-		/* What is refused is refused for as long as it is known at all. */
+		/* A refusal lasts for as long as its entry. */
 		if (fresh)
 			fresh->refused = request->action == GATE_PASS ? 0 : request->action;
 		return GATE_FULL;

@@ -25,7 +25,7 @@
 #define TCP_ACK 16
 
 #define GATE_EXTENSIONS 6
-/* The last byte of headers that is looked for, so that offsets have a bound. */
+/* The last byte of headers that is read, so that offsets have a bound. */
 #define GATE_DEEPEST 2048
 
 enum gate_kind {
@@ -66,7 +66,7 @@ static __always_inline int gate_lower(const __u64 a[2], __be16 p, const __u64 b[
 }
 
 /*
- * Tiny fragments, of which nobody can tell the flow and which the receiver puts together all the
+ * Tiny fragments, whose flow is unknown and which the receiver reassembles all the
  * same: firsts that end before the ports and flags are there are GATE_KIND_SHORT, and so are later
  * ones that begin within TCP's header (RFC 1858, RFC 3128; RFC 7112 of IPv6). This is `fragmented`
  * of such a one for a moment.
@@ -192,7 +192,7 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 			return GATE_KIND_SHORT;
 		packet->fragmented = 2;
 	}
-	/* Super-packets of more than 64 KB say 0 (or have a jumbo payload option). */
+	/* Super-packets of more than 64 KB have length 0 (or a jumbo payload option). */
 	if (!packet->length)
 		packet->length = wire - offset;
 	if (at - offset > packet->length || offset + packet->length > wire)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Refuses a packet by telling its sender.
+ * Refuses a packet and notifies its sender.
  *
  * A TCP segment is refused by turning it into the reset that a host answers with where there is no
  * such connection (RFC 9293, section 3.10.7.1):
@@ -17,7 +17,7 @@
  * its addresses as it does all others of that connection. Either is marked, and passes when it is
  * seen again.
  *
- * The receiver of a refused segment hears of it too, as it may have nothing to send and would wait:
+ * The receiver of a refused segment is notified too, as it may have nothing to send and would wait:
  * the segment goes on to it as a reset without payload. Its sequence number is what the receiver
  * expects; if it is not, the receiver answers that (RFC 5961, section 3.2), and has its reset by
  * that answer.
@@ -176,7 +176,7 @@ __u64 gate_jiffy;	 /* in which ICMP errors were counted last */
 __u64 gate_unreachables; /* how many there were */
 
 /* May an ICMP error be sent now? CPUs that begin a jiffy at one time may send some more. */
-static __always_inline int gate_may_tell(void)
+static __always_inline int gate_may_send_error(void)
 {
 	__u64 now = bpf_jiffies64();
 
@@ -217,7 +217,7 @@ static __always_inline int gate_is_between_hosts(struct __sk_buff *skb,
 			    : packet->key.address[0][0] || packet->key.address[0][1];
 }
 
-/* Turns a datagram into its port unreachable. -1: there is none, and it may have been spoilt. */
+/* Turns a datagram into its port unreachable. -1: there is none, and the packet may be damaged. */
 __noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook)
 {
 	struct gate_scratch *scratch = gate_room();
@@ -227,7 +227,7 @@ __noinline int gate_unreachable(struct __sk_buff *skb, const struct gate_packet 
 	__u64 sum;
 
 	if (!packet || !scratch || packet->key.protocol != PROTOCOL_UDP || !packet->plain ||
-	    packet->fragmented || !gate_is_between_hosts(skb, packet) || !gate_may_tell())
+	    packet->fragmented || !gate_is_between_hosts(skb, packet) || !gate_may_send_error())
 		return -1;
 	segment = &scratch->segment;
 	error = &scratch->error;
@@ -309,7 +309,7 @@ static __always_inline int gate_put(struct __sk_buff *skb, const struct gate_pac
 
 /*
  * Turns a segment into its reset; before that its receiver has one if `both` is set. -1: there is
- * none, and it may have been spoilt.
+ * none, and the packet may be damaged.
  */
 __noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packet, __u32 hook,
 			  __u32 both)
@@ -327,7 +327,7 @@ __noinline int gate_reset(struct __sk_buff *skb, const struct gate_packet *packe
 	if (bpf_skb_change_tail(skb, packet->transport + TCP_HEADER, 0))
 		return -1;
 	partial = gate_partial(skb, packet);
-	/* Without an acknowledgement it begins a connection, which its receiver has not. */
+	/* Without an acknowledgement it begins a connection, which its receiver does not have. */
 	if (both && packet->flags & TCP_ACK) {
 		gate_ends(packet, packet->from, segment);
 		segment->sequence = __builtin_bswap32(packet->sequence);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the gate keeps: flows, refusals, fragments, the ring, the ledger, and what it is told.
+ * The gate's state: flows, refusals, fragments, the ring, the ledger, and its settings.
  *
- * There are two tables of flows. `gate_decided` has those that user space has spoken of; nothing is
- * ever pushed out of it. `gate_fresh` has the others, of which the ones that were not used for
+ * There are two tables of flows. `gate_decided` has those that user space has decided; nothing is
+ * ever evicted from it. `gate_fresh` has the others, of which the ones that were not used for
  * longest give way to new ones; so a flood of new flows pushes out undecided ones only. Sizes are
  * user space's to set before loading.
  */

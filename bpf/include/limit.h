@@ -69,7 +69,7 @@ static __always_inline int limit_take_either(__u64 (*cells)[LIMIT_CELLS], __u64 
 	__u64 seen0 = *(volatile __u64 *)first;
 	__u64 seen1 = *(volatile __u64 *)second;
 
-	/* A lost race at the edge may find the fuller one exhausted: the other has its say too. */
+	/* A lost race at the edge may find the fuller one exhausted: the other is tried too. */
 	if (seen0 <= seen1)
 		return limit_take(first, seen0, now, &rates[0]) ||
 		       limit_take(second, seen1, now, &rates[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Classic BPF, as the kernel runs it (Documentation/networking/filter.rst): which packets are
- * wanted is known before anything of them is masked or copied. Jumps lead forward only, so it ends.
+ * Classic BPF, as the kernel runs it (Documentation/networking/filter.rst): packets are selected
+ * before anything of them is masked or copied. Jumps lead forward only, so it ends.
  */
 #ifndef NIGH_MASK_FILTER_H
 #define NIGH_MASK_FILTER_H
@@ -15,7 +15,7 @@
 #define FILTER_MOD 0x90
 #define FILTER_XOR 0xa0
 
-/* A number of the packet in network order; whether it has it. */
+/* Reads a number of the packet in network order; whether the packet has it. */
 static __always_inline int mask_filter_load(struct mask_unit *u, __u32 size, __u64 at, __u32 *value)
 {
 	__u32 bytes = size == BPF_W ? 4 : size == BPF_H ? 2 : 1, offset;

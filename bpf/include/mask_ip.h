@@ -90,8 +90,8 @@ static __always_inline void mask_note(struct mask_unit *u, __u32 at, __u32 from,
 }
 
 /*
- * Whether what is here proves to be IPv4, where no header says it: its checksum is right and all of
- * it is there. IPv6 has no checksum: its length is exactly what is there.
+ * Whether this is IPv4, where no header identifies it: its checksum is right and all of it is
+ * there. IPv6 has no checksum: its length is exactly what is there.
  */
 static __always_inline int mask_is_ipv4(struct mask_unit *u, __u32 at)
 {
@@ -114,7 +114,7 @@ static __always_inline int mask_is_ipv6(struct mask_unit *u, __u32 at)
 	return payload > 0 && at + IPV6_HEADER + payload == u->end;
 }
 
-/* IP behind an EtherType that says so. */
+/* IP behind its EtherType. */
 static __always_inline void mask_type(struct mask_unit *u)
 {
 	int version = mask_u8(u, u->at) >> 4;
@@ -136,7 +136,7 @@ static __always_inline void mask_ethernet(struct mask_unit *u)
 	mask_go(u, NEXT_TYPE, at + 14);
 }
 
-/* What a label, an EtherType or a protocol says: which header is next. */
+/* The next header after a label, an EtherType or a protocol number. */
 __noinline int mask_link(void)
 {
 	struct mask_unit *u = mask_unit();
@@ -194,7 +194,7 @@ __noinline int mask_link(void)
 	return 0;
 }
 
-/* Nothing changes the header any more, and what of it was cut is zero in the result. */
+/* Nothing changes the header any more, and its missing bytes are zero in the result. */
 static __always_inline void mask_ipv4_checksum(struct mask_unit *u, __u32 at, __u32 header)
 {
 	__u64 sum = 0;
@@ -273,16 +273,16 @@ __noinline int mask_ipv4_option(void)
 {
 	struct mask_unit *u = mask_unit();
 	__u32 at, length, count, n;
-	int kind, said;
+	int kind, stated;
 
 	if (!u)
 		return 0;
 	at = u->option;
 	kind = at < u->options_end ? mask_u8(u, at) : OPTION_END;
-	said = kind == OPTION_NOTHING ? 1 : mask_u8(u, at + 1);
-	length = said;
-	/* A length that is none ends the options as they end the walk of a router. */
-	if (kind <= OPTION_END || said < 1 || at + length > u->options_end ||
+	stated = kind == OPTION_NOTHING ? 1 : mask_u8(u, at + 1);
+	length = stated;
+	/* An invalid length ends the options, as it does for a router. */
+	if (kind <= OPTION_END || stated < 1 || at + length > u->options_end ||
 	    (kind != OPTION_NOTHING && length < 2)) {
 		mask_ipv4_end(u);
 		return 0;
@@ -296,7 +296,7 @@ __noinline int mask_ipv4_option(void)
 		for (n = 0; n < 9; n++)
 			if (n < count)
 				mask_treat(MASK_IPV4_ROUTE_ADDRESS, at + 3 + 4 * n, 4);
-		/* The result's: what its checksums say is true of itself. */
+		/* The result's own: its checksums are right for itself. */
 		if (kind != OPTION_RECORD_ROUTE && count > 0 &&
 		    u->out[mask_offset(at + 2)] <= length)
 			u->goal = at + 3 + 4 * count;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Instructions on a header: what crate mask's machine/operate.rs does. */
+/* Instructions on a header: twin of crate mask's machine/operate.rs. */
 #ifndef NIGH_MASK_OPERATE_H
 #define NIGH_MASK_OPERATE_H
 
 #include "mask_secrets.h"
 
-/* What MASK_HASH, MASK_ENCRYPT and MASK_PERMUTE make of `value`, into `result`. */
+/* The result of MASK_HASH, MASK_ENCRYPT and MASK_PERMUTE for `value`, into `result`. */
 static __always_inline void mask_keyed(struct mask_unit *u,
 				       const volatile struct mask_instruction *it)
 {
@@ -151,9 +151,9 @@ __noinline int mask_run(__u32 kind, __u32 at, __u32 end, __u32 count)
 }
 
 /*
- * Treats a header, of which perhaps not all is there, into the same offset of the result. Whether
- * all is there. Made a part of the steps that most packets take: of a kind that is a constant the
- * verifier knows the policy, and leaves out what that does not need.
+ * Masks a header, perhaps cut, into the same offset of the result. Whether all of it is there.
+ * Inlined in the steps that most packets take: for a constant kind the verifier knows the policy
+ * and removes what that does not need.
  */
 static __always_inline int mask_header(struct mask_unit *u, __u32 kind, __u32 at, __u32 length)
 {

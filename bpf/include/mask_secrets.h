@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers, permutations and mappings of addresses under a key: what crate mask's
- * machine/secrets.rs and mapping/ do, bit for bit. AES is the kernel's (bpf_crypto_encrypt, Linux
+ * Numbers, permutations and mappings of addresses under a key: twin of crate mask's
+ * machine/secrets.rs and mapping/, bit for bit. AES is the kernel's (bpf_crypto_encrypt, Linux
  * 6.10, ecb(aes)); what it gave for addresses and values seen before is remembered.
  */
 #ifndef NIGH_MASK_SECRETS_H
@@ -9,7 +9,7 @@
 
 #include "mask_state.h"
 
-/* What a number is for: the same value gives another one for each. */
+/* The purpose of a number: the same value gives another number for each. */
 enum mask_domain {
 	DOMAIN_RANDOM = 1,
 	DOMAIN_HASH,
@@ -82,7 +82,7 @@ static __always_inline struct mask_wide mask_block(struct mask_unit *u, __u64 hi
 	return wide;
 }
 
-/* A number that only the key and these decide: of 128 bits, into `result`. */
+/* A number of 128 bits that depends only on the key and these values, into `result`. */
 __noinline int mask_number(__u32 domain, __u32 tag, __u64 hi, __u64 lo)
 {
 	struct mask_unit *u = mask_unit();
@@ -153,7 +153,7 @@ __noinline int mask_permute(__u32 tag, __u32 bits)
 /*
  * Adds to `result` a bit of each of the first `count` blocks, from this position on, counted from
  * the most significant: the first bit of a block, or the last. Functions of their own, as the
- * verifier looks at a second loop for each end of the first.
+ * verifier would check a second loop for each end of the first.
  */
 __noinline int mask_gather(__u32 start, __u32 count, __u32 last)
 {

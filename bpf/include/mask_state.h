@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the mask keeps: the program, its keys, the ring, and a unit for each processor in which a
+ * The mask's state: the program, its keys, the ring, and a unit for each processor in which a
  * packet is masked.
  *
  * A unit is an element of an array and not of one of its own for each processor, whose elements are
@@ -65,10 +65,10 @@ enum mask_next {
 	NEXT_ETHERNET,
 	NEXT_TYPE, /* `protocol` is an EtherType */
 	NEXT_IP,
-	NEXT_LABELLED, /* below the last label of MPLS, where nothing says what it is */
+	NEXT_LABELLED, /* below the last label of MPLS, where nothing identifies the header */
 	NEXT_PROTOCOL, /* `protocol` is one of IP's */
 	NEXT_PAYLOAD,
-	/* These are what such a header was found to be, or its parts. */
+	/* These are the kinds found for such a header, or its parts. */
 	NEXT_IPV4,
 	NEXT_IPV4_OPTION,
 	NEXT_IPV6,
@@ -99,7 +99,7 @@ struct mask_unit {
 	/* Registers of the operations: what goes in, what chooses a permutation, what comes out. */
 	struct mask_wide value, tweak, result;
 
-	/* The walk: where it is, and what comes next. */
+	/* The walk: its position, and what comes next. */
 	__u32 at, next, depth, protocol;
 	__u32 end;  /* of what belongs to the packet: padding and trailers do not */
 	__u32 kept; /* the end of what is kept */

@@ -31,7 +31,7 @@ static __always_inline void mask_note_transport(struct mask_unit *u, __u32 at, _
 	mask_note(u, at, from, u->ip_end, pseudo, zero_is_none);
 }
 
-/* What a protocol's number says: which header is next. A fragment has not all of a tunnel's packet.
+/* The next header after a protocol number. A fragment does not have all of a tunnel's packet.
  */
 static __always_inline void mask_protocol(struct mask_unit *u)
 {
@@ -96,7 +96,7 @@ __noinline int mask_tcp_option(void)
 {
 	struct mask_unit *u = mask_unit();
 	__u32 at, length, option, n;
-	int kind, said;
+	int kind, stated;
 
 	if (!u)
 		return 0;
@@ -107,11 +107,11 @@ __noinline int mask_tcp_option(void)
 		u->out[mask_offset(at++)] = OPTION_NOTHING;
 	}
 	kind = at < u->options_end ? mask_u8(u, at) : OPTION_END;
-	said = mask_u8(u, at + 1);
-	length = said;
+	stated = mask_u8(u, at + 1);
+	length = stated;
 	u->option = at + length;
-	/* What is behind the last option is no turn of its own. */
-	if (kind <= OPTION_END || said < 2 || u->option > u->options_end) {
+	/* What is behind the last option gets no turn of its own. */
+	if (kind <= OPTION_END || stated < 2 || u->option > u->options_end) {
 		u->next = NEXT_PAYLOAD;
 		return 0;
 	}
@@ -149,7 +149,8 @@ static __always_inline void mask_udp(struct mask_unit *u)
 	u->next = NEXT_NOTHING;
 	if (!mask_header(u, MASK_UDP, at, UDP_HEADER))
 		return;
-	/* It may end before IP's payload does; a length that is none is taken for that of IP's. */
+	/* It may end before IP's payload does; an invalid length is replaced by that of IP's
+	 * payload. */
 	length = mask_u16(u, at + 4);
 	if (length >= UDP_HEADER && length <= u->ip_end - at) {
 		u->ip_end = at + length;
@@ -198,10 +199,9 @@ __noinline int mask_gre(void)
 }
 
 /*
- * What an error quotes is a packet again, whose end is missing. Some errors say how many words of
- * `word` bytes it has, behind which extensions stand (RFC 4884, section 4); older ones that have
- * extensions do not say it and quote 128 bytes (section 5). `words` is negative where nothing says
- * it.
+ * An error quotes a packet without its end. Some errors carry its length in words of `word` bytes,
+ * and extensions behind it (RFC 4884, section 4); older ones with extensions have no length and
+ * quote 128 bytes (section 5). `words` is negative if there is no length.
  */
 static __always_inline void mask_quote(struct mask_unit *u, __u32 at, __u32 word, int words)
 {

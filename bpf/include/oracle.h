@@ -7,7 +7,7 @@
  *
  * The list is then sorted by rank with a counting sort, which keeps the order of equals. Each step
  * is a loop of its own over all candidates: the first has nothing in it but the load of a word of
- * the line, so a processor has many of these on their way at once, and most miss its nearest
+ * the line, so a processor has many of these in flight at once, and most miss its nearest
  * caches; the second finds the rest of the line there. Loops take several candidates a turn; what
  * that leaves over at the end of the list is given group 0, which has the last rank, so a sort
  * that keeps the order puts it behind the list.
@@ -113,7 +113,7 @@ static __always_inline __u32 oracle_runs(void *lines, __u32 address)
 /*
  * The value of the /24 of an address: that of the last run of its /20, and as many runs back as
  * begin between the two. To count these, four copies of the 15 bits side by side show each bit once
- * at every fourth place, as 15 = -1 modulo 4; their sum, at most 15, is the upper four bits of a
+ * at every fourth position, as 15 = -1 modulo 4; their sum, at most 15, is the upper four bits of a
  * multiplication.
  */
 static __always_inline __u32 oracle_value(void *lines, __u32 dense, __u32 runs, __u32 address)
@@ -127,7 +127,7 @@ static __always_inline __u32 oracle_value(void *lines, __u32 dense, __u32 runs, 
 			  offsetof(struct oracle_line, values));
 }
 
-/* The group of what a value and an address say together. */
+/* The group from a value and an address. */
 static __always_inline __u32 oracle_group(__u32 blocks, __u32 value, __u32 last_byte)
 {
 	if (unlikely(value >= ORACLE_FIRST_BLOCK))
@@ -153,9 +153,9 @@ static __always_inline __u32 oracle_row(const struct oracle_tables *tables, __u3
 }
 
 /*
- * A loop over 0, step, 2 * step ... below `end`. How far it is lies in memory and not in a
- * register: of what it reads from there the verifier knows nothing, so it need not look at each
- * turn apart.
+ * A loop over 0, step, 2 * step ... below `end`. Its counter is in memory and not in a register:
+ * the verifier knows nothing about values read from there, so it need not check each turn
+ * separately.
  */
 #define EACH(scratch, i, end, step)                                                                \
 	for (*(volatile __u64 *)&(scratch)->turn = 0;                                              \
@@ -178,7 +178,7 @@ static __always_inline __u32 oracle_row(const struct oracle_tables *tables, __u3
 
 /*
  * Puts the first `count` candidates of this CPU's `from` in order into its `to`. A global function,
- * which the verifier looks at once and not once for every way that leads here.
+ * which the verifier checks once and not once for every path that leads here.
  */
 __noinline int oracle_rank(__u32 which, __u32 row, __u32 count)
 {

@@ -4,7 +4,7 @@
  *
  * Untagged, 802.1Q and 802.1ad (QinQ) frames, up to two tags: IEEE 802.3 section 3.1, IEEE 802.1Q
  * section 9. What is behind two tags and still a tag is left to the kernel. Crate `wire` reads the
- * same frames the same way; the captures in testdata/ go through both.
+ * same frames by the same rules; the captures in testdata/ go through both.
  */
 #ifndef NIGH_PARSE_H
 #define NIGH_PARSE_H
@@ -67,7 +67,7 @@ static __always_inline __be16 parse_link(void *data, void *end, __u32 *offset)
 	return LOAD16(data, 20);
 }
 
-/* The frame goes back to the station that it came from. */
+/* The frame returns to the station that it came from. */
 static __always_inline void swap_macs(void *data)
 {
 	__u64 first = LOAD64(data, 0);
