@@ -28,9 +28,9 @@ const RESOLUTION: u16 = 9;
 const NANOSECONDS: u8 = 9;
 /// Option of packets (4.3.1): bits 0 and 1 are the direction.
 const FLAGS: u16 = 2;
-/// Option of statistics (4.6): packets that found no room.
+/// Option of statistics (4.6): packets dropped for lack of room.
 const DROPPED: u16 = 5;
-/// LINKTYPE_NULL: before the IP packet stands its family, in the byte order of the file. LINKTYPE_RAW
+/// LINKTYPE_NULL: before the IP packet is its family, in the byte order of the file. LINKTYPE_RAW
 /// would do without, but libpcap 1.10 refuses files with two interfaces of that type.
 const NULL: u16 = 0;
 /// The families.
@@ -43,12 +43,12 @@ const HEAD: usize = 28;
 
 use crate::LinkType;
 
-/// Which way a packet went, seen from where it was captured.
+/// The direction of a packet, seen from where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It came.
+    /// Received.
     Inbound = 1,
-    /// It went.
+    /// Sent.
     Outbound = 2,
 }
 
@@ -80,7 +80,7 @@ pub struct Record<'a> {
     pub interface: u32,
     /// Nanoseconds since 1970.
     pub time: u64,
-    /// Which way it went, if that is known.
+    /// Its direction, if that is known.
     pub direction: Option<Direction>,
     /// What it begins with.
     pub medium: Medium,
@@ -92,12 +92,12 @@ pub struct Record<'a> {
     pub comment: Option<&'a str>,
 }
 
-/// What kind of block it is, for those who count.
+/// The kind of a block, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     /// A packet.
     Packet,
-    /// With the packets that found no room.
+    /// Statistics: the packets dropped for lack of room.
     Statistics(u64),
     /// Another one.
     Other,
@@ -154,8 +154,8 @@ impl<'a> Draft<'a> {
         }
         let length = (self.out.len() - self.from + 4) as u32;
         self.word(length);
-        if let Some(place) = self.out.get_mut(self.from + 4..self.from + 8) {
-            place.copy_from_slice(&length.to_le_bytes());
+        if let Some(field) = self.out.get_mut(self.from + 4..self.from + 8) {
+            field.copy_from_slice(&length.to_le_bytes());
         }
     }
 }
@@ -193,7 +193,7 @@ pub fn packet(out: &mut Vec<u8>, record: Record<'_>) {
 }
 
 /// A packet whose bytes `write` appends, in place of the record's; if they are more than the record's length,
-/// that is their number. Gives their number.
+/// that is their number. Returns their number.
 #[inline]
 pub fn packet_in_place(
     out: &mut Vec<u8>,
@@ -231,7 +231,7 @@ pub fn packet_in_place(
     written
 }
 
-/// How many packets found no room until that time.
+/// How many packets were dropped for lack of room until that time.
 pub fn statistics(out: &mut Vec<u8>, interface: u32, time: u64, dropped: u64) {
     let mut draft = Draft::new(out, STATISTICS);
     draft.word(interface);
@@ -247,7 +247,7 @@ pub fn length(start: [u8; 8]) -> u32 {
     u32::from_le_bytes(length)
 }
 
-/// What a whole block is that was written here.
+/// The kind of a whole block that was written here.
 pub fn kind(block: &[u8]) -> Block {
     let word = |at: usize| block.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
     match word(0) {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_says_its_length_at_both_ends() {
+    fn every_block_has_its_length_at_both_ends() {
         let mut out = Vec::new();
         section(&mut out, "nigh", None);
         let header = out.len();

@@ -51,9 +51,9 @@ impl LinkType {
     pub const ETHERNET: Self = Self(1);
     /// IP packets, whose version is in their first bits.
     pub const RAW: Self = Self(101);
-    /// What Linux gives on the interface `any`.
+    /// What Linux captures on the interface `any` (cooked mode).
     pub const COOKED: Self = Self(113);
-    /// The same, newer.
+    /// The same, version 2.
     pub const COOKED2: Self = Self(276);
 
     fn new(kind: Linktype) -> Self {
@@ -61,7 +61,7 @@ impl LinkType {
         Self((kind.0 & 0xffff) as u16)
     }
 
-    /// Bytes before the IP packet where all frames of this link have the same; that is those whose
+    /// Bytes before the IP packet if all frames of this link have the same; that is those whose
     /// packets are IP and nothing else.
     pub fn before_ip(self) -> Option<usize> {
         match self.0 {
@@ -88,7 +88,7 @@ pub struct Frame<'a> {
     pub length: u32,
 }
 
-/// What a capture has.
+/// An item of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A frame.
@@ -101,7 +101,7 @@ pub enum Item<'a> {
     Other(&'a [u8]),
 }
 
-/// What came at the end of a capture.
+/// How a capture ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The last packet was whole.
@@ -140,7 +140,7 @@ impl Clock {
     }
 }
 
-/// Shows each frame of a capture in its order, with the bytes of the file read so far.
+/// Calls `each` for each frame of a capture in order, with the bytes of the file read so far.
 ///
 /// # Errors
 /// When it is no capture or is damaged; or what `each` returns.
@@ -154,7 +154,7 @@ pub fn read<E: From<ReadError>>(
     })
 }
 
-/// Shows all that a capture has, in its order, with the bytes of the file read so far.
+/// Calls `each` for all items of a capture in order, with the bytes of the file read so far.
 ///
 /// # Errors
 /// When it is no capture or is damaged; or what `each` returns.
@@ -230,8 +230,8 @@ pub fn read_all<E: From<ReadError>>(
     }
 }
 
-/// Whether a pcapng block is one over which pcap-parser 0.17 fails: it takes the lengths of a process
-/// information block's frame from the block's own without a look at it.
+/// Whether a pcapng block is one on which pcap-parser 0.17 fails: it takes the lengths of a process
+/// information block's frame from the block's own without a check.
 fn is_unbearable(block: &[u8]) -> bool {
     let Some(([kind, length], _)) = block.split_at_checked(8).map(|(head, _)| head.as_chunks())
     else {
@@ -254,7 +254,7 @@ struct Classic {
     link: LinkType,
     /// Nanoseconds in the smaller unit of its times.
     unit: u64,
-    /// Takes the first frame off, as the header's byte order and form want it.
+    /// Splits off the first frame, by the header's byte order and form.
     parse: Parse,
 }
 
@@ -308,7 +308,7 @@ impl File {
 
     fn block<'a>(&mut self, block: &Block<'a>) -> Option<Item<'a>> {
         match block {
-            // Interfaces are counted anew in each section.
+            // Each section numbers its interfaces from 0.
             Block::SectionHeader(_) => {
                 self.before = self.before.saturating_add(self.interfaces.len() as u32);
                 self.interfaces.clear();

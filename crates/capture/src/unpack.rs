@@ -1,4 +1,4 @@
-//! What is in a file that may be compressed.
+//! Reads files that may be compressed.
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{
@@ -41,7 +41,7 @@ fn is_zstd(start: &[u8]) -> bool {
 struct Zstd<R> {
     input: BufReader<R>,
     decoder: FrameDecoder,
-    /// Whether a frame has begun of which more is to come.
+    /// Whether a frame has begun and is not finished.
     is_open: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Values of links and tests that once were numbers alone and still are read so: Mbit/s, milliseconds,
-//! shares. They are written with their units: `100Mbit`, `5ms`, `1%`.
+//! Values of links and tests that used to be plain numbers and are still read as such: Mbit/s,
+//! milliseconds, shares. They are written with their units: `100Mbit`, `5ms`, `1%`.
 
 use crate::{BadDuration, BadRate, Rate, decimal, duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -9,7 +9,7 @@ use serde::{
 };
 use std::{borrow::Cow, fmt, str::FromStr};
 
-/// Bits a second, of which a number alone is Mbit/s.
+/// Bits a second; a plain number is Mbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bandwidth(pub u64);
 
@@ -39,7 +39,7 @@ impl JsonSchema for Bandwidth {
     }
 }
 
-/// As [`Rate`] writes it.
+/// In the form of [`Rate`].
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Rate(self.0).fmt(f)
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Bandwidth {
     }
 }
 
-/// Mbit/s of a rate, or of a number alone.
+/// Mbit/s of a rate, or of a plain number.
 ///
 /// # Errors
 /// When the text is neither.
@@ -67,7 +67,7 @@ pub fn mbit(text: &str) -> Result<f64, BadRate> {
     text.trim().parse().or_else(|_| text.parse().map(|Rate(bits)| bits as f64 / 1e6))
 }
 
-/// Milliseconds of a duration, or of a number alone.
+/// Milliseconds of a duration, or of a plain number.
 ///
 /// # Errors
 /// When the text is neither.
@@ -75,12 +75,12 @@ pub fn milliseconds(text: &str) -> Result<f64, BadDuration> {
     text.trim().parse().or_else(|_| duration(text).map(|time| time.as_secs_f64() * 1e3))
 }
 
-/// A text is no share.
+/// A text is not a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a share of all packets such as `1%` or `0.01`")]
 pub struct BadShare;
 
-/// A share of a whole, from 0 to 1: a percentage, or a number alone.
+/// A share of a whole, from 0 to 1: a percentage, or a plain number.
 ///
 /// # Errors
 /// When the text is neither.
@@ -117,7 +117,7 @@ pub fn read_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
     deserializer.deserialize_any(Bare(expected, |text: &str| share(text).ok()))
 }
 
-/// Takes a number as the text that it is written as.
+/// Reads a number as the text that it is written as.
 struct Bare<F>(&'static str, F);
 
 impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Bare<F> {

@@ -1,9 +1,9 @@
 //! A number with at most one point and a unit, read exactly.
 
-/// More digits than any unit has places for.
+/// More decimal places than any unit has.
 const MAX_DIGITS: usize = 25;
 
-/// Splits `1.5 Gbit` into its number and its unit; nothing where it does not begin with a digit.
+/// Splits `1.5 Gbit` into its number and its unit; nothing if it does not begin with a digit.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -15,7 +15,7 @@ pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
 pub struct Decimal {
     /// All digits, without the point.
     pub digits: u128,
-    /// How many of them stand behind the point.
+    /// How many of them are behind the point.
     pub places: u32,
 }
 

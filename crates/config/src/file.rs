@@ -1,8 +1,8 @@
-//! Files that are there as a whole or not at all, and files that only their owner may use.
+//! Files that are replaced as a whole or not at all, and files that only their owner may use.
 //!
 //! The content goes to a temporary file in the same folder, is synchronized with the disk and gets
-//! its name by rename(2); then the folder is synchronized, so that the name outlasts a loss of power
-//! as well. Who has an old file open keeps it.
+//! its name by rename(2); then the folder is synchronized, so that the name survives a loss of power
+//! as well. A program that has the old file open keeps it.
 
 use std::{
     fs::{File, Permissions},
@@ -16,16 +16,16 @@ use zeroize::Zeroizing;
 /// The mode of a file that only its owner may use.
 pub const PRIVATE: u32 = 0o600;
 
-/// How the name of a file begins that is not whole yet; a crash may leave one.
+/// Prefix of the name of an unfinished file; a crash may leave one behind.
 pub const DRAFT: &str = ".draft-";
 
-/// A file with a secret is no longer than this, in bytes.
+/// The longest file with a secret, in bytes.
 const LONGEST_PRIVATE: usize = 64 << 10;
 
 /// A file with a secret cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// The system does not let it be read.
+    /// The system refuses to read it.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
@@ -33,7 +33,7 @@ pub enum PrivateError {
         /// The system's error.
         source: io::Error,
     },
-    /// Others than its owner have rights.
+    /// Users other than its owner have access.
     #[error(
         "others than its owner can use {0} (mode {mode:04o}): run `chmod 600 {0}`, and replace the secret if \
          somebody may have read it", path.display()
@@ -52,17 +52,17 @@ pub enum PrivateError {
 /// Reads a file that only its owner may use. What is read is wiped from memory when dropped.
 ///
 /// # Errors
-/// When the file cannot be read, others than its owner have rights, or it has more than 64 KiB.
+/// When the file cannot be read, users other than its owner have access, or it has more than 64 KiB.
 pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateError> {
     let error = |source| PrivateError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(error)?;
-    // Of the open file: another one may have its name by now.
+    // From the open file: another file may have its name by now.
     let metadata = file.metadata().map_err(error)?;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(PrivateError::Mode { path: path.to_owned(), mode });
     }
-    // Room for all at once: what is moved when a vector grows is not wiped.
+    // Room for all at once: a vector that grows leaves copies that are not wiped.
     let mut content = Zeroizing::new(Vec::with_capacity(LONGEST_PRIVATE + 1));
     file.take(LONGEST_PRIVATE as u64 + 1).read_to_end(&mut content).map_err(error)?;
     if content.len() > LONGEST_PRIVATE {
@@ -71,7 +71,7 @@ pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateError> {
     Ok(content)
 }
 
-/// Writes a file that only its owner may use (mode 0600) in place of one that may be there.
+/// Writes a file that only its owner may use (mode 0600), or replaces it.
 ///
 /// # Errors
 /// The system's error. Nothing has changed then.
@@ -82,7 +82,7 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Writes a new file that only its owner may use (mode 0600).
 ///
 /// # Errors
-/// When there is a file of this name already, or what the system says. Nothing has changed then.
+/// When a file of this name exists, or the system's error. Nothing has changed then.
 pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
     let file = draft(folder, PRIVATE, |file| file.write_all(content))?;
@@ -90,10 +90,10 @@ pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Replaces a file by one with what `write` writes and this mode, less what the umask takes.
+/// Replaces a file by one with what `write` writes and with this mode, less the umask.
 ///
 /// # Errors
-/// What `write` or the system says. Nothing has changed then.
+/// The error of `write` or of the system. Nothing has changed then.
 pub fn replace(
     path: &Path,
     mode: u32,
@@ -105,7 +105,7 @@ pub fn replace(
     File::open(folder)?.sync_all()
 }
 
-/// A temporary file with the whole content on the disk; it goes when dropped.
+/// A temporary file with the whole content on the disk; removed when dropped.
 fn draft(
     folder: &Path,
     mode: u32,

@@ -10,9 +10,9 @@
 //! | duration | [`duration`] as a `value_parser`; `humantime_serde` in structs | `100ms`, `1.5s`, `1h 30m` |
 //! | prefix | [`ipnet::IpNet`]; [`host_bits`] says whether bits are set after its length | `192.0.2.0/24` |
 //!
-//! [`Problem`] and [`Report`] say what is wrong with a value that parsed, by its dotted key; the
-//! rules that several sections share are beside them. [`target`] says whom a load test may be aimed
-//! at, [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600), and [`schema`] has
+//! [`Problem`] and [`Report`] describe what is wrong with a value that parsed, by its dotted key; the
+//! rules that several sections share are beside them. [`target`] decides at whom a load test may be
+//! aimed, [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600), and [`schema`] has
 //! the schemas of these values.
 #![forbid(unsafe_code)]
 
@@ -37,12 +37,12 @@ pub use size::{BadSize, Size};
 
 use std::time::Duration;
 
-/// The parser of a flag that has another name now: refuses any value and names the new flag.
+/// The parser of a renamed flag: refuses any value and names the new flag.
 pub fn renamed_flag(new: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |_| Err(format!("this option is now `{new}`"))
 }
 
-/// What is said of a text that is not a duration.
+/// The error for a text that is not a duration.
 pub const DURATION: &str = "expected a duration: write 10s, 100ms or 1h 30m";
 
 /// A text is not a duration.

@@ -1,4 +1,4 @@
-//! How sections of the configuration say what is wrong with their values.
+//! How sections of the configuration report what is wrong with their values.
 
 use std::fmt;
 
@@ -40,14 +40,14 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// A report into `problems` on the section that is named; keys of a table by itself (`""`) are
+    /// A report into `problems` on the named section; keys of a table by itself (`""`) are
     /// relative to it.
     pub fn new(problems: &'a mut Vec<Problem>, section: &str) -> Self {
         let section = if section.is_empty() { String::new() } else { format!("{section}.") };
         Self { problems, section }
     }
 
-    /// Something is wrong with the value of `key`.
+    /// Adds a problem with the value of `key`.
     pub fn add(&mut self, key: &str, message: impl Into<String>) {
         self.problems.push(Problem::new(format!("{}{key}", self.section), message));
     }
@@ -57,7 +57,7 @@ impl<'a> Report<'a> {
         Report { problems: self.problems, section: format!("{}{key}.", self.section) }
     }
 
-    /// Takes over what a table in this section said of itself.
+    /// Takes over the problems of a table in this section.
     pub fn take(&mut self, key: &str, problems: Vec<Problem>) {
         let section = format!("{}{key}", self.section);
         self.problems.extend(problems.into_iter().map(|problem| problem.within(&section)));

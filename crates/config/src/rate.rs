@@ -1,5 +1,5 @@
 //! Bits a second, as tc(8) reads them: `800kbit`, `20Mbit`, `1.5 Gbit/s`; the short forms of iperf3
-//! (`64k`, `100M`, `1.5G`) are read as well. Without a unit only 0 is a rate.
+//! (`64k`, `100M`, `1.5G`) are read as well. Only 0 needs no unit.
 
 use crate::decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -15,12 +15,12 @@ pub enum BadRate {
     /// It is something else.
     #[error("expected bits a second such as `800kbit`, `20Mbit` or `1.5Gbit`")]
     Syntax,
-    /// It is a number alone.
+    /// It is a plain number.
     #[error("a rate has a unit: write `{0}bit` or `{0}Mbit`")]
     NoUnit(String),
 }
 
-/// The units as they are written. They are read in any case: nobody means millibits.
+/// The units as written. They are read in upper and lower case: nobody means millibits.
 const UNITS: [(&str, u64); 5] = [
     ("Tbit", 1_000_000_000_000),
     ("Gbit", 1_000_000_000),

@@ -13,7 +13,7 @@ const MAX_RATE: u64 = 1_000_000_000;
 /// Longest time in which a token bucket fills, seconds: a year, so that a program's clock holds it.
 const LONGEST_FILL: u64 = 365 * 86_400;
 
-/// Names of interfaces, each below `interfaces[i]`: they can be names, and none is there twice.
+/// Checks names of interfaces, each below `interfaces[i]`: valid, and none twice.
 pub fn interfaces(names: &[String], report: &mut Report<'_>) {
     for (i, name) in names.iter().enumerate() {
         let key = format!("interfaces[{i}]");
@@ -25,7 +25,7 @@ pub fn interfaces(names: &[String], report: &mut Report<'_>) {
     }
 }
 
-/// Says why a text cannot be the name of an interface.
+/// Why a text cannot be the name of an interface.
 pub fn bad_interface(name: &str) -> Option<String> {
     let good = (1..=MAX_INTERFACE_NAME).contains(&name.len())
         && name != "."
@@ -80,7 +80,7 @@ pub fn source_prefixes(prefix4: u8, prefix6: u8, report: &mut Report<'_>) {
     }
 }
 
-/// Prefixes, each below `LIST[i]`: written without bits after their length, and none is there twice.
+/// Checks prefixes, each below `LIST[i]`: no bits set after their length, and none twice.
 pub fn prefixes(list: &str, prefixes: &[IpNet], report: &mut Report<'_>) {
     let mut seen = HashSet::new();
     for (i, prefix) in prefixes.iter().enumerate() {
@@ -93,7 +93,7 @@ pub fn prefixes(list: &str, prefixes: &[IpNet], report: &mut Report<'_>) {
     }
 }
 
-/// Says what to write where bits are set after a prefix's length.
+/// What to write if bits are set after a prefix's length.
 pub fn host_bits(prefix: &IpNet) -> Option<String> {
     let trunc = prefix.trunc();
     (trunc != *prefix).then(|| format!("{prefix} has bits set after its length; write {trunc}"))

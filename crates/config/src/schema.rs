@@ -3,8 +3,8 @@
 //! A type with a syntax of its own gets its schema from [`text_schema!`](crate::text_schema). Types of
 //! other crates have a stand-in here: `#[schemars(with = "config::schema::Duration")]`.
 //!
-//! A pattern takes every text that the type reads; it may take others too. It is for editors, the
-//! program's own answer is that of `nigh check`.
+//! A pattern matches every text that the type reads; it may match others too. It is for editors;
+//! `nigh check` decides.
 
 /// A time with its unit: [`std::time::Duration`] through `humantime_serde`.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ pub struct Size(pub u64);
 #[error("expected bytes such as `1500`, `64KB`, `64KiB` or `100M`")]
 pub struct BadSize;
 
-/// The units that are written, from large to small.
+/// The units as written, from large to small.
 const UNITS: [(&str, u64); 9] = [
     ("TB", 1_000_000_000_000),
     ("TiB", 1 << 40),
@@ -25,7 +25,7 @@ const UNITS: [(&str, u64); 9] = [
     ("KiB", 1 << 10),
     ("B", 1),
 ];
-/// Others that are read. Case matters: a small b is a bit.
+/// Other units that are read. Case matters: a lower-case b is a bit.
 const SHORT: [(&str, u64); 7] = [
     ("kB", 1_000),
     ("K", 1_000),

@@ -1,4 +1,4 @@
-//! Whom a load test may be aimed at.
+//! At whom a load test may be aimed.
 //!
 //! A load that nobody asked for is an attack, also by mistake. So only loopback, private, link-local
 //! and documentation space may be a target; everything else must be named on the command line.
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The target is in nobody's test space and no `--allow` covers it.
+/// The target is outside test space and no `--allow` covers it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0} is outside loopback, private and documentation space; if it is yours to test, \

@@ -1,4 +1,4 @@
-//! The client's end: requests one after the other, each with its answer.
+//! The client: requests one after the other, each with its answer.
 
 use crate::{Answer, Peer, Role, encode};
 use serde::{Serialize, de::DeserializeOwned};
@@ -18,22 +18,22 @@ const ANSWER_LIMIT: u64 = 64 << 20;
 /// A request was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody listens there.
+    /// Nothing listens there.
     #[error("{}", no_server(.0))]
     NoDaemon(Peer),
     /// The socket may not be opened.
     #[error("may not open {}: run this as the {}'s user or as root", .0.path.display(), .0.role)]
     Denied(Peer),
-    /// Something else went wrong on the way.
+    /// Something else went wrong.
     #[error("{peer} did not answer: {source}")]
     Io {
         /// Who was asked.
         peer: Peer,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The answer is not what this version expects.
-    #[error("{peer} answered in a way this version does not know: {source}")]
+    #[error("this version does not understand the answer of {peer}: {source}")]
     Answer {
         /// Who was asked.
         peer: Peer,
@@ -51,7 +51,7 @@ fn no_server(Peer { role, path }: &Peer) -> String {
         Role::Daemon => format!(
             "no daemon answers at {path}: start one with `nigh run -c FILE`, or name its socket with --socket"
         ),
-        Role::Lab => format!("the lab does not answer at {path}: it is about to begin or to end"),
+        Role::Lab => format!("the lab does not answer at {path}: it is starting or ending"),
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn an_error_names_the_server_and_what_to_do() {
         let path = Path::new("/nonexistent/c");
-        let error = |peer| Connection::open(peer).expect_err("nobody listens there").to_string();
+        let error = |peer| Connection::open(peer).expect_err("nothing listens there").to_string();
         assert_eq!(
             error(Peer::daemon(path)),
             "no daemon answers at /nonexistent/c: start one with `nigh run -c FILE`, or name its socket \
@@ -138,7 +138,7 @@ mod tests {
         );
         assert_eq!(
             error(Peer::lab(path)),
-            "the lab does not answer at /nonexistent/c: it is about to begin or to end"
+            "the lab does not answer at /nonexistent/c: it is starting or ending"
         );
         assert_eq!(
             AskError::Denied(Peer::lab(path)).to_string(),

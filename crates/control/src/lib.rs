@@ -1,8 +1,8 @@
-//! Control sockets: a Unix stream socket, mode 0600, one JSON object a line each way.
+//! Control sockets: a Unix stream socket, mode 0600, one JSON object a line in each direction.
 //!
-//! The daemon and every running lab have one. What a request may be is theirs; an answer is
+//! The daemon and every running lab have one and define its requests; an answer is
 //! `{"ok":VALUE}` or `{"error":"sentence"}`. After some answers of a lab the connection carries a stream.
-//! [`ControlSocket`] is the server's end, [`Connection`] the client's.
+//! [`ControlSocket`] is the server, [`Connection`] the client.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -21,9 +21,9 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The request was done.
+    /// The request succeeded.
     Ok(serde_json::Value),
-    /// It was not, and why.
+    /// It failed; one sentence says why.
     Error(String),
 }
 
@@ -31,7 +31,7 @@ pub enum Answer {
 ///
 /// # Errors
 ///
-/// A sentence, when it is none.
+/// A sentence, if it is not a request.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))
 }

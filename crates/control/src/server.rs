@@ -1,4 +1,4 @@
-//! The server's end: a socket that only its owner can open, and bounded conversations on it.
+//! The server: a socket that only its owner can open, and bounded connections on it.
 //!
 //! The socket is never open to others, not even for a moment: it is bound under a umask of 0177. A
 //! socket left behind by a dead server is replaced; a living server's is not touched.
@@ -37,24 +37,24 @@ pub enum BindError {
     /// A living server has it.
     #[error("a daemon already answers at {}: stop it, or choose another path", .0.display())]
     Busy(PathBuf),
-    /// Something that is no socket is in the way.
-    #[error("{} is in the way and is no socket: remove it, or choose another path", .0.display())]
+    /// The path exists and is not a socket.
+    #[error("{} exists and is not a socket: remove it, or choose another path", .0.display())]
     NoSocket(PathBuf),
     /// The system refused.
     #[error("cannot open the control socket {}: {source}", .path.display())]
     Io {
-        /// Where it should be.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What a request that can be done leads to.
+/// The result of an accepted request.
 pub enum Reply {
     /// An answer with this value.
     Value(Value),
-    /// An empty answer; then this function has the connection, on a thread that may block.
+    /// An empty answer; then this function gets the connection, on a thread that may block.
     Stream(Box<dyn FnOnce(unix::net::UnixStream) -> io::Result<()> + Send>),
 }
 
@@ -136,7 +136,7 @@ impl ControlSocket {
         let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
-                // Out of file descriptors: what ends meanwhile makes room.
+                // Out of file descriptors: connections that end make room.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -149,7 +149,7 @@ impl ControlSocket {
             };
             let handler = handler.clone();
             tokio::spawn(async move {
-                // A client that goes away is its own affair.
+                // A client that disconnects is no error.
                 let _ = converse(stream, handler).await;
                 drop(slot);
             });

@@ -1,6 +1,6 @@
 //! Decides what is advertised to one upstream: a pure function of health, drain and time.
 //!
-//! | drain phase | healthy | told |
+//! | drain phase | healthy | advertised |
 //! |---|---|---|
 //! | serving | yes | announced, but not sooner after the last time than `hold` allows |
 //! | warning | yes | announced with GRACEFUL_SHUTDOWN if it was announced, else nothing |
@@ -22,7 +22,7 @@ pub struct Announce {
 }
 
 impl Announce {
-    /// What is to be advertised now.
+    /// What to advertise now.
     pub fn desired(&self) -> Desired {
         self.desired
     }
@@ -53,7 +53,7 @@ impl Announce {
         Some(next)
     }
 
-    /// Until when a change upwards must wait.
+    /// No change upwards before this time.
     pub fn held_until(&self, hold: Duration) -> Option<Duration> {
         self.last_up.map(|up| up + hold)
     }

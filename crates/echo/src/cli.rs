@@ -20,7 +20,7 @@ pub enum Command {
     /// Show the busiest source prefixes
     #[command(after_help = "Example:\n  nigh echo top --count 20")]
     Top {
-        /// Rows to show at the most
+        /// Most rows to show
         #[arg(short = 'n', long, default_value_t = 10, value_name = "ROWS")]
         count: usize,
     },
@@ -32,7 +32,7 @@ pub enum Command {
         after_help = "Examples:\n  nigh echo limit\n  nigh echo limit --rate 50 --burst 100\n  nigh echo limit --node-rate 100000 --node-burst 2000"
     )]
     Limit(LimitArgs),
-    /// Show or change the sources that are answered; when empty, all are
+    /// Show or change the sources that are answered; an empty list means all
     ///
     /// A change is in force at once and lasts until the next reload or start.
     #[command(after_help = "Examples:\n  nigh echo allow\n  nigh echo allow --add 192.0.2.0/24")]
@@ -80,13 +80,13 @@ pub struct ListArgs {
     remove: Vec<IpNet>,
 }
 
-/// The daemon's answer is not what this version of the command understands.
+/// This version of the command does not understand the daemon's answer.
 #[derive(Debug, thiserror::Error)]
-#[error("the daemon's answer is not understood ({0}): is it of another version of nigh?")]
+#[error("the daemon's answer is not understood ({0}): is the daemon another version of nigh?")]
 pub struct RenderError(#[from] serde_json::Error);
 
 impl Command {
-    /// What is asked of the daemon.
+    /// The request to the daemon.
     pub fn request(&self) -> Request {
         match self {
             Self::Ledger => Request::Ledger,
@@ -107,7 +107,7 @@ impl Command {
     /// The daemon's answer as text for people.
     ///
     /// # Errors
-    /// The answer is not one to this command.
+    /// The answer does not belong to this command.
     pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
         fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
             Ok(serde_json::from_value(answer.clone())?)

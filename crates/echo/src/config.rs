@@ -1,8 +1,8 @@
 //! The sections `[echo]` and `[anycast]` of the configuration.
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
-//! wrong: [`Config::problems`] names every such value with its dotted key and says what to do, so
-//! that `nigh check` shows them all at once. The rules are in `config/check.rs`; those of an upstream
+//! wrong: [`Config::problems`] reports every such value with its dotted key and what to do, so that
+//! `nigh check` shows them all at once. The rules are in `config/check.rs`; those of an upstream
 //! are in [`bgp::config`].
 
 mod check;
@@ -32,17 +32,17 @@ pub struct EchoConfig {
     /// Where a reply is sent.
     #[serde(default, rename = "return")]
     pub return_path: ReturnPath,
-    /// What becomes of fragments of echo requests.
+    /// How fragments of echo requests are treated.
     #[serde(default)]
     pub fragments: Fragments,
     /// Whether a request with a wrong checksum is dropped.
     #[serde(default = "yes")]
     pub verify: bool,
-    /// Whether the addresses are put on `lo` while running, so that the kernel can answer what is
+    /// Whether the addresses are put on `lo` while running, so that the kernel can answer packets
     /// passed to it.
     #[serde(default = "yes")]
     pub assign: bool,
-    /// Sources that are answered; when empty, all are.
+    /// Sources that are answered; an empty list means all.
     #[serde(default)]
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub allow: Vec<IpNet>,
@@ -63,12 +63,12 @@ fn yes() -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Native where the driver has it, else generic, else the kernel itself answers.
+    /// Native if the driver supports it, else generic, else the kernel itself answers.
     #[default]
     Auto,
-    /// In the driver; an interface that cannot is an error.
+    /// In the driver; an interface without native XDP is an error.
     Native,
-    /// In the kernel's receive path after the driver; an interface that cannot is an error.
+    /// In the kernel's receive path after the driver; an interface without it is an error.
     Generic,
     /// Nothing is attached and the kernel itself answers, without limits and counters.
     Kernel,
@@ -81,15 +81,15 @@ pub enum ReturnPath {
     /// To the link-layer address that the request came from.
     #[default]
     Mac,
-    /// Where the kernel's routing table says.
+    /// By the kernel's routing table.
     Fib,
 }
 
-/// What becomes of fragments of echo requests.
+/// How fragments of echo requests are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fragments {
-    /// They go to the kernel, which puts large pings together and answers them.
+    /// They are passed to the kernel, which reassembles large pings and answers them.
     #[default]
     Pass,
     /// They are dropped.
@@ -168,13 +168,13 @@ pub struct HealthConfig {
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
-    /// How it is found out that the program answers.
+    /// How to verify that the program answers.
     pub probe: Probe,
     /// Largest share of the requests in an interval, 0 to 1, that may be dropped by the node's own limit or
     /// for lack of a route; 1 is off.
     pub max_drop_ratio: f64,
     /// Commands (program and arguments, no shell) that exit with 0 while healthy. Each is started
-    /// once a second, or once an interval where that is longer, and killed when the next is due.
+    /// once a second, or once an interval if that is longer, and killed when the next is due.
     pub commands: Vec<Vec<String>>,
 }
 
@@ -192,7 +192,7 @@ impl Default for HealthConfig {
     }
 }
 
-/// How it is found out that the attached program answers.
+/// How to verify that the attached program answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
@@ -204,12 +204,12 @@ pub enum Probe {
     Program,
 }
 
-/// Both sections and what the node section tells them, as `nigh run` hands them over.
+/// Both sections, and the values of `[node]` that they need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `node.name`, shown in the status.
     pub node: String,
-    /// `node.state`, the directory in which is noted what must be cleaned up after a crash.
+    /// `node.state`, the directory that records what must be cleaned up after a crash.
     pub state: PathBuf,
     /// The section `[echo]`.
     pub echo: EchoConfig,

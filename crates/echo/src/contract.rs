@@ -1,4 +1,4 @@
-//! The job `echo` as the daemon knows it.
+//! The job `echo`, for the registry.
 
 use crate::{
     config::{AnycastConfig, Config, EchoConfig},
@@ -13,7 +13,7 @@ pub struct Echo;
 
 impl Job for Echo {
     type Config = Config;
-    /// It works as soon as it is open: nothing of it is a thread.
+    /// It works as soon as it is open and has no threads.
     type Opened = Service;
     type Service = Service;
 
@@ -26,9 +26,9 @@ impl Job for Echo {
     }
 
     /// BPF, PERFMON and NET_ADMIN load programs and attach them, NET_RAW opens the packet sockets of
-    /// health probes. NET_ADMIN stays, to put service addresses on `lo` and take them away, and NET_RAW
-    /// for the probes of an interface that comes later. A program that is loaded is attached, set and
-    /// read without any.
+    /// health probes. NET_ADMIN stays, to add service addresses to `lo` and remove them, and NET_RAW
+    /// for the probes of an interface that appears later. A loaded program is attached, configured and
+    /// read without capabilities.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             start: &[

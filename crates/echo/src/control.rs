@@ -1,4 +1,4 @@
-//! What can be asked of a running responder over the daemon's control socket.
+//! Requests to a running responder over the daemon's control socket.
 //!
 //! Changes of limits and lists are in force at once and last until the next reload or start, which
 //! puts the configuration file in force again.
@@ -14,7 +14,7 @@ pub enum Request {
     Ledger,
     /// The busiest source prefixes.
     Top {
-        /// How many rows at the most.
+        /// Most rows.
         count: usize,
     },
     /// Changes the limits that are given and answers with all of them.
@@ -25,7 +25,7 @@ pub enum Request {
     Deny(ListChange),
 }
 
-/// New values of limits; what is absent stays.
+/// New values of limits; absent ones stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitChange {
@@ -53,10 +53,10 @@ pub struct LimitChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListChange {
-    /// Prefixes that are added; one that is there already stays.
+    /// Prefixes to add; one that is there already stays.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<IpNet>,
-    /// Prefixes that are removed; each must be there.
+    /// Prefixes to remove; each must be there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<IpNet>,
 }

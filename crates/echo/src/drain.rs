@@ -10,14 +10,14 @@
 //!
 //! While `Warning`, the routes carry GRACEFUL_SHUTDOWN, so that routers move to other paths while
 //! this one still works (RFC 8326 section 4.1). Then they are withdrawn, and the node keeps answering
-//! what is still on its way until nothing has arrived for the time `quiet`. The time for the whole is
-//! bounded: an arrival that does not end (a host on the same link that does not route by BGP) must
-//! not keep an operator from stopping a node.
+//! packets in flight until nothing has arrived for the time `quiet`. The whole drain is bounded in time:
+//! traffic that does not end (from a host on the same link that does not route by BGP) must not keep an
+//! operator from stopping a node.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How far a drain has come.
+/// The phase of a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -47,7 +47,7 @@ impl Phase {
 /// How long the steps of a drain may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Nothing has arrived for this long: it is quiet.
+    /// It is quiet when nothing has arrived for this long.
     pub quiet: Duration,
     /// Bound for the whole drain.
     pub timeout: Duration,
@@ -70,18 +70,18 @@ impl Drain {
         Self { times, phase, began: Duration::ZERO, last_arrival: Duration::ZERO, arrivals: 0 }
     }
 
-    /// Replaces the times, also of a drain under way.
+    /// Replaces the times, also of a running drain.
     pub fn set_times(&mut self, times: Times) {
         self.times = times;
     }
 
-    /// How far it has come.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Begins a drain; one that has begun goes on. `announced` says whether anybody has a route to
-    /// here, else there is nobody to warn.
+    /// Begins a drain; one that has begun goes on. `announced` is whether a neighbour has a route to
+    /// here; if not, there is nobody to warn.
     pub fn drain(&mut self, now: Duration, announced: bool) {
         if self.phase == Phase::Serving {
             self.phase = if announced { Phase::Warning } else { Phase::Withdrawn };
@@ -89,12 +89,12 @@ impl Drain {
         }
     }
 
-    /// Goes back into service from anywhere.
+    /// Returns to service from any phase.
     pub fn undrain(&mut self) {
         self.phase = Phase::Serving;
     }
 
-    /// Looks at the count of all arrivals so far; `withdrawn` says whether no upstream has a route to
+    /// Takes the count of all arrivals so far; `withdrawn` is whether no upstream has a route to
     /// here any more. Returns whether the phase changed.
     pub fn tick(&mut self, now: Duration, arrivals: u64, withdrawn: bool) -> bool {
         if arrivals != self.arrivals {
@@ -175,7 +175,7 @@ mod tests {
     fn it_is_not_over_before_the_withdrawal_is_out() {
         use Phase::*;
         assert_eq!(run(true, 0, 5000), [(Warning, 0), (Withdrawn, 1000), (Drained, 5000)]);
-        // An upstream that cannot be told at all: the time bounds it.
+        // An upstream that cannot be reached at all: the time bounds it.
         assert_eq!(run(true, 0, 90_000), [(Warning, 0), (Withdrawn, 1000), (Drained, 30_000)]);
     }
 

@@ -1,20 +1,20 @@
 //! Decides from results of checks what is healthy: a pure core, no clock and no network.
 //!
 //! Every check counts its results: `fall` failures in a row make it failed, `rise` successes in a row
-//! healthy again. A result that leaves no doubt (the link is down, the program is no longer attached)
-//! is a [`Outcome::Fault`] and counts at once. A check that has had no result yet is not healthy, so
+//! healthy again. An unambiguous result (the link is down, the program is no longer attached) is an
+//! [`Outcome::Fault`] and counts at once. A check that has had no result yet is not healthy, so
 //! nothing is announced before everything was seen to work.
 //!
 //! A check belongs to one interface or to the node. An upstream that is reached through one of the
 //! interfaces depends on that interface's checks and on the node's; any other depends on all.
-//! What becomes of the announcement is decided in [`crate::announce`].
+//! [`crate::announce`] decides what to announce.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-/// Which check it is. The order is the one in which the status shows them.
+/// A check. The order is that of the status.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// The kernel says that the interface is up and has a carrier.
+    /// The interface is up and has a carrier.
     Link(String),
     /// The program is attached to the interface, and a test run of it answers.
     Program(String),
@@ -22,16 +22,16 @@ pub enum Check {
     Probe4(String),
     /// An IPv6 probe through the interface and its gateway comes back.
     Probe6(String),
-    /// The kernel has the service addresses, where it answers itself.
+    /// The kernel has the service addresses, if it answers itself.
     Addresses,
-    /// Few arrivals are dropped by our own fault.
+    /// Few arrivals are dropped by this node's own limit or for lack of a route.
     Drops,
     /// The command of this index in `anycast.health.commands`.
     Command(usize),
 }
 
 impl Check {
-    /// The interface that it is about; `None` when it is about the node.
+    /// The interface that is checked; `None` for a check of the node.
     pub fn interface(&self) -> Option<&str> {
         match self {
             Self::Link(name) | Self::Program(name) | Self::Probe4(name) | Self::Probe6(name) => {
@@ -56,14 +56,14 @@ impl fmt::Display for Check {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well.
+    /// Success.
     Good,
-    /// Something failed that may be a chance event, such as one lost probe.
+    /// A failure that may be a chance event, such as one lost probe.
     Bad,
-    /// Something failed without doubt: it counts at once.
+    /// An unambiguous failure: it counts at once.
     Fault,
 }
 
@@ -76,14 +76,14 @@ pub struct Rules {
     pub fall: u32,
 }
 
-/// What is known of one check.
+/// The state of one check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Whether it counts as healthy.
     pub healthy: bool,
     /// Whether the last result was good; `None` before the first.
     pub last: Option<bool>,
-    /// What the last result said.
+    /// The detail of the last result.
     pub detail: String,
     /// How many results in a row were like the last.
     pub streak: u32,
@@ -99,7 +99,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Begins with no check at all.
+    /// Begins without checks.
     pub fn new(rules: Rules) -> Self {
         Self { rules, records: BTreeMap::new() }
     }
@@ -109,7 +109,7 @@ impl Health {
         self.rules = rules;
     }
 
-    /// Says which checks there are: new ones have no result yet, others are forgotten.
+    /// Sets the checks: new ones have no result yet, others are forgotten.
     pub fn expect(&mut self, checks: impl IntoIterator<Item = Check>) {
         let mut before = std::mem::take(&mut self.records);
         self.records = checks
@@ -126,7 +126,7 @@ impl Health {
         self.records.contains_key(check)
     }
 
-    /// Takes in one result. A check that is not expected is ignored: it was removed meanwhile.
+    /// Adds one result. An unknown check is ignored: it was removed meanwhile.
     ///
     /// Returns whether the check changed between healthy and failed.
     pub fn report(&mut self, now: Duration, check: &Check, outcome: Outcome, detail: &str) -> bool {
@@ -149,9 +149,9 @@ impl Health {
         changed
     }
 
-    /// The first failed check on which an upstream depends; `None` when it may be announced to.
+    /// The first failed check on which an upstream depends; `None` if prefixes may be announced to it.
     ///
-    /// `through` is the interface that leads to the upstream, where that is known.
+    /// `through` is the interface towards the upstream, if that is known.
     pub fn obstacle(&self, through: Option<&str>) -> Option<(&Check, &Record)> {
         self.records.iter().find(|(check, record)| {
             let concerns = match (check.interface(), through) {

@@ -1,14 +1,14 @@
 //! Answers ICMP echo in XDP on anycast addresses and announces their prefixes by BGP while it is
 //! healthy.
 //!
-//! What decides is pure and takes the time as an argument: [`health`] (what failed), [`drain`] (how
-//! far a drain is), [`announce`] (what an upstream is told). What acts is in [`service`], which holds
-//! the attached program and the sessions and asks the three above.
+//! Decisions are pure and take the time as an argument: [`health`] (what failed), [`drain`] (the phase
+//! of a drain), [`announce`] (what is advertised to an upstream). [`service`] acts: it holds the
+//! attached program and the sessions, and applies the three decisions.
 //!
-//! [`Echo`] is the job as the daemon knows it.
+//! [`Echo`] is the job for the daemon's registry.
 //!
 //! - [`config`]: the sections `[echo]` and `[anycast]`.
-//! - [`control`], [`cli`]: what can be asked at run time, over the control socket and by `nigh echo`.
+//! - [`control`], [`cli`]: requests at run time, over the control socket and by `nigh echo`.
 //! - [`status`]: the state as values and as text.
 //! - [`blast`]: the sender that tests a responder, `nigh blast`.
 #![forbid(unsafe_code)]

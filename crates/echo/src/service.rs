@@ -1,9 +1,9 @@
-//! The responder and its announcement as one service that the daemon starts, asks and stops.
+//! The responder and its announcement as one service that the daemon starts, queries and stops.
 //!
 //! [`Service`] is a handle. Behind it one task, `worker::Worker`, owns everything that changes: the
-//! attached program, the interfaces, the checks, the sessions. It publishes what it knows as an
-//! immutable [`Status`] behind an atomic pointer; what the program counts is read from its maps when
-//! it is asked for.
+//! attached program, the interfaces, the checks, the sessions. It publishes its state as an
+//! immutable [`Status`] behind an atomic pointer; the program's counters are read from its maps on
+//! request.
 
 mod change;
 mod collect;
@@ -35,13 +35,13 @@ pub use loopback::LoopbackError;
 /// The service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The kernel's networking cannot be asked.
+    /// Netlink is not available.
     #[error("no netlink socket: {0}")]
     Netlink(#[from] io::Error),
-    /// The kernel's networking gave no answer.
+    /// Netlink gave no answer.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The mode that was asked for cannot be had.
+    /// The configured mode is not available.
     #[error("echo.mode = {mode:?}: {error}")]
     Load {
         /// The mode.
@@ -68,13 +68,13 @@ pub enum StartError {
     Upstream(#[from] bgp::announcer::StartError),
 }
 
-/// A changed configuration could not be put in force; the old one still is.
+/// A changed configuration could not be applied; the old one stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// What it needs cannot be had.
+    /// Something that it needs is not available.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It wants a program, and the capability to load one is gone
+    /// It needs a program, but the capability to load one is gone
     /// (docs/decisions/050-capabilities.md).
     #[error(
         "echo.mode: `kernel` was in force and the right to load a program was given up: restart the \
@@ -92,10 +92,10 @@ pub enum ControlError {
     /// The kernel itself answers.
     #[error("no program is attached, the kernel itself answers: there is nothing to {0}")]
     NoProgram(&'static str),
-    /// New values that cannot be.
+    /// The new values are not valid.
     #[error("{0}")]
     Values(String),
-    /// A prefix that is to be removed from a list is not in it.
+    /// A prefix to remove from a list is not in it.
     #[error("{prefix} is not in the list {list}")]
     NotListed {
         /// The prefix.
@@ -119,12 +119,12 @@ pub enum ControlError {
 struct Shared {
     /// The loaded program; none while the kernel itself answers.
     program: ArcSwapOption<EchoProgram>,
-    /// Everything but what the program counts.
+    /// Everything except the program's counters.
     status: ArcSwap<Status>,
 }
 
 impl Shared {
-    /// The status with what the program counts by now.
+    /// The status with the program's current counters.
     fn status(&self) -> Status {
         let mut status = Status::clone(&self.status.load());
         if let Some(program) = &*self.program.load() {
@@ -142,10 +142,10 @@ impl Shared {
     }
 }
 
-/// What the worker is asked, each with where the answer goes.
+/// Requests to the worker, each with the channel for its answer.
 #[derive(Debug)]
 enum Ask {
-    /// The first step of a reload; what it has prepared is kept by the worker.
+    /// The first step of a reload; the worker keeps what it has prepared.
     Prepare(Box<Config>, oneshot::Sender<Result<(), ReloadError>>),
     Commit(oneshot::Sender<Result<(), ReloadError>>),
     Finish(oneshot::Sender<()>),
@@ -166,13 +166,13 @@ pub struct Service {
 
 impl Service {
     /// Opens what the configuration names: programs are attached and sessions begin before this
-    /// returns. Nothing is announced before all checks were seen to succeed.
+    /// returns. Nothing is announced before all checks have succeeded.
     ///
     /// With `drained` it starts as after a drain: it answers, but nothing is announced
     /// before `undrain`. A node that an operator drained stays drained over a restart.
     ///
     /// # Errors
-    /// What is named cannot be had; what was done until then is undone.
+    /// Something that it names is not available; what was done until then is undone.
     pub async fn start(config: Config, drained: bool) -> Result<Self, StartError> {
         let (asks, asked) = mpsc::channel(16);
         let worker = worker::Worker::start(config, drained).await?;
@@ -181,7 +181,7 @@ impl Service {
         Ok(Self { shared, asks })
     }
 
-    /// Asks the worker; `None` when it has been stopped.
+    /// Sends a request to the worker; `None` if it has been stopped.
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         self.asks.send(ask(answer)).await.ok()?;
@@ -203,7 +203,7 @@ impl job::Service for Service {
         status::render_status(&self.shared.status())
     }
 
-    /// A drained node is healthy: it does what the operator asked for.
+    /// A drained node is healthy: the operator asked for that.
     fn problems(&self) -> Vec<String> {
         self.shared.status.load().problems.clone()
     }
@@ -240,12 +240,12 @@ impl job::Service for Service {
         Ok(prepared.unwrap_or(Err(ReloadError::Stopped))?)
     }
 
-    /// Adds what the new configuration has more than the old one: addresses, interfaces, settings.
+    /// Adds what the new configuration has in addition: addresses, interfaces, settings.
     async fn commit(&self, _: &mut ()) -> Result<(), Error> {
         Ok(self.ask(Ask::Commit).await.unwrap_or(Err(ReloadError::Stopped))?)
     }
 
-    /// Takes away what is no longer wanted.
+    /// Removes what the new configuration no longer has.
     async fn finish(&self, _: ()) {
         self.ask(Ask::Finish).await;
     }
@@ -254,7 +254,7 @@ impl job::Service for Service {
         self.ask(Ask::RollBack).await;
     }
 
-    /// Drains: GRACEFUL_SHUTDOWN first, then withdraws, then returns when arrivals are quiet, or when
+    /// Drains: GRACEFUL_SHUTDOWN first, then withdraws, then returns when no more requests arrive, or when
     /// the drain was ended by `undrain`.
     async fn drain(&self) {
         self.ask(Ask::Drain).await;
@@ -265,8 +265,8 @@ impl job::Service for Service {
         self.ask(Ask::Undrain).await;
     }
 
-    /// Withdraws, ends sessions, detaches programs and takes the addresses off `lo`. Drain first for a
-    /// stop that loses nothing.
+    /// Withdraws, ends sessions, detaches programs and removes the addresses from `lo`. Drain first for
+    /// a stop without loss.
     async fn stop(&self) {
         self.ask(Ask::Stop).await;
     }

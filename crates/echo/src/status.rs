@@ -1,7 +1,7 @@
 //! The state of the service as values, and as text for people.
 //!
-//! The values are what `nigh status --json`, `/api/v1/status` and `nigh echo ... --json` print: their
-//! field names are an interface. Times are seconds since 1970 (UTC) or durations in the unit of the
+//! `nigh status --json`, `/api/v1/status` and `nigh echo ... --json` print these values: their field
+//! names are a public interface. Times are seconds since 1970 (UTC) or durations in the unit of the
 //! field's name.
 
 mod render;
@@ -18,25 +18,25 @@ pub use render::{render_ledger, render_limits, render_list, render_status, rende
 pub struct Status {
     /// `node.name`.
     pub node: String,
-    /// Whether everything is as it should be; a drained node can be.
+    /// Whether the service is healthy; a drained node can be.
     pub healthy: bool,
     /// Why not, a sentence each.
     pub problems: Vec<String>,
-    /// How far a drain has come.
+    /// The phase of the drain.
     pub drain: crate::drain::Phase,
     /// The interfaces on which requests arrive.
     pub interfaces: Vec<InterfaceStatus>,
-    /// What was counted, a row for each address.
+    /// The counters, a row for each address.
     pub ledger: LedgerStatus,
-    /// How long the program took.
+    /// Run times of the program.
     pub latency: LatencyStatus,
     /// The limits in force.
     pub limit: Limit,
-    /// The sources that are answered; when empty, all are.
+    /// The sources that are answered; an empty list means all.
     pub allow: Vec<IpNet>,
     /// The sources that are never answered.
     pub deny: Vec<IpNet>,
-    /// The announcement, where there is one.
+    /// The announcement, if there is one.
     pub anycast: Option<AnycastStatus>,
 }
 
@@ -64,11 +64,11 @@ impl Status {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// Its index, while it is there.
+    /// Its index, while it exists.
     pub index: Option<u32>,
     /// Who answers on it.
     pub mode: InterfaceMode,
-    /// Why it is not the fastest mode, or what is wrong, in one sentence.
+    /// Why the mode is not the fastest, or what is wrong, in one sentence.
     pub why: Option<String>,
     /// Whether it is up and has a carrier.
     pub up: bool,
@@ -84,14 +84,14 @@ pub enum InterfaceMode {
     Generic,
     /// The kernel itself.
     Kernel,
-    /// Nobody: the interface is not there, or the program was taken off it.
+    /// Nobody: the interface does not exist, or the program was detached.
     Absent,
 }
 
 /// The ledger: received = answered + passed + the sum of drops, in each row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerStatus {
-    /// Whether a program counts; without one nothing is known and there are no rows.
+    /// Whether a program counts; without one there are no rows.
     pub counted: bool,
     /// A row for each service address.
     pub rows: Vec<LedgerRow>,
@@ -99,24 +99,24 @@ pub struct LedgerStatus {
     pub other: Count,
 }
 
-/// What was counted for one service address.
+/// The counters of one service address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerRow {
     /// The service address.
     pub address: IpAddr,
-    /// What was counted for it.
+    /// Its counters.
     #[serde(flatten)]
     pub count: Count,
 }
 
-/// What was counted since the program was loaded, in packets.
+/// Packets since the program was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Count {
-    /// All that arrived.
+    /// Packets that arrived.
     pub received: u64,
     /// Requests that the program answered.
     pub answered: u64,
-    /// Packets that were left to the kernel.
+    /// Packets passed to the kernel.
     pub passed: u64,
     /// Packets that were dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
@@ -134,11 +134,11 @@ impl Count {
 pub struct LatencyStatus {
     /// How many packets were measured.
     pub samples: u64,
-    /// Half took no longer, in nanoseconds (upper edge of the histogram's bucket).
+    /// Median (p50) in nanoseconds: the upper edge of the histogram's bucket.
     pub p50_ns: u64,
-    /// 90 of 100 took no longer, in nanoseconds.
+    /// 90th percentile (p90), in nanoseconds.
     pub p90_ns: u64,
-    /// 99 of 100 took no longer, in nanoseconds.
+    /// 99th percentile (p99), in nanoseconds.
     pub p99_ns: u64,
     /// All samples, a bucket for each power of two, from the first that has one to the last.
     pub buckets: Vec<LatencyBucket>,
@@ -149,7 +149,7 @@ pub struct LatencyStatus {
 pub struct LatencyBucket {
     /// Upper edge, in nanoseconds.
     pub le_ns: u64,
-    /// Samples above the edge of the bucket before and not above this one.
+    /// Samples above the previous bucket's edge, up to this one.
     pub count: u64,
 }
 
@@ -160,7 +160,7 @@ pub struct AnycastStatus {
     pub prefixes: Vec<IpNet>,
     /// The checks, each with its last result.
     pub checks: Vec<CheckStatus>,
-    /// To whom it is announced.
+    /// The upstreams that it is announced to.
     pub upstreams: Vec<UpstreamStatus>,
 }
 
@@ -173,7 +173,7 @@ pub struct CheckStatus {
     pub healthy: bool,
     /// Whether the last result was good; absent before the first.
     pub last: Option<bool>,
-    /// What the last result said, such as a round-trip time or a reason.
+    /// Detail of the last result, such as a round-trip time or a reason.
     pub detail: String,
     /// How many results in a row were like the last.
     pub streak: u32,
@@ -188,17 +188,17 @@ pub struct UpstreamStatus {
     pub name: String,
     /// State of the session (RFC 4271 section 8.2.2).
     pub session: String,
-    /// What is to be advertised.
+    /// What should be advertised.
     pub desired: String,
     /// What is advertised.
     pub advertised: String,
-    /// When what it has been told last changed.
+    /// When the advertisement last changed.
     pub since: Option<f64>,
-    /// The prefixes that it has been told of.
+    /// The advertised prefixes.
     pub prefixes: Vec<IpNet>,
     /// Why `advertised` differs from `desired`, in one sentence.
     pub problem: Option<String>,
-    /// Why nothing is to be announced, in one sentence.
+    /// Why nothing should be announced, in one sentence.
     pub held_by: Option<String>,
     /// The last withdrawal that a fault caused.
     pub withdrawal: Option<WithdrawalStatus>,
@@ -211,7 +211,7 @@ pub struct WithdrawalStatus {
     pub fault: String,
     /// When the fault was seen.
     pub detected: f64,
-    /// When the withdrawal was asked for.
+    /// When the withdrawal was requested.
     pub requested: f64,
     /// When the UPDATE was written to the session.
     pub written: Option<f64>,
@@ -229,7 +229,7 @@ pub struct TopStatus {
 pub struct TopRow {
     /// The prefix, of the lengths of `echo.limit`.
     pub prefix: IpNet,
-    /// Requests that it sent, as far as they were counted.
+    /// Its requests, as far as they were counted.
     pub requests: u64,
 }
 

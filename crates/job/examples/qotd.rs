@@ -40,7 +40,7 @@ fn quote() -> String {
     "Be liberal in what you accept.".into()
 }
 
-/// The job as the daemon knows it.
+/// The job, for the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Qotd;
 

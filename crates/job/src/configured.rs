@@ -1,10 +1,10 @@
-//! The jobs that a file asks for.
+//! The jobs that a file configures.
 
 use crate::{Capability, erased::AnyConfig};
 use config::Problem;
 use std::fmt;
 
-/// The jobs that a file asks for, each with its sections.
+/// The jobs that a file configures, each with its sections.
 #[derive(Default)]
 pub struct Configured(pub(crate) Vec<Box<dyn AnyConfig>>);
 
@@ -20,17 +20,17 @@ impl Configured {
         self.0.iter().find_map(|config| config.config().downcast_ref())
     }
 
-    /// Everything that is wrong with the values; empty when all is well.
+    /// Everything that is wrong with the values; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         self.0.iter().flat_map(|config| config.problems()).collect()
     }
 
-    /// What is allowed but seldom meant.
+    /// Warnings: what is allowed but rarely intended.
     pub fn warnings(&self) -> Vec<Problem> {
         self.0.iter().flat_map(|config| config.warnings()).collect()
     }
 
-    /// Does what must come before the first capability is given up.
+    /// Does what must come before the first capability is dropped.
     pub fn privileged(&self) {
         self.0.iter().for_each(|config| config.privileged());
     }

@@ -1,4 +1,4 @@
-//! The same contract without types, so that jobs can stand in one list.
+//! The same contract without types, so that jobs can be in one list.
 
 use crate::{Close, Error, Job, Metrics, Section, Service, file::Reader};
 use config::Problem;

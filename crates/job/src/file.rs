@@ -1,4 +1,4 @@
-//! Reads and judges a file of sections: the daemon's configuration, or a scene of the lab.
+//! Reads and checks a file of sections: the daemon's configuration, or a scene of the lab.
 //!
 //! Every finding names line, column and key and shows the line ([`Report`]).
 
@@ -24,11 +24,10 @@ pub const SIZE_LIMIT: u64 = 1 << 20;
 /// Deepest nesting of tables and dotted keys that is read.
 const DEPTH_LIMIT: usize = 32;
 
-/// Keys of the configuration that have other names now: the old dotted key without indices, and the
-/// new one.
+/// Renamed keys of the configuration: the old dotted key without indices, and the new one.
 pub type Renamed = &'static [(&'static str, &'static str)];
 
-/// The file could not be read or is not good.
+/// The file could not be read or is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be opened or read.
@@ -36,16 +35,16 @@ pub enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system reported.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is larger than [`SIZE_LIMIT`].
-    #[error("{path} is larger than {SIZE_LIMIT} bytes: that is no configuration of nigh")]
+    #[error("{path} is larger than {SIZE_LIMIT} bytes: this is not a configuration of nigh")]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// The file was read and is wrong.
+    /// The file was read and is not valid.
     #[error("{}", .0.sentence())]
     Wrong(Report),
 }
@@ -76,9 +75,9 @@ pub struct Document<'i> {
 }
 
 impl<'i> Document<'i> {
-    /// Parses a file; what keeps it from being read goes into the report.
+    /// Parses a file; syntax errors go into the report.
     pub fn parse(bytes: &'i [u8], report: &mut Report) -> Option<Self> {
-        let mut say = |text: &str, span, message: String| {
+        let mut add = |text: &str, span, message: String| {
             report.findings.push(Finding::at(text, span, Severity::Error, String::new(), message));
         };
         let text = match std::str::from_utf8(bytes) {
@@ -86,14 +85,14 @@ impl<'i> Document<'i> {
             Err(error) => {
                 let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
                 let message = "this is not UTF-8: save the file in that encoding";
-                say(good, good.len()..good.len(), message.into());
+                add(good, good.len()..good.len(), message.into());
                 return None;
             }
         };
         if let Some(offset) = shape::too_deep(text, DEPTH_LIMIT) {
             let message =
-                format!("more than {DEPTH_LIMIT} levels deep: no key of nigh is nested like this");
-            say(text, offset..offset, message);
+                format!("more than {DEPTH_LIMIT} levels deep: no key of nigh is nested so deeply");
+            add(text, offset..offset, message);
             return None;
         }
         let (root, errors) = DeTable::parse_recoverable(text);
@@ -101,7 +100,7 @@ impl<'i> Document<'i> {
             return Some(Self { text, root: position::document(root) });
         }
         for error in errors {
-            say(text, error.span().unwrap_or(0..0), error.message().into());
+            add(text, error.span().unwrap_or(0..0), error.message().into());
         }
         report.finish();
         None

@@ -1,23 +1,23 @@
 //! One contract for all jobs of the daemon.
 //!
-//! A job is a noun of nigh: a crate, a section of the configuration, a sub-command, a prefix of
-//! metrics. Two traits say what it does:
+//! A job has one name for its crate, its section of the configuration, its sub-command and the prefix of
+//! its metrics. Two traits define it:
 //!
-//! - [`Job`]: what it is before anything runs. It reads its sections, opens what needs a capability,
+//! - [`Job`]: the job before anything runs. It reads its sections, opens what needs a capability,
 //!   and starts.
-//! - [`Service`]: the job while it runs. It says how it is, answers requests, takes another
+//! - [`Service`]: the running job. It reports its state, answers requests, reloads its
 //!   configuration, drains and stops.
 //!
 //! ```text
 //!            read          open               start            stop
 //!  file ──► Config ──► Opened ──► capabilities ──► Service ──►
-//!                                  given up          │  ▲
+//!                                  dropped           │  ▲
 //!                          prepare, commit, then ◄───┘  │
 //!                          finish or roll back ─────────┘
 //! ```
 //!
-//! [`Registry`] has the jobs that there are, [`Running`] those that run; a reload is all or nothing
-//! over all of them. [`mod@file`] reads and judges configuration files.
+//! [`Registry`] has all known jobs, [`Running`] the running ones; a reload applies to all of them or to
+//! none. [`mod@file`] reads and checks configuration files.
 #![forbid(unsafe_code)]
 
 mod configured;
@@ -42,33 +42,33 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt, future::Future, path::PathBuf};
 
-/// Why a job does not do what it is asked: one sentence for the operator.
+/// Why a job refuses or fails: one sentence for the operator.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the section `[node]` says that jobs use.
+/// The keys of `[node]` that jobs use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// `node.name`, shown in the status.
     pub name: String,
-    /// `node.state`, the directory for what must survive a restart.
+    /// `node.state`, the directory for state that must survive a restart.
     pub state: PathBuf,
 }
 
-/// Capabilities that a job needs.
+/// The capabilities that a job needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Until it is open.
+    /// Until it has opened everything.
     pub start: &'static [Capability],
     /// While it runs.
     pub keep: &'static [Capability],
 }
 
-/// Why what was opened is closed again.
+/// Why a start is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// The start failed: what an earlier process left in force stays so.
+    /// The start failed: what an earlier process left in force stays in force.
     Failed,
-    /// The operator ended the start.
+    /// The operator stopped the start.
     Stopped,
 }
 
@@ -76,20 +76,20 @@ pub enum Close {
 pub trait Job: Send + Sync + 'static {
     /// Its sections of the configuration.
     type Config: Send + Sync + 'static;
-    /// What holds everything that needs a capability, and has no thread yet: a thread that is started
-    /// before capabilities are given up keeps them.
+    /// Holds everything that needs a capability, and has no thread yet: a thread that is started
+    /// before capabilities are dropped keeps them.
     type Opened: Send + 'static;
     /// The running job.
     type Service: Service<Config = Self::Config>;
 
-    /// Its noun, such as `echo`.
+    /// Its name, such as `echo`.
     fn name(&self) -> &'static str;
 
     /// The sections that it reads, each with its type, which gives the schema: `nigh check --schema` and
     /// nigh.toml(5) are made from it. The first is the one that makes a node run this job.
     fn sections(&self) -> Vec<Section>;
 
-    /// Keys of its sections that have other names now.
+    /// The renamed keys of its sections.
     fn renamed(&self) -> Renamed {
         &[]
     }
@@ -100,19 +100,19 @@ pub trait Job: Send + Sync + 'static {
         Capabilities::default()
     }
 
-    /// Reads its sections, each as the type that [`Job::sections`] names; `None` where they are not
-    /// there or cannot be read, of which the reader keeps the errors.
+    /// Reads its sections, each as the type that [`Job::sections`] names; `None` if they are
+    /// missing or cannot be read; the reader keeps the errors.
     fn read(&self, file: &mut Reader<'_, '_>, node: &Node) -> Option<Self::Config>;
 
-    /// Everything that is wrong with values that could be read; empty when all is well.
+    /// Everything that is wrong with values that could be read; empty if they are valid.
     fn problems(&self, config: &Self::Config) -> Vec<Problem>;
 
-    /// What is allowed but seldom meant.
+    /// Warnings: what is allowed but rarely intended.
     fn warnings(&self, _: &Self::Config) -> Vec<Problem> {
         Vec::new()
     }
 
-    /// Does what must come before the first capability is given up.
+    /// Does what must come before the first capability is dropped.
     fn privileged(&self, _: &Self::Config) {}
 
     /// Opens what the configuration names. With `drained` the node starts out of service, until
@@ -120,14 +120,14 @@ pub trait Job: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What is named cannot be had; what was done until then is undone.
+    /// Something that the configuration names is not available; what was done until then is undone.
     fn open(
         &self,
         config: Self::Config,
         drained: bool,
     ) -> impl Future<Output = Result<Self::Opened, Error>> + Send;
 
-    /// Starts what was opened; after capabilities were given up.
+    /// Starts what was opened, after capabilities were dropped.
     ///
     /// # Errors
     ///
@@ -137,30 +137,30 @@ pub trait Job: Send + Sync + 'static {
         opened: Self::Opened,
     ) -> impl Future<Output = Result<Self::Service, Error>> + Send;
 
-    /// Takes back what was opened and will not be started.
+    /// Closes what was opened and will not be started.
     fn close(&self, opened: Self::Opened, _: Close) -> impl Future<Output = ()> + Send {
         drop(opened);
         std::future::ready(())
     }
 }
 
-/// A job that runs.
+/// A running job.
 ///
 /// # Reload
 ///
-/// Another configuration is put in force in three steps, each over all jobs before the next begins:
+/// A new configuration is applied in three steps, each over all jobs before the next begins:
 ///
-/// 1. [`prepare`](Service::prepare) reads, checks and builds beside what is in force. Nobody notices.
+/// 1. [`prepare`](Service::prepare) reads, checks and builds beside what is in force. Nothing visible changes.
 /// 2. [`commit`](Service::commit) does everything else that can fail, such as binding an address.
-/// 3. [`finish`](Service::finish) cannot fail: what is new takes over, what is no longer wanted goes.
+/// 3. [`finish`](Service::finish) cannot fail: the new configuration takes over, what it no longer has is removed.
 ///
 /// When a step fails in one job, all are [rolled back](Service::roll_back).
 pub trait Service: Send + Sync + 'static {
     /// Its sections of the configuration.
     type Config: Send + 'static;
-    /// What can be asked of it over the control socket.
+    /// Its requests on the control socket.
     type Request: DeserializeOwned + Send;
-    /// A configuration that is prepared, and not in force yet.
+    /// A prepared configuration that is not in force yet.
     type Prepared: Send;
 
     /// Why it is not healthy, a sentence each; empty when it is.
@@ -172,7 +172,7 @@ pub trait Service: Send + Sync + 'static {
     /// Its state with its problems, for people; ends with a newline.
     fn render(&self) -> String;
 
-    /// Adds its metrics, with the prefix `nigh_` and its noun.
+    /// Adds its metrics, with the prefix `nigh_` and its name.
     ///
     /// # Errors
     ///
@@ -183,14 +183,14 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// It is refused.
+    /// The request is refused.
     fn control(&self, request: Self::Request) -> impl Future<Output = Result<Value, Error>> + Send;
 
     /// The first step of a reload: reads, checks and builds beside what is in force.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be put in force; nothing was changed.
+    /// The configuration cannot be applied; nothing has changed.
     fn prepare(
         &self,
         config: Self::Config,
@@ -205,17 +205,17 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// The last step: what was prepared is in force when this returns.
+    /// The last step: the prepared configuration is in force when this returns.
     fn finish(&self, prepared: Self::Prepared) -> impl Future<Output = ()> + Send;
 
-    /// Takes back what [`Service::prepare`] and [`Service::commit`] did, however far they came.
+    /// Undoes what [`Service::prepare`] and [`Service::commit`] did, however far they got.
     fn roll_back(&self, prepared: Self::Prepared) -> impl Future<Output = ()> + Send {
         drop(prepared);
         std::future::ready(())
     }
 
-    /// Takes the job out of service; returns when it is, or when [`Service::undrain`] ended that. All jobs
-    /// drain at the same time. It may be called again meanwhile, and its future may be dropped.
+    /// Takes the job out of service; returns when that is done, or when [`Service::undrain`] ends it. All
+    /// jobs drain at the same time. It may be called again meanwhile, and its future may be dropped.
     fn drain(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
@@ -225,6 +225,6 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Stops it; nothing of it is left when this returns.
+    /// Stops it; nothing is left behind when this returns.
     fn stop(&self) -> impl Future<Output = ()> + Send;
 }

@@ -1,4 +1,4 @@
-//! The jobs that there are, and their start.
+//! All known jobs, and their start.
 
 use crate::{
     Close, Configured, Error, Job, Node, Renamed, Running, Section,
@@ -14,14 +14,14 @@ use std::sync::Arc;
 pub struct Registry(Vec<Box<dyn AnyJob>>);
 
 impl Registry {
-    /// The same jobs and one more.
+    /// Adds a job.
     #[must_use]
     pub fn with(mut self, job: impl Job) -> Self {
         self.0.push(Box::new(JobOf(Arc::new(job))));
         self
     }
 
-    /// Their nouns.
+    /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|job| job.name())
     }
@@ -36,7 +36,7 @@ impl Registry {
         section::file(others.iter().copied().chain(self.sections()))
     }
 
-    /// All keys that have other names now.
+    /// All renamed keys.
     pub fn renamed(&self) -> Vec<Renamed> {
         self.0.iter().map(|job| job.renamed()).collect()
     }
@@ -71,7 +71,7 @@ impl Configured {
     ///
     /// # Errors
     ///
-    /// What is named cannot be had; what was done until then is undone.
+    /// Something that the configuration names is not available; what was done until then is undone.
     pub async fn open(self, drained: bool) -> Result<Opened, Error> {
         let mut opened = Vec::new();
         for config in self.0.into_iter().rev() {
@@ -87,11 +87,11 @@ impl Configured {
     }
 }
 
-/// Jobs that hold what needs a capability, and no thread yet.
+/// Jobs that hold what needs a capability, and have no thread yet.
 pub struct Opened(Vec<Box<dyn AnyOpened>>);
 
 impl Opened {
-    /// Starts what was opened; after capabilities were given up.
+    /// Starts what was opened, after capabilities were dropped.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Opened {
         Ok(Running::new(services, known))
     }
 
-    /// Takes back what was opened, the last first.
+    /// Closes what was opened, the last first.
     pub async fn close(self, why: Close) {
         for job in self.0 {
             job.close(why).await;

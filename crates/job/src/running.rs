@@ -1,4 +1,4 @@
-//! The jobs that run: asked together, reloaded together, stopped together.
+//! The running jobs: queried, reloaded and stopped together.
 
 use crate::{
     Configured, Error, Metrics,
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use std::fmt;
 use tokio::sync::Mutex;
 
-/// Another configuration was not put in force; the one before still is.
+/// The new configuration was not applied; the old one stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// A section was added or removed, and what a job needs at its start is gone.
-    #[error("[{0}] came or went: restart the daemon to apply")]
+    /// A section was added or removed, and the capabilities for the start of a job are gone.
+    #[error("[{0}] was added or removed: restart the daemon to apply")]
     Section(&'static str),
     /// A job refuses it.
     #[error("{0}")]
@@ -37,13 +37,13 @@ pub enum ControlError {
 /// The running jobs.
 pub struct Running {
     services: Vec<Box<dyn AnyService>>,
-    /// The nouns of all jobs that there are.
+    /// The names of all known jobs.
     known: Vec<&'static str>,
-    /// Held while a reload runs, so that two do not mix.
+    /// Held during a reload, so that two do not mix.
     reload: Mutex<()>,
 }
 
-/// How one job is.
+/// The state of one job.
 pub struct State<'a>(&'a dyn AnyService);
 
 impl State<'_> {
@@ -75,12 +75,12 @@ impl Running {
         Self { services, known, reload: Mutex::default() }
     }
 
-    /// A job that runs, by the type of its service.
+    /// A running job, by the type of its service.
     pub fn get<S: 'static>(&self) -> Option<&S> {
         self.services.iter().find_map(|service| service.service().downcast_ref())
     }
 
-    /// How the job of this noun is.
+    /// The state of the job of this name.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Running {
         Ok(State(&**service.ok_or_else(|| ControlError::Absent(name.to_owned()))?))
     }
 
-    /// Whether there is a job of this noun, be it configured or not.
+    /// Whether there is a job of this name, configured or not.
     pub fn knows(&self, name: &str) -> bool {
         self.known.contains(&name)
     }
@@ -100,7 +100,7 @@ impl Running {
         self.services.iter().flat_map(|service| service.problems()).collect()
     }
 
-    /// Adds each job's state under its noun.
+    /// Adds each job's state under its name.
     pub fn status(&self, state: &mut Map<String, Value>) {
         for service in &self.services {
             state.insert(service.name().to_owned(), State(&**service).status());
@@ -121,7 +121,7 @@ impl Running {
         self.services.iter().try_for_each(|service| service.collect(metrics))
     }
 
-    /// Asks the job of this noun.
+    /// Sends a request to the job of this name.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Running {
         service.control(request)?.await.map_err(ControlError::Refused)
     }
 
-    /// Puts another configuration in force, in all jobs or in none; what did not change keeps its
+    /// Applies a new configuration, in all jobs or in none; what did not change keeps its
     /// counters and sessions.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Running {
         Ok(())
     }
 
-    /// Does all of a reload that can fail; `changes` is what was done.
+    /// Does the part of a reload that can fail; `changes` is what was done.
     async fn try_reload<'s>(
         &'s self,
         configured: Configured,

@@ -19,7 +19,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// The section of this name, which [`Reader::section`](crate::file::Reader::section) reads as `T`.
+    /// The section of this name, read by [`Reader::section`](crate::file::Reader::section) as `T`.
     pub fn new<T: JsonSchema + 'static>(name: &'static str) -> Self {
         Self { name, schema: SchemaGenerator::subschema_for::<T>, id: TypeId::of::<T>() }
     }
@@ -81,7 +81,7 @@ pub(crate) fn file(sections: impl Iterator<Item = Section>) -> Schema {
     schema
 }
 
-/// TOML has no null: what is optional is left out.
+/// TOML has no null: what is optional is omitted.
 fn without_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.get("default").is_some_and(Value::is_null) {
@@ -102,7 +102,7 @@ fn without_null(schema: &mut Schema) {
         if let [Value::Object(only)] = variants.as_slice() {
             let only = only.clone();
             object.remove("anyOf");
-            // What the field says of itself holds.
+            // The field's own description takes precedence.
             for (key, value) in only {
                 object.entry(key).or_insert(value);
             }

@@ -24,7 +24,7 @@ fn every_mistake_is_named_with_line_and_column() {
         (
             "name = \"x\"\n",
             &[
-                "1:1 name: `name` stands before the first section: move it below the section to which it belongs",
+                "1:1 name: `name` is before the first section: move it below the section to which it belongs",
             ],
         ),
         ("[node]\nnmae = \"b\"\n", &["2:1 node.nmae: unknown key `nmae`: did you mean `name`?"]),

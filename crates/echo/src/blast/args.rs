@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::{line, plan::Kind};
 
-/// Examples and what is easily misunderstood, shown below the options.
+/// Examples and notes, shown below the options.
 const AFTER_HELP: &str = "\
 With --peer, the HTTP address of the responder, blast reports where requests were lost: \
 not sent, lost on the forward path, dropped at the responder (with its reason), lost on the reverse path. \
@@ -56,13 +56,13 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "1s",
           value_parser = config::duration)]
     pub wait: Duration,
-    /// Allow targets in this prefix, besides loopback, private and documentation space; repeatable
+    /// Allow targets in this prefix, in addition to loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,
     /// HTTP address of the responder, whose counters show where packets were lost
     #[arg(long, value_name = "URL")]
     pub peer: Option<String>,
-    /// Search the highest rate without loss (RFC 2544, section 26.1)
+    /// Search for the highest rate without loss (RFC 2544, section 26.1)
     #[arg(long)]
     pub find_max: bool,
     /// Time that each trial of --find-max sends for; RFC 2544 asks for 60s
@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "500ms", requires = "find_max",
           value_parser = config::duration)]
     pub settle: Duration,
-    /// Speed of the link such as 1Gbit, to say what share of it was used
+    /// Speed of the link such as 1Gbit, to report the share of it that was used
     #[arg(long, value_name = "SPEED", default_value = "1Gbit", value_parser = line::parse_speed)]
     pub link_speed: u64,
     /// Print the result as JSON
@@ -90,7 +90,7 @@ pub enum Rate {
     Max,
 }
 
-/// The most packets a second that can be asked for: a packet for each nanosecond.
+/// The highest rate: a packet each nanosecond.
 const MAX_RATE: u64 = 1_000_000_000;
 
 impl FromStr for Rate {

@@ -1,8 +1,8 @@
 //! The engines that send from user space: raw sockets and packet sockets.
 //!
 //! Each thread sends its share with `sendmmsg`; one more thread receives and matches. Requests carry
-//! the time of day; the kernel's receive timestamp is the other end of a round-trip time, so what a
-//! reply waits in our socket does not count.
+//! the time of day; the kernel's receive timestamp is the other end of a round-trip time, so the time
+//! that a reply waits in our socket does not count.
 
 use std::{
     net::IpAddr,
@@ -23,7 +23,7 @@ use super::{
     probe::Template,
 };
 
-/// What is shown of a run while it lasts, and how it is stopped.
+/// The progress of a run, and its stop flag.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Requests sent so far.
@@ -57,7 +57,7 @@ fn open(plan: &Plan, receive: Receive) -> Result<Socket, BlastError> {
 /// Sends and receives as planned.
 ///
 /// # Errors
-/// When sockets cannot be opened or the kernel takes nothing at all.
+/// When sockets cannot be opened or the kernel accepts no packet at all.
 pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     let indices = Indices::new(plan.base, plan.total, plan.threads);
     let template = plan.template()?;
@@ -94,8 +94,8 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     Ok(Outcome { requests, replies, overruns, interface_drops, interrupted })
 }
 
-/// Asks once, before the run and not counted, so that the kernels on the way know their neighbours:
-/// requests for which the next hop's MAC address is still being asked would be dropped (RFC 2544,
+/// Sends one request before the run, not counted, so that the kernels on the path resolve their neighbours:
+/// requests that wait for the next hop's MAC address would be dropped (RFC 2544,
 /// section 23, has learning frames for this). No answer is no error: the run will show it.
 ///
 /// # Errors
@@ -110,7 +110,7 @@ pub fn learn(plan: &Plan) -> Result<(), BlastError> {
     template.write(&mut request, number, now());
     let mut buffer = Buffer::new(plan.frame + 64);
     for _ in 0..LEARNING.0 {
-        // What the kernel refuses now, it refuses in the run, and is named there.
+        // What the kernel refuses now, it refuses in the run, which reports it.
         let _ = socket.send(&request, template.size());
         let asked = Instant::now();
         while asked.elapsed() < LEARNING.1 {
@@ -123,10 +123,10 @@ pub fn learn(plan: &Plan) -> Result<(), BlastError> {
     Ok(())
 }
 
-/// How often it is asked before the run, and how long each answer is waited for.
+/// How many requests go before the run, and how long each answer is waited for.
 const LEARNING: (u32, Duration) = (4, Duration::from_millis(250));
 
-/// The result of a thread; its panic goes on here.
+/// The result of a thread; its panic continues here.
 pub fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -178,7 +178,7 @@ impl Sender<'_> {
             {
                 self.template.write(copy, first.wrapping_add(number), stamp);
             }
-            // A request that the kernel does not take is not tried again: it would be late.
+            // A request that the kernel refuses is not retried: it would be late.
             let (made, sent) = match self.socket.send(&batch[..count * length], length) {
                 Ok(sent) => {
                     errors = 0;
@@ -204,7 +204,7 @@ impl Sender<'_> {
     }
 }
 
-/// How long to sleep when the next packet is due after `wait`: not so long that a stop is overseen.
+/// How long to sleep when the next packet is due after `wait`: not so long that a stop is missed.
 pub fn nap(wait: Duration) -> Duration {
     wait.min(Duration::from_millis(50))
 }
@@ -232,7 +232,7 @@ fn receive(
                 }
                 live.received.store(matcher.replies().received, Relaxed);
             }
-            // Errors of the path, as ICMP reports them, come up here; they end nothing.
+            // Errors of the path, as reported by ICMP, show up here; they end nothing.
             Err(_) if errors < GIVE_UP => errors += 1,
             Err(_) => break,
         }
@@ -281,7 +281,7 @@ fn read<'a>(plan: &Plan, bytes: &'a [u8]) -> Option<Arrival<'a>> {
             Some(arrival(message, checksum_ok))
         }
         (IpAddr::V6(target), IpAddr::V6(source)) => {
-            // A raw socket for ICMPv6 gives the message alone, its checksum verified (RFC 3542,
+            // A raw socket for ICMPv6 delivers the message alone, its checksum verified (RFC 3542,
             // section 3.1).
             let message = if tagged {
                 let packet = ipv6::Packet::new(ip).ok()?;
@@ -312,7 +312,7 @@ fn arrival(message: &[u8], checksum_ok: bool) -> Arrival<'_> {
     Arrival { number, payload: &message[icmpv4::HEADER..], checksum_ok, at: 0 }
 }
 
-/// Packets that an interface dropped instead of sending them; 0 where the kernel does not say.
+/// Packets that an interface dropped instead of sending them; 0 if the kernel does not report it.
 fn interface_drops(name: &str) -> u64 {
     // Column 4 of the transmit half: bytes, packets, errs, drop (proc(5)).
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();

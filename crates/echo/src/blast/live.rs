@@ -17,10 +17,10 @@ use super::{
     plan::Plan,
 };
 
-/// Frames to a call at the most: some milliseconds. The kernel sends them 64 at a time.
+/// Most frames of a call: some milliseconds. The kernel sends them 64 at a time.
 const CALL: u64 = 8_192;
-/// Frames to a call at a rate that leaves time for many calls. What became due while the thread was
-/// held up goes out in several: Linux answers each call's frames before it returns, and its ICMP
+/// Frames of a call at a rate that leaves time for many calls. What was due while the thread was
+/// delayed goes out in several: Linux answers each call's frames before it returns, and its ICMP
 /// socket has room for 58 replies of 1,518 bytes.
 const PACED_CALL: u64 = 16;
 /// Above this rate only every 16th frame reads the clock, at 25 nanoseconds each time.
@@ -45,8 +45,8 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
         stamp_every: if paced { 1 } else { 16 },
     };
     let interface = plan.path.interface;
-    // Loading takes some 100 ms, and second 0 of the run is to begin behind it: the programs are
-    // told a time that is still to come, and sending waits for it.
+    // Loading takes some 100 ms, and second 0 of the run should begin after it: the programs get
+    // a start time in the future, and sending waits for it.
     let start = monotonic_now() + START_AFTER * u64::from(plan.threads) + START_AFTER;
     let receiver = Receiver::attach(interface, &request, start)?;
     let watch = Transmissions::watch(interface)?;
@@ -99,7 +99,7 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     Ok(Outcome { requests, replies, overruns: 0, interface_drops: 0, interrupted })
 }
 
-/// Nanoseconds that loading takes at the most, for the receiver and for each sender.
+/// Most nanoseconds that loading takes, for the receiver and for each sender.
 const START_AFTER: u64 = 150_000_000;
 
 fn send(
@@ -132,7 +132,7 @@ fn send(
     Ok(Requests { made: sender.made(), sent: 0, by_second, span, refusal: None })
 }
 
-/// What the program counted, as the other engines have it.
+/// The program's counters, in the form of the other engines.
 fn replies(tally: Tally) -> Replies {
     let mut replies = Replies {
         received: tally.received,

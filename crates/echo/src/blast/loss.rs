@@ -1,8 +1,7 @@
 //! Where packets were lost: at the sender, on the forward path, at the responder, or on the reverse path.
 //!
-//! The responder's ledger, read before and after the run, counts what arrived for the
-//! address and what was done with it: received = answered + passed + drops. Together with our own counts that leaves four
-//! points:
+//! The responder's ledger, read before and after the run, counts what arrived for the address and its
+//! outcome: received = answered + passed + drops. Together with our own counts that leaves four points:
 //!
 //! ```text
 //!   made -> sent ->     received -> answered     -> reply read
@@ -19,11 +18,11 @@ use crate::status::Count;
 /// How many packets were lost at each of the four points.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// 1: the sender did not get them out.
+    /// 1: the sender could not send them.
     pub not_sent: u64,
     /// 2: between sender and responder.
     pub lost_forward: u64,
-    /// 3: at the responder, dropped by name.
+    /// 3: at the responder, dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// 3: at the responder, passed to its kernel, which did not answer.
     pub passed: u64,
@@ -33,7 +32,7 @@ pub struct Loss {
     pub overruns: u64,
     /// What the responder received for the address during the run.
     pub responder_received: u64,
-    /// What it received beyond what we sent: others ask it as well, and the rest may be off by them.
+    /// Received beyond what we sent: others send to it as well, and the other figures may be off by them.
     pub others: u64,
 }
 
@@ -74,7 +73,7 @@ impl Loss {
         }
     }
 
-    /// All that were lost.
+    /// All lost packets.
     pub fn total(&self) -> u64 {
         self.not_sent
             + self.lost_forward

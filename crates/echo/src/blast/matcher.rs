@@ -1,4 +1,4 @@
-//! Matches replies with requests: which came, twice, late for its turn, or damaged.
+//! Matches replies with requests: received, duplicate, reordered or damaged.
 //!
 //! Every request has an index. The threads that send each have a range of indices, and within a
 //! range requests go out in the order of their indices. A reply is reordered if it belongs to an
@@ -12,7 +12,7 @@ use super::{
     probe,
 };
 
-/// The indices of a run and the numbers that stand for them.
+/// The indices of a run and their numbers in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indices {
     /// The number of index 0; identifier and sequence of an echo are one number.
@@ -53,7 +53,7 @@ impl Indices {
     }
 }
 
-/// A reply as it came.
+/// A reply as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Identifier and sequence.
@@ -62,11 +62,11 @@ pub struct Arrival<'a> {
     pub payload: &'a [u8],
     /// Whether the checksums are right.
     pub checksum_ok: bool,
-    /// When it came, in nanoseconds of the clock that the requests carry.
+    /// When it arrived, in nanoseconds of the clock in the requests.
     pub at: u64,
 }
 
-/// What a reply turned out to be.
+/// The kind of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The first undamaged reply to a request.
@@ -79,7 +79,7 @@ pub enum Verdict {
     Foreign,
 }
 
-/// Takes the replies of a run.
+/// Collects the replies of a run.
 #[derive(Debug)]
 pub struct Matcher {
     indices: Indices,
@@ -103,7 +103,7 @@ impl Matcher {
         }
     }
 
-    /// Takes a reply and says what it is.
+    /// Adds a reply and returns its kind.
     pub fn take(&mut self, arrival: Arrival<'_>) -> Verdict {
         let Some(index) = self.indices.index(arrival.number) else { return Verdict::Foreign };
         let stamp = probe::stamp(&self.payload, arrival.payload).filter(|_| arrival.checksum_ok);

@@ -1,9 +1,9 @@
-//! `nigh blast`: how much can a responder answer, and where is a packet lost?
+//! `nigh blast`: how much a responder can answer, and where packets are lost.
 //!
-//! The core takes numbers and bytes: [`pacer`] (when is a packet due), [`probe`] (what does it look
-//! like), [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`loss`] (where
-//! did it vanish) and [`mod@line`]. The shell moves packets: [`engine`] with sockets, [`live`]
-//! inside the kernel; [`route`] finds the way. [`run`] joins them for the command line.
+//! The core works on numbers and bytes: [`pacer`] (when a packet is due), [`probe`] (its content),
+//! [`matcher`] (which reply belongs to it), [`search`] (RFC 2544's search), [`loss`] (where it was
+//! lost) and [`mod@line`]. The shell moves packets: [`engine`] with sockets, [`live`]
+//! inside the kernel; [`route`] finds the path. [`run`] joins them for the command line.
 
 pub mod args;
 pub mod engine;
@@ -46,10 +46,10 @@ use search::{Search, Step};
 /// `nigh blast` could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum BlastError {
-    /// The target is not to be aimed at.
+    /// The target is not allowed.
     #[error(transparent)]
     Target(#[from] config::target::Refused),
-    /// There is no way to it.
+    /// There is no route to it.
     #[error(transparent)]
     Route(#[from] route::RouteError),
     /// An engine that sends frames, for an address of this machine.
@@ -63,7 +63,7 @@ pub enum BlastError {
         "a frame of {size} bytes does not fit {interface}: choose --size from {least} to {most}"
     )]
     Size {
-        /// As asked for.
+        /// As requested.
         size: usize,
         /// Name of the interface.
         interface: String,
@@ -77,7 +77,7 @@ pub enum BlastError {
         "{packets} packets are too many for one run: the most are {MAX_TOTAL}; lower --count, --rate or --duration"
     )]
     TooMany {
-        /// As asked for.
+        /// As requested.
         packets: u64,
     },
     /// Time without which nothing can be sent.
@@ -98,7 +98,7 @@ pub enum BlastError {
     /// The in-kernel engine could not be used.
     #[error(transparent)]
     Live(#[from] datapath::blast::LiveError),
-    /// The kernel took nothing.
+    /// The kernel accepted no packet.
     #[error("nothing could be sent to {target}: {reason}")]
     Refused {
         /// The target.
@@ -106,7 +106,7 @@ pub enum BlastError {
         /// The kernel's last error.
         reason: String,
     },
-    /// The driver took nothing.
+    /// The driver accepted no packet.
     #[error(
         "{interface} took none of the live frames; a veth takes them only while its peer has an \
          XDP program, or GRO on (ethtool -K PEER gro on)"
@@ -117,15 +117,15 @@ pub enum BlastError {
     },
     /// The responder's ledger could not be read.
     #[error(
-        "reading the ledger of {url}: {reason}; --peer takes the responder's HTTP address, such as http://192.0.2.1:9160"
+        "reading the ledger of {url}: {reason}; give --peer the responder's HTTP address, such as http://192.0.2.1:9160"
     )]
     Peer {
-        /// What was asked.
+        /// The URL.
         url: String,
         /// What went wrong.
         reason: String,
     },
-    /// A thread or runtime of the system was not to be had.
+    /// A thread or runtime could not be started.
     #[error("starting the runtime: {0}")]
     Runtime(#[source] io::Error),
     /// The result could not be printed.
@@ -133,8 +133,8 @@ pub enum BlastError {
     Print(#[source] io::Error),
 }
 
-/// Does what the command line says, prints the result, and says whether an undamaged reply came or a
-/// rate was found.
+/// Runs the command line, prints the result, and returns whether an undamaged reply came or a rate was
+/// found.
 ///
 /// Blocks until the run is over; acts in the network namespace of the calling thread.
 ///
@@ -172,7 +172,7 @@ fn print(json: bool, report: &(impl Serialize + Display)) -> Result<(), BlastErr
     }
 }
 
-/// Works the command line out.
+/// Evaluates the command line.
 fn plan(args: &Args) -> Result<Plan, BlastError> {
     for (option, time) in [("wait", args.wait), ("trial", args.trial)] {
         if time.is_zero() {
@@ -284,10 +284,10 @@ fn find_max(
     while let Some(rate) = search.next_rate() {
         let total = total(None, Some(rate), Some(args.trial))?;
         let base = rand::random();
-        // A sender that is slower than asked stops in time all the same.
+        // A sender that is slower than requested still stops in time.
         let deadline = Some(args.trial);
         let trial = Plan { rate: Some(rate), total, base, deadline, ..plan.clone() };
-        // A responder that cannot be asked before the first trial is an error, later it is said.
+        // A responder that does not answer before the first trial is an error, later it is reported.
         let before = match (&args.peer, &peer_error) {
             (Some(peer), None) => match ledger(peer, plan.target) {
                 Ok(count) => Some(count),
@@ -362,23 +362,23 @@ fn watched(plan: &Plan, live: &Live, bar: &ProgressBar) -> Result<Outcome, Blast
     })
 }
 
-/// What a progress bar says of the replies.
+/// The text of a progress bar on the replies.
 fn answered(replies: u64) -> String {
     format!("{replies} answered")
 }
 
-/// A progress bar on stderr, if that is a terminal; `label` stands before it.
+/// A progress bar on stderr, if that is a terminal; `label` is in front of it.
 fn progress(total: u64, label: String) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let template = "{prefix}{bar:40} {human_pos}/{human_len} sent, {msg}, {per_sec}, {eta} left";
     let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
-    // All that it shows is set before it is drawn for the first time.
+    // Everything that it shows is set before it is first drawn.
     ProgressBar::new(total).with_style(style).with_prefix(label).with_message(answered(0))
 }
 
-/// What the responder has counted for an address so far.
+/// The responder's counters for an address.
 fn ledger(peer: &str, target: IpAddr) -> Result<Count, BlastError> {
     let url = format!("{}/api/v1/echo/ledger", peer.trim_end_matches('/'));
     let wrong = |reason: String| BlastError::Peer { url: url.clone(), reason };

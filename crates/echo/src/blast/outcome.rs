@@ -1,4 +1,4 @@
-//! What an engine counted.
+//! The counts of an engine.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ pub fn histogram() -> Histogram<u64> {
     }
 }
 
-/// What came back.
+/// The replies.
 #[derive(Clone, Debug)]
 pub struct Replies {
     /// Requests to which an undamaged reply came.
     pub received: u64,
     /// Replies beyond the first to a request.
     pub duplicated: u64,
-    /// Received replies that came behind one to a later request.
+    /// Received replies that came after one to a later request.
     pub reordered: u64,
     /// Replies with a wrong checksum or payload.
     pub corrupt: u64,
@@ -30,27 +30,27 @@ pub struct Replies {
     pub by_second: Vec<u64>,
 }
 
-/// What went out.
+/// The requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Requests that were made.
     pub made: u64,
-    /// Requests that the kernel or the driver took.
+    /// Requests that the kernel or the driver accepted.
     pub sent: u64,
     /// Requests by the second in which they were sent.
     pub by_second: Vec<u64>,
     /// Time from the first request to the last.
     pub span: Duration,
-    /// Why the kernel refused some, as it said last.
+    /// The kernel's last error for refused requests.
     pub refusal: Option<String>,
 }
 
 /// A whole run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What went out.
+    /// The requests.
     pub requests: Requests,
-    /// What came back.
+    /// The replies.
     pub replies: Replies,
     /// Replies that came but were dropped here, as the receive buffer was full.
     pub overruns: u64,

@@ -1,8 +1,8 @@
 //! When each packet is due.
 //!
 //! Packet `n` of a run is due `n / rate` seconds after its start, so the rate is exact over the run
-//! however unevenly a thread wakes up: what became due meanwhile goes out at once. Packets are dealt
-//! out to the threads in turn.
+//! however unevenly a thread wakes up: what is overdue goes out at once. Packets are distributed over
+//! the threads in turn.
 
 use std::time::Duration;
 

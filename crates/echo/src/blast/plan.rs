@@ -1,4 +1,4 @@
-//! A run, worked out from the command line: what is sent, how often, and by which way.
+//! A run, derived from the command line: what is sent, how often, and by which path.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Raw ICMP sockets: the kernel finds the way; works everywhere
+    /// Raw ICMP sockets: the kernel finds the route; works everywhere
     Raw,
     /// AF_PACKET: whole frames, past the kernel's IP and ICMP
     Packet,
@@ -30,17 +30,17 @@ pub const TTL: u8 = 64;
 /// A run that can start.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Whom to ask.
+    /// The target.
     pub target: IpAddr,
-    /// The way there.
+    /// The path to it.
     pub path: Path,
     /// MAC address of the next hop; zero where the engine does not need it.
     pub next_mac: Mac,
-    /// How.
+    /// The engine.
     pub engine: Kind,
     /// Packets of the run, all threads together.
     pub total: u64,
-    /// Packets a second; none for as fast as it goes.
+    /// Packets a second; none for as fast as possible.
     pub rate: Option<u64>,
     /// When to stop, even if not all is sent.
     pub deadline: Option<Duration>,
@@ -114,7 +114,7 @@ impl Plan {
         headers(self.target) - icmpv4::HEADER
     }
 
-    /// What the engine gives to its sockets, many times over: for raw sockets the ICMP message, else
+    /// What the engine passes to its sockets again and again: for raw sockets the ICMP message, else
     /// the frame.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a request of `nigh blast` looks like, and how it is written many times over.
+//! The requests of `nigh blast`, and how one is written many times.
 //!
 //! Identifier and sequence of the echo are one 32-bit number: a random base plus the packet's index.
 //! The payload begins with a probe of 16 bytes; behind it are bytes that count up.

@@ -1,4 +1,4 @@
-//! What a run showed, as JSON and as text.
+//! The result of a run, as JSON and as text.
 
 use std::{
     fmt::{self, Write},
@@ -15,16 +15,16 @@ use super::{
     search::{Found, Limit, Step},
 };
 
-/// What was tried.
+/// The settings.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
-    /// Whom was asked.
+    /// The target.
     pub target: IpAddr,
-    /// From which address.
+    /// The source address.
     pub source: IpAddr,
-    /// Out of which interface.
+    /// The outgoing interface.
     pub interface: String,
-    /// How.
+    /// The engine.
     pub engine: Kind,
     /// Threads that sent.
     pub threads: u32,
@@ -61,13 +61,13 @@ pub struct Rtt {
     pub min: u64,
     /// The mean.
     pub mean: f64,
-    /// Half took no longer.
+    /// Median (p50).
     pub p50: u64,
-    /// 90 of 100 took no longer.
+    /// 90th percentile (p90).
     pub p90: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile (p99).
     pub p99: u64,
-    /// 999 of 1,000 took no longer.
+    /// 99.9th percentile (p99.9).
     #[serde(rename = "p99.9")]
     pub p999: u64,
     /// The longest.
@@ -79,25 +79,25 @@ pub struct Rtt {
 pub struct Second {
     /// Requests sent in it.
     pub sent: u64,
-    /// Of those, how many no reply came to.
+    /// Of those, how many got no reply.
     pub lost: u64,
 }
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was tried.
+    /// The settings.
     #[serde(flatten)]
     pub setup: Setup,
-    /// Packets a second that were asked for; none for as fast as it goes.
+    /// Requested packets a second; none for as fast as possible.
     pub requested_rate: Option<u64>,
     /// Packets a second that were sent.
     pub rate: f64,
     /// Whether the rate was kept, to one in a thousand and a late wake-up.
     pub kept_rate: bool,
-    /// Requests that the kernel or the driver took.
+    /// Requests that the kernel or the driver accepted.
     pub sent: u64,
-    /// Requests that it did not take.
+    /// Requests that it refused.
     pub not_sent: u64,
     /// Why not.
     pub not_sent_reason: Option<String>,
@@ -107,11 +107,11 @@ pub struct Report {
     pub lost: u64,
     /// Replies beyond the first.
     pub duplicated: u64,
-    /// Replies behind one to a later request.
+    /// Replies after one to a later request.
     pub reordered: u64,
     /// Replies with a wrong checksum or payload.
     pub corrupt: u64,
-    /// Replies that were dropped here, as the receive buffer was full; they count as lost.
+    /// Replies that were dropped here because the receive buffer was full; they count as lost.
     pub overruns: u64,
     /// Round-trip times, if anything came back.
     pub rtt_ns: Option<Rtt>,
@@ -236,7 +236,7 @@ impl fmt::Display for Report {
             write!(f, "{loss}")?;
         }
         if let Some(error) = &self.peer_error {
-            writeln!(f, "the responder's ledger after the run is not known: {error}")?;
+            writeln!(f, "the responder's ledger could not be read after the run: {error}")?;
         }
         if self.interrupted {
             writeln!(f, "stopped before the end")?;
@@ -281,14 +281,14 @@ fn sparkline(values: &[u64]) -> String {
     let each = values.len().div_ceil(COLUMNS).max(1);
     let sums: Vec<u64> = values.chunks(each).map(|chunk| chunk.iter().sum()).collect();
     let most = sums.iter().max().copied().unwrap_or(0).max(1);
-    // Only none at all is the lowest bar.
+    // The lowest bar means none at all.
     sums.iter().map(|&sum| BARS[(sum * 7).div_ceil(most) as usize]).collect()
 }
 
 /// A trial of a search.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
-    /// What it showed.
+    /// Its result.
     #[serde(flatten)]
     pub step: Step,
     /// Where packets were lost, if the responder's ledger was read.
@@ -298,7 +298,7 @@ pub struct Trial {
 /// A search for the highest rate without loss.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
-    /// What was tried.
+    /// The settings.
     #[serde(flatten)]
     pub setup: Setup,
     /// The trials, in order.
@@ -306,10 +306,10 @@ pub struct SearchReport {
     /// The result.
     #[serde(flatten)]
     pub found: Found,
-    /// The reason for which the responder dropped most, if that is where most was lost in the trial of
-    /// the lowest rate with loss: then this limit was found, and not what the responder can do.
+    /// Why the responder dropped most packets, if most loss was there in the trial of the lowest rate
+    /// with loss: then the search found this limit, and not the responder's capacity.
     pub limited_by: Option<String>,
-    /// Why the responder's ledger could not be read any more.
+    /// Why the responder's ledger could no longer be read.
     pub peer_error: Option<String>,
     /// The result as a share of the line rate.
     pub share_of_line_rate: Option<f64>,
@@ -332,7 +332,7 @@ impl SearchReport {
     }
 }
 
-/// The reason for which the responder dropped most in the trial of the lowest rate with loss, if at
+/// Why the responder dropped most packets in the trial of the lowest rate with loss, if at
 /// least half of what was lost in it was dropped there.
 fn limited_by(trials: &[Trial]) -> Option<String> {
     let lossy = trials.iter().filter(|trial| trial.step.lost > 0);
@@ -360,7 +360,7 @@ impl fmt::Display for SearchReport {
                 let limit = match self.found.limit {
                     Limit::Loss => "above it packets are lost",
                     Limit::Sender => "the sender cannot send more",
-                    Limit::Ceiling => "the highest rate that was asked for",
+                    Limit::Ceiling => "the highest rate to try",
                 };
                 writeln!(
                     f,
@@ -373,11 +373,11 @@ impl fmt::Display for SearchReport {
         if let Some(reason) = &self.limited_by {
             writeln!(
                 f,
-                "what is lost is dropped at the responder: {reason}; that limit was found, not what it can answer"
+                "the responder dropped most of the lost packets: {reason}; this is that limit, not what it can answer"
             )?;
         }
         if let Some(error) = &self.peer_error {
-            writeln!(f, "the responder's ledger is not known of every trial: {error}")?;
+            writeln!(f, "the responder's ledger could not be read for every trial: {error}")?;
         }
         if self.interrupted {
             writeln!(f, "stopped before the end")?;
@@ -412,7 +412,7 @@ mod tests {
         let high = trial(2000, 900, 900, &[]);
         let low = trial(1000, 41, 0, &drops);
         assert_eq!(limited_by(&[high, low, trial(500, 0, 0, &[])]), limit);
-        // Most was lost elsewhere, nothing was lost, or nobody was asked.
+        // Most was lost elsewhere, nothing was lost, or no ledger was read.
         assert_eq!(limited_by(&[trial(1000, 100, 59, &drops)]), None);
         assert_eq!(limited_by(&[trial(1000, 0, 0, &[])]), None);
         assert_eq!(limited_by(&[Trial { loss: None, ..trial(1000, 41, 0, &drops) }]), None);

@@ -1,7 +1,7 @@
-//! The way to the target: which interface, from which address, to which next hop, at which MAC.
+//! The path to the target: which interface, from which address, to which next hop, at which MAC.
 //!
-//! The kernel's routing table is asked for the way (rtnetlink). The MAC address of the next hop is
-//! asked for on the link: ARP (RFC 826) or neighbour solicitation (RFC 4861, section 7.2).
+//! The kernel's routing table gives the route (rtnetlink). The MAC address of the next hop is resolved
+//! on the link: ARP (RFC 826) or neighbour solicitation (RFC 4861, section 7.2).
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -19,10 +19,10 @@ use rtnetlink::{
 };
 use wire::{EtherType, IpProtocol, Mac, arp, ethernet, icmpv6, ipv6};
 
-/// There is no way to the target.
+/// There is no route to the target.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
-    /// The kernel was not asked, or knows none.
+    /// The kernel has none, or could not be asked.
     #[error("there is no route to {target}: {reason}")]
     None {
         /// The target.
@@ -30,7 +30,7 @@ pub enum RouteError {
         /// The kernel's error.
         reason: String,
     },
-    /// Nobody has the next hop's address on the link.
+    /// No host on the link has the next hop's address.
     #[error("{next_hop} does not answer ARP or neighbour discovery on {interface}: is it up?")]
     NoNeighbour {
         /// The next hop.
@@ -50,7 +50,7 @@ pub enum RouteError {
     },
 }
 
-/// The way to a target.
+/// The path to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Index of the interface.
@@ -69,10 +69,10 @@ pub struct Path {
     pub loopback: bool,
 }
 
-/// Asks the kernel for the way to a target, in the network namespace of the calling thread.
+/// Asks the kernel for the route to a target, in the network namespace of the calling thread.
 ///
 /// # Errors
-/// When the kernel knows none.
+/// When the kernel has none.
 pub async fn find(target: IpAddr) -> Result<Path, RouteError> {
     let none = |reason: String| RouteError::None { target, reason };
     let (connection, handle, _) = rtnetlink::new_connection().map_err(|e| none(e.to_string()))?;
@@ -89,7 +89,7 @@ async fn ask(handle: &Handle, target: IpAddr) -> Result<Path, String> {
         .map_err(|error| error.to_string())?
         .build();
     let route = handle.route().get(request).execute().try_next().await;
-    let route = route.map_err(|error| error.to_string())?.ok_or("the kernel gave none")?;
+    let route = route.map_err(|error| error.to_string())?.ok_or("the kernel returned none")?;
     let interface = attribute(&route, |attribute| match attribute {
         RouteAttribute::Oif(index) => Some(*index),
         _ => None,
@@ -141,7 +141,7 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// Times that the MAC address is asked for, and how long each answer is waited for.
+/// How many times the MAC address is requested, and how long each answer is waited for.
 const ATTEMPTS: (u32, Duration) = (3, Duration::from_millis(500));
 
 /// The MAC address of a path's next hop.
@@ -175,7 +175,7 @@ pub fn resolve(path: &Path) -> Result<Mac, RouteError> {
     Err(RouteError::NoNeighbour { next_hop, interface })
 }
 
-/// The frame that asks for the next hop's MAC address.
+/// The frame that requests the next hop's MAC address.
 fn question(path: &Path) -> Result<Vec<u8>, wire::EmitError> {
     let mut frame = vec![0; 14];
     let mut link = ethernet::Repr {
@@ -226,7 +226,7 @@ fn question(path: &Path) -> Result<Vec<u8>, wire::EmitError> {
     Ok(frame)
 }
 
-/// The MAC address that a frame says a next hop has.
+/// The MAC address of a next hop, from a reply frame.
 fn answer(frame: &[u8], next_hop: IpAddr) -> Option<Mac> {
     let frame = ethernet::Packet::new(frame).ok()?;
     match (frame.ether_type(), next_hop) {
@@ -237,7 +237,7 @@ fn answer(frame: &[u8], next_hop: IpAddr) -> Option<Mac> {
         }
         (EtherType::IPV6, IpAddr::V6(next_hop)) => {
             let packet = ipv6::Packet::new(frame.payload()).ok()?;
-            // RFC 4861, section 7.1.2: what crossed a router is no neighbour's.
+            // RFC 4861, section 7.1.2: a packet that crossed a router is not from a neighbour.
             if packet.next_header() != IpProtocol::ICMPV6 || packet.hop_limit() != 255 {
                 return None;
             }

@@ -3,7 +3,7 @@
 //! A trial sends at a rate and counts. If anything was lost, the rate is lowered, else raised; the
 //! interval between the highest rate without loss and the lowest with loss is halved until it is
 //! narrow enough. The rate that counts is the one that was really offered. A trial in which nothing
-//! was lost but the sender fell behind is repeated, as another program may have held it up; a sender
+//! was lost but the sender fell behind is repeated, as another program may have delayed it; a sender
 //! that falls behind each time is the limit.
 
 use serde::Serialize;
@@ -11,16 +11,16 @@ use serde::Serialize;
 /// Trials at one rate in which the sender falls behind, before it is the limit.
 const TRIALS_BEHIND: usize = 3;
 
-/// What a trial showed.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// Packets a second that were asked for.
+    /// Requested packets a second.
     pub rate: u64,
     /// Packets a second that were sent.
     pub offered: f64,
     /// Packets that were sent.
     pub sent: u64,
-    /// Packets without a reply, or with a damaged one, or that the sender did not get out.
+    /// Packets without a reply, with a damaged one, or that the sender could not send.
     pub lost: u64,
 }
 
@@ -35,7 +35,7 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// More is lost.
+    /// Higher rates lose packets.
     Loss,
     /// The sender cannot send more.
     Sender,
@@ -46,16 +46,16 @@ pub enum Limit {
 /// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Found {
-    /// The highest rate offered without loss, in packets a second; none if there was loss always.
+    /// The highest rate offered without loss, in packets a second; none if there always was loss.
     pub rate: Option<f64>,
     /// What ended the search.
     pub limit: Limit,
 }
 
-/// A search under way.
+/// A running search.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// The highest rate without loss, as asked for and as offered.
+    /// The highest rate without loss, as requested and as offered.
     good: Option<(u64, f64)>,
     /// The lowest rate with loss, or one above the ceiling.
     bad: u64,
@@ -86,7 +86,7 @@ impl Search {
         (!narrow).then(|| good + (self.bad - good) / 2)
     }
 
-    /// Takes the result of a trial at [`Search::next_rate`].
+    /// Adds the result of a trial at [`Search::next_rate`].
     pub fn record(&mut self, step: &Step) {
         if step.lost == 0 && !step.kept_up() {
             self.behind.push(step.offered);
@@ -100,7 +100,7 @@ impl Search {
         if step.lost == 0 {
             self.good = Some((step.rate, step.offered));
         } else {
-            // Where the sender did not keep up, the loss was at a lower rate than asked for.
+            // If the sender did not keep up, the loss was at a lower rate than requested.
             let offered = if step.kept_up() { step.rate } else { step.offered as u64 };
             let floor = self.good.map_or(0, |(rate, _)| rate) + 1;
             self.bad = offered.max(floor);

@@ -9,10 +9,10 @@ use std::{collections::HashSet, net::IpAddr, time::Duration};
 const MAX_LIST: usize = 4096;
 /// Most prefixes that are announced.
 const MAX_PREFIXES: usize = 64;
-/// Longest time that a drain may take; the time in which contrib/nigh.service lets a stop end is longer.
+/// The longest drain; contrib/nigh.service allows more for a stop.
 const LONGEST_DRAIN: Duration = Duration::from_secs(600);
 impl Config {
-    /// Everything that is wrong with the values, in the order of the file; empty when all is well.
+    /// Everything that is wrong with the values, in the order of the file; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         echo(&self.echo, &mut Report::new(&mut problems, "echo"));
@@ -23,8 +23,7 @@ impl Config {
         problems
     }
 
-    /// What is allowed but seldom meant; `nigh check` and the daemon's log show it, and nothing is
-    /// refused.
+    /// What is allowed but rarely intended; `nigh check` and the daemon's log show it as warnings.
     pub fn warnings(&self) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let mut warn = |key: String, message: String| warnings.push(Problem { key, message });
@@ -33,9 +32,7 @@ impl Config {
                 if !anycast.prefixes.iter().any(|prefix| prefix.contains(address)) {
                     warn(
                         format!("echo.addresses[{i}]"),
-                        format!(
-                            "{address} is in none of anycast.prefixes: nothing here announces it"
-                        ),
+                        format!("{address} is in none of anycast.prefixes, so it is not announced"),
                     );
                 }
             }
@@ -114,7 +111,7 @@ impl Limit {
 
 fn anycast(config: &AnycastConfig, addresses: &[IpAddr], report: &mut Report<'_>) {
     if config.prefixes.is_empty() {
-        report.add("prefixes", "name at least one prefix to announce, or leave out [anycast]");
+        report.add("prefixes", "name at least one prefix to announce, or remove [anycast]");
     }
     if config.prefixes.len() > MAX_PREFIXES {
         report.add(
@@ -131,7 +128,7 @@ fn anycast(config: &AnycastConfig, addresses: &[IpAddr], report: &mut Report<'_>
         } else if !addresses.iter().any(|address| prefix.contains(address)) {
             report.add(
                 &key,
-                format!("{prefix} holds none of echo.addresses: it would draw traffic that nobody serves"),
+                format!("{prefix} holds none of echo.addresses: it would attract traffic that nothing here answers"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Changes of limits and lists at run time, without effect: what would be in force, and the answer.
+//! Computes changes of limits and lists at run time: what would be in force, and the answer.
 
 use super::ControlError;
 use crate::{
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(super) struct Change {
     pub(super) limit: Limit,
     pub(super) lists: [Vec<IpNet>; 2],
-    /// What is answered then.
+    /// The answer.
     pub(super) answer: Value,
 }
 

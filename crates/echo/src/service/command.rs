@@ -1,18 +1,18 @@
 //! Health commands: a program and its arguments, no shell; exit code 0 is healthy.
 //!
-//! A command is started once a second, or once an interval where that is longer. One that still runs
-//! when it is due again is killed, and has failed. Its output is not read, except for the start of
-//! what it writes to its standard error, for the status.
+//! A command is started once a second, or once an interval if that is longer. One that still runs
+//! when it is due again is killed and has failed. Of its output only the start of its standard error is
+//! read, for the status.
 
 use std::{process::Stdio, time::Duration};
 use tokio::{io::AsyncReadExt, process::Command, sync::mpsc, task::JoinHandle, time};
 
 /// The least time between two starts of a command.
 const EVERY: Duration = Duration::from_secs(1);
-/// What is kept of its standard error, in bytes.
+/// Bytes that are kept of its standard error.
 const KEPT: usize = 200;
 
-/// What a command found: its index, and what to show as good or bad.
+/// The result of a command: its index, and the detail as success or failure.
 pub(super) type Finding = (usize, Result<String, String>);
 
 /// The running commands; dropping it ends them.
@@ -24,7 +24,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Starts to run the commands; findings go to `to`.
+    /// Starts to run the commands; results go to `to`.
     pub(super) fn start(
         commands: &[Vec<String>],
         interval: Duration,
@@ -48,7 +48,7 @@ impl Commands {
         Self { commands: commands.to_vec(), every, tasks: tasks.collect() }
     }
 
-    /// Whether it runs these commands in this way already.
+    /// Whether it already runs these commands with these settings.
     pub(super) fn are(&self, commands: &[Vec<String>], interval: Duration) -> bool {
         self.commands == commands && self.every == EVERY.max(interval)
     }

@@ -1,9 +1,9 @@
-//! Puts a configuration in force, at the start and at a reload; ends everything; says how it stands.
+//! Applies a configuration at the start and at a reload, stops everything, and publishes the status.
 //!
 //! A reload first does what can fail and can be undone: it loads and starts sessions that announce
 //! nothing yet (prepare), then adds addresses, configures, attaches (commit). When one of these fails,
-//! here or in another job, the old configuration is put back (roll back). Only then does it take away
-//! what is no longer wanted (finish).
+//! here or in another job, the old configuration is restored (roll back). Only then does it remove what
+//! the new configuration no longer has (finish).
 
 use super::{
     StartError,
@@ -27,7 +27,7 @@ use std::{
 };
 use tokio::time;
 
-/// A process that ended just before may hold an interface for a moment still.
+/// A process that has just ended may still hold an interface for a moment.
 const BUSY: Duration = Duration::from_secs(2);
 
 impl Worker {
@@ -47,7 +47,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The second step: adds what the new configuration has more.
+    /// The second step: adds what the new configuration has in addition.
     pub(super) async fn commit(&mut self) -> Result<(), StartError> {
         let Some(change) = &mut self.change else { return Ok(()) };
         let config = change.config.clone();
@@ -63,14 +63,14 @@ impl Worker {
         Ok(())
     }
 
-    /// The last step: takes away what is no longer wanted.
+    /// The last step: removes what the new configuration no longer has.
     pub(super) async fn finish(&mut self) {
         if let Some(Pending { ports, fresh, .. }) = self.change.take() {
             self.take_away(ports, fresh).await;
         }
     }
 
-    /// Puts the configuration back that was in force before.
+    /// Restores the configuration that was in force before.
     pub(super) async fn roll_back(&mut self) {
         let Some(Pending { before, .. }) = self.change.take() else { return };
         if let Some((config, limit, lists)) = before {
@@ -80,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// Loads the program, when it is wanted and not there yet.
+    /// Loads the program if it is needed and not loaded yet.
     fn load(&mut self, mode: Mode) -> Result<(), StartError> {
         if self.program.is_some() || mode == Mode::Kernel {
             return Ok(());
@@ -100,7 +100,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts sessions with the upstreams for which none that runs will do.
+    /// Starts sessions with the upstreams that no running session fits.
     fn start_upstreams(&self, config: Option<&AnycastConfig>) -> Result<Vec<Slot>, StartError> {
         let Some(config) = config else { return Ok(Vec::new()) };
         let running = |upstream: &Upstream| {
@@ -110,7 +110,7 @@ impl Worker {
         Ok(new.map(|upstream| Slot::start(upstream, config)).collect::<Result<_, _>>()?)
     }
 
-    /// Adds what the new configuration has more than the old one. Returns the new interfaces.
+    /// Adds what the new configuration has in addition. Returns the new interfaces.
     async fn add(&mut self, addresses: &[IpAddr]) -> Result<Vec<Port>, StartError> {
         self.loopback.set(addresses).await?;
         self.learn_own().await;
@@ -128,7 +128,7 @@ impl Worker {
             let mut port = Port::new(name, mode);
             port.see(self.kernel.link(name).await?);
             if port.link.is_none() {
-                tracing::warn!("there is no interface {name} yet; it is taken up when it appears");
+                tracing::warn!("there is no interface {name} yet; it is used when it appears");
             }
             let until = Instant::now() + BUSY;
             loop {
@@ -147,7 +147,7 @@ impl Worker {
         Ok(new)
     }
 
-    /// Puts the old configuration back, as far as it can be.
+    /// Restores the old configuration as far as possible.
     async fn put_back(&mut self) {
         if let Err(error) = self.configure() {
             tracing::error!("{error}");
@@ -164,7 +164,7 @@ impl Worker {
         }
     }
 
-    /// Takes away what is no longer wanted. What the kernel refuses here is tried again by the upkeep.
+    /// Removes what the new configuration no longer has. The upkeep retries what the kernel refuses here.
     async fn take_away(&mut self, new_ports: Vec<Port>, fresh: Vec<Slot>) {
         let mut ports: Vec<Port> = self.ports.drain(..).chain(new_ports).collect();
         ports.retain(|port| self.config.echo.interfaces.contains(&port.name));
@@ -205,7 +205,7 @@ impl Worker {
         self.publish();
     }
 
-    /// Withdraws and ends sessions, then detaches, then takes the addresses off.
+    /// Withdraws and ends sessions, then detaches, then removes the addresses.
     pub(super) async fn stop(&mut self) {
         self.change = None;
         join_all(self.upstreams.drain(..).map(Slot::stop)).await;
@@ -215,7 +215,7 @@ impl Worker {
         }
     }
 
-    /// Publishes how everything stands.
+    /// Publishes the status.
     pub(super) fn publish(&self) {
         let mut problems: Vec<String> = self
             .health

@@ -1,4 +1,4 @@
-//! What the service asks of the kernel's networking over rtnetlink: links, addresses, neighbours.
+//! Links, addresses, routes and neighbours of the kernel, over rtnetlink.
 
 use futures_util::{StreamExt, TryStreamExt};
 use rtnetlink::{
@@ -19,7 +19,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// A question to the kernel could not be asked or was refused.
+/// A request to the kernel could not be sent or was refused.
 #[derive(Debug, thiserror::Error)]
 #[error("rtnetlink, {what}: {error}")]
 pub struct KernelError {
@@ -33,7 +33,7 @@ impl KernelError {
         move |error| Self { what, error }
     }
 
-    /// The system's error number, positive; 0 when the question was not answered at all.
+    /// The system's error number, positive; 0 if there was no answer at all.
     fn number(error: &rtnetlink::Error) -> i32 {
         match error {
             rtnetlink::Error::NetlinkError(message) => -message.raw_code(),
@@ -87,10 +87,10 @@ impl Link {
     }
 }
 
-/// The way to an address.
+/// The route to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Index of the interface that it leaves by.
+    /// Index of the outgoing interface.
     pub(crate) interface: u32,
     /// The next hop: the gateway, or the address itself when it is on the link.
     pub(crate) next_hop: IpAddr,
@@ -121,7 +121,7 @@ impl Kernel {
         Ok(Self { handle, link_changed })
     }
 
-    /// Waits until a link changed since the last call; which one, and how, is to be asked.
+    /// Waits until a link has changed since the last call; the caller asks which one, and how.
     pub(crate) async fn link_changed(&self) {
         self.link_changed.notified().await;
     }
@@ -144,12 +144,12 @@ impl Kernel {
         Ok(messages.iter().filter_map(local_address).collect())
     }
 
-    /// Puts an address on an interface as /32 or /128. Returns whether it was not there yet.
+    /// Adds an address to an interface as /32 or /128. Returns whether it is new.
     pub(crate) async fn add_address(&self, index: u32, ip: IpAddr) -> Result<bool, KernelError> {
         let mut request = self.handle.address().add(index, ip, host_length(ip));
         let message = request.message_mut();
         if ip.is_ipv6() {
-            // An anycast address is on many nodes at once: nobody may be asked whether it is taken.
+            // An anycast address is on many nodes at once: no duplicate address detection.
             message.header.flags |= AddressHeaderFlags::Nodad;
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
@@ -160,7 +160,7 @@ impl Kernel {
         }
     }
 
-    /// Takes an address off an interface; one that is not there is no error.
+    /// Removes an address from an interface; a missing one is no error.
     pub(crate) async fn remove_address(&self, index: u32, ip: IpAddr) -> Result<(), KernelError> {
         let mut message = AddressMessage::default();
         message.header.index = index;
@@ -176,7 +176,7 @@ impl Kernel {
         }
     }
 
-    /// The way to an address, as `ip route get` says it; `None` when there is none.
+    /// The route to an address, as `ip route get` shows it; `None` if there is none.
     pub(crate) async fn route_to(&self, ip: IpAddr) -> Option<Route> {
         let answer = self.ask_route(ip).await?;
         read_route(&answer, ip).filter(|_| answer.header.kind == RouteType::Unicast)
@@ -195,7 +195,7 @@ impl Kernel {
         self.handle.route().get(message).execute().try_next().await.ok()?
     }
 
-    /// The gateway of the default route that leaves by this interface, of the family of `like`.
+    /// The gateway of the default route through this interface, of the family of `like`.
     pub(crate) async fn default_gateway(&self, index: u32, like: IpAddr) -> Option<IpAddr> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(like);
@@ -212,7 +212,7 @@ impl Kernel {
         None
     }
 
-    /// The Ethernet address of a neighbour; when it is not known, the kernel is asked to resolve it.
+    /// The Ethernet address of a neighbour; if it is unknown, the kernel is asked to resolve it.
     pub(crate) async fn neighbour(&self, index: u32, ip: IpAddr) -> Option<[u8; 6]> {
         let request = self.handle.neighbours().get().set_address_family(family(ip));
         let mut entries = Box::pin(request.execute());
@@ -253,7 +253,7 @@ impl Kernel {
     }
 }
 
-/// Whether a message says that a link changed.
+/// Whether a message reports a change of a link.
 fn is_link_change(message: &NetlinkMessage<RouteNetlinkMessage>) -> bool {
     matches!(
         message.payload,

@@ -1,9 +1,9 @@
-//! Puts the service addresses on `lo` while running, and takes exactly those off again.
+//! Adds the service addresses to `lo` while running, and removes exactly those again.
 //!
-//! Before an address is added it is noted in a file of the state directory, so that after a crash the
-//! next start knows which of the addresses on `lo` are its own: those that are still wanted are taken
-//! over, the rest removed. The note holds only for the boot and the network namespace in which it was
-//! written, for the addresses do not outlive these.
+//! Before an address is added it is recorded in a file of the state directory, so that after a crash the
+//! next start recognizes its own addresses on `lo`: those that are still configured are taken over, the
+//! rest removed. The record is valid only for the boot and the network namespace in which it was written,
+//! as the addresses do not outlive these.
 
 use super::kernel::{Kernel, KernelError};
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The note's file in the state directory.
+/// The record's file in the state directory.
 const FILE: &str = "echo-addresses.json";
 
-/// The addresses on `lo` could not be put in order.
+/// The addresses on `lo` could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopbackError {
     /// The kernel refused.
@@ -26,7 +26,7 @@ pub enum LoopbackError {
     /// There is no interface `lo`.
     #[error("there is no interface lo; make one, or set echo.assign = false")]
     NoLoopback,
-    /// The note cannot be written.
+    /// The record cannot be written.
     #[error("{path}: {error}; give a state directory that can be written (node.state)")]
     Note {
         /// The file.
@@ -52,7 +52,7 @@ pub(crate) struct Loopback {
 }
 
 impl Loopback {
-    /// Reads what an earlier start that ended badly has left behind.
+    /// Reads what an earlier daemon that crashed has left behind.
     pub(crate) fn open(kernel: Kernel, state: &Path) -> Self {
         let path = state.join(FILE);
         let boot = boot_and_namespace();
@@ -64,7 +64,7 @@ impl Loopback {
         Self { kernel, path, note: Note { boot, added: left.added } }
     }
 
-    /// Makes `lo` have the wanted addresses, and of those added here no others.
+    /// Makes `lo` have the wanted addresses, and no others that were added here.
     pub(crate) async fn set(&mut self, wanted: &[IpAddr]) -> Result<(), LoopbackError> {
         if wanted.is_empty() && self.note.added.is_empty() {
             return Ok(());
@@ -81,13 +81,13 @@ impl Loopback {
         }
         for ip in missing {
             if self.kernel.add_address(lo, ip).await? {
-                tracing::info!(%ip, "address put on lo");
+                tracing::info!(%ip, "address added to lo");
             }
         }
         for ip in unwanted {
             self.kernel.remove_address(lo, ip).await?;
             self.note.added.remove(&ip);
-            tracing::info!(%ip, "address taken off lo");
+            tracing::info!(%ip, "address removed from lo");
             self.write()?;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl Loopback {
     }
 }
 
-/// Names the boot and the network namespace.
+/// Identifies the boot and the network namespace.
 fn boot_and_namespace() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/net").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One interface on which requests arrive: keeps the program attached to it while it is there.
+//! One interface on which requests arrive: keeps the program attached to it while it exists.
 
 use super::{kernel::Link, probe::LoopProbe};
 use crate::{
@@ -55,8 +55,8 @@ impl Port {
         }
     }
 
-    /// Takes in what the interface is now. Returns whether it is another one than before, so that
-    /// everything about it must be found out again.
+    /// Updates the state of the interface. Returns whether it is a different one than before, so that
+    /// everything about it must be looked up again.
     pub(super) fn see(&mut self, link: Option<Link>) -> bool {
         let index = |link: &Option<Link>| link.as_ref().map(|link| link.index);
         let changed = index(&self.link) != index(&link);
@@ -72,8 +72,8 @@ impl Port {
         changed
     }
 
-    /// Whether the program is attached or need not be; else why not. An attachment that somebody
-    /// took away is noticed here.
+    /// Whether the program is attached or need not be; else why not. A detachment by somebody
+    /// else is noticed here.
     pub(super) fn verify(&mut self) -> Result<InterfaceMode, String> {
         if let Answers::Program(attachment) = &self.answers
             && !attachment.is_attached()
@@ -88,7 +88,7 @@ impl Port {
         }
     }
 
-    /// Attaches the program where it is due. Without a program the kernel answers.
+    /// Attaches the program if that is due. Without a program the kernel answers.
     pub(super) fn attach(
         &mut self,
         program: Result<&EchoProgram, &str>,
@@ -123,7 +123,7 @@ impl Port {
         }
     }
 
-    /// Takes the program off, so that [`Port::attach`] attaches it in another mode.
+    /// Detaches the program, so that [`Port::attach`] attaches it in another mode.
     pub(super) fn set_mode(&mut self, mode: Mode) {
         if self.mode != mode {
             self.mode = mode;

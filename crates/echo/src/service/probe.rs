@@ -2,10 +2,10 @@
 //!
 //! **Through the gateway.** A request from our own link address to our own link address is sent to
 //! the gateway's Ethernet address. The gateway routes it back as it does a BFD echo packet (RFC 5881
-//! section 4); the program answers it; the answer takes the same way again:
+//! section 4); the program answers it; the answer takes the same path again:
 //!
 //! ```text
-//!   us --request--> gateway --request--> us: XDP turns it --reply--> gateway --reply--> us
+//!   us --request--> gateway --request--> us: XDP answers --reply--> gateway --reply--> us
 //! ```
 //!
 //! So one probe goes twice over the real receive path and the link's both directions. The identifier
@@ -25,13 +25,13 @@ use std::{
 use wire::{Identifier, Mac, Sequence, echo_frame::EchoFrame};
 
 /// Addresses of the frames of test runs: the IPv4 dummy address (RFC 7600) and one of the IPv6
-/// discard-only prefix (RFC 6666). No packet on a wire has a reason to bear them.
+/// discard-only prefix (RFC 6666). No packet on a wire has a reason to carry them.
 pub(super) const DUMMIES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8)),
     IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 8)),
 ];
 
-/// From where to where a probe goes.
+/// The path of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// The interface's index.
@@ -57,39 +57,39 @@ struct Sent {
 #[derive(Debug)]
 pub(super) struct LoopProbe {
     v4: bool,
-    way: Option<(Target, ProbeSocket)>,
+    path: Option<(Target, ProbeSocket)>,
     sequence: u16,
     sent: Option<Sent>,
 }
 
 impl LoopProbe {
     pub(super) fn new(v4: bool) -> Self {
-        Self { v4, way: None, sequence: 0, sent: None }
+        Self { v4, path: None, sequence: 0, sent: None }
     }
 
-    /// Forgets the way: the interface is gone or another one.
+    /// Forgets the path: the interface is gone or is a different one.
     pub(super) fn forget(&mut self) {
-        (self.way, self.sent) = (None, None);
+        (self.path, self.sent) = (None, None);
     }
 
-    /// Sends probes this way from now on.
+    /// Sends probes by this path from now on.
     pub(super) fn aim(&mut self, target: Target, identifier: u16) -> io::Result<()> {
-        if self.way.as_ref().is_none_or(|(way, _)| *way != target) {
+        if self.path.as_ref().is_none_or(|(path, _)| *path != target) {
             let family = if self.v4 { Family::V4 } else { Family::V6 };
             let socket = ProbeSocket::open(target.interface, family, identifier)?;
-            (self.way, self.sent) = (Some((target, socket)), None);
+            (self.path, self.sent) = (Some((target, socket)), None);
         }
         Ok(())
     }
 
-    /// Whether a probe is on its way, so that there will be something to judge.
+    /// Whether a probe is in flight, so that there will be a result.
     pub(super) fn is_pending(&self) -> bool {
         self.sent.is_some()
     }
 
     /// Whether the probe sent in the last round was answered meanwhile.
     pub(super) fn collect(&mut self) -> Result<String, String> {
-        let Some((target, socket)) = &self.way else { return Err("not sent yet".into()) };
+        let Some((target, socket)) = &self.path else { return Err("not sent yet".into()) };
         let Some(sent) = self.sent.take() else { return Err("not sent yet".into()) };
         let mut buffer = [0; 128];
         let mut answered = false;
@@ -110,13 +110,13 @@ impl LoopProbe {
         if answered {
             Ok(format!("{own} through {gateway} answered"))
         } else {
-            Err(format!("{own} through {gateway} is not answered"))
+            Err(format!("{own} through {gateway}: no answer"))
         }
     }
 
     /// Sends the next probe.
     pub(super) fn send(&mut self, identifier: u16) -> Result<(), String> {
-        let Some((target, socket)) = &self.way else { return Ok(()) };
+        let Some((target, socket)) = &self.path else { return Ok(()) };
         self.sequence = self.sequence.wrapping_add(1);
         let payload: [u8; 16] = rand::random();
         let frame = EchoFrame {
@@ -132,8 +132,7 @@ impl LoopProbe {
     }
 }
 
-/// A request from an address to itself; it survives two gateways and no more, for it has no business
-/// anywhere else.
+/// A request from an address to itself; its TTL suffices for two gateways and no more.
 fn request(own: IpAddr, identifier: u16, payload: &[u8]) -> EchoFrame {
     EchoFrame {
         identifier: Identifier(identifier),
@@ -158,7 +157,7 @@ pub(super) fn test_run(program: &EchoProgram, identifier: u16) -> Result<String,
             program.run(None, &bytes).map_err(|error| format!("test run: {error}"))?;
         let expected = frame.reply().to_bytes().map_err(|error| error.to_string())?;
         if verdict != Verdict::Tx || answer != expected {
-            return Err(format!("test run: a request is answered wrongly (verdict {verdict:?})"));
+            return Err(format!("test run: wrong answer to a request (verdict {verdict:?})"));
         }
     }
     Ok("attached, and answers in test runs".into())

@@ -1,4 +1,4 @@
-//! What the program counts, as values of the status; and the configuration as its settings.
+//! The program's counters as values of the status, and the configuration as its settings.
 
 use super::probe::DUMMIES;
 use crate::{
@@ -12,7 +12,7 @@ use datapath::echo::{
 use ipnet::IpNet;
 use std::{fs, net::IpAddr};
 
-/// The settings that a configuration stands for, with limits and lists as they are at run time.
+/// The settings of a configuration, with limits and lists as they are at run time.
 pub(super) fn settings(
     config: &EchoConfig,
     limit: &config::Limit,
@@ -103,7 +103,7 @@ pub(super) fn top(program: &EchoProgram, count: usize) -> Result<TopStatus, Ledg
     Ok(TopStatus { sources: sources.take(count).collect() })
 }
 
-/// All arrivals for service addresses so far, and of them the drops that are our own fault.
+/// All arrivals for service addresses so far, and of them the drops by this node's own limit or for lack of a route.
 pub(super) fn arrivals(program: &EchoProgram) -> Result<[u64; 2], LedgerError> {
     let ledger = program.ledger()?;
     let rows = || ledger.rows.iter().map(|row| &row.counters);
@@ -111,7 +111,7 @@ pub(super) fn arrivals(program: &EchoProgram) -> Result<[u64; 2], LedgerError> {
     Ok([rows().map(|counters| counters.received).sum(), rows().map(ours).sum()])
 }
 
-/// Echo requests of both families that the kernel itself has taken in this thread's network namespace.
+/// Echo requests of both families that the kernel itself has received in this thread's network namespace.
 /// A kernel without IPv6 has no file for it, and counts none.
 pub(super) fn kernel_echos() -> u64 {
     let read = |file| fs::read_to_string(format!("/proc/thread-self/net/{file}"));

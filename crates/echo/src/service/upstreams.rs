@@ -1,4 +1,4 @@
-//! The announcers, and for each the decision what it is to say.
+//! The announcers, and for each the decision what it announces.
 
 use super::kernel::Kernel;
 use crate::{
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// A moment, on the clock that durations are measured by and on the one that people read.
+/// A moment, on the monotonic clock and on the clock of the day.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) instant: Instant,
@@ -50,7 +50,7 @@ struct Withdrawal {
 pub(super) struct Slot {
     announcer: Announcer,
     announce: Announce,
-    /// Name of the interface by which it is reached, where it is one of ours.
+    /// Name of the interface by which it is reached, if that is one of ours.
     through: Option<String>,
     held_by: Option<String>,
     withdrawal: Option<Withdrawal>,
@@ -72,7 +72,7 @@ impl Slot {
         self.announcer.upstream()
     }
 
-    /// Goes over to another form of the upstream, if that needs no new session; says whether it did.
+    /// Changes to new settings of the upstream, if that needs no new session; returns whether it did.
     pub(super) fn adopt(&mut self, upstream: &Upstream) -> bool {
         self.announcer.adopt(upstream)
     }
@@ -89,7 +89,7 @@ impl Slot {
         }
     }
 
-    /// Finds out by which of our interfaces the neighbour is reached, and by which next hop.
+    /// Finds the interface and the next hop by which the neighbour is reached.
     pub(super) async fn locate(
         &mut self,
         kernel: &Kernel,
@@ -100,7 +100,7 @@ impl Slot {
             None => None,
         };
         let direct = route.is_some_and(|route| Some(route.next_hop) == self.peer());
-        // When a link goes down, the way to a neighbour on it may lead elsewhere for a while; that is
+        // When a link goes down, the route to a neighbour on it may lead elsewhere for a while; that is
         // no reason to depend on another interface.
         if let Some(route) = route
             && (direct || self.through.is_none())
@@ -160,7 +160,7 @@ impl Slot {
             || self.announcer.observed().advertised != Advertised::Nothing
     }
 
-    /// Why the neighbour has not been told what it should be, in one sentence.
+    /// Why the advertisement is not what it should be, in one sentence.
     pub(super) fn problem(&self) -> Option<String> {
         let observed = self.announcer.observed();
         if observed.advertised.is(self.announce.desired()) {

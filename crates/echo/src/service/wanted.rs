@@ -1,4 +1,4 @@
-//! What a configuration wants of the worker.
+//! What a configuration requires of the worker.
 
 use crate::{
     config::{AnycastConfig, Config, HealthConfig, Probe},
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{net::IpAddr, time::Duration};
 
-/// The addresses that a configuration puts on `lo`.
+/// The addresses that a configuration adds to `lo`.
 pub(super) fn assigned(config: &Config) -> Vec<IpAddr> {
     if config.echo.assign { config.echo.addresses.clone() } else { Vec::new() }
 }

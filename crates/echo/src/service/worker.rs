@@ -1,9 +1,9 @@
 //! The task that owns the attached program, the interfaces, the checks and the sessions.
 //!
 //! It wakes for: a change of a link (netlink), the watch tick (links and attachments, so that a fault
-//! of which the kernel does not tell is seen soon), the round of checks, the upkeep once a second
-//! (interfaces that came back, addresses, the way to the gateways), findings of commands, and what it
-//! is asked. After each it decides for every upstream what it is to be told, and publishes the status.
+//! that the kernel does not report is seen soon), the round of checks, the upkeep once a second
+//! (interfaces that came back, addresses, the route to the gateways), results of commands, and requests.
+//! After each it decides what to advertise to every upstream, and publishes the status.
 
 use super::{
     Ask, ControlError, ReloadError, Shared, StartError, change,
@@ -37,22 +37,22 @@ use tokio::{
 
 /// How often links and attachments are checked, at least.
 const WATCH: Duration = Duration::from_millis(50);
-/// How often the rest is put in order.
+/// How often the upkeep runs.
 const UPKEEP: Duration = Duration::from_secs(1);
 
-/// A reload that has begun.
+/// A reload in progress.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) config: Config,
-    /// Sessions with upstreams for which none that ran would do.
+    /// Sessions with upstreams that no running session fits.
     pub(super) fresh: Vec<Slot>,
     /// New interfaces.
     pub(super) ports: Vec<Port>,
-    /// What was in force, limits and lists included, once the new configuration is.
+    /// What was in force before, limits and lists included, once the new configuration is.
     pub(super) before: Option<(Config, Limit, [Vec<IpNet>; 2])>,
 }
 
-/// See the file's beginning.
+/// The task; see the top of this file.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) config: Config,
@@ -62,7 +62,7 @@ pub(super) struct Worker {
     pub(super) kernel: Kernel,
     pub(super) loopback: Loopback,
     pub(super) program: Option<Arc<EchoProgram>>,
-    /// Why there is no program, where it was wanted.
+    /// Why there is no program, if one is configured.
     pub(super) no_program: String,
     pub(super) probe_id: u16,
     /// The interfaces' own addresses at which the program answers probes.
@@ -75,7 +75,7 @@ pub(super) struct Worker {
     pub(super) findings: (mpsc::Sender<Finding>, mpsc::Receiver<Finding>),
     pub(super) drain: Drain,
     drained: Vec<oneshot::Sender<()>>,
-    /// A reload that has begun and is neither finished nor rolled back.
+    /// A reload that is neither finished nor rolled back.
     pub(super) change: Option<Pending>,
     pub(super) upstreams: Vec<Slot>,
     /// Arrivals and our own drops at the last round.
@@ -85,7 +85,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Puts the configuration in force; nothing is announced yet.
+    /// Applies the configuration; nothing is announced yet.
     pub(super) async fn start(config: Config, drained: bool) -> Result<Self, StartError> {
         let kernel = Kernel::open()?;
         let loopback = Loopback::open(kernel.clone(), &config.state);
@@ -96,7 +96,7 @@ impl Worker {
             loopback,
             program: None,
             no_program: String::new(),
-            // Not 0: that is what the program has before it is told.
+            // Not 0: that is the program's initial value.
             probe_id: rand::random::<u16>().max(1),
             own: Vec::new(),
             ports: Vec::new(),
@@ -133,7 +133,7 @@ impl Worker {
         self.shared.clone()
     }
 
-    /// Works until it is asked to stop or all handles are gone.
+    /// Works until it is stopped or all handles are gone.
     pub(super) async fn run(mut self, mut asked: mpsc::Receiver<Ask>) {
         let ticker = |every| {
             let mut ticker = time::interval(every);
@@ -188,7 +188,7 @@ impl Worker {
         changed
     }
 
-    /// Looks at links and attachments; a fault counts at once.
+    /// Checks links and attachments; a fault counts at once.
     async fn watch(&mut self) {
         let mut changed = false;
         for i in 0..self.ports.len() {
@@ -210,7 +210,7 @@ impl Worker {
             let up = port.is_up();
             let mut fault = false;
             if !up {
-                let down = if port.link.is_some() { "is down" } else { "is not there" };
+                let down = if port.link.is_some() { "is down" } else { "does not exist" };
                 let finding = Err(format!("{name} {down}"));
                 fault |= self.report(Check::Link(name.clone()), Outcome::Fault, finding);
             }
@@ -229,7 +229,7 @@ impl Worker {
 
     /// One round of all checks.
     async fn round(&mut self) {
-        // Where probes go through the gateway, they say more than a test run.
+        // Probes through the gateway prove more than a test run.
         let test_run = match (&self.program, health_config(&self.config).probe) {
             (Some(program), Probe::Program) => probe::test_run(program, self.probe_id),
             (Some(_), Probe::Loop) => Ok("attached".into()),
@@ -237,7 +237,7 @@ impl Worker {
         };
         for i in 0..self.ports.len() {
             let name = self.ports[i].name.clone();
-            // An interface that is down was reported when it was seen; nothing is good that was not seen.
+            // A down interface was reported when it was seen; what was not seen is not a success.
             let unseen = self.ports[i].unseen.clone();
             if unseen.is_some() || self.ports[i].is_up() {
                 let finding = unseen.map_or_else(|| Ok(format!("{name} is up")), Err);
@@ -259,7 +259,7 @@ impl Worker {
         self.decide(Instant::now());
     }
 
-    /// Judges the last probe through the gateway and sends the next.
+    /// Evaluates the last probe through the gateway and sends the next.
     async fn probe(&mut self, i: usize, v4: bool, check: Check) {
         if !self.health.expects(&check) {
             return;
@@ -271,7 +271,7 @@ impl Worker {
         if let Some(finding) = finding {
             self.report(check.clone(), Outcome::Bad, finding);
         }
-        // The way is found out anew only while there is none or it does not work.
+        // The path is looked up again only while there is none or it does not work.
         if failed && let Err(why) = self.aim(i, v4).await {
             self.report(check, Outcome::Bad, Err(why));
             return;
@@ -286,7 +286,7 @@ impl Worker {
     /// Finds the gateway of an interface and aims its probe at it.
     async fn aim(&mut self, i: usize, v4: bool) -> Result<(), String> {
         let name = &self.ports[i].name;
-        let link = self.ports[i].link.clone().ok_or_else(|| format!("{name} is not there"))?;
+        let link = self.ports[i].link.clone().ok_or_else(|| format!("{name} does not exist"))?;
         let mac = link.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
         let family = if v4 { "IPv4" } else { "IPv6" };
         let own = self.own_address(link.index, v4).await;
@@ -302,7 +302,7 @@ impl Worker {
                  anycast.health.probe = \"program\""
             ));
         };
-        let unresolved = format!("the gateway {first} does not say its Ethernet address");
+        let unresolved = format!("the gateway {first} does not answer ARP or neighbour discovery");
         for gateway in gateways {
             if let Some(gateway_mac) = self.kernel.neighbour(link.index, gateway).await {
                 let target =
@@ -354,7 +354,7 @@ impl Worker {
                 return;
             }
         };
-        // An address that was removed takes its counts along.
+        // The counts of a removed address are gone.
         let arrived = received.saturating_sub(self.counted[0]);
         let lost = dropped.saturating_sub(self.counted[1]);
         self.counted = [received, dropped];
@@ -365,14 +365,14 @@ impl Worker {
         self.report(Check::Drops, Outcome::Bad, finding);
     }
 
-    /// Arrivals so far, of which only a change counts. Where the kernel itself answers, its counts say
-    /// so, though they tell no service address from another of the node.
+    /// Arrivals so far, of which only a change counts. If the kernel itself answers, these are its counts,
+    /// which are for all addresses of the node.
     fn arrivals(&self) -> u64 {
         let kernel = self.ports.iter().any(|port| port.answering() == InterfaceMode::Kernel);
         self.counted[0] + if kernel { read::kernel_echos() } else { 0 }
     }
 
-    /// Moves a drain on.
+    /// Advances a drain.
     fn tick(&mut self) {
         let withdrawn = !self.upstreams.iter().any(Slot::may_be_announced);
         let arrivals = self.arrivals();
@@ -380,7 +380,7 @@ impl Worker {
             tracing::info!("{}", self.drain.phase().word());
         }
         if matches!(self.drain.phase(), Phase::Drained | Phase::Serving) {
-            // Published first, so that who waits for the drain finds it in the status.
+            // Published first, so that the status shows it when the drain's caller returns.
             self.publish();
             for waiting in self.drained.drain(..) {
                 let _ = waiting.send(());
@@ -399,10 +399,10 @@ impl Worker {
         self.publish();
     }
 
-    /// Puts interfaces, addresses and ways in order after whatever happened to them.
+    /// The upkeep of interfaces, addresses and routes.
     async fn upkeep(&mut self) {
         if self.change.is_some() {
-            // In the midst of a reload both configurations count; its end puts all in order.
+            // During a reload both configurations count; its end cleans up.
             return;
         }
         for port in &mut self.ports {
@@ -436,7 +436,7 @@ impl Worker {
         self.ports[i].attach(program)
     }
 
-    /// Finds out the interfaces' own addresses.
+    /// Looks up the interfaces' own addresses.
     pub(super) async fn learn_own(&mut self) {
         let mut own = probe::DUMMIES.to_vec();
         for i in 0..self.ports.len() {
@@ -468,7 +468,7 @@ impl Worker {
         self.next_hops = hops;
     }
 
-    /// Tells the program its settings, when they are not those in force.
+    /// Configures the program, if its settings are not those in force.
     pub(super) fn configure(&mut self) -> Result<(), datapath::echo::ConfigureError> {
         let Some(program) = &self.program else { return Ok(()) };
         let [allow, deny] = &self.lists;
@@ -482,7 +482,7 @@ impl Worker {
         if program.settings() == settings { Ok(()) } else { program.configure(&settings) }
     }
 
-    /// Says which checks there are.
+    /// Sets the checks.
     pub(super) fn expect(&mut self) {
         let config = health_config(&self.config);
         let mut checks = Vec::new();
@@ -491,7 +491,7 @@ impl Worker {
         for port in &self.ports {
             checks.push(Check::Link(port.name.clone()));
             checks.push(Check::Program(port.name.clone()));
-            // What the kernel answers cannot be probed: it refuses its own address as a source.
+            // The kernel's answers cannot be probed: it refuses its own address as a source.
             let kernel = port.answering() == InterfaceMode::Kernel;
             if config.probe == Probe::Loop && !kernel {
                 // A family without an address on the link is not probed, unless none has one.
@@ -547,7 +547,7 @@ impl Worker {
             Ask::Drain(answer) => {
                 let announced = self.upstreams.iter().any(Slot::may_be_announced);
                 if self.upstreams.is_empty() && self.drain.phase() == Phase::Serving {
-                    // Nobody was told to come here: there is nothing to wait for.
+                    // Nothing was announced: there is nothing to wait for.
                     self.drain = Drain::new(times(&self.config), true);
                 } else {
                     self.drain.drain(self.now(), announced);

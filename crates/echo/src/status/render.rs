@@ -83,7 +83,7 @@ fn render_anycast(anycast: &AnycastStatus) -> String {
             let _ = write!(out, "last withdrawal from {}: {}", upstream.name, last.fault);
             if let Some(written) = last.written {
                 let ms = (written - last.detected) * 1e3;
-                let _ = write!(out, "; UPDATE written {ms:.1} ms after it was seen");
+                let _ = write!(out, "; UPDATE written {ms:.1} ms after the fault was seen");
             }
             let _ = writeln!(out, ", {} ago", ago(last.detected));
         }

@@ -1,4 +1,4 @@
-//! Where in the file a key stands: from dotted keys to byte ranges and back.
+//! Positions of keys in the file: from dotted keys to byte ranges and back.
 //!
 //! A dotted key is written as in TOML, with indices for arrays: `anycast.upstream[1].peer`.
 
@@ -13,7 +13,7 @@ pub(super) type Node<'i> = Spanned<DeValue<'i>>;
 
 /// The last parts of dotted keys whose values are never shown.
 const SECRET_KEYS: [&str; 3] = ["password", "authentication.key", "name_key"];
-/// What a line that did not parse has in it, if it may set a secret: anywhere, or before the first `=`.
+/// Words in a line that did not parse if it may set a secret: anywhere, or before the first `=`.
 const SECRET_WORDS: ([&str; 2], &str) = (["password", "authentication"], "key");
 
 /// A parsed document as one value, so that it can be walked like any other.
@@ -37,7 +37,7 @@ pub(super) fn mentions_secret(line: &str) -> bool {
         || line.split('=').next().is_some_and(|key| key.contains(name))
 }
 
-/// Every secret in the file: its dotted key and where the key stands.
+/// Every secret in the file: its dotted key and the key's position.
 pub(super) fn secrets(root: &Node<'_>) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();
     walk(root, "", &mut |path, key_span, _| {
@@ -48,7 +48,7 @@ pub(super) fn secrets(root: &Node<'_>) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// Every key in a section with its own name, outer ones first: the dotted key and where it stands.
+/// Every key in a section with its own name, outer ones first: the dotted key and its position.
 pub(super) fn keys(section: &Node<'_>, name: &str) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();
     walk(section, name, &mut |path, key_span, _| {
@@ -65,7 +65,7 @@ pub(super) fn without_indices(key: &str) -> String {
     names.collect::<Vec<_>>().join(".")
 }
 
-/// The dotted key of what stands exactly at `span`, be it a key or a value, with the position of the
+/// The dotted key of the key or value exactly at `span`, with the position of the
 /// key (for an element of an array, of the element). The innermost counts: an array of tables stands
 /// where its first table does.
 pub(super) fn at(root: &Node<'_>, span: &Range<usize>) -> Option<(String, Range<usize>)> {
@@ -104,7 +104,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The position of the value of a dotted key; of the nearest table around it where it is not written.
+/// The position of the value of a dotted key; of the nearest table around it if it is not written.
 pub(super) fn find(root: &Node<'_>, key: &str, text: &str) -> Range<usize> {
     let mut node = root;
     let mut span = text.len()..text.len();

@@ -1,7 +1,7 @@
-//! What was found in a configuration file, for people and for programs.
+//! The findings in a configuration file, for people and for programs.
 //!
-//! For people a finding looks as a compiler's does: what is wrong, `file:line:column`, the line
-//! itself, and a mark under the words that are meant.
+//! For people a finding looks like a compiler's: what is wrong, `file:line:column`, the line
+//! itself, and a mark under the words in question.
 
 use super::position;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Most findings that a report keeps; what comes after rarely helps.
+/// The most findings that a report keeps; more rarely help.
 const LIMIT: usize = 100;
 /// Longest part of a line that is shown, in characters.
 const LINE_LIMIT: usize = 160;
@@ -22,11 +22,11 @@ const LINE_LIMIT: usize = 160;
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file is good, but the operator should know.
+    /// The file is valid, but the operator should know.
     Warning,
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// How bad it is.
@@ -41,7 +41,7 @@ pub struct Finding {
     pub message: String,
     /// The line of the file; a secret in it is masked.
     pub text: String,
-    /// How many characters of the line are meant, from the column on; at least 1.
+    /// How many characters of the line are marked, from the column on; at least 1.
     pub length: usize,
 }
 
@@ -58,7 +58,7 @@ impl Finding {
         while !text.is_char_boundary(start) {
             start -= 1;
         }
-        // What is missing at the very end is missed on the last line that says something.
+        // What is missing at the very end is reported on the last line that is not blank.
         if start == text.len() {
             start = text.trim_end().len();
         }
@@ -91,12 +91,12 @@ fn mask(line: &str) -> String {
     }
 }
 
-/// Everything that was found in one file, in the order of its lines.
+/// All findings in one file, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The file.
     pub file: PathBuf,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
@@ -137,7 +137,7 @@ impl Report {
         text
     }
 
-    /// Logs the findings of a good file, which are warnings.
+    /// Logs the findings of a valid file, which are warnings.
     pub fn log(&self) {
         for finding in &self.findings {
             tracing::warn!(key = finding.key, line = finding.line, "{}", finding.message);
@@ -173,7 +173,7 @@ fn render(finding: &Finding, file: &Path, out: &mut String) {
     let gutter = " ".repeat(number.len());
     let skip = (finding.column - 1).saturating_sub(LINE_LIMIT / 2);
     let shown: String = finding.text.chars().skip(skip).take(LINE_LIMIT).collect();
-    // Tabs stay tabs, so that the mark stands under what it marks however wide they are.
+    // Tabs stay tabs, so that the mark is in its column however wide they are.
     let lead: String = finding
         .text
         .chars()

@@ -1,9 +1,8 @@
 //! Unknown keys, wrong types and missing keys, all of them and not only the first.
 //!
 //! serde stops at the first error. So a section is deserialized again and again: each time the key
-//! that was complained about is reported and taken out of a copy of the section, until what is left
-//! is good or nothing more can be taken out. Complaints that only follow from a key that was taken
-//! out are not repeated.
+//! in error is reported and removed from a copy of the section, until the rest is valid or nothing more
+//! can be removed. Errors that only follow from a removed key are not reported.
 
 use super::{
     Document, Renamed,
@@ -15,10 +14,10 @@ use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::de::{DeValue, ValueDeserializer};
 
-/// Most complaints about one section.
+/// The most errors about one section.
 const LIMIT: usize = 50;
 
-/// What is said of a value that is to be one of several words, and is no text.
+/// serde's error for a value that should be one of several words and is not a text.
 const NO_WORD: &str = "wanted string or table";
 
 /// Reads the sections of one document and collects what is wrong with their shape.
@@ -33,7 +32,7 @@ pub struct Reader<'a, 'i> {
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
-    /// A reader of a document; `renamed` are the keys that have other names now.
+    /// A reader of a document; `renamed` are the renamed keys.
     pub fn new(document: &'a Document<'i>, renamed: Vec<Renamed>) -> Self {
         Self {
             text: document.text,
@@ -46,7 +45,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Everything that was found.
+    /// All findings.
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
@@ -56,12 +55,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         std::mem::take(&mut self.reads)
     }
 
-    /// Whether a section was not known; a missing one is then probably that one.
+    /// Whether there was an unknown section; a missing one is probably that one.
     pub fn found_unknown_section(&self) -> bool {
         self.unknown_section
     }
 
-    /// Whether indices in keys of `problems` still are the file's.
+    /// Whether indices in keys of `problems` are still those of the file.
     pub fn indices_are_kept(&self) -> bool {
         !self.element_removed
     }
@@ -110,7 +109,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let mut message = if is_table {
                 format!("unknown section `[{name}]`: ")
             } else {
-                format!("`{name}` stands before the first section: ")
+                format!("`{name}` is before the first section: ")
             };
             if let Some((_, new)) = self.renamed_key(name) {
                 let message = format!("`{name}` has another name now: write `{new}`");
@@ -176,12 +175,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(None)
     }
 
-    /// The old and the new name of a key that has another name now.
+    /// The old and the new name of a renamed key.
     fn renamed_key(&self, key: &str) -> Option<(&'static str, &'static str)> {
         self.renamed.iter().copied().flatten().copied().find(|(old, _)| *old == key)
     }
 
-    /// Reports the keys of a section that have other names now and takes them out; returns their new
+    /// Reports the renamed keys of a section and removes them; returns their new
     /// names, which are not missing.
     fn refuse_renamed(&mut self, name: &str, section: &mut Node<'i>) -> Vec<String> {
         let mut new_keys = Vec::new();
@@ -209,9 +208,9 @@ impl<'a, 'i> Reader<'a, 'i> {
 /// Finds the element or key that an error is about, where the error only names the array or table
 /// around it.
 ///
-/// That is so for elements of arrays, and below tables that choose their variant by a tag: serde
-/// reads those into a buffer without places first. To blame is that without which the complaint is
-/// another.
+/// That happens for elements of arrays, and below tables that choose their variant by a tag: serde
+/// first reads those into a buffer without positions. The culprit is the one without which the error
+/// is a different one.
 fn blame<T: DeserializeOwned>(
     section: &Node<'_>,
     span: &Range<usize>,
@@ -223,7 +222,7 @@ fn blame<T: DeserializeOwned>(
         T::deserialize(ValueDeserializer::from(without)).err()
     };
     let to_blame = |at: &Range<usize>| after(at).is_none_or(|error| error.message() != message);
-    // A key that is only missed when it is gone is not the first to blame.
+    // A key that is only missing because it was removed is not the culprit.
     let surely = |at: &Range<usize>| {
         let missed = |error: &toml::de::Error| error.message().starts_with("missing field");
         to_blame(at) && !after(at).is_some_and(|error| missed(&error))
@@ -247,7 +246,7 @@ fn blame<T: DeserializeOwned>(
     Some(key.map_or(node.span(), |(_, value)| value.span()))
 }
 
-/// The outermost node that stands at `span`.
+/// The outermost node at `span`.
 fn node_at<'n, 'i>(node: &'n Node<'i>, span: &Range<usize>) -> Option<&'n Node<'i>> {
     match node.get_ref() {
         _ if node.span() == *span => Some(node),
@@ -264,34 +263,34 @@ enum Removed {
     Element,
 }
 
-/// Takes the innermost key or element that stands at `span` out of `node`.
+/// Removes the innermost key or element at `span` from `node`.
 fn remove(node: &mut Node<'_>, span: &Range<usize>) -> Removed {
     match node.get_mut() {
         DeValue::Table(table) => {
-            let inside = first(table.iter_mut().map(|(_, value)| value), span);
+            let inner = first(table.iter_mut().map(|(_, value)| value), span);
             let hit = table.iter().find(|(k, v)| k.span() == *span || v.span() == *span);
-            match (inside, hit.map(|(key, _)| key.clone())) {
+            match (inner, hit.map(|(key, _)| key.clone())) {
                 (Removed::Nothing, Some(key)) => {
                     table.remove(&key);
                     Removed::Key
                 }
-                (inside, _) => inside,
+                (inner, _) => inner,
             }
         }
         DeValue::Array(array) => {
-            let inside = first(array.iter_mut(), span);
+            let inner = first(array.iter_mut(), span);
             let hit = array.iter().any(|value| value.span() == *span);
-            if hit && matches!(inside, Removed::Nothing) {
+            if hit && matches!(inner, Removed::Nothing) {
                 *array = array.iter().filter(|value| value.span() != *span).cloned().collect();
                 return Removed::Element;
             }
-            inside
+            inner
         }
         _ => Removed::Nothing,
     }
 }
 
-/// Takes what stands at `span` out of the first node that has it.
+/// Removes what is at `span` from the first node that has it.
 fn first<'n, 'i: 'n>(
     nodes: impl Iterator<Item = &'n mut Node<'i>>,
     span: &Range<usize>,
@@ -302,7 +301,7 @@ fn first<'n, 'i: 'n>(
         .unwrap_or(Removed::Nothing)
 }
 
-/// serde's words in ours, and the key that was probably meant.
+/// serde's message in nigh's words, and the key that was probably meant.
 fn reword(key: &str, message: &str) -> (String, Option<String>) {
     if position::is_secret(key) && message.starts_with("invalid ") {
         // serde quotes the value in these messages.
@@ -341,7 +340,7 @@ fn reword(key: &str, message: &str) -> (String, Option<String>) {
     (text, None)
 }
 
-/// What stands between `start`, which ends with a backtick, and the next backtick.
+/// The text between `start`, which ends with a backtick, and the next backtick.
 fn backticked<'m>(message: &'m str, start: &str) -> Option<&'m str> {
     message.strip_prefix(start)?.split('`').next()
 }
@@ -352,7 +351,7 @@ fn list(words: &[&str]) -> String {
     if quoted.is_empty() { "none".into() } else { quoted.join(", ") }
 }
 
-/// The known word that is closest to `word`, if one is close enough to be meant.
+/// The known word closest to `word`, if one is close enough.
 fn suggestion<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let close = |candidate: &&&str| {
         let limit = (candidate.chars().count() / 3).max(1);
@@ -384,7 +383,7 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// Where a dotted key has more than `limit` parts, if one does.
+/// The position of a dotted key with more than `limit` parts, if there is one.
 ///
 /// A parsed document is walked and dropped recursively, so its depth is bounded before it is
 /// parsed. The parser itself bounds brackets within brackets.

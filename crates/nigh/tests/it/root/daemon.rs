@@ -355,7 +355,7 @@ fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
     std::fs::write(nigh.socket(), "precious").unwrap();
     let run = [BINARY, "run", "-c", file.to_str().unwrap()];
     let third = site.node.run(&run, LIMIT).unwrap();
-    assert!(third.stderr.contains("is in the way and is no socket"), "{}", third.stderr);
+    assert!(third.stderr.contains("exists and is not a socket"), "{}", third.stderr);
     assert_eq!(std::fs::read_to_string(nigh.socket()).unwrap(), "precious");
 }
 

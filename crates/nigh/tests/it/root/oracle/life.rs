@@ -20,7 +20,7 @@ fn a_bad_reload_changes_nothing() {
         (
             NETWORK,
             "[echo]\ninterfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\"]",
-            "came or went",
+            "was added or removed",
         ),
     ] {
         let error = stage.reload(network, more).unwrap_err().to_string();
