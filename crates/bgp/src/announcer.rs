@@ -41,7 +41,7 @@ pub enum StartError {
 /// A running announcer.
 ///
 /// Dropping it ends its task at once: the embedded session's connection closes and the neighbour
-/// withdraws; BIRD is left as it is. [`Announcer::stop`] is the clean way.
+/// withdraws; BIRD is left as it is. [`Announcer::stop`] ends it cleanly.
 #[derive(Debug)]
 pub struct Announcer {
     upstream: Upstream,

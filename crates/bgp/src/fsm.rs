@@ -117,14 +117,14 @@ pub struct Fsm {
     effects: VecDeque<Effect>,
     /// Received and not yet a whole message: less than [`message::MAX`].
     input: Vec<u8>,
-    /// OPEN and KEEPALIVE messages that wait for the transport: one of each at the most.
+    /// OPEN and KEEPALIVE messages that wait for the transport: one of each at most.
     queue: Vec<u8>,
     keepalive_due: bool,
     established: Option<Instant>,
     timers: Timers,
     /// Our address of the connection.
     local: Option<IpAddr>,
-    /// An UPDATE is on its way.
+    /// An UPDATE is in flight.
     updating: bool,
     updated: Option<Instant>,
     /// Bodies of UPDATEs that wait to be taken by [`Fsm::learned`].

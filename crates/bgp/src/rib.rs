@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 pub struct Entry {
     /// The route's attributes.
     pub attributes: Arc<Attributes>,
-    /// When the message with it was written; `None` while it is on its way.
+    /// When the message with it was written; `None` while it is in flight.
     pub written: Option<Instant>,
     /// The neighbour has asked for it again (ROUTE-REFRESH).
     refresh: bool,
@@ -82,7 +82,7 @@ impl RibOut {
         self.unended.insert(family_asked);
     }
 
-    /// Everything that was on its way has been written.
+    /// Everything that was in flight has been written.
     pub fn written(&mut self, now: Instant) {
         for entry in self.advertised.values_mut() {
             entry.written.get_or_insert(now);

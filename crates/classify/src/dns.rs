@@ -1,4 +1,4 @@
-//! DNS answers: which addresses a name was said to have.
+//! DNS answers: the addresses of names.
 //!
 //! Read RFC 1035 (section 4) and RFC 3596. Of questions the number and the name are read, for an answer is
 //! only believed to one who asked (RFC 5452, section 4.1); of answers the same, the aliases (CNAME) that lead

@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 pub const MAX_PACKETS: u8 = 32;
 /// A connection whose packets bring fewer bytes than this is inspected for more packets than others.
 const FEW_BYTES: u64 = 512;
-/// Addresses whose names are remembered when not said otherwise.
+/// Addresses whose names are remembered by default.
 const NAMES: usize = 65_536;
 /// The port of DNS.
 const DNS: u16 = 53;
@@ -132,7 +132,7 @@ pub struct Facts {
     pub server_name: Option<String>,
     /// The fingerprint of the TLS client.
     pub ja4: Option<String>,
-    /// What a DNS answer said before the flow began that the server's address is.
+    /// The name of the server's address by a DNS answer before the flow began.
     pub dns_name: Option<String>,
     /// Whether the client itself got that answer, and not only another host.
     pub dns_own: bool,
@@ -160,7 +160,7 @@ impl State {
         self.outcome.as_deref()
     }
 
-    /// Whether further packets are of use though the outcome is final: they may tell of other peers.
+    /// Whether further packets are of use though the outcome is final: they may reveal other peers.
     pub fn learns(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.parsers.learns()) && self.packets < MAX_PACKETS
     }
@@ -379,7 +379,7 @@ impl Engine {
         guess.was_seen(&work.seen).then_some(guess)
     }
 
-    /// Looks for a ClientHello, a request of HTTP and signatures in what a side said, put in order.
+    /// Looks for a ClientHello, a request of HTTP and signatures in the reassembled bytes of a side.
     fn read_ahead(&mut self, flow: &Flow, work: &mut Work, facts: &mut Facts, packet: &Packet<'_>) {
         let side = packet.from;
         let bytes = if work.tcp { work.parsers.bytes(side) } else { packet.payload };
@@ -400,7 +400,7 @@ impl Engine {
                 }
             }
         }
-        // Who is answered has said what was wanted.
+        // A side that is answered has sent what was wanted.
         work.request_done |= side == Side::Server;
         if !work.request_done {
             match request::read(bytes) {
@@ -462,7 +462,7 @@ impl Engine {
         label.map_or(Classification::Unknown, Classification::Known)
     }
 
-    /// nDPI reads most protocols in single segments: shows it what each side said as if it were one.
+    /// nDPI reads most protocols in single segments: shows it the bytes of each side as if they were one.
     fn joined(&mut self, flow: &Flow, state: &State, work: &Work) -> Option<Known> {
         let heads = [Side::Client, Side::Server].map(|side| (side, work.parsers.bytes(side)));
         let heads = heads.iter().filter(|(_, bytes)| !bytes.is_empty());

@@ -135,11 +135,11 @@ impl fmt::Display for Label {
 /// What a flow is classified as after a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Classification {
-    /// More packets may tell.
+    /// More packets may decide it.
     Pending,
     /// The application was found.
     Known(Label),
-    /// No packet that follows will tell.
+    /// No further packet will decide it.
     Unknown,
 }
 

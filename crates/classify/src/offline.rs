@@ -34,7 +34,7 @@ pub struct Classified {
     pub last_ns: u64,
     /// What it is; none when nobody could say.
     pub label: Option<Label>,
-    /// Packets with payload after which that was known; none when only the flow's end told.
+    /// Packets with payload after which that was known; none when only the flow's end decided.
     pub known_after: Option<u64>,
     /// What was read beside.
     pub facts: Facts,
@@ -71,7 +71,7 @@ struct Kept {
     known_after: Option<u64>,
 }
 
-/// A capture on its way through an engine.
+/// A capture that runs through an engine.
 #[derive(Debug)]
 pub struct Run<'e> {
     engine: &'e mut Engine,

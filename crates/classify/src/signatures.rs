@@ -220,7 +220,7 @@ impl Signatures {
         self.list.is_empty()
     }
 
-    /// The first signature that fits what a side of a flow said.
+    /// The first signature that matches the bytes of a side of a flow.
     pub fn find(&self, flow: &Flow, side: Side, bytes: &[u8]) -> Option<Label> {
         let mut best: Option<usize> = None;
         for group in &self.groups {

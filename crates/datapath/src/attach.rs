@@ -1,4 +1,4 @@
-//! Attaching a program to an interface, natively or generically, and what can stand in the way.
+//! Attaching a program to an interface, natively or generically, and what can prevent it.
 
 use crate::xdp_link;
 use libbpf_rs::libbpf_sys;

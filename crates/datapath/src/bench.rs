@@ -1,6 +1,6 @@
 //! What the responder costs a packet, in nanoseconds, by BPF_PROG_TEST_RUN: `bpf/bench.bpf.c`.
 //!
-//! All programs run on the same 60-byte frame, which each makes a request again in the same way, in
+//! All programs run on the same 60-byte frame, which each makes a request again with the same code, in
 //! turns of some hundred thousand repetitions; of each program's turns the fastest counts, as what
 //! disturbs a turn can only make it longer. The kernel's own loop around the program is in every
 //! figure, the baseline's too.
@@ -52,7 +52,7 @@ pub enum BenchError {
     NotAnswered {
         /// What was run.
         name: &'static str,
-        /// What it said.
+        /// Its error.
         verdict: Verdict,
     },
 }

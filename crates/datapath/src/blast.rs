@@ -134,7 +134,7 @@ impl Request {
         })
     }
 
-    /// What the programs are told, for the thread whose frames begin with index `first`.
+    /// The settings of the programs, for the thread whose frames begin with index `first`.
     fn plan(&self, first: u32) -> Result<types::blast_plan, LiveError> {
         let head_len = self.icmp + ICMP + PROBE;
         let ip = if self.ipv6 { 40 } else { 20 };

@@ -7,7 +7,7 @@ use std::io;
 use tracing::debug;
 
 /// Gives up every capability of the calling thread, and with it of those that it starts. What is open stays
-/// open: programs are read and told things without any.
+/// open: programs are read and configured without any.
 ///
 /// # Errors
 /// When the system refuses.

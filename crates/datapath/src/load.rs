@@ -15,7 +15,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// The error for what the kernel said.
+    /// The error for the kernel's message.
     pub(crate) fn error(self, source: libbpf_rs::Error) -> LoadError {
         match source.kind() {
             ErrorKind::PermissionDenied => LoadError::NotPermitted { program: self.name },

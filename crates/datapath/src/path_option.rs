@@ -23,7 +23,7 @@ pub fn never_fragment(socket: BorrowedFd<'_>, peer: IpAddr) -> io::Result<()> {
     }
 }
 
-/// Errors in the socket's error queue tell where the extensions of RFC 4884 begin in what they quote.
+/// Errors in the socket's error queue show where the extensions of RFC 4884 begin in what they quote.
 ///
 /// # Errors
 /// When the kernel refuses, as one before Linux 5.9.

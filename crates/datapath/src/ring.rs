@@ -26,12 +26,12 @@ const PUBLISH_AFTER: u64 = 64 << 10;
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How long to wait at the most if there is nothing.
+    /// How long to wait at most if there is nothing.
     pub timeout: Duration,
     /// Least time between two looks at the ring if there was nothing: to be woken for each record costs
     /// more than to read it.
     pub gather: Duration,
-    /// Records that are handed over at the most.
+    /// Records that are handed over at most.
     pub most: usize,
 }
 

@@ -14,10 +14,10 @@ pub struct Timex {
     pub frequency_ppb: i64,
     /// Microseconds that the clock advances at each of 100 ticks a second, 10,000 unless it is slewed.
     pub tick_us: i64,
-    /// Largest error by the kernel's reckoning, in microseconds: what the daemon that sets the clock said,
+    /// Largest error by the kernel's reckoning, in microseconds: that set by the daemon that sets the clock,
     /// and 500 more at the beginning of each second since.
     pub maximum_error_us: u64,
-    /// Likely error, in microseconds, as the daemon said.
+    /// Likely error, in microseconds, as set by the daemon.
     pub estimated_error_us: u64,
     /// Nanoseconds since the beginning of the clock's present second.
     pub subsecond_ns: u32,

@@ -6,7 +6,7 @@
 //! which the kernel puts frames and takes them from. Whether the driver does that without copying is
 //! up to it; veth copies.
 //!
-//! A frame is copied once on its way in, out of that memory, and once on its way out: it then waits
+//! A frame is copied once on entry, out of that memory, and once on exit: it then waits
 //! where all other frames wait, and the kernel always has memory to put the next one into.
 
 mod ring;
@@ -303,7 +303,7 @@ impl Queue {
             return Ok(true);
         }
         match io::Error::last_os_error() {
-            // It is at it, or will be told again with the next frame.
+            // It is busy, or is notified again with the next frame.
             error
                 if matches!(
                     error.raw_os_error(),

@@ -1,6 +1,6 @@
 //! Groups: prefixes that have the same properties from everywhere.
 //!
-//! Two prefixes with the same exits, the same way beyond each of them and the same mark have the same
+//! Two prefixes with the same exits, the same path beyond each of them and the same mark have the same
 //! cost from everywhere. So costs are calculated once a group, and a longest-prefix match gives a
 //! prefix's group.
 

@@ -43,7 +43,7 @@ impl fmt::Display for LinkKey {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct ExternalPath {
-    /// Number of ASes on the way.
+    /// Number of ASes on the path.
     pub as_distance: u16,
     /// The AS in which the route originates; 0 where it is not known or not distinguished.
     pub as_number: u32,

@@ -95,16 +95,16 @@ impl Tree {
 
     /// The links of the path to a router, the first one first; none if it cannot be reached, or is
     /// where the paths begin.
-    pub fn way<'g>(&self, graph: &'g Graph, to: RouterIndex) -> Vec<&'g Link> {
+    pub fn path<'g>(&self, graph: &'g Graph, to: RouterIndex) -> Vec<&'g Link> {
         let links = match self.explicit.get(&to) {
             Some(links) => links.clone(),
-            None => self.by_weight.way(graph, to),
+            None => self.by_weight.path(graph, to),
         };
         links.into_iter().map(|link| &graph.links()[link as usize]).collect()
     }
 
     /// The link that traffic to a router takes first.
     pub fn next_hop<'g>(&self, graph: &'g Graph, to: RouterIndex) -> Option<&'g Link> {
-        self.way(graph, to).into_iter().next()
+        self.path(graph, to).into_iter().next()
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Timers {
     pub(super) retry: Option<Instant>,
     pub(super) hold_at: Option<Instant>,
     pub(super) keepalive: Option<Instant>,
-    /// When what is on its way must have been written (RFC 9687).
+    /// When what is in flight must have been written (RFC 9687).
     pub(super) send: Option<Instant>,
 }
 

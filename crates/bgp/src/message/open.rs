@@ -1,7 +1,7 @@
 //! OPEN (RFC 4271 section 4.2) with its capabilities (RFC 5492).
 //!
 //! Sent: multiprotocol for each family that has a next hop (RFC 4760), four-octet AS numbers (RFC
-//! 6793), route refresh (RFC 2918). Who announces leaves out graceful restart on purpose: a neighbour
+//! 6793), route refresh (RFC 2918). Who announces omits graceful restart on purpose: a neighbour
 //! keeps the routes of a dead speaker only if that speaker had announced the capability (RFC 4724
 //! section 4.2), and a dead anycast node must lose its routes at once.
 

@@ -109,7 +109,7 @@ impl Rig {
         Some(Notification::decode(&body))
     }
 
-    /// Lets time pass, with a tick at every deadline on the way.
+    /// Lets time pass, with a tick at every deadline passed.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(deadline) = self.fsm.deadline().filter(|deadline| *deadline <= end) {

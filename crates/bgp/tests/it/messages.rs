@@ -270,7 +270,7 @@ fn prefixes_fill_messages_to_the_brim() {
             }
             let (last, full) = lengths.split_last().unwrap();
             assert!(*last <= MAX);
-            // Another prefix, 7 bytes at the most, would not have fitted.
+            // Another prefix, 7 bytes at most, would not have fitted.
             assert!(full.iter().all(|length| (MAX - 6..=MAX).contains(length)), "{lengths:?}");
         }
     }

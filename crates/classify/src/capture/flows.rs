@@ -42,7 +42,7 @@ pub struct Open<T> {
     pub last_ns: u64,
     /// What its user keeps.
     pub of_user: T,
-    /// Both ends said that they are done, or one ended it at once.
+    /// Both ends closed it, or one reset it.
     over: bool,
     finished: [bool; 2],
     number: u64,
@@ -53,7 +53,7 @@ pub struct Open<T> {
 pub struct Table<T> {
     most: usize,
     open: HashMap<Key, Open<T>>,
-    /// In the order in which they were opened; closed ones are told by their number.
+    /// In the order in which they were opened; closed ones are recognized by their number.
     order: VecDeque<(Key, u64)>,
     fragments: HashMap<FragmentKey, Key>,
     fragment_order: VecDeque<FragmentKey>,
@@ -147,7 +147,7 @@ impl<T: Default> Table<T> {
 
 impl<T: Default> Open<T> {
     fn new(segment: &Segment<'_>, at_ns: u64, number: u64) -> Self {
-        // Who sends the first packet calls; but an answer to a SYN that was not seen shows the server.
+        // Whoever sends the first packet calls; but an answer to a SYN that was not seen shows the server.
         let answers = segment.tcp.is_some_and(|tcp| tcp.has(Tcp::SYN) && tcp.has(Tcp::ACK));
         let (client, server) = if answers {
             (segment.destination, segment.source)

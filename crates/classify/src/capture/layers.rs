@@ -1,7 +1,7 @@
 //! From a frame to its transport header.
 //!
 //! Links: Ethernet with up to two VLAN tags, raw IP, Linux cooked (both versions), the loopback of BSDs.
-//! Lengths come from the IP header, so padding is left out, and what a snap length has cut is known.
+//! Lengths come from the IP header, so padding is omitted, and what a snap length has cut is known.
 
 use crate::{flow::Transport, packet::Tcp};
 use ::capture::LinkType;

@@ -37,11 +37,11 @@ fn udp4(payload: &[u8]) -> Vec<u8> {
 }
 
 /// An IPv4 packet with a TCP segment.
-fn tcp4(forth: bool, sequence: u32, flags: tcp::Flags, payload: &[u8]) -> Vec<u8> {
+fn tcp4(forward: bool, sequence: u32, flags: tcp::Flags, payload: &[u8]) -> Vec<u8> {
     let mut out = udp4(&vec![0; 12 + payload.len()]);
     out[9] = 6;
     let mut ports = (40_000, 80);
-    if !forth {
+    if !forward {
         ports = (80, 40_000);
         let (a, b): ([u8; 4], [u8; 4]) =
             (out[12..16].try_into().unwrap(), out[16..20].try_into().unwrap());
@@ -160,8 +160,8 @@ fn who_called_is_known_and_sockets_are_used_again() {
     let (open, packet) = table.assign(&segment(&answer), 0, &mut ended);
     assert_eq!(open.flow.client.port(), 40_000);
     assert_eq!(packet.from, Side::Server);
-    for (forth, flags) in [(true, Flags::FIN), (false, Flags::FIN), (true, Flags::ACK)] {
-        let bytes = tcp4(forth, 10, flags, b"");
+    for (forward, flags) in [(true, Flags::FIN), (false, Flags::FIN), (true, Flags::ACK)] {
+        let bytes = tcp4(forward, 10, flags, b"");
         table.assign(&segment(&bytes), 1, &mut ended);
     }
     assert!(ended.is_empty());

@@ -1,4 +1,4 @@
-//! What must be said in a flow that nDPI names by its port alone, though it says that it read it.
+//! What a flow must contain that nDPI names by its port alone, though it claims to have parsed it.
 
 use crate::dns;
 
@@ -25,7 +25,7 @@ pub(super) fn can_be_read(name: &str) -> bool {
 pub(super) struct Seen([bool; FORMS.len()]);
 
 impl Seen {
-    /// Looks at a datagram, or at all that one end of a connection has said.
+    /// Inspects a datagram, or all that one end of a connection has sent.
     pub(super) fn look(&mut self, bytes: &[u8], tcp: bool) {
         for ((names, fits), found) in FORMS.iter().zip(&mut self.0) {
             // Over TCP a message's length stands before it (RFC 7766, section 8).
@@ -34,13 +34,13 @@ impl Seen {
         }
     }
 
-    /// Whether what was said can be of this name.
+    /// Whether the bytes can be of this application.
     pub(super) fn fits(&self, name: &str) -> bool {
         FORMS.iter().zip(self.0).all(|((names, _), found)| found || !names.contains(&name))
     }
 }
 
-/// A header and as many bytes as it tells (RFC 8489, section 5; RFC 3489 has no magic number).
+/// A header and as many bytes as it states (RFC 8489, section 5; RFC 3489 has no magic number).
 fn is_stun(bytes: &[u8]) -> bool {
     let &[kind, _, high, low, ..] = bytes else { return false };
     let length = u16::from_be_bytes([high, low]);

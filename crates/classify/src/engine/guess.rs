@@ -1,7 +1,7 @@
 //! What nDPI says, in this crate's words; and the packets that it is shown.
 //!
 //! nDPI wants whole IP packets. A gate's packet is a payload and what of its headers is needed, so the
-//! headers are written anew, without checksums: nDPI looks at none.
+//! headers are written again, without checksums: nDPI looks at none.
 
 use super::{Facts, form::Seen};
 use crate::{
@@ -47,7 +47,7 @@ impl Guess {
         self.application == application
     }
 
-    /// Whether it can be by what was said, and not only by its port.
+    /// Whether the payload fits it, and not only the port.
     pub(super) fn was_seen(&self, seen: &Seen) -> bool {
         self.detail.is_some() || seen.fits(&self.application)
     }

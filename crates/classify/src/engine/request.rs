@@ -11,7 +11,7 @@ const METHODS: [&[u8]; 8] =
 /// Bytes of the longest request line that servers take (RFC 9112, section 3, wants 8000).
 const LONGEST: usize = KEPT;
 
-/// What was found at the beginning of what a client said.
+/// What was found at the beginning of a client's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request<'a> {
     /// It may be one.

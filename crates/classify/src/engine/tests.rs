@@ -175,7 +175,7 @@ fn the_name_that_dns_gave_an_address_helps_where_nothing_else_does() {
     assert_eq!(found.to_string(), "youtube (likely: 192.0.2.7 is rr4.googlevideo.com by DNS)");
     assert_eq!(talk.state.facts().dns_name.as_deref(), Some("rr4.googlevideo.com"));
 
-    // What one host was told names no unknown flow of another.
+    // What one host learnt labels no unknown flow of another.
     let mut talk = Talk::new(Transport::Tcp, 9999);
     talk.flow.client = "10.0.0.6:40000".parse().unwrap();
     assert_eq!(talk.say(&mut engine, Side::Client, &[0; 30]), Classification::Pending);
@@ -226,11 +226,11 @@ fn signatures_name_what_ndpi_does_not_and_refine_what_only_carries() {
 
 /// What a connection is found to be whose client says that in segments of a length, in order or each pair
 /// of them swapped.
-fn cut(said: &[u8], length: usize, swapped: bool) -> Classification {
+fn cut(bytes: &[u8], length: usize, swapped: bool) -> Classification {
     let mut engine = engine();
     let mut talk = Talk::new(Transport::Tcp, 50_000);
     let _ = talk.segment(&mut engine, Side::Client, u32::MAX - 3, Tcp::SYN, &[]);
-    let mut segments: Vec<_> = said.chunks(length).enumerate().collect();
+    let mut segments: Vec<_> = bytes.chunks(length).enumerate().collect();
     if swapped {
         segments.chunks_mut(2).for_each(<[_]>::reverse);
     }
@@ -259,7 +259,7 @@ fn how_a_message_is_cut_into_segments_changes_nothing() {
     let gnutella = b"GNUTELLA CONNECT/0.6\r\nUser-Agent: a\r\n\r\n";
     let hub = b"HSUP ADBASE ADTIGR\n";
     let mut missed = Vec::new();
-    for (said, expected) in [
+    for (bytes, expected) in [
         (&handshake[..], "bittorrent/peer-wire (peer wire handshake)"),
         (announce, "bittorrent/tracker (announcement to a tracker)"),
         (page, "http (server name www.example.org)"),
@@ -271,7 +271,7 @@ fn how_a_message_is_cut_into_segments_changes_nothing() {
     ] {
         for pieces in [1, 2, 3, 7, 25] {
             for swapped in [false, true] {
-                let outcome = cut(said, said.len().div_ceil(pieces), swapped);
+                let outcome = cut(bytes, bytes.len().div_ceil(pieces), swapped);
                 let found = match outcome {
                     Classification::Known(label) => label.to_string(),
                     outcome => format!("{outcome:?}"),
@@ -346,10 +346,10 @@ fn a_flow_of_which_nothing_was_said_is_unknown() {
 }
 
 /// What a flow is whose ends say these by turns.
-fn named(transport: Transport, port: u16, said: &[Vec<u8>]) -> Classification {
+fn named(transport: Transport, port: u16, payloads: &[Vec<u8>]) -> Classification {
     let mut engine = engine();
     let mut talk = Talk::new(transport, port);
-    for (from, payload) in [Side::Client, Side::Server].into_iter().cycle().zip(said) {
+    for (from, payload) in [Side::Client, Side::Server].into_iter().cycle().zip(payloads) {
         if let Classification::Known(label) = talk.say(&mut engine, from, payload) {
             return Classification::Known(label);
         }
@@ -359,10 +359,10 @@ fn named(transport: Transport, port: u16, said: &[Vec<u8>]) -> Classification {
 
 #[test]
 fn a_port_alone_gives_no_name() {
-    let said = [1, 2, 3, 4].map(|seed| noise(300, seed));
+    let payloads = [1, 2, 3, 4].map(|seed| noise(300, seed));
     for port in [53, 853, 3478, 3544, 5001, 5201, 5353, 5355] {
         for transport in [Transport::Tcp, Transport::Udp] {
-            let outcome = named(transport, port, &said);
+            let outcome = named(transport, port, &payloads);
             assert_eq!(outcome, Classification::Unknown, "{transport:?} {port}");
         }
     }
@@ -378,13 +378,13 @@ fn what_is_said_and_its_port_give_a_name() {
     announced[2..8].copy_from_slice(&[0x84, 0, 0, 0, 0, 1]);
     announced.extend(b"\x01a\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\xc0\0\x02\x07");
     let binding = [&b"\0\x01\0\0\x21\x12\xa4\x42"[..], &noise(12, 1)].concat();
-    for (transport, port, said, name) in [
+    for (transport, port, payloads, name) in [
         (Transport::Udp, 53, vec![question.clone(), answer.clone()], "dns"),
         (Transport::Tcp, 53, vec![framed(&question), framed(&answer)], "dns"),
         (Transport::Udp, 5353, vec![announced], "mdns"),
         (Transport::Udp, 5355, vec![question], "llmnr"),
         (Transport::Udp, 3478, vec![binding], "stun"),
     ] {
-        assert_eq!(label(named(transport, port, &said)).application, name);
+        assert_eq!(label(named(transport, port, &payloads)).application, name);
     }
 }

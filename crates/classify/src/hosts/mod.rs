@@ -3,14 +3,14 @@
 //!
 //! An obfuscated connection shows nothing of its protocol, but it is seldom the first that is heard of
 //! its two ends: a tracker, the DHT, another peer, a server or a hub named one of them to the other in
-//! plain text before, or one of them speaks the application plainly elsewhere. Parsers tell ([`Hosts::learn`],
+//! plain text before, or one of them speaks the application plainly elsewhere. Parsers report ([`Hosts::learn`],
 //! [`Hosts::speaks`]) and the classifier asks about the ends of flows that no parser knows.
 //!
 //! All of it comes from unknown peers, so it is never enough alone: it makes an application likely for a flow
 //! that also has the shape of that application's obfuscation ([`crate::p2p`]). All tables are bounded and
 //! forget what was not heard of for longest; everything is forgotten after [`Bounds::lifetime_ns`]. Nodes of
 //! distributed hash tables, of which one answer names many, have a table of their own, so that a walk
-//! through all of them does not push out what trackers and peers said.
+//! through all of them does not evict what trackers and peers announced.
 
 mod calls;
 
@@ -29,18 +29,18 @@ use std::{
 /// How much is kept, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Sockets at which peers were said to listen, some 150 bytes each; a quarter of that for nodes of
+    /// Sockets at which peers were announced to listen, some 150 bytes each; a quarter of that for nodes of
     /// distributed hash tables beside.
     pub sockets: usize,
     /// Hosts that spoke an application, 150 bytes each; a quarter of that for hosts of which calls that look
     /// random are kept, up to 3 KB each.
     pub hosts: usize,
-    /// After that, what was said is not believed any more, nanoseconds.
+    /// Lifetime of an announcement, nanoseconds.
     pub lifetime_ns: u64,
 }
 
 impl Default for Bounds {
-    /// 65,536 sockets, 65,536 hosts, two hours: clients announce themselves anew every half hour.
+    /// 65,536 sockets, 65,536 hosts, two hours: clients announce themselves again every half hour.
     fn default() -> Self {
         Self { sockets: 65_536, hosts: 65_536, lifetime_ns: 2 * 3600 * 1_000_000_000 }
     }
@@ -93,7 +93,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A socket at which a peer was said to listen.
+/// A socket at which a peer was announced to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// What runs there.
@@ -192,7 +192,7 @@ impl Hosts {
         spoke_ns[application as usize] = Some(at_ns);
     }
 
-    /// Who listens at a socket of a transport, if that was said within the lifetime.
+    /// Whoever listens at a socket of a transport, if that was announced within the lifetime.
     #[must_use]
     pub fn listed(&self, socket: SocketAddr, over: Transport, now_ns: u64) -> Option<&Listed> {
         let socket = canonical(socket);

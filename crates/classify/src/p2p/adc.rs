@@ -63,7 +63,7 @@ pub(super) fn udp(datagram: &[u8]) -> Detection {
     if fits { Match::certain(Protocol::Adc, "ADC message by UDP") } else { Detection::No }
 }
 
-/// Users whose addresses a hub told.
+/// Users whose addresses a hub announced.
 const USERS: usize = 64;
 
 /// Reads the lines of a hub.

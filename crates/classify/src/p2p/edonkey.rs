@@ -139,7 +139,7 @@ impl<'a> Message<'a> {
         };
         reader.take(16)?;
         let (_id, port, tags) = (reader.u32_le()?, reader.u16_le()?, reader.u32_le()?);
-        // Tags as far as they came. One at least tells a greeting from chance.
+        // Tags as far as they came. At least one distinguishes a greeting from chance.
         let mut read = 0;
         while read < tags.min(4) && tag(&mut reader)? {
             read += 1;

@@ -3,9 +3,9 @@
 //! [`Classifier`] is fed a flow's packets. TCP's two directions are put in order as far as needed; UDP's
 //! datagrams stand for themselves. Each protocol is a file with pure functions over bytes that say no,
 //! perhaps, or yes (`Detection`): yes only to what has lengths, codes and structure that agree, and to what
-//! is told on few bytes only when both sides or a second message confirm it.
+//! is reported on few bytes only when both sides or a second message confirm it.
 //!
-//! What a message tells of other peers goes to [`Hosts`], whose evidence names those flows that hide
+//! What a message reveals of other peers goes to [`Hosts`], whose evidence names those flows that hide
 //! (`obfuscation`).
 
 mod adc;
@@ -114,7 +114,7 @@ impl Context<'_> {
         hosts.learn(socket, listed);
     }
 
-    /// The sender of the message said that it listens at a port itself.
+    /// The sender of the message announced that it listens at a port itself.
     fn announces(&self, hosts: &mut Hosts, port: u16, protocol: Protocol) {
         self.announces_over(hosts, port, protocol.listens(), protocol);
     }
@@ -149,7 +149,7 @@ struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    /// What one of them said.
+    /// The messages of one of them.
     const fn of(self, side: Side) -> &'a [u8] {
         match side {
             Side::Client => self.client,
@@ -166,7 +166,7 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// What both ends said, or what a proxy carries of it.
+/// The messages of both ends, or what a proxy carries of them.
 fn streams([client, server]: &[Prefix; 2], carried: Option<[usize; 2]>) -> Streams<'_> {
     let streams = Streams { client: client.bytes(), server: server.bytes() };
     carried.map_or(streams, |at| streams.behind(at))
@@ -195,7 +195,7 @@ fn all(streams: Streams<'_>) -> Detection {
     any(TCP.iter().map(|parser| parser(streams)))
 }
 
-/// What datagrams before told each parser of UDP.
+/// What each parser of UDP learnt from earlier datagrams.
 #[derive(Clone, Debug, Default)]
 struct Datagrams {
     tracker: tracker_udp::State,
@@ -260,7 +260,7 @@ pub struct Classifier {
     /// Where the bytes begin that a proxy carries, once that is known; whether there is none.
     carried: Option<[usize; 2]>,
     direct: bool,
-    /// Parsers of TCP that said no, a bit each.
+    /// Parsers of TCP that have rejected it, a bit each.
     rejected: u8,
     flights: obfuscation::Flights,
     datagrams: Datagrams,
@@ -287,7 +287,7 @@ impl Classifier {
         }
     }
 
-    /// A SYN has said where a side's bytes begin.
+    /// A SYN has shown where a side's bytes begin.
     pub fn begin(&mut self, side: Side, sequence: u32) {
         self.streams[side as usize].begin(sequence);
     }
@@ -303,7 +303,7 @@ impl Classifier {
         self.streams.iter().map(Prefix::length).sum()
     }
 
-    /// Takes the next packet. What it tells of peers goes to the hosts, also when the flow is known.
+    /// Takes the next packet. What it reveals of peers goes to the hosts, also when the flow is known.
     pub fn packet(&mut self, packet: &Packet<'_>, hosts: &mut Hosts) -> Classification {
         let mut added = 0;
         if let Some(tcp) = packet.tcp {
@@ -359,7 +359,7 @@ impl Classifier {
         }
     }
 
-    /// Whether further packets may tell of peers though the flow is known: worth copying while the
+    /// Whether further packets may reveal peers though the flow is known: worth copying while the
     /// flow's budget lasts.
     #[must_use]
     pub const fn learns(&self) -> bool {
@@ -502,7 +502,7 @@ impl Classifier {
         }
     }
 
-    /// What a message of a known protocol tells of peers.
+    /// What a message of a known protocol reveals of peers.
     fn learn(&mut self, protocol: Protocol, packet: &Packet<'_>, hosts: &mut Hosts) {
         let (from, at_ns, room) = (packet.from, packet.at_ns, &Cell::new(protocol.most_named()));
         let context = Context { flow: &self.flow, from, at_ns, room };

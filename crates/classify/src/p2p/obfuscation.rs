@@ -71,7 +71,7 @@ impl Flights {
         }
     }
 
-    /// The bytes of the one end that has spoken begin earlier than was thought: they are counted anew.
+    /// The bytes of the one end that has spoken begin earlier than was thought: they are counted again.
     pub(super) fn anew(&mut self) {
         if self.count <= 1 {
             *self = Self::default();
@@ -122,9 +122,9 @@ impl Flights {
         let speak = [spoke(client), spoke(server.ip())];
         // Calls are kept of the hosts that may be peers: the internal one calls and is called. One that ended
         // before it was whole says nothing of its shape.
-        let tells = answered && (!mse || self.count >= 3);
+        let reports = answered && (!mse || self.count >= 3);
         let mut called = |host, partner| {
-            if tells { hosts.called(host, partner, shaped, now_ns) } else { Calls::default() }
+            if reports { hosts.called(host, partner, shaped, now_ns) } else { Calls::default() }
         };
         let calls = match speak {
             [false, true] => [None, Some(called(server.ip(), flow.client))],

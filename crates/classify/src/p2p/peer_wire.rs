@@ -5,7 +5,7 @@
 //! 19 "BitTorrent protocol" | 8 reserved | 20 info-hash | 20 peer id | messages: u32 length, u8 code, ...
 //! ```
 //! The first 20 bytes are enough to know it. After it messages are read as far as they came, for what they
-//! tell of peers: an extended handshake tells the sender's own port (`p`) and under which code it wants to
+//! reveal peers: an extended handshake has the sender's own port (`p`) and under which code it wants to
 //! get peer exchange (`m`, `ut_pex`), messages with that code from the other end list peers.
 
 use super::{
@@ -27,7 +27,7 @@ const EXTENDED: u8 = 20;
 pub(super) fn tcp(streams: Streams<'_>) -> Detection {
     let greets = [streams.client, streams.server].map(|bytes| begins(bytes, GREETING));
     match greets {
-        // A server does not greet one who began in another way.
+        // A server does not greet a client that began differently.
         [Some(true), _] => Match::certain(Protocol::PeerWire, "peer wire handshake"),
         [Some(false), _] => Detection::No,
         [None, Some(true)] => Match::certain(Protocol::PeerWire, "peer wire handshake"),

@@ -1,6 +1,6 @@
 //! The first bytes of one direction of a TCP connection, put in order.
 //!
-//! Parsers need what was said first, not how it was cut into segments. A segment that comes in order is
+//! Parsers need the first bytes, not how they were cut into segments. A segment that comes in order is
 //! appended; one that comes early waits; of what was sent twice the first copy of a byte wins, as a naive
 //! reader of the stream would have it. The SYN says where the bytes begin. Where it was not seen, a segment
 //! from before the first one moves the beginning. A packet that was not copied whole ends what can be read,
@@ -12,7 +12,7 @@ use crate::packet::{Packet, Tcp};
 pub(crate) const KEPT: usize = 8192;
 /// Bytes that wait for those before them.
 const WAITING: usize = 2 * KEPT;
-/// Segments that wait, as many as a flow is looked at for.
+/// Segments that wait, as many as a flow is inspected for.
 const SEGMENTS: usize = 32;
 
 /// The start of what one end sent.
@@ -21,7 +21,7 @@ pub(crate) struct Prefix {
     bytes: Vec<u8>,
     /// The sequence number of the byte that is wanted next.
     next: Option<u32>,
-    /// Whether a SYN has said where the bytes begin.
+    /// Whether a SYN has shown where the bytes begin.
     sure: bool,
     /// Early segments in the order in which they came.
     waiting: Vec<Early>,
@@ -46,7 +46,7 @@ struct Early {
 pub(crate) struct Added {
     /// Bytes that are in order by it, kept or not.
     pub(crate) bytes: u64,
-    /// The bytes begin earlier than was thought: all of them are to be read anew, and are counted anew.
+    /// The bytes begin earlier than was thought: all of them are to be read again, and are counted again.
     pub(crate) moved: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Detection, Protocol, Streams, begins, dht, edonkey, gnutella, kad, peer_wire, utp};
 
-/// Whether what an end of a connection said first, or a datagram of it, is of a protocol that the flow was
+/// Whether the first bytes of an end of a connection, or a datagram of it, are of a protocol that the flow was
 /// found to be.
 pub(super) fn speaks(protocol: Protocol, bytes: &[u8]) -> bool {
     let alone = Streams { client: bytes, server: &[] };

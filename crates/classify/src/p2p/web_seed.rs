@@ -1,7 +1,7 @@
 //! BitTorrent's web seeds: BEP 17 (a script with `info_hash`, `piece` and `ranges` in its query) and
 //! BEP 19 (a plain file server).
 //!
-//! A request of BEP 17 tells what it is. One of BEP 19 is that of any other client for a part of a file:
+//! A request of BEP 17 identifies itself. One of BEP 19 is that of any other client for a part of a file:
 //! it is likely if the user agent is a program that does nothing but BitTorrent, or if it is one that
 //! also does other things and its host was seen to speak BitTorrent.
 

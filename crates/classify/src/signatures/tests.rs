@@ -40,7 +40,7 @@ fn sides_ports_transports_and_lengths_are_looked_at() {
     ];
     assert_eq!(problems(&list), []);
     let signatures = Signatures::compile(&list).unwrap();
-    let find = |flow, side, said: &[u8]| named(signatures.find(&flow, side, said));
+    let find = |flow, side, bytes: &[u8]| named(signatures.find(&flow, side, bytes));
     assert_eq!(find(tcp(6667), Side::Client, b"NICK me\r\n"), Some("chat".into()));
     assert_eq!(find(tcp(6668), Side::Client, b"NICK me\r\n"), None);
     assert_eq!(find(tcp(6667), Side::Server, b"NICK me\r\n"), None);
@@ -63,7 +63,7 @@ fn only_the_first_bytes_count_and_the_first_signature_wins() {
         one("name = \"also-near\"\npattern = 'nee'\nwithin = 10"),
     ];
     let signatures = Signatures::compile(&list[1..]).unwrap();
-    let find = |said: &[u8]| named(signatures.find(&tcp(1), Side::Client, said));
+    let find = |bytes: &[u8]| named(signatures.find(&tcp(1), Side::Client, bytes));
     assert_eq!(find(b"hay needle"), Some("near".into()));
     assert_eq!(find(b"hay  needle"), Some("also-near".into()));
     assert_eq!(find(b"haystack with a needle"), None);
@@ -78,9 +78,9 @@ fn all_patterns_are_found_in_one_pass_as_one_by_one() {
     let signatures = Signatures::compile(&list).unwrap();
     assert_eq!(signatures.groups.len(), 4);
     for at in 0..200 {
-        let said = format!("... k{at:03}abbaz ...");
+        let text = format!("... k{at:03}abbaz ...");
         assert_eq!(
-            named(signatures.find(&tcp(1), Side::Server, said.as_bytes())),
+            named(signatures.find(&tcp(1), Side::Server, text.as_bytes())),
             Some(format!("s{at}"))
         );
     }

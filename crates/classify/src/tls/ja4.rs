@@ -15,7 +15,7 @@ use super::ClientHello;
 use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 
-/// Extensions that are left out of the hash, for they change with the server: SNI and ALPN.
+/// Extensions that are omitted from the hash, for they change with the server: SNI and ALPN.
 const LEFT_OUT: [u16; 2] = [0x0000, 0x0010];
 
 /// What carries the hello.

@@ -1,4 +1,4 @@
-//! The receiving half: counts replies, tells duplicates and late ones, measures round-trip times.
+//! The receiver: counts replies, finds duplicates and late ones, measures round-trip times.
 
 use std::{
     mem,

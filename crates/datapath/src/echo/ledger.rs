@@ -2,7 +2,7 @@
 //!
 //! Each address has a row, each CPU a copy of it. The program adds to `received` first and to one
 //! other counter last; the kernel copies a row upwards, `received` at its end. A copy in which
-//! `received` equals the sum of the others was taken at one instant with no packet on its way; any
+//! `received` equals the sum of the others was taken at one instant with no packet in flight; any
 //! other is taken again. So the identity of a [`Counters`] is observed, not constructed.
 
 use super::EchoProgram;
@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// How long a row may take to be found at rest before that is an error: a program run takes some
-/// tens of nanoseconds, but a virtual CPU may be taken away in the midst of one.
+/// tens of nanoseconds, but a virtual CPU may be preempted in the midst of one.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 const DROPS: usize = types::echo_drop::ECHO_DROPS.0 as usize;
@@ -97,7 +97,7 @@ impl Counters {
         self.drops[reason as usize]
     }
 
-    /// Packets that left in one way or another.
+    /// Packets with any outcome.
     pub fn accounted(&self) -> u64 {
         self.answered + self.passed + self.drops.iter().sum::<u64>()
     }
@@ -222,7 +222,7 @@ pub struct Source {
 }
 
 impl EchoProgram {
-    /// Every row, each CPU's part of it read while no packet was on its way through it.
+    /// Every row, each CPU's part of it read while no packet was in flight through it.
     pub fn ledger(&self) -> Result<Ledger, LedgerError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let assigned: Vec<_> =

@@ -187,7 +187,7 @@ const _: () = {
     assert!(size_of::<types::limit_secret>() == 80);
 };
 
-/// What a benchmark needs before it loads the program in its own way: messages to the log; gives the
+/// What a benchmark needs before it loads the program itself: messages to the log; gives the
 /// step of the limits' clock in their unit.
 pub(crate) fn prepare() -> Result<u64, LoadError> {
     log_to_tracing();

@@ -9,13 +9,13 @@ use ipnet::IpNet;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses that one program answers for at the most, link addresses for the probe included.
+/// Addresses that one program answers for at most, link addresses for the probe included.
 pub const MAX_ADDRESSES: usize = 64;
 
-/// Prefixes in the allow and deny lists together, at the most.
+/// Prefixes in the allow and deny lists together, at most.
 pub const MAX_LIST: usize = 65_536;
 
-/// How an answer finds its way.
+/// How an answer is routed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReturnPath {
     /// Back to the MAC address that the request came from.
@@ -35,7 +35,7 @@ pub enum Fragments {
     Drop,
 }
 
-/// Everything the program can be told. The default answers for nobody.
+/// All settings of the program. The default answers for nobody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Service addresses, both families.
@@ -43,9 +43,9 @@ pub struct Settings {
     /// The interfaces' own addresses, at which only the health probe is answered: an echo request
     /// from the address to itself with identifier `probe_id`.
     pub probes: Vec<IpAddr>,
-    /// The probe's ICMP identifier; a secret, drawn anew at each start.
+    /// The probe's ICMP identifier; a secret, drawn again at each start.
     pub probe_id: u16,
-    /// How answers find their way.
+    /// How answers are routed.
     pub return_path: ReturnPath,
     /// What becomes of fragments.
     pub fragments: Fragments,
@@ -182,13 +182,13 @@ impl Settings {
         }
         // The fast path of the program verifies, knows no lists and no routes.
         let short = self.verify && !self.has_lists() && self.return_path == ReturnPath::Mac;
-        let way = if short { 0 } else { types::echo_at::ECHO_ALL_LONG.0 };
+        let path = if short { 0 } else { types::echo_at::ECHO_ALL_LONG.0 };
         let seed = random().map_err(ConfigureError::Random)?;
         let keys: Vec<_> = four.iter().map(|(key, _)| *key).collect();
         config.hash4 = slots::search4(&keys, seed).ok_or(ConfigureError::NoSlots)?;
         for (address, at) in four {
             let slot = &mut config.slot4[slots::slot4(address, config.hash4)];
-            (slot.address, slot.at) = (address as u32, at + way);
+            (slot.address, slot.at) = (address as u32, at + path);
         }
         let keys: Vec<_> = six.iter().map(|(key, _)| *key).collect();
         config.hash6 = slots::search6(&keys, seed).ok_or(ConfigureError::NoSlots)?;

@@ -1,4 +1,4 @@
-//! Flows as the program has them: keys, what is said of them, what was counted.
+//! Flows as the program has them: keys, verdicts, counters.
 
 use super::skeleton::types;
 use std::{
@@ -216,7 +216,7 @@ pub struct Sent {
 /// A flow as it is in the program's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// What user space has said of it, if anything.
+    /// The verdict of user space, if any.
     pub verdict: Option<FlowVerdict>,
     /// Which side began it.
     pub client: Option<Side>,
@@ -230,7 +230,7 @@ pub struct Flow {
     pub seen: Duration,
     /// First packets with payload that were to be copied out.
     pub copied: u32,
-    /// How many of them are copied, at the most.
+    /// How many of them are copied, at most.
     pub budget: u32,
     /// What each side has sent.
     pub sent: [Sent; 2],

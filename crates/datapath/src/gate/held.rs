@@ -84,7 +84,7 @@ impl Held {
         self.frame.len()
     }
 
-    /// What is said of it to a packet socket: `struct virtio_net_hdr`.
+    /// Its header for a packet socket: `struct virtio_net_hdr`.
     pub(super) fn header(&self) -> [u8; HEADER] {
         let tcp = self.key.protocol() == Protocol::Tcp;
         let mut header = [0; HEADER];
@@ -116,7 +116,7 @@ impl Held {
     /// Makes one super-packet of segments of TCP that follow each other, as the kernel does with what it
     /// receives, so that they go on at once. Others stay as they are: whose bytes do not follow, whose
     /// headers say what one cannot say for both, or whose checksum is whole, which might be wrong and
-    /// would be made anew.
+    /// would be made again.
     ///
     /// Where the bytes are cut into segments may change; no segment is longer than one was before.
     pub fn join_all(held: Vec<Self>) -> Vec<Self> {

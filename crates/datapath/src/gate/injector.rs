@@ -3,7 +3,7 @@
 //! A packet goes out of the internal interface by a packet socket (packet(7)) with the header of
 //! virtio (virtio 1.2, section 5.1.6) that says which checksum is still to be filled in and how a
 //! super-packet is cut, and with a mark that the program there knows. One to internal hosts passes the
-//! program and is on its way. One from internal hosts is turned round by the program: it
+//! program and is in flight. One from internal hosts is turned round by the program: it
 //! comes in by that interface, passes the other program by its mark, and meets routing and NAT as if it
 //! had just arrived. Either loses its mark.
 

@@ -22,18 +22,18 @@ pub struct Counts {
     pub passed_internal: u64,
     /// Passed: its flow is allowed.
     pub passed_decided: u64,
-    /// Passed: nothing is said of its flow yet.
+    /// Passed: its flow is not decided yet.
     pub passed_undecided: u64,
-    /// Passed: nothing is said of its flow, and user space is silent.
+    /// Passed: its flow is undecided, and user space is silent.
     pub passed_failure: u64,
-    /// Dropped: its headers are cut short, too many, or contradict each other, so that nobody can tell its
+    /// Dropped: its headers are cut short, too many, or contradict each other, so that nothing shows its
     /// flow; tiny fragments are such.
     pub dropped_form: u64,
     /// Dropped: its flow is refused.
     pub dropped_verdict: u64,
     /// Dropped: it begins what was refused before.
     pub dropped_cache: u64,
-    /// Dropped: nothing is said of its flow, and user space is silent.
+    /// Dropped: its flow is undecided, and user space is silent.
     pub dropped_failure: u64,
     /// Dropped: it was to be held or copied, and the ring or the table of undecided flows is full.
     pub dropped_ring: u64,
@@ -43,7 +43,7 @@ pub struct Counts {
     pub reset_verdict: u64,
     /// Turned into a reset: it begins what was refused before.
     pub reset_cache: u64,
-    /// Passed by way of the device where what comes from internal hosts queues.
+    /// Passed through the device where packets from internal hosts queue.
     pub redirected: u64,
     /// Turned into an ICMP port unreachable: its flow is refused.
     pub unreachable: u64,

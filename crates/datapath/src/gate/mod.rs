@@ -3,11 +3,11 @@
 //! - [`Gate`]: the programs and their maps.
 //! - [`Reader`]: packets that were copied out or held, and flows that ended.
 //! - [`Injector`]: sends on what was held.
-//! - [`Table`]: what is said of flows, and refusals.
-//! - [`Ledger`]: what became of all packets.
+//! - [`Table`]: verdicts on flows, and refusals.
+//! - [`Ledger`]: the outcomes of all packets.
 //!
 //! User space calls [`Gate::heartbeat`] several times a second; when it is silent for two seconds,
-//! packets of which nothing is said follow [`OnFailure`].
+//! packets of undecided flows follow [`OnFailure`].
 
 mod flow;
 mod held;
@@ -244,10 +244,10 @@ impl Gate {
             found,
             _lock: lock,
         };
-        // Programs that run already are told all at once: none of it is off for a moment.
+        // Running programs get all settings at once: nothing is off for a moment.
         let bypass = gate.settings().map_err(OpenError::Control)?.bypass;
         let interfaces = gate.interfaces();
-        gate.tell(|control| {
+        gate.change(|control| {
             *control = types::gate_control { bypass, version: VERSION, ..Default::default() };
             put_rules(control, &settings.rules);
             put_interfaces(control, &interfaces);
@@ -266,7 +266,7 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn configure(&self, rules: &Rules) -> Result<(), OpenError> {
-        self.tell(|control| put_rules(control, rules)).map_err(OpenError::Control)
+        self.change(|control| put_rules(control, rules)).map_err(OpenError::Control)
     }
 
     /// Puts the gate on an internal interface of the calling thread's network namespace, or does nothing
@@ -386,7 +386,7 @@ impl Gate {
         }
     }
 
-    /// The reading end of what is copied out. There must be one at the most.
+    /// The reading end of what is copied out. There must be one at most.
     ///
     /// # Errors
     /// When the ring cannot be mapped.
@@ -405,7 +405,7 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn bypass(&self, on: bool) -> Result<(), libbpf_rs::Error> {
-        self.tell(|control| control.bypass = u32::from(on))
+        self.change(|control| control.bypass = u32::from(on))
     }
 
     /// Whether it is switched off.
@@ -418,7 +418,7 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn heartbeat(&self) -> Result<(), libbpf_rs::Error> {
-        self.tell(|control| control.heartbeat_ns = monotonic_ns())?;
+        self.change(|control| control.heartbeat_ns = monotonic_ns())?;
         self.table().settle();
         Ok(())
     }
@@ -438,7 +438,10 @@ impl Gate {
         Ok(value.and_then(|value| read(&value)).unwrap_or_default())
     }
 
-    fn tell(&self, change: impl FnOnce(&mut types::gate_control)) -> Result<(), libbpf_rs::Error> {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut types::gate_control),
+    ) -> Result<(), libbpf_rs::Error> {
         let mut control = self.control();
         change(&mut control);
         let map = &self.inner.skeleton.maps.gate_control;
@@ -447,7 +450,7 @@ impl Gate {
 
     fn tell_interfaces(&self) -> Result<(), libbpf_rs::Error> {
         let interfaces = self.interfaces();
-        self.tell(|control| put_interfaces(control, &interfaces))
+        self.change(|control| put_interfaces(control, &interfaces))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A process that finds them there takes them over: it loads its own programs with those maps and puts
 //! them in the links' place, each at once. Maps of another size, form or meaning are not taken over: all
-//! that was pinned is removed then, links first, and made anew.
+//! that was pinned is removed then, links first, and made again.
 //!
 //! Each network namespace has its folder, named by its cookie, which no other namespace has until the
 //! machine restarts. Who uses a folder holds a lock on it (flock(2)), which ends with the process.

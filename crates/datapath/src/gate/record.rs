@@ -49,9 +49,9 @@ pub struct Record<'a> {
     pub internal: Option<Side>,
     /// The internal interface.
     pub ifindex: u32,
-    /// What was said of the flow, if anything.
+    /// The verdict on the flow, if any.
     pub action: Option<PacketAction>,
-    /// The number that was said for what it is.
+    /// The number of its label.
     pub label: u32,
     /// How many of the flow's first packets were to be copied before.
     pub number: u32,
@@ -67,7 +67,7 @@ pub struct Record<'a> {
     /// The Ethernet frame, as far as it was copied: a super-packet of up to 64 KiB if
     /// `segment` is not zero, without the tag that the kernel has taken out. Where only the rest of one
     /// was asked for ([`super::Manage::skip_to`]), the payload from there on, which `sequence`,
-    /// `payload_at` and `payload_length` tell of then.
+    /// `payload_at` and `payload_length` describe then.
     pub frame: &'a [u8],
     /// How long it was.
     pub length: u32,
@@ -105,7 +105,7 @@ impl<'a> Record<'a> {
         self.sum().is_some_and(|sum| sum.fold() != u16::MAX)
     }
 
-    /// The sum over which its transport checksum is made, with that; none where that cannot be said.
+    /// The sum over which its transport checksum is made, with that; none if that is unknown.
     fn sum(&self) -> Option<Sum> {
         let end = self.payload_at.checked_add(self.payload_length as usize)?;
         let mut segment = self.frame.get(self.transport..end)?;

@@ -1,4 +1,4 @@
-//! What a gate is told when it is opened, and while it runs.
+//! The settings of a gate, at its start and while it runs.
 
 use std::path::PathBuf;
 

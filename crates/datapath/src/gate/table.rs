@@ -176,7 +176,7 @@ impl Table {
         }
     }
 
-    /// Settles what was decided before the last call of this: after so long no packet is on its way
+    /// Settles what was decided before the last call of this: after so long no packet is in flight
     /// that was looked up before the decision.
     pub(super) fn settle(&self) {
         let mut settling = self.inner.settling.lock().unwrap_or_else(PoisonError::into_inner);

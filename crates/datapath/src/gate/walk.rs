@@ -29,7 +29,7 @@ enum Where {
     Fresh,
 }
 
-/// A walk over all flows, which goes on where it was and begins anew at its end.
+/// A walk over all flows, which goes on where it was and begins again at its end.
 pub struct Walk {
     table: Table,
     at: Where,
@@ -72,7 +72,7 @@ impl Walk {
     /// go meanwhile may be among them or not, all others are shown once in a walk.
     ///
     /// # Errors
-    /// When the kernel refuses; the next walk begins anew then.
+    /// When the kernel refuses; the next walk begins again then.
     pub fn part(&mut self, mut each: impl FnMut(&Key, &Flow)) -> Result<bool, TableError> {
         let read = self.read();
         let Ok((count, more)) = read else {

@@ -228,7 +228,7 @@ impl Mask {
         self.links.clear();
     }
 
-    /// The end at which masked packets come out. There must be one at the most.
+    /// The end at which masked packets come out. There must be one at most.
     ///
     /// # Errors
     /// When the ring cannot be mapped.
@@ -298,7 +298,7 @@ impl Drop for Mask {
     fn drop(&mut self) {
         self.links.clear();
         wait_for_readers();
-        // Addresses and what they became; the kernel wipes the ciphers' keys itself.
+        // Addresses and their mappings; the kernel wipes the ciphers' keys itself.
         let units = &self.skeleton.maps.mask_units;
         let nothing = vec![0; units.value_size() as usize];
         for processor in 0..units.max_entries() {

@@ -1,4 +1,4 @@
-//! What the mask's programs are told when they are loaded.
+//! The settings of the mask's programs at load.
 
 use super::skeleton::types;
 use zeroize::Zeroize;
@@ -119,7 +119,7 @@ impl Link {
 pub struct FilterInstruction {
     /// What is done.
     pub code: u16,
-    /// How many to leave out if a condition is true.
+    /// How many to omit if a condition is true.
     pub jt: u8,
     /// The same if it is not.
     pub jf: u8,

@@ -47,7 +47,7 @@ fn packets() -> [Vec<u8>; 2] {
     [ipv4, ipv6]
 }
 
-/// Takes a cipher away: who writes the map from outside cannot keep one there.
+/// Takes a cipher away: another process that writes the map cannot keep one there.
 fn fail(mask: &Mask, cipher: mask_cipher_name) {
     let ciphers = &mask.skeleton.maps.mask_ciphers;
     let nothing = vec![0; ciphers.value_size() as usize];

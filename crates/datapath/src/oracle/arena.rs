@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lines   dense                blocks   rows of   rows
-//! 8 MB    at the most 32 MB    8 MB     2.25 MB   the rest
+//! 8 MB    at most 32 MB    8 MB     2.25 MB   the rest
 //! ```
 //!
 //! Each of these twice, side by side: one for each copy of the tables.
@@ -28,7 +28,7 @@ const PARTS: [usize; 4] = [
 ];
 const FIXED: usize = 2 * (PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3]);
 
-/// Bytes of rows in a copy, at the most.
+/// Bytes of rows in a copy, at most.
 pub(super) const ROWS: usize = ((SIZE - FIXED) / 2) & !63;
 
 const _: () = assert!(FIXED < SIZE && FIXED.is_multiple_of(64));

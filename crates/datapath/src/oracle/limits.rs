@@ -7,13 +7,13 @@ pub(super) const fn limit(value: types::oracle_limits) -> usize {
     value.0 as usize
 }
 
-/// Groups, group 0 included, at the most.
+/// Groups, group 0 included, at most.
 pub const MAX_GROUPS: usize = limit(types::oracle_limits::ORACLE_FIRST_BLOCK);
-/// Networks of 256 addresses with longer prefixes in them, at the most.
+/// Networks of 256 addresses with longer prefixes in them, at most.
 pub const MAX_BLOCKS: usize = u16::MAX as usize + 1 - MAX_GROUPS;
-/// Metrics, at the most.
+/// Metrics, at most.
 pub const MAX_METRICS: usize = limit(types::oracle_limits::ORACLE_METRICS);
-/// Different ranks in a row, the last one of the unknown included, at the most.
+/// Different ranks in a row, the last one of the unknown included, at most.
 pub const MAX_RANKS: usize = limit(types::oracle_limits::ORACLE_RANKS);
 
 /// The tables cannot be put in force.

@@ -1,6 +1,6 @@
 //! From prefixes, groups and ranks to the tables that the program ranks with.
 //!
-//! The copy that is not in force is painted anew, whole, no matter what has changed: see
+//! The copy that is not in force is painted again, whole, no matter what has changed: see
 //! [`super::paint`].
 
 use super::arena;

@@ -1,4 +1,4 @@
-//! What the programs can be told, and how that becomes the struct that they read.
+//! The settings of the programs, and how they become the struct that the programs read.
 
 use super::skeleton::types;
 use crate::limit::{Limit, LimitError, Rate, SourceLimit, mask4, mask6, source_rates};
@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// Addresses and ports that one program answers for at the most.
+/// Addresses and ports that one program answers for at most.
 pub const MAX_SERVICES: usize = 64;
 
-/// Everything the programs can be told. The default answers for nobody.
+/// All settings of the programs. The default answers for nobody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Addresses and ports of the service. None may be a wildcard: which addresses are the node's is

@@ -83,7 +83,7 @@ fn message(interface: i32, own: TcHandle, parent: TcHandle, kind: &str) -> TcMes
 /// `struct tc_htb_opt`: rate and ceiling (`struct tc_ratespec`), burst of each in ticks, quantum,
 /// level and priority.
 fn parameters(rate: Rate) -> Vec<u8> {
-    // What more than 32 bits hold is said in RATE64.
+    // A rate of more than 32 bits is in RATE64.
     let short = u32::try_from(rate.bytes_a_second).unwrap_or(u32::MAX);
     let mut ratespec = [0; 12];
     ratespec[1] = ETHERNET;

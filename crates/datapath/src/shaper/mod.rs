@@ -25,7 +25,7 @@ use nix::errno::Errno;
 use nix::net::if_::{if_indextoname, if_nametoindex};
 use std::{collections::BTreeSet, io};
 
-/// The major number of our qdiscs' handles ("ni"), by which ours are told from an operator's.
+/// The major number of our qdiscs' handles ("ni"), which distinguishes ours from an operator's.
 pub const MAJOR: u16 = 0x6e69;
 
 /// A rate of a class.
@@ -35,7 +35,7 @@ pub struct Rate {
     pub bytes_a_second: u64,
 }
 
-/// Which way packets go, seen from the hosts behind the interface.
+/// The direction of packets, seen from the hosts behind the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Away from them: through the IFB.

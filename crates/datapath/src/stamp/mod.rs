@@ -2,7 +2,7 @@
 //! counters.
 //!
 //! All methods take `&self`; one program may be shared by threads. What is done after loading needs no
-//! capability but NET_ADMIN for attaching, and BPF for agreements.
+//! capability but NET_ADMIN for attaching, and BPF for sessions.
 
 mod generator;
 mod skeleton;
@@ -61,7 +61,7 @@ pub struct Ledger {
     pub over_rate: u64,
 }
 
-/// An agreement cannot be put in force.
+/// A session cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The rate cannot be kept.
@@ -201,7 +201,7 @@ impl StampProgram {
     }
 
     /// Reflects the packets of a session from now on: those from this address with this SSID, zero where
-    /// there is none. One that was agreed on before begins anew.
+    /// there is none. One that was agreed on before begins again.
     ///
     /// # Errors
     /// When the rate cannot be kept, or the kernel refuses.

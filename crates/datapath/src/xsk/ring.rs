@@ -32,7 +32,7 @@ pub(super) struct Ring<T: Copy> {
 unsafe impl<T: Copy + Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps a ring of `size` entries, a power of two, that the socket has been told to make.
+    /// Maps a ring of `size` entries, a power of two, that the socket was set to make.
     pub(super) fn map(
         socket: BorrowedFd<'_>,
         offset: u64,
@@ -96,7 +96,7 @@ impl<T: Copy> Ring<T> {
         Some(entry)
     }
 
-    /// Whether the kernel wants to be told of new entries.
+    /// Whether the kernel must be notified of new entries.
     pub(super) fn needs_wakeup(&self) -> bool {
         let flags = self.word(self.offsets.flags).load(Ordering::Relaxed);
         flags & libc::XDP_RING_NEED_WAKEUP != 0

@@ -160,7 +160,7 @@ pub(super) fn path(
         as_number: route.map_or(properties.as_number, |(_, path)| path.as_number),
         ..properties
     });
-    let links = exit.map(|exit| tree.way(graph, exit)).unwrap_or_default();
+    let links = exit.map(|exit| tree.path(graph, exit)).unwrap_or_default();
     let cost = |(index, metric): (usize, &crate::metric::Metric)| CostStatus {
         metric: metric.name.clone(),
         cost: tables.cost(index, source, group_id).filter(|cost| cost.is_finite()),

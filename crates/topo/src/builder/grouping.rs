@@ -83,7 +83,7 @@ impl Default for Grouping {
 }
 
 impl Grouping {
-    /// Gives all numbers anew.
+    /// Gives all numbers again.
     pub(super) fn forget(&mut self) {
         self.epoch += 1;
         self.keys = vec![Key::default()];

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A change only notes which prefix it is about. [`Builder::view`] then finds the groups of those
-//! prefixes anew, of prefixes that are marked inside of them too, and patches the table. All prefixes are
+//! prefixes again, of prefixes that are marked inside of them too, and patches the table. All prefixes are
 //! checked only if routers came or went, or the options changed, and even then once for every set.
 
 mod grouping;
@@ -47,7 +47,7 @@ const LINKS: usize = 1 << 24;
 const PREFIXES: usize = 1 << 25;
 /// If more prefixes than this changed, all are checked.
 const DIRTY: usize = 1 << 16;
-/// If more than this part of the table changed, it is made anew.
+/// If more than this part of the table changed, it is made again.
 const PATCH: usize = 4;
 
 /// How much one feed knows.
@@ -374,7 +374,7 @@ impl Builder {
         view
     }
 
-    /// Routers and links anew; notes if routers came or went.
+    /// Routers and links again; notes if routers came or went.
     fn next_graph(&mut self, last: Option<&View>) -> Arc<Graph> {
         let graph = Arc::new(self.network.graph());
         let ids =

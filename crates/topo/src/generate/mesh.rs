@@ -3,7 +3,7 @@
 //! Sites are spread over a plane of 4,000 by 2,000 km. Each has two core routers and up to 18 access
 //! routers, each of which is joined to both. A site's cores are joined to those of the nearest site that
 //! came before it, so that the network hangs together, and to those of two near ones, so that it
-//! survives cuts. Light takes its time on the way; weights follow latency, as operators set them.
+//! survives cuts. Light needs time; weights follow latency, as operators set them.
 
 use super::{Line, Maker, Network, Random, learned_routes};
 use crate::value::RouterId;

@@ -58,7 +58,7 @@ impl ByWeight {
     }
 
     /// The links to a router, the first one first.
-    pub(crate) fn way(&self, graph: &Graph, to: RouterIndex) -> Vec<u32> {
+    pub(crate) fn path(&self, graph: &Graph, to: RouterIndex) -> Vec<u32> {
         let mut links = Vec::new();
         let mut at = to;
         while self.last[at.index()] != NONE {
@@ -86,22 +86,22 @@ pub(crate) fn follow(
     from: RouterIndex,
     to: RouterIndex,
 ) -> Result<Vec<u32>, Unreachable> {
-    let mut way = Vec::new();
+    let mut path = Vec::new();
     let mut at = from;
     // A path without a loop has fewer links than there are routers.
-    while at != to && way.len() < graph.routers().len() {
+    while at != to && path.len() < graph.routers().len() {
         if let Some(link) = graph.hop(at, to) {
-            way.push(link);
+            path.push(link);
             at = graph.links()[link as usize].to;
             continue;
         }
         let by_weight = if at == from { own } else { graph.by_weight(at) };
-        let rest = by_weight.way(graph, to);
+        let rest = by_weight.path(graph, to);
         if rest.is_empty() {
             return Err(Unreachable::NoPath);
         }
         for link in rest {
-            way.push(link);
+            path.push(link);
             at = graph.links()[link as usize].to;
             if graph.hop(at, to).is_some() {
                 break;
@@ -109,11 +109,11 @@ pub(crate) fn follow(
         }
     }
     if at == to {
-        return Ok(way);
+        return Ok(path);
     }
     // Where it is now it has been before.
     let mut cycle: Vec<_> =
-        way.iter().rev().map(|link| graph.links()[*link as usize].from).collect();
+        path.iter().rev().map(|link| graph.links()[*link as usize].from).collect();
     let end = cycle.iter().position(|router| *router == at).unwrap_or(0);
     cycle.truncate(end + 1);
     cycle.reverse();

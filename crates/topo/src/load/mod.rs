@@ -156,7 +156,7 @@ impl About<'_> {
     }
 }
 
-/// Counts changes on their way, and reports progress.
+/// Counts changes in flight, and reports progress.
 struct Out<'a> {
     each: &'a mut dyn FnMut(crate::Change),
     progress: &'a mut dyn FnMut(Progress),

@@ -17,7 +17,7 @@
 //! the same value; what is not there is found in the list of the longer stretches.
 //!
 //! A bucket is one cache line that is compared as a whole, and so are most pages: nearly no branch
-//! depends on the address, and the processor has the loads of several lookups under way together.
+//! depends on the address, and the processor has the loads of several lookups in progress together.
 //!
 //! Nodes and pages are named by their index in [`INDEX`] bits. A table of many times today's routes
 //! has indexes beyond that: its nodes have no pages, and what they cost is a longer search.
@@ -63,7 +63,7 @@ const FILL: usize = 5;
 /// So many starts are compared at once.
 const WINDOW: usize = 16;
 
-/// How many addresses a batch has under way at once.
+/// How many addresses a batch has in progress at once.
 const WAVE: usize = 32;
 
 /// Longest-prefix match of IPv6.
@@ -247,7 +247,7 @@ impl Blocks {
     }
 
     /// Takes many addresses through each of two steps together: within a step nothing depends on
-    /// another address, so the processor has the loads of all under way together.
+    /// another address, so the processor has the loads of all in progress together.
     #[inline]
     fn batch<const WORDS: usize>(&self, addresses: &[u128], values: &mut [u32]) {
         let mut pages = [0_u32; WAVE];

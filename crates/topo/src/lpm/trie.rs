@@ -26,7 +26,7 @@ const DIRECTORY: u8 = 18;
 /// Bits that a record takes. Where an address has fewer left, they count as its first ones.
 const STRIDE: u8 = 6;
 
-/// How many addresses a batch has under way at once.
+/// How many addresses a batch has in progress at once.
 const WAVE: usize = 32;
 
 /// Longest-prefix match of IPv4.
@@ -165,7 +165,7 @@ impl<C: Code> Parts<C> {
     }
 
     /// Walks many addresses down level by level. Within a step nothing depends on another address, so
-    /// the processor has the loads of all under way together; no branch depends on an address but
+    /// the processor has the loads of all in progress together; no branch depends on an address but
     /// the end of each level.
     #[inline]
     fn lookup_batch(&self, addresses: &[u32], values: &mut [u32]) {

@@ -131,13 +131,13 @@ fn compare(view: &View, naive: &Naive, paths: bool) -> Result<(), TestCaseError>
             let to_there = topo::RouterIndex(other);
             let expected = all.get(&(*from, *to));
             prop_assert_eq!(tree.to(to_there), expected.map(|(_, path)| *path));
-            let way: Vec<_> = tree
-                .way(&view.graph, to_there)
+            let path: Vec<_> = tree
+                .path(&view.graph, to_there)
                 .iter()
                 .map(|link| view.graph.router(link.to).id)
                 .collect();
             let routers = expected.map_or_else(Vec::new, |(routers, _)| routers[1..].to_vec());
-            prop_assert_eq!(way, routers);
+            prop_assert_eq!(path, routers);
         }
         for (prefix, group) in &table {
             let id = view.group_of_prefix(*prefix);

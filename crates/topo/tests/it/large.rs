@@ -57,11 +57,11 @@ fn hold_paths(network: &Network) {
         for to in (0..count).map(RouterIndex) {
             let found = tree.to(to).map(|path| (path.weight, path.internal_hops));
             assert_eq!(found, expected[from.index()][to.index()], "{from:?} to {to:?}");
-            // Every router on the way sends it on along the same path.
+            // Every router on the path sends it on along the same path.
             if let Some(link) = tree.next_hop(&view.graph, to) {
-                let rest = tree.way(&view.graph, to)[1..].to_vec();
+                let rest = tree.path(&view.graph, to)[1..].to_vec();
                 if from.0.is_multiple_of(7) {
-                    assert_eq!(view.tree(link.to).way(&view.graph, to), rest);
+                    assert_eq!(view.tree(link.to).path(&view.graph, to), rest);
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::{
 };
 use topo::lpm::Table;
 
-/// What a table has to do, in the plainest way.
+/// What a table has to do, in the simplest form.
 #[derive(Default)]
 struct Scan(BTreeMap<IpNet, u32>);
 

@@ -61,9 +61,9 @@ fn what_a_proxy_carries_is_read() {
             (Side::Server, b"\0\x5a\0\0\0\0\0\0"),
         ],
     ];
-    for said in talks {
+    for messages in talks {
         let mut talk = Talk::new(Transport::Tcp);
-        for (from, bytes) in said {
+        for (from, bytes) in messages {
             assert_eq!(name(talk.say(*from, bytes)), "more", "{bytes:?}");
         }
         assert_eq!(talk.client(&handshake(1)), "bittorrent/peer-wire");
@@ -73,7 +73,7 @@ fn what_a_proxy_carries_is_read() {
         assert_eq!(talk.listed(EXTERNAL), None, "the proxy is no peer");
         // What is no file sharing stays what it is.
         let mut talk = Talk::new(Transport::Tcp);
-        for (from, bytes) in said {
+        for (from, bytes) in messages {
             let _ = talk.say(*from, bytes);
         }
         assert_eq!(talk.client(b"SSH-2.0-OpenSSH_9.2\r\n"), "unknown");

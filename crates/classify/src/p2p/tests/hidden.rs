@@ -211,11 +211,11 @@ impl Host {
         transport: Transport,
         client: &str,
         server: &str,
-        said: &[Vec<u8>],
+        payloads: &[Vec<u8>],
     ) -> String {
         let mut talk = Talk::between(transport, client, server, std::mem::take(&mut self.hosts));
         let mut outcome = "more".to_owned();
-        for (turn, payload) in said.iter().enumerate() {
+        for (turn, payload) in payloads.iter().enumerate() {
             outcome = if turn % 2 == 0 { talk.client(payload) } else { talk.server(payload) };
         }
         self.hosts = talk.hosts;

@@ -7,7 +7,7 @@ mod others;
 use super::*;
 use crate::{label::Classification, packet::Tcp};
 
-/// A flow under test with the hosts it tells of.
+/// A flow under test with the hosts that it reveals.
 pub(super) struct Talk {
     pub(super) hosts: Hosts,
     flow: Flow,
@@ -54,7 +54,7 @@ impl Talk {
         name(self.say(Side::Server, payload))
     }
 
-    /// Who is said to listen at a socket.
+    /// Who was announced to listen at a socket.
     pub(super) fn listed(&self, socket: &str) -> Option<(&'static str, Source)> {
         let socket = socket.parse().expect("a socket");
         let over = |over| self.hosts.listed(socket, over, self.at_ns);

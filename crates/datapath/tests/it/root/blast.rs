@@ -191,7 +191,7 @@ fn the_receiver_judges_each_reply() {
             assert_eq!(receiver.run(&bad).unwrap(), Verdict::Drop, "byte {place}");
             corrupt += 1;
         }
-        // Words exchanged, or a checksum to match: what a responder would do that makes payload anew.
+        // Words exchanged, or a checksum to match: what a responder would do that makes payload again.
         let mut anew = good(20);
         anew.payload.swap(0, 2);
         assert_eq!(run(&anew), Verdict::Drop);

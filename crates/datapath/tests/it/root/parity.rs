@@ -1,4 +1,4 @@
-//! `bpf/include/parse.h` and crate `wire` read the same frames the same way.
+//! `bpf/include/parse.h` and crate `wire` read the same frames by the same rules.
 //!
 //! Every frame of a capture goes through the responder and through `testbed::classify`: as it was
 //! captured, with one and with two VLAN tags, cut short at every length, and with each byte of its
@@ -94,7 +94,7 @@ fn program_and_wire_agree_on_a_capture() {
         let right = expected.get(&reason).copied().unwrap_or(0);
         assert_eq!(counted, right, "{reason:?}");
     }
-    // All that can be told apart was there.
+    // All that can be distinguished was there.
     for class in [Class::Other, Class::Kernel, Class::Request] {
         assert!(seen[&class] > 100, "{seen:?}");
     }

@@ -18,7 +18,7 @@ struct Crossed {
     longest: AtomicUsize,
 }
 
-/// Carries frames between two devices until it is told to stop.
+/// Carries frames between two devices until it is stopped.
 fn carry(taps: [&Tap; 2], crossed: &Crossed) {
     let (mut head, mut tail) = ([0; 2048], vec![0; LONGEST]);
     while !crossed.stop.load(Ordering::Relaxed) {

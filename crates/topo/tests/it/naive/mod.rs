@@ -278,7 +278,7 @@ pub(crate) fn longest<'t, T>(
         .max_by_key(|(known, _)| known.prefix_len())
 }
 
-/// The routers on the way by weight, then hops, then the lowest ids (Bellman-Ford on whole paths).
+/// The routers on the path by weight, then hops, then the lowest ids (Bellman-Ford on whole paths).
 fn shortest(
     links: &BTreeMap<(RouterId, RouterId), (LinkKey, LinkProperties)>,
     from: RouterId,

@@ -114,13 +114,13 @@ fn a_killed_process_leaves_nothing_attached() {
             .spawn()
             .unwrap()
     });
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut out = child.stdout.take().unwrap();
-    while !said.contains("attached") {
+    while !printed.contains("attached") {
         let mut bytes = [0; 64];
         let length = out.read(&mut bytes).unwrap();
-        assert_ne!(length, 0, "the child ended: {said}");
-        said.push_str(&String::from_utf8_lossy(&bytes[..length]));
+        assert_ne!(length, 0, "the child ended: {printed}");
+        printed.push_str(&String::from_utf8_lossy(&bytes[..length]));
     }
     assert!(shows_program(&far));
     child.kill().unwrap();

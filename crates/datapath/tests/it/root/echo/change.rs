@@ -141,7 +141,7 @@ fn a_refused_change_changes_nothing() {
     assert_eq!(program.run(None, &request(TWO)).unwrap().0, Verdict::Pass);
 }
 
-/// The busiest prefixes and the histogram come from samples, one a tick at the most.
+/// The busiest prefixes and the histogram come from samples, one a tick at most.
 #[test]
 fn samples_show_who_asks_and_how_long_it_takes() {
     let program = super::program(&super::settings());

@@ -6,7 +6,7 @@ use super::{CLIENT4, CLIENT6, SERVICE4, SERVICE6};
 use datapath::echo::{Settings, Verdict};
 
 /// Runs 65,536 requests through the program with `verify` on or off; each reply must be the one that
-/// was built anew.
+/// was built again.
 fn all(ip: Ip, verify: bool, change: impl Fn(&mut Frame, u16)) {
     let program = super::program(&Settings { verify, ..super::settings() });
     for value in 0..=u16::MAX {
@@ -20,7 +20,7 @@ fn all(ip: Ip, verify: bool, change: impl Fn(&mut Frame, u16)) {
 
 /// With a message of type 8, identifier 0 and no payload, the sequence number runs through all sums;
 /// with 0 the reply is all zeros, with 0xffff it has the same sum and is not. So does the header's
-/// sum with its identification, and the TTL takes all its values on the way.
+/// sum with its identification, and the TTL takes all its values on the path.
 fn change4(request: &mut Frame, value: u16) {
     request.ident = 0;
     request.sequence = value;

@@ -52,7 +52,7 @@ fn answers_follow_the_routing_table() {
         tagged.link.tags = vec![(0x8100, 7)];
         assert_eq!(run(&tagged), (Verdict::Pass, tagged.bytes()), "the kernel must tag it");
     }
-    // What does not fit the way out is the kernel's: it says so, or sends fragments.
+    // What does not fit the outgoing interface is the kernel's: it sends an error, or fragments.
     here.check(&["ip", "link", "set", "eth0", "mtu", "1280"]).unwrap();
     for (frame, headers) in frames.iter().zip([28, 48]) {
         let with = |payload| Frame { payload: vec![0x5a; payload], ..frame.clone() };

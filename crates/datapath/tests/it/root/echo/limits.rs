@@ -26,7 +26,7 @@ fn answered(program: &EchoProgram, frame: &[u8]) -> bool {
     }
 }
 
-/// What a bucket lets through in this time at the most: the program's clock may be a tick behind at
+/// What a bucket lets through in this time at most: the program's clock may be a tick behind at
 /// the start.
 fn most(program: &EchoProgram, limit: Limit, elapsed: Duration) -> u64 {
     let elapsed = elapsed + Duration::from_nanos(program.tick_ns());
@@ -76,7 +76,7 @@ fn a_source_gets_its_burst_and_then_its_rate() {
             }
             let most = most(&program, limit, start.elapsed());
             assert!(count <= most, "{rate}/s, {burst}: {count} is more than {most}");
-            // It may also be taken away between the two.
+            // It may also be removed between the two.
             let least = textbook.passed * 9 / 10;
             assert!(count + 4 >= least, "{rate}/s, {burst}: {count} is less than {least}");
         }

@@ -77,7 +77,7 @@ fn fragment(settings: &Settings) -> As {
     }
 }
 
-/// An ICMP message and what the headers said about it.
+/// An ICMP message and the fields of its headers.
 struct Message<'a> {
     bytes: &'a [u8],
     /// The type of a request in this family.

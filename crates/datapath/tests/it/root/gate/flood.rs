@@ -41,7 +41,7 @@ fn decided_flows_outlive(flows: u32) {
     for flow in 0..flows {
         let frame = &mut frames[flow as usize & 1];
         let [_, high, middle, low] = flow.to_be_bytes();
-        // The last bytes of the source's address, and its port; checksums are not looked at.
+        // The last bytes of the source's address, and its port; checksums are not inspected.
         frame[14 + 13..14 + 16].copy_from_slice(&[high, middle, low]);
         frame[14 + 20 + 1] = low;
         let (_, _, _) = gate.run(Direction::FromInternal, frame, Meta::default()).unwrap();

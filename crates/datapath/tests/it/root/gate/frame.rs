@@ -58,7 +58,7 @@ impl Packet {
         Self { protocol: 17, ..Self::tcp(family, 0, payload) }
     }
 
-    /// The other way.
+    /// The other direction.
     pub(crate) fn back(mut self) -> Self {
         std::mem::swap(&mut self.from, &mut self.to);
         self
@@ -173,7 +173,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Reads a frame, which must be right in every way.
+    /// Reads a frame, which must be right in every field.
     pub(crate) fn of(frame: &[u8]) -> Self {
         let (kind, at) = network_header(frame).unwrap();
         let ip = &frame[at..];

@@ -20,7 +20,7 @@ fn holding() -> Settings {
     Settings { rules, ring_bytes: 16 << 20, ..settings }
 }
 
-/// Releases everything in order until told to stop, what follows each other as one where it can be.
+/// Releases everything in order until stopped, what follows each other as one where it can be.
 /// Returns the longest packet that was held, and how many were joined with one before.
 fn release_all(gate: &Gate, injector: &Injector, stop: &AtomicBool) -> (usize, usize) {
     let mut reader = gate.reader().unwrap();
@@ -177,7 +177,7 @@ fn a_managed_stream_is_copied_skipped_and_held_where_it_was_asked_for() {
     assert_eq!(buffer[..50], [50; 50]);
     let flow = table.get(&key).unwrap().unwrap();
     assert_eq!(flow.sent(side).manage, hold);
-    // The end is told of what is skipped, too.
+    // The end is reported for skipped bytes, too.
     table.manage(&key, of_side(side, Manage { skip_to: Some(at(10_000)), ..copy })).unwrap();
     server.write_all(&[9; 100]).unwrap();
     client.read_exact(&mut buffer[..100]).unwrap();

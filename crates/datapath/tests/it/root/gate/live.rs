@@ -56,7 +56,7 @@ fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
         // A retransmission is answered again.
         assert!(ledger.from_internal.reset_verdict >= 2, "{ledger:?}");
         assert!(ledger.to_internal.reset_verdict >= 2, "{ledger:?}");
-        // Each is seen once more on its way back, and once on its way to the other end.
+        // Each is seen once more when it returns, and once towards the other end.
         let resets = ledger.from_internal.reset_verdict + ledger.to_internal.reset_verdict;
         let released = || {
             let ledger = gate.ledger().unwrap();
@@ -139,8 +139,9 @@ fn limited_flows_go_through_their_classes_in_both_directions() {
     });
     assert!(back == bytes);
     let usage = site.router.enter(|| shaper.usage()).unwrap();
-    for way in [Way::Up, Way::Down] {
-        let class = usage.iter().find(|usage| (usage.class, usage.direction) == (9, way)).unwrap();
+    for direction in [Way::Up, Way::Down] {
+        let class =
+            usage.iter().find(|usage| (usage.class, usage.direction) == (9, direction)).unwrap();
         assert!(class.bytes > 1_000_000, "{usage:?}");
     }
     let ledger = gate.ledger().unwrap();

@@ -73,6 +73,6 @@ fn any_frame_is_left_as_it_is_and_counted_once() {
             assert!(all.iter().all(|counts| counts.accounted() == counts.received), "{all:?}");
         }
     }
-    // What is undecided is copied while user space lives: it was told so a hundred frames ago at most.
+    // What is undecided is copied while user space lives: its heartbeat was a hundred frames ago at most.
     assert!(copied > 50, "{copied}");
 }

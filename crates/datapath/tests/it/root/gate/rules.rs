@@ -1,4 +1,4 @@
-//! Rules over several packets: fragments, connections that begin anew, datagrams that are refused,
+//! Rules over several packets: fragments, connections that begin again, datagrams that are refused,
 //! silence of user space, a ring that is full.
 
 use super::frame::{ACK, FIN, Packet, RST, SYN};
@@ -37,7 +37,7 @@ fn later_fragments_go_the_way_of_the_first() {
         let rows: [Outcome; 3] = [
             (PacketAction::Pass, TcVerdict::Next, |c| c.passed_decided),
             (PacketAction::Drop, TcVerdict::Drop, |c| c.dropped_verdict),
-            // There is nobody to tell that a fragment is refused.
+            // There is nobody to notify that a fragment is refused.
             (PacketAction::Reset, TcVerdict::Drop, |c| c.dropped_verdict),
         ];
         run(&gate, UP, &first.bytes(), TcVerdict::Next, |c| c.passed_undecided);
@@ -181,14 +181,14 @@ fn a_second_attempt_between_the_same_sockets_is_a_new_beginning() {
         let flow = table.get(&key).unwrap().unwrap();
         (flow.sent(side).first, flow.sent(side.other()).first)
     };
-    // Nobody has said anything: the numbers are those of the last attempt.
+    // No payload was sent: the numbers are those of the last attempt.
     up(packet(SYN, 1000, b""));
     down(packet(SYN | ACK, 5000, b""));
     up(packet(SYN, 2000, b""));
     assert_eq!(firsts(), (Some(2000), None));
     down(packet(SYN | ACK, 6000, b""));
     assert_eq!(firsts(), (Some(2000), Some(6000)));
-    // Refused by the peer: the entry is a new one, of which nobody need be told.
+    // Refused by the peer: the entry is a new one, which nobody needs to be notified of.
     down(packet(RST | ACK, 6001, b""));
     up(packet(SYN, 3000, b""));
     assert_eq!((firsts(), reader.poll(Duration::ZERO, |_| ()).unwrap()), ((Some(3000), None), 0));
@@ -342,7 +342,7 @@ fn of_a_super_packet_only_what_is_needed_is_copied() {
     let end = begin + payload.len() as u32;
     table.decide(&key, &FlowVerdict::default()).unwrap();
     let side = key.side_of(packet.from).unwrap();
-    // What is skipped before which number; whether beginnings are enough; bytes left out, and copied.
+    // What is skipped before which number; whether beginnings are enough; bytes omitted, and copied.
     let rows = [
         (None, false, 0, 3000),
         (Some(begin), false, 0, 3000),
@@ -355,7 +355,7 @@ fn of_a_super_packet_only_what_is_needed_is_copied() {
     for (skip_to, brief, left_out, copied) in rows {
         let manage = Manage { copy: true, skip_to, brief, hold_from: None };
         table.manage(&key, of_side(side, manage)).unwrap();
-        // One that is no super-packet is copied whole: its checksum has to be looked at.
+        // One that is no super-packet is copied whole: its checksum has to be inspected.
         for (gso_size, left_out, copied) in [(1448, left_out, copied), (0, 0, 3000)] {
             let meta = Meta { gso_size, ..Meta::default() };
             let (verdict, out, _) = gate.run(UP, &packet.bytes(), meta).unwrap();
@@ -370,7 +370,7 @@ fn of_a_super_packet_only_what_is_needed_is_copied() {
             assert_eq!(seen, [expected], "{manage:?}, {gso_size}");
         }
     }
-    // An end is told of with the last byte, however much is skipped before it.
+    // An end is reported with the last byte, however much is skipped before it.
     let manage = Manage { copy: true, skip_to: Some(end + 9), ..Manage::default() };
     table.manage(&key, of_side(side, manage)).unwrap();
     let last = Packet { flags: ACK | FIN, ..packet };

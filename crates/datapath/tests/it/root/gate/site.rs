@@ -53,7 +53,7 @@ impl Site {
     }
 }
 
-/// A gate that is told several times a second that user space lives.
+/// A gate that gets heartbeats several times a second.
 pub(crate) struct Alive {
     gate: Arc<Gate>,
     /// Dropping it ends the thread.

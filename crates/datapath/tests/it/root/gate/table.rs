@@ -57,7 +57,7 @@ pub(crate) fn run_silently(
 
 /// A family, and what is done to its plain packet.
 type Change = (usize, fn(&mut Packet));
-/// What is said of a flow, and what becomes of its packets.
+/// The verdict on a flow, and the outcome of its packets.
 pub(crate) type Outcome = (PacketAction, TcVerdict, fn(&Counts) -> u64);
 
 const BOTH: [Direction; 2] = [Direction::FromInternal, Direction::ToInternal];
@@ -83,7 +83,7 @@ fn what_is_no_flow_passes_but_for_what_hides_its_flow() {
     header[14 + 20 + 12] = 0xf0;
     let mut small = Packet::tcp(0, ACK, b"hello").bytes();
     small[14 + 20 + 12] = 0x40;
-    // Fragments that a receiver puts together to a segment whose flow no part tells (RFC 1858, RFC 3128).
+    // Fragments that a receiver puts together to a segment whose flow no part shows (RFC 1858, RFC 3128).
     let tcp = Packet::tcp(0, ACK, b"hello");
     let piece =
         |fragment: u16, transport: &[u8]| Packet { fragment, ..tcp.clone() }.around(transport);
@@ -274,9 +274,9 @@ fn a_packet_with_a_wrong_checksum_is_known_by_it() {
         gate.heartbeat().unwrap();
         let (_, out, _) = gate.run(Direction::FromInternal, &frame, Meta::default()).unwrap();
         assert_eq!(out, frame);
-        let mut said = None;
-        reader.poll(Duration::ZERO, |record| said = Some(record.is_broken())).unwrap();
-        assert_eq!(said, Some(broken), "{frame:02x?}");
+        let mut broke = None;
+        reader.poll(Duration::ZERO, |record| broke = Some(record.is_broken())).unwrap();
+        assert_eq!(broke, Some(broken), "{frame:02x?}");
     }
 }
 

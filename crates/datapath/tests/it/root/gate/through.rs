@@ -68,7 +68,7 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
         for sent in flow.sent {
             assert!(sent.bytes > 300_000 && sent.packets >= 300_000 / 1448, "{sent:?}");
         }
-        // It stays the same flow when something is said of it.
+        // It stays the same flow when it gets a verdict.
         let verdict = FlowVerdict { action: PacketAction::Pass, limit: 0, label: 7 };
         table.decide(&key, &verdict).unwrap();
         let decided = table.get(&key).unwrap().unwrap();

@@ -17,7 +17,7 @@ pub(crate) enum Outcome {
     Reflected(Vec<u8>),
 }
 
-/// Where the UDP header of a frame is that is not looked at further, if it has one without options.
+/// Where the UDP header of a frame is that is not inspected further, if it has one without options.
 fn udp_at(frame: &[u8]) -> Option<(u16, usize, usize)> {
     let (kind, at) = network_header(frame)?;
     let header = match kind {
@@ -138,7 +138,7 @@ pub(crate) fn without_times(mut frame: Vec<u8>) -> (Vec<u8>, [u64; 2]) {
     };
     let times = [take(8 + 4), take(8 + 16)];
     udp[6..8].fill(0);
-    // What interrupts the program between its readings of two clocks is not told from a step.
+    // What interrupts the program between its readings of two clocks looks like a step.
     if udp[8 + 12..8 + 14] == [0x3f, 0xff] {
         udp[8 + 12..8 + 14].copy_from_slice(&ERROR.to_be_bytes());
     }

@@ -189,7 +189,7 @@ fn an_error_that_is_out_of_date_or_of_a_clock_that_was_stepped_is_not_known() {
     const UNKNOWN: u16 = 0x3fff;
     const LONG: Duration = Duration::from_secs(3600);
     let program = super::program();
-    let said = |clocks: &Clocks, good_for| {
+    let error = |clocks: &Clocks, good_for| {
         program.set_clock(clocks, super::ERROR, good_for);
         let (verdict, out) = program.run(&Frame::test(0, 0).bytes()).unwrap();
         assert_eq!(verdict, Verdict::Tx);
@@ -197,12 +197,12 @@ fn an_error_that_is_out_of_date_or_of_a_clock_that_was_stepped_is_not_known() {
     };
     let now = Clocks::read().unwrap();
     // What interrupts the program between two clocks makes one reply say less than it could.
-    assert!((0..100).any(|_| said(&now, LONG) == super::ERROR));
-    assert_eq!(said(&now, Duration::ZERO), UNKNOWN);
+    assert!((0..100).any(|_| error(&now, LONG) == super::ERROR));
+    assert_eq!(error(&now, Duration::ZERO), UNKNOWN);
     let step = SLACK * 2;
     for stepped in
         [Clocks { boot: now.boot + step, ..now }, Clocks { boot: now.boot - step, ..now }]
     {
-        assert_eq!(said(&stepped, LONG), UNKNOWN);
+        assert_eq!(error(&stepped, LONG), UNKNOWN);
     }
 }
