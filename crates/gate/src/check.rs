@@ -36,18 +36,18 @@ const MAX_NAME: usize = 64;
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
 impl Config {
-    /// Everything that is wrong with the values; empty when all is well.
+    /// Everything that is wrong with the values; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         self.gate.problems()
     }
 
-    /// What is allowed but seldom meant.
+    /// Warnings: what is allowed but rarely intended.
     pub fn warnings(&self) -> Vec<Problem> {
         self.gate.warnings()
     }
 }
 
-/// Says so where a text cannot be a name.
+/// Reports a text that cannot be a name.
 fn bad_name(name: &str) -> Option<String> {
     let good = (1..=MAX_NAME).contains(&name.len())
         && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
@@ -56,7 +56,7 @@ fn bad_name(name: &str) -> Option<String> {
     })
 }
 
-/// Names of one kind: they can be names, and none is there twice.
+/// Checks names of one kind: valid, and none twice.
 fn names<'a>(kind: &str, list: impl Iterator<Item = &'a str>, report: &mut Report<'_>) {
     let mut seen = HashSet::new();
     for (i, name) in list.enumerate() {
@@ -71,7 +71,7 @@ fn names<'a>(kind: &str, list: impl Iterator<Item = &'a str>, report: &mut Repor
     }
 }
 
-/// Names that must be those of a kind.
+/// Checks that names are defined.
 fn known(key: &str, kind: &str, used: &[String], there: &[&str], report: &mut Report<'_>) {
     for (i, name) in used.iter().enumerate() {
         let key = format!("{key}[{i}]");
@@ -90,7 +90,7 @@ fn short(key: &str, list: &[String], report: &mut Report<'_>) {
 }
 
 impl GateConfig {
-    /// Everything that is wrong with the values, each key from `gate` on; empty when all is well.
+    /// Everything that is wrong with the values, each key from `gate` on; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "gate");
@@ -136,7 +136,7 @@ impl GateConfig {
         for (i, group) in self.groups.iter().enumerate() {
             let mut report = report.within(&format!("group[{i}]"));
             if group.hosts.is_empty() {
-                report.add("hosts", "a group without hosts fits nobody: give its addresses");
+                report.add("hosts", "a group without hosts matches nobody: give its addresses");
             }
             if group.hosts.len() > MAX_LIST {
                 report.add("hosts", format!("more than {MAX_LIST} prefixes"));
@@ -198,7 +198,7 @@ impl GateConfig {
         problems
     }
 
-    /// What is allowed but seldom meant.
+    /// Warnings: what is allowed but rarely intended.
     pub fn warnings(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "gate");
@@ -216,7 +216,7 @@ impl GateConfig {
                 && rule.direction.is_none()
                 && rule.time.is_empty();
             if fits_all && rule.action != RuleAction::Count && i + 1 < self.rules.len() {
-                let text = "this rule fits every flow: the rules after it are never asked";
+                let text = "this rule matches every flow: the rules after it have no effect";
                 report.add(&format!("rule[{i}].name"), text);
             }
         }
@@ -232,25 +232,25 @@ impl GateConfig {
         let shared = self.limits.iter().any(|limit| limit.each == Some(Each::Group));
         for (i, group) in self.groups.iter().enumerate() {
             if !shared && !groups.contains(&group.name) {
-                report.add(&format!("group[{i}].name"), "no rule asks for this group");
+                report.add(&format!("group[{i}].name"), "no rule uses this group");
             }
         }
         let times = lists(|rule| &rule.time, |file| &file.time);
         for (i, time) in self.times.iter().enumerate() {
             if !times.contains(&time.name) {
-                report.add(&format!("time[{i}].name"), "no rule asks for this time");
+                report.add(&format!("time[{i}].name"), "no rule uses this time");
             }
         }
         for (i, limit) in self.limits.iter().enumerate() {
             if !self.rules.iter().any(|rule| rule.limit.as_ref() == Some(&limit.name)) {
-                report.add(&format!("limit[{i}].name"), "no rule puts flows under this limit");
+                report.add(&format!("limit[{i}].name"), "no rule uses this limit");
             }
         }
         self.unnamed(report);
         problems
     }
 
-    /// Applications that rules ask for and nobody names, and signatures for whose names no rule asks.
+    /// Applications in rules that no flow can have, and signatures whose names no rule uses.
     fn unnamed(&self, report: &mut Report<'_>) {
         let rules = self.rules.iter().enumerate();
         let rules = rules.map(|(i, rule)| (format!("rule[{i}]"), &rule.application, &[][..]));
@@ -271,7 +271,7 @@ impl GateConfig {
                     asks(&rule.application) || rule.category.contains(&signature.category)
                 });
             if !used {
-                let text = "no rule asks for this name or its category: it only stands in status and audit; \
+                let text = "no rule uses this name or its category: it only appears in status and audit; \
                             name it in a rule's `application` where it shall act";
                 report.add(&format!("signature[{i}].name"), text);
             }
@@ -311,7 +311,7 @@ impl TimeConfig {
     }
 }
 
-/// Says so where an operator's order names what cannot be an application, or what no flow is ever called.
+/// Checks the applications in an operator's order: valid, and names that a flow can have.
 ///
 /// # Errors
 /// The sentence.
@@ -392,7 +392,7 @@ impl RuleConfig {
             (None, _) => {}
         }
         if self.deny.is_some() && self.action != RuleAction::Deny {
-            report.add("deny", "only a rule with action = \"deny\" has a way to deny");
+            report.add("deny", "only a rule with action = \"deny\" has the key deny");
         }
     }
 }

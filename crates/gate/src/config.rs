@@ -26,7 +26,7 @@ use std::{
 /// Most packets with payload that are copied of a flow that nobody has named yet.
 pub const MAX_PACKETS: u8 = 32;
 
-/// Keys that have another name now: the old one without indices, and the new one.
+/// Renamed keys: the old one without indices, and the new one.
 pub const RENAMED: &[(&str, &str)] = &[
     ("gate.inside", "gate.internal"),
     ("gate.limit.to_inside", "gate.limit.to_internal"),
@@ -37,7 +37,7 @@ pub const RENAMED: &[(&str, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateConfig {
-    /// Interfaces towards the hosts that are governed, at most 8.
+    /// Interfaces towards the internal hosts, at most 8.
     pub internal: Vec<String>,
     /// Packets with payload that are inspected until a flow is called unknown, 1 to 32.
     pub packets: u8,
@@ -47,7 +47,7 @@ pub struct GateConfig {
     pub on_failure: OnFailure,
     /// Where packets from internal hosts are refused.
     pub refuse_at: RefuseAt,
-    /// Decided flows at once, at the most; as many undecided ones beside them.
+    /// Decided flows at once, at most; as many undecided ones beside them.
     pub max_flows: u32,
     /// How long a refused flow's next attempts are refused at their first packet; 0s is never.
     #[serde(with = "humantime_serde")]
@@ -72,18 +72,18 @@ pub struct GateConfig {
     /// Named rates.
     #[serde(rename = "limit")]
     pub limits: Vec<LimitConfig>,
-    /// Applications that the operator knows by what they say first.
+    /// Applications that the operator defines by the first bytes of a flow.
     #[serde(rename = "signature")]
     pub signatures: Vec<SignatureConfig>,
-    /// What becomes of flows; the first rule that fits decides.
+    /// Rules for flows; the first one that matches decides.
     #[serde(rename = "rule")]
     pub rules: Vec<RuleConfig>,
-    /// What becomes of files; the first rule that fits decides.
+    /// Rules for files; the first one that matches decides.
     #[serde(rename = "file")]
     pub files: Vec<FileConfig>,
-    /// What scans files; nothing does when not given.
+    /// The scanner of files; without it nothing is scanned.
     pub scan: Option<scan::Config>,
-    /// What is written down; nothing is when not given.
+    /// The audit log; without it nothing is logged.
     pub audit: Option<audit::Config>,
 }
 
@@ -134,10 +134,10 @@ pub enum OnFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RefuseAt {
-    /// With all others, where the kernel's stack begins.
+    /// With all other packets, where the kernel's stack begins.
     #[default]
     Stack,
-    /// Already in the driver: needs one that runs XDP.
+    /// In the driver, which must support XDP.
     Driver,
 }
 
@@ -199,11 +199,11 @@ pub struct LimitConfig {
     pub to_internal: Option<Rate>,
     /// Bits a second of packets from internal hosts; not limited when not given.
     pub from_internal: Option<Rate>,
-    /// Who has the rate for itself; all flows share one when not given.
+    /// What has the rate for itself; without it all flows share one.
     pub each: Option<Each>,
 }
 
-/// Who has a limit's rate for itself.
+/// What has a limit's rate for itself.
 #[derive(
     Clone,
     Copy,
@@ -228,7 +228,7 @@ pub enum Each {
     Application,
 }
 
-/// One `[[gate.rule]]`: what becomes of the flows that it fits. What it does not name, it does not ask.
+/// One `[[gate.rule]]`: the action on the flows that it matches. Keys that are not given match everything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
@@ -240,7 +240,7 @@ pub struct RuleConfig {
     /// Kinds of applications.
     #[serde(default)]
     pub category: Vec<Category>,
-    /// How sure the label must be at least.
+    /// The least confidence of the label.
     pub certainty: Option<Certainty>,
     /// Groups of the internal host.
     #[serde(default)]
@@ -250,7 +250,7 @@ pub struct RuleConfig {
     /// Times at which it holds.
     #[serde(default)]
     pub time: Vec<String>,
-    /// What becomes of the flow.
+    /// The action on the flow.
     pub action: RuleAction,
     /// How a flow is denied.
     pub deny: Option<Deny>,
@@ -270,7 +270,7 @@ pub enum Direction {
     ToInternal,
 }
 
-/// What becomes of a flow that a rule fits.
+/// The action on a flow that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleAction {
@@ -280,7 +280,7 @@ pub enum RuleAction {
     Deny,
     /// It passes at a limited rate.
     Limit,
-    /// It is counted, and the rules after this one are asked.
+    /// It is counted, and the next rules decide.
     Count,
 }
 
@@ -300,15 +300,15 @@ pub enum RuleAction {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Deny {
-    /// Its packets vanish.
+    /// Its packets are dropped.
     Drop,
     /// Its packets are answered: TCP with a reset, UDP with port unreachable.
     #[default]
     Reset,
 }
 
-/// One `[[gate.file]]`: what becomes of files. What it does not name, it does not ask; of each list one
-/// must fit.
+/// One `[[gate.file]]`: the action on files that it matches. Keys that are not given match everything; of
+/// each list one entry must match.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileConfig {
@@ -332,11 +332,11 @@ pub struct FileConfig {
     /// Times at which it holds.
     #[serde(default)]
     pub time: Vec<String>,
-    /// What becomes of the file.
+    /// The action on the file.
     pub action: FileAction,
 }
 
-/// What becomes of a file that a rule fits.
+/// The action on a file that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileAction {
@@ -348,12 +348,12 @@ pub enum FileAction {
     Scan,
 }
 
-/// The section and what the node section tells it, as `nigh run` hands it over.
+/// The section, and the values of `[node]` that it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `node.name`.
     pub node: String,
-    /// `node.state`, where what must survive a restart is kept.
+    /// `node.state`, the directory for state that must survive a restart.
     pub state: PathBuf,
     /// The section `[gate]`.
     pub gate: GateConfig,

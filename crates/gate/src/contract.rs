@@ -1,4 +1,4 @@
-//! The job `gate` as the daemon knows it.
+//! The job `gate`, for the registry.
 
 use crate::{
     audit::{Addresses, Mapping},

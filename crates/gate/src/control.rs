@@ -1,4 +1,4 @@
-//! What can be asked of the running gate over the daemon's control socket.
+//! Requests to the running gate over the daemon's control socket.
 
 use crate::{config::Direction, policy::RuntimeAction};
 use classify::{
@@ -18,13 +18,13 @@ pub const MAX_ROWS: usize = 10_000;
 pub enum Request {
     /// The state of everything.
     Status,
-    /// Flows that are known, the busiest first.
+    /// The known flows, the busiest first.
     Flows(FlowsOrder),
-    /// Who uses most now.
+    /// The applications or hosts with the highest rates now.
     Top(TopOrder),
-    /// What is known of a flow, and why it is treated as it is.
+    /// The details of a flow, and why it has its verdict.
     Why {
-        /// The flow; either end may stand first.
+        /// The flow; either end may come first.
         flow: FlowName,
     },
     /// Adds a rule before all others until the daemon stops.
@@ -47,7 +47,7 @@ pub enum Request {
     },
 }
 
-/// Which flows are asked for.
+/// Which flows to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FlowsOrder {
@@ -60,7 +60,7 @@ pub struct FlowsOrder {
     /// With this verdict only: `pass`, `drop`, `reset`, `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// Rows at the most.
+    /// Rows at most.
     pub count: usize,
 }
 
@@ -68,13 +68,13 @@ pub struct FlowsOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TopOrder {
-    /// Who is ranked.
+    /// What is ranked.
     pub by: By,
-    /// Rows at the most.
+    /// Rows at most.
     pub count: usize,
 }
 
-/// Who is ranked.
+/// What is ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum By {

@@ -74,7 +74,7 @@ impl fmt::Display for FileHash {
 pub struct FileNamed {
     /// Its number within the flow.
     pub transfer: TransferId,
-    /// Who sends it.
+    /// Whoever sends it.
     pub from: Side,
     /// Its name, where the protocol says one.
     pub name: Option<String>,
@@ -90,7 +90,7 @@ pub struct FileNamed {
     pub kind: Kind,
     /// The media type that its sender says.
     pub media: Option<String>,
-    /// How the content is coded on the way (`gzip`), when it is; it is not decoded.
+    /// The content coding in transfer (`gzip`), when it is; it is not decoded.
     pub coding: Option<String>,
     /// What identifies its content.
     pub hash: Option<FileHash>,
@@ -160,7 +160,7 @@ pub enum Event {
         /// What it says.
         torrent: Arc<Torrent>,
     },
-    /// Something was said.
+    /// A chat event.
     Chat(Message),
     /// Another flow is about to begin, whose content is known beforehand.
     Expect(Expectation),
@@ -177,7 +177,7 @@ pub struct Expectation {
     pub server: SocketAddr,
     /// What it will be: `ftp-data`.
     pub application: &'static str,
-    /// What it will carry, filled in when that is said.
+    /// What it will carry, filled in once that is known.
     pub promise: Arc<Promise>,
 }
 
@@ -197,7 +197,7 @@ pub(crate) struct Promised {
     pub(crate) sender: Option<IpAddr>,
     /// Where in the file the content begins.
     pub(crate) start: u64,
-    /// Its size, where it was said.
+    /// Its size, if it was stated.
     pub(crate) size: Option<u64>,
 }
 

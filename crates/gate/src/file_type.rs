@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// Bytes that are enough to tell every kind in the table.
+/// Bytes that are enough to recognize every kind in the table.
 pub const SNIFF: usize = 512;
 
 /// A type of files.
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_tells_its_kind_whatever_its_name() {
+    fn the_type_follows_from_the_content_whatever_the_name() {
         for (bytes, name) in [
             (&b"MZ\x90\0\x03"[..], "exe"),
             (b"\x7fELF\x02\x01\x01", "elf"),

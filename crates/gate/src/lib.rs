@@ -1,16 +1,16 @@
 //! Classifies, limits, filters, scans and logs the traffic that a router forwards.
 //!
 //! The kernel's program (`bpf/gate.bpf.c`) decides packets by a table of flows; this crate decides
-//! flows by what their first packets say, and fills that table. Nothing here waits in a packet's way
-//! unless a policy wants it to.
+//! flows by their first packets, and fills that table. No packet waits for it unless a policy requires
+//! that.
 //!
 //! - [`classify`]: names the application of a flow; a crate of its own.
 //! - [`stream`], [`files`], [`manage`]: the files in flows that a rule names.
 //! - [`torrents`]: files of torrents, put together from blocks.
 //! - [`scan`]: content given to ClamAV.
-//! - [`config`], [`policy`]: what the operator wants, and what follows from it for a flow or a file.
+//! - [`config`], [`policy`]: the configuration, and its verdict on a flow or a file.
 //! - [`chat`]: messages in plain text.
-//! - [`audit`]: what is logged of all that.
+//! - [`audit`]: the log of all that.
 #![forbid(unsafe_code)]
 
 mod alike;

@@ -1,6 +1,6 @@
 //! The verdict on a flow, and on a file that it carries: the rules, compiled, as a pure function.
 //!
-//! The first rule that fits decides; rules that only count are noted on the way. What no rule fits
+//! The first rule that fits decides; rules that only count are noted before that. What no rule fits
 //! passes. A policy never changes: another one is built beside it and swapped in.
 //!
 //! Rules that the operator adds at run time ([`RuntimeRule`]) come before those of the file, the
@@ -74,7 +74,7 @@ pub enum Verdict {
     Limit(usize),
 }
 
-/// What is asked about a flow.
+/// The properties of a flow that rules check.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// What the flow is; `None` when nobody could name it.

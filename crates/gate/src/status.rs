@@ -9,7 +9,7 @@ use classify::{flow::Flow, label::Label};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What stands under `gate` in `nigh status --json` and `/api/v1/status`.
+/// The value of `gate` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Whether the gate has no problem.
@@ -72,7 +72,7 @@ pub struct FlowCounts {
     pub decided: u64,
     /// Ones that are still inspected.
     pub undecided: u64,
-    /// Decided ones at the most.
+    /// Decided ones at most.
     pub limit: u64,
     /// Seen since the start.
     pub seen: u64,

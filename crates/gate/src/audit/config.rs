@@ -29,7 +29,7 @@ pub struct Config {
     /// Whether files are hashed (SHA-256): all content of all files is read for it, in user space.
     #[serde(default)]
     pub hash: bool,
-    /// Whether what people say in chats is written, too, and not only who speaks to whom.
+    /// Whether the text of chats is written, too, and not only who speaks to whom.
     #[serde(default = "yes")]
     pub chat_text: bool,
     /// Records that may wait to be written; what comes beyond is counted as lost.
@@ -90,7 +90,7 @@ pub enum Kind {
     Chat,
     /// Refused flows and files.
     Refusals,
-    /// What the scanner said.
+    /// The scanner's verdicts.
     Scans,
     /// Flows whose packets contradict each other or were missed.
     Anomalies,
@@ -126,7 +126,7 @@ const fn sync() -> Duration {
 }
 
 impl Config {
-    /// The section in which nothing is said but the folder.
+    /// The section with nothing set but the folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -143,7 +143,7 @@ impl Config {
         }
     }
 
-    /// Everything that is wrong with the values, each key as in the section; empty when all is well.
+    /// Everything that is wrong with the values, each key as in the section; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "");
@@ -154,7 +154,7 @@ impl Config {
             report.add("addresses.key", "must begin with `/`");
         }
         if self.record.is_empty() {
-            report.add("record", "names nothing; leave out [gate.audit] to write nothing");
+            report.add("record", "names nothing; remove [gate.audit] to write nothing");
         }
         if !(1..=MAX_QUEUE).contains(&self.queue) {
             report.add("queue", format!("{} is not from 1 to {MAX_QUEUE} records", self.queue));

@@ -67,7 +67,7 @@ impl Mask {
 
     /// One run of hexadecimal digits, points and colons.
     fn word(&self, word: &str, out: &mut String) {
-        // What stands around an address may be of the sentence.
+        // What is around an address may be of the sentence.
         let bare = word.trim_start_matches('.').trim_end_matches('.');
         for candidate in [bare, bare.trim_end_matches(':'), bare.trim_matches(':')] {
             if let Ok(address) = candidate.parse::<Ipv6Addr>() {

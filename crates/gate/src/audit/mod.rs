@@ -1,7 +1,7 @@
-//! The audit: what passed the gate, what was refused, and what people said and sent in plain text.
+//! The audit log: what passed the gate, what was refused, and plain-text chat.
 //!
-//! Who has something for the log gives it to a [`Sender`], which never waits: where the queue is full
-//! the record is counted as lost, and the log itself says so. One thread writes lines in the form of
+//! Records go through a [`Sender`], which never waits: if the queue is full the record is counted as
+//! lost, and the log reports it. One thread writes lines in the form of
 //! Suricata's EVE, sets full files aside and deletes old ones. A disk that refuses is tried again each
 //! second; what came meanwhile is counted as lost and the log says so when it goes on. Flows can also
 //! go out as IPFIX, into files and to a collector.

@@ -1,4 +1,4 @@
-//! What the gate tells the audit.
+//! The records of the audit log.
 
 use crate::chat::Message;
 use classify::{
@@ -15,7 +15,7 @@ pub enum Record {
     Flow(FlowEnd),
     /// A transfer of a file ended, or was refused.
     File(FileSeen),
-    /// Somebody said or did something in a chat.
+    /// A chat event.
     Chat(ChatSeen),
     /// A flow or a file was refused.
     Refusal(Refusal),
@@ -60,20 +60,20 @@ pub struct Subject {
     pub started: SystemTime,
     /// Which end is internal.
     pub internal: Side,
-    /// What it was found to be.
+    /// Its label.
     pub label: Option<Label>,
 }
 
-/// What was done with a flow or a file.
+/// The action on a flow or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionTaken {
     /// The act.
     pub action: AuditAction,
-    /// The rule that said so; none where no rule did.
+    /// The rule that decided it, if one did.
     pub rule: Option<Arc<str>>,
 }
 
-/// What can be done with a flow or a file.
+/// The actions on a flow or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditAction {
@@ -122,7 +122,7 @@ pub struct FlowEnd {
     pub to_client: Traffic,
     /// Why it ended.
     pub end: End,
-    /// What was done with it.
+    /// The action on it.
     pub verdict: ActionTaken,
 }
 
@@ -179,7 +179,7 @@ pub struct FileSeen {
     pub gaps: bool,
     /// The other hosts that parts of it came from.
     pub peers: Vec<IpAddr>,
-    /// What was done with it.
+    /// The action on it.
     pub verdict: ActionTaken,
 }
 
@@ -188,9 +188,9 @@ pub struct FileSeen {
 pub struct ChatSeen {
     /// The flow.
     pub subject: Subject,
-    /// When it was said.
+    /// Its time.
     pub at: SystemTime,
-    /// What was said, and by whom.
+    /// The message, and its sender.
     pub message: Message,
 }
 
@@ -201,7 +201,7 @@ pub struct Refusal {
     pub subject: Subject,
     /// When.
     pub at: SystemTime,
-    /// What was done, and which rule said so.
+    /// The action, and the rule that decided it.
     pub verdict: ActionTaken,
     /// Why.
     pub cause: Cause,
@@ -220,7 +220,7 @@ pub enum Cause {
     Unscanned(String),
     /// The same was refused not long ago.
     Cache,
-    /// An operator said so.
+    /// An operator's order.
     Operator,
 }
 
@@ -239,13 +239,13 @@ pub struct Scanned {
     pub name: String,
     /// The bytes that were scanned.
     pub size: u64,
-    /// What the scanner said.
+    /// The scanner's verdict.
     pub finding: Finding,
     /// What was done with the file.
     pub verdict: ActionTaken,
 }
 
-/// What a scanner said.
+/// A scanner's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// It found nothing.

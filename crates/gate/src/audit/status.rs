@@ -1,4 +1,4 @@
-//! What the audit tells of itself.
+//! The state of the audit log.
 
 use serde::{Deserialize, Serialize};
 use std::sync::{
@@ -33,7 +33,7 @@ impl Counters {
         counter.fetch_add(count, Relaxed);
     }
 
-    /// Says what is wrong; true where that is news.
+    /// Sets the problem; true if it is new.
     pub(super) fn set_error(&self, error: Option<String>) -> bool {
         let mut held = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         let news = held.is_some() != error.is_some();
@@ -73,11 +73,11 @@ pub struct Status {
     pub received: u64,
     /// Records in the files.
     pub written: u64,
-    /// Records of kinds that the configuration leaves out.
+    /// Records of kinds that the configuration omits.
     pub skipped: u64,
     /// Records that are in no file though they should be.
     pub lost: Lost,
-    /// Records on their way.
+    /// Records in the queue.
     pub waiting: u64,
     /// Files that were deleted because they were old.
     pub files_deleted: u64,
@@ -103,7 +103,7 @@ pub struct Ipfix {
     pub written: u64,
     /// Flows that the disk refused.
     pub not_written: u64,
-    /// Flows that were sent to the collector; whether it got them nobody tells.
+    /// Flows that were sent to the collector; UDP does not show whether they arrived.
     pub sent: u64,
     /// Flows that could not be sent.
     pub not_sent: u64,

@@ -41,7 +41,7 @@ pub(super) struct Writer {
     /// Lines that are not yet in the file, and how many records they are.
     batch: Vec<u8>,
     records: u64,
-    /// Lost records of which the log has spoken.
+    /// Lost records that the log has reported.
     reported: u64,
     synced: Instant,
     looked: Instant,
@@ -50,7 +50,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the files once, so that what is wrong with the folder is said at the start.
+    /// Opens the files once, so that errors of the folder are reported at the start.
     pub(super) fn open(config: Config, mask: Mask, counters: Arc<Counters>) -> io::Result<Self> {
         let limits =
             Limits { bytes: config.rotate_mib << 20, age: config.rotate_after, keep: config.keep };
@@ -98,7 +98,7 @@ impl Writer {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                    // Senders may have been quicker than the word to stop.
+                    // Senders may have been faster than the request to stop.
                     while let Ok(order) = orders.try_recv() {
                         match order {
                             Order::Write(record) => self.take(&record),

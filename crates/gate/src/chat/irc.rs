@@ -18,7 +18,7 @@ const LONGEST: usize = 8191 + 512;
 const MOST_PARAMETERS: usize = 15;
 /// The server agrees to begin TLS on this connection.
 const RPL_STARTTLS: &[u8] = b"670";
-/// What services, and bots in their place, are told together with a password.
+/// Commands to services and bots that carry a password.
 const SECRET_WORDS: [&str; 14] = [
     "identify", "id", "login", "auth", "authserv", "nickserv", "register", "ghost", "recover",
     "regain", "release", "pass", "password", "set",
@@ -159,7 +159,7 @@ impl Irc {
             self.over = true;
             say(b"", Event::Encrypted);
         } else if parts.is_of_server() {
-            // What a server says by itself nobody said.
+            // A server's own messages are from nobody.
         } else if is(parts.command, "NICK") {
             if parts.nick() == self.nick {
                 self.rename(first);

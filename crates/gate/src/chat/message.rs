@@ -17,14 +17,14 @@ pub enum Protocol {
     Xmpp,
 }
 
-/// One thing that somebody said or did.
+/// One chat event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The protocol.
     pub protocol: Protocol,
     /// The end of the flow that sent the bytes: messages of others come from the server.
     pub side: Side,
-    /// Who did it: a nick, a JID. Empty where the flow did not tell.
+    /// Who did it: a nick, a JID. Empty if the flow did not show it.
     pub from: String,
     /// To whom: a channel, a nick, a JID. Empty likewise.
     pub to: String,
@@ -32,7 +32,7 @@ pub struct Message {
     pub event: Event,
 }
 
-/// What was said or done. Passwords and other credentials never are in it.
+/// The event. Passwords and other credentials never are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message between people.

@@ -1,6 +1,6 @@
 //! Chat in plain text, read for the audit.
 //!
-//! Readers take the bytes of each side in order and give what people said and did. They are bounded
+//! Readers take the bytes of each side in order and return messages and events. They are bounded
 //! in all they keep, find their place again after a gap, and end by themselves where encryption
 //! begins. Credentials (IRC's PASS and OPER, XMPP's authentication, messages to services that keep
 //! passwords) are skipped unread.

@@ -22,7 +22,7 @@ const MOST_ROOMS: usize = 64;
 pub(super) struct Xmpp {
     client: Frames,
     server: Frames,
-    /// The client's address, once the server has told it.
+    /// The client's address, once the server has assigned it.
     own: String,
     /// Rooms that the client asked to enter, each with the nick there: `room@service/nick`.
     rooms: Vec<String>,

@@ -16,7 +16,7 @@ pub(super) fn never_named(name: &str, signatures: &[SignatureConfig]) -> Option<
     let others = [UNKNOWN].into_iter().chain(ANNOUNCED);
     let others = others.chain(signatures.iter().map(|signature| &*signature.name));
     // What may stand where this stands, and what stands before it.
-    let (known, said, before): (Vec<&str>, &str, &str) = match (p2p::parts(application), part) {
+    let (known, word, before): (Vec<&str>, &str, &str) = match (p2p::parts(application), part) {
         (Some(_), None) => return None,
         (Some(parts), Some(part)) => (parts.collect(), part, application),
         // Who knows no names takes all.
@@ -30,14 +30,14 @@ pub(super) fn never_named(name: &str, signatures: &[SignatureConfig]) -> Option<
             (all.collect(), application, "")
         }
     };
-    if part.is_some() != before.is_empty() && known.contains(&said) {
+    if part.is_some() != before.is_empty() && known.contains(&word) {
         return None;
     }
     let whole = |known: &str| match before {
         "" => format!("{known:?}"),
         _ => format!("\"{before}/{known}\""),
     };
-    let meant: Vec<String> = alike(said, known).into_iter().map(whole).collect();
+    let meant: Vec<String> = alike(word, known).into_iter().map(whole).collect();
     let hint = if Category::ALL.iter().any(|category| category.name() == name) {
         "it is a category, for `--category`, or `category` in a rule".to_owned()
     } else if meant.is_empty() {

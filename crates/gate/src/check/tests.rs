@@ -288,7 +288,7 @@ fn an_order_names_applications_as_rules_do() {
         ("!?!?!?!?", "[[gate.signature]]"),
         ("targusdataspeed", "no flow is ever called"),
     ] {
-        let said = check(bad).unwrap_err();
-        assert!(said.contains(why), "{bad:?}: {said}");
+        let problem = check(bad).unwrap_err();
+        assert!(problem.contains(why), "{bad:?}: {problem}");
     }
 }

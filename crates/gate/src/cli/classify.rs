@@ -1,4 +1,4 @@
-//! `nigh gate classify`: what the flows of captures are, without a gate.
+//! `nigh gate classify`: classifies the flows of captures, without a gate.
 
 use ::capture::{ReadError, unpack};
 use clap::Args;
@@ -29,7 +29,7 @@ pub struct ClassifyArgs {
     /// Packets with payload after which a flow is unknown [default: gate.packets, else 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
     pub packets: Option<u8>,
-    /// Say how well flows were named, by this table of what they are
+    /// Report how well flows were classified, by this table of their true labels
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 }
@@ -65,7 +65,7 @@ pub enum ClassifyError {
         source: TruthError,
     },
     /// The table of truth has a hole.
-    #[error("{flows} flows with payload fit no line of the table of truth; the first is {first}")]
+    #[error("{flows} flows with payload match no line of the table of truth; the first is {first}")]
     Unlisted {
         /// How many.
         flows: usize,
@@ -78,7 +78,7 @@ pub enum ClassifyError {
 }
 
 impl ClassifyError {
-    /// Whether the reader of the output has seen enough.
+    /// Whether the reader of the output has closed it.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Print(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

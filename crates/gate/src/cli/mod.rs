@@ -17,7 +17,7 @@ use clap::Subcommand;
 /// `nigh gate ...`
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Something is asked of the daemon over its control socket.
+    /// A request to the daemon over its control socket.
     #[command(flatten)]
     Operation(Operation),
     /// Watch the gate in a terminal: applications or hosts by rate, refusals, scans, limits
@@ -26,8 +26,8 @@ pub enum Command {
     /// Classify the flows of a capture; needs no daemon
     ///
     /// With -c the file's packets and signatures are used. With --json it prints JSON lines: one for each
-    /// flow, and with --truth one for each application after them. With --truth it says how well flows were named:
-    /// recall and precision by application, and the share of other flows that were called it.
+    /// flow, and with --truth one for each application after them. With --truth it reports how well flows were
+    /// classified: recall and precision by application, and the share of other flows that got its label.
     #[command(
         after_help = "Examples:\n  nigh gate classify evening.pcap\n  nigh gate classify evening.pcap --flows\n  nigh gate classify a.pcap b.pcap --json | jq -r .application\n  nigh gate classify testdata/gate/*.pcap --truth testdata/gate/TRUTH"
     )]

@@ -1,4 +1,4 @@
-//! What is asked of the daemon: each sub-command is one request over the control socket and one answer.
+//! Requests to the daemon: each sub-command is one request over the control socket and one answer.
 
 use crate::{
     config::{self, Deny, Direction, Each, Rate},
@@ -15,12 +15,12 @@ use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What is asked of the daemon.
+/// The request to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
     /// Show the gate: health, flows, packets by outcome, rules, limits
     ///
-    /// The exit code is 5 where it is not healthy.
+    /// The exit code is 5 if it is not healthy.
     #[command(after_help = "Examples:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
     Status,
     /// Show flows, the busiest first
@@ -96,9 +96,9 @@ pub enum Operation {
         #[arg(long)]
         all: bool,
     },
-    /// Let a torrent pass again that was refused for a file in it
+    /// Unblock a torrent that was refused for a file in it
     ///
-    /// Its files are scanned anew; one that the scanner wrongly finds something in needs a [[gate.file]] with
+    /// Its files are scanned again; after a false positive of the scanner, add a [[gate.file]] with
     /// its info-hash and action = "allow".
     #[command(
         after_help = "Example:\n  nigh gate unblock 0123456789abcdef0123456789abcdef01234567"
@@ -117,7 +117,7 @@ pub enum Operation {
     },
 }
 
-/// Which flows are shown.
+/// Which flows to show.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct FlowsArgs {
     /// Of this application only; `unknown` for unclassified flows
@@ -129,7 +129,7 @@ pub struct FlowsArgs {
     /// Only with this verdict
     #[arg(long, value_parser = ["pass", "drop", "reset", "limit", "undecided"])]
     verdict: Option<String>,
-    /// Rows to show at the most
+    /// Rows to show at most
     #[arg(short = 'n', long, default_value_t = 30, value_name = "ROWS")]
     count: usize,
 }
@@ -137,15 +137,15 @@ pub struct FlowsArgs {
 /// What is ranked.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct TopArgs {
-    /// Who is ranked
+    /// What is ranked
     #[arg(long, value_enum, default_value = "application")]
     by: By,
-    /// Rows to show at the most
+    /// Rows to show at most
     #[arg(short = 'n', long, default_value_t = 10, value_name = "ROWS")]
     count: usize,
 }
 
-/// Which flows a runtime rule fits.
+/// Which flows a runtime rule matches.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct WhichArgs {
     /// Applications, such as bittorrent or bittorrent/dht; `unknown` for unclassified flows
@@ -189,13 +189,13 @@ fn categories() -> impl TypedValueParser<Value = Category> {
     })
 }
 
-/// The daemon's answer is not what this version of the command understands.
+/// This version of the command does not understand the daemon's answer.
 #[derive(Debug, thiserror::Error)]
-#[error("the daemon's answer is not understood ({0}): is it of another version of nigh?")]
+#[error("the daemon's answer is not understood ({0}): is the daemon another version of nigh?")]
 pub struct RenderError(#[from] serde_json::Error);
 
 impl Operation {
-    /// What is asked of the daemon.
+    /// The request to the daemon.
     ///
     /// # Errors
     /// The flow is not named as flows are.
@@ -228,7 +228,7 @@ impl Operation {
     /// The daemon's answer as text for people.
     ///
     /// # Errors
-    /// The answer is not one to this command.
+    /// The answer does not belong to this command.
     pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
         fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
             Ok(serde_json::from_value(answer.clone())?)

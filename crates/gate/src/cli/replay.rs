@@ -82,8 +82,8 @@ pub enum ReplayError {
     /// The capture.
     #[error(transparent)]
     Capture(#[from] ReadError),
-    /// The interface takes none.
-    #[error("the interface takes no frames: {0}; is it up?")]
+    /// The interface accepts no frames.
+    #[error("the interface accepts no frames: {0}; is it up?")]
     Send(io::Error),
 }
 
@@ -94,7 +94,7 @@ pub struct Sent {
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of these, frames that were not recorded whole; zeros stand for what is missing.
+    /// Of these, frames that were not recorded whole; missing bytes are sent as zeros.
     pub filled: u64,
     /// Frames that were not sent: longer than the interface takes.
     pub too_long: u64,
@@ -187,7 +187,7 @@ fn send(socket: &Socket, frame: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Puts a frame as it was on the wire into the buffer; false where that cannot be had.
+/// Puts a frame as it was on the wire into the buffer; false where that is not available.
 fn write(frame: &Frame<'_>, to: Option<Mac>, out: &mut Vec<u8>) -> bool {
     out.clear();
     let mut length = frame.length as usize;

@@ -36,7 +36,7 @@ pub(crate) struct Edonkey {
     files: VecDeque<File>,
 }
 
-/// What was said of a file.
+/// The description of a file.
 #[derive(Debug)]
 struct File {
     hash: [u8; 16],

@@ -104,13 +104,13 @@ impl Control {
             Some(b"227") => {
                 // RFC 959 fixes the numbers, not what stands around them (RFC 1123, section 4.1.2.6).
                 let digits = text.iter().position(u8::is_ascii_digit);
-                let said = digits.and_then(|at| six(text.get(at..)?));
-                if let Some((address, port)) = said {
+                let stated = digits.and_then(|at| six(text.get(at..)?));
+                if let Some((address, port)) = stated {
                     let (client, server) = (self.flow.client.ip(), self.flow.server.ip());
                     self.expect(client, (server, port).into(), transfers);
                     if server != address && !address.is_unspecified() {
                         let promise = Arc::clone(&self.promise);
-                        tell(client, (address, port).into(), promise, transfers);
+                        announce(client, (address, port).into(), promise, transfers);
                     }
                 }
             }
@@ -142,7 +142,7 @@ impl Control {
 
     fn expect(&mut self, client: IpAddr, server: SocketAddr, transfers: &mut Transfers) {
         self.promise = Arc::default();
-        tell(client, server, Arc::clone(&self.promise), transfers);
+        announce(client, server, Arc::clone(&self.promise), transfers);
     }
 
     fn promised(&mut self, path: Option<&[u8]>, sender: IpAddr) {
@@ -155,9 +155,9 @@ impl Control {
     }
 }
 
-fn tell(client: IpAddr, server: SocketAddr, promise: Arc<Promise>, transfers: &mut Transfers) {
+fn announce(client: IpAddr, server: SocketAddr, promise: Arc<Promise>, transfers: &mut Transfers) {
     let client = Some(client);
-    transfers.tell(Event::Expect(Expectation { client, server, application: DATA, promise }));
+    transfers.emit(Event::Expect(Expectation { client, server, application: DATA, promise }));
 }
 
 impl Protocol for Control {

@@ -210,7 +210,7 @@ impl PeerWire {
                 if let (Some(transfer), Some(part), Some(info_hash)) =
                     (self.transfer, part, self.hash)
                 {
-                    transfers.tell(Event::Block { transfer, part, info_hash, index, begin, bytes });
+                    transfers.emit(Event::Block { transfer, part, info_hash, index, begin, bytes });
                 }
             }
             return wanted;
@@ -314,7 +314,7 @@ impl PeerWire {
         self.metadata = Metadata { known: torrent.is_some(), ..Metadata::default() };
         if let Some(torrent) = torrent {
             // Both versions may name it; the handshake says by which it is known here.
-            transfers.tell(Event::Torrent { from, torrent: Arc::new(Torrent { hash, ..torrent }) });
+            transfers.emit(Event::Torrent { from, torrent: Arc::new(Torrent { hash, ..torrent }) });
         }
     }
 }

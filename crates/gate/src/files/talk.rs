@@ -40,7 +40,7 @@ fn expect(
 ) {
     let path = Some(name.as_bytes().to_vec());
     let file = Mutex::new(Some(Promised { path, sender, start: 0, size }));
-    transfers.tell(Event::Expect(Expectation {
+    transfers.emit(Event::Expect(Expectation {
         client: None,
         server,
         application: DATA,
@@ -67,7 +67,7 @@ impl Protocol for Talk {
                 chat::Event::Encrypted => self.secret = true,
                 _ => {}
             }
-            transfers.tell(Event::Chat(message));
+            transfers.emit(Event::Chat(message));
         }
     }
 

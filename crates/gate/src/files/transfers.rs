@@ -10,7 +10,7 @@ use classify::flow::Side;
 use ring::digest::{Context, SHA256};
 use std::{fmt, mem, sync::Arc};
 
-/// Content bytes that are enough to tell most kinds; fewer are waited for.
+/// Content bytes that are enough to recognize most kinds; with fewer it waits.
 const ENOUGH: usize = 8;
 
 /// Content that waits for a decision; with more, what the decision was waited for has passed.
@@ -46,7 +46,7 @@ impl fmt::Debug for Hashing {
 
 #[derive(Debug)]
 enum State {
-    /// Too few bytes came to tell the kind.
+    /// Too few bytes came to recognize the kind.
     Unnamed {
         file: Box<FileNamed>,
         bytes: Vec<u8>,
@@ -116,7 +116,7 @@ impl Transfers {
         events.append(&mut self.events);
     }
 
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn emit(&mut self, event: Event) {
         self.events.push(event);
     }
 
@@ -288,7 +288,7 @@ impl Transfers {
         }
     }
 
-    /// Nothing of it is held or looked at any more.
+    /// Nothing of it is held or inspected any more.
     pub(crate) fn allow(&mut self, id: TransferId) {
         let scanned = |open: &&mut Transfer| open.id == id && matches!(open.state, State::Scanned);
         if let Some(transfer) = self.open.iter_mut().find(scanned) {
@@ -381,7 +381,7 @@ const fn decided(decision: FileVerdict) -> State {
 }
 
 impl Transfer {
-    /// Asks policy, once the kind can be told or will not be.
+    /// Asks policy, once the kind is known or will not be.
     fn name(&mut self, events: &mut Vec<Event>) {
         if let State::Unnamed { file, bytes } = &mut self.state {
             let bytes = mem::take(bytes);

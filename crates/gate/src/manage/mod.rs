@@ -1,7 +1,7 @@
 //! What is done with a flow whose label is known and of which more is to be known: the files in it.
 //!
 //! A [`Manager`] is fed with the flow's packets (the first ones again, which the classifier saw, then
-//! all that the kernel copies) and tells the kernel how much more it needs, so that content that
+//! all that the kernel copies) and orders from the kernel how much more it needs, so that content that
 //! nobody looks at never leaves the kernel. It is pure: no clock, no sockets, no threads.
 //!
 //! ```text
@@ -33,7 +33,7 @@ use classify::{
     packet::{Packet, Tcp},
 };
 
-/// Bytes that are skipped at once: half of what sequence numbers can tell apart, halved again.
+/// Bytes that are skipped at once: a quarter of the range of sequence numbers.
 const SKIP: u64 = 1 << 30;
 
 /// The files of one flow.

@@ -25,7 +25,7 @@ pub(super) struct FileRule {
 pub struct FileQuestion<'a> {
     /// The application that carries it.
     pub application: &'a str,
-    /// Its name, where one was said.
+    /// Its name, if it has one.
     pub name: Option<&'a str>,
     /// The short name of its type by content, as far as that is known.
     pub kind: Option<&'a str>,

@@ -57,7 +57,7 @@ pub enum Failure {
     /// Only a part of the file was sent.
     #[error("a part of a file, where the whole is not known")]
     Part,
-    /// It is packed in a way that nobody undoes.
+    /// It is packed in a form that cannot be unpacked.
     #[error("the content is packed as {0}")]
     Packed(String),
     /// A torrent's file that cannot be put together.
@@ -96,7 +96,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-/// Content on its way to clamd.
+/// Content in flight to clamd.
 #[derive(Debug)]
 pub struct Stream<S = Socket> {
     socket: S,
@@ -147,10 +147,10 @@ impl<S: Read + Write> Stream<S> {
     pub fn send(&mut self, content: &[u8]) -> Result<(), ScanResult> {
         for chunk in content.chunks(CHUNK) {
             if let Err(error) = self.write(chunk) {
-                // It may have said why before it closed.
+                // It may have sent a reason before it closed.
                 let result = self.reply().map(|reply| verdict(&reply));
                 return Err(match result {
-                    Ok(said) if said != ScanResult::Clean => said,
+                    Ok(result) if result != ScanResult::Clean => result,
                     _ => ScanResult::Failed(error.into()),
                 });
             }
@@ -187,7 +187,7 @@ impl<S: Read + Write> Stream<S> {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // What was said before a reset counts.
+                // A verdict before a reset counts.
                 Err(_) if !reply.is_empty() => break,
                 Err(error) => return Err(error),
             };

@@ -1,4 +1,4 @@
-//! One file's content on its way to the scanner.
+//! One file's content in flight to the scanner.
 
 use super::{
     Queue,
@@ -166,7 +166,7 @@ impl Shared {
     fn content(&self, bytes: Vec<u8>) -> Result<(), Failure> {
         let mut state = self.state();
         if state.over {
-            // Its report is on its way, or was given.
+            // Its report is in flight, or was given.
             return Ok(());
         }
         state.total += bytes.len() as u64;

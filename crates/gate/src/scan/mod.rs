@@ -299,7 +299,7 @@ impl Queue {
         let begun = match &mut work.stream {
             Some(stream) => stream,
             None => {
-                // What came before is to be told again.
+                // What came before must be sent again.
                 let kept = work.kept().ok_or(ScanResult::Failed(Failure::Overloaded))?;
                 let mut begun = clamd::Stream::begin(&self.config).map_err(ScanResult::Failed)?;
                 begun.send(kept)?;

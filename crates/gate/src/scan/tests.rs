@@ -237,7 +237,7 @@ fn what_is_kept_is_bounded() {
     let mut job = scanner.begin(1).unwrap();
     job.content(vec![b'a'; 900]).unwrap();
     let (peer, _) = listener.accept().unwrap();
-    wait_until("the first content's way", LONG, || scanner.waiting_bytes() == 0).unwrap();
+    wait_until("the first content", LONG, || scanner.waiting_bytes() == 0).unwrap();
     job.content(vec![b'b'; 900]).unwrap();
     job.pause(1800);
     assert_eq!(answer(peer).len(), 1800);

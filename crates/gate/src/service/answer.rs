@@ -24,7 +24,7 @@ use classify::flow::Flow;
 use datapath::gate::{Counts, Found};
 use std::collections::BTreeMap;
 
-/// Refused torrents in a status, at the most.
+/// Refused torrents in a status, at most.
 const MAX_TORRENTS: usize = 100;
 
 impl Worker {

@@ -121,7 +121,7 @@ mod tests {
             .inspect(|line| assert_eq!(line["event_type"], "drop"))
             .map(|line| line["nigh"]["attempts"].as_u64().unwrap())
             .collect();
-        // What was forgotten is not told again.
+        // What was forgotten is not reported again.
         assert_eq!(reported, [5, 7]);
     }
 }

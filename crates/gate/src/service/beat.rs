@@ -5,7 +5,7 @@ use datapath::gate::Gate;
 use std::time::{Duration, Instant};
 
 /// Time from one heartbeat to the next; the kernel waits for two seconds. It is also longer than any
-/// packet is on its way that was looked up before a decision.
+/// packet is in flight that was looked up before a decision.
 const BEAT: Duration = Duration::from_millis(100);
 
 /// The heartbeat.

@@ -56,7 +56,7 @@ pub(super) trait Look {
     fn wants(&self, state: &Self::State) -> u32;
     /// Says what it can of a flow of which no more packets come.
     fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Classification;
-    /// Whether further packets are of use though the flow has a name, for what they tell of others.
+    /// Whether further packets are of use though the flow has a name, for what they reveal of others.
     fn learns(&self, state: &Self::State) -> bool;
 }
 
@@ -65,7 +65,7 @@ pub(super) trait Look {
 pub(super) struct Bounds {
     /// Flows that are inspected.
     pub(super) undecided: usize,
-    /// Packets with payload that the kernel copies of a flow when nothing else is said.
+    /// Packets with payload that the kernel copies of a flow by default.
     pub(super) packets: u32,
     /// Silence after which a flow is forgotten.
     pub(super) idle_tcp_ns: u64,
@@ -153,7 +153,7 @@ impl<L: Look> Core<L> {
         std::mem::take(&mut self.commands)
     }
 
-    /// Whether there is more that the kernel must be told, or may be.
+    /// Whether there are more commands for the kernel, or may be.
     pub(super) fn has_acts(&self) -> bool {
         !self.commands.is_empty() || !self.unjudged.is_empty()
     }
@@ -221,7 +221,7 @@ impl<L: Look> Core<L> {
         self.now_ns = now_ns;
     }
 
-    /// A verdict did not fit into the table: it is said again with the next round of counters.
+    /// A verdict did not fit into the table: it is sent again with the next round of counters.
     pub(super) fn was_full(&mut self, flow: &Flow) {
         self.counts.full += 1;
         if let Some(entry) = self.flows.get_mut(&Id::of(flow))
@@ -252,7 +252,7 @@ impl<L: Look> Core<L> {
         self.bounds = bounds;
     }
 
-    /// Other engines look at packets from here on; flows that are inspected begin anew.
+    /// Other engines look at packets from here on; flows that are inspected begin again.
     pub(super) fn set_look(&mut self, look: L) {
         self.look = look;
         for entry in self.flows.values_mut() {
@@ -339,8 +339,8 @@ impl<L: Look> Core<L> {
         }
     }
 
-    /// What a flow's manager wants of it from here on. A verdict that the kernel is still to be told
-    /// brings it along, so that no packet passes between them.
+    /// What a flow's manager wants of it from here on. A verdict that is still to be sent to the kernel
+    /// carries it, so that no packet passes between them.
     pub(super) fn manage(&mut self, flow: &Flow, manage: [Manage; 2]) {
         let Some(entry) = self.flows.get_mut(&Id::of(flow)) else { return };
         if let Phase::Decided(decided) = &mut entry.phase {

@@ -9,7 +9,7 @@ use super::{
 use datapath::gate::CacheKey;
 use std::time::{Duration, Instant};
 
-/// Counters that are older are read anew for who asks.
+/// Counters that are older are read again for who asks.
 const REFRESH: Duration = Duration::from_millis(500);
 /// Rounds take at most one part in so many of the time.
 const SHARE: u32 = 20;
@@ -33,7 +33,7 @@ impl Worker {
             core.count(&kernel::counted(key, flow, now_ns), interval_ns);
         });
         self.adopt();
-        self.tell(Vec::new());
+        self.carry_out(Vec::new());
         match more {
             Ok(true) => {
                 self.rounds.now = Some((interval, spent + began.elapsed()));
@@ -42,7 +42,7 @@ impl Worker {
             Ok(false) => {
                 self.core.end_round();
                 self.managers_retain();
-                self.tell(Vec::new());
+                self.carry_out(Vec::new());
             }
             Err(error) => self.problems.report("the table of flows cannot be read", &error),
         }

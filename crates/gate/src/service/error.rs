@@ -17,7 +17,7 @@ pub enum StartError {
     Interface {
         /// Its name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// An interface does not take the programs.
@@ -40,7 +40,7 @@ pub enum StartError {
     Labels {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// What is copied out cannot be read.

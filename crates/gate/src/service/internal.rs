@@ -1,5 +1,5 @@
 //! The interfaces towards the internal hosts, by name: one that went and came again has another number, and
-//! the gate is put on it anew.
+//! the gate is put on it again.
 
 use super::{StartError, classes::Classes, problems::Problems, shape::Shapers};
 use crate::config::{GateConfig, RefuseAt};

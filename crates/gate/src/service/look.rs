@@ -9,7 +9,7 @@ use classify::{
     packet::{Packet, Tcp},
 };
 
-/// What a configuration tells the engines.
+/// The engines' settings from a configuration.
 pub(super) fn settings(config: &GateConfig) -> classify::Settings {
     config.into()
 }
@@ -31,7 +31,7 @@ impl Look for Engine {
 
     fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> Self::State {
         let mut state = classify::State::new();
-        // Only packets with payload are copied out: where the bytes begin is what the SYN said.
+        // Only packets with payload are copied out: the SYN shows where the bytes begin.
         for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
             if let Some(sequence) = begin {
                 let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });

@@ -121,7 +121,7 @@ struct First {
     missed: bool,
 }
 
-/// A flow that nobody manages, and of which packets that waited may still be on their way to us.
+/// A flow that nobody manages, and of which packets that waited may still be in flight to us.
 struct Settling {
     flow: Flow,
     /// Whether one came in this batch, and the batches before.
@@ -214,7 +214,7 @@ impl Managers {
         self.scan_fails = config.scan.as_ref().map_or(Failed::Pass, |scan| scan.on_failure);
     }
 
-    /// Another scanner, or none: what the one before had not said it never will.
+    /// Another scanner, or none: the old one's missing verdicts will never come.
     pub(super) fn set_scanner(
         &mut self,
         scanner: Option<Scanner>,
@@ -379,7 +379,7 @@ impl Managers {
         if full {
             self.forget(&id, around);
         }
-        // Where each side begins is what its SYN said: what comes of it is held from its first byte on.
+        // Where each side begins is known from its SYN: what comes of it is held from its first byte on.
         for (from, begin) in [Side::Client, Side::Server].into_iter().zip(syns) {
             if let Some(sequence) = begin {
                 let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
@@ -473,7 +473,7 @@ impl Managers {
         }
         let open: Vec<TransferId> = managed.transfers.keys().copied().collect();
         for transfer in open {
-            managed.tell(transfer, around);
+            managed.log(transfer, around);
         }
         for waiting in managed.waiting {
             self.waiting_bytes -= waiting.held.bytes();

@@ -11,10 +11,10 @@ use datapath::gate::{FlowVerdict, Held, Key, TableError};
 use rustc_hash::FxHashMap;
 
 impl Worker {
-    /// Tells the kernel what the core wants of it, and sends packets on that waited: a flow's as soon as
+    /// Sends the core's commands to the kernel, and releases packets that waited: a flow's as soon as
     /// the kernel knows what it is to do with those that follow, and all in one go, so that few of these
     /// overtake.
-    pub(super) fn tell(&mut self, released: Vec<Held>) {
+    pub(super) fn carry_out(&mut self, released: Vec<Held>) {
         let mut waited: FxHashMap<Key, Vec<Held>> = FxHashMap::default();
         for held in released {
             waited.entry(*held.key()).or_default().push(held);
@@ -43,7 +43,7 @@ impl Worker {
         }
     }
 
-    /// Tells the kernel one thing. Returns the flow whose packets it knows now how to handle.
+    /// Sends one command to the kernel. Returns the flow whose packets it knows now how to handle.
     fn perform(&mut self, command: KernelCommand) -> Option<Key> {
         let Self { core, table, shapers, gate, config, problems, .. } = self;
         match command {

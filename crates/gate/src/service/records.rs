@@ -1,4 +1,4 @@
-//! What is written down of flows, files and messages.
+//! The records of flows, files and messages.
 
 use super::core::{News, Phase};
 use crate::{
@@ -87,7 +87,7 @@ impl Log {
         }
     }
 
-    /// Whether anything is written down.
+    /// Whether there is an audit log.
     pub(super) const fn is_on(&self) -> bool {
         self.sender.is_some()
     }
@@ -177,7 +177,7 @@ impl Log {
             Finding::Failed(why) => (true, format!("not scanned ({why})")),
         };
         let name = named.name.as_deref().unwrap_or("a file");
-        // The refusal of what was not scanned is told by itself.
+        // The refusal of what was not scanned is a record of its own.
         let refused = matches!(finding, Finding::Found(_));
         self.happened(threat, refused, format!("{result}: {name} in {}", described(&subject)));
         self.send(|at| {

@@ -1,5 +1,5 @@
-//! The thread that owns what is known of flows: reads what the kernel copies out, decides, tells the
-//! kernel, and answers the operator in between.
+//! The thread that owns the state of flows: reads what the kernel copies out, decides, sends orders to
+//! the kernel, and answers the operator in between.
 
 use super::{
     ControlError, ReloadError,
@@ -53,7 +53,7 @@ pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Most rules that the operator gives.
 const MAX_RUNTIME: usize = 100;
 
-/// What the thread is asked.
+/// Requests to the thread.
 pub(super) enum Ask {
     Control(Request, oneshot::Sender<Result<Value, ControlError>>),
     /// Puts up what a configuration needs, before it is in force.
@@ -86,7 +86,7 @@ pub(super) struct Worker {
     pub(super) attempts: Attempts,
 }
 
-/// Flows that are inspected, at the most, for a table of decided ones.
+/// Flows that are inspected, at most, for a table of decided ones.
 pub(super) const fn undecided(max_flows: u32) -> u32 {
     if max_flows > 1 << 16 { 1 << 16 } else { max_flows }
 }
@@ -156,7 +156,7 @@ impl Worker {
             let now = Instant::now();
             if now >= next_tick {
                 self.core.tick(monotonic_ns(), moment());
-                self.tell(Vec::new());
+                self.carry_out(Vec::new());
                 next_tick = now + TICK;
             }
             if self.rounds.are_due() && self.part() {
@@ -249,7 +249,7 @@ impl Worker {
             managers.settled(&mut commands);
         }
         perform(commands, core, &mut released);
-        self.tell(released);
+        self.carry_out(released);
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl Worker {
         let (mut commands, mut released) = (Vec::new(), Vec::new());
         what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut commands);
         perform(commands, core, &mut released);
-        self.tell(released);
+        self.carry_out(released);
     }
 
     /// Flows that were decided without a packet at hand are managed from here on, if there may be
@@ -294,7 +294,7 @@ impl Worker {
         }
         let mut released = Vec::new();
         perform(commands, core, &mut released);
-        self.tell(released);
+        self.carry_out(released);
     }
 
     /// Forgets managers of flows that are gone or refused.
@@ -401,7 +401,7 @@ impl Worker {
     fn set_policy(&mut self) {
         let policy = Policy::new(&self.config.gate, &self.runtime_rules);
         self.core.set_policy(Arc::new(policy));
-        self.tell(Vec::new());
+        self.carry_out(Vec::new());
     }
 
     fn control(&mut self, request: Request) -> Result<Value, ControlError> {
@@ -486,7 +486,7 @@ impl Worker {
         self.published.store(Arc::new(status));
     }
 
-    /// Takes the gate away: packets go as if it had never been.
+    /// Removes the gate: packets pass as if it had never been there.
     fn stop(mut self) {
         self.core.end_all();
         self.news();

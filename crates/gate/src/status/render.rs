@@ -256,9 +256,9 @@ pub fn render_rule(rule: &RuntimeRule) -> String {
         RuntimeAction::Deny(Deny::Reset) => "deny (reset)".into(),
         RuntimeAction::Limit(limit) => {
             let mut text = "limit".to_owned();
-            for (rate, way) in [(limit.to_internal, "to"), (limit.from_internal, "from")] {
+            for (rate, direction) in [(limit.to_internal, "to"), (limit.from_internal, "from")] {
                 if let Some(rate) = rate {
-                    let _ = write!(text, " {rate} {way} internal");
+                    let _ = write!(text, " {rate} {direction} internal");
                 }
             }
             if let Some(each) = limit.each {

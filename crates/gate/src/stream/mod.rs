@@ -29,8 +29,8 @@ pub(crate) use budget::Share;
 use classify::packet::Tcp;
 use early::Early;
 
-/// Bytes ahead of the expected one from which on a segment is not believed: half of what can be told
-/// apart by 32 bits, halved again.
+/// Bytes ahead of the expected one from which on a segment is not believed: a
+/// quarter of the range of sequence numbers.
 const FAR: i64 = 1 << 30;
 
 /// What comes next in a direction.

@@ -10,7 +10,7 @@ fn tcp(sequence: u32, flags: u8) -> Tcp {
     Tcp { sequence, acknowledgement: 0, flags: flags | Tcp::ACK }
 }
 
-/// What a half said, put together, and checked for being contiguous.
+/// The output of a half, reassembled and checked for being contiguous.
 #[derive(Debug, Default)]
 struct Output {
     /// A byte, or one that was not seen.

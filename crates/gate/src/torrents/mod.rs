@@ -207,7 +207,7 @@ impl Store {
         self.refused_order.iter().rev()
     }
 
-    /// Takes back that something was found in a torrent, whose files are scanned anew; false if nothing was.
+    /// Takes back that something was found in a torrent, whose files are scanned again; false if nothing was.
     pub fn unblock(&mut self, hash: &[u8; 20]) -> bool {
         self.refused_order.retain(|refused| refused != hash);
         let refused = self.refused.remove(hash);
@@ -295,7 +295,7 @@ impl Store {
         }
         let right = usize::try_from(index).ok().and_then(|index| held.torrent.pieces.get(index));
         if right.is_none_or(|right| sum.finish().as_ref() != right) {
-            // Which block was wrong cannot be told.
+            // Which block was wrong is unknown.
             self.counts.wrong += 1;
             held.used -= size;
             self.used -= size;
@@ -342,7 +342,7 @@ impl Store {
         }
     }
 
-    /// A torrent begins anew, as when its content could not be scanned.
+    /// A torrent begins again, as when its content could not be scanned.
     pub fn forget(&mut self, hash: &[u8; 20]) {
         if let Some(mut held) = self.torrents.remove(hash) {
             self.used -= held.used;

@@ -162,7 +162,7 @@ fn labels_are_judged_by_a_table_of_what_flows_are() {
 
     fs::write(&table, "* any *:* *:8080 other plain\n").unwrap();
     let (error, _) = run(&words, false).unwrap_err();
-    assert!(error.to_string().starts_with("2 flows with payload fit no line"), "{error}");
+    assert!(error.to_string().starts_with("2 flows with payload match no line"), "{error}");
     fs::write(&table, "nonsense\n").unwrap();
     let (error, _) = run(&words, false).unwrap_err();
     assert!(error.to_string().contains("TRUTH: line 1: "), "{error}");

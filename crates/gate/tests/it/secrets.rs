@@ -92,7 +92,7 @@ fn no_password_of_a_chat_is_in_the_log() {
     }
 }
 
-/// Feeds a connection's bytes to a manager; what it told.
+/// Feeds a connection's bytes to a manager; returns its events.
 fn events_of(application: &str, session: &[(Side, String)]) -> Vec<Event> {
     let mut manager = Manager::new(application, &subject().flow, &Settings::default()).unwrap();
     let mut events = Vec::new();
@@ -149,7 +149,7 @@ fn no_password_of_ftp_or_of_a_url_is_in_the_log() {
         Event::Expect(expectation) => Some(expectation),
         _ => None,
     });
-    // The data connection is told of, and nothing of what was told knows the password.
+    // The data connection is announced, and no event contains the password.
     assert!(expected.is_some());
     assert!(!format!("{events:?}").contains(SECRET));
 

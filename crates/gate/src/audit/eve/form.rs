@@ -149,7 +149,7 @@ pub(super) struct AnomalyBody {
     pub(super) event: &'static str,
 }
 
-/// What somebody said or did.
+/// A chat event.
 #[derive(Serialize)]
 pub(super) struct Chat<'a> {
     pub(super) protocol: chat::Protocol,
@@ -168,7 +168,7 @@ pub(super) struct Chat<'a> {
     pub(super) address: Option<String>,
 }
 
-/// What the scanner said.
+/// The scanner's verdict.
 #[derive(Serialize)]
 pub(super) struct Scan<'a> {
     pub(super) scanner: &'static str,
@@ -179,13 +179,13 @@ pub(super) struct Scan<'a> {
     pub(super) reason: Option<Cow<'a, str>>,
 }
 
-/// What the log says of itself.
+/// A line about the log itself.
 #[derive(Serialize)]
 pub(super) struct EngineBody<'a> {
     pub(super) message: Cow<'a, str>,
 }
 
-/// What EVE has no place for.
+/// What EVE has no field for.
 #[derive(Serialize, Default)]
 pub(super) struct Nigh<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

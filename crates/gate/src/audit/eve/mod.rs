@@ -1,9 +1,9 @@
 //! Records as lines of JSON in the form of Suricata's EVE (Suricata 7, "Eve JSON Format").
 //!
-//! What EVE has a place for stands there: `flow`, `fileinfo`, `alert` with its `verdict`, `drop` and
-//! `anomaly`. What it has none for stands in the object `nigh`: the application's details, how sure
+//! What EVE has a field for is there: `flow`, `fileinfo`, `alert` with its `verdict`, `drop` and
+//! `anomaly`. All else is in the object `nigh`: the application's details, how sure
 //! it is and why, the rule. Chat and scans without a find are event types of our own, `chat` and
-//! `scan`, which readers of EVE pass over. What the log says of itself is of type `engine`.
+//! `scan`, which readers of EVE pass over. Lines about the log itself are of type `engine`.
 
 mod form;
 mod line;
@@ -57,7 +57,7 @@ const PSH: u8 = 8;
 #[derive(Debug)]
 pub(super) struct Eve {
     mask: Mask,
-    /// With a key of its own for each run nobody can tell addresses from numbers of flows.
+    /// A key for each run, so that numbers of flows do not reveal addresses.
     flow_key: (u64, u64),
     chat_text: bool,
 }
@@ -80,7 +80,7 @@ impl Eve {
         emit(&line, out)
     }
 
-    /// Appends a line in which the log speaks of itself: so many records are not in it.
+    /// Appends a line about the log itself: so many records are missing.
     pub(super) fn write_loss(
         at: SystemTime,
         lost: u64,
@@ -355,7 +355,7 @@ impl Eve {
     }
 }
 
-/// A line with what was done, and which rule said so.
+/// A line with the action and the rule that decided it.
 fn judged<'a>(mut line: Line<'a>, verdict: &'a ActionTaken) -> Line<'a> {
     if let Some(nigh) = &mut line.nigh {
         nigh.verdict = Some(verdict.action);
@@ -411,11 +411,11 @@ fn verdict(subject: &Subject, action: AuditAction) -> VerdictBody {
         Transport::Tcp => ("both", "tcp-reset"),
         Transport::Udp => ("to_client", "icmp-prohib"),
     };
-    let tells = action == AuditAction::Reset;
+    let notifies = action == AuditAction::Reset;
     VerdictBody {
         action: "drop",
-        reject_target: tells.then_some(target),
-        reject: tells.then_some([how]),
+        reject_target: notifies.then_some(target),
+        reject: notifies.then_some([how]),
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Config {
     /// The collector that gets flows over UDP.
     #[schemars(with = "Option<config::schema::Endpoint>")]
     pub collector: Option<SocketAddr>,
-    /// Observation domain: the number by which collectors tell this gate's flows from those of others.
+    /// Observation domain: the number by which collectors distinguish this gate's flows from those of others.
     pub domain: u32,
     /// How often the templates, which name the fields of records, are sent to the collector.
     #[serde(with = "humantime_serde")]
@@ -32,12 +32,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Everything that is wrong with the values, each key as in the section; empty when all is well.
+    /// Everything that is wrong with the values, each key as in the section; empty if they are valid.
     pub(in crate::audit) fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "");
         if !self.file && self.collector.is_none() {
-            report.add("file", "no flow goes anywhere: say file = true or name a collector");
+            report.add("file", "no flow goes anywhere: set file = true or name a collector");
         }
         if self.collector.is_some_and(|it| it.port() == 0 || it.ip().is_unspecified()) {
             report

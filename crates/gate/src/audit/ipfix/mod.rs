@@ -68,7 +68,7 @@ impl Exporter {
             file: log.map(|log| (log, Session::new(config.domain))),
             collector,
         };
-        // What is wrong with the folder is said at the start.
+        // Errors of the folder are reported at the start.
         exporter.open_file(SystemTime::now())?;
         Ok(exporter)
     }

@@ -10,13 +10,13 @@ const LONGEST: usize = 64 << 10;
 const DEEPEST: u32 = 32;
 /// Longest tag that is inspected while nothing of a stanza is kept.
 const LONGEST_TAG: usize = 4096;
-/// What stands between such brackets holds no tags.
+/// What is between such brackets holds no tags.
 const BRACKETS: [(&str, &str); 3] = [("<![CDATA[", "]]>"), ("<!--", "-->"), ("<?", "?>")];
 
 /// What was found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The stream begins, also anew after authentication (section 4.3.3).
+    /// The stream begins, also again after authentication (section 4.3.3).
     Stream,
     /// A whole stanza.
     Stanza(Vec<u8>),

@@ -1,7 +1,7 @@
 //! `nigh gate watch`: the gate in a terminal: applications or hosts by rate, refusals, files, limits.
 //!
 //! It asks twice a second over the control socket for bounded answers, so its cost does not grow with the
-//! traffic. `model` keeps what was told, `draw` shows it; neither knows a terminal.
+//! traffic. `model` keeps the state, `draw` shows it; neither depends on a terminal.
 
 mod draw;
 mod model;

@@ -1,4 +1,4 @@
-//! What the view knows: what it was told last, and what changed since the time before.
+//! The view's state: the last answer, and what changed since the one before.
 
 use crate::{
     control::By,
@@ -66,7 +66,7 @@ impl Model {
         self.by
     }
 
-    /// Takes what the gate said at `now`. What is new since the last time is told as of a second.
+    /// Takes the gate's answer of `now`. Differences to the last one are shown per second.
     pub(super) fn update(&mut self, now: Instant, status: Status, top: TopStatus) {
         let last = self.status.take();
         let seconds = self.updated.replace(now).map_or(0.0, |before| (now - before).as_secs_f64());

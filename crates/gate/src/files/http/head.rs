@@ -2,7 +2,7 @@
 
 use crate::file_name;
 
-/// Methods by which a request is told from anything else (RFC 9110, section 9; WebDAV, RFC 4918).
+/// Methods that distinguish a request from anything else (RFC 9110, section 9; WebDAV, RFC 4918).
 const METHODS: [&[u8]; 17] = [
     b"GET",
     b"HEAD",
@@ -80,7 +80,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// What stands before the first space.
+/// What is before the first space.
 fn word(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(..bytes.iter().take(LONGEST).position(|byte| *byte == b' ')?)
 }

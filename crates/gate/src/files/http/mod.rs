@@ -3,7 +3,7 @@
 //! RFC 9112: section 2 (messages), 6.3 (how a body's length is found), 7.1 (chunks), 9.3 (many
 //! messages on a connection), 9.3.2 (pipelining). RFC 9110: 14.4 (ranges), 9.3.2 (HEAD), 15.2 (1xx),
 //! 15.3.5 (204), 15.4.5 (304), 9.3.6 (CONNECT), 7.8 (Upgrade). Gnutella's transfers are HTTP too; with
-//! its `GIV` the host that was called asks, and so each side's messages are told apart by their
+//! its `GIV` the host that was called asks, and so each side's messages are distinguished by their
 //! start lines.
 //!
 //! A side whose bytes cannot be read, or from which some are missing in a head, is read again from

@@ -29,7 +29,7 @@ fn a_body_that_nobody_scans_is_skipped_up_to_its_last_byte() {
     assert_eq!(bench.manager.losses(Side::Server), Losses::default());
 }
 
-/// The kernel copies only beginnings of what is sent before it was told what to skip.
+/// The kernel copies only beginnings of what is sent before it got the order what to skip.
 #[test]
 fn heads_are_found_where_only_beginnings_were_copied() {
     let mut bench = Bench::new("http", &Settings::default());
@@ -79,7 +79,7 @@ fn more_than_sequence_numbers_can_count_is_skipped_in_steps() {
     assert_eq!(steps, total.div_ceil(SKIP + 1));
 }
 
-/// Sequence numbers tell only what is near: what is held must never be so far ahead that packets
+/// Sequence numbers are only comparable if near: what is held must never be so far ahead that packets
 /// before it look like packets behind it.
 #[test]
 fn a_large_body_is_not_held_by_its_far_end() {

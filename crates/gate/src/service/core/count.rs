@@ -123,7 +123,7 @@ impl<L: Look> Core<L> {
             self.refuse_for_file(&counted.flow, by);
             return;
         }
-        // Whatever the kernel has now, it is told what the policy says.
+        // Whatever the kernel has now, it gets the policy's verdict.
         self.judge(id, label, true);
         self.adopted.push((id, counted.managed));
     }

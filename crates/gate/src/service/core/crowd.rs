@@ -2,7 +2,7 @@
 //!
 //! While verdicts do not fit, the silent flows of those hosts that have more than an eighth of the table
 //! are forgotten sooner, or of all hosts where no single one has: after half the time with each round in
-//! which the table was full. It goes back the same way. A refused flow is not forgotten sooner, for its
+//! which the table was full. It grows again by the same steps. A refused flow is not forgotten sooner, for its
 //! next packet would be that of a new one.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 /// Shortest silence after which a flow is forgotten, however full the table is.
 const SHORTEST_NS: u64 = 5_000_000_000;
-/// The times are halved so often, at the most.
+/// The times are halved so often, at most.
 const MOST: u32 = 10;
 /// A host that has more than one part in so many of all flows makes room alone.
 const PART: usize = 8;

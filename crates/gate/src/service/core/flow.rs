@@ -23,7 +23,7 @@ pub(in crate::service) enum KernelCommand {
     Decide { flow: Flow, action: FlowAction, class: u16, label: u32 },
     /// New flows between the same ends are refused for a while.
     Refuse { flow: Flow, deny: Deny },
-    /// All that is refused that way is forgotten.
+    /// All such refusals are forgotten.
     ForgetRefusals,
     /// So many packets with payload of an undecided flow are copied out, from its first on.
     Watch { flow: Flow, packets: u32 },
@@ -88,7 +88,7 @@ pub(in crate::service) struct Entry<S> {
     pub(in crate::service) flags: [u8; 2],
     /// Bits a second in the last interval.
     pub(in crate::service) rate: u64,
-    /// Of the clock that the core is told.
+    /// By the core's clock.
     pub(in crate::service) began_ns: u64,
     pub(in crate::service) seen_ns: u64,
     /// The last round of counters that had it.

@@ -62,7 +62,7 @@ impl<L: Look> Core<L> {
         }
     }
 
-    /// What the kernel is told of a decided flow.
+    /// The command to the kernel for a decided flow.
     pub(in crate::service) fn verdict(&mut self, id: &Id) -> Option<KernelCommand> {
         let Some(Entry { flow, phase: Phase::Decided(decided), .. }) = self.flows.get(id) else {
             return None;
@@ -93,7 +93,7 @@ impl<L: Look> Core<L> {
         }
     }
 
-    pub(super) fn judge(&mut self, id: Id, label: Option<Label>, tell: bool) {
+    pub(super) fn judge(&mut self, id: Id, label: Option<Label>, notify: bool) {
         let Some(entry) = self.flows.get(&id) else { return };
         let decision = self.policy.decide(&Question {
             label: label.as_ref(),
@@ -101,11 +101,11 @@ impl<L: Look> Core<L> {
             direction: entry.direction(),
             now: self.moment,
         });
-        self.put(id, label, decision, tell);
+        self.put(id, label, decision, notify);
     }
 
-    /// Puts a decision in force; `tell` the kernel also where nothing changes for the flow's packets.
-    pub(super) fn put(&mut self, id: Id, label: Option<Label>, decision: Decision, tell: bool) {
+    /// Applies a decision; with `notify` it is sent to the kernel even if nothing changes for packets.
+    pub(super) fn put(&mut self, id: Id, label: Option<Label>, decision: Decision, notify: bool) {
         let Some(entry) = self.flows.get_mut(&id) else { return };
         let host = entry.host();
         let application = label.as_ref().map_or(UNKNOWN, |label| &label.application);
@@ -146,7 +146,7 @@ impl<L: Look> Core<L> {
         }
         // What a file was refused for is no reason to refuse the next connection.
         let refuses_again = decision.rule.is_some();
-        if tell || !same {
+        if notify || !same {
             let flow = entry.flow;
             let number_of_label = label.as_ref().map_or(0, |label| self.labels.number(label));
             self.commands.push(KernelCommand::Decide {

@@ -281,7 +281,7 @@ fn a_rate_is_what_came_since_the_last_round() {
 }
 
 #[test]
-fn a_verdict_that_found_no_room_is_said_again() {
+fn a_verdict_that_found_no_room_is_sent_again() {
     let mut core = core(RULES, NOON);
     send(&mut core, &flow(1), b"=edonkey");
     let commanded = core.commands();
@@ -352,7 +352,7 @@ fn a_flow_whose_packets_are_spent_is_judged_by_what_was_seen() {
         core.end_round();
         core.commands()
     };
-    assert_eq!(count(&mut core, 11, &[spent(1), spent(2)]), [], "others may be on their way");
+    assert_eq!(count(&mut core, 11, &[spent(1), spent(2)]), [], "others may be in flight");
     let refuse = KernelCommand::Refuse { flow: flow(1), deny: Deny::Drop };
     let drop = decide(flow(1), FlowAction::Refuse(Deny::Drop), 0, 1);
     let pass = |port| decide(flow(port), FlowAction::Pass, 0, 0);
@@ -392,7 +392,7 @@ fn every_flow_that_was_seen_is_accounted_for() {
 }
 
 #[test]
-fn who_is_only_at_the_other_end_of_flows_is_external() {
+fn hosts_only_at_the_other_end_of_flows_are_external() {
     let mut core = core(RULES, NOON);
     let external = |core: &Core<_>, host: &str| core.is_external(&host.parse().unwrap());
     assert!(!external(&core, "192.0.2.7/32"), "nothing is known of it");
@@ -482,7 +482,7 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
     let all = Manage { copy: true, ..Manage::default() };
     let file = Manage { copy: true, skip_to: Some(7), brief: true, hold_from: Some(9) };
     send(&mut core, b"first");
-    // The manager's wish goes with the verdict that the kernel has not been told yet.
+    // The manager's wish goes with the verdict that the kernel does not have yet.
     core.manage(&flow(1), [file, Manage::default()]);
     assert_eq!(core.commands(), [decide(flow(1), FlowAction::Pass, 0, 1)]);
     let held = Manage { skip_to: None, brief: false, ..file };
@@ -508,5 +508,5 @@ fn a_flow_of_which_more_is_worth_a_look_is_watched_for_longer() {
     send(&mut core, &flow(1), b"~edonkey");
     assert_eq!(core.commands(), [KernelCommand::Watch { flow: flow(1), packets: 32 }]);
     send(&mut core, &flow(1), b"more");
-    assert_eq!(core.commands(), [], "it is said once");
+    assert_eq!(core.commands(), [], "it is sent once");
 }

@@ -1,4 +1,4 @@
-//! What managers tell of files, and what policy and the scanner say of them.
+//! Files that managers report, and the decisions of policy and scanner on them.
 
 use super::{
     Around, EXPECTED_NS, Ended, MAX_EXPECTED, Managers, WorkerCommand,
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 pub(super) const UNREAD: &str = "gate.scan";
 
 impl Managers {
-    /// What a manager told, and what follows from that.
+    /// The events of a manager, and their consequences.
     pub(super) fn events(
         &mut self,
         id: Id,
@@ -103,7 +103,7 @@ impl Managers {
                         file.ended = Some(Ended { bytes, complete, missed, sha256 });
                         match file.job.take() {
                             Some(job) => job.end(),
-                            None => managed.tell(transfer, around),
+                            None => managed.log(transfer, around),
                         }
                     }
                 }
@@ -262,8 +262,8 @@ impl Managers {
         if !passes {
             tracing::warn!(flow = %managed.flow, file = name, %finding, "refused");
             file.action = FileAction::Deny;
-            managed.tell(transfer, around);
-            // A find is told by the scan's own record.
+            managed.log(transfer, around);
+            // A find is reported by the scan's own record.
             if matches!(finding, Finding::Failed(_)) {
                 around.log.refused(subject, &rule, Cause::Unscanned(name.clone()));
             }
@@ -274,7 +274,7 @@ impl Managers {
         let over = file.ended.is_some();
         managed.manager.allow(transfer);
         if over {
-            managed.tell(transfer, around);
+            managed.log(transfer, around);
         }
         self.settle(&id, commands);
     }

@@ -16,7 +16,7 @@ use classify::{
 use datapath::gate::{Held, Manage, WINDOW};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes over which sequence numbers are compared: half of what can be told apart, halved again.
+/// Bytes over which sequence numbers are compared: a quarter of their range.
 const FAR: u32 = 1 << 30;
 
 /// A packet that is kept.
@@ -118,7 +118,7 @@ impl Managed {
     }
 
     /// Writes down a file that is over.
-    pub(super) fn tell(&mut self, transfer: TransferId, around: &Around<'_>) {
+    pub(super) fn log(&mut self, transfer: TransferId, around: &Around<'_>) {
         let Some(file) = self.transfers.remove(&transfer) else { return };
         let refused = file.action == FileAction::Deny;
         let rule = file.rule.as_deref();
@@ -148,7 +148,7 @@ impl Managed {
     }
 }
 
-/// Whether what the kernel was told does for what is wanted of a side that was read up to `next`: what was
+/// Whether the kernel's last order fits what is wanted of a side that was read up to `next`: what was
 /// to be skipped is behind, and not too far.
 fn does(sent: Manage, wanted: Manage, next: Option<u32>) -> bool {
     let (from, far) = match (wanted.brief, wanted.skip_to) {

@@ -129,7 +129,7 @@ impl Bench {
         });
     }
 
-    /// A packet as the kernel hands it over: held where it reaches beyond what was told.
+    /// A packet as the kernel hands it over: held where it reaches beyond the order.
     fn send(&mut self, from: Side, bytes: impl AsRef<[u8]>) {
         self.packet(from, 0, bytes.as_ref());
     }
@@ -201,7 +201,7 @@ fn a_clean_file_passes_with_its_last_packet() {
     assert_eq!(bench.managers.counts.scanned, 1);
 }
 
-/// What is told of refusals, the latest first.
+/// The records of refusals, the latest first.
 fn reported(bench: &Bench) -> Vec<String> {
     let recent = bench.log.recent().into_iter().filter(|one| one.refused);
     recent.map(|one| one.text.split(" in ").next().unwrap_or_default().to_owned()).collect()

@@ -276,7 +276,7 @@ impl Managers {
         }
     }
 
-    /// A connection's content cannot be scanned: told once, and nothing more of it is read if it passes.
+    /// A connection's content cannot be scanned: reported once, and nothing more of it is read if it passes.
     fn torrent_unscanned(
         &mut self,
         id: Id,
@@ -432,12 +432,12 @@ impl Managers {
         commands: &mut Vec<WorkerCommand>,
     ) {
         self.torrents.store.verdict(&scan.whole, true);
-        // A find is told by the scan's own record, of the connection that brought it.
+        // A find is reported by the scan's own record, of the connection that brought it.
         let reported = found.then_some(scan.subject.flow);
         self.refuse_torrent(scan, (Cause::File, reported), around, commands);
     }
 
-    /// All connections of a torrent are refused, of which one was told already.
+    /// All connections of a torrent are refused, of which one was reported already.
     fn refuse_torrent(
         &mut self,
         scan: &Scan,

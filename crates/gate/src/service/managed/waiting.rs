@@ -14,10 +14,10 @@ use datapath::gate::{Held, Manage};
 use std::collections::VecDeque;
 
 /// How long a flow with waiting packets is silent before a verdict on what came is asked for; twice as
-/// long after each, so many times at the most.
+/// long after each, so many times at most.
 const QUIET_NS: u64 = 100_000_000;
 const QUIET_DOUBLES: u32 = 5;
-/// Batches of packets for which a flow that was decided while its packets waited is held at the most.
+/// Batches of packets for which a flow that was decided while its packets waited is held at most.
 pub(super) const MAX_SETTLING: u8 = 8;
 /// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
 const HOLE_NS: u64 = 2_000_000_000;

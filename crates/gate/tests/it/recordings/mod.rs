@@ -50,7 +50,8 @@ fn real_clients_are_recognised_and_nothing_else_is_called_file_sharing() {
         let mut engine = Engine::new(&Settings::default()).expect("libndpi 4.2");
         for flow in classify(&mut engine, &folder().join(name)) {
             let truth = table.of(name, &flow.flow);
-            let truth = truth.unwrap_or_else(|| panic!("{name}: nothing is said of {}", flow.flow));
+            let truth =
+                truth.unwrap_or_else(|| panic!("{name}: no label is given for {}", flow.flow));
             let in_time = flow.known_after.is_some_and(|packets| packets <= PACKETS);
             score.count(name, &flow.flow, truth, flow.label.as_ref(), in_time);
         }

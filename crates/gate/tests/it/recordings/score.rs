@@ -106,7 +106,7 @@ impl Score {
         self.sum(|row| row.1 == application && row.2 == how, |row| row.certain + row.likely)
     }
 
-    /// The flows of file sharing of each capture, application and way that were called what they are.
+    /// The flows of file sharing of each capture, application and method that were labelled correctly.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, &str, How, Part)> {
         let rows = self.rows.iter().filter(|(key, _)| key.1 != OTHER);
         rows.map(|((capture, application, how), row)| {
