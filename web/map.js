@@ -47,7 +47,7 @@ function take(map) {
   byId('scene').textContent = map.scene.split('/').pop();
   document.title = `${byId('scene').textContent} · nigh lab`;
   byId('size').textContent = `${number(map.nodes_total)} nodes, ${number(map.links_total)} links, runs ${Math.floor(now)} s`;
-  byId('rates').textContent = `${short(pace('received'))}packets/s from hosts, ${short(pace('sent'))}packets/s to hosts, ${number(map.packets.inside)} inside`;
+  byId('rates').textContent = `${short(pace('received'))}packets/s from hosts, ${short(pace('sent'))}packets/s to hosts, ${number(map.packets.in_flight)} in flight`;
   const part = map.nodes.length < map.nodes_total;
   byId('note').textContent = (part ? `${number(map.nodes.length)} of ${number(map.nodes_total)} nodes: around hosts, and where most bytes go` : '')
     + (map.links_skipped ? `; ${number(map.links_skipped)} links between them are skipped` : '');

@@ -309,9 +309,9 @@ function gate(state) {
   }
 }
 
-function ledger(book) {
+function ledger(counts) {
   const head = ['address', 'received', 'answered', 'passed', 'dropped', ''];
-  const body = [...book.rows, { address: 'other', ...book.other }].map((row) => {
+  const body = [...counts.rows, { address: 'other', ...counts.other }].map((row) => {
     const dropped = drops(row);
     const parts = [[row.answered, 'answered'], [row.passed, 'passed'], [dropped, 'dropped']];
     const cells = [row.address, number(row.received), number(row.answered), number(row.passed), number(dropped)];
@@ -319,7 +319,7 @@ function ledger(book) {
     return make('tr', '', ...cells.map((cell) => make('td', '', cell)), picture);
   });
   show('ledger', make('thead', '', make('tr', '', ...head.map((cell) => make('th', '', cell)))), make('tbody', '', ...body));
-  const rows = counted(...[...book.rows, book.other].map((row) => row.dropped));
+  const rows = counted(...[...counts.rows, counts.other].map((row) => row.dropped));
   bars('drops', rows, 'dropped', 'nothing was dropped');
 }
 
@@ -410,10 +410,10 @@ async function refresh() {
     if (state.echo) {
       const echo = state.echo;
       const top = await ask('api/v1/echo/top');
-      const book = echo.ledger || { rows: [], other: { received: 0, answered: 0, passed: 0 } };
+      const counts = echo.ledger || { rows: [], other: { received: 0, answered: 0, passed: 0 } };
       rates(book.rows, now);
       interfaces(echo.interfaces || []);
-      ledger(book);
+      ledger(counts);
       latency(echo.latency);
       bars('top', ((top && top.sources) || []).map((row) => [row.prefix, row.requests]), 'passed', 'no source has been seen');
     }

@@ -98,7 +98,7 @@ fn scatter(builder: &mut Builder, edges: u32) -> Result<Vec<lab::network::Draft>
     Ok(drafts)
 }
 
-/// A million nodes with five links each, told link by link.
+/// A million nodes with five links each, added link by link.
 fn built() -> Result<Network, Box<dyn Error>> {
     let mut builder = Builder::new();
     scatter(&mut builder, MILLION * 5 / 2)?;

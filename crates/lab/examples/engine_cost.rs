@@ -1,7 +1,7 @@
 //! What a packet costs the engine, without ports: nanoseconds a packet through rows of nodes.
 //!
 //! `cargo run --release -p lab --example engine_cost`. Packets of 60 bytes come in at a million a
-//! second of virtual time in batches of 64, over paths that take 100 ms, so 100,000 are inside; each is
+//! second of virtual time in batches of 64, over paths that take 100 ms, so 100,000 are in flight; each is
 //! given back to the pool when it leaves.
 
 use std::{error::Error, sync::Arc, time::Instant};
@@ -34,10 +34,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("2 hops, 10 Gbit/s on each", 2, "rate=10Gbit", 1),
         ("32 hops, 10 Gbit/s on each", 32, "rate=10Gbit", 1),
     ];
-    println!("{:<42} {:>10} {:>10}", "", "ns/packet", "inside");
+    println!("{:<42} {:>10} {:>10}", "", "ns/packet", "in flight");
     for case in cases {
-        let (cost, inside) = measure(case)?;
-        println!("{:<42} {cost:>10.1} {inside:>10}", case.0);
+        let (cost, in_flight) = measure(case)?;
+        println!("{:<42} {cost:>10.1} {in_flight:>10}", case.0);
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ fn measure((_, hops, more, flows): Case) -> Result<(f64, u64), Box<dyn Error>> {
     let begin = Instant::now();
     run(&mut engine, PACKETS)?;
     let cost = begin.elapsed().as_nanos() as f64 / PACKETS as f64;
-    Ok((cost, engine.ledger().inside()))
+    Ok((cost, engine.ledger().in_flight()))
 }
 
 /// A frame with a virtio header and 60 bytes of UDP for flow `n`.

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-/// The longest block that is taken: a super-packet with what is said of it.
+/// The longest block that is taken: a super-packet with its description.
 const LONGEST: u32 = 1 << 20;
 
 /// Arguments of `nigh lab capture`.
@@ -81,7 +81,7 @@ pub enum CaptureError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The capture broke off.
@@ -128,7 +128,7 @@ pub fn capture(args: &CaptureArgs) -> Result<Captured, CaptureError> {
     }
 }
 
-/// Has a signal end the capture in order: the lab is told, and says the rest.
+/// Has a signal end the capture in order: the lab is asked to stop, and sends the rest.
 fn end_on_signal(stream: &UnixStream) -> Result<(), CaptureError> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGINT);

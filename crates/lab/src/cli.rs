@@ -27,13 +27,13 @@ use std::{
 pub enum Command {
     /// Run a scene: a simulated network and the hosts at its edge
     ///
-    /// Until Ctrl-C or SIGTERM; or, with a command, until that ends, whose exit code is returned. What
-    /// a killed lab left behind is removed first.
+    /// Runs until Ctrl-C or SIGTERM; with a command, until that ends, and returns its exit code. Remains
+    /// of killed labs are removed first.
     #[command(
         after_help = "Examples:\n  nigh lab run scene.toml\n  nigh lab run scene.toml -- ping -c 3 server\n  nigh lab run scene.toml --in server -- tcpdump -ni eth0\n  nigh lab run scene.toml --http 127.0.0.1:9161"
     )]
     Run(RunArgs),
-    /// Run a command in a host of a lab that runs, and return its exit code
+    /// Run a command in a host of a running lab, and return its exit code
     ///
     /// As env(1): 127 if the command is not found, 126 if it cannot be run, 125 if the host cannot be
     /// entered or there is none.
@@ -41,12 +41,12 @@ pub enum Command {
     Exec(ExecArgs),
     /// Show the state of a lab: hosts, packets by outcome, changes
     ///
-    /// The exit code is 3 where no lab runs.
+    /// The exit code is 3 if no lab runs.
     #[command(after_help = "Example:\n  nigh lab status --json | jq .packets")]
     Status(control::StatusArgs),
     /// Show the path of packets: hops, delay, lowest rate, MTU, loss
     ///
-    /// The exit code is 1 where they do not arrive.
+    /// The exit code is 1 if they do not arrive.
     #[command(after_help = "Examples:\n  nigh lab path pc server\n  nigh lab path as4 20.0.0.10")]
     Path(control::PathArgs),
     /// Show the settings of a link, or change them between two packets
@@ -54,7 +54,7 @@ pub enum Command {
         after_help = "Examples:\n  nigh lab link as4-as12\n  nigh lab link as4-as12 set delay=50ms loss=1%\n  nigh lab link 'as4>as12' set up=false"
     )]
     Link(control::LinkArgs),
-    /// List the links that packets came to, and those that were changed
+    /// List the links that carried packets, and those that were changed
     #[command(after_help = "Example:\n  nigh lab links --sort drops --limit 10")]
     Links(control::LinksArgs),
     /// Show a node, take it out of the network or put it back
@@ -63,7 +63,7 @@ pub enum Command {
     /// Follow events: changes, routing, lost packets
     #[command(after_help = "Example:\n  nigh lab events --json | jq .event")]
     Events(control::EventsArgs),
-    /// Write what passes a node or a link into a pcapng file or a pipe
+    /// Capture the packets of a node or a link into a pcapng file or a pipe
     #[command(
         after_help = "Examples:\n  nigh lab capture as4-as12 -w out.pcapng --duration 10s\n  nigh lab capture as4 -w - | tcpdump -nr -"
     )]
@@ -79,14 +79,14 @@ pub enum Command {
     /// Show the contents of a network file
     #[command(after_help = "Example:\n  nigh lab show internet.nigh")]
     Show(files::ShowArgs),
-    /// Remove what labs left that were killed: namespaces, what runs in them, files
+    /// Remove what killed labs left behind: namespaces, processes in them, files
     #[command(after_help = "Example:\n  nigh lab clean")]
     Clean(CleanArgs),
     /// Build a network from measurements: traces, ITDK, AS relationships, topologies
     ///
-    /// Of traceroute, mtr, scamper and RIPE Atlas; ITDK nodes and links, AS relationships, prefix2as; the
-    /// oracle's topology files and GraphML. Several files of any kinds make one network. Lines that
-    /// cannot be read are counted and shown, and so is what had to be assumed.
+    /// Reads traceroute, mtr, scamper and RIPE Atlas; ITDK nodes and links, AS relationships, prefix2as; the
+    /// oracle's topology files and GraphML. Several files of any kinds make one network. Bad lines are
+    /// counted and shown, and so are the assumptions.
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh lab import berlin.txt munich.json -o traces.nigh\n  nigh lab import as-rel2.txt.bz2 prefix2as.gz -o ases.nigh\n  nigh lab import midar.nodes.bz2 midar.links.bz2 -o itdk.nigh --link delay=2ms"
@@ -106,13 +106,13 @@ pub struct RunArgs {
     /// Prefix of the names of namespaces, so that a scene can run several times at once
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// Show a map and serve JSON over HTTP here; a port alone is one of 127.0.0.1
+    /// Serve a map and JSON over HTTP at this address; a port alone is on 127.0.0.1
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub http: Option<SocketAddr>,
-    /// Print as JSON what was made and, at the end, the outcomes of packets
+    /// Print the lab's hosts and, at the end, the outcomes of packets as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print both for people also when a command is run
+    /// Print both as text also when a command is run
     #[arg(short, long)]
     pub verbose: bool,
     /// A command to run in a host
@@ -126,7 +126,7 @@ pub struct ExecArgs {
     /// The host
     #[arg(value_name = "HOST")]
     pub host: String,
-    /// The process of the lab, where several labs have such a host
+    /// The process of the lab, if several labs have such a host
     #[arg(long, value_name = "PID")]
     pub lab: Option<u32>,
     /// The program and its arguments
@@ -207,12 +207,12 @@ pub fn run(
     Ok(status.map_or(0, run::exit_code))
 }
 
-/// Becomes a command in a host; returns only when that fails.
+/// Executes a command in a host in place of this process; returns only on failure.
 pub fn exec(args: &ExecArgs) -> ExecError {
     run::exec(&args.host, &args.command, args.lab)
 }
 
-/// Removes what killed labs left; returns what to print.
+/// Removes what killed labs left behind; returns what to print.
 ///
 /// # Errors
 /// See [`CleanError`].
@@ -235,7 +235,8 @@ pub fn clean(args: &CleanArgs) -> Result<String, CleanError> {
 fn ledger_text(ledger: &Ledger) -> String {
     let mut text = format!("packets: {} from hosts, {} to hosts", ledger.received, ledger.sent);
     let made: u64 = Made::ALL.iter().map(|made| ledger[*made]).sum();
-    let _ = write!(text, ", {made} made by nodes and links, {} still inside", ledger.inside());
+    let _ =
+        write!(text, ", {made} made by nodes and links, {} still in flight", ledger.in_flight());
     for reason in Reason::ALL.iter().filter(|reason| ledger[**reason] > 0) {
         let _ = write!(text, "\n  {:>12} ended: {}", ledger[*reason], reason.word());
     }

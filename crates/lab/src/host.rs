@@ -32,7 +32,7 @@ use std::{
 /// Where namespaces have their names (ip-netns(8)).
 const FOLDER: &str = "/run/netns";
 
-/// Settings of a new namespace, below /proc/sys/net. Addresses serve at once, nobody tells the host
+/// Settings of a new namespace, below /proc/sys/net. Addresses are usable at once, nobody sends the host
 /// its routes but the lab, and everybody may ping.
 const SETTINGS: [(&str, &str); 6] = [
     ("ipv4/ping_group_range", "0 2147483647"),
@@ -64,7 +64,7 @@ pub enum HostError {
         name: String,
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel's networking refused.
@@ -198,7 +198,7 @@ impl Namespace {
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let others = pids.filter(|pid| *pid != Pid::this().as_raw());
         let inside = |pid: &i32| {
-            // The file itself is looked at, not what it stands for: so its inode is the namespace's.
+            // The file itself is inspected, not what it stands for: so its inode is the namespace's.
             fs::metadata(format!("/proc/{pid}/ns/net"))
                 .is_ok_and(|other| (other.dev(), other.ino()) == (own.dev(), own.ino()))
         };
@@ -265,7 +265,7 @@ fn prepare_folder() -> io::Result<()> {
 }
 
 /// Runs a closure in a namespace that has no name and goes with the last file and socket made there.
-/// `what` it is for is told in errors.
+/// `what` names its purpose in errors.
 pub(crate) fn unnamed<R: Send>(
     what: &str,
     closure: impl FnOnce() -> Result<R, HostError> + Send,

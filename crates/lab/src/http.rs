@@ -1,4 +1,4 @@
-//! What `nigh lab run --http` serves: a map of the running lab, and what its commands tell, as JSON.
+//! The HTTP server of `nigh lab run --http`: a map of the running lab, and the output of its commands as JSON.
 //!
 //! | path | what |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! A simulated internet that carries real packets between real hosts.
 //!
-//! The core takes frames and readings of a clock and gives frames and the time of its next timer; it
+//! The core takes frames and readings of a clock, and returns frames and the time of its next timer; it
 //! does no I/O. The shell around it owns the ports to hosts, the scenes and the commands.
 #![forbid(unsafe_code)]
 

@@ -112,7 +112,7 @@ impl Pool {
     }
 
     /// Where to read a frame into: its head, and a spill as long as there is one to have, else one byte
-    /// that tells whether more came. Say with [`Pool::filled`] how many bytes came.
+    /// that shows whether more came. Set with [`Pool::filled`] how many bytes came.
     pub fn buffers(&mut self, frame: &mut Frame) -> [IoSliceMut<'_>; 2] {
         if frame.spill.is_none() {
             frame.spill = self.free_spills.pop();
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(pool.free(), 1);
     }
 
-    /// Ranges within the head, across its end and behind it, both ways.
+    /// Ranges within the head, across its end and behind it, in both directions.
     #[test]
     fn copies_are_those_of_one_run_of_bytes() {
         let mut pool = Pool::new(2, 2);

@@ -71,7 +71,7 @@ impl Port {
 /// Says in the virtio header of a frame from a veth that its checksum is unfinished, if it is.
 ///
 /// A neighbour on a veth leaves the sum over the payload to the hardware which is not there, and AF_XDP
-/// does not tell. In its place stands the sum over the pseudo header (RFC 9293 section 3.1, RFC 768). A
+/// does not show. In its place is the sum over the pseudo header (RFC 9293 section 3.1, RFC 768). A
 /// frame that was finished and has the same number there by chance is finished again, to the same.
 fn mark_unfinished(frame: &mut [u8]) {
     let Some((virtio, frame)) = frame.split_first_chunk_mut::<VIRTIO>() else { return };

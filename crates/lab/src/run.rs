@@ -109,12 +109,12 @@ pub enum RunError {
     #[error(transparent)]
     Serve(#[from] ::control::BindError),
     /// A link cannot be a wire.
-    #[error("link {} leads one way only and cannot be a wire", .0.0)]
+    #[error("link {} is one-way and cannot be a wire", .0.0)]
     Wire(crate::LinkId),
     /// The system refused something else.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
-    /// The thread that carries packets panicked, and has said why.
+    /// The thread that carries packets panicked, and has logged why.
     #[error("the lab broke and was taken down")]
     Broke,
 }
@@ -302,7 +302,7 @@ impl Drop for Lab {
     }
 }
 
-/// The exit code that tells how a command ended, as shells tell it.
+/// The exit code for how a command ended, as shells have it.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
@@ -327,7 +327,7 @@ fn block_signals() -> nix::Result<(SignalFd, SigSet)> {
     Ok((SignalFd::with_flags(&signals, flags)?, before))
 }
 
-/// What others are told of the lab.
+/// The description of the lab for other programs.
 fn entry(scene: &Scene, options: &Options) -> Entry {
     let systems = scene.systems();
     let hosts = systems.iter().map(|host| {
@@ -447,14 +447,14 @@ fn within<R: Send>(
 
 /// Starts the thread that carries. However it ends, `ended` becomes readable.
 fn carry(mut carrier: Carrier, ended: Arc<EventFd>) -> io::Result<JoinHandle<io::Result<Engine>>> {
-    struct Tell(Arc<EventFd>);
-    impl Drop for Tell {
+    struct Notify(Arc<EventFd>);
+    impl Drop for Notify {
         fn drop(&mut self) {
             let _ = self.0.write(1);
         }
     }
     std::thread::Builder::new().name("lab".into()).spawn(move || {
-        let _tell = Tell(ended);
+        let _notify = Notify(ended);
         capabilities::give_up()?;
         // Packets are late as long as the thread waits for a core. Without it the lab is only less exact.
         if let Err(error) = schedule::set_slice(SLICE) {

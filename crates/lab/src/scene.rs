@@ -30,8 +30,8 @@
 //! set = { delay = "50ms", loss = "1%" }
 //! ```
 //!
-//! Every type here is one table of the file; unknown keys are refused. [`Scene::problems`] says what
-//! is wrong in the file by itself, [`Scene::stage`] what does not fit the network.
+//! Every type here is one table of the file; unknown keys are refused. [`Scene::problems`] checks the
+//! file by itself, [`Scene::stage`] checks it against the network.
 
 mod ends;
 mod list;
@@ -58,9 +58,9 @@ pub const SECTIONS: [&str; 6] = ["lab", "node", "link", "host", "wire", "event"]
 pub const MOST_PORTS: usize = 4096;
 /// Longest name of a host: that of a file.
 const LONGEST_NAME: usize = 200;
-/// MTU of a host's interface when none is given: Ethernet's.
+/// The default MTU of a host's interface: Ethernet's.
 const MTU: u32 = 1500;
-/// Lowest MTU that IPv4 and IPv6 can do with (RFC 791, RFC 8200 section 5), and the longest packet.
+/// Lowest MTU for IPv4 and IPv6 (RFC 791, RFC 8200 section 5), and the longest packet.
 const MTUS: [u32; 3] = [68, 1280, 65_535];
 
 /// A scene.
@@ -86,15 +86,15 @@ pub struct Scene {
 pub struct LabTable {
     /// The file of a network; without it the network is that of `[[node]]` and `[[link]]`.
     pub network: Option<PathBuf>,
-    /// What all randomness comes from.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// Whether super-packets cross whole where no link treats packets one by one.
+    /// Whether super-packets cross whole if no link handles packets one by one.
     pub gso: bool,
-    /// Time from a change of a link to the routing's knowledge of it.
+    /// Time from a change of a link until routing has converged.
     pub convergence: Nanos,
-    /// Which paths are best; when nothing is said it depends on the network, see [`Routing::fitting`].
+    /// Which paths are best; by default it depends on the network, see [`Routing::fitting`].
     pub routing: Option<Routing>,
-    /// Whether flows are spread over paths that are equally good.
+    /// Whether flows are spread over equal-cost paths (ECMP).
     pub ecmp: bool,
 }
 
@@ -104,13 +104,12 @@ pub struct LabTable {
 pub enum Routing {
     /// Those of the smallest sum of weights.
     Shortest,
-    /// Those that networks choose by business: over customers, else peers, else providers.
+    /// Valley-free paths by business relations: over customers, else peers, else providers.
     ValleyFree,
 }
 
 impl Routing {
-    /// What a scene that says nothing gets: paths as networks choose them where links say what their
-    /// ends are to each other, the shortest ones elsewhere.
+    /// The default: valley-free paths if links have business relations, else the shortest ones.
     pub fn fitting(network: &Network) -> Self {
         if network.has_relations() { Self::ValleyFree } else { Self::Shortest }
     }
@@ -144,7 +143,7 @@ pub struct NodeTable {
     /// Networks behind it.
     #[serde(default)]
     pub prefix: List<IpNet>,
-    /// Networks to which it lets nothing pass.
+    /// Networks that it refuses to forward to.
     #[serde(default)]
     pub prohibit: List<IpNet>,
 }
@@ -154,16 +153,16 @@ pub struct NodeTable {
 pub struct LinkTable {
     /// Its ends.
     pub between: [String; 2],
-    /// What routing adds up along a path.
+    /// Its weight in the cost of paths.
     #[serde(default = "one")]
     pub weight: u32,
     /// Whether it leads from the first to the second only.
     #[serde(default)]
     pub one_way: bool,
-    /// What the second is to the first, where routing asks for that.
+    /// What the second is to the first, for valley-free routing.
     #[serde(default, deserialize_with = "relation")]
     pub relation: Business,
-    /// What it does to packets.
+    /// Delay, loss, rate and other settings.
     #[serde(flatten)]
     pub settings: SettingsChange,
 }
@@ -218,18 +217,16 @@ pub struct HostTable {
     /// Its addresses, each with the length of the prefix that is on its link.
     #[serde(default)]
     pub address: List<IpNet>,
-    /// A namespace that is there already, instead of one that is made.
+    /// An existing namespace, instead of one that the lab makes.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// What its interface is called.
+    /// The name of its interface.
     #[serde(default)]
     pub interface: Option<String>,
-    /// A TAP device that is there already and nobody has open; where `namespace` says, else where the
-    /// lab is run.
+    /// An existing TAP device that no program has open; in `namespace`, else where the lab is run.
     #[serde(default)]
     pub tap: Option<String>,
-    /// An interface that is there already, behind which the host is; as `tap`. All its frames go to
-    /// the lab.
+    /// An existing interface towards the host, in `namespace` like `tap`. All its frames go to the lab.
     #[serde(default)]
     pub xdp: Option<String>,
     /// Longest IP packet of its interface in bytes.
@@ -289,7 +286,7 @@ impl HostTable {
         self.mtu.unwrap_or(MTU)
     }
 
-    /// Whether it gets default routes: in namespaces of the lab unless told otherwise.
+    /// Whether it gets default routes: in namespaces of the lab unless set otherwise.
     pub fn has_default_route(&self) -> bool {
         self.default_route.unwrap_or(self.joint() == Joint::Made)
     }
@@ -352,7 +349,7 @@ impl HostTable {
 pub struct EventTable {
     /// When, from the lab's start.
     pub at: Nanos,
-    /// The link that changes, both ways: the names of its ends with a hyphen between.
+    /// The link that changes, in both directions: the names of its ends with a hyphen between.
     #[serde(default)]
     pub link: Option<String>,
     /// Whether only the direction from the first end to the second changes.
@@ -368,7 +365,7 @@ pub struct EventTable {
 /// What an event changes: settings of a link, or of a node whether it is up and what it prohibits.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct EventSet {
-    /// All networks to which a node lets nothing pass from then on.
+    /// All networks that a node refuses to forward to from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prohibit: Option<List<IpNet>>,
     /// Settings of a link; of them a node has `up`.
@@ -426,7 +423,7 @@ impl Scene {
         systems
     }
 
-    /// Everything that is wrong in the file by itself; empty when all is well.
+    /// Everything that is wrong in the file by itself; empty if it is valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut report = Report::new(&mut problems, "");
@@ -504,7 +501,7 @@ impl Scene {
     }
 }
 
-/// What to say of a node that is not there.
+/// The error for an unknown node.
 pub(crate) fn no_such_node(name: &str) -> String {
     format!("there is no node {name}: add it, or correct the name")
 }

@@ -221,7 +221,7 @@ fn width(network: &IpNet) -> u8 {
 pub fn find_link(network: &Network, name: &str) -> Result<LinkId, String> {
     match Finder::new(network, &[]).direction(name) {
         Ok(Meant { link, both_ways: true }) => Ok(link),
-        Ok(_) => Err(format!("{name} is one way: write a hyphen and `one_way = true`")),
+        Ok(_) => Err(format!("{name} is one-way: write a hyphen and `one_way = true`")),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn a_time_that_is_none_is_refused() {
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e30] {
-            let said = Limits::new(None, Some(wrong)).expect_err("no time");
-            assert!(said.starts_with("a capture cannot last"), "{said}");
+            let error = Limits::new(None, Some(wrong)).expect_err("no time");
+            assert!(error.starts_with("a capture cannot last"), "{error}");
         }
         let time = Some(Duration::from_millis(500));
         assert_eq!(Limits::new(Some(3), Some(0.5)), Ok(Limits { count: Some(3), time }));

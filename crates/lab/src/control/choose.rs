@@ -48,7 +48,7 @@ fn pick(mut running: Vec<(Owner, Entry)>, name: Option<&str>) -> Result<Owner, C
     }
 }
 
-/// Names of labs by which they can be told apart.
+/// Names of labs by which they can be distinguished.
 fn list(labs: &[(Owner, Entry)]) -> String {
     let names = labs.iter().map(|(owner, entry)| {
         let scene = entry.scene.file_stem().unwrap_or_default().to_string_lossy().into_owned();

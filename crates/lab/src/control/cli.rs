@@ -130,7 +130,7 @@ pub enum UseError {
     /// Nothing can be printed.
     #[error("cannot print: {0}")]
     Print(io::Error),
-    /// The lab said something that cannot be read.
+    /// The lab's answer cannot be read.
     #[error("the lab answered something that this version does not know: {0}")]
     Event(serde_json::Error),
 }
@@ -176,7 +176,7 @@ pub fn status(args: &StatusArgs) -> Result<String, UseError> {
     args.which.ask::<Status>(&Request::Status {}, show::status)
 }
 
-/// The way of packets, and whether they arrive.
+/// The path of packets, and whether they arrive.
 ///
 /// # Errors
 /// See [`UseError`].

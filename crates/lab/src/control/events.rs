@@ -60,7 +60,7 @@ pub enum What {
         /// Whether it does not.
         prohibited: bool,
     },
-    /// Routing has heard of a link and goes other ways from now on.
+    /// Routing has converged after a change of a link.
     Routing {
         /// The link.
         link: String,
@@ -90,10 +90,10 @@ impl fmt::Display for Event {
             What::Node { node, up: true } => write!(f, "node {node} is up"),
             What::Node { node, up: false } => write!(f, "node {node} is down"),
             What::Prohibit { node, prefix, prohibited: true } => {
-                write!(f, "node {node} lets nothing pass to {prefix}")
+                write!(f, "node {node} refuses to forward to {prefix}")
             }
             What::Prohibit { node, prefix, prohibited: false } => {
-                write!(f, "node {node} lets packets pass to {prefix}")
+                write!(f, "node {node} forwards to {prefix} again")
             }
             What::Routing { link, usable: true } => write!(f, "routing uses {link} again"),
             What::Routing { link, usable: false } => write!(f, "routing goes round {link}"),

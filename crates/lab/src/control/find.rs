@@ -50,7 +50,7 @@ pub enum FindError {
         /// Links between them.
         there: usize,
     },
-    /// The link leads one way only.
+    /// The link is one-way.
     #[error("the link from {from} to {to} has no reverse direction: write `{from}>{to}`")]
     OneWay {
         /// The one node.

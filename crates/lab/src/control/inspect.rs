@@ -332,7 +332,7 @@ pub(super) fn settings(engine: &Engine, links: Vec<LinkId>) -> Vec<(LinkId, Link
     links.into_iter().map(|link| (link, *engine.settings(link))).collect()
 }
 
-/// The ledger with its words; what never came up is left out.
+/// The ledger with its words; what never came up is omitted.
 pub(crate) fn totals(ledger: &Ledger) -> Totals {
     let dropped = Reason::ALL.iter().map(|reason| (reason.word(), ledger[*reason]));
     let made = Made::ALL.iter().map(|made| (made.word(), ledger[*made]));
@@ -344,6 +344,6 @@ pub(crate) fn totals(ledger: &Ledger) -> Totals {
         sent: ledger.sent,
         made: table(made),
         ended: table(dropped),
-        inside: ledger.inside(),
+        in_flight: ledger.in_flight(),
     }
 }

@@ -77,7 +77,7 @@ impl Kept {
 
     fn since(&self, after: Option<u64>, limit: usize) -> EventPage {
         let total = self.before + self.last.len() as u64;
-        // Of a number that was not reached yet another lab must have told: its events begin anew here.
+        // A number that was not reached yet is from another lab: the events begin again here.
         let after = after.filter(|after| *after <= total);
         let after = after.unwrap_or_else(|| self.before.max(total.saturating_sub(limit as u64)));
         let skip = usize::try_from(after.saturating_sub(self.before)).unwrap_or(usize::MAX);

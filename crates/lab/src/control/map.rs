@@ -147,7 +147,7 @@ mod tests {
         assert!(names.contains(&"chain9".to_owned()), "{names:?}");
         assert!(names.len() <= 4 + 10 + NEIGHBOURS, "{names:?}");
         let links = inner_links(&network, &chosen);
-        // The part is one tree, and each link is there both ways.
+        // The part is one tree, and each link is there in both directions.
         assert_eq!(links.len(), 2 * (chosen.len() - 1));
     }
 

@@ -1,5 +1,5 @@
 //! The control socket of a running lab: a Unix stream socket in /run/nigh/lab, mode 0600, one JSON
-//! object a line each way.
+//! object a line in each direction.
 //!
 //! | request | answer |
 //! |---|---|
@@ -59,7 +59,7 @@ pub const MOST_ROWS: usize = 10_000;
 pub enum Request {
     /// How the lab is.
     Status {},
-    /// The way of packets.
+    /// The path of packets.
     Path {
         /// A host, a node or an address.
         from: String,
@@ -121,12 +121,12 @@ pub enum Request {
     },
 }
 
-/// Bytes of a packet in a capture where nothing is said: all of them.
+/// Bytes of a packet in a capture by default: all of them.
 fn whole() -> u32 {
     262_144
 }
 
-/// Rows of an answer where nothing is said.
+/// Rows of an answer by default.
 fn some_rows() -> usize {
     100
 }

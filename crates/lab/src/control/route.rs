@@ -1,11 +1,11 @@
-//! The way of packets and what they meet on it, as the engine would send them now.
+//! The path of packets and the links on it, as the engine would send them now.
 
 use super::{Context, FindError, Path, PathHop, ReplyError, inspect::settings};
 use crate::{LinkId, LinkSettings, Nanos, NodeId, engine::End, settings::Loss};
 use std::net::IpAddr;
 
 impl Context {
-    /// The way of packets from one place to another.
+    /// The path of packets from one node to another.
     ///
     /// # Errors
     /// When there is no such place, or the lab ends.
@@ -18,14 +18,14 @@ impl Context {
             return Err(ReplyError::NotRouted(name.to_owned()));
         }
         let port = start.host.as_deref().and_then(|host| self.port(host));
-        let (way, links, down, gateway) = self.handle().call(move |engine, _| {
-            let way = engine.path(node, address, 0);
-            let links = settings(engine, way.links.clone());
+        let (found, links, down, gateway) = self.handle().call(move |engine, _| {
+            let found = engine.path(node, address, 0);
+            let links = settings(engine, found.links.clone());
             let gateway = port.and_then(|port| match address {
                 IpAddr::V4(_) => engine.gateway4(port).map(IpAddr::V4),
                 IpAddr::V6(_) => engine.gateway6(port).map(IpAddr::V6),
             });
-            (way, links, engine.nodes_down(), gateway)
+            (found, links, engine.nodes_down(), gateway)
         })?;
         let is_down = |node: NodeId| down.binary_search(&node).is_ok();
         let mut own = self.finder().addresses(node).into_iter();
@@ -42,7 +42,7 @@ impl Context {
             }],
             host: None,
             stopped: is_down(node).then(|| format!("node {} is down", self.name(node))),
-            ecmp: way.forks,
+            ecmp: found.forks,
             delay: Nanos::ZERO,
             rate: None,
             bottleneck: None,
@@ -63,7 +63,7 @@ impl Context {
             }
         }
         let last = path.hops.last().map_or("", |hop| &hop.node);
-        let why = match way.end {
+        let why = match found.end {
             End::Node => None,
             End::Port(_) => {
                 path.host = end.host;

@@ -89,7 +89,7 @@ async fn reply(context: Arc<Context>, line: Vec<u8>) -> Result<Reply, String> {
 
 /// Sends a capture until it has reached a limit, the client has enough, or the lab ends.
 fn send_capture(mut stream: UnixStream, capture: &Capture, limits: Limits) -> io::Result<()> {
-    // Who reads it may be stopped for long; what finds no room meanwhile is counted.
+    // Whoever reads it may be stopped for long; what finds no room meanwhile is counted.
     stream.set_write_timeout(None)?;
     let input = stream.try_clone()?;
     let has_enough = || {

@@ -38,8 +38,8 @@ pub(super) fn status(status: &Status) -> String {
 pub(crate) fn totals(totals: &Totals) -> String {
     let made: u64 = totals.made.values().sum();
     let mut text = format!(
-        "packets: {} from hosts, {} to hosts, {made} made by nodes and links, {} inside\n",
-        totals.received, totals.sent, totals.inside
+        "packets: {} from hosts, {} to hosts, {made} made by nodes and links, {} in flight\n",
+        totals.received, totals.sent, totals.in_flight
     );
     for (reason, count) in &totals.ended {
         let _ = writeln!(text, "  {count:>12} ended: {reason}");
@@ -99,7 +99,7 @@ pub(super) fn path(path: &Path) -> String {
         let _ = write!(text, ", loss {:.3}%", path.loss * 100.0);
     }
     if path.ecmp {
-        text += "; other flows may go another way";
+        text += "; other flows may take another path";
     }
     text.push('\n');
     text

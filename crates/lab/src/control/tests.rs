@@ -135,7 +135,7 @@ fn a_name_that_can_mean_several_links_is_refused_and_one_with_a_number_in_it_is_
         // Events say the same.
         assert_eq!(crate::stage::find_link(&network, text), Err(right));
     }
-    // Of several ways to read a name only one is a link: `a-b` is a node, but no neighbour of `10.0.0.1`.
+    // Of several readings of a name only one is a link: `a-b` is a node, but no neighbour of `10.0.0.1`.
     assert_eq!(meant("b-10.0.0.1"), Ok(home));
 }
 

@@ -53,10 +53,10 @@ pub struct Totals {
     pub sent: u64,
     /// Made inside, by what.
     pub made: BTreeMap<String, u64>,
-    /// Ended inside, by reason.
+    /// Ended in the lab, by reason.
     pub ended: BTreeMap<String, u64>,
-    /// Inside now.
-    pub inside: u64,
+    /// In flight now.
+    pub in_flight: u64,
 }
 
 /// A directed link.
@@ -139,7 +139,7 @@ pub struct Nodes {
     pub nodes: Vec<NodeView>,
 }
 
-/// The way of packets from one place to another, and what they meet there.
+/// The path of packets from one node to another, and the links on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Path {
     /// What was asked for.

@@ -1,6 +1,6 @@
 //! Copies of packets as they pass links and nodes that somebody watches.
 //!
-//! A packet passes a run of links that only delay without being looked at. So a link that is watched
+//! A packet passes a run of links that only delay without being inspected. So a link that is watched
 //! ends the run, as one that does more than delay: packets stop there, at the very time and with the TTL
 //! that they have there. Nobody pays for this when nobody watches.
 

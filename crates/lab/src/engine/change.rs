@@ -2,10 +2,10 @@
 //!
 //! A change takes effect at once for links: a link that goes down carries nothing that comes to it from
 //! then on, and says nothing about it. Routing knows it later, after the time of convergence; until
-//! then packets are still sent there and lost, as in life. From then on they go another way, or the
+//! then packets are still sent there and lost, as in life. From then on they take another path, or the
 //! node that has none left says that it has no route.
 //!
-//! Packets that are on a run of links when something changes are looked at when their timer ends: one
+//! Packets that are on a run of links when something changes are inspected when their timer ends: one
 //! that would have come to a link while it was down is lost, every other goes on from there by what
 //! holds then.
 
@@ -37,7 +37,7 @@ pub enum ChangeError {
         /// Nodes that there are.
         nodes: u32,
     },
-    /// A link cannot be changed both ways.
+    /// A link cannot be changed in both directions.
     #[error("link {0} has no reverse direction")]
     NoWayBack(u32),
 }
@@ -192,7 +192,7 @@ impl Engine {
         }
     }
 
-    /// Tells routing of the links that are down from the start.
+    /// Informs routing of the links that are down from the start.
     pub(super) fn begin_routing(&mut self) {
         if self.network.kinds().iter().all(|kind| kind.settings.up) {
             return;

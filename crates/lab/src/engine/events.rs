@@ -17,7 +17,7 @@ pub enum Change {
     Link {
         /// Which.
         link: LinkId,
-        /// Whether the link the other way changes as well.
+        /// Whether the reverse direction changes as well.
         both_ways: bool,
         /// What changes.
         settings: SettingsChange,
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// What happened after the first `seen` things, and how many things there were by now. What is too
-    /// long ago is left out.
+    /// long ago is omitted.
     pub fn events_since(&self, seen: u64) -> (Vec<Event>, u64) {
         let EventLog { last, before } = &self.events;
         let skip = usize::try_from(seen.saturating_sub(*before)).unwrap_or(usize::MAX);

@@ -55,7 +55,7 @@ impl InFlight {
     }
 }
 
-/// A packet on its way from node to node.
+/// A packet in flight from node to node.
 #[derive(Debug)]
 pub(super) struct RoutedPacket {
     pub frame: Frame,
@@ -89,7 +89,7 @@ pub(super) struct Progress {
     pub is_super: bool,
     /// Whether it is an IPv4 packet that may be fragmented.
     pub may_fragment: bool,
-    /// Whether a link has flipped a bit of it, so that the next node must read it anew.
+    /// Whether a link has flipped a bit of it, so that the next node must read it again.
     pub damaged: bool,
     /// Whether captures have it as coming to the node where it is.
     pub captured: bool,

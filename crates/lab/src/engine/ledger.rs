@@ -27,7 +27,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Why a packet ended inside.
+    /// Why a packet ended in the lab.
     Reason {
         /// It reached the node that it was for, which may have answered.
         ToNode = "to_node",
@@ -119,8 +119,8 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Packets that are inside now.
-    pub fn inside(&self) -> u64 {
+    /// Packets in flight.
+    pub fn in_flight(&self) -> u64 {
         let more = self.received + self.made.iter().sum::<u64>();
         more - self.sent - self.ended.iter().sum::<u64>()
     }

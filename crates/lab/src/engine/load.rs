@@ -69,7 +69,7 @@ impl Tally {
         }
     }
 
-    /// Adds everything to the links and begins anew.
+    /// Adds everything to the links and begins again.
     pub(super) fn settle(&mut self, hops: &[Hop], loads: &mut FxHashMap<LinkId, LinkLoad>) {
         if !std::mem::take(&mut self.counted) {
             return;
@@ -92,7 +92,7 @@ impl Tally {
 }
 
 impl Engine {
-    /// What came to each link so far, in no order; links that nothing came to are left out.
+    /// What came to each link so far, in no order; links that nothing came to are omitted.
     pub fn link_loads(&mut self) -> impl Iterator<Item = (LinkId, LinkLoad)> {
         self.paths.settle(&mut self.link_loads);
         self.link_loads.iter().map(|(&link, &load)| (link, load))
@@ -104,7 +104,7 @@ impl Engine {
         links.iter().map(|link| self.link_loads.get(link).copied().unwrap_or_default())
     }
 
-    /// What each node had to do so far, in no order; nodes that only forwarded are left out.
+    /// What each node had to do so far, in no order; nodes that only forwarded are omitted.
     pub fn node_loads(&self) -> impl Iterator<Item = (NodeId, NodeLoad)> {
         self.node_loads.iter().map(|(&node, &load)| (node, load))
     }
@@ -116,7 +116,7 @@ impl Engine {
         self.node_loads.entry(node).or_default().ended += 1;
     }
 
-    /// A packet came to a link of those that are looked at one by one.
+    /// A packet came to a link of those that are inspected one by one.
     pub(super) fn count_link(&mut self, link: LinkId, bytes: u32, carried: bool) {
         let load = self.link_loads.entry(link).or_default();
         load.packets += 1;

@@ -7,7 +7,7 @@
 //! out <- MAC addresses <- host at the end, or the node there answers <-----------+
 //! ```
 //!
-//! A packet is read once, when it comes in. On its way only its TTL changes. Time is virtual: a packet
+//! A packet is read once, when it comes in. In flight only its TTL changes. Time is virtual: a packet
 //! goes on from the time for which its timer was set, however late the engine was asked, so lateness
 //! does not add up over hops. Frames of ports that are joined by a wire go round all this (`cross`).
 
@@ -221,7 +221,7 @@ impl Engine {
         }
     }
 
-    /// Tells the MAC address of a port's host. Without it it is learned from the host's frames.
+    /// Sets the MAC address of a port's host. Without it it is learned from the host's frames.
     pub fn learn(&mut self, port: PortId, mac: Mac) {
         if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
             port.host = Some(mac);

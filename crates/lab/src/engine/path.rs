@@ -1,4 +1,4 @@
-//! Where a packet goes: worked out once, kept for all packets that go the same way.
+//! The path of a packet: computed once, kept for all packets that take it.
 //!
 //! A path lists the links from a node to where a destination lives. Beside each link stands
 //! what lets a packet pass many links at once: the time that all links before it take, where the next
@@ -50,7 +50,7 @@ pub enum End {
     NoHost,
     /// All hosts of a network behind the last node.
     Broadcast,
-    /// The last node knows no way on.
+    /// The last node has no route.
     NoRoute,
     /// The last node does not let it pass.
     Prohibited,
@@ -58,7 +58,7 @@ pub enum End {
     TooFar,
 }
 
-/// The way from a node.
+/// The path from a node.
 #[derive(Debug)]
 pub(crate) struct Path {
     /// The node where it begins.

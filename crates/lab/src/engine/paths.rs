@@ -18,14 +18,14 @@ use crate::{
     settings::LinkSettings,
 };
 
-/// A way through the network, for people.
+/// A path through the network, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedPath {
     /// The links in order.
     pub links: Vec<LinkId>,
     /// What is at their end.
     pub end: End,
-    /// Whether other flows may go another way.
+    /// Whether other flows may take another path.
     pub forks: bool,
 }
 
@@ -55,7 +55,7 @@ impl Key {
 enum Kept {
     /// The path of all flows, or of the key's class.
     Path(u32),
-    /// There are several ways: look the class up.
+    /// There are several paths: look the class up.
     ByFlow,
 }
 
@@ -65,11 +65,11 @@ struct Slot {
     path: Path,
     tally: Tally,
     key: Key,
-    /// Packets under way on it.
+    /// Packets in flight on it.
     users: u32,
     /// Looked up since it was last passed over.
     recent: bool,
-    /// No longer to be found by its key; free when nobody is under way.
+    /// No longer to be found by its key; free when nothing is in flight.
     stale: bool,
 }
 
@@ -102,12 +102,12 @@ impl PathCache {
         &self.slots[number as usize].path
     }
 
-    /// One packet more is under way on a path.
+    /// One packet more is in flight on a path.
     pub(super) fn hold(&mut self, number: u32) {
         self.slots[number as usize].users += 1;
     }
 
-    /// One packet fewer is under way on a path.
+    /// One packet fewer is in flight on a path.
     pub(super) fn release(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.users -= 1;
@@ -148,7 +148,7 @@ impl PathCache {
     /// Keeps a path; `forks` says that it is that of a flow's class only.
     fn put(&mut self, address: IpAddr, path: Path, forks: Option<u32>) -> u32 {
         if self.by_key.len() >= 2 * self.capacity.max(1) {
-            // Marks of destinations with several ways stay when those were forgotten.
+            // Marks of destinations with several paths stay when those were forgotten.
             self.clear();
         } else if self.slots.len() - self.free.len() >= self.capacity {
             self.make_room();
@@ -202,7 +202,7 @@ impl PathCache {
         }
     }
 
-    /// Forgets all; packets that are under way keep theirs.
+    /// Forgets all; packets that are in flight keep theirs.
     pub(super) fn clear(&mut self) {
         self.by_key.clear();
         for number in 0..self.slots.len() as u32 {
@@ -224,8 +224,8 @@ impl Engine {
         self.paths.put(address, path, forks.then_some(class))
     }
 
-    /// The way of a packet from a node to an address, as it would be sent now. `flow` stands for the
-    /// hash that chooses among ways that are equally good.
+    /// The path of a packet from a node to an address, as it would be sent now. `flow` stands for the
+    /// hash that chooses among equal-cost paths.
     pub fn path(&mut self, from: NodeId, to: IpAddr, flow: u32) -> TracedPath {
         let (path, forks) = self.work_out(from, to, flow % FLOW_CLASSES);
         let links = path.hops.iter().map(|hop| hop.link).collect();

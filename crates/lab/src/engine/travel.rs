@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Sends a packet on its way from a node.
+    /// Sends a packet in flight from a node.
     pub(super) fn set_out(
         &mut self,
         now: Nanos,
@@ -68,7 +68,7 @@ impl Engine {
         self.wait(at, order, InFlight::Packet(routed));
     }
 
-    /// Sets a timer; at equal times what is under way goes by its `order`.
+    /// Sets a timer; at equal times what is in flight goes by its `order`.
     pub(super) fn wait(&mut self, at: Nanos, order: u64, packet: InFlight) {
         let number = match self.free_in_flight.pop() {
             Some(number) => {
@@ -178,7 +178,7 @@ impl Engine {
         (routed.progress.from, routed.progress.stop) = (0, 0);
     }
 
-    /// A bit of the packet was flipped on the way here: the node sees what has become of it.
+    /// A bit of the packet was flipped on the path here: the node sees what has become of it.
     fn read_again(&mut self, routed: &mut RoutedPacket) -> Result<(), Reason> {
         routed.progress.damaged = false;
         let head = self.pool.head(&routed.frame);
@@ -205,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Ends a packet that was under way.
+    /// Ends a packet that was in flight.
     pub(super) fn finish(&mut self, routed: RoutedPacket, reason: Reason) {
         self.paths.release(routed.progress.path);
         self.end(routed.frame, reason);

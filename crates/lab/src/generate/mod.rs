@@ -155,7 +155,7 @@ impl Generate {
         Ok(())
     }
 
-    /// Makes the network, and tells now and then how far it is.
+    /// Makes the network, and reports progress.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ struct Made<'w, 'p> {
 }
 
 impl Made<'_, '_> {
-    fn tell(&self, step: &'static str, number: u32) {
+    fn report(&self, step: &'static str, number: u32) {
         if number.is_multiple_of(1 << 14) {
             let (done, total) = (number.into(), self.world.ases().into());
             (self.progress.borrow_mut())(Progress { step, done, total });
@@ -222,7 +222,7 @@ impl Source for Made<'_, '_> {
 
     fn edges(&self, mut give: impl FnMut(Edge)) {
         for number in 0..self.world.ases() {
-            self.tell("links are made", number);
+            self.report("links are made", number);
             self.world.edges(number, |line| give(self.kinds.edge(line)));
         }
     }
@@ -230,7 +230,7 @@ impl Source for Made<'_, '_> {
     fn prefixes4(&self, mut give: impl FnMut(PrefixEntry<u32>)) {
         let mut next = u64::from(PREFIXES4);
         for number in 0..self.world.ases() {
-            self.tell("prefixes are given out", number);
+            self.report("prefixes are given out", number);
             for prefix in 0..self.world.prefixes(number) {
                 // No more is used than if all were of the largest size, for which there is room.
                 let length = (self.length + self.world.longer(number, prefix)).min(30);

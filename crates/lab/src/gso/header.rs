@@ -32,7 +32,7 @@ pub enum Segmentation {
     Udp,
 }
 
-/// What stands before each frame of a TAP.
+/// What is before each frame of a TAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtioHeader {
     /// Whether a checksum is to be filled in: the sum from `csum_start` to the end, into the field at

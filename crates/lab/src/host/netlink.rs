@@ -100,7 +100,7 @@ impl Interface {
         })
     }
 
-    /// Gives the interface, which is there, its addresses, puts it up and tells it the Ethernet address
+    /// Gives the interface, which is there, its addresses, sets it up and sets the Ethernet address
     /// of a neighbour.
     pub(crate) fn configure_with_neighbour(
         &self,

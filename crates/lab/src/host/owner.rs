@@ -5,7 +5,7 @@ use std::{fmt, fs, path::Path, str::FromStr};
 /// What the mark of a namespace begins with.
 const MARK: &str = "nigh lab";
 
-/// A process. A number is used again some time, the moment of its start tells the two apart.
+/// A process. A number is used again some time, the moment of its start distinguishes the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     pid: u32,

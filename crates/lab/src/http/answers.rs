@@ -19,9 +19,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Rows of an answer where nothing is said.
+/// Rows of an answer by default.
 const SOME_ROWS: usize = 100;
-/// Nodes of a map where nothing is said.
+/// Nodes of a map by default.
 const SOME_NODES: usize = 300;
 /// Most nodes that can be asked to be on a map.
 const MOST_WITH: usize = 128;

@@ -50,7 +50,7 @@ pub(super) fn assemble(
     options: &ImportOptions,
     report: &mut ImportReport,
 ) -> Result<Network, AssembleError> {
-    // Where only ASes or places are told, nodes get addresses by their numbers.
+    // Where only ASes or places are given, nodes get addresses by their numbers.
     let plan = if graph.routers {
         Plan::default()
     } else {
@@ -129,7 +129,7 @@ fn addresses(
     Ok(owners)
 }
 
-/// Puts prefixes behind nodes; what is told of a prefix itself counts before the AS of its origin.
+/// Puts prefixes behind nodes; what is given for a prefix itself counts before the AS of its origin.
 fn prefixes(
     builder: &mut Builder,
     graph: &Graph,
@@ -140,7 +140,7 @@ fn prefixes(
     for &(to, end) in &graph.traces {
         let last = graph.traced_links.get(from..end).and_then(<[DirectedLink]>::last);
         from = end;
-        if let Some((_, last)) = last.and_then(|&way| graph.ends(way))
+        if let Some((_, last)) = last.and_then(|&direction| graph.ends(direction))
             && !owners.contains_key(&to)
         {
             homes.entry(to.into()).or_insert(last);
@@ -154,7 +154,7 @@ fn prefixes(
     Ok(homes)
 }
 
-/// Makes the links; tells the drafts of both directions of each edge.
+/// Makes the links; returns the drafts of both directions of each edge.
 fn links(
     builder: &mut Builder,
     graph: &mut Graph,
@@ -169,12 +169,12 @@ fn links(
         let Some((a, b)) = graph.ends(DirectedLink(number << 1)) else { continue };
         let delay = graph.delay(number);
         let relation = graph.business(a, b);
-        let kind = |way: DirectedLink, relation: Relation| {
+        let kind = |direction: DirectedLink, relation: Relation| {
             let mut settings = assumed_settings;
             if let Some(delay) = delay {
                 settings.delay = delay;
             }
-            let known = graph.known.get(&way).copied().unwrap_or_default();
+            let known = graph.known.get(&direction).copied().unwrap_or_default();
             known.settings.apply(&mut settings);
             settings.delay = rounded(settings.delay);
             let weight = u32::try_from(settings.delay.0 / GRAIN).unwrap_or(u32::MAX).max(1);
@@ -208,8 +208,8 @@ fn links(
 }
 
 /// The draft of a directed link.
-fn draft(drafts: &[[Option<Draft>; 2]], way: DirectedLink) -> Option<Draft> {
-    drafts.get(way.0 as usize >> 1)?[way.0 as usize & 1]
+fn draft(drafts: &[[Option<Draft>; 2]], direction: DirectedLink) -> Option<Draft> {
+    drafts.get(direction.0 as usize >> 1)?[direction.0 as usize & 1]
 }
 
 /// Gives interfaces their addresses, if their node has these.
@@ -220,12 +220,13 @@ fn interfaces(
     drafts: &[[Option<Draft>; 2]],
 ) -> Result<(), BuildError> {
     for number in 0..graph.edges.len() as u32 * 2 {
-        let way = DirectedLink(number);
-        let (Some(draft), Some((from, _))) = (draft(drafts, way), graph.ends(way)) else {
+        let direction = DirectedLink(number);
+        let (Some(draft), Some((from, _))) = (draft(drafts, direction), graph.ends(direction))
+        else {
             continue;
         };
-        let v4 = graph.interfaces4.get(&way).copied().map(IpAddr::V4);
-        let v6 = graph.interfaces6.get(&way).copied().map(IpAddr::V6);
+        let v4 = graph.interfaces4.get(&direction).copied().map(IpAddr::V4);
+        let v6 = graph.interfaces6.get(&direction).copied().map(IpAddr::V6);
         for address in v4.into_iter().chain(v6) {
             if owners.get(&address) == Some(&from) {
                 builder.address(draft, address)?;
@@ -247,19 +248,22 @@ fn entries(
 ) -> Result<u64, BuildError> {
     let mut count = 0;
     let mut added = FxHashSet::default();
-    let mut give =
-        |builder: &mut Builder, prefix: IpNet, way: DirectedLink| -> Result<bool, BuildError> {
-            let (Some(draft), Some((from, _))) = (draft(drafts, way), graph.ends(way)) else {
-                return Ok(false);
-            };
-            builder.entry(NodeId(from), prefix, draft)?;
-            count += 1;
-            Ok(true)
+    let mut give = |builder: &mut Builder,
+                    prefix: IpNet,
+                    direction: DirectedLink|
+     -> Result<bool, BuildError> {
+        let (Some(draft), Some((from, _))) = (draft(drafts, direction), graph.ends(direction))
+        else {
+            return Ok(false);
         };
-    for &(prefix, way) in &graph.entries {
-        let Some((from, _)) = graph.ends(way) else { continue };
+        builder.entry(NodeId(from), prefix, draft)?;
+        count += 1;
+        Ok(true)
+    };
+    for &(prefix, direction) in &graph.entries {
+        let Some((from, _)) = graph.ends(direction) else { continue };
         if added.insert((from, prefix)) {
-            give(builder, prefix, way)?;
+            give(builder, prefix, direction)?;
         }
     }
     let starts = std::iter::once(0).chain(graph.traces.iter().map(|&(_, end)| end));
@@ -273,10 +277,10 @@ fn entries(
         let mut leads: FxHashSet<Node> = FxHashSet::default();
         leads.insert(home);
         for &(_, start, end) in same {
-            for &way in graph.traced_links.get(start..end).unwrap_or_default().iter().rev() {
-                let Some((from, next)) = graph.ends(way) else { continue };
+            for &direction in graph.traced_links.get(start..end).unwrap_or_default().iter().rev() {
+                let Some((from, next)) = graph.ends(direction) else { continue };
                 let free = !leads.contains(&from) && !added.contains(&(from, prefix));
-                if free && leads.contains(&next) && give(builder, prefix, way)? {
+                if free && leads.contains(&next) && give(builder, prefix, direction)? {
                     leads.insert(from);
                 }
             }

@@ -40,7 +40,7 @@ fn ases(graph: &mut Graph, report: &mut ImportReport) -> Result<(), TooMany> {
             Ok(node)
         });
         let (one, two) = (one?, two?);
-        graph.way((one, None), (two, None))?;
+        graph.direction((one, None), (two, None))?;
     }
     let origins = std::mem::take(&mut graph.origins);
     for &(prefix, origin) in &origins {

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use topo::IpNet;
 
-/// Private addresses mean other routers elsewhere: they are told apart by where they were seen. This is
+/// Private addresses mean other routers elsewhere: they are distinguished by their neighbours. This is
 /// where those are that mean the same everywhere.
 pub(super) const EVERYWHERE: u32 = u32::MAX;
 /// Most nodes.
@@ -62,11 +62,11 @@ pub struct TooMany {
 pub(super) struct Graph {
     /// The names of nodes, as far as they have any.
     pub(super) names: Vec<Option<Box<str>>>,
-    /// The ASes of nodes that are told with them.
+    /// The ASes of nodes that come with them.
     pub(super) ases: FxHashMap<Node, u32>,
     by_address: FxHashMap<(u32, IpAddr), Node>,
     by_name: FxHashMap<Box<str>, Node>,
-    /// Nodes' addresses in the order in which they were told.
+    /// Nodes' addresses in the order in which they were added.
     pub(super) addresses: Vec<(Node, IpAddr)>,
     silent: FxHashMap<(Node, Node, u16), Node>,
     silent_nodes: FxHashSet<Node>,
@@ -79,7 +79,7 @@ pub(super) struct Graph {
     pub(super) interfaces6: FxHashMap<DirectedLink, Ipv6Addr>,
     pub(super) known: FxHashMap<DirectedLink, Known>,
     samples: FxHashMap<u32, Vec<u32>>,
-    /// Forwarding entries that files tell: at the link's beginning packets to that prefix take it.
+    /// Forwarding entries in files: at the link's beginning packets to that prefix take it.
     pub(super) entries: Vec<(IpNet, DirectedLink)>,
     /// The links of all traces whose destination is known, one after the other.
     pub(super) traced_links: Vec<DirectedLink>,
@@ -93,7 +93,7 @@ pub(super) struct Graph {
     pub(super) origins: Vec<(IpNet, u32)>,
     /// What the second AS is to the first, which has the lower number.
     pub(super) relations: FxHashMap<(u32, u32), Relation>,
-    /// Whether files tell which addresses are those of one router.
+    /// Whether files show which addresses are those of one router.
     pub(super) aliases: bool,
     /// Whether any file names routers, and not only ASes.
     pub(super) routers: bool,
@@ -186,45 +186,45 @@ impl Graph {
     }
 
     /// The address of the interface of that family where a directed link begins.
-    fn interface(&self, way: DirectedLink, like: IpAddr) -> Option<IpAddr> {
+    fn interface(&self, direction: DirectedLink, like: IpAddr) -> Option<IpAddr> {
         match like {
-            IpAddr::V4(_) => self.interfaces4.get(&way).copied().map(IpAddr::V4),
-            IpAddr::V6(_) => self.interfaces6.get(&way).copied().map(IpAddr::V6),
+            IpAddr::V4(_) => self.interfaces4.get(&direction).copied().map(IpAddr::V4),
+            IpAddr::V6(_) => self.interfaces6.get(&direction).copied().map(IpAddr::V6),
         }
     }
 
-    fn set_interface(&mut self, way: DirectedLink, address: IpAddr) {
+    fn set_interface(&mut self, direction: DirectedLink, address: IpAddr) {
         match address {
-            IpAddr::V4(address) => drop(self.interfaces4.insert(way, address)),
-            IpAddr::V6(address) => drop(self.interfaces6.insert(way, address)),
+            IpAddr::V4(address) => drop(self.interfaces4.insert(direction, address)),
+            IpAddr::V6(address) => drop(self.interfaces6.insert(direction, address)),
         }
     }
 
-    /// The way from one node to another between interfaces with these addresses, as far as they are
+    /// The link direction from one node to another between interfaces with these addresses, as far as they are
     /// known. It is made if there is none that can be it.
-    pub(super) fn way(
+    pub(super) fn direction(
         &mut self,
         from: (Node, Option<IpAddr>),
         to: (Node, Option<IpAddr>),
     ) -> Result<DirectedLink, TooMany> {
-        let (way, known) = self.find_way(from, to);
-        let way = match way {
-            Some(way) => way,
+        let (direction, known) = self.find_direction(from, to);
+        let direction = match direction {
+            Some(direction) => direction,
             None => self.join(from.0, to.0)?,
         };
         if !known {
-            for (way, address) in [(way, from.1), (way.back(), to.1)] {
+            for (direction, address) in [(direction, from.1), (direction.back(), to.1)] {
                 if let Some(address) = address {
-                    self.set_interface(way, address);
+                    self.set_interface(direction, address);
                 }
             }
         }
-        Ok(way)
+        Ok(direction)
     }
 
-    /// The way that has these addresses, or else the first one that has no others; and whether it has
+    /// The direction that has these addresses, or else the first one that has no others; and whether it has
     /// them.
-    fn find_way(
+    fn find_direction(
         &self,
         from: (Node, Option<IpAddr>),
         to: (Node, Option<IpAddr>),
@@ -236,20 +236,20 @@ impl Graph {
         while let Some(number) = self.edges.get(before as usize).map(|edge| edge.next)
             && let Some(edge) = self.edges.get(number as usize)
         {
-            let way = DirectedLink(number << 1 | u32::from(edge.ends[0] != from.0));
-            let fits = |way: DirectedLink, address: Option<IpAddr>| match address {
+            let direction = DirectedLink(number << 1 | u32::from(edge.ends[0] != from.0));
+            let fits = |direction: DirectedLink, address: Option<IpAddr>| match address {
                 None => (true, true),
-                Some(address) => match self.interface(way, address) {
+                Some(address) => match self.interface(direction, address) {
                     None => (true, false),
                     Some(known) => (known == address, known == address),
                 },
             };
-            let (one, two) = (fits(way, from.1), fits(way.back(), to.1));
+            let (one, two) = (fits(direction, from.1), fits(direction.back(), to.1));
             if one.1 && two.1 {
-                return (Some(way), true);
+                return (Some(direction), true);
             }
             if one.0 && two.0 && fitting.is_none() {
-                fitting = Some(way);
+                fitting = Some(direction);
             }
             if number == last {
                 break;
@@ -259,7 +259,7 @@ impl Graph {
         (fitting, false)
     }
 
-    /// A new link between two nodes: the way from the first.
+    /// A new link between two nodes: the direction from the first.
     pub(super) fn join(&mut self, from: Node, to: Node) -> Result<DirectedLink, TooMany> {
         if self.edges.len() >= MOST_EDGES {
             return Err(TooMany { what: "links", limit: MOST_EDGES });
@@ -275,15 +275,15 @@ impl Graph {
         Ok(DirectedLink(number << 1))
     }
 
-    /// The nodes from which and to which a way leads.
-    pub(super) fn ends(&self, way: DirectedLink) -> Option<(Node, Node)> {
-        let [a, b] = self.edges.get(way.0 as usize >> 1)?.ends;
-        Some(if way.0 & 1 == 0 { (a, b) } else { (b, a) })
+    /// The nodes at the start and at the end of a direction.
+    pub(super) fn ends(&self, direction: DirectedLink) -> Option<(Node, Node)> {
+        let [a, b] = self.edges.get(direction.0 as usize >> 1)?.ends;
+        Some(if direction.0 & 1 == 0 { (a, b) } else { (b, a) })
     }
 
     /// A delay of a link was measured, in either direction.
-    pub(super) fn measured(&mut self, way: DirectedLink, delay: Nanos) {
-        let samples = self.samples.entry(way.0 >> 1).or_default();
+    pub(super) fn measured(&mut self, direction: DirectedLink, delay: Nanos) {
+        let samples = self.samples.entry(direction.0 >> 1).or_default();
         if samples.len() < SAMPLES {
             samples.push(u32::try_from(delay.0 / 1_000).unwrap_or(u32::MAX));
         }
@@ -297,13 +297,13 @@ impl Graph {
         Some(Nanos(u64::from(*median) * 1_000))
     }
 
-    /// Packets to that address were seen to take these ways.
-    pub(super) fn follow(&mut self, to: IpAddr, ways: &[DirectedLink]) {
-        self.traced_links.extend(ways);
+    /// Packets to that address were seen on these links.
+    pub(super) fn follow(&mut self, to: IpAddr, directions: &[DirectedLink]) {
+        self.traced_links.extend(directions);
         self.traces.push((to, self.traced_links.len()));
     }
 
-    /// Says what the second AS is to the first. Whether it agrees with what was said before.
+    /// Sets what the second AS is to the first. Whether it agrees with the relation so far.
     pub(super) fn relate(&mut self, one: u32, two: u32, relation: Relation) -> bool {
         let (key, relation) =
             if one <= two { ((one, two), relation) } else { ((two, one), relation.mirrored()) };
@@ -329,22 +329,31 @@ mod tests {
         let mut graph = Graph::default();
         let (a, b) = (graph.named("a").expect("a node"), graph.named("b").expect("a node"));
         let addresses = [1, 2, 3].map(|last| IpAddr::from([10, 0, 0, last]));
-        let ways = addresses.map(|address| {
-            let way = graph.join(a, b).expect("a way");
-            graph.set_interface(way, address);
-            way
+        let directions = addresses.map(|address| {
+            let direction = graph.join(a, b).expect("a direction");
+            graph.set_interface(direction, address);
+            direction
         });
-        for (address, way) in addresses.into_iter().zip(ways) {
-            assert_eq!(graph.find_way((a, Some(address)), (b, None)), (Some(way), true));
-            assert_eq!(graph.find_way((b, None), (a, Some(address))), (Some(way.back()), true));
+        for (address, direction) in addresses.into_iter().zip(directions) {
+            assert_eq!(
+                graph.find_direction((a, Some(address)), (b, None)),
+                (Some(direction), true)
+            );
+            assert_eq!(
+                graph.find_direction((b, None), (a, Some(address))),
+                (Some(direction.back()), true)
+            );
         }
-        assert_eq!(graph.find_way((a, None), (b, None)), (Some(ways[0]), true));
+        assert_eq!(graph.find_direction((a, None), (b, None)), (Some(directions[0]), true));
         let other = Some(IpAddr::from([10, 0, 0, 9]));
-        assert_eq!(graph.find_way((a, other), (b, None)), (None, false));
+        assert_eq!(graph.find_direction((a, other), (b, None)), (None, false));
         for _ in 0..1_000_000 {
-            graph.join(b, a).expect("a way");
+            graph.join(b, a).expect("a direction");
         }
-        assert_eq!(graph.find_way((a, other), (b, None)), (Some(DirectedLink(3 << 1 | 1)), false));
+        assert_eq!(
+            graph.find_direction((a, other), (b, None)),
+            (Some(DirectedLink(3 << 1 | 1)), false)
+        );
         assert_eq!(graph.edges.len(), 1_000_003);
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Input<'r> {
 }
 
 impl<'r> Input<'r> {
-    /// Reads the head. `progress` is told how many bytes of the file were read since it was called
+    /// Reads the head. `progress` gets how many bytes of the file were read since it was called
     /// last.
     pub(super) fn new(reader: impl Read + 'r, progress: impl FnMut(u64) + 'r) -> io::Result<Self> {
         let mut plain = BufReader::with_capacity(BUFFER, Counted { inner: reader, progress });
@@ -123,7 +123,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Fails when more is read than allowed before somebody allows it anew.
+/// Fails when more is read than allowed before somebody allows it again.
 pub(super) struct Rationed<R> {
     inner: R,
     left: Rc<Cell<u64>>,

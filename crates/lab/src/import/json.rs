@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// Longest value, bytes.
 const VALUE: u64 = 16 << 20;
 
-/// Takes a value; it is told the line or, in an array, the number of the value.
+/// Takes a value, with its line or, in an array, its number.
 type Take<'t> = dyn FnMut(&mut Context<'_>, u64, Value) -> Result<(), Failure> + 't;
 
 /// Reads values one a line, or those of an array.

@@ -103,7 +103,7 @@ impl Format {
 /// What an import assumes of links.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ImportOptions {
-    /// What links do of which files say nothing else. If this does not tell the delay it is 1 ms.
+    /// Settings of links that files do not describe. If this has no delay it is 1 ms.
     pub link: SettingsChange,
 }
 
@@ -186,7 +186,7 @@ impl Importer {
         Self::default()
     }
 
-    /// Takes a file. Its format is recognised if none is given. `progress` is told how many bytes of it
+    /// Takes a file. Its format is recognised if none is given. `progress` gets how many bytes of it
     /// were read since the last call.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Importer {
         self.take(file, path, Some(beside), format, progress)
     }
 
-    /// Takes what is read from anywhere; `name` is told in the report. No other files are opened.
+    /// Takes what is read from anywhere; `name` is shown in the report. No other files are opened.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Importer {
         Ok(())
     }
 
-    /// The network, and what is to be said about it.
+    /// The network, and the report on it.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Importer {
     }
 }
 
-/// A file's name without its folder and without what tells its kind.
+/// A file's name without its folder and without the suffix of its format.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').find(|part| !part.is_empty());

@@ -96,7 +96,7 @@ pub(super) fn json(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
             };
             trace.hop(ttl);
             if let Some(reply) = who(&hub.host, hub.asn.as_deref(), hub.best) {
-                // The destination may be told by name.
+                // The destination may be given by name.
                 if hub.host.split(" (").next() == Some(&report.mtr.dst) {
                     trace.to = trace.to.or(reply.address);
                 }

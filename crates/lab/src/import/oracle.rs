@@ -161,15 +161,15 @@ fn put(changes: Vec<Change>, context: &mut Context<'_>) -> Result<(), TooMany> {
         context
             .assume("Other networks lie right behind the exit router with the shortest AS path.");
     }
-    let ways = join(&links, context.graph)?;
+    let directions = join(&links, context.graph)?;
     for (at, to, via) in next_hops {
-        let Some(&way) = ways.get(&via) else {
+        let Some(&direction) = directions.get(&via) else {
             context.skipped(0, "a next hop takes a link that is not there", &format!("{at} {to}"));
             continue;
         };
         let own = IpNet::from(to.0);
         for prefix in behind.get(&to).into_iter().flatten().copied().chain([own]) {
-            context.graph.entries.push((prefix, way));
+            context.graph.entries.push((prefix, direction));
         }
     }
     Ok(())
@@ -181,29 +181,29 @@ fn join(
     graph: &mut Graph,
 ) -> Result<FxHashMap<LinkKey, DirectedLink>, TooMany> {
     let mut open: FxHashMap<(Node, Node), Vec<(u32, DirectedLink)>> = FxHashMap::default();
-    let mut ways = FxHashMap::default();
+    let mut directions = FxHashMap::default();
     for (key, properties) in links {
         let (from, to) = (graph.at(EVERYWHERE, key.from.0)?, graph.at(EVERYWHERE, key.to.0)?);
-        if from == to || ways.contains_key(key) {
+        if from == to || directions.contains_key(key) {
             continue;
         }
         let waiting = open.get_mut(&(to, from)).filter(|waiting| !waiting.is_empty());
-        let way = match waiting {
+        let direction = match waiting {
             Some(waiting) => {
                 let place = waiting.iter().position(|(id, _)| *id == key.id).unwrap_or(0);
                 waiting.remove(place).1.back()
             }
             None => {
-                let way = graph.join(from, to)?;
-                graph.known.insert(way.back(), Known { missing: true, ..Known::default() });
-                open.entry((from, to)).or_default().push((key.id, way));
-                way
+                let direction = graph.join(from, to)?;
+                graph.known.insert(direction.back(), Known { missing: true, ..Known::default() });
+                open.entry((from, to)).or_default().push((key.id, direction));
+                direction
             }
         };
-        graph.known.insert(way, known(properties));
-        ways.insert(*key, way);
+        graph.known.insert(direction, known(properties));
+        directions.insert(*key, direction);
     }
-    Ok(ways)
+    Ok(directions)
 }
 
 fn known(properties: &LinkProperties) -> Known {

@@ -22,7 +22,7 @@ pub struct ImportReport {
     pub kinds: usize,
     /// Prefixes behind its nodes.
     pub prefixes: u64,
-    /// Forwarding entries: one for each traced destination at each node on the way.
+    /// Forwarding entries: one for each traced destination at each node on the path.
     pub entries: u64,
     /// The files, in the order in which they were read.
     pub files: Vec<FileReport>,
@@ -67,7 +67,7 @@ pub struct Example {
     pub file: PathBuf,
     /// The line, or in files without lines the record, from 1; 0 for the file as a whole.
     pub line: u64,
-    /// What stands there, shortened.
+    /// What is there, shortened.
     pub text: String,
 }
 

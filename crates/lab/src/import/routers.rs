@@ -20,17 +20,17 @@ const LINE: u64 = 4 << 20;
 /// Links with more members than this are stars around their first one.
 const MESH: usize = 32;
 
-/// Whether a line tells a router.
+/// Whether a line describes a router.
 pub(super) fn is_node(line: &str) -> bool {
     node(line).is_some()
 }
 
-/// Whether a line tells a link.
+/// Whether a line describes a link.
 pub(super) fn is_link(line: &str) -> bool {
     line.strip_prefix("link ").and_then(|rest| rest.split_once(':')).is_some()
 }
 
-/// Whether a line tells a router's AS.
+/// Whether a line gives a router's AS.
 pub(super) fn is_as(line: &str) -> bool {
     line.starts_with("node.AS ")
 }
@@ -140,7 +140,7 @@ pub(super) fn links(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
         nodes.sort_by_key(|(_, address)| address.is_none());
         for (place, &one) in nodes.iter().enumerate().take(hubs) {
             for &two in nodes.iter().skip(place + 1) {
-                context.graph.way(one, two)?;
+                context.graph.direction(one, two)?;
             }
         }
         context.taken();

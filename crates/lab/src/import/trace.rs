@@ -24,7 +24,7 @@ pub(super) struct Reply {
     pub(super) address: Option<IpAddr>,
     /// Its name, if it has one.
     pub(super) name: Option<String>,
-    /// Its AS, if that is told.
+    /// Its AS, if that is given.
     pub(super) as_number: Option<u32>,
     /// The least round trip in milliseconds.
     pub(super) rtt: Option<f64>,
@@ -37,7 +37,7 @@ pub(super) struct Reply {
 pub(super) struct Trace {
     /// The line or record where it begins.
     pub(super) line: u64,
-    /// What the node is called where it begins, if its address does not tell it.
+    /// What the node is called where it begins, if its address does not show it.
     pub(super) from_name: String,
     /// The address where it begins.
     pub(super) from: Option<IpAddr>,
@@ -110,9 +110,9 @@ struct Step {
 pub(super) fn put(context: &mut Context<'_>, trace: Trace) -> Result<(), TooMany> {
     context.graph.routers = true;
     if !context.graph.aliases {
-        context.assume("Each address is a router of its own (--aliases FILE tells others).");
+        context.assume("Each address is a router of its own (--aliases FILE joins them).");
     }
-    context.assume("A router answers with the address of the interface by which a packet came; the way back is like the way there.");
+    context.assume("A router answers with the address of the incoming interface; the reverse path is the forward path.");
     context.assume("A link's delay is half of the difference of the least round trips to its ends, the median of all traces; hops that answer late do not count.");
     let Some(source) = source(context, &trace)? else {
         context.bad(trace.line, "a trace begins at an address that no host can have", "");
@@ -129,14 +129,14 @@ pub(super) fn put(context: &mut Context<'_>, trace: Trace) -> Result<(), TooMany
     context.taken();
     let delays = delays(&steps);
     let nodes = nodes(context, source, &steps)?;
-    let mut ways = Vec::with_capacity(steps.len());
+    let mut directions = Vec::with_capacity(steps.len());
     let mut before = source;
     for ((step, &node), delay) in steps.iter().zip(&nodes).zip(delays) {
-        let way = context.graph.way((before, None), (node, step.address))?;
+        let direction = context.graph.direction((before, None), (node, step.address))?;
         if let Some(delay) = delay {
-            context.graph.measured(way, delay);
+            context.graph.measured(direction, delay);
         }
-        ways.push(way);
+        directions.push(direction);
         before = node;
     }
     let Some(to) = trace.to.filter(|&to| !is_impossible(to)) else {
@@ -152,7 +152,7 @@ pub(super) fn put(context: &mut Context<'_>, trace: Trace) -> Result<(), TooMany
             "A destination that did not answer lies behind the last router that did; what is beyond it is not there.",
         );
     }
-    context.graph.follow(to, &ways);
+    context.graph.follow(to, &directions);
     Ok(())
 }
 
@@ -260,7 +260,7 @@ fn nodes(context: &mut Context<'_>, source: Node, steps: &[Step]) -> Result<Vec<
             context.assume(
                 "Routers that did not answer between two that did are the same in all traces, and do not answer here.",
             );
-            // How many there are tells them apart as well.
+            // Their number distinguishes them as well.
             let place = (gap << 8 | place) as u16;
             nodes.push(context.graph.silent(before, after, place)?);
         }
@@ -271,7 +271,7 @@ fn nodes(context: &mut Context<'_>, source: Node, steps: &[Step]) -> Result<Vec<
     Ok(nodes)
 }
 
-/// The delay of the link to each step, as far as round trips tell it.
+/// The delay of the link to each step, as far as round trips show it.
 fn delays(steps: &[Step]) -> Vec<Option<Nanos>> {
     let mut delays = vec![None; steps.len()];
     let mut least = u64::MAX;

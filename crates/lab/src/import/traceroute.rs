@@ -27,7 +27,7 @@ pub(super) fn is_head(line: &str) -> bool {
     head(line).is_some()
 }
 
-/// What the first line of a trace tells.
+/// The content of the first line of a trace.
 struct Head {
     to: Option<IpAddr>,
     from: Option<IpAddr>,
@@ -92,7 +92,9 @@ fn lines(
             let mut next = Trace::new(number, name, head.to);
             next.from = head.from;
             if head.from.is_none() {
-                context.assume("A trace that does not tell where it began began at a node that is named after its file.");
+                context.assume(
+                    "A trace without a source begins at a node that is named after its file.",
+                );
             }
             *trace = Some(next);
             (windows, ttl) = (head.windows, 0);

@@ -126,7 +126,7 @@ fn position(element: Element<'_, '_>, keys: &Keys<'_>) -> Option<Position> {
     Some(Position { latitude: latitude.to_radians(), longitude: longitude.to_radians() })
 }
 
-/// What is told of an edge.
+/// The properties of an edge.
 fn known(
     element: Element<'_, '_>,
     keys: &Keys<'_>,
@@ -153,17 +153,17 @@ fn edge(
 ) -> Result<(), TooMany> {
     let graph = &mut *context.graph;
     let waiting = open.get_mut(&(to, from)).and_then(Vec::pop);
-    let way = match waiting {
-        Some(way) => way.back(),
+    let direction = match waiting {
+        Some(direction) => direction.back(),
         None => {
-            let way = graph.join(from, to)?;
-            graph.known.insert(way.back(), Known { missing: directed, ..known });
+            let direction = graph.join(from, to)?;
+            graph.known.insert(direction.back(), Known { missing: directed, ..known });
             if directed {
-                open.entry((from, to)).or_default().push(way);
+                open.entry((from, to)).or_default().push(direction);
             }
-            way
+            direction
         }
     };
-    graph.known.insert(way, known);
+    graph.known.insert(direction, known);
     Ok(())
 }

@@ -9,7 +9,7 @@
 //! 2. the transmitter, which takes its time for every packet that was not dropped so far;
 //! 3. the wire, which loses, flips a bit, delays, and makes a second copy.
 //!
-//! Settings are an argument, so a change takes effect between two packets; packets on their way keep
+//! Settings are an argument, so a change takes effect between two packets; packets in flight keep
 //! the outcome that was decided.
 //!
 //! The n-th packet's randomness is a function of the seed, the link and n (see `random`): the same
@@ -70,7 +70,7 @@ pub enum Outcome {
         at: Nanos,
         /// When a second copy arrives as well, of the packet as it arrives.
         copy: Option<Nanos>,
-        /// A bit that is flipped on the way: its place in the IP packet, where bit 0 is the lowest of
+        /// A bit that is flipped on the path: its place in the IP packet, where bit 0 is the lowest of
         /// the first byte.
         corrupt: Option<u32>,
         /// Whether the queue marks it as having met congestion (RFC 3168: CE).

@@ -1,4 +1,4 @@
-//! Who waits for the transmitter.
+//! Whoever waits for the transmitter.
 
 use crate::{Nanos, settings::Limit};
 use std::collections::VecDeque;

@@ -24,7 +24,7 @@ pub(crate) struct Edge {
     pub(crate) reverse: Option<KindId>,
 }
 
-/// What can tell its links as often as it is asked, always the same.
+/// A source of links that can be read several times, always with the same links.
 pub(crate) trait Source {
     /// How many nodes there are. The ends of all edges are below.
     fn nodes(&self) -> u32;
@@ -267,7 +267,7 @@ impl Counts {
 const _: () = assert!(SECTIONS == 35, "a section without a size would not compile");
 
 impl Network {
-    /// Puts the links of each node in order, and tells of which there are several.
+    /// Puts the links of each node in order, and marks those of which there are several.
     fn sort_links(&mut self) -> FxHashSet<(NodeId, NodeId)> {
         let mut parallel = FxHashSet::default();
         let to = self.column(Section::To);
@@ -300,7 +300,7 @@ impl Network {
     /// Finds the links to which none leads back, of those that were made for one direction.
     fn put_one_way(&mut self, mut alone: Vec<(NodeId, NodeId, KindId)>) {
         for edge in &mut alone {
-            // Their relation tells where they are: any kind that has it will do.
+            // Their relation shows where they are: any kind that has it will do.
             let relation = self.kinds[usize::from(edge.2.0)].relation;
             edge.2 = KindId(relation as u16);
         }

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use topo::IpNet;
 
 /// A link that was added to a [`Builder`]. Its number in the network is another one:
-/// [`Builder::finish_with`] tells it.
+/// [`Builder::finish_with`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Draft(u32);
 
@@ -53,7 +53,7 @@ pub struct Builder {
     prefixes: Vec<(u32, IpNet)>,
     entries4: Vec<Entry<u32>>,
     entries6: Vec<Entry<u128>>,
-    /// In order, when all is told.
+    /// In order, when everything was added.
     prefixes4: Vec<PrefixEntry<u32>>,
     prefixes6: Vec<PrefixEntry<u128>>,
 }
@@ -118,7 +118,7 @@ impl Builder {
         self.named.get(*place as usize).copied().map(NodeId)
     }
 
-    /// Makes that many nodes without names, and tells the first of them.
+    /// Adds that many nodes without names, and returns the first of them.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Builder {
         if node.0 < self.nodes { Ok(()) } else { Err(BuildError::NoNode(node.0, self.nodes)) }
     }
 
-    /// Joins two nodes both ways with the same settings. `relation` says what `b` is to `a`. The drafts
+    /// Joins two nodes in both directions with the same settings. `relation` says what `b` is to `a`. The drafts
     /// are those of the link from `a` and of the one from `b`.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Builder {
         self.join(a, b, forward, reverse)
     }
 
-    /// Joins two nodes both ways with the kind of the link from `a` and of the one from `b`.
+    /// Joins two nodes in both directions with the kind of the link from `a` and of the one from `b`.
     ///
     /// # Errors
     ///
@@ -512,7 +512,7 @@ impl Source for Builder {
     }
 }
 
-/// Puts addresses and prefixes in order. One that is told twice of one node is kept once; an address of
+/// Puts addresses and prefixes in order. One that is given twice for one node is kept once; an address of
 /// the node itself counts more than a network of that length behind it.
 fn sort_prefixes<A: Copy + Ord>(
     places: &mut Vec<PrefixEntry<A>>,

@@ -1,4 +1,4 @@
-//! Whether the arrays of a file fit together: what is found here once need not be looked at again.
+//! Whether the arrays of a file fit together: what is found here once need not be inspected again.
 //!
 //! Everything that is used as a place in another array is below its length, and what is searched is in
 //! order.

@@ -9,7 +9,7 @@
 //! 28  directed links
 //! ```
 //!
-//! Numbers are little-endian, of 4 bytes where nothing else is said. The same network always makes the
+//! Numbers are little-endian, of 4 bytes unless stated otherwise. The same network always makes the
 //! same bytes. All of them are read once when the file is opened, for the checksum and by [`check`]: no
 //! number of it leads outside later. Whoever makes a file on purpose that is wrong in other ways gets
 //! wrong paths, but no panic.
@@ -100,7 +100,7 @@ impl Network {
             .map_err(|why| OpenError::Format { path: path.to_owned(), why })
     }
 
-    /// The network that these bytes of a file tell.
+    /// The network in these bytes of a file.
     ///
     /// # Errors
     ///

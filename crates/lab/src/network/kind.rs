@@ -48,7 +48,7 @@ impl Kind {
         format!("{} {relation} {}\n", self.weight, self.settings)
     }
 
-    /// The kind that these words tell; `None` if they tell none.
+    /// The kind in these words; `None` if they have none.
     pub(super) fn from_line(line: &str) -> Option<Self> {
         let mut words = line.splitn(3, ' ');
         let weight = words.next()?.parse().ok().filter(|&weight| weight > 0)?;

@@ -4,7 +4,7 @@ use super::column::{Column, SPARE};
 
 /// Bytes before the first array: the head ([`super::file`]) and the list of arrays.
 pub(super) const HEAD: usize = 64;
-/// Bytes that tell of one array.
+/// Bytes that describe one array.
 pub(super) const ROW: usize = 24;
 /// Each array begins at a multiple of this.
 const ALIGN: usize = 8;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The links of a node are in order of relation, then of the node they lead to. So the few links to
-//! providers come before the many to customers, and the way back of a link is found by searching.
+//! providers come before the many to customers, and the reverse path of a link is found by searching.
 mod assemble;
 mod build_error;
 mod builder;
@@ -198,7 +198,7 @@ impl Network {
         self.kind(link).relation
     }
 
-    /// Whether any link tells what its ends are to each other, so that valley-free paths mean something.
+    /// Whether any link has the relation of its ends, so that valley-free paths mean something.
     pub fn has_relations(&self) -> bool {
         self.kinds.iter().any(|kind| kind.relation != Relation::None)
     }

@@ -1,4 +1,4 @@
-//! Networks are what was told to their builders, and files what was saved.
+//! Networks are what their builders were given, and files what was saved.
 
 mod files;
 mod random;
@@ -136,7 +136,7 @@ fn what_does_not_fit_together_is_refused() {
         let mut builder = Builder::new();
         let [a, b] = ["a", "b"].map(|name| builder.node(name).expect("a node"));
         let [forward, _] = link(&mut builder, a, b, 1).expect("a link");
-        fill(&mut builder, forward).expect("it is told one by one");
+        fill(&mut builder, forward).expect("it is added one by one");
         builder.finish().err()
     };
     let error = twice(&|builder, forward| {

@@ -2,7 +2,7 @@
 //!
 //! No node has a table of all destinations: a million nodes would need a million million entries. A
 //! search finds the paths from the node where a packet is to the one where its address lives, and what
-//! it found at the nodes on the way is kept in bounded space (`cache`). What is found does not depend
+//! it found at the nodes on the path is kept in bounded space (`cache`). What is found does not depend
 //! on what was asked before: at each node it is all links that begin a best path.
 //!
 //! A node's own forwarding entries come before that.
@@ -29,7 +29,7 @@ pub const LONGEST_PATH: usize = 255;
 const SCRATCH: usize = 2 << 20;
 
 /// So many classes of flows there are for nodes with several links that are equally good: all flows of
-/// a class go the same way.
+/// a class take the same path.
 pub const FLOW_CLASSES: u32 = 64;
 
 /// Which paths are best.
@@ -56,7 +56,7 @@ pub struct RoutePolicy {
     pub ecmp: bool,
 }
 
-/// There is no way on, or none that is short enough to be gone.
+/// There is no route, or none that is short enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPath {
     /// The node that has no route, or the one after [`LONGEST_PATH`] links. The links to it are known.
@@ -99,12 +99,12 @@ impl Router {
     /// The links from one node to another, for a packet to that address. `flow` is a hash of what tells
     /// its flow from others; its class is what is left when it is divided by [`FLOW_CLASSES`].
     ///
-    /// The answer is whether `flow` chose among several links somewhere on the way; if not, all flows go
+    /// The answer is whether `flow` chose among several links somewhere on the path; if not, all flows go
     /// there.
     ///
     /// # Errors
     ///
-    /// A node on the way has no route, or the path has more than [`LONGEST_PATH`] links, as one in a
+    /// A node on the path has no route, or the path has more than [`LONGEST_PATH`] links, as one in a
     /// circle, which entries can make; the links up to there are in `out`.
     pub fn path(
         &mut self,

@@ -5,7 +5,7 @@ use crate::network::Kind;
 use crate::{Builder, LinkSettings, Relation};
 use topo::generate::Random;
 
-/// A random network of few nodes: several links between two of them, some without a way back. With
+/// A random network of few nodes: several links between two of them, some without a reverse direction. With
 /// relations nodes may even be providers of each other.
 fn random_network(random: &mut Random, relations: bool) -> Network {
     let nodes = 2 + random.below(10) as u32;

@@ -2,7 +2,7 @@
 //! the fewest ASes, then the least weight inside them (Gao and Rexford, "Stable Internet routing without
 //! global coordination", 2001).
 //!
-//! An AS tells customers all its routes, peers and providers only its own and its customers'. So a path
+//! An AS advertises all its routes to customers, to peers and providers only its own and its customers'. So a path
 //! goes up to providers, then over at most one link between peers, then down to customers. Links without
 //! relation are inside an AS, and its routers share what they know.
 //!
@@ -10,7 +10,7 @@
 //! by customers: providers of it, their providers, and so on. What is above the source
 //! ([`Valley::below`]) is all that it can hear of: each of these has its route by customers, or else by
 //! a peer of it that has one, or else by a provider of it. A router's few providers and peers come first
-//! among its links, so that customers of large ones need not be looked at.
+//! among its links, so that customers of large ones need not be inspected.
 
 use super::View;
 use super::cache::{Cache, Hops};
@@ -41,7 +41,7 @@ impl Rank {
     /// The route to a router itself.
     pub(super) const OWN: Self = Self { class: Class::Customer, ases: 0, weight: 0 };
 
-    /// What this route of the far end is to the near one of a link; `None` if it is not told.
+    /// What this route of the far end is to the near one of a link; `None` if it is not advertised.
     pub(super) fn over(self, relation: Relation, weight: u32) -> Option<Self> {
         let class = match relation {
             Relation::None => {

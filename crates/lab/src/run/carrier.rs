@@ -91,7 +91,7 @@ impl Carrier {
         })
     }
 
-    /// Carries until it is told to stop.
+    /// Carries until it is stopped.
     ///
     /// # Errors
     /// When waiting fails; what a port says concerns that port only.

@@ -46,7 +46,7 @@ pub enum ExecError {
     Start {
         /// The program.
         program: OsString,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

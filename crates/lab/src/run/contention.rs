@@ -8,7 +8,7 @@
 use crate::Nanos;
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-/// How often the count is looked at.
+/// How often the count is inspected.
 const PERIOD: Nanos = Nanos(4_000_000);
 /// How much of a period is waiting if others want the core: one in this many.
 const SHARE: u64 = 10;

@@ -1,4 +1,4 @@
-//! Keeps the kernel's way to hosts warm.
+//! Keeps the kernel's path to hosts warm.
 //!
 //! The code and data that a packet takes through the kernel leave the caches within milliseconds, and on
 //! a shared machine sooner: a host received a packet 1 microsecond after the write to its TAP device began

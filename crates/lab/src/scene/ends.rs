@@ -73,7 +73,7 @@ impl WireTable {
     }
 }
 
-/// Tells what is wrong with wires in a scene with these hosts and nodes.
+/// Reports what is wrong with wires in a scene with these hosts and nodes.
 pub(super) fn problems(
     wires: &[WireTable],
     hosts: &[HostTable],

@@ -34,7 +34,7 @@ use std::{fmt, str::FromStr};
 /// Bytes that a frame has before its IP packet; they count for rates and for queues in bytes.
 pub const ETHERNET_HEADER: u32 = 14;
 
-/// MTU of a link of which nothing else is said, bytes of IP packet.
+/// MTU of a link by default, bytes of IP packet.
 pub const DEFAULT_MTU: u32 = 1_500;
 
 /// What one directed link does.

@@ -71,7 +71,7 @@ pub struct Red {
     pub ecn: bool,
 }
 
-/// Packets in a queue of which nothing else is said, as for Linux's interfaces.
+/// Packets in a queue by default, as for Linux's interfaces.
 const DEFAULT_PACKETS: u32 = 1_000;
 /// RFC 8289, section 4.3.
 const TARGET: Nanos = Nanos(5_000_000);

@@ -73,7 +73,7 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let (number, whole) = match text.strip_suffix('%') {
             Some(number) => (number, 100u128),
-            // "1" alone may be meant as one percent or as all, so it must be said.
+            // "1" alone may be meant as one percent or as all, so the unit is required.
             None if text.contains('.') => (text, 1),
             None => return Err(SHARE),
         };
@@ -100,7 +100,7 @@ impl fmt::Display for Share {
                 return f.write_str(&text);
             }
         }
-        // Twelve places tell 2^-32 apart; nothing comes here.
+        // Twelve decimal places distinguish multiples of 2^-32; nothing comes here.
         write!(f, "{}%", self.as_f64() * 100.0)
     }
 }

@@ -73,10 +73,10 @@ fn summary(model: &Model) -> Vec<Line<'static>> {
     }
     let [received, sent] = model.rates;
     let second = format!(
-        "{}/s from hosts, {}/s to hosts, {} inside",
+        "{}/s from hosts, {}/s to hosts, {} in flight",
         short(received),
         short(sent),
-        status.packets.inside
+        status.packets.in_flight
     );
     vec![Line::from(first), Line::from(second)]
 }

@@ -57,7 +57,7 @@ pub(super) fn error(
     Some(whole)
 }
 
-/// Whether errors may be sent about a packet: RFC 1812, section 4.3.2.7. Addresses were looked at when
+/// Whether errors may be sent about a packet: RFC 1812, section 4.3.2.7. Addresses were inspected when
 /// it came in.
 pub(super) fn deserves(packet: &[u8]) -> bool {
     let Some(fragments) = word(packet, 6) else { return false };

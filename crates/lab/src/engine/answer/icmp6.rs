@@ -55,7 +55,7 @@ pub(super) fn error(
     Some(whole)
 }
 
-/// Whether errors may be sent about a packet: RFC 4443, section 2.4 (e). Addresses were looked at when
+/// Whether errors may be sent about a packet: RFC 4443, section 2.4 (e). Addresses were inspected when
 /// it came in.
 pub(super) fn deserves(packet: &[u8]) -> bool {
     match upper(packet) {

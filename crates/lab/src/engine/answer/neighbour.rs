@@ -3,7 +3,7 @@
 //! The node is the router of the link and a proxy (RFC 1027; RFC 4861, section 7.2.8): it answers for
 //! every address but the host's own, whatever the host thinks is on its link. What a host asks to
 //! find out whether an address is in use (RFC 5227, RFC 4862 section 5.4) is not answered, else it
-//! would have to give its own address up. The node asks for the host's MAC address where nobody told it
+//! would have to give its own address up. The node asks for the host's MAC address where it is not set
 //! and the host has not spoken.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ use crate::{engine::port::Port, pool::VIRTIO};
 /// The longest answer: a frame with a neighbour advertisement.
 pub(crate) const ANSWER: usize = VIRTIO + ethernet::HEADER + 40 + 32;
 
-/// What is to be said to a neighbour.
+/// The message to a neighbour.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NeighbourReply {
     /// Something to say: the frame's bytes and how many.

@@ -26,7 +26,7 @@ fn a_packet_takes_the_sum_of_the_delays_and_loses_a_hop_at_each_node() {
         (Table::host_mac(1), Table::node_mac(1), EtherType::IPV4)
     );
     let ledger = table.engine.ledger();
-    assert_eq!((ledger.received, ledger.sent, ledger.inside()), (1, 1, 0));
+    assert_eq!((ledger.received, ledger.sent, ledger.in_flight()), (1, 1, 0));
 }
 
 #[test]
@@ -181,6 +181,6 @@ fn a_frame_that_its_host_does_not_take_is_counted_as_ended() {
         }
     }
     let ledger = table.engine.ledger();
-    assert_eq!((ledger.received, ledger.sent, ledger.inside()), (3, 1, 0));
+    assert_eq!((ledger.received, ledger.sent, ledger.in_flight()), (3, 1, 0));
     assert_eq!(ledger[Reason::HostRefused], 2);
 }

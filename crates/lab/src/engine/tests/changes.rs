@@ -1,4 +1,4 @@
-//! Changes while packets are inside.
+//! Changes while packets are in flight.
 
 use super::table::{MS, Table, ring, row, row_of, udp};
 use crate::{
@@ -77,7 +77,7 @@ fn routing_follows_after_the_time_of_convergence() {
     assert_eq!(table.engine.ledger()[Reason::LinkDown], 2);
 }
 
-/// Four links change at a time, both ways: what is planned is forgotten once, when it is known.
+/// Four links change at a time, in both directions: what is planned is forgotten once, when it is known.
 #[test]
 fn what_routing_hears_at_a_time_is_taken_in_at_once() {
     let mut table = ring(4, "delay=10ms");
@@ -90,7 +90,7 @@ fn what_routing_hears_at_a_time_is_taken_in_at_once() {
     assert_eq!(table.engine.due(), None);
 }
 
-/// In a row there is no other way: first silence, then the node before the gap says so.
+/// In a row there is no other path: first silence, then the node before the gap says so.
 #[test]
 fn where_no_way_is_left_the_last_node_says_that_it_has_no_route() {
     let mut table = row(5, "delay=10ms");

@@ -1,4 +1,4 @@
-//! Flows over ways that are equally good.
+//! Flows over equal-cost paths.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn meshed(links: &[(u32, u32, u64)]) -> Table {
     table
 }
 
-/// Sends a packet of each flow, told apart by its port, a few at a time; returns how many milliseconds
+/// Sends a packet of each flow, distinguished by its port, a few at a time; returns how many milliseconds
 /// each took.
 fn send(table: &mut Table, flows: u16) -> BTreeMap<u16, u64> {
     let mut took = BTreeMap::new();
@@ -59,7 +59,7 @@ fn count(took: &BTreeMap<u16, u64>) -> BTreeMap<u64, u32> {
     counts
 }
 
-/// Four ways of 1, 2, 3 and 4 ms that weigh the same: by its time it is seen which one a packet took.
+/// Four paths of 1, 2, 3 and 4 ms that weigh the same: by its time it is seen which one a packet took.
 #[test]
 fn flows_are_spread_evenly_and_each_keeps_its_way() {
     let mut table = meshed(&[
@@ -74,14 +74,14 @@ fn flows_are_spread_evenly_and_each_keeps_its_way() {
     ]);
     let flows = 4_000;
     let took = send(&mut table, flows);
-    assert_eq!(send(&mut table, flows), took, "a flow keeps its way");
+    assert_eq!(send(&mut table, flows), took, "a flow keeps its path");
     let counts = count(&took);
     assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4]);
     // Binomial: a quarter of all.
     let sigma = (f64::from(flows) * 0.25 * 0.75).sqrt();
-    for (way, count) in counts {
+    for (path, count) in counts {
         let off = f64::from(count) - f64::from(flows) / 4.0;
-        assert!(off.abs() <= 3.0 * sigma, "way {way}: {count} of {flows} flows");
+        assert!(off.abs() <= 3.0 * sigma, "path {path}: {count} of {flows} flows");
     }
     // What is shown as the path is one of those that packets take, for each class of flows.
     let shown = (0..FLOW_CLASSES).map(|class| {
@@ -92,11 +92,11 @@ fn flows_are_spread_evenly_and_each_keeps_its_way() {
     let mut shown = shown.collect::<Vec<_>>();
     shown.sort_unstable();
     let each = FLOW_CLASSES as usize / 4;
-    let right: Vec<u32> = (1..=4).flat_map(|way| std::iter::repeat_n(way, each)).collect();
-    assert_eq!(shown, right, "each way has as many classes");
+    let right: Vec<u32> = (1..=4).flat_map(|path| std::iter::repeat_n(path, each)).collect();
+    assert_eq!(shown, right, "each path has as many classes");
 }
 
-/// Two forks, one behind the other: all four ways are used, so the nodes do not divide flows alike.
+/// Two forks, one behind the other: all four paths are used, so the nodes do not divide flows alike.
 #[test]
 fn nodes_behind_a_fork_divide_flows_anew() {
     let mut table = meshed(&[
@@ -115,7 +115,7 @@ fn nodes_behind_a_fork_divide_flows_anew() {
     assert!(counts.values().all(|&count| count > u32::from(flows) / 10), "{counts:?}");
 }
 
-/// Without ECMP all flows go the way of the first link.
+/// Without ECMP all flows go the path of the first link.
 #[test]
 fn one_way_is_enough_where_flows_are_not_to_be_spread() {
     let mut table = meshed(&[(0, 1, 1), (0, 2, 2), (1, 3, 0), (2, 3, 0)]);

@@ -118,7 +118,7 @@ fn walk(
         if length > network.settings(link).mtu {
             return back(at, now, 3, 4, source);
         }
-        let back_link = network.reverse(link).expect("a way back");
+        let back_link = network.reverse(link).expect("a reverse direction");
         source = network.interface4(back_link).expect("an address");
         (at, now, left) = (network.to(link).0, now + network.settings(link).delay.0, left - 1);
     }
@@ -298,7 +298,7 @@ proptest! {
                         packet[at % length] ^= byte;
                     }
                     if packet[0] >> 4 == 4 {
-                        // Right again, so that more than the checksum is looked at.
+                        // Right again, so that more than the checksum is inspected.
                         packet[10..12].fill(0);
                         let header = usize::from(packet[0] & 15).max(5) * 4;
                         let header = header.min(packet.len());
@@ -310,7 +310,7 @@ proptest! {
             }
             let under_way = table.engine.in_flight.iter().flatten().count();
             let there = under_way + table.engine.ready.len();
-            prop_assert_eq!(table.engine.ledger().inside(), there as u64);
+            prop_assert_eq!(table.engine.ledger().in_flight(), there as u64);
         }
         table.drain();
         prop_assert_eq!(table.engine.in_flight.iter().flatten().count(), 0);

@@ -124,7 +124,7 @@ impl Table {
         while let Some(due) = self.engine.due() {
             left.extend(self.until(due.0.max(self.now)));
         }
-        assert_eq!(self.engine.ledger().inside(), 0, "{:?}", self.engine.ledger());
+        assert_eq!(self.engine.ledger().in_flight(), 0, "{:?}", self.engine.ledger());
         assert_eq!(self.engine.pool.free(), self.engine.options.frames, "frames were lost");
         assert_eq!(self.engine.pool.free_spills(), self.engine.options.spills);
         left

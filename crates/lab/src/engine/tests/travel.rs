@@ -244,7 +244,7 @@ fn links_and_nodes_know_what_came_to_them() {
     assert_eq!(table.engine.link_loads().count(), 6);
 }
 
-/// Two nodes whose entries send packets to each other: none gets to the third, and the way that is shown
+/// Two nodes whose entries send packets to each other: none gets to the third, and the path that is shown
 /// says so.
 #[test]
 fn a_circle_is_the_way_to_nowhere() {

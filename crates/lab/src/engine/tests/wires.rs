@@ -231,7 +231,7 @@ fn changes_take_effect_between_two_frames() {
         table.engine.apply(now, Change::Node { node, up: true }).expect("a node");
     }
     assert_eq!(table.engine.ledger()[Reason::NodeDown], 3);
-    // Nobody is told that routing goes another way: there is none.
+    // Nothing is reported of routing: there is none.
     let (news, _) = table.engine.events_since(0);
     assert!(news.iter().all(|news| matches!(news.what, crate::engine::EventKind::Changed(_))));
 }

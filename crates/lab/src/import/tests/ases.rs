@@ -34,7 +34,7 @@ fn traces_and_ases_make_one_network() {
     let (network, report) = import(&["berlin.txt", "prefix2as.txt", "serial-1.as-rel.txt"]);
     let far = path(&network, "berlin", "203.0.113.9");
     let relations: Vec<_> = far.iter().map(|&link| network.relation(link)).collect();
-    // What traceroute itself said of ASes counts before prefix2as.
+    // ASes from traceroute itself count before prefix2as.
     assert!(relations.iter().all(|&relation| relation == Relation::None));
     let home = network.owner("203.0.113.200".parse().unwrap()).unwrap();
     assert_eq!(network.name(home.node()), "203.0.113.1");

@@ -1,4 +1,4 @@
-//! Each format: what its sample makes, and what is said of bad lines.
+//! Each format: the result of its sample, and the reports on bad lines.
 
 mod ases;
 mod json;
@@ -34,7 +34,7 @@ fn import_text(format: Format, text: &str) -> (Network, ImportReport) {
     importer.finish(&ImportOptions::default()).unwrap()
 }
 
-/// What is bad in a text of which something is taken: the lines and what is said of them.
+/// What is bad in a text of which something is taken: the lines and the reports on them.
 fn bad(format: Format, text: &str) -> Vec<(u64, &'static str)> {
     let (_, report) = import_text(format, text);
     let each = report
@@ -59,7 +59,7 @@ fn path(network: &Network, from: &str, to: &str) -> Vec<LinkId> {
     links
 }
 
-/// What the nodes on the way are called, and the delays of the links to them in microseconds.
+/// What the nodes on the path are called, and the delays of the links to them in microseconds.
 fn hops(network: &Network, from: &str, to: &str) -> Vec<(String, u64)> {
     let hop = |link: LinkId| {
         let delay = network.settings(link).delay.0 / 1_000;

@@ -16,7 +16,7 @@ fn nodes_and_links_are_those_of_the_files() {
     // The interface of N3 is known, so it is joined to the others of its link, and they are not.
     assert!(network.link_between(n3, n2).is_some() && network.link_between(n3, n4).is_some());
     assert!(network.link_between(n2, n4).is_none());
-    // Nothing tells delays.
+    // Nothing gives delays.
     assert_eq!(network.settings(link).delay, Nanos(1_000_000));
     assert!(report.assumptions.iter().any(|text| text.starts_with("3 links have no known delay")));
 }

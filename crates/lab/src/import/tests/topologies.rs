@@ -14,9 +14,9 @@ fn the_oracles_topologies_are_networks() {
     assert_eq!((settings.delay, settings.rate), (Nanos(4_500_000), Some(1_000_000_000)));
     assert_eq!(settings.loss, Loss::Independent("1%".parse::<Share>().unwrap()));
     assert_eq!(network.weight(link), 10);
-    // One way only.
+    // One direction only.
     assert!(network.link_between(munich, hamburg).is_none());
-    // What is said of the next hop counts before weights.
+    // An explicit next hop counts before weights.
     let expected = [("hamburg", 2_000), ("munich", 6_000)];
     assert_eq!(hops(&network, "berlin", "192.0.2.1"), named(&expected));
     assert_eq!(hops(&network, "berlin", "10.0.0.2"), named(&expected));

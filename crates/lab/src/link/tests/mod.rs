@@ -15,7 +15,7 @@ fn offer(state: &mut LinkState, settings: &LinkSettings, now: u64, length: u32) 
     state.offer(settings, Arrival { now: Nanos(now), length, ect: false })
 }
 
-/// When it arrives, if it does and no other way than late.
+/// When it arrives, if it does, late at most.
 fn at(outcome: Outcome) -> Option<u64> {
     match outcome {
         Outcome::Pass { at, copy: None, corrupt: None, mark: false } => Some(at.0),

@@ -1,10 +1,10 @@
-//! Random networks beside what was told, kept in plain lists.
+//! Random networks beside what was added, kept in plain lists.
 
 use super::*;
 use topo::generate::Random;
 use topo::lpm::Table;
 
-/// A link as it was told.
+/// A link as it was added.
 #[derive(Debug, PartialEq)]
 struct Added {
     draft: Draft,
@@ -14,7 +14,7 @@ struct Added {
     reverse: Option<Draft>,
 }
 
-/// A random network, and its links as they were told.
+/// A random network, and its links as they were added.
 fn added(random: &mut Random) -> (Builder, Vec<Added>) {
     let nodes = 2 + random.below(6) as u32;
     let mut builder = Builder::new();

@@ -1,4 +1,4 @@
-//! A lab whose engine panics is taken down: the caller is told, and nothing is left of it.
+//! A lab whose engine panics is taken down: the caller gets an error, and nothing is left behind.
 
 use lab::{
     run::{Lab, Options, RunError},

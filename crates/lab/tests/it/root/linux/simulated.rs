@@ -89,7 +89,7 @@ impl Simulated {
                 pool.give_back(frame);
             }
         }
-        assert_eq!(self.engine.ledger().inside(), 0);
+        assert_eq!(self.engine.ledger().in_flight(), 0);
         seen
     }
 

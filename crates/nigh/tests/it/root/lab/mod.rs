@@ -1,5 +1,5 @@
 //! The lab as people use it: real programs on real packets through simulated networks, and what is
-//! left of a lab that ends in whatever way.
+//! left of a lab that ends however.
 
 mod http;
 mod imports;

@@ -77,7 +77,7 @@ fn frames_that_an_interface_does_not_take_are_counted_and_nothing_is_lost_count_
     let number = |key: &str| packets[key].as_u64().unwrap();
     assert_eq!(
         number("received") + sum(&packets["made"]),
-        number("sent") + sum(&packets["ended"]) + number("inside"),
+        number("sent") + sum(&packets["ended"]) + number("in_flight"),
     );
 }
 
