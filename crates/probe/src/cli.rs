@@ -21,34 +21,34 @@ use std::{
 /// `nigh probe ...`
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Something is asked of the daemon over its control socket.
+    /// A request to the daemon over its control socket.
     #[command(flatten)]
     Operation(Operation),
-    /// Show what was measured: delay and throughput over time, the mesh, clocks, traces
+    /// Show measurements: delay and throughput over time, the mesh, clocks, traces
     ///
-    /// Reads the archive itself, so it works without a daemon too.
+    /// Reads the archive directly, so it also works without a daemon.
     #[command(
         after_help = "Examples:\n  nigh probe show mesh\n  nigh probe show delay --from prague --to brno --since 6h\n  nigh probe show delay --svg delay.svg"
     )]
     Show(ShowArgs),
-    /// Write what was measured into Parquet files, one a day and kind
+    /// Write measurements into Parquet files, one a day and kind
     ///
-    /// Reads the archive itself, so it works without a daemon too; of today as far as it is. A file that is
-    /// there already is never written again. `[probe.archive.parquet]` lets the daemon write each day by
-    /// itself when it is over.
+    /// Reads the archive directly, so it also works without a daemon; today is written as far as it is. An
+    /// existing file is never overwritten. `[probe.archive.parquet]` lets the daemon write each day
+    /// when it is over.
     #[command(
         after_help = "Examples:\n  nigh probe export /srv/measurements\n  nigh probe export /tmp/january --day 2026-01-30 --day 2026-01-31"
     )]
     Export(ExportArgs),
 }
 
-/// What is asked of the daemon.
+/// The request to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
     /// Measure something now, and print the result
     ///
-    /// The test keeps to the same limits as those of the schedule and waits until it disturbs none of
-    /// them; the result is also in the archive, as test `request`.
+    /// The test has the same limits as scheduled tests and waits until it disturbs none of them; the
+    /// result is also in the archive, as test `request`.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh probe run owd brno\n  nigh probe run throughput brno --duration 20s --json"
@@ -60,7 +60,7 @@ pub enum Operation {
     },
     /// Show the station: its clock, the other stations, the outcomes of tests
     ///
-    /// The exit code is 5 where it is not healthy.
+    /// The exit code is 5 if it is not healthy.
     #[command(after_help = "Example:\n  nigh probe status --json | jq .probe.peers")]
     Status,
 }
@@ -85,7 +85,7 @@ pub enum Test {
         /// Packets a second [default: 10]
         #[arg(short, long, value_name = "PACKETS")]
         rate: Option<u32>,
-        /// Without authentication, so that the other station's driver can reflect
+        /// Do not authenticate, so that the other station can reflect in the driver
         #[arg(long)]
         plain: bool,
         /// Which addresses are used.
@@ -148,24 +148,24 @@ pub enum Test {
         #[command(flatten)]
         family: FamilyArg,
     },
-    /// Measure the time that a page takes
+    /// Measure the load time of a page
     #[command(after_help = "Example:\n  nigh probe run http https://www.example.com/")]
     Http {
         /// The page; its server's address must be on the allow list
         #[arg(value_name = "URL")]
         page: String,
     },
-    /// Measure the time that a name server takes
+    /// Measure the response time of a name server
     #[command(after_help = "Example:\n  nigh probe run dns www.example.com@192.0.2.53")]
     Dns {
-        /// The name, and the server that is asked for its addresses
+        /// The name, and the server to query for its addresses
         #[arg(value_name = "NAME@SERVER")]
         question: String,
     },
     /// Ask for the state of an NTP server's clock
     #[command(after_help = "Example:\n  nigh probe run clock 192.0.2.123")]
     Clock {
-        /// The server: one that is watched, or on the allow list
+        /// The server: one of probe.clock, or on the allow list
         #[arg(value_name = "ADDRESS")]
         server: String,
     },
@@ -188,7 +188,7 @@ pub struct RenamedMeans {
 /// Which addresses are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct FamilyArg {
-    /// Which addresses of the station are used [default: those of its first one]
+    /// Address family of the station to use [default: that of its first address]
     #[arg(long, value_enum)]
     family: Option<Family>,
 }
@@ -236,7 +236,7 @@ impl Test {
 }
 
 impl Operation {
-    /// What is asked of the daemon.
+    /// The request to the daemon.
     pub fn request(&self) -> Request {
         match self {
             Self::Run { test } => Request::Run(test.order()),
@@ -244,7 +244,7 @@ impl Operation {
         }
     }
 
-    /// Shows on a terminal how far the test is, until what this gives is dropped.
+    /// Shows the progress of the test on a terminal, until the returned value is dropped.
     pub fn progress(&self) -> Progress {
         let Self::Run { test } = self else { return Progress(None) };
         if !stderr().is_terminal() {
@@ -280,7 +280,7 @@ impl Operation {
     }
 }
 
-/// A line on the terminal; taken away when dropped.
+/// A line on the terminal; removed when dropped.
 #[derive(Debug)]
 pub struct Progress(Option<ProgressBar>);
 
@@ -312,7 +312,7 @@ pub fn failed(answer: &Value) -> bool {
 
 /// An answer is not what this version expects.
 #[derive(Debug, thiserror::Error)]
-#[error("the daemon answered in a way this version does not know: {0}")]
+#[error("this version does not understand the daemon's answer: {0}")]
 pub struct RenderError(#[from] serde_json::Error);
 
 /// A record as text for people.

@@ -35,7 +35,7 @@ pub const CONTROL_PORT: u16 = 8620;
 /// Port of STAMP (RFC 8762, section 4.1).
 pub const STAMP_PORT: u16 = 862;
 
-/// Keys that have another name now: the old dotted path and the new one.
+/// Renamed keys: the old dotted path and the new one.
 pub const RENAMED: &[(&str, &str)] = &[
     ("probe.test.length", "probe.test.duration"),
     ("probe.test.means", "probe.test.transport"),
@@ -48,33 +48,33 @@ pub const RENAMED: &[(&str, &str)] = &[
 pub struct ProbeConfig {
     /// This station's name in the mesh; `node.name` when not given.
     pub name: Option<String>,
-    /// How stations know each other; without it this station is not in a mesh.
+    /// How stations authenticate each other; without it this station is not in a mesh.
     pub security: Option<SecurityConfig>,
     /// The stations of the mesh, this one among them.
     #[serde(rename = "station")]
     pub stations: Vec<StationConfig>,
-    /// What is measured all the time.
+    /// Scheduled tests.
     #[serde(rename = "test")]
     pub tests: Vec<TestConfig>,
     /// Links that several paths share.
     #[serde(rename = "link")]
     pub links: Vec<LinkConfig>,
-    /// Links of the network that this node's oracle knows, and the stations that measure them.
+    /// Links of the oracle's network on this node, and the stations that measure them.
     pub measured: Vec<MeasuredConfig>,
     /// Addresses outside the mesh to which tests may send.
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub allow: Vec<IpNet>,
-    /// What others may ask of this station.
+    /// What other stations may request of this one.
     pub limit: LimitConfig,
-    /// What answers STAMP here.
+    /// The STAMP reflector.
     pub reflector: ReflectorConfig,
     /// How long test packets may gather before they are read, at most 100ms; 1ms when not given.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "Option<config::schema::Duration>")]
     pub gather: Option<Duration>,
-    /// How good clocks must be, and which are watched.
+    /// The allowed clock error, and the NTP servers to watch.
     pub clock: ClockConfig,
-    /// How long what was measured is kept, and where.
+    /// How long measurements are kept, and where.
     pub archive: ArchiveConfig,
     /// Tests on request by HTTP; only by the command line when not given.
     pub request: Option<RequestConfig>,
@@ -100,17 +100,17 @@ pub struct SecurityConfig {
 pub struct StationConfig {
     /// Its name; its certificate must be for this name.
     pub name: String,
-    /// The addresses from and to which is measured, at most one of each family.
+    /// The addresses that are measured from and to, at most one of each family.
     pub addresses: Vec<IpAddr>,
-    /// Where its control connections are taken; port 8620 of the first address when not given.
+    /// Where it accepts control connections; port 8620 of the first address when not given.
     #[schemars(with = "Option<config::schema::Endpoint>")]
     pub control: Option<SocketAddr>,
-    /// What it may ask of this station.
+    /// What it may request of this station.
     #[serde(default = "what_is_bounded")]
     pub may: Vec<Service>,
 }
 
-/// What one station may ask of another.
+/// What one station may request of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Service {
@@ -118,10 +118,10 @@ pub enum Service {
     Delay,
     /// To be the other end of its throughput tests.
     Throughput,
-    /// To run the program iperf3 as a server for its tests. That takes whoever connects first, and its
-    /// rate, length and direction from there, so it is off where it is not named.
+    /// To run the program iperf3 as a server for its tests. iperf3 accepts whoever connects first, and that
+    /// client's rate, length and direction, so it is off unless named.
     Iperf3,
-    /// To keep out of the way of its pings and traces, and to be sent them.
+    /// To reserve time for its pings and traces, and to be their target.
     Slot,
 }
 
@@ -156,16 +156,16 @@ pub enum What {
     Trace,
     /// Bytes a second.
     Throughput,
-    /// The time that a page takes.
+    /// The load time of a page.
     Http,
-    /// The time that a name server takes.
+    /// The response time of a name server.
     Dns,
     /// The state of an NTP server's clock.
     Clock,
 }
 
 impl What {
-    /// The word for it.
+    /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Owd => "owd",
@@ -203,7 +203,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The word for it.
+    /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -250,7 +250,7 @@ pub struct TestConfig {
     /// Stations that measure.
     #[serde(default)]
     pub from: Vec<String>,
-    /// Where to: stations or addresses; pages for `http`, `NAME@SERVER` for `dns`.
+    /// Targets: stations or addresses; pages for `http`, `NAME@SERVER` for `dns`.
     #[serde(default)]
     pub to: Vec<String>,
     /// Time from one run to the next, 1s to 7d.
@@ -274,7 +274,7 @@ pub struct TestConfig {
     /// The transport of a throughput test.
     #[serde(default)]
     pub transport: Transport,
-    /// Whether `owd` goes without authentication, which the other station's driver can then reflect.
+    /// Whether `owd` is unauthenticated, so that the other station can reflect it in the driver.
     #[serde(default)]
     pub plain: bool,
     /// Which addresses of stations are used; that of the first one when not given.
@@ -293,8 +293,8 @@ pub struct LinkConfig {
     pub and: Vec<String>,
 }
 
-/// One `[[probe.measured]]`: a link of the oracle's network whose latency and loss are what this station
-/// measures to another one.
+/// One `[[probe.measured]]`: a link of the oracle's network that gets the latency and loss that this
+/// station measures to another one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredConfig {
@@ -309,23 +309,23 @@ pub struct MeasuredConfig {
     pub both: bool,
 }
 
-/// The section `[probe.limit]`: what others may ask of this station, and what it does at once.
+/// The section `[probe.limit]`: limits for other stations, and for tests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
-    /// Requests that one station may send a minute.
+    /// Requests a minute that one station may send.
     pub requests: u32,
     /// Control connections at once.
     pub connections: usize,
     /// Delay sessions of one station at once, and as many slots.
     pub sessions: usize,
-    /// Packets a second of a delay session or a ping, at the most.
+    /// Packets a second of a delay session or a ping, at most.
     pub rate: u32,
     /// The longest run of a throughput test that another station may ask for.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub duration: Duration,
-    /// The rate of a throughput test over UDP, at the most: `1Gbit`, or Mbit/s alone.
+    /// The rate of a throughput test over UDP, at most: `1Gbit`, or Mbit/s alone.
     pub bandwidth: Bandwidth,
     /// Tests that this station runs at once, delay sessions aside.
     pub tests: usize,
@@ -345,7 +345,7 @@ impl Default for LimitConfig {
     }
 }
 
-/// The section `[probe.reflector]`: what answers STAMP here.
+/// The section `[probe.reflector]`: the STAMP reflector.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectorConfig {
@@ -365,14 +365,13 @@ impl Default for ReflectorConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
-    /// The maximum error that this station promises; beyond it the node is not healthy. Nothing is
-    /// promised when not given.
+    /// The largest allowed clock error; beyond it the node is not healthy. No limit when not given.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "Option<config::schema::Duration>")]
     pub limit: Option<Duration>,
     /// NTP servers whose clocks are watched.
     pub servers: Vec<IpAddr>,
-    /// Time from one look at the clocks to the next.
+    /// Time between two readings of the clocks.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
@@ -388,14 +387,14 @@ impl Default for ClockConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestConfig {
-    /// File with the token that a request must bear; only its owner may read it.
+    /// File with the token that a request must carry; only its owner may read it.
     pub token: PathBuf,
-    /// What may be asked for; everything when not given.
+    /// Kinds of tests that may be requested; all when not given.
     #[serde(default)]
     pub may: Vec<What>,
 }
 
-/// The section and what the node section tells it, as `nigh run` hands it over.
+/// The section, and the values of `[node]` that it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `node.name`.
@@ -431,7 +430,7 @@ impl ProbeConfig {
 }
 
 impl StationConfig {
-    /// Where its control connections are taken.
+    /// Where it accepts control connections.
     pub fn control(&self) -> Option<SocketAddr> {
         let first = || self.addresses.first().map(|ip| SocketAddr::new(*ip, CONTROL_PORT));
         self.control.or_else(first)
@@ -450,7 +449,7 @@ impl TestConfig {
         self.spread.unwrap_or(self.interval / 10)
     }
 
-    /// Every pair that this test measures: the station and where to.
+    /// Every pair that this test measures: the station and its target.
     pub fn pairs(&self) -> Vec<(&str, &str)> {
         let mut pairs = Vec::new();
         for (from, to) in [(&self.mesh, &self.mesh), (&self.from, &self.to)] {

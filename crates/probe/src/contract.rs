@@ -1,4 +1,4 @@
-//! The job `probe` as the daemon knows it.
+//! The job `probe`, for the registry.
 
 use crate::{
     config::{Config, ProbeConfig, RENAMED},

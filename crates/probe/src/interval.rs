@@ -5,7 +5,7 @@
 //!
 //! A one-way delay is the difference of two readings of two clocks. A clock whose maximum error is *e*
 //! reads at most *e* more or less than true time; a timestamp is taken at most *u* away from the moment
-//! that it is said to mark. So the true delay is not farther from the difference than the sum of both
+//! that it stands for. So the true delay is not farther from the difference than the sum of both
 //! clocks' errors and both timestamps' uncertainties; no tighter bound exists. Where one of the
 //! errors is not known the interval is unbounded, on both sides: nothing is narrowed, so that nobody takes
 //! what is left for a promise.

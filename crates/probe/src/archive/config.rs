@@ -54,7 +54,7 @@ impl Default for ArchiveConfig {
 }
 
 impl ArchiveConfig {
-    /// Everything that is wrong with the values, each key as in the section; empty when all is well.
+    /// Everything that is wrong with the values, each key as in the section; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "");

@@ -41,7 +41,7 @@ pub(super) struct Database {
 pub(super) enum Failure {
     /// The file is not, or no longer, a good database.
     Damaged,
-    /// The disk or another process is in the way; later it may go.
+    /// The disk or another process prevents it; later it may work.
     Later,
     /// Neither; trying again does not help.
     Refused,

@@ -88,7 +88,7 @@ impl Entry {
 pub struct Reader {
     path: PathBuf,
     connection: Connection,
-    /// Tells which of the databases it reads that stood at this place.
+    /// Returns which of the databases it read at this path.
     pub(super) begun: usize,
 }
 

@@ -102,7 +102,7 @@ impl Queue {
         !state.closed || !state.records.is_empty()
     }
 
-    /// Where no more will come, what is left is taken out and its number said.
+    /// If no more will come, what is left is removed and its number returned.
     pub(super) fn give_up(&self) -> Option<usize> {
         let mut state = self.lock();
         state.closed.then(|| state.records.drain(..).count())

@@ -332,7 +332,7 @@ fn join_series<'a>(parts: impl Iterator<Item = &'a Series>) -> Option<Series> {
         return None;
     }
     let arrived = |part: &Series| part.sent.saturating_sub(part.lost);
-    // Where packets arrived of which one part says nothing, nothing can be said of all.
+    // If one part has no value for packets that arrived, the whole has none.
     let of = |value: fn(&Series) -> Option<Bounded>| {
         let some = parts.iter().filter(|part| arrived(part) > 0 || value(part).is_some());
         let values = some.map(|part| Some((value(part)?, arrived(part))));

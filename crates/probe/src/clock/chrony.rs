@@ -38,7 +38,7 @@ const MISSED_UPDATES: f64 = 8.0;
 /// But not before so many seconds.
 const HOLDOVER_S: f64 = 16.0;
 
-/// chronyd said nothing of use.
+/// chronyd's answer has nothing of use.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// It cannot be asked, or does not answer.

@@ -27,7 +27,7 @@ pub const MAX_RATE: u32 = 100_000;
 pub const MIN_BANDWIDTH: Bandwidth = Bandwidth(1_000_000);
 /// The highest.
 const MAX_BANDWIDTH: Bandwidth = Bandwidth(400_000_000_000);
-/// What a run takes beside its length at the most: to agree, to meet, for the last packets' time limit.
+/// What a run takes beside its length at most: to agree, to meet, for the last packets' time limit.
 pub const OVERHEAD: Duration = Duration::from_secs(5);
 /// The longest time for which a slot is agreed, and a delay session beside [`OVERHEAD`]; sessions without end
 /// are renewed.
@@ -42,11 +42,11 @@ pub const PING: Duration = Duration::from_secs(2);
 pub const LONGEST_THROUGHPUT: Duration = Duration::from_secs(600);
 /// The longest delay series with a length, or ping: what another station agrees to at once.
 pub const LONGEST: Duration = LONGEST_LEASE.saturating_sub(OVERHEAD);
-/// How long a run takes that has no length of its own, at the most; it is given up then.
+/// How long a run takes that has no length of its own, at most; it is given up then.
 pub const UNMEASURED: Duration = Duration::from_secs(30);
 
 impl Config {
-    /// Everything that is wrong with the values; empty when all is well.
+    /// Everything that is wrong with the values; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.probe.problems();
         let mut report = Report::new(&mut problems, "probe");
@@ -79,24 +79,27 @@ impl Config {
                 let text = format!("no [[probe.test]] measures owd from {own} to {other}: add one");
                 report.add("station", text);
             }
-            let ways = [(link.from, link.to), (link.to, link.from)];
+            let directions = [(link.from, link.to), (link.to, link.from)];
             if link.from == link.to {
                 report.add("to", "a link joins two different routers");
-            } else if !ways.into_iter().take(1 + usize::from(link.both)).all(|way| ends.insert(way))
+            } else if !directions
+                .into_iter()
+                .take(1 + usize::from(link.both))
+                .all(|direction| ends.insert(direction))
             {
                 report.add("to", "another station measures this link too; remove one");
             }
         }
     }
 
-    /// What is allowed but seldom meant.
+    /// Warnings: what is allowed but rarely intended.
     pub fn warnings(&self) -> Vec<Problem> {
         self.probe.warnings()
     }
 }
 
 impl ProbeConfig {
-    /// Everything that is wrong with the values, each key from `probe` on; empty when all is well.
+    /// Everything that is wrong with the values, each key from `probe` on; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "probe");
@@ -330,7 +333,7 @@ impl StationConfig {
 }
 
 impl TestConfig {
-    /// How long one run takes, at the most.
+    /// How long one run takes, at most.
     pub fn takes(&self) -> Duration {
         match (self.what, self.duration) {
             (What::Owd, None) => self.interval,

@@ -32,7 +32,7 @@ impl Driver {
         Self { program, reported: None, sessions: FxHashSet::default() }
     }
 
-    /// Updates the program's clock, if it is time to: by how much it will be off at the most while the update
+    /// Updates the program's clock, if it is time to: by how much it will be off at most while the update
     /// holds. The program notices by itself that the clock was stepped or that updates ceased.
     pub(super) fn keep_clock(&mut self, error_of: &impl Fn(u64) -> MaximumError) {
         if self

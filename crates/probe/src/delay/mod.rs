@@ -212,7 +212,7 @@ impl Opened {
     /// Opens the sockets in the calling thread's network namespace.
     ///
     /// # Errors
-    /// When a socket cannot be had.
+    /// When a socket is not available.
     pub fn open(config: &Config) -> Result<Self, StartError> {
         let bind = |address: SocketAddr| {
             let open = || {
@@ -235,7 +235,7 @@ impl Opened {
     /// Starts the thread; see [`Delays::start`].
     ///
     /// # Errors
-    /// When the thread cannot be had.
+    /// When the thread is not available.
     pub fn start(
         self,
         error: impl Fn(u64) -> MaximumError + Send + 'static,
@@ -274,7 +274,7 @@ impl Delays {
     /// wait.
     ///
     /// # Errors
-    /// When a socket or the thread cannot be had.
+    /// When a socket or the thread is not available.
     pub fn start(
         config: &Config,
         error: impl Fn(u64) -> MaximumError + Send + 'static,
@@ -312,7 +312,7 @@ impl Delays {
         id
     }
 
-    /// Sends no more packets of a session; when those on their way are settled, its end is reported.
+    /// Sends no more packets of a session; when those in flight are settled, its end is reported.
     pub fn close(&self, session: SessionId) {
         self.order(Command::Close(session));
     }

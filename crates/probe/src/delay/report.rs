@@ -69,12 +69,12 @@ impl Report {
     pub fn take(&mut self) -> Delay {
         let (forward, reverse) = (self.forward.take(), self.reverse.take());
         let round_trip = self.round_trip.take();
-        let tells = std::mem::take(&mut self.comparable);
+        let comparable = std::mem::take(&mut self.comparable);
         Delay {
             // Of packets that no later reply has followed nobody knows in which direction they were lost.
             counted: self.counts && round_trip.lost <= forward.lost + reverse.lost,
-            forward: tells.then_some(forward),
-            reverse: tells.then_some(reverse),
+            forward: comparable.then_some(forward),
+            reverse: comparable.then_some(reverse),
             round_trip,
         }
     }
@@ -95,7 +95,7 @@ mod tests {
         report.add(&lost(None));
         let delay = report.take();
         assert_eq!((delay.counted, delay.round_trip.lost), (false, 2));
-        // The next record begins anew.
+        // The next record begins again.
         assert!(report.take().counted);
         assert!(!Report::new(Peer::Stateless).take().counted);
     }

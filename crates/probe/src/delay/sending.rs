@@ -23,7 +23,7 @@ impl<T: Copy> Sent<T> {
     /// A packet was sent with this number.
     pub(super) fn add(&mut self, number: u32, packet: T) {
         if number != self.next {
-            // The socket has begun to count anew.
+            // The socket has begun to count again.
             self.packets.clear();
         }
         if self.packets.len() == REMEMBERED {

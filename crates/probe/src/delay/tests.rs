@@ -140,7 +140,7 @@ fn most_replies_have_the_time_at_which_they_left() {
     assert_eq!(report.take().forward, None);
 }
 
-/// Clocks that become worse all the time: whatever is said of a timestamp must have been read after it.
+/// Clocks that become worse all the time: the error of a timestamp must have been read after it.
 #[test]
 fn errors_are_of_their_timestamps_and_not_of_before() {
     let now_ns = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
@@ -163,7 +163,7 @@ fn errors_are_of_their_timestamps_and_not_of_before() {
     assert!(!samples.is_empty());
     for sample in samples {
         let (forward, reverse) = (sample.forward.unwrap(), sample.reverse.unwrap());
-        let half = |way: Interval| way.width_ns().unwrap() / 2;
+        let half = |delay: Interval| delay.width_ns().unwrap() / 2;
         let sent_ns = sample.sent_ns - begin_ns;
         let arrived_ns = sent_ns.saturating_add_signed(forward.estimate_ns);
         assert!(half(forward) >= sent_ns + arrived_ns, "{sample:?}");

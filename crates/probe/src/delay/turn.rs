@@ -236,7 +236,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         }
         let others = self.targets.entry(to).or_default();
         let ssid = |id: &SessionId| self.sessions.get(id).map(|one| one.sender.settings().ssid);
-        // Of TWAMP Light nothing has a number; there the packets themselves tell.
+        // Of TWAMP Light nothing has a number; there the packets themselves count.
         let numbered = settings.peer != Peer::TwampLight;
         if numbered && others.iter().any(|other| ssid(other) == Some(settings.ssid)) {
             (self.report)(id, News::SsidInUse);

@@ -4,7 +4,7 @@
 //! all stations and without asking anybody. Tests that would disturb each other are kept apart in it,
 //! the rest runs side by side. That clocks and files may differ for a while does no harm: a test also
 //! asks the station at its other end for a slot ([`crate::station::reservations`]), and either side refuses what
-//! is in the way.
+//! has the time.
 //!
 //! What disturbs what is the rule of pScheduler's classes: an exclusive test (throughput) shares no
 //! station and no link with another or with a normal one; normal ones share with each other; background

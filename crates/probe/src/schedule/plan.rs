@@ -158,7 +158,7 @@ impl Plan {
         first_free(wanted).or_else(|| first_free(due_ns))
     }
 
-    /// Places a job's first run from a round on for which there is room; what is skipped on the way is
+    /// Places a job's first run from a round on for which there is room; what is skipped before that is
     /// returned.
     fn schedule(&mut self, job: usize, round: u64) {
         let mut round = round;

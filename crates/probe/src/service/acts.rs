@@ -131,7 +131,7 @@ impl Commitments {
         let agreed = throughput::Agreed { token, settings, from };
         let server = throughput::Server::bind(own, agreed).await.map_err(|e| e.to_string())?;
         let to = server.address();
-        // Who asks to be sent to has agreed.
+        // Whoever asks to be sent to has agreed.
         let mut context = Context::new(Arc::new(move |to: IpAddr| to == from));
         context.counters = self.counters.clone();
         let task = tokio::spawn(async move {

@@ -41,7 +41,7 @@ const LEASE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_sec
 /// The pause before a session is asked for again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A session under way; closed when dropped.
+/// A session in progress; closed when dropped.
 struct Open {
     shared: Arc<Shared>,
     delays: Arc<Delays>,

@@ -66,7 +66,7 @@ pub enum ControlError {
     /// A value that is not permitted.
     #[error("{0}")]
     Value(String),
-    /// Another test is in the way, and stays there.
+    /// Another test has the time, and keeps it.
     #[error(
         "another test runs or is planned that must not meet this one: try again in {}",
         humantime::format_duration(std::time::Duration::from_secs(.0.as_secs() + 1))

@@ -15,7 +15,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Begins anew, for agreeing has taken its time.
+    /// Begins again, for agreeing has taken its time.
     pub(super) fn prolong(&self, job: &Job) {
         let until_ns = self.shared.host.now_ns().saturating_add(job.takes.as_nanos() as u64);
         self.shared.host.admission().prolong_own(self.lease, until_ns);

@@ -61,19 +61,19 @@ fn directions(
 fn link(
     (from, to): (RouterId, RouterId),
     delay: &Delay,
-    way: Option<&Series>,
+    direction: Option<&Series>,
     holds: Duration,
 ) -> MeasuredLink {
-    let latencies = way.and_then(one_way).into_iter().chain(half(&delay.round_trip));
+    let latencies = direction.and_then(one_way).into_iter().chain(half(&delay.round_trip));
     let latency = latencies.min_by_key(MeasuredLatency::width_ns);
-    // Where nobody counts on the way, what was lost there and back is not less than on one of both.
-    let counted = way.filter(|_| delay.counted).unwrap_or(&delay.round_trip);
+    // Where nobody counts on the path, what was lost there and back is not less than on one of both.
+    let counted = direction.filter(|_| delay.counted).unwrap_or(&delay.round_trip);
     let packets = counted.sent;
     let loss = (packets > 0).then(|| (counted.lost as f64 / packets as f64).min(1.0));
     MeasuredLink { from, to, latency, loss, packets, holds }
 }
 
-/// The delay of one way, where both clocks promise a bound, and keep to it.
+/// The one-way delay, if both clocks have an error bound, and keep to it.
 fn one_way(series: &Series) -> Option<MeasuredLatency> {
     let Bounded { estimate_ns, low_ns: Some(low), high_ns: Some(high) } = series.median? else {
         return None;
@@ -84,7 +84,7 @@ fn one_way(series: &Series) -> Option<MeasuredLatency> {
     Some(MeasuredLatency { estimate_ns, low_ns, high_ns })
 }
 
-/// Half of the round trip, in which no clock's offset is: the true delay of one way is between nothing and
+/// Half of the round trip, in which no clock's offset is: the true one-way delay is between zero and
 /// all of it.
 fn half(round_trip: &Series) -> Option<MeasuredLatency> {
     let median = round_trip.median?;

@@ -68,7 +68,7 @@ impl Reports {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what the shell tells.
+    /// Takes a report of the shell.
     pub(super) fn report(&self, id: SessionId, news: News) {
         let mut sessions = self.sessions();
         let Some(state) = sessions.get_mut(&id) else { return };

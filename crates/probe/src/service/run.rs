@@ -47,7 +47,7 @@ enum NotBegun {
 pub(super) async fn scheduled(shared: Arc<Shared>, job: Job, wait: Duration) {
     let (test, what) = (job.test.clone(), job.what);
     if run(&shared, job, wait).await.is_err() {
-        debug!(test, "skipped: another test is in the way");
+        debug!(test, "skipped: another test has the time");
         shared.counters.skipped(&test, what);
     }
 }
@@ -110,7 +110,7 @@ async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, N
     }
 }
 
-/// Waits for as long as something is in the way.
+/// Waits for as long as another test has the time.
 async fn pause(retry_ms: Option<u64>, latest: Instant) -> Result<(), NotBegun> {
     let pause = retry_ms.map_or(PAUSE.1, Duration::from_millis).clamp(PAUSE.0, PAUSE.1);
     if Instant::now() + pause > latest {

@@ -151,7 +151,7 @@ pub(crate) struct Shared {
     agreed: Arc<Agreed>,
     /// Woken when the configuration has changed.
     pub(super) changed: Notify,
-    /// Room for tests at once; made anew with the limit.
+    /// Room for tests at once; made again with the limit.
     room: Mutex<(usize, Arc<Semaphore>)>,
     running: Mutex<BTreeMap<u64, Running>>,
     token: RwLock<Option<Token>>,

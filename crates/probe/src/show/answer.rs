@@ -14,7 +14,7 @@ const ENTRIES: usize = 1000;
 const MOST: usize = 20_000;
 /// As many of those that have samples or hops.
 const MOST_LONG: usize = 1000;
-/// About as many bytes has an answer at the most.
+/// About as many bytes has an answer at most.
 const BYTES: usize = 8 << 20;
 
 /// What is asked for, as the parameters of a URL; the names and defaults are those of `nigh probe show`.

@@ -98,7 +98,7 @@ impl Axis {
     pub(super) fn marks(&self) -> Vec<(f64, String)> {
         let count = ((self.high - self.low) / self.step).round().clamp(0.0, 100.0) as u32;
         let size = self.step / self.unit.size;
-        // As many digits as tell one mark from the next; 2.5 has one more.
+        // As many digits as distinguish one mark from the next; 2.5 has one more.
         let whole = (size.log10().floor()).min(0.0).abs() as usize;
         let more = usize::from((size * 10f64.powi(whole as i32)).fract().abs() > 1e-6);
         let mark = |n: u32| {
@@ -132,7 +132,7 @@ const STEPS: [i64; 22] = [
     172_800, 604_800, 2_592_000, 31_536_000,
 ];
 
-/// The marks of a time axis, at most so many: times of the clock, with what tells them apart.
+/// The marks of a time axis, at most so many: times of the clock, with what distinguishes them.
 pub(super) fn times(since_ns: i64, until_ns: i64, most: usize) -> Vec<(i64, String)> {
     let length = until_ns.saturating_sub(since_ns).max(1) / 1_000_000_000;
     let most = i64::try_from(most.max(1)).unwrap_or(1);

@@ -32,7 +32,7 @@ pub struct Cell {
     /// Who was measured.
     pub to: String,
     /// The median delay, with the interval in which that of all packets lies; `None` where no packet
-    /// arrived whose delay on this way is known.
+    /// arrived whose delay in this direction is known.
     pub median: Option<Bounded>,
     /// Packets lost.
     pub lost: u64,

@@ -131,8 +131,8 @@ pub fn delays(entries: &[Entry], direction: Direction) -> Vec<Plot> {
     plots(entries, name, band, Measure::Time, points)
 }
 
-/// A delay's series. Where nothing came of which one way's delay is known, the packets are those of both
-/// ways: silence is loss.
+/// A delay's series. If no packet came with a known one-way delay, the packets are those of the round
+/// trip: silence is loss.
 pub(super) fn of_direction(delay: &Delay, direction: Direction) -> Series {
     let series = match direction {
         Direction::Forward => delay.forward.as_ref(),

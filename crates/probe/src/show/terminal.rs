@@ -249,7 +249,7 @@ pub fn table(table: &Table, look: Look) -> String {
         .map(|n| all().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max())
         .map(|width| width.unwrap_or(0))
         .collect();
-    // The widest give way until all fit.
+    // The widest are cut until all fit.
     let room = usize::from(look.columns).saturating_sub(2 * count.saturating_sub(1)).max(count * 3);
     while widths.iter().sum::<usize>() > room {
         let Some(widest) = widths.iter_mut().max() else { break };

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A test packet carries the time at which it was made, shortly before T1, and how far the sender's clock
-//! may be off; the kernel tells T1 a moment later, and the sender keeps that for itself. The reflected packet
+//! may be off; the kernel reports T1 a moment later, and the sender keeps that for itself. The reflected packet
 //! carries T2 and the time at which it was made, shortly before T3. The kernel's T3 comes with the next
 //! reflected packet, in a Follow-Up Telemetry TLV; without one, as from the driver's reflector, the time in
 //! the packet stands for it.

@@ -106,7 +106,7 @@ pub struct Reflector {
 }
 
 impl Reflector {
-    /// Agrees on a session, or on it anew: with other terms its counters stay.
+    /// Agrees on a session, or on it again: with other terms its counters stay.
     pub fn admit(&mut self, config: SessionConfig) {
         match self.sessions.get_mut(&config.session()) {
             Some(session) => session.config = config,

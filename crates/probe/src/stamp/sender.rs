@@ -28,8 +28,8 @@ use std::{
 /// A kernel's time that is so long after the packet was handed to it is none of that packet.
 const STALE_NS: u64 = 10_000_000_000;
 
-/// Packets next to one that are looked through for what overtook it, or for the one that a reply tells more
-/// of: what is farther away is not known, however many are under way.
+/// Packets next to one that are looked through for what overtook it, or for the one that a reply reveals more
+/// of: what is farther away is not known, however many are in flight.
 const NEIGHBOURS: usize = 256;
 
 /// What reflects.
@@ -146,7 +146,7 @@ pub enum Event {
     },
 }
 
-/// A packet on its way, or one that came and may come again.
+/// A packet in flight, or one that came and may come again.
 #[derive(Clone, Debug)]
 struct Waiting {
     /// Monotonic time at which it is lost.

@@ -233,7 +233,7 @@ fn understood(
 /// Which extensions a sender asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// When each reflected packet really left, said by the next one.
+    /// When each reflected packet really left, reported by the next one.
     pub follow_up: bool,
     /// The outcome of DSCP and ECN on the path.
     pub class_of_service: bool,

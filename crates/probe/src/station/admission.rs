@@ -176,7 +176,7 @@ impl Admission {
     /// A lease for a test of this station itself.
     ///
     /// # Errors
-    /// When another test is in the way.
+    /// When another test has the time.
     pub fn own(&mut self, slot: Slot, until_ns: u64, now_ns: u64) -> Result<Lease, Busy> {
         self.reservations.give(
             Entry { holder: None, connection: OWN, what: Agreed::Slot, slot, until_ns },

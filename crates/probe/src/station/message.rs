@@ -22,7 +22,7 @@ pub const MAX_USES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// Who asks, and whom; first on a connection, and again to keep it alive.
+    /// Whoever asks, and whom; first on a connection, and again to keep it alive.
     Hello {
         /// The version that is spoken.
         version: u32,
@@ -45,7 +45,7 @@ pub enum Request {
         /// What it shares with other tests.
         slot: Slot,
     },
-    /// To keep out of the way of a test that needs no other end here.
+    /// To reserve time for a test that needs no other end here.
     Slot {
         /// What it shares with other tests.
         slot: Slot,

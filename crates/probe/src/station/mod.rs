@@ -4,7 +4,7 @@
 //! station that measures                              station at the other end
 //!   peer ── TLS 1.3, both sides proven ─────────────▶ server
 //!        hello, then delay / throughput / renew / end   │
-//!        one JSON object a line each way                ▼
+//!        one JSON object a line in each direction                ▼
 //!                                                     admission ── permission, reservations ──▶ act
 //! ```
 //!

@@ -27,7 +27,7 @@ use tracing::{info, warn};
 
 /// How long connecting, with its handshake, and an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long nothing is said, before a hello keeps the connection alive.
+/// Silence after which a hello keeps the connection alive.
 const HELLO: Duration = Duration::from_secs(15);
 /// The first and the longest pause before another connection.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
@@ -60,7 +60,7 @@ pub enum PeerError {
         retry_ms: Option<u64>,
     },
     /// It answers something else than was asked.
-    #[error("station {name} answers in a way that this version does not know")]
+    #[error("this version does not understand the answer of station {name}")]
     Answer {
         /// Which station.
         name: String,
@@ -287,7 +287,7 @@ impl Link {
                 Ok(())
             }
             Answer::Refused { text, .. } => Err(format!("it refuses: {text}")),
-            _ => Err("it answers in a way that this version does not know".to_owned()),
+            _ => Err("this version does not understand its answer".to_owned()),
         }
     }
 

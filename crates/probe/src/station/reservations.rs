@@ -35,7 +35,7 @@ pub enum Agreed {
     Delay,
     /// To be the other end of a throughput test.
     Throughput,
-    /// To keep out of the way, or a test of this station itself.
+    /// A reservation without a test here, or a test of this station itself.
     Slot,
 }
 
@@ -63,7 +63,7 @@ pub struct Planned {
     pub until_ns: u64,
 }
 
-/// Something is in the way until then.
+/// The time is reserved until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
     /// When it may be free.
@@ -82,7 +82,7 @@ impl Reservations {
     /// Gives a lease until a moment, unless it would disturb another or a run that is planned.
     ///
     /// # Errors
-    /// When another test is in the way.
+    /// When another test has the time.
     pub fn give(&mut self, entry: Entry, now_ns: u64) -> Result<Lease, Busy> {
         let leases = self.leases.values().filter(|other| other.until_ns > now_ns);
         let held = leases.filter(|other| disturb(&entry.slot, &other.slot)).map(|o| o.until_ns);
@@ -188,7 +188,7 @@ mod tests {
     fn what_disturbs_is_refused_until_it_ends() {
         let mut reservations = Reservations::default();
         let exclusive = entry(Some("a"), Class::Exclusive, &["a", "b"], 100);
-        let lease = reservations.give(exclusive.clone(), 0).expect("nothing is in the way");
+        let lease = reservations.give(exclusive.clone(), 0).expect("the time is free");
         let again = entry(None, Class::Normal, &["b", "c"], 150);
         assert_eq!(reservations.give(again.clone(), 50), Err(Busy { until_ns: 100 }));
         assert!(reservations.give(entry(None, Class::Background, &["b"], 900), 50).is_ok());

@@ -259,7 +259,7 @@ mod tests {
     use crate::config::Config;
     use std::sync::OnceLock;
 
-    /// Notes what is under way; before it does, all leases end.
+    /// Notes what is in progress; before it does, all leases end.
     #[derive(Default)]
     struct Slow {
         host: OnceLock<Arc<Host<Slow>>>,

@@ -72,7 +72,7 @@ impl Settings {
         problems
     }
 
-    /// How long it takes at the most.
+    /// How long it takes at most.
     pub fn longest(&self) -> Duration {
         self.wait
     }

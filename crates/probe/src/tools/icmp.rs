@@ -122,7 +122,7 @@ pub fn quoted_sequence(family: Family, quoted: &[u8]) -> Option<u16> {
 /// What an error means to who looks for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// TTL or hop limit ran out on the way: the path goes on.
+    /// TTL or hop limit ran out on the path: the path goes on.
     TimeExceeded,
     /// The destination has no such port: the packet arrived.
     NoPort,

@@ -98,7 +98,7 @@ impl Settings {
         problems
     }
 
-    /// How long it takes at the most.
+    /// How long it takes at most.
     pub fn longest(&self) -> Duration {
         self.duration + TIMEOUT
     }

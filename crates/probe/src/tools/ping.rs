@@ -28,7 +28,7 @@ pub const MOST_REQUESTS: u32 = 65_535;
 pub const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest time that a test takes, its last wait included.
 pub const LONGEST: Duration = Duration::from_secs(3600);
-/// Bytes of a payload that tell whose it is.
+/// Bytes of a payload that identify its sender.
 const LEAST_SIZE: u16 = 8;
 /// What fits into a packet of IPv4 behind both headers.
 const MOST_SIZE: u16 = 65_507;
@@ -84,7 +84,7 @@ impl Settings {
         problems
     }
 
-    /// How long it takes at the most; `None` when that is beyond all measure.
+    /// How long it takes at most; `None` when that is beyond all measure.
     pub fn longest(&self) -> Option<Duration> {
         self.interval.checked_mul(self.count)?.checked_add(self.wait)
     }
@@ -144,7 +144,7 @@ pub async fn run(to: IpAddr, settings: &Settings, context: &Context) -> Result<S
     apart(|stop| test.run(stop)).await
 }
 
-/// A test under way.
+/// A test in progress.
 struct Test {
     socket: Hearing,
     to: IpAddr,
@@ -178,7 +178,7 @@ impl Test {
                     next += 1;
                 }
                 Err(source) if next == 0 => return Err(Error::Send { to: self.to, source }),
-                // The way is gone after some requests: the others are not sent.
+                // The route is gone after some requests: the others are not sent.
                 Err(source) => {
                     failed = Some(source);
                     break;

@@ -39,7 +39,7 @@ const PLATEAUS: [u32; 22] = [
     65_535, 32_000, 17_914, 9216, 9000, 8166, 4352, 2002, 1500, 1492, 1480, 1472, 1460, 1450, 1420,
     1400, 1360, 1280, 1006, 576, 508, 296,
 ];
-/// Bytes that tell whose a packet is.
+/// Bytes that identify the sender of a packet.
 const MARK: usize = 8;
 
 /// How an MTU is found.
@@ -84,7 +84,7 @@ impl Settings {
         problems
     }
 
-    /// How long it takes at the most.
+    /// How long it takes at most.
     pub fn longest(&self) -> Duration {
         // The plateaus, and 15 halvings of the widest gap between two.
         self.wait * u32::from(self.attempts) * (PLATEAUS.len() as u32 + 15 + 1)
@@ -190,10 +190,10 @@ impl Search {
         self.passed = self.passed.max(Some(length));
     }
 
-    /// A length did not pass, and perhaps somebody said what does.
+    /// A length did not pass, and perhaps an error reported which does.
     fn failed(&mut self, length: u32, reported: Option<u32>) {
         self.failed = self.failed.min(length);
-        // Zero (RFC 1191, section 5), or no less than what was sent, tells nothing.
+        // Zero (RFC 1191, section 5), or no less than what was sent, has no information.
         self.reported =
             reported.filter(|reported| (self.least..length).contains(reported)).or(self.reported);
     }
@@ -208,7 +208,7 @@ enum Outcome {
     Nothing,
 }
 
-/// A test under way.
+/// A test in progress.
 struct Test {
     socket: Hearing,
     to: IpAddr,
@@ -352,7 +352,7 @@ impl Whose {
             },
             Transport::Icmp => icmp::quoted_sequence(self.family, message.bytes),
         };
-        // What quotes too little is about the packet that is under way.
+        // What quotes too little is about the packet that is in flight.
         if quoted.is_some_and(|quoted| quoted != number) {
             return Ok(None);
         }

@@ -29,7 +29,7 @@ use std::{
 
 /// Room for control data: a timestamp and an error with its sender, twice what they need.
 const CONTROL: usize = 512;
-/// Errors of earlier packets that a sending tolerates: more than there are packets on the way.
+/// Errors of earlier packets that a sending tolerates: more than there are packets on the path.
 const ERRORS: u32 = 64;
 /// Longest packet that is read whole.
 pub(crate) const LONGEST: usize = 65_536;
@@ -124,7 +124,7 @@ impl Hearing {
         match Socket::new(domain, Type::DGRAM, Some(protocol)) {
             Ok(socket) => Self::prepare(socket, to, None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                // The ping socket's error tells more than that a raw one is refused as well.
+                // The ping socket's error is more useful than that a raw one is refused as well.
                 let socket = Socket::new(domain, Type::RAW, Some(protocol)).map_err(|_| error)?;
                 Self::prepare(socket, to, Some(identifier))
             }

@@ -44,7 +44,7 @@ struct Machine {
     correction_ns: i64,
     slew_ppm: i64,
     fastest_ppm: i64,
-    /// What the daemon said, and when by the clock; `None` once somebody has set the clock.
+    /// The daemon's report, and its time by the clock; `None` once somebody has set the clock.
     reported: Option<(u64, i64)>,
     steps: u32,
     corrections: u32,
@@ -274,12 +274,12 @@ fn all_of_a_hundred_thousand_delays_lie_in_their_intervals() {
         assert!(round_trip.contains(both), "sample {samples}: {both} is not in {round_trip:?}");
         // Nothing is promised more loosely than the clocks' errors make it; the field in the packet
         // rounds the reflector's up by less than a hundredth.
-        for (way, one) in [(to, error), (from, came)] {
+        for (delay, one) in [(to, error), (from, came)] {
             let errors = one.plus(left.error).nanoseconds.map(|sum| 2 * sum);
-            assert_eq!(way.width_ns().is_some(), errors.is_some());
-            if let (true, Some(width), Some(errors)) = (kernel_sent, way.width_ns(), errors) {
+            assert_eq!(delay.width_ns().is_some(), errors.is_some());
+            if let (true, Some(width), Some(errors)) = (kernel_sent, delay.width_ns(), errors) {
                 assert!(width <= errors + errors / 100 + 10, "{width} of {errors}");
-                assert!(way.causal().is_ok(), "{way:?}");
+                assert!(delay.causal().is_ok(), "{delay:?}");
                 widest = widest.max(width);
                 bounded += 1;
             }
@@ -291,7 +291,7 @@ fn all_of_a_hundred_thousand_delays_lie_in_their_intervals() {
     assert!(ours.corrections > 20 && theirs.corrections > 20, "and slewed");
     assert!(estimates_outside > 1_000, "and were so far off that estimates were below nought");
     // Nothing is known of a clock from when somebody sets it until the daemon does.
-    assert!(bounded > SAMPLES, "{bounded} of {} ways have bounds", 2 * SAMPLES);
+    assert!(bounded > SAMPLES, "{bounded} of {} directions have bounds", 2 * SAMPLES);
     assert!(widest > 1_000_000);
 }
 

@@ -55,7 +55,7 @@ pub struct ParquetConfig {
 }
 
 impl ParquetConfig {
-    /// Everything that is wrong with the values, each key as in the table; empty when all is well.
+    /// Everything that is wrong with the values, each key as in the table; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if !self.folder.is_absolute() {

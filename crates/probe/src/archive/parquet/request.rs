@@ -107,7 +107,7 @@ impl From<rusqlite::Error> for ExportError {
     }
 }
 
-/// Writes the files of an archive's days; of that under way as far as it is.
+/// Writes the files of an archive's days; of that in progress as far as it is.
 ///
 /// # Errors
 /// See [`ExportError`]; files before the one that failed are written.

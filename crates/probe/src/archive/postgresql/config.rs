@@ -25,7 +25,7 @@ pub struct PostgresqlConfig {
     pub authority: Option<PathBuf>,
 }
 
-/// The password cannot be had.
+/// The password is not available.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PasswordError {
     #[error("the password: {0}")]
@@ -35,7 +35,7 @@ pub(super) enum PasswordError {
 }
 
 impl PostgresqlConfig {
-    /// Everything that is wrong with the values, each key as in the table; empty when all is well.
+    /// Everything that is wrong with the values, each key as in the table; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "");

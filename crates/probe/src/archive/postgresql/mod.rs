@@ -34,7 +34,7 @@ use tokio_postgres::{Client, NoTls};
 const BATCH: usize = 2000;
 /// How long a failed connection or batch is left alone, at first and at most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
-/// How often it is looked for new records where nobody said that there are some.
+/// How often to look for new records without a notification.
 const LOOK: Duration = Duration::from_secs(10);
 /// How long the server may take for a statement or a batch.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -110,7 +110,7 @@ impl Task {
                 error = self.session() => error,
                 () = &mut stop => return,
             };
-            // One that got something done begins anew.
+            // One that got something done begins again.
             if self.counters.sent() > sent {
                 pause = PAUSES[0];
             }

@@ -9,7 +9,7 @@ const BUSY: Duration = Duration::from_secs(10);
 /// Our own database, read, and its mark written.
 pub(super) struct Spool {
     connection: Connection,
-    /// Tells this database from all others.
+    /// Identifies this database.
     pub(super) archive: i64,
 }
 

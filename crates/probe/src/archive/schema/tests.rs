@@ -117,7 +117,7 @@ fn names_of_before_version_5_become_those_of_today() {
 fn a_step_that_fails_changes_nothing() {
     let folder = of_version(1);
     let connection = Connection::open(folder.path().join(FILE)).expect("the database");
-    // In the way of version 2.
+    // As in version 2.
     connection.execute_batch("CREATE TABLE span (x)").expect("a table");
     drop(connection);
     let error = open(&folder).expect_err("refused");

@@ -49,7 +49,7 @@ pub struct Sample {
     /// The server's clock less this station's (RFC 5905, section 8), and where the true difference of both
     /// lies: half the delay on either side.
     pub offset: Interval,
-    /// Time on the way there and back.
+    /// Time of the round trip in the network.
     pub delay_ns: i64,
     /// The server's clock is at most so far from true time, by what it says; `None`: it promises nothing.
     pub error: MaximumError,
@@ -155,7 +155,7 @@ fn sample(reply: Reply, sent_ns: i64, came_ns: i64) -> Sample {
     let (forward, reverse) = (reply.received.since(t1), reply.sent.since(t4));
     let delay_ns = t4.since(t1).saturating_sub(reply.sent.since(reply.received));
     let middle = forward / 2 + reverse / 2;
-    // The clocks' rates while the answer was under way, the precision of the server's, and roundings.
+    // The clocks' rates while the answer was in progress, the precision of the server's, and roundings.
     let rates = drift_ns(t4.since(t1).max(0).unsigned_abs()).saturating_mul(2);
     let precision = precision_ns(reply.precision);
     let half = delay_ns.max(0).unsigned_abs().div_ceil(2) + rates + precision + 4;

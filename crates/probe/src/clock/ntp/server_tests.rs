@@ -92,7 +92,7 @@ fn the_reach_register_has_the_last_eight_polls() {
         assert_eq!(server.state().reach, Some(wanted), "poll {poll}");
         assert_eq!(server.last().is_some(), wanted != 0);
     }
-    assert_eq!(server.state().maximum_error_ns, None, "what was said so long ago is not repeated");
+    assert_eq!(server.state().maximum_error_ns, None, "an error so old is not repeated");
 }
 
 #[test]

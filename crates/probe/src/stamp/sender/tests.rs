@@ -187,7 +187,7 @@ fn losses_are_reported_by_direction() {
     assert_eq!(ends.sender.settle_at_ns(), None);
 }
 
-/// Whoever looks through all packets under way for each of them does not come to an end here.
+/// Whoever looks through all packets in flight for each of them does not come to an end here.
 #[test]
 fn an_outage_of_many_packets_is_reported_in_the_time_that_they_take() {
     const MANY: u64 = 300_000;

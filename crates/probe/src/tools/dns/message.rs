@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 
 /// Bytes of the header.
 const HEADER: usize = 12;
-/// What an answer over UDP may have at the most: DNS Flag Day 2020's recommendation.
+/// What an answer over UDP may have at most: DNS Flag Day 2020's recommendation.
 pub(super) const UDP_BYTES: u16 = 1232;
 
 /// A domain name, as it is asked for.

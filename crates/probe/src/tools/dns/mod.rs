@@ -85,7 +85,7 @@ impl Settings {
         problems
     }
 
-    /// How long it takes at the most.
+    /// How long it takes at most.
     pub fn longest(&self) -> Duration {
         // UDP, then TCP.
         self.wait * (u32::from(self.attempts) + 1)

@@ -17,7 +17,7 @@ pub const MOST_RATE: u64 = 400_000_000_000;
 pub const MOST_MOMENTS: usize = 300;
 /// Payloads of datagrams, in bytes: room for the number, and what UDP over IPv4 holds.
 const DATAGRAM: std::ops::RangeInclusive<u16> = 64..=65_507;
-/// Time for meeting, and for what is still under way at the end.
+/// Time for meeting, and for what is still in flight at the end.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Over what data are sent.
@@ -130,7 +130,7 @@ impl Settings {
         problems
     }
 
-    /// How long the test takes at the most, with meeting and parting.
+    /// How long the test takes at most, with meeting and parting.
     pub fn longest(&self) -> Duration {
         self.duration + 2 * TIMEOUT
     }

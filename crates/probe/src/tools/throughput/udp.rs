@@ -38,7 +38,7 @@ const KNOCK: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_micros(500);
 /// Longest wait for a datagram before the receiver looks whether it is to stop.
 const TIMEOUT: Duration = Duration::from_millis(20);
-/// What is still under way when everything was sent is there after so long, or does not come.
+/// What is still in flight when everything was sent is there after so long, or does not come.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The client's socket, once the server has heard of it.
@@ -189,7 +189,7 @@ fn fill(
     }
 }
 
-/// What a receiving thread tells while it receives.
+/// The reports of a receiving thread.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     received: u64,
@@ -266,7 +266,7 @@ impl Taker {
     /// Takes a datagram; says whether it is one of this test.
     fn take(&mut self, bytes: &[u8], now: Instant) -> bool {
         let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
-            // A knock that was under way when the server had heard another one.
+            // A knock that was in flight when the server had heard another one.
             return self.token.has_mark(bytes);
         };
         let (mark, number) = header.split_at(Token::MARK);

@@ -3,7 +3,7 @@
 //! Routers that spread flows over several links choose by addresses, protocol, and the first four bytes
 //! behind the IP header: ports of UDP, type, code and checksum of ICMP. All packets of a test are equal
 //! in those, so that all take one path: over UDP both ports stay, over ICMP two bytes of the payload
-//! make up for the number that changes. What tells the packets apart is a number in the payload that
+//! make up for the number that changes. A number in the payload distinguishes the packets that
 //! errors quote, or ICMP's own. Which packet leaves when is in `tracer`.
 //!
 //! Nothing here takes rights: see `socket` and docs/decisions/158-errors-from-the-queue.md.
@@ -34,7 +34,7 @@ const MOST_HOPS: u8 = 64;
 const MOST_ATTEMPTS: u8 = 10;
 /// Longest wait for an answer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Bytes that tell whose a packet is.
+/// Bytes that identify the sender of a packet.
 const MARK: usize = 8;
 
 /// How a path is found.
@@ -102,7 +102,7 @@ impl Settings {
         problems
     }
 
-    /// How long it takes at the most.
+    /// How long it takes at most.
     pub fn longest(&self) -> Duration {
         // Twice: what could not be distinguished is sent again, one after the other.
         let trace = self.wait * 2 * u32::from(self.hops) * u32::from(self.attempts);
@@ -175,7 +175,7 @@ pub async fn run(to: IpAddr, settings: &Settings, context: &Context) -> Result<T
     Ok(trace)
 }
 
-/// A test under way.
+/// A test in progress.
 struct Test {
     socket: Hearing,
     to: IpAddr,
@@ -253,7 +253,7 @@ fn packet(socket: &Hearing, transport: Transport, mark: &[u8; MARK], number: u16
 enum Read {
     /// An answer, and to which packet if it says so.
     Answer { number: Option<u16>, from: IpAddr, meaning: Meaning, extensions: Vec<String> },
-    /// Something that is for others, or tells nothing.
+    /// Something that is for others, or carries no information.
     Nothing,
     /// Malformed, or not about what was sent.
     Refused,

@@ -1,17 +1,17 @@
 //! Which packet leaves when, and what the answers say of the path; without clock and network.
 //!
 //! The first round goes out one hop after the other, a few at a time, until the destination answers,
-//! somebody says that there is no way, or too many hops are silent. Further rounds go to the hops that
+//! an answer reports that there is no route, or too many hops are silent. Further rounds go to the hops that
 //! are known then. So no router is asked twice at once, as many answer only a few errors a second.
 //!
-//! An answer that does not quote enough to tell which packet it is about (RFC 792 asks for 8 bytes of a
+//! An answer that does not quote enough to identify its packet (RFC 792 asks for 8 bytes of a
 //! datagram only) makes packets leave one by one from then on: what comes is then about the last.
 
 use super::Settings;
 use crate::record::Hop;
 use std::{collections::VecDeque, net::IpAddr, time::Duration};
 
-/// Packets under way at once.
+/// Packets in flight at once.
 const WINDOW: usize = 4;
 
 /// What to do.
@@ -45,7 +45,7 @@ pub(super) enum Meaning {
     End(String),
 }
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     number: u16,
@@ -161,7 +161,7 @@ impl Tracer {
             return;
         }
         self.alone = true;
-        // What is under way may be answered until then, which would be taken for another's answer.
+        // What is in flight may be answered until then, which would be taken for another's answer.
         self.quiet = now + self.wait;
         self.again.extend(self.packets.drain(..).map(|packet| packet.distance));
     }

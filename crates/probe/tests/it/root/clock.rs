@@ -97,9 +97,9 @@ fn ntp_servers_are_asked_and_their_silence_shows() {
     wait_until("the server at stratum 4", LIMIT, || of("192.0.2.2").stratum == Some(4)).unwrap();
     let state = of("192.0.2.2");
     assert_eq!((state.source.as_str(), state.reference.as_deref()), ("ntp", Some("192.0.2.1")));
-    // It is the same clock, so the difference is within the way there and back.
-    let (offset, way) = (state.offset_ns.unwrap(), state.estimated_error_ns.unwrap());
-    assert!(offset.unsigned_abs() <= way + state.maximum_error_ns.unwrap(), "{state:?}");
+    // It is the same clock, so the difference is within the round trip.
+    let (offset, estimate) = (state.offset_ns.unwrap(), state.estimated_error_ns.unwrap());
+    assert!(offset.unsigned_abs() <= estimate + state.maximum_error_ns.unwrap(), "{state:?}");
     assert!(state.maximum_error_ns.is_some() && state.since_update_seconds.is_some(), "{state:?}");
     wait_until("the server that follows itself", LIMIT, || of("127.0.0.1").reach != Some(0))
         .unwrap();

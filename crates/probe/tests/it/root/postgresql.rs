@@ -243,7 +243,7 @@ fn a_server_that_dies_within_a_copy_gets_every_record_once() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     for round in 0..2 {
-        // A COPY waits for this lock, with its records under way.
+        // A COPY waits for this lock, with its records in progress.
         let client = runtime.block_on(async {
             let (client, connection) = server.settings().connect(NoTls).await.expect("a client");
             tokio::spawn(connection);

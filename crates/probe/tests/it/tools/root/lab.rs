@@ -30,7 +30,7 @@ fn three() -> Lab {
     ))
 }
 
-/// Two ways that are equally good, and have nothing in common but their ends.
+/// Two equal-cost paths with nothing in common but their ends.
 const TWO_WAYS: &str = r#"
 node = [
     { name = "in" }, { name = "out" },
@@ -128,7 +128,7 @@ fn a_path_that_is_lost_from_sight_ends_with_silent_hops() {
 }
 
 /// Ten tests, each another flow. Routers limit how many errors they send as Linux does, so some of the
-/// later ones are not answered; who answers is on one way, always.
+/// later ones are not answered; the nodes that answer are always on one path.
 #[test]
 fn all_packets_of_a_test_take_one_of_the_ways() {
     let lab = lab(TWO_WAYS);
