@@ -40,7 +40,7 @@ impl Channel {
     pub(crate) async fn handshake(&mut self) -> Result<(), PathError> {
         loop {
             let progress = self.process();
-            // Also the alert that tells the peer what was wrong.
+            // Also the alert that reports the error to the peer.
             let flushed = self.flush().await;
             match progress? {
                 Progress::Open => return flushed,

@@ -14,7 +14,7 @@ use tokio::{io::Interest, task::coop, time::sleep};
 /// Bytes read from a socket at once.
 const READ_BYTES: usize = 256 * 1024;
 
-/// How often the kernel is asked how the connection does, while bytes are under way.
+/// How often the kernel is asked how the connection does, while bytes are in flight.
 const OBSERVE_NS: u64 = 5_000_000;
 
 /// The shortest wait for a time that the core names: another connection may be the one to act then.

@@ -9,7 +9,7 @@ pub enum SessionError {
     /// No path has worked for the configured time.
     #[error("no path to the peer has worked for {} s", .0.as_secs_f64())]
     AllPathsDead(Duration),
-    /// The peer no longer knows the session: it was ended or started anew.
+    /// The peer no longer knows the session: it was ended or started again.
     #[error("the peer no longer knows this session")]
     Unknown,
     /// The peer ended the session, or its application is gone and did not read everything.
@@ -67,7 +67,7 @@ pub enum ConnectError {
     /// A file, thread or socket could not be made.
     #[error("preparing: {0}")]
     System(#[from] io::Error),
-    /// No path works; this is what the last of them said.
+    /// No path works; this is the error of the last one.
     #[error("no path works; {path}: {}", self.last())]
     NoPath {
         /// How long was tried.
@@ -88,7 +88,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What the path that is spoken of has said.
+    /// The error of the path in question.
     fn last(&self) -> String {
         match self {
             Self::NoPath { limit, source: PathError::TimedOut, .. } => {

@@ -1,4 +1,4 @@
-//! What is said on a connection before it is part of a session (docs/psock.md).
+//! The handshake of a connection before it is part of a session (docs/psock.md).
 //!
 //! ```text
 //! connecting end                       accepting end
@@ -122,7 +122,7 @@ async fn send(channel: &mut Channel, frame: &Frame<'_>) -> Result<(), PathError>
     channel.write(&bytes).await
 }
 
-/// Makes ready what tells the peer of its new session, and of the listener's addresses: the session must
+/// Prepares the announcement of the new session and of the listener's addresses to the peer: the session must
 /// be known before it is sent.
 pub(crate) fn welcome(
     channel: &mut Channel,
@@ -135,12 +135,12 @@ pub(crate) fn welcome(
     channel.queue(&bytes)
 }
 
-/// Tells the peer that its connection is part of the session.
+/// Confirms to the peer that its connection is part of the session.
 pub(crate) async fn joined(channel: &mut Channel) -> Result<(), PathError> {
     send(channel, &Frame::Joined).await
 }
 
-/// Tells the peer why it is refused.
+/// Reports to the peer why it is refused.
 pub(crate) async fn refuse(channel: &mut Channel, refusal: Refusal) -> Result<(), PathError> {
     let text = refusal.to_string();
     send(channel, &Frame::Refuse(Reason { code: refusal.code(), text: &text })).await

@@ -1,6 +1,6 @@
 //! psock: one byte stream over several TCP connections, never slower than the best of them.
 //!
-//! A session is a byte stream each way between a connecting and an accepting end. It has one connection
+//! A session is a byte stream in each direction between a connecting and an accepting end. It has one connection
 //! for control and one or more for data on each of its paths; all are TCP connections, so nothing in the
 //! system or between the ends must know of it. Paths come and go; the streams are exact or end with an
 //! error, and never short or wrong without one.
@@ -39,8 +39,8 @@
 //! apart from those of the application, and meet it at a socket pair.
 //!
 //! Where to read on: [`mod@core`] decides and has no I/O (the wire format in [`core::frame`], the drivers in
-//! [`core::driver`]); `session` has the picture of the tasks around it; `handshake` what is said on a
-//! connection first; `security` how the ends know each other; `manager` how a session ends.
+//! [`core::driver`]); `session` has the picture of the tasks around it; `handshake` the messages on a
+//! connection first; `security` how the ends authenticate each other; `manager` how a session ends.
 #![deny(unsafe_code)]
 
 mod buffer;

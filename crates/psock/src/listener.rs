@@ -93,11 +93,11 @@ impl PsockListener {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
     }
 
-    /// Calls `tell` with the source of each connection that is refused and why, on one of the
+    /// Calls `report` with the source of each connection that is refused and why, on one of the
     /// protocol's threads; the first call counts. Connections beyond the limits of handshakes are only
     /// counted.
-    pub fn on_refused(&self, tell: impl Fn(SocketAddr, &str) + Send + Sync + 'static) {
-        let _ = self.taker.on_refused.set(OnRefused(Box::new(tell)));
+    pub fn on_refused(&self, report: impl Fn(SocketAddr, &str) + Send + Sync + 'static) {
+        let _ = self.taker.on_refused.set(OnRefused(Box::new(report)));
     }
 
     /// The addresses it listens at, with the ports that the system chose.

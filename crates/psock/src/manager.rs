@@ -1,7 +1,7 @@
 //! The task that manages a session: its control connection, its end, and at the connecting end the
 //! making of connections.
 //!
-//! A session ends well in four steps: the cores have acknowledged everything both ways; each end that
+//! A session ends well in four steps: the cores have acknowledged everything in both directions; each end that
 //! knows it says Goodbye on the control connection; who has sent and received it leaves (the connecting
 //! end at once, the accepting end when the control connection ends, so that a Goodbye that was lost with
 //! its path can be sent again). The application knows of its end's good end from the first step.
@@ -55,7 +55,7 @@ pub(crate) struct Manager {
     dead_since: Option<Instant>,
     /// How long that may be: at first as long as connecting may take.
     no_path_timeout: Duration,
-    /// Everything is acknowledged both ways.
+    /// Everything is acknowledged in both directions.
     done: bool,
     /// Until when who closes the stream waits for the peer's Goodbye.
     part_at: Option<Instant>,
@@ -67,7 +67,7 @@ pub(crate) struct Manager {
 struct Control {
     number: u32,
     outbox: mpsc::UnboundedSender<Vec<u8>>,
-    /// Ends when the last words are said.
+    /// Ends when the last frames are sent.
     task: tokio::task::JoinHandle<()>,
 }
 

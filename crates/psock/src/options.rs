@@ -142,7 +142,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// When nothing or too much is said of security, or the key cannot be read.
+    /// When security is not or twice configured, or the key cannot be read.
     pub fn config(&self) -> Result<Config, OptionError> {
         let certificates = (&self.authority, &self.certificate, &self.private_key);
         let security = match (self.plain, &self.key, certificates) {

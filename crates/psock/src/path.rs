@@ -21,7 +21,7 @@ pub enum Local {
     Interface(String),
 }
 
-/// One way from the connecting end to the accepting end.
+/// One path from the connecting end to the accepting end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Path {
     /// From where; the system chooses without it.

@@ -37,7 +37,7 @@ mod verify;
 /// Bytes of a pre-shared key.
 const KEY_BYTES: usize = 32;
 
-/// What stands before the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
+/// What is before the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
 const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 /// What the two derived keys are for, and that they are of this version of the protocol.
@@ -228,7 +228,7 @@ fn connecting_with(
             (config, name.as_deref().map(server_name).transpose()?)
         }
     };
-    // Every connection proves who it is anew; there is nothing to resume from.
+    // Every connection proves who it is again; there is nothing to resume from.
     config.resumption = rustls::client::Resumption::disabled();
     Ok(Tls::On { config: Arc::new(config), name })
 }

@@ -19,11 +19,11 @@ use std::{
     time::Duration,
 };
 
-/// One end of a session: a byte stream each way.
+/// One end of a session: a byte stream in each direction.
 ///
 /// What [`Read`] gives is exactly what the peer wrote. The end of the stream (`Ok(0)`) is only seen
-/// when the peer said that it ends there and everything before it has come; a session that ended in
-/// any other way gives its [`SessionError`], also after all bytes that came in order were read.
+/// when the peer announced its end there and everything before it has come; a session that ended
+/// otherwise gives its [`SessionError`], also after all bytes that came in order were read.
 ///
 /// Dropping a stream closes it as closing a TCP socket does: what was written is still sent, as long
 /// as the process lives. Only when a panic drops it, the session ends with an error, because not all may

@@ -36,7 +36,7 @@ pub(crate) enum Progress {
     Handshake,
     /// Everything that was there is taken.
     Open,
-    /// The peer has said that nothing more comes.
+    /// The peer has announced that nothing more comes.
     Closed,
 }
 
@@ -68,7 +68,7 @@ macro_rules! take {
             }
             $incoming.consume(discard);
             if let Some(error) = failed {
-                // The alert that tells the peer why, if there is one. rustls remembers places in the
+                // The alert with the reason for the peer, if there is one. rustls remembers places in the
                 // bytes that it saw, so it must see what is left of them, and it must not be asked more
                 // than once after an error.
                 if let Ok(ConnectionState::EncodeTlsData(mut data)) =

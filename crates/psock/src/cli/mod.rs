@@ -16,18 +16,18 @@ use std::{
     path::PathBuf,
 };
 
-/// What is done.
+/// What to do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Send a file, or what comes on stdin, as one stream over all paths
+    /// Send a file, or stdin, as one stream over all paths
     ///
     /// Ends with 0 when the other end has written everything. One end connects over its paths
     /// (--path), the other listens (--listen); which of them sends does not matter.
     #[command(after_help = SEND_EXAMPLES)]
     Send(SendArgs),
-    /// Receive what the other end sends into a file or to stdout
+    /// Receive a stream into a file or to stdout
     ///
-    /// A file takes its name only when everything has come; before, it is called FILE.part. A pipe or
+    /// A file gets its name only when it is complete; before that it is called FILE.part. A pipe or
     /// device of that name is written to as it is.
     #[command(after_help = RECV_EXAMPLES)]
     Recv(RecvArgs),
@@ -68,7 +68,7 @@ pub struct SendArgs {
     /// Which end this is.
     #[command(flatten)]
     pub end: EndArgs,
-    /// What is counted and shown.
+    /// Which counters to show.
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -82,19 +82,19 @@ pub struct RecvArgs {
     /// Which end this is.
     #[command(flatten)]
     pub end: EndArgs,
-    /// What is counted and shown.
+    /// Which counters to show.
     #[command(flatten)]
     pub show: ShowArgs,
 }
 
-/// What a transfer tells of itself.
+/// The progress of a transfer.
 #[derive(Clone, Debug, Args)]
 pub struct ShowArgs {
-    /// Print what was counted, in all and on each connection, as JSON: to stdout, or to stderr where
+    /// Print the counters, in total and of each connection, as JSON: to stdout, or to stderr if
     /// stdout has the data
     #[arg(long)]
     pub json: bool,
-    /// Show no progress; without, it is shown where stderr is a terminal
+    /// Show no progress; by default it is shown if stderr is a terminal
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -102,7 +102,7 @@ pub struct ShowArgs {
 /// Arguments of `nigh psock proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct ProxyArgs {
-    /// Address at which programs connect by TCP; needs --path
+    /// Address for TCP connections of programs; needs --path
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -111,7 +111,7 @@ pub struct ProxyArgs {
         required_unless_present = "to"
     )]
     pub from: Option<SocketAddr>,
-    /// Address to connect to by TCP for each session that comes; needs --listen
+    /// Address to connect to by TCP for each incoming session; needs --listen
     #[arg(long, value_name = "ADDRESS:PORT", requires = "listen")]
     pub to: Option<SocketAddr>,
     /// Which end this is.
@@ -128,7 +128,7 @@ pub struct KeyArgs {
     /// The file, which must not exist yet; `-` is stdout
     #[arg(value_name = "FILE", default_value = "-")]
     pub file: PathBuf,
-    /// Print what was made as JSON: the file, or the key
+    /// Print the result as JSON: the file, or the key
     #[arg(long)]
     pub json: bool,
 }
@@ -193,12 +193,12 @@ pub enum CommandError {
     System(#[from] io::Error),
 }
 
-/// Tells whoever watches.
+/// Shows it to whoever watches.
 fn log(line: &str) {
     let _ = writeln!(io::stderr(), "nigh: {line}");
 }
 
-/// Does what was asked; the forwarder runs until it is stopped.
+/// Runs the command; the forwarder runs until it is stopped.
 ///
 /// # Errors
 ///

@@ -24,11 +24,11 @@ pub struct EndArgs {
     /// `10.0.1.1>192.0.2.1:7000`, `%eth0>192.0.2.1:7000` (in quotes, for the shell)
     #[arg(long, value_name = "[FROM>]ADDRESS:PORT", required_unless_present = "listen")]
     pub path: Vec<Path>,
-    /// Listen at this address instead; repeat it for each. Only for what comes in through an interface:
+    /// Listen at this address instead; repeat it for each. To accept only through one interface:
     /// `%eth0>0.0.0.0:7000`
     #[arg(long, value_name = "[%INTERFACE>]ADDRESS:PORT", conflicts_with = "path")]
     pub listen: Vec<Endpoint>,
-    /// Who the other end must be.
+    /// How the other end is authenticated.
     #[command(flatten)]
     pub security: SecurityArgs,
     /// How the session is run.
@@ -36,14 +36,14 @@ pub struct EndArgs {
     pub session: SessionArgs,
 }
 
-/// Who the other end must be.
+/// How the other end is authenticated.
 #[derive(Clone, Debug, Args)]
 #[group(id = "protection", required = true, args = ["key", "authority", "plain"])]
 pub struct SecurityArgs {
-    /// File with the key that both ends hold (`nigh psock key` makes one)
+    /// File with the key of both ends (`nigh psock key` makes one)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// File with the certificates of the authority that has signed both ends' (PEM)
+    /// File with the certificates of the authority that signed those of both ends (PEM)
     #[arg(long, value_name = "FILE", requires = "certificate", requires = "private_key")]
     pub authority: Option<PathBuf>,
     /// File with this end's certificate (PEM)
@@ -52,7 +52,7 @@ pub struct SecurityArgs {
     /// File with this end's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "authority")]
     pub private_key: Option<PathBuf>,
-    /// The name that the other end's certificate must hold [default: the address connected to]
+    /// The name that the other end's certificate must have [default: the address connected to]
     #[arg(long, value_name = "NAME", requires = "authority")]
     pub name: Option<String>,
     /// Neither encrypt nor authenticate
@@ -73,17 +73,17 @@ pub struct SessionArgs {
     /// Congestion control of this end's connections, such as cubic or bbr [default: the system's]
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Memory for what has come before its turn, and as much for what is not acknowledged yet
+    /// Memory for data received out of order, and as much for unacknowledged data
     /// [default: 32MiB]
     #[arg(long, value_name = "BYTES", value_parser = window)]
     pub window: Option<usize>,
-    /// How long the session waits for a path to return when all are dead [default: 60s]
+    /// How long the session waits for a path to return when all have failed [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub survive: Option<Duration>,
     /// How long to wait for the first path to answer [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub connect_timeout: Option<Duration>,
-    /// How long a path may be silent, while it owes an answer, before it counts as dead [default: 3s]
+    /// How long a path may be silent, while an answer is due, before it counts as failed [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = config::duration)]
     pub path_timeout: Option<Duration>,
     /// Make paths also to the addresses that the other end listens at and announces

@@ -1,4 +1,4 @@
-//! How far a transfer is, for who watches; and what was counted, for programs.
+//! The progress of a transfer for people, and its counters for programs.
 
 use super::{CommandError, ShowArgs};
 use crate::{ConnectionState, Counters, PsockStream};

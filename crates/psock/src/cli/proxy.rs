@@ -118,7 +118,7 @@ fn carry(
     if json {
         let error = result.as_ref().err().map(ToString::to_string);
         let line = json!({ "client": client, "error": error, "counters": joined.counters() });
-        // Who reads the counters may have seen enough; the forwarder goes on.
+        // Whoever reads the counters may have seen enough; the forwarder goes on.
         let _ = writeln!(io::stdout(), "{line}");
     }
     result.map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! When a connection tells the peer what came.
+//! When a connection acknowledges what came.
 //!
 //! After some blocks, after a short while, and at once when something is known that the peer waits for.
 

@@ -54,7 +54,7 @@ pub(super) struct LeastDelay {
 enum Drain {
     #[default]
     No,
-    /// Until little is under way.
+    /// Until little is in flight.
     Emptying,
     /// Until a block is acknowledged that ends after this, in bytes handed to the connection.
     Measuring(u64),
@@ -72,12 +72,12 @@ impl LeastDelay {
         }
     }
 
-    /// Little must be under way now.
+    /// Little must be in flight now.
     pub(super) fn is_draining(&self) -> bool {
         self.drain != Drain::No
     }
 
-    /// Little is under way, and so many bytes were handed over.
+    /// Little is in flight, and so many bytes were handed over.
     pub(super) fn emptied(&mut self, handed: u64) {
         if self.drain == Drain::Emptying {
             self.drain = Drain::Measuring(handed);

@@ -98,7 +98,7 @@ pub enum Frame<'a> {
     Ping(u64),
     /// The answer.
     Pong(u64),
-    /// Everything is acknowledged both ways. An end that has sent and received it leaves.
+    /// Everything is acknowledged in both directions. An end that has sent and received it leaves.
     Goodbye,
     /// Addresses of the accepting end.
     Addresses(Vec<SocketAddr>),

@@ -162,7 +162,7 @@ pub enum Outcome {
     FinishedSending,
     /// The peer's stream was delivered to its end; ours goes on.
     FinishedReceiving,
-    /// Everything is acknowledged both ways. The connections may be closed once what [`Core::next`] gave
+    /// Everything is acknowledged in both directions. The connections may be closed once what [`Core::next`] gave
     /// is written.
     FinishedBoth,
 }

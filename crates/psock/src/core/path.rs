@@ -4,11 +4,11 @@
 //! acknowledged follows from the bytes before it:
 //!
 //! ```text
-//! until acknowledged = max(least delay, bytes under way / rate) + bytes / rate + lateness
+//! until acknowledged = max(least delay, bytes in flight / rate) + bytes / rate + lateness
 //! until there        = until acknowledged - least delay / 2
 //! ```
 //!
-//! Lateness is by how much the first block under way misses its time while nothing is acknowledged. A
+//! Lateness is by how much the first block in flight misses its time while nothing is acknowledged. A
 //! connection that is late by some time is expected to be so for as long again, so one that stops is
 //! believed less and less from the first missed block on, and is as good as before with the first
 //! acknowledgement.
@@ -61,7 +61,7 @@ pub(super) struct Path {
     rate: Rate,
     /// By how much acknowledgements miss their times, smoothed.
     variation_ns: u64,
-    /// When something was last acknowledged, or handed over with nothing under way.
+    /// When something was last acknowledged, or handed over with nothing in flight.
     progress_ns: u64,
     /// What it carries was given to others because it stalled.
     pub(super) released: bool,
@@ -171,7 +171,7 @@ impl Path {
         u64::from(self.kernel.cwnd_bytes).max(INITIAL_WINDOW)
     }
 
-    /// Bytes that may be under way: twice what fills the path, so that its rate can be seen to grow and a
+    /// Bytes that may be in flight: twice what fills the path, so that its rate can be seen to grow and a
     /// loss leaves it no hole, but not the seconds of queue that TCP would fill. While the delay is looked
     /// for, half of what fills the path.
     fn room_bytes(&self) -> u64 {
@@ -196,7 +196,7 @@ impl Path {
         self.under_way() <= self.room_bytes() + more
     }
 
-    /// By how much the first block under way missed its time while nothing was acknowledged.
+    /// By how much the first block in flight missed its time while nothing was acknowledged.
     fn lateness_ns(&self, now_ns: u64) -> u64 {
         let first = self.carried.front();
         first.map_or(0, |first| now_ns.saturating_sub(first.expected_ns.max(self.progress_ns)))

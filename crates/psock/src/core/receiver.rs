@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Block, Chunk, Violation};
 
-/// Blocks beyond a gap that are kept at most: twice what an honest peer has under way.
+/// Blocks beyond a gap that are kept at most: twice what an honest peer has in flight.
 const MAX_HELD: usize = 65_536;
 /// Small blocks are joined up to this size when they wait for the application.
 const JOINED_BYTES: usize = 16_384;

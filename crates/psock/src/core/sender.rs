@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A block is cut when there are bytes for a whole one, or when a shorter one can go at once, and is never
-//! cut anew: when it is sent again, it has the same offset and the same length. What a connection carries
+//! cut again: when it is sent again, it has the same offset and the same length. What a connection carries
 //! arrives there in order, so the number of bytes that a peer has from a connection says which blocks it
 //! has. All steps take O(log n) of the blocks.
 
@@ -69,7 +69,7 @@ pub(super) struct Waiting {
     pub(super) handed_ns: u64,
 }
 
-/// A block on its way out.
+/// A block in flight out.
 pub(super) struct Outgoing {
     pub(super) offset: u64,
     pub(super) bytes: Chunk,
@@ -183,7 +183,7 @@ impl Sender {
         self.free.insert(number);
     }
 
-    /// Where the stream ends, to tell the peer, if the application has said so and the peer has not
+    /// Where the stream ends, to announce it to the peer, if the application has ended it and the peer has not
     /// acknowledged it.
     pub(super) fn tell_finish(&mut self) -> Option<u64> {
         let sent = self.finished && !self.ended;

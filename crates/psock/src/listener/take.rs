@@ -40,9 +40,9 @@ use tokio::{
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is called with the source of a connection and why it was refused.
-pub(super) struct OnRefused(pub(super) Box<Tell>);
+pub(super) struct OnRefused(pub(super) Box<Report>);
 
-type Tell = dyn Fn(SocketAddr, &str) + Send + Sync;
+type Report = dyn Fn(SocketAddr, &str) + Send + Sync;
 
 impl fmt::Debug for OnRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -387,7 +387,7 @@ impl Taker {
     }
 }
 
-/// What a connection became.
+/// The outcome of a connection.
 enum Admitted {
     Opened(Negotiated, Permit),
     /// One for data has a path, and was let in.

@@ -102,7 +102,7 @@ fn records_of_every_size_arrive_whole_whatever_the_pieces() {
     assert!(other.plain == sent);
 }
 
-/// Sends small records both ways; returns how many bytes that took.
+/// Sends small records in both directions; returns how many bytes that took.
 fn exchange(mut one: End, mut other: End) -> usize {
     let begin = one.sent;
     let (mut there, mut back) = (Vec::new(), Vec::new());

@@ -72,7 +72,7 @@ fn a_session_that_the_listener_no_longer_knows_is_over() {
         control == ConnectionState::Dead && open(&other) == 0 && open(&one) == 0
     };
     wait_until("no connection", LIMIT, cut).unwrap();
-    // Nobody can be told.
+    // Nobody can be notified.
     other.abort();
     relay.let_through();
     let error = (&one).read(&mut [0; 1]).unwrap_err();

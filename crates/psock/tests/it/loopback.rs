@@ -1,4 +1,4 @@
-//! Streams over loopback: what is written is what is read, whichever way it is asked for.
+//! Streams over loopback: what is written is what is read, whichever interface is used.
 
 use crate::common::{LIMIT, key, listen, pair, plain, read, read_to_error, read_up_to, to, write};
 use psock::{

@@ -292,13 +292,13 @@ fn joining_needs_the_secret_and_cannot_be_replayed() {
     // The right one.
     let mut raw = Raw::to(&listener);
     let nonce = raw.nonce();
-    let said = raw.say(&Frame::Join(join(session, secret, &nonce, 0)));
+    let sent = raw.say(&Frame::Join(join(session, secret, &nonce, 0)));
     assert_eq!(raw.refusal(), None);
     counts(&listener, 1, |counters| counters.joined);
-    // What was said there, said again elsewhere.
+    // What was sent there, sent again elsewhere.
     let mut replay = Raw::to(&listener);
     replay.nonce();
-    replay.socket.write_all(&said).unwrap();
+    replay.socket.write_all(&sent).unwrap();
     assert_eq!(replay.refusal(), Some(code::SESSION));
     counts(&listener, 2, |counters| counters.refused_proof);
     // A proof for one path is none for another.
@@ -492,7 +492,7 @@ fn garbage_after_the_handshake_ends_the_session_with_an_error() {
         assert_eq!(raw.refusal(), None);
         raw.say(&garbage);
         if let Frame::Finish(_) = garbage {
-            // The stream is said to be longer than what came, then to end sooner.
+            // The stream is announced to be longer than what came, then to end sooner.
             raw.say(&Frame::Finish(7));
         }
         let error = (&stream).read(&mut [0; 10]).unwrap_err();

@@ -17,7 +17,7 @@
 //! The stream is therefore never much later than over the fastest connection alone, which sends whatever
 //! is not there in time as if it had never been given away.
 //!
-//! The bytes under way on a connection are kept near what fills its path ([`Path`]), which keeps its
+//! The bytes in flight on a connection are kept near what fills its path ([`Path`]), which keeps its
 //! delay and what is lost with it small.
 
 use super::{Driver, View};

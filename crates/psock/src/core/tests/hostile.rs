@@ -70,7 +70,7 @@ fn acknowledgements_of_what_was_never_sent_are_refused() {
     for (frames, expected) in [
         (vec![acknowledge(0, 0, false)], Ok(())),
         (vec![acknowledge(first, first, false), acknowledge(20_000, 20_000, true)], Ok(())),
-        // An older one on another way.
+        // An older one on another path.
         (vec![acknowledge(20_000, 20_000, true), acknowledge(first, 20_000, false)], Ok(())),
         (vec![acknowledge(20_001, 20_000, false)], Err(Violation::NeverSent)),
         (vec![acknowledge(20_000, 20_001, false)], Err(Violation::NeverSent)),

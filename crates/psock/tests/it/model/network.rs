@@ -32,12 +32,12 @@ impl Random {
     }
 }
 
-/// What a path is like, the same both ways.
+/// What a path is like, the same in both directions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathSettings {
     /// Bytes a second.
     pub(crate) rate: u64,
-    /// One way.
+    /// One direction.
     pub(crate) delay_ns: u64,
     /// Bytes that wait for the link at most.
     pub(crate) queue_bytes: u64,
@@ -50,7 +50,7 @@ pub(crate) struct PathSettings {
 pub(crate) struct Link {
     settings: PathSettings,
     up: bool,
-    /// How often it went down: what was under way then is lost.
+    /// How often it went down: what was in flight then is lost.
     pub(crate) epoch: u32,
     busy_until_ns: u64,
 }

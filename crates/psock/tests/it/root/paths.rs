@@ -99,7 +99,7 @@ fn on_all_paths(stream: &PsockStream) {
     });
 }
 
-/// Both streams of a session while `happens` does; `length` bytes each way.
+/// Both streams of a session while `happens` does; `length` bytes in each direction.
 fn both_ways(one: &PsockStream, other: &PsockStream, length: u64, happens: impl FnOnce() + Send) {
     thread::scope(|scope| {
         for (stream, ours) in [(one, 1), (other, 2)] {
