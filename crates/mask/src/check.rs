@@ -8,8 +8,8 @@
 //! - the masked file, in which they are looked for at every byte of every packet, and of all else that the
 //!   file has: as they are, reversed, shifted by one to seven bits, as hexadecimal digits and as text.
 //!
-//! Then it is reckoned what the masked capture tells without them: how many hosts look alike, what is left
-//! that tells machines apart, and what packets that somebody knows reveal of the others.
+//! Then the report estimates what the masked capture reveals without them: how many hosts look alike, what
+//! is left that distinguishes machines, and what packets that somebody knows reveal of the others.
 //!
 //! Four bytes are short: among many addresses and many bytes some are found by chance. So for each address
 //! of IPv4 a decoy is looked for, too, another one of its network that the original does not have. As often
@@ -74,7 +74,7 @@ pub struct Report {
     pub leaks: bool,
     /// How many hosts look alike.
     pub anonymity: Anonymity,
-    /// What is left that tells machines, programs and packets apart.
+    /// What is left that distinguishes machines, programs and packets.
     pub fingerprints: Vec<Fingerprint>,
     /// What packets that an attacker knows reveal.
     pub injection: Injection,

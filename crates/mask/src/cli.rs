@@ -33,7 +33,7 @@ pub enum Command {
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask file --policy research --key-command 'pass show campus' --rotate day in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
     File(FileArgs),
-    /// Mask the packets of an interface in the kernel, before anything of them leaves it
+    /// Mask the packets of an interface in the kernel, before they reach user space
     Live(LiveArgs),
     /// Check whether anything of the original is left in a masked capture; exit code 4 if so, 1 if the check fails
     #[command(
@@ -55,12 +55,12 @@ pub enum Command {
         after_help = "Examples:\n  nigh mask policy list\n  nigh mask policy check mine.toml"
     )]
     Policy(PolicyCommand),
-    /// Make a file with a new key, that only its owner can read
+    /// Make a file with a new key that only its owner can read
     #[command(
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask key --id campus.key"
     )]
     Key {
-        /// Print the id of the key that the file holds, as it stands in captures
+        /// Print the id of the key in the file, as it appears in captures
         #[arg(long)]
         id: bool,
         /// The file; without `--id` it must not exist yet
@@ -83,7 +83,7 @@ pub struct FileArgs {
     /// Derive another key for each period of UTC, by the packets' times
     #[arg(long, value_enum, value_name = "PERIOD")]
     rotate: Option<Rotation>,
-    /// How addresses are mapped where the policy says `prefix`
+    /// How addresses are mapped if the policy has `prefix`
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     mapping: MappingName,
     /// Append a log of the run to this file, without keys: lines of JSON
@@ -94,7 +94,7 @@ pub struct FileArgs {
     threads: Option<u16>,
 }
 
-/// What is done with policies.
+/// Commands on policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// List the policies that come with nigh
@@ -119,7 +119,7 @@ pub enum PolicyCommand {
     Explain {
         /// strict, research, flows, debug, or a file
         policy: String,
-        /// The capture that has the packet
+        /// The capture with the packet
         capture: PathBuf,
         /// Which one, counted from 1
         #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -181,17 +181,17 @@ pub enum CliError {
     /// It cannot be checked.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// There are not so many packets.
+    /// The capture has fewer packets.
     #[error("{} has {}: there is no packet {number}", .path.display(), counted(*.count, "packet", "packets"))]
     NoPacket {
         /// The packet that was asked for.
         number: u64,
-        /// So many there are.
+        /// The number of packets.
         count: u64,
         /// The capture.
         path: PathBuf,
     },
-    /// Its link is none that the mask knows.
+    /// The mask does not support its link type.
     #[error("packet {0} would be skipped: its link type is unknown")]
     OtherLink(u64),
     /// Something of the original is left; the report has listed it.
@@ -218,7 +218,7 @@ fn because(error: &MaskError) -> String {
 }
 
 impl CliError {
-    /// Whether the reader of the output has seen enough.
+    /// Whether the reader of the output has closed it.
     pub fn is_broken_pipe(&self) -> bool {
         let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         match self {
@@ -228,7 +228,7 @@ impl CliError {
     }
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 /// See [`CliError`].
@@ -380,7 +380,7 @@ fn until_its_end(
     (Some(summary), ran.and(ended))
 }
 
-/// Tells what was done: people on standard error; programs, as a line of JSON, on standard output unless
+/// Reports the result: to people on standard error; programs, as a line of JSON, on standard output unless
 /// the capture went there.
 fn print_summary(
     what: &(impl Serialize + Display),

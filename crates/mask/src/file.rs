@@ -7,7 +7,7 @@
 //! One worker does it all in the reader's thread, without handing anything over.
 //!
 //! Nothing of the file but its frames gets through: names of interfaces and of hosts, comments, secrets
-//! and statistics are skipped. Interfaces are numbered anew, as their first packets come.
+//! and statistics are skipped. Interfaces are numbered again, as their first packets come.
 
 mod batch;
 #[cfg(test)]
@@ -196,7 +196,7 @@ impl Job {
         } else {
             self.share(batches, input, &mut written, workers)
         };
-        // What stands before damage is written, too.
+        // What is before damage is written, too.
         let flushed = written.out.flush();
         let (end, Skipped { other_links, no_interface }) =
             read.map_err(|stopped| match stopped {

@@ -79,13 +79,13 @@ pub fn read_key<const N: usize>(path: &Path) -> Result<Zeroizing<[u8; N]>, KeyEr
     parse(&read_private(path)?, || path.display().to_string())
 }
 
-/// What tells a key from others, and nothing else of it: 8 hexadecimal digits of a derivation.
+/// The identifier of a key, which reveals nothing of it: 8 hexadecimal digits of a derivation.
 pub fn id(key: &Key) -> String {
     let derived = derive(key, b"nigh mask: id, 1");
     derived[..4].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A key for what the label says, which tells nothing of the one that it is made of: HMAC-SHA256.
+/// A key for a purpose, which reveals nothing of the key that it is derived from: HMAC-SHA256.
 fn derive(key: &Key, label: &[u8]) -> Key {
     let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &**key), label);
     let mut derived = Zeroizing::new([0; 32]);

@@ -2,7 +2,7 @@
 //!
 //! A field is a run of bits in the fixed part of a header. The **structure** of a packet (versions,
 //! lengths, what comes next) is always kept: without it nothing of the result could be read, and sizes
-//! and protocols identify nobody. Checksums are no fields: they are computed anew from the result.
+//! and protocols identify nobody. Checksums are no fields: they are computed again from the result.
 //!
 //! Options, extension headers and the addresses in them are kinds of their own.
 

@@ -22,7 +22,7 @@ use std::{
 #[derive(Debug)]
 pub struct Log {
     file: File,
-    /// What tells the run from others.
+    /// The identifier of the run.
     run: String,
 }
 

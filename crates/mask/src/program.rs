@@ -3,7 +3,7 @@
 //! A program has a list of instructions for each kind of header. The unit walks down a packet and runs,
 //! at each header, the list of its kind: an instruction reads one field, transforms it and writes it to
 //! the same offset of the result, **which is zero before**. So what no instruction writes is removed, and
-//! one look at a program tells what it lets through.
+//! one look at a program shows what it keeps.
 
 #[cfg(test)]
 mod tests;

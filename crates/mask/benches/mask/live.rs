@@ -39,7 +39,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 /// How long a load takes.
 const SECONDS: Duration = Duration::from_secs(3);
-/// Rounds, in which each way of capturing comes once; of each the fastest counts.
+/// Rounds, in which each method of capturing has a turn; of each the fastest counts.
 const ROUNDS: usize = 3;
 /// Bytes of a packet.
 const LENGTH: usize = 166;
@@ -62,7 +62,7 @@ struct Run {
     lost: f64,
 }
 
-/// Measures all ways under all loads.
+/// Measures all variants under all loads.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let frames = frames();
     for (load, name) in [(Load::Socket, "many hosts"), (Load::Kernel, "made in the kernel")] {

@@ -74,8 +74,8 @@ fn fastest(mut run: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
 
 fn succeed(command: &mut Command) -> io::Result<()> {
     let done = command.stderr(Stdio::piped()).output()?;
-    let said = || String::from_utf8_lossy(&done.stderr).into_owned();
-    if done.status.success() { Ok(()) } else { Err(io::Error::other(said())) }
+    let errors = || String::from_utf8_lossy(&done.stderr).into_owned();
+    if done.status.success() { Ok(()) } else { Err(io::Error::other(errors())) }
 }
 
 /// Packets a second, in millions, by each program.
@@ -187,10 +187,10 @@ fn memory(bench: &Bench, bytes: u64) -> io::Result<f64> {
         left = left.saturating_sub(packets.len() as u64);
     }
     drop(input);
-    let mut said = String::new();
-    child.stderr.take().expect("a pipe").read_to_string(&mut said)?;
+    let mut printed = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut printed)?;
     child.wait()?;
-    said.trim().parse().map_err(|_| io::Error::other(said))
+    printed.trim().parse().map_err(|_| io::Error::other(printed))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,7 +1,7 @@
 //! Clocks of hosts in the timestamps of TCP (RFC 7323, section 5.4): how fast they run, and since when.
 //!
 //! Some systems count from their start for all connections, so a timestamp is their uptime; others begin each
-//! connection at a number of its own. Two connections of a host whose clocks say the same tell which it is.
+//! connection at a number of its own. Two connections of a host whose clocks agree reveal which it is.
 
 use super::outline::{Host, Outline};
 use crate::counted::counted;

@@ -1,4 +1,4 @@
-//! What is left in a masked capture that tells machines, programs and single packets apart, in words, each
+//! What is left in a masked capture that distinguishes machines, programs and single packets, in words, each
 //! with a number and the lines of a policy that remove it.
 
 use super::{clocks::Clocks, hosts::OPTIONS, outline::Outline};
@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::fmt;
 
-/// Most sizes of packets that are told apart.
+/// Most sizes of packets that are distinguished.
 const SIZES: usize = 1 << 16;
 /// Most orders of options.
 const ORDERS: usize = 1 << 10;
@@ -203,7 +203,7 @@ impl Fingerprints {
     fn options(&self) -> Fingerprint {
         let count = self.orders.len() as u64;
         let says = format!(
-            "TCP options of SYNs are left; orders, which tell systems apart: {count}{}",
+            "TCP options of SYNs are left; orders, which distinguish systems: {count}{}",
             if count == ORDERS as u64 { " or more" } else { "" }
         );
         Fingerprint { trace: Trace::TcpOptions, count, says, policy: OPTIONS }
@@ -225,7 +225,7 @@ impl Fingerprints {
         let (looked_at, counting) = (enough.clone().count(), enough.filter(counts).count());
         let says = format!(
             "IPv4 identification is left in {}; it counts up for {counting} of {} with more than {ENOUGH} \
-             packets, which tells machines behind one address apart",
+             packets, which distinguishes machines behind one address",
             counted(self.identified, "packet", "packets"),
             counted(looked_at, "host", "hosts")
         );
@@ -252,7 +252,7 @@ impl Fingerprints {
         let unit = UNITS.iter().zip(self.finer).find(|(_, finer)| *finer == 0);
         let unit = unit.map_or("nanoseconds", |((_, name), _)| name);
         let says = format!(
-            "{} a time in {unit}: bursts and pauses tell programs, and who saw a packet elsewhere finds it",
+            "{} a time in {unit}: bursts and pauses reveal programs, and whoever saw a packet elsewhere finds it",
             counted(self.timed, "packet has", "packets have")
         );
         let policy = &[r#"time = "remove""#];
@@ -262,7 +262,7 @@ impl Fingerprints {
     fn services(&self, original: &Ports) -> Fingerprint {
         let count = self.ports.kept(original);
         let says = format!(
-            "ports below {DYNAMIC} that are those of the original: {count}; those of services tell programs"
+            "ports below {DYNAMIC} that are those of the original: {count}; those of services reveal programs"
         );
         let policy = &[
             r#""tcp.source_port" = "remove""#,

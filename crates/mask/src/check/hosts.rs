@@ -1,7 +1,7 @@
 //! How many hosts of a masked capture look alike: k-anonymity (Sweeney, 2002).
 //!
 //! What a host's system chooses and the mask has left (the quasi-identifiers) divides the hosts into groups.
-//! In a group of k hosts each can be told from all others but k - 1.
+//! In a group of k hosts each looks like k - 1 others.
 
 use super::outline::{Host, Outline};
 use crate::{counted::counted, layer::Kind};
@@ -178,7 +178,7 @@ pub(super) const OPTIONS: &[&str] = &[
     r#""tcp.timestamps.*" = "remove""#,
 ];
 
-/// What tells hosts of the masked capture apart by name.
+/// The names of what distinguishes hosts of the masked capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostsBy {
@@ -191,7 +191,7 @@ pub enum HostsBy {
 /// How many hosts of the masked capture look alike.
 #[derive(Debug, Serialize)]
 pub struct Anonymity {
-    /// What tells them apart; none where neither addresses nor MAC addresses are left.
+    /// What distinguishes them; none if neither addresses nor MAC addresses are left.
     pub hosts_by: Option<HostsBy>,
     /// Hosts that send packets.
     pub hosts: usize,
@@ -205,7 +205,7 @@ pub struct Anonymity {
     pub alone: usize,
     /// How many groups there are of each size.
     pub sizes: BTreeMap<usize, usize>,
-    /// What tells hosts apart, that which does it best first.
+    /// What distinguishes hosts, the strongest first.
     pub features: Vec<Feature>,
 }
 
@@ -216,9 +216,9 @@ pub struct Feature {
     pub name: &'static str,
     /// Different values of it, also none at all.
     pub values: usize,
-    /// What knowing it tells of a host, on average, in bits.
+    /// What knowing it reveals of a host, on average, in bits.
     pub bits: f64,
-    /// Hosts that it alone tells from all others.
+    /// Hosts that it alone identifies.
     pub alone: usize,
     /// The lines of a policy that remove it; none if it is structure, which is always kept.
     pub policy: &'static [&'static str],

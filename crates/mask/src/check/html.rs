@@ -81,17 +81,17 @@ fn anonymity(body: &mut String, anonymity: &Anonymity) {
     let bars = anonymity.features.iter().map(|feature| {
         (feature.name.to_owned(), feature.bits, format!("{:.2} bits", feature.bits))
     });
-    picture(body, "What tells hosts apart", bars.collect());
+    picture(body, "What distinguishes hosts", bars.collect());
     let rows = anonymity.features.iter().map(|feature| {
         let cells = [feature.name, &feature.values.to_string(), &feature.alone.to_string()];
         let mut cells = cells.map(str::to_owned).to_vec();
         cells.push(remedy(feature.policy));
         cells
     });
-    table(body, &["what", "values", "hosts it tells alone", "what to do"], rows.collect());
+    table(body, &["what", "values", "hosts it identifies alone", "what to do"], rows.collect());
 }
 
-/// What known addresses tell of others.
+/// What known addresses reveal of others.
 fn known(body: &mut String, reveals: &Reveals) {
     let bars = reveals.known.iter().map(|known| {
         let label = format!("known addresses: {}", known.addresses);

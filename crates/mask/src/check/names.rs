@@ -1,4 +1,4 @@
-//! Names of hosts: those that a capture tells in plain, and looking for them.
+//! Names of hosts: those in plain text in a capture, and the search for them.
 //!
 //! They are read from DNS, multicast DNS and LLMNR (RFC 1035, section 4), from the server's name of a TLS
 //! ClientHello (RFC 6066, section 3) and from `Host` of HTTP (RFC 9110, section 7.2), each from one packet:

@@ -17,7 +17,7 @@ pub(super) enum Host {
     Mac([u8; 6]),
 }
 
-/// The fields of a packet that may tell its host; what was removed is zero.
+/// The fields of a packet that may reveal its host; what was removed is zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outline {
     /// Nanoseconds since 1970.
@@ -184,7 +184,7 @@ mod tests {
             let outline = of(raw, &outer);
             assert_eq!((outline.host(), outline.ports, outline.tcp), (host, [0, 0], None));
         }
-        // What stands before IP on a loopback is not of the packet.
+        // What is before IP on a loopback is not of the packet.
         let loopback = of(LinkType(0), &[&[0, 0, 0, 2][..], &ipv4(6, 1, &tcp)].concat());
         assert_eq!((loopback.host(), loopback.length), (host, 50));
     }

@@ -1,6 +1,6 @@
 //! What a mapping of addresses gives away, seen from what it did.
 //!
-//! Under one that keeps prefixes each known address tells of each other one the bits that both share and the
+//! Under one that keeps prefixes each known address reveals of each other one the bits that both share and the
 //! next one, which differs (Brekne and others, PET 2005). For k known addresses, any of them as likely as others,
 //! the mean of the bits known of the others is computed over the tree of the original's addresses: with c of
 //! N addresses below a node, one of these c is known for an other one with probability
@@ -44,7 +44,7 @@ impl Names {
         let names: FxHashSet<u128> = pairs().map(|(_, is)| is).collect();
         let unchanged = pairs().map(|(was, is)| shared(was, is)).min()?;
         // Prefixes are kept if they are kept from one address to the next: what two others share is the
-        // least that is shared on the way.
+        // least that is shared on the path.
         let (mut chance, mut keeps_prefixes) = (0, true);
         let all: Vec<(u128, u128)> = pairs().collect();
         let mut lengths = Vec::new();
@@ -94,7 +94,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// What so many known addresses tell of the others, whose neighbours share bits of these lengths.
+/// What so many known addresses reveal of the others, whose neighbours share bits of these lengths.
 fn reckon(lengths: &[u32], width: u32, known: usize) -> Known {
     let count = lengths.len() + 1;
     // How many nodes of the tree have so many addresses below them; those of one say nothing of others.
@@ -177,11 +177,11 @@ pub struct Reveals {
     pub mapping: Mapping,
     /// Addresses of the original.
     pub addresses: usize,
-    /// Different ones that they became.
+    /// Different results of their mapping.
     pub names: usize,
     /// The first so many bits of all of them stay as they are.
     pub unchanged_bits: u32,
-    /// What some known ones tell of the others, where prefixes are kept.
+    /// What some known ones reveal of the others, if prefixes are kept.
     pub known: Vec<Known>,
 }
 
@@ -232,7 +232,7 @@ impl fmt::Display for Reveals {
                         "; {addresses} known of {} {} {bits:.1} of {} bits of each other one, and {:.0} % \
                          of these wholly",
                         self.addresses,
-                        if *addresses == 1 { "tells" } else { "tell" },
+                        if *addresses == 1 { "reveals" } else { "reveal" },
                         family.bits(),
                         whole * 100.0
                     )?;

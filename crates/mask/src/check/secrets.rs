@@ -20,7 +20,7 @@ pub(super) struct Secrets {
     pub(super) ipv4: FxHashSet<u32>,
     pub(super) ipv6: FxHashSet<u128>,
     pub(super) macs: FxHashSet<[u8; 6]>,
-    /// Interface identifiers that tell a MAC address.
+    /// Interface identifiers that contain a MAC address.
     pub(super) identifiers: FxHashSet<[u8; 8]>,
     /// Every run of eight bytes at a multiple of eight, so any fifteen bytes hold one.
     pub(super) runs: FxHashSet<[u8; RUN]>,
@@ -97,7 +97,7 @@ impl Visit for Secrets {
         true
     }
 
-    /// Options that policies can name are theirs to keep; what is left of them the fingerprints tell.
+    /// Options that policies can name are theirs to keep; the fingerprints list what is left of them.
     fn unnamed(&mut self, content: &[u8]) {
         self.add_runs(content);
     }
@@ -122,7 +122,7 @@ fn identifier([a, b, c, d, e, f]: [u8; 6]) -> [u8; 8] {
     [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
 }
 
-/// The MAC address that an IPv6 address tells by such an identifier.
+/// The MAC address in such an identifier of an IPv6 address.
 fn embedded_mac(address: &[u8]) -> Option<[u8; 6]> {
     match address.last_chunk()? {
         [a, b, c, 0xff, 0xfe, d, e, f] => Some([a ^ 2, *b, *c, *d, *e, *f]),

@@ -118,7 +118,7 @@ fn a_mac_address_is_found_in_the_identifier_that_is_made_of_it() {
     assert_eq!(found(within(&identifier)), one(&format!("{says} as they were")));
     let text = found(within(b" 2001:db8:7::1b:3cff:fe4d:5e6f "));
     assert_eq!(text, one(&format!("{says} as text")));
-    // An address tells the MAC address, too.
+    // An address reveals the MAC address, too.
     let mut ipv6 = [&[0xff; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 59, 64]].concat();
     ipv6.extend([&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0][..], &identifier, &[0xff; 16]].concat());
     let original = capture_of(&[ipv6]);

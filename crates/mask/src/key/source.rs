@@ -30,7 +30,7 @@ impl Source {
     /// The key; `None` if there is no word of where it is, or it is one that nobody has.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When it is not available.
     pub fn read(&self) -> Result<Option<Key>, KeyError> {
         let Self { key, key_command, key_ring, forget: _ } = self;
         if let Some(path) = key {

@@ -187,7 +187,7 @@ impl Output {
     /// Hands a packet on, at the latest when [`Self::flush`] is called.
     ///
     /// # Errors
-    /// When nothing more can be written: what is lost on the way is counted.
+    /// When nothing more can be written: what is lost on the path is counted.
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), OutputError> {
         match self {
             Self::Files(files) => files.packet(packet),

@@ -53,7 +53,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 const REMEMBERED: usize = 8;
 
 impl Periods {
-    /// Tells the kernel the keys of now and of what follows.
+    /// Gives the kernel the current and the next key.
     pub(super) fn begin(job: &Job, mask: &impl KeySlots, clock: &Clock) -> Result<Self, LiveError> {
         let (keys, tai) = (VecDeque::new(), clock.tai);
         let mut periods = Self { current: 0, tai, keys, seen: 0 };
@@ -116,7 +116,7 @@ impl Periods {
         key.is_some_and(|key| (key.from_ns..key.until_ns).contains(&at_ns))
     }
 
-    /// What is to be said at a packet under the key of this number, if it is the first one of a period.
+    /// The comment on a packet under the key of this number, if it is the first one of a period.
     pub(super) fn comment(&mut self, job: &Job, number: u32) -> Option<String> {
         job.rotation()?;
         if number == self.seen {

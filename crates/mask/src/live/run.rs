@@ -80,7 +80,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Packets of an interface on their way to an output.
+/// Packets of an interface in flight to an output.
 pub struct Live<'a> {
     job: &'a Job,
     mask: Mask,

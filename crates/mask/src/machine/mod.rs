@@ -13,7 +13,7 @@
 //!   is all payload.
 //! - Nothing is guessed: below the labels of MPLS is IP only if it proves to be.
 //! - Checksums are computed from the result, innermost first, in which what was removed is zero; so they
-//!   tell nothing that the result does not. A UDP checksum of zero (none) stays.
+//!   reveal nothing that the result does not. A UDP checksum of zero (none) stays.
 
 mod checksums;
 mod messages;

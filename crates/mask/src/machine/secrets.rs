@@ -1,7 +1,7 @@
 //! The operations that need a key.
 //!
 //! All numbers come from AES-128 under a key that is derived from the data set's (HMAC-SHA256, so that it
-//! tells nothing of it). Each field has a number of its own (`tag`), so that equal values of different
+//! reveals nothing of it). Each field has a number of its own (`tag`), so that equal values of different
 //! fields give different results.
 
 use crate::{

@@ -195,7 +195,7 @@ fn options_of_neighbour_discovery_keep_their_type_and_what_the_policy_names() {
     assert_eq!(out[option + 32..], [&[25, 2][..], &[0; 14]].concat());
 }
 
-/// What stands behind a quote is no packet, even where the quoted headers would go on there.
+/// What is behind a quote is no packet, even where the quoted headers would go on there.
 #[test]
 fn extensions_behind_a_quote_are_removed() {
     let mut unit = unit(program("research"));

@@ -107,7 +107,7 @@ fn first_bit(address: IpAddr) -> usize {
     if address.to_canonical().is_ipv4() { 96 } else { 0 }
 }
 
-/// The first `n` bits, moved to the end behind a one, which tells prefixes of different lengths apart.
+/// The first `n` bits, moved to the end behind a one, which distinguishes prefixes of different lengths.
 fn prefix(bits: u128, n: usize) -> u128 {
     let bits = bits.checked_shr((BITS - n) as u32).unwrap_or(0);
     bits | 1 << n

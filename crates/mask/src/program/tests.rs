@@ -62,7 +62,7 @@ fn what_is_to_be_removed_cannot_be_read_in_any_way() {
 #[test]
 fn what_is_no_field_cannot_be_written() {
     let nothing = |kind, at| Err(Refusal::Instruction { kind, at, what: "there is no field" });
-    // Checksums tell of what was removed.
+    // Checksums reveal what was removed.
     assert_eq!(with(Kind::Ipv4, 10, 2, 0xffff, Operation::Keep), nothing(Kind::Ipv4, 10));
     assert_eq!(with(Kind::Tcp, 16, 2, 0xffff, Operation::Keep), nothing(Kind::Tcp, 16));
     assert_eq!(with(Kind::Vxlan, 1, 1, 0xff, Operation::Keep), nothing(Kind::Vxlan, 1));

@@ -101,7 +101,7 @@ fn nothing_of_a_recording_stays() {
     }
 }
 
-/// What is said of the result is what its policy does.
+/// The report on the result is what its policy does.
 fn says_what_the_policy_leaves(report: &Report, policy: &str) {
     let Report { anonymity, injection, .. } = report;
     assert_eq!(injection.pairs as u64, report.packets);

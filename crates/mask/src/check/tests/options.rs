@@ -1,4 +1,4 @@
-//! What stands in options of headers.
+//! What is in options of headers.
 
 use super::{segments::masked, *};
 use crate::policy::{Policy, SHIPPED};
@@ -91,7 +91,7 @@ fn a_redirected_packet_is_one_also_in_another_redirect() {
     }
 }
 
-/// They are the policy's to keep, and what they tell is among the fingerprints.
+/// They are the policy's to keep, and what they reveal is among the fingerprints.
 #[test]
 fn options_that_policies_can_name_and_short_ones_are_not_looked_for() {
     for options in [

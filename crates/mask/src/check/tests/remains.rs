@@ -93,7 +93,7 @@ fn fingerprints_have_their_numbers_in_words() {
     for words in [
         "TCP timestamps are left in 40 packets, of 2 clocks that run, most at 1000 Hz",
         "hosts whose uptime shows: 1 (the longest: 1.0 days)",
-        "TCP options of SYNs are left; orders, which tell systems apart: 2",
+        "TCP options of SYNs are left; orders, which distinguish systems: 2",
         "IPv4 identification is left in 40 packets; it counts up for 1 of 2 hosts",
         "sizes that occur in one packet only: 1, more for one host only: 6",
         "40 packets have a time in nanoseconds",
@@ -156,9 +156,9 @@ fn what_is_too_much_is_bounded_and_said() {
         "{anonymity}"
     );
     let found = fingerprints.finish(&Ports::default(), anonymity.hosts);
-    let said: String = found.iter().map(Fingerprint::to_string).collect();
-    assert!(said.contains("; not counted: 983043 packets of more sizes"), "{said}");
-    assert!(said.contains("of which 65536 connections were inspected"), "{said}");
+    let text: String = found.iter().map(Fingerprint::to_string).collect();
+    assert!(text.contains("; not counted: 983043 packets of more sizes"), "{text}");
+    assert!(text.contains("of which 65536 connections were inspected"), "{text}");
     let injection = pairs.finish(0);
     assert_eq!((injection.pairs, injection.skipped), (1 << 18, (3 << 18) + 3));
     assert!(
@@ -184,11 +184,11 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
         }
         assert!(page.contains("&lt;script&gt;") && !page.contains("url("));
         // All that the text says stands in it.
-        let said = |text: &str| page.contains(&html::escape(text));
-        assert!(said(report.verdict()));
-        assert!(report.fingerprints.iter().all(|it| said(&it.says)));
-        assert!(report.injection.to_string().lines().all(said));
-        assert!(report.anonymity.to_string().lines().all(said));
+        let shown = |text: &str| page.contains(&html::escape(text));
+        assert!(shown(report.verdict()));
+        assert!(report.fingerprints.iter().all(|it| shown(&it.says)));
+        assert!(report.injection.to_string().lines().all(shown));
+        assert!(report.anonymity.to_string().lines().all(shown));
     }
     let capture = capture_at(&among_many());
     let report = check(&capture[..], &capture[..]).expect("a report");

@@ -54,7 +54,7 @@ pub struct Pipe {
     statistics: Statistics,
 }
 
-/// Who reads it.
+/// Whoever reads it.
 #[derive(Debug)]
 struct Reader {
     file: File,

@@ -52,7 +52,7 @@ pub(super) fn mask(message: &mut Message<'_>) -> Option<()> {
 
 fn option(message: &mut Message<'_>, code: usize, at: usize, end: usize) -> Option<()> {
     match (code, end - at) {
-        // Kinds of messages and masks. What is asked for, and in which order, tells systems apart.
+        // Kinds of messages and masks. The requested options, and their order, distinguish systems.
         (53, 1) | (1, 4) => message.keep(at..end),
         // Routers and servers of all kinds, the address that is asked for, the server, broadcast.
         (3..=11 | 28 | 41..=45 | 50 | 54, length) if length % 4 == 0 => {
@@ -76,7 +76,7 @@ fn option(message: &mut Message<'_>, code: usize, at: usize, end: usize) -> Opti
 }
 
 /// Treats what a machine is called by DHCP, both versions (RFC 8415, section 11): its MAC address, which
-/// becomes what it becomes elsewhere, with the time of the choice or without; or other bytes that tell it as
+/// is mapped as elsewhere, with the time of the choice or without; or other bytes that identify it as
 /// well.
 pub(super) fn duid(message: &mut Message<'_>, at: usize, end: usize) -> Option<()> {
     let is_ethernet = message.u16_at(at + 2) == Some(ETHERNET as u16);

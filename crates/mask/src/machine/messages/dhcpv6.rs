@@ -1,4 +1,4 @@
-//! DHCP for IPv6 (RFC 8415): addresses, what tells machines, names, times.
+//! DHCP for IPv6 (RFC 8415): addresses, machine identifiers, names, times.
 //!
 //! ```text
 //! client   | kind | transaction | option | option ..

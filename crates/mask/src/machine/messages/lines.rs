@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET /a/page HTTP/1.1      method and version stay, the target is treated
-//! Host: www.example.org     names of fields stay, their values are treated by what they tell
+//! Host: www.example.org     names of fields stay, their values are treated by what they reveal
 //!                           the body is treated whole
 //! ```
 //!
@@ -127,7 +127,7 @@ fn field(message: &mut Message<'_>, of: &Protocol, line: Range<usize>) -> Option
     let name = name.to_ascii_lowercase();
     let blanks = bytes[colon + 1..].iter().take_while(|byte| **byte == b' ').count();
     let value = line.start + colon + 1 + blanks..line.end;
-    // A name that nobody has registered may tell something itself.
+    // An unregistered name may itself reveal something.
     let names = line.start..value.start;
     if KNOWN.contains(&name.as_str()) || of.special.0.contains(&name.as_str()) {
         message.keep(names)?;

@@ -107,7 +107,7 @@ fn what_is_kept_is_the_message_and_what_is_removed_leaves_no_secret() {
         // Of these only what is always removed is gone: passwords, files, fingerprints, what ends a message.
         let changed = kept.iter().zip(&message).filter(|(a, b)| a != b).count();
         assert!(changed <= 40, "{name}: {changed}");
-        // One part that tells nobody is kept, all others are removed.
+        // One part that identifies nobody is kept, all others are removed.
         let part = PARTS.iter().rfind(|part| part.name.starts_with(name)).expect("a part").name;
         let first = PARTS.iter().find(|part| part.name.starts_with(name)).expect("a part").name;
         let mut hash = unit(&format!("\"{part}\" = \"hash\"\n\"{first}\" = \"hash\""));

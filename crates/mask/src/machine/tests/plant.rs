@@ -2,7 +2,7 @@
 
 use wire::checksum;
 
-/// What stands in itself many times.
+/// A text that contains itself many times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stack {
     /// Tags of VLANs.

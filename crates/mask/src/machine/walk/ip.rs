@@ -17,7 +17,7 @@ const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
 const ROUTER_ALERT: u8 = 148;
 
-/// The longest packet that a length of 16 bits can tell; what has none and is longer is a super-packet of
+/// The longest packet that a length of 16 bits can state; what has none and is longer is a super-packet of
 /// the kernel or a jumbogram (RFC 2675).
 const LONGEST: usize = 65_535;
 

@@ -129,7 +129,7 @@ impl<V: Visit> Walk<'_, V> {
     }
 
     fn vxlan(&mut self, at: usize) -> Option<(usize, Next)> {
-        // Where the network's number is said to be there, a frame follows (RFC 7348, section 5).
+        // If the flag of the network's number is set, a frame follows (RFC 7348, section 5).
         // All else is reserved and zero; where it is not, it is another protocol on this port.
         let header = self.packet.get(at..self.end.min(at + 8))?;
         if !matches!(header, [8, 0, 0, 0, _, _, _, 0]) {

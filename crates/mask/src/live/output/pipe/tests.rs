@@ -113,7 +113,7 @@ fn a_slow_reader_loses_packets_but_no_part_of_one() {
     assert_eq!(got + lost, packets);
 }
 
-/// What stands beside packets is true of those that follow, so it is not lost with its packet.
+/// What is beside packets is true of those that follow, so it is not lost with its packet.
 #[test]
 fn a_key_named_at_a_lost_packet_is_named_at_the_next() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -74,7 +74,7 @@ fn addresses_and_mac_addresses_become_those_of_headers_wherever_they_stand() {
     let prefix = content(&message, delegation + 12, 26);
     is_mapped(prefix + 9);
     assert_eq!(out[prefix + 8], 56);
-    // The same address as in DHCP for IPv4 and as the relay saw it; the rest tells as much and is not kept.
+    // The same address as in DHCP for IPv4 and as the relay saw it; the rest identifies as much and is not kept.
     let client = content(&message, options, 1);
     assert_eq!(out[client..client + 4], [0, 1, 0, 1]);
     let mut old =

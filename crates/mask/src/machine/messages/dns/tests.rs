@@ -61,7 +61,7 @@ fn names_stay_in_their_domains_and_addresses_become_those_of_headers() {
     assert_eq!(out[RECORDS..RECORDS + 2], [0xc0, 12]);
     assert_eq!((out[alias], &out[alias + 5..alias + 7]), (4, &[0xc0, 16][..]));
     assert_ne!(&out[alias + 1..alias + 5], b"mail");
-    // The same name, whatever its case; its address is what the header's source became.
+    // The same name, whatever its case; its address is mapped like the header's source.
     let second = alias + 7;
     assert_eq!(labels(second).1, question);
     let address = second + 17 + 10;
