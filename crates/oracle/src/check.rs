@@ -21,19 +21,19 @@ const MAX_SOURCES: usize = 4096;
 const MAX_TTL: u64 = u16::MAX as u64;
 
 impl Config {
-    /// Everything that is wrong with the values; empty when all is well.
+    /// Everything that is wrong with the values; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         self.oracle.problems()
     }
 
-    /// What is allowed but seldom meant.
+    /// Warnings: what is allowed but rarely intended.
     pub fn warnings(&self) -> Vec<Problem> {
         self.oracle.warnings()
     }
 }
 
 impl OracleConfig {
-    /// Everything that is wrong with the values, each key from `oracle` on; empty when all is well.
+    /// Everything that is wrong with the values, each key from `oracle` on; empty if they are valid.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "oracle");

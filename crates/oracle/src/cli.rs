@@ -1,4 +1,4 @@
-//! `nigh oracle ...`: the command line, and what a line of the console means.
+//! `nigh oracle ...`: the command line, and the lines of the console.
 //!
 //! Both have one grammar and one help: the console reads a line with the same parser. Each operation
 //! is one request over the control socket and one answer.
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::{net::IpAddr, path::PathBuf};
 use topo::{ExternalPath, LinkProperties};
 
-/// `nigh oracle ...`; `T` is how a command names the daemon that it asks.
+/// `nigh oracle ...`; `T` are the options that select the daemon.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command<T: Args> {
     /// A request to the daemon over its control socket.
@@ -32,10 +32,10 @@ pub enum Operation<T: Args> {
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle print networks internal")]
     Print {
-        /// What is shown.
+        /// What to show.
         #[command(subcommand)]
         what: Print,
-        /// Which daemon is asked, and how.
+        /// Which daemon to ask, and how.
         #[command(flatten)]
         daemon: T,
     },
@@ -45,10 +45,10 @@ pub enum Operation<T: Args> {
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100Mbit")]
     Set {
-        /// What is changed.
+        /// What to change.
         #[command(subcommand)]
         what: Set,
-        /// Which daemon is asked, and how.
+        /// Which daemon to ask, and how.
         #[command(flatten)]
         daemon: T,
     },
@@ -58,10 +58,10 @@ pub enum Operation<T: Args> {
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle create router 10.0.0.9 --name leipzig")]
     Create {
-        /// What is created.
+        /// What to create.
         #[command(subcommand)]
         what: Create,
-        /// Which daemon is asked, and how.
+        /// Which daemon to ask, and how.
         #[command(flatten)]
         daemon: T,
     },
@@ -71,30 +71,30 @@ pub enum Operation<T: Args> {
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle delete network internal 192.0.2.0/24 10.0.0.9")]
     Delete {
-        /// What is deleted.
+        /// What to delete.
         #[command(subcommand)]
         what: Delete,
-        /// Which daemon is asked, and how.
+        /// Which daemon to ask, and how.
         #[command(flatten)]
         daemon: T,
     },
     /// Read the files of the topology again; changes by hand are discarded
     #[command(after_help = "Example:\n  nigh oracle reload")]
     Reload {
-        /// Which daemon is asked, and how.
+        /// Which daemon to ask, and how.
         #[command(flatten)]
         daemon: T,
     },
     /// Write the topology in force into a folder, in TOML and in the format oracle.conf
     ///
-    /// The daemon writes it, with its rights. The files can be named in [oracle.topology] as they are.
+    /// The daemon writes it, with its permissions. The files can be named in [oracle.topology] as they are.
     #[command(arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle dump /var/lib/nigh/dump")]
     Dump {
         /// The folder, created when it does not exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Which daemon is asked, and how.
+        /// Which daemon to ask, and how.
         #[command(flatten)]
         daemon: T,
     },
@@ -124,7 +124,7 @@ pub enum Print {
         /// Only those in this prefix
         #[arg(value_name = "PREFIX")]
         within: Option<IpNet>,
-        /// Rows to show at the most
+        /// Rows to show at most
         #[arg(short = 'n', long, default_value_t = 1000, value_name = "ROWS")]
         count: usize,
     },
@@ -294,10 +294,10 @@ pub struct LinkArgs {
     from: RouterName,
     /// Address or name of the router where they leave it
     to: RouterName,
-    /// Number of the link, where several join the two
+    /// Number of the link, if several join the two
     #[arg(long)]
     id: Option<u32>,
-    /// The link in the other direction too
+    /// Also the link in the other direction
     #[arg(long)]
     both: bool,
 }
@@ -379,7 +379,7 @@ pub fn routers(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
 #[error("cannot understand the daemon's answer ({0}): does it run another version of nigh?")]
 pub struct RenderError(#[from] serde_json::Error);
 
-/// An operation cannot be asked for.
+/// An operation cannot be requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// A relative path, and nothing to which it is relative.
@@ -464,7 +464,7 @@ impl<T: Args> Operation<T> {
     ///
     /// # Errors
     ///
-    /// The answer is not one to this operation.
+    /// The answer does not belong to this operation.
     pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
         fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
             Ok(serde_json::from_value(answer.clone())?)

@@ -26,7 +26,7 @@ use std::{
 /// Name of the metric with the configured `cost`, bit 0 of the servcode.
 pub const DEFAULT_METRIC: &str = "default";
 
-/// Keys that have another name now: the old dotted path and the new one.
+/// Renamed keys: the old dotted path and the new one.
 pub const RENAMED: &[(&str, &str)] = &[
     ("oracle.topology.seed", "oracle.topology.oracle_conf"),
     ("oracle.alto.limit.patience", "oracle.alto.limit.timeout"),
@@ -36,7 +36,7 @@ pub const RENAMED: &[(&str, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OracleConfig {
-    /// The addresses on which Proxidor is answered over UDP.
+    /// The UDP addresses on which Proxidor requests are answered.
     #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
     /// Threads that answer, each on its own core; 0 means one for each core.
@@ -51,9 +51,9 @@ pub struct OracleConfig {
     pub ttl: Duration,
     /// The default metric: an expression over the properties of the path.
     pub cost: String,
-    /// Which exit a path takes where there are several.
+    /// Which exit a path takes if there are several.
     pub exits: Exits,
-    /// Clients that may rank from another source than themselves.
+    /// Clients that may rank for a source other than themselves.
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub sources: Vec<IpNet>,
     /// The router from which unknown clients rank; without it only adjustments count for them.
@@ -61,14 +61,14 @@ pub struct OracleConfig {
     /// Further metrics: bits 1, 2, ... of the servcode in this order.
     #[serde(rename = "metric")]
     pub metrics: Vec<MetricConfig>,
-    /// What the operator prefers and avoids.
+    /// Prefixes and ASes to prefer or avoid.
     #[serde(rename = "adjust")]
     pub adjustments: Vec<AdjustConfig>,
-    /// How many requests a source prefix may send.
+    /// The rate limit for each source prefix.
     pub limit: LimitConfig,
     /// The key that clients may or must use.
     pub authentication: Option<AuthenticationConfig>,
-    /// What is known of the network from files.
+    /// The network from files.
     pub topology: TopologyConfig,
     /// Routers that report their routes over BMP.
     pub bmp: Option<BmpConfig>,
@@ -103,7 +103,7 @@ impl Default for OracleConfig {
     }
 }
 
-/// Which exit a path takes where there are several.
+/// Which exit a path takes if there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exits {
@@ -128,16 +128,16 @@ pub struct MetricConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdjustConfig {
-    /// The prefix that is meant, with all longer ones; or `as`.
+    /// The prefix, with all longer ones; or `as`.
     #[schemars(with = "Option<config::schema::Prefix>")]
     pub prefix: Option<IpNet>,
-    /// The AS number in which the routes that are meant originate; or `prefix`.
+    /// The AS number in which the routes originate; or `prefix`.
     #[serde(rename = "as")]
     pub as_number: Option<u32>,
     /// Whether it is preferred or avoided; or `penalty`.
     #[serde(rename = "do")]
     pub verdict: Option<Verdict>,
-    /// What is added to its cost; or `do`.
+    /// An addition to its cost; or `do`.
     pub penalty: Option<f64>,
 }
 
@@ -182,7 +182,7 @@ pub struct AuthenticationConfig {
     pub required: bool,
 }
 
-/// The section `[oracle.topology]`: what is known of the network from files.
+/// The section `[oracle.topology]`: the network from files.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopologyConfig {
@@ -204,12 +204,12 @@ pub struct MrtConfig {
     pub router: IpAddr,
 }
 
-/// The section and what it needs of the section `[node]`.
+/// The section, and the values of `[node]` that it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `node.name`.
     pub node: String,
-    /// `node.state`, where what must survive a restart is kept.
+    /// `node.state`, the directory for state that must survive a restart.
     pub state: PathBuf,
     /// The section `[oracle]`.
     pub oracle: OracleConfig,

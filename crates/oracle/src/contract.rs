@@ -1,4 +1,4 @@
-//! The job `oracle` as the daemon knows it.
+//! The job `oracle`, for the registry.
 
 use crate::{
     config::{Config, OracleConfig, RENAMED},

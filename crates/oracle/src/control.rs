@@ -88,7 +88,7 @@ pub enum Request {
         /// Only those in this prefix.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<IpNet>,
-        /// How many rows at the most.
+        /// How many rows at most.
         count: usize,
     },
     /// The next hops of a router to others.

@@ -49,7 +49,7 @@ pub struct ExpressionError {
     pub problem: String,
 }
 
-/// A way to put a number on a path: the lower, the better.
+/// A cost of paths: the lower, the better.
 #[derive(Clone, Debug)]
 pub struct Metric {
     /// The name, by which it is listed.

@@ -34,7 +34,7 @@ pub enum Refusal {
     Polls,
     /// A connection: no certificate, or none of the configured authority.
     Certificate,
-    /// A request without credentials. The answer tells the client how to authenticate.
+    /// A request without credentials. The answer shows the client how to authenticate.
     Anonymous,
     /// A request whose credentials are malformed or of another scheme.
     Credentials,

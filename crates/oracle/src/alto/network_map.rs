@@ -289,7 +289,7 @@ impl NetworkMap {
         prefixes
     }
 
-    /// Takes away the PID of what nothing routes to when the operator has routes to everything.
+    /// Removes the PID of what nothing routes to when the operator has routes to everything.
     fn drop_empty(&mut self) {
         let nowhere = self.of_group.first().copied().unwrap_or_default();
         if self.prefixes.iter().any(|(_, pid)| *pid == nowhere) {

@@ -29,11 +29,11 @@ pub struct Request<'a> {
     pub content_type: Option<&'a str>,
     /// The whole body.
     pub body: &'a [u8],
-    /// Who asks, and when.
+    /// Whoever asks, and when.
     pub asker: Asker,
 }
 
-/// Who asks, and when.
+/// Whoever asks, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
     /// What an empty list of endpoints stands for (11.5.1.3).

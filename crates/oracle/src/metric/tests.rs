@@ -115,7 +115,7 @@ fn a_wrong_expression_is_refused_with_its_offset() {
     assert_eq!(error.to_string(), "at byte 3: the expression ends where a value is needed");
 }
 
-/// An expression as text, and its value by a way that has nothing to do with the compiler.
+/// An expression as text, and its value by a method independent of the compiler.
 fn expressions() -> impl Strategy<Value = (String, f64)> {
     let leaf = prop_oneof![
         (0u32..1000).prop_map(|n| (format!("{}", f64::from(n) / 8.0), f64::from(n) / 8.0)),

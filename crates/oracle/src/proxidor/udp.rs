@@ -156,7 +156,7 @@ impl Sockets {
                 stop: Arc::clone(&workers.stop),
                 wake: Arc::clone(&wake),
             };
-            // Dropping the workers on the way out stops those that run.
+            // Dropping the workers on return stops those that run.
             let thread = thread::Builder::new()
                 .name(format!("oracle-udp-{number}"))
                 .spawn(move || worker.run())?;

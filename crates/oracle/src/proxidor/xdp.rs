@@ -142,7 +142,7 @@ impl Driver {
     }
 
     /// Attaches the program to an interface of this thread's network namespace; in mode `auto` in the
-    /// first way that works, and if none does the sockets alone answer there.
+    /// first mode that works, and if none does the sockets alone answer there.
     ///
     /// # Errors
     /// When there is no such interface, another program is on it, or it cannot do what is asked.

@@ -5,7 +5,7 @@ use crate::control::{LinkName, Property, Request};
 use std::collections::BTreeMap;
 use topo::{Builder, Change, Feed, LinkKey, LinkProperties, RouterId, Topology};
 
-/// Links that were taken away because their interface was set down.
+/// Links that were removed because their interface was set down.
 pub(super) type Down = BTreeMap<(RouterId, u32), Vec<(LinkKey, LinkProperties)>>;
 
 /// Does what `request` asks of the network.

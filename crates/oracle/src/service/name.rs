@@ -91,8 +91,8 @@ fn between(topology: Topology<'_>, from: RouterId, to: RouterId) -> Vec<(LinkKey
     topology.links().filter(|(key, _)| key.from == from && key.to == to).collect()
 }
 
-/// The other direction of a link. The numbers at both ends need not be the same: the first link one
-/// way belongs to the first one the other way, and so on.
+/// The other direction of a link. The numbers at both ends need not be the same: the first link in
+/// one direction belongs to the first one in the other, and so on.
 fn opposite(topology: Topology<'_>, key: LinkKey) -> Option<(LinkKey, LinkProperties)> {
     let index = between(topology, key.from, key.to).iter().take_while(|(k, _)| *k != key).count();
     between(topology, key.to, key.from).into_iter().nth(index)

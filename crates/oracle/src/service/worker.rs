@@ -42,7 +42,7 @@ pub(super) enum Ask {
     DropFeed(Feed),
     /// Something of the control socket.
     Control(Request, Answer),
-    /// Another configuration, or its files anew.
+    /// Another configuration, or its files again.
     PutInForce(Box<Prepared>, oneshot::Sender<()>),
     /// The end.
     Stop(oneshot::Sender<()>),

@@ -1,13 +1,13 @@
 //! Building rows.
 //!
-//! All prefixes of all groups end in few ways: through one of some exits, with some length of the AS
+//! All prefixes of all groups end in few forms: through one of some exits, with some length of the AS
 //! path behind it. Such an *ending*, an exit with what lies beyond it and a mark, has one cost from a
 //! router. So a row takes one tree of shortest paths, one evaluation for each ending, and for each
 //! group the choice of its exit. Routers are shared out among all cores.
 //!
 //! **Rows are kept** when the graph, the choice of exits and the policy are the same and groups have
 //! kept their numbers; then prefixes have only moved between groups. Where groups were added, a row is
-//! extended if each new group's cost has a rank in it already, and else made anew.
+//! extended if each new group's cost has a rank in it already, and else made again.
 //!
 //! **Too many costs.** A row has 65,535 ranks. Where it has more distinct costs, neighbours in order
 //! share a rank, evenly over the row: some candidates that differ are then ranked as equal, none in

@@ -60,12 +60,12 @@ impl Naive {
     fn key(&self, source: RouterIndex, net: IpNet) -> Option<(bool, f64)> {
         let (prefix, exits) = self.longest(net)?;
         let tree = &self.trees[&source];
-        let ways = exits.iter().filter_map(|(exit, distance)| {
+        let paths = exits.iter().filter_map(|(exit, distance)| {
             let path: PathProperties = tree.to(*exit)?;
             Some((path.weight, *distance, *exit, path))
         });
         let (_, distance, _, path) =
-            ways.min_by_key(|(weight, distance, exit, _)| (*weight, *distance, *exit))?;
+            paths.min_by_key(|(weight, distance, exit, _)| (*weight, *distance, *exit))?;
         let cost = 8.0 * f64::from(distance)
             + 0.5 * f64::from(path.internal_hops)
             + 10.0 / path.min_bandwidth;
@@ -143,7 +143,7 @@ fn agree(network: &Network, preferred: Option<IpNet>, questions: usize) {
         let all: Vec<_> = (0..count).map(|_| candidate(&mut random, &prefixes)).collect();
         ranker.rank(&tables, 0, Some(source), &all, &mut order);
         assert_eq!(order, naive.rank(&tables, source, &all), "from {source:?}: {all:?}");
-        // IPv4 addresses alone take another way to the same order.
+        // IPv4 addresses alone take another code path to the same order.
         let (fours, mut octets): (Vec<_>, Vec<_>) = all
             .iter()
             .filter_map(|candidate| match candidate {

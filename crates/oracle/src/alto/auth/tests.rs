@@ -102,7 +102,7 @@ fn the_example_at_the_gate() {
     assert_eq!(refused, Err(Refusal::Nonce));
 }
 
-/// RFC 7616 section 3.9.2: a name that does not fit a quoted string, in both ways to write it.
+/// RFC 7616 section 3.9.2: a name that does not fit a quoted string, in both directions to write it.
 #[test]
 fn names_in_utf_8() {
     let extended =
@@ -187,7 +187,7 @@ fn each_refusal_has_its_reason() {
         let text = good.replacen(part, instead, 1);
         assert_eq!(get(&[&text]), Err(Refusal::Credentials), "{text}");
     }
-    // None of these has used the nonce up, nor does another way to write the same.
+    // None of these has used the nonce up, nor does another form of the same.
     let other =
         good.replace("algorithm=SHA-256", "ALGORITHM = \"sha-256\" , ,").replace("fasa", "\\fasa");
     assert_eq!(get(&[&other]), Ok(()));

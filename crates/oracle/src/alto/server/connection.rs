@@ -183,7 +183,7 @@ impl Connections {
         }
     }
 
-    /// Drives a connection until it ends. When the server stops, requests on their way are still answered.
+    /// Drives a connection until it ends. When the server stops, requests in flight are still answered.
     async fn until_stopped<C: Future>(&self, connection: C, end: impl FnOnce(Pin<&mut C>)) {
         let mut connection = pin!(connection);
         let mut stop = self.stop.clone();

@@ -150,7 +150,7 @@ impl Site {
             method: parts.method,
         };
         // The body of a client without credentials is not read, unless it is declared empty. Over HTTP/2 its end may then
-        // still be on the way (curl, before it has a challenge), and an answer that overtakes it ends
+        // still be on the path (curl, before it has a challenge), and an answer that overtakes it ends
         // with a reset (RFC 9113 section 8.1) that such a client takes for no answer.
         let read = match refused {
             Some(response) if is_empty(&parts.headers) => {

@@ -55,7 +55,7 @@ const BACKLOG: i32 = 128;
 const BLOCKING_THREADS: usize = 3;
 /// How often, at least and at most, streams and views without a reader are searched for.
 const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// How long a stop waits for what is on its way.
+/// How long a stop waits for what is in flight.
 const STOP: Duration = Duration::from_secs(5);
 
 /// Where and how to serve.

@@ -265,7 +265,7 @@ pub fn summary(graph: &Graph, (from, to): (u64, u64)) -> Value {
     })
 }
 
-/// Takes `<i>/<j>` apart; numbers are written in one way only.
+/// Takes `<i>/<j>` apart; numbers have one form only.
 fn edge(path: &str) -> Option<(u64, u64)> {
     let number = |text: &str| {
         let number: u64 = text.parse().ok()?;

@@ -55,7 +55,7 @@ pub struct Question {
     pub resource: String,
     /// Its input, for a resource that is asked with POST.
     pub input: Option<String>,
-    /// Who asks, if the answer depends on it.
+    /// Whoever asks, if the answer depends on it.
     pub client: Option<IpAddr>,
 }
 

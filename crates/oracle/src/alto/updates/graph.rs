@@ -334,7 +334,7 @@ impl Graph {
     }
 
     /// The edge recommended when a view is opened (RFC 9569 section 6.2): the latest snapshot, or the first change
-    /// after the client's version if that way has fewer bytes.
+    /// after the client's version if that path has fewer bytes.
     pub fn start_edge(&self, tag: Option<&str>) -> (u64, u64) {
         match self.next_edge(tag) {
             (0, _) => (0, self.end()),

@@ -346,7 +346,7 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // A control request that is on its way must find that the stream has ended.
+        // A control request that is in flight must find that the stream has ended.
         self.stream.session().end("the connection is gone");
         self.streams.close(&self.token);
     }

@@ -175,7 +175,7 @@ fn rows_are_kept_while_only_prefixes_move() {
     let (same, all) = shared(&before, &after);
     assert_eq!(same, all);
     assert!(all > 10);
-    // Another policy, and another graph, make all of them anew.
+    // Another policy, and another graph, make all of them again.
     let other =
         Arc::new(Policy { metrics: vec![metric("loss"), metric("weight")], ..(*policy).clone() });
     assert_eq!(shared(&after, &built(&mut builder, &other, Some(&after))).0, 0);

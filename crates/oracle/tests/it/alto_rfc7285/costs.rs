@@ -120,7 +120,7 @@ fn s11_2_3_6_all_defined_costs_are_there() {
     let ground = ground();
     let reply = ground.get("/costmap/groups/num-routingcost");
     let pairs = ground.pairs(&reply);
-    // Nothing is known of the way to or from what routes nowhere.
+    // No path to or from what routes nowhere is known.
     assert_eq!(pairs.len(), 7 * 7);
     let pids: BTreeSet<String> = SITES.iter().map(|(site, _)| ground.pid(site)).collect();
     assert_eq!(members(&reply["cost-map"]), pids);

@@ -62,7 +62,7 @@ fn s8_3_2_a_resource_takes_the_method_of_the_directory_alone() {
     }
 }
 
-/// A body whose Content-Type is not the one of the input parameters is not looked at.
+/// A body whose Content-Type is not the one of the input parameters is not inspected.
 #[test]
 fn s8_3_2_input_has_its_content_type() {
     let ground = ground();

@@ -93,7 +93,7 @@ fn s4_1_3_costs_are_arrays_in_the_order_of_the_request() {
     );
 }
 
-/// 4.1.3: a cost that is not there among others MUST be null; a pair without any is left out.
+/// 4.1.3: a cost that is not there among others MUST be null; a pair without any is omitted.
 #[test]
 fn s4_1_3_s4_2_3_missing_costs_are_null() {
     let ground = ground();

@@ -27,7 +27,7 @@ fn prefixes(map: &Value) -> BTreeMap<IpNet, String> {
     prefixes
 }
 
-/// Longest match, the slow way.
+/// Longest match by linear search.
 fn longest(prefixes: &BTreeMap<IpNet, String>, address: IpAddr) -> Option<&str> {
     let around = prefixes.iter().filter(|(prefix, _)| prefix.contains(&address));
     around.max_by_key(|(prefix, _)| prefix.prefix_len()).map(|(_, pid)| pid.as_str())
@@ -43,7 +43,7 @@ fn s6_3_the_tag_follows_the_content() {
     };
     let first = tags(&setup.of(&mut builder, setup.policy()));
     assert_eq!(tags(&setup.of(&mut builder, setup.policy())), first);
-    // A longer way beyond an exit: another group, the same router.
+    // A longer path beyond an exit: another group, the same router.
     let path = ExternalPath { as_distance: 3, as_number: 64_501 };
     let route = Change::Route { prefix: net("128.0.0.0/16"), exit: router("p1"), path };
     builder.apply(Feed::CONFIGURATION, route).expect("it is taken");
@@ -159,7 +159,7 @@ fn s11_2_2_maps_do_not_overlap() {
     assert_eq!(members(&map["network-map"]).len(), 8);
 }
 
-/// What a more specific prefix would not change is left out, and no match changes.
+/// What a more specific prefix would not change is omitted, and no match changes.
 #[test]
 fn s11_2_2_needless_prefixes_are_left_out() {
     let setup = Setup::default();

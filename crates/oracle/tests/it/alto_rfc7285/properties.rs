@@ -101,7 +101,7 @@ fn s11_4_1_6_the_maps_versions_are_there() {
     }
 }
 
-/// Each endpoint has a member with each of its properties. One that is not defined MUST be left out;
+/// Each endpoint has a member with each of its properties. One that is not defined MUST be omitted;
 /// "pid" is defined for every address, since maps are complete.
 #[test]
 fn s11_4_1_6_every_endpoint_has_every_property() {

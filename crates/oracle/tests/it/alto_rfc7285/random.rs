@@ -1,4 +1,4 @@
-//! Network maps of random tables against the naive way.
+//! Network maps of random tables against the naive method.
 
 use crate::alto_rfc7285::support::{Setup, net, network, router};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};

@@ -272,7 +272,7 @@ fn wrong_requests() {
         let problem = parse_open(body.as_bytes()).expect_err(body);
         assert_eq!((problem.code, problem.field.as_deref()), (code, field), "{body}");
     }
-    // `remove` is not looked at in a request for a stream, unknown members never.
+    // `remove` is not inspected in a request for a stream, unknown members never.
     let body = json!({ "add": { "a": entry }, "remove": 7, "later": {} }).to_string();
     let params = parse_open(body.as_bytes()).expect("a request");
     assert!(params.add[0].incremental && params.add[0].input.is_none());

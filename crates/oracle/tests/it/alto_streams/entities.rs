@@ -88,7 +88,7 @@ fn the_directory_entries() {
     }
 }
 
-/// Section 7.6: the full map has every prefix and PID, inherited values left out, and depends on both maps in the
+/// Section 7.6: the full map has every prefix and PID, inherited values omitted, and depends on both maps in the
 /// order of `uses`; section 7.6 again: a PID has only what belongs to its own map.
 #[test]
 fn the_full_property_map() {
@@ -140,14 +140,14 @@ fn filtered_property_maps() {
     });
     assert_eq!(answer, expected);
 
-    // What longer prefixes cover completely is left out.
+    // What longer prefixes cover completely is omitted.
     let answer = look(&["ipv4:192.0.2.0/24"], &["groups.pid"]);
     let expected = json!({
         "ipv4:192.0.2.0/25": value("192.0.2.1"), "ipv4:192.0.2.128/25": value("192.0.2.200"),
     });
     assert_eq!(answer, expected);
 
-    // A property that does not belong to an entity's domain is left out, as is the entity then.
+    // A property that does not belong to an entity's domain is omitted, as is the entity then.
     let own = format!("groups.pid:{}", pid("10.0.0.1"));
     let answer = look(&["ipv4:10.0.0.1", &own], &[".priv:nigh-routed"]);
     assert_eq!(answer, json!({ own.as_str(): { ".priv:nigh-routed": "yes" } }));
@@ -241,7 +241,7 @@ fn wrong_requests() {
     }
 }
 
-/// A map with too many PIDs is not given out by this way either.
+/// A map with too many PIDs is not given out by this path either.
 #[test]
 fn the_limit_on_pids_holds_here_too() {
     let catalogue = Network::new().catalogue("max_pids = 3");

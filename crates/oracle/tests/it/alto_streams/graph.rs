@@ -34,7 +34,7 @@ fn apply(value: &mut Value, media_type: &str, text: &[u8]) {
 }
 
 /// Section 3.2: all versions from start to end can be reached, from the snapshot of the start and from every
-/// other snapshot, and all ways to one version give the same (section 3.1).
+/// other snapshot, and all paths to one version give the same (section 3.1).
 fn check(graph: &Graph, all: &[Value]) {
     assert!(graph.edge(0, graph.start()).is_ok(), "feasibility: a snapshot of the start");
     assert!(graph.edge(0, graph.end()).is_ok(), "the last version can be had whole");
@@ -92,7 +92,7 @@ fn the_recommended_edge() {
     assert_eq!(graph.start_edge(Some("t2")), (0, 30), "thirty changes are longer than the whole");
     assert_eq!(graph.start_edge(Some("unknown")), (0, 30));
     assert_eq!(graph.start_edge(Some("t30")), (30, 31), "who has the last version waits");
-    // Section 7.4.2: without a tag the way begins at 0.
+    // Section 7.4.2: without a tag the path begins at 0.
     assert_eq!(graph.next_edge(None), (0, 30));
 }
 

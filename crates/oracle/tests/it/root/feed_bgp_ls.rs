@@ -184,7 +184,7 @@ fn a_speaker_that_dies_keeps_its_last_state_for_the_hold_time() {
     stage.until("the end of what it does not know", LIMIT, |known| {
         known.builder.view().graph.routers().iter().map(|router| router.id).eq([id(B)])
     });
-    // What changes in the configuration begins anew; a short hold time ends soon.
+    // What changes in the configuration begins again; a short hold time ends soon.
     stage.reload(&pair.node, &config("100ms"));
     stage.until("the router once more, over a third session", LIMIT, |known| {
         let sessions = known.news.iter().filter(|(_, news)| matches!(news, News::Up)).count();
