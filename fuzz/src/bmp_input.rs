@@ -55,7 +55,7 @@ pub fn run(data: &[u8]) {
             session = begin(settings, first, &mut rib, now);
         }
     }
-    // When all is told anew, nothing is left of what was there before.
+    // When all is reported again, nothing is left of what was there before.
     rib.begin(now);
     rib.settle(std::iter::empty(), now + Duration::from_secs(3600));
     take(&mut rib, &mut view);

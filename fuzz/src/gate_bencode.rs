@@ -1,5 +1,5 @@
 //! Any bytes as bencoding: what is read strictly is also read without order and to the same end, every
-//! value within it reads again as itself, and what was cut off is told from what is wrong.
+//! value within it reads again as itself, and truncated input is distinguished from invalid input.
 
 use classify::p2p::bencode::{DEPTH, Kind, Value, read, read_unordered};
 

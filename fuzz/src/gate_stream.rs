@@ -45,7 +45,7 @@ pub fn run(data: &[u8]) {
             0 => half.acknowledged(isn.wrapping_add(u32::from(number) * 8), &mut check),
             1 => half.skip(u64::from(number) * 8),
             2 => {
-                // Offsets go on, what is sent begins anew.
+                // Offsets go on, what is sent begins again.
                 anew.set(true);
                 let tcp = Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN };
                 half.segment(&tcp, b"", 0, &mut check);

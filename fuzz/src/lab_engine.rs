@@ -72,12 +72,12 @@ pub fn run(data: &[u8]) {
     let (mut data, mut now, mut out) = (data, 0u64, Vec::new());
     while let [what, length, rest @ ..] = data {
         let (what, length) = (*what, *length);
-        let deed = what / 4 % 8;
-        let takes = if deed < 5 { usize::from(length) * 8 } else { 0 };
+        let action = what / 4 % 8;
+        let takes = if action < 5 { usize::from(length) * 8 } else { 0 };
         let (bytes, later) = rest.split_at(rest.len().min(takes));
         data = later;
         let port = PortId(u16::from(what % 4));
-        match deed {
+        match action {
             // A frame with its virtio header, from a host or onto the wire.
             0 => enter(&mut engine, now, port, &[bytes]),
             1 => enter(&mut engine, now, PortId(4 + port.0 % 2), &[bytes]),
@@ -117,7 +117,7 @@ pub fn run(data: &[u8]) {
             engine.pool().give_back(frame);
         }
     }
-    assert_eq!(engine.ledger().inside(), 0);
+    assert_eq!(engine.ledger().in_flight(), 0);
     assert_eq!((engine.pool().free(), engine.pool().free_spills()), (FRAMES, SPILLS));
 }
 

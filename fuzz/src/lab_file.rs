@@ -14,10 +14,10 @@ use std::sync::LazyLock;
 /// Sound files: one with something in every array, and a generated one.
 static FILES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let generated = Generate { nodes: 40, ..Generate::default() }.make(&mut |_| ());
-    [told().to_bytes(), generated.expect("a network").to_bytes()]
+    [declared().to_bytes(), generated.expect("a network").to_bytes()]
 });
 
-fn told() -> Network {
+fn declared() -> Network {
     let mut builder = Builder::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| builder.node(name).expect("a node"));
     let d = builder.unnamed(1).expect("a node");

@@ -1,5 +1,5 @@
 //! Any bytes as each kind of file that networks are imported from. What is taken makes a network, and
-//! what is not taken is told.
+//! what is not imported is reported.
 
 use lab::import::{Format, ImportError, ImportOptions, Importer};
 use std::path::Path;

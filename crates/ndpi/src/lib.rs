@@ -191,7 +191,7 @@ impl Detector {
     /// Shows a packet of a flow that begins with its IP header; `at_ms` is any clock's milliseconds.
     ///
     /// The bytes are taken as changeable because some of the library's parsers cut strings in place.
-    /// Those beyond 65,535 are not looked at.
+    /// Those beyond 65,535 are not inspected.
     pub fn packet(&mut self, flow: &mut Flow, packet: &mut [u8], at_ms: u64) -> Option<Known> {
         let length = u16::try_from(packet.len()).unwrap_or(u16::MAX);
         let mut answer = ffi::Answer::default();

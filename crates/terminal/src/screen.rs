@@ -44,7 +44,7 @@ pub enum Key {
 /// What follows a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The view is drawn anew.
+    /// The view is drawn again.
     Draw,
     /// It is refreshed at once.
     Refresh,

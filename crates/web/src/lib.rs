@@ -44,7 +44,7 @@ const HEAD_LIMIT: usize = 16 << 10;
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
     /// Where the address is set.
     pub key: &'static str,

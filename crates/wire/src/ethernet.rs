@@ -20,7 +20,7 @@ pub const HEADER: usize = 14;
 pub const TAG: usize = 4;
 /// Bytes of the frame check sequence, which follows the payload on the wire.
 pub const FCS: usize = 4;
-/// Tags that are read at the most.
+/// Tags that are read at most.
 pub const MAX_TAGS: usize = 2;
 
 /// A VLAN tag: its EtherType and the 16 bits of priority, drop eligibility and VLAN identifier.

@@ -31,7 +31,7 @@ fn is_documentation_v6(v6: Ipv6Addr) -> bool {
 /// multicast, broadcast, "this network" and the reserved class E; for IPv6 also what begins with 32
 /// zero bits (IPv4-compatible and IPv4-mapped addresses: RFC 4291, section 2.5.5).
 ///
-/// A directed broadcast cannot be told from the address alone.
+/// A directed broadcast cannot be distinguished from the address alone.
 pub fn is_bogon_source(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

@@ -129,7 +129,7 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Reads the header; options are left out.
+    /// Reads the header; options are omitted.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Self {
         Self {
             source_port: packet.source_port(),

@@ -17,7 +17,7 @@ const SERVICE: &str = "50.50.50.50";
 const COUNT: &str = "2000000";
 
 /// Rounds; in each every responder has a turn, so that what disturbs one disturbs the others too. The
-/// best turn counts, as disturbance only takes away.
+/// best turn counts, as disturbance only slows.
 const ROUNDS: usize = 5;
 
 /// The best turn of one responder.

@@ -30,7 +30,7 @@ const BEAT: Duration = Duration::from_millis(100);
 const END: Duration = Duration::from_secs(10);
 
 /// The kernel's part: the first packets of each flow are copied out, and when all of them have been read
-/// the flow is passed without anybody having looked at them.
+/// the flow is passed without anybody having inspected them.
 pub(crate) struct CopyOut {
     stop: Arc<AtomicBool>,
     copied: Arc<AtomicU64>,

@@ -3,7 +3,7 @@
 //!
 //! - What a refused attempt costs the gateway: the time of the kernel's threads that receive from its
 //!   interfaces, whose work of receiving is put into threads for that, and of the gateway's program. Nothing
-//!   is taken away, and the ends' work is not in it. SYNs with changing source ports at a steady rate are
+//!   is removed, and the ends' work is not in it. SYNs with changing source ports at a steady rate are
 //!   counted where they arrive; beside the gateways stands a rule of iptables that drops all of them.
 //!   Then whole attempts: real connections whose first bytes are BitTorrent's.
 //! - What a storm leaves of the permitted traffic beside it.

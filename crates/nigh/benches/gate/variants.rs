@@ -16,7 +16,7 @@ pub(crate) enum Variant {
     Forwarding,
     /// The gate's kernel part: first packets are copied out.
     CopyOut,
-    /// The daemon: first packets are looked at.
+    /// The daemon: first packets are inspected.
     Classify,
     /// The same, and a rule about the names of files.
     Files,

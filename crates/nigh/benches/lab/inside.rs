@@ -8,7 +8,7 @@ use lab::{
 use std::{hint::black_box, time::Instant};
 use testbed::Figures;
 
-/// Packets of a round, and rounds of which the best counts: disturbance only takes away.
+/// Packets of a round, and rounds of which the best counts: disturbance only slows.
 const PACKETS: u32 = 200_000;
 const ROUNDS: usize = 5;
 

@@ -1,7 +1,7 @@
 //! What the lab can do, in one run: `make bench-lab`.
 //!
 //! - in process: nanoseconds for what happens to a packet on a link, and for a segment of a super-packet;
-//! - TCP, packets of 60 bytes and by how much packets are late through 10 ms each way, beside rattan
+//! - TCP, packets of 60 bytes and by how much packets are late through 10 ms in each direction, beside rattan
 //!   where it is installed;
 //! - 32 hops beside one, and beside a chain of 32 namespaces;
 //! - the measure of *A Kernel-Driven Framework for High Performance Internet Routing Simulation*: 128 MB

@@ -99,7 +99,7 @@ impl Stage {
         Ok(Transport::Psock(owned.collect()))
     }
 
-    /// Cuts a path or puts it back, numbers from 1: what is under way on it is lost, and both ends
+    /// Cuts a path or puts it back, numbers from 1: what is in flight on it is lost, and both ends
     /// see nothing of it but silence.
     pub(crate) fn set(&self, number: usize, up: bool) -> Result<(), Failure> {
         let name = match number {

@@ -14,7 +14,7 @@ pub(crate) struct Page {
 
 /// A fenced block of code.
 pub(crate) struct Block<'a> {
-    /// What stands behind the first fence, such as `toml`.
+    /// What is behind the first fence, such as `toml`.
     pub(crate) language: &'a str,
     /// Its lines, each with its end.
     pub(crate) text: String,
@@ -174,7 +174,7 @@ impl Page {
     }
 }
 
-/// What stands behind a fence, in the line that begins or ends a block of code.
+/// What is behind a fence, in the line that begins or ends a block of code.
 fn fence(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("```")
 }

@@ -65,7 +65,7 @@ fn a_killed_site_is_replaced_and_returns() {
     assert_eq!(changes, [FROM_A, FROM_B, FROM_A]);
 }
 
-/// Real BIRD over wires of the lab: eBGP comes up, and every AS on the way adds what its wire takes.
+/// Real BIRD over wires of the lab: eBGP comes up, and every AS on the path adds what its wire takes.
 #[test]
 fn routers_of_ten_ases_talk_over_wires_of_the_lab() {
     let internet = Internet::through_lab(Path::new(BINARY), 10).unwrap();

@@ -162,7 +162,7 @@ fn a_flapping_link_is_held() {
     }
     let flapped = begun.elapsed();
     core.await_routes(0, true);
-    // Two routes at each announcement, and one announcement in two seconds at the most.
+    // Two routes at each announcement, and one announcement in two seconds at most.
     let most = 2 * (begun.elapsed().as_secs_f64() / 2.0).ceil() as u64;
     let imported = core.imports(0) - before;
     assert!((2..=most).contains(&imported), "{imported} in {flapped:?}, at most {most}");

@@ -165,7 +165,7 @@ pub(crate) fn stop_without_loss(core: &Core, a: &mut Nigh) {
 }
 
 /// Whether two answers of BIRD to `show protocols a` show the same session: `up` since the same
-/// time. BIRD works that time out anew for each answer, to some milliseconds; a new session would
+/// time. BIRD works that time out again for each answer, to some milliseconds; a new session would
 /// take a second and more.
 pub(crate) fn is_same_session(one: &str, other: &str) -> bool {
     let since = |answer: &str| {

@@ -53,7 +53,7 @@ fn a_bad_reload_changes_nothing() {
     let reload = json!({"do": "reload"});
     site.nigh.configure("node-a", &sections("mood = \"good\"")).unwrap();
     assert!(site.nigh.control(&reload).is_err());
-    // An interface that cannot be had in the mode asked for: refused, and undone.
+    // An interface that is not available in the mode asked for: refused, and undone.
     site.node.check(&["ip", "link", "add", "br0", "type", "bridge"]).unwrap();
     let text = sections(&format!("mode = \"native\"\n{NO_LIMIT}"))
         .replace("\"eth0\"", "\"eth0\", \"br0\"")

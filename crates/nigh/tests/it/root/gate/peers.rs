@@ -24,7 +24,7 @@ fn files(sizes: &[usize]) -> Vec<(String, Vec<u8>)> {
     each.collect()
 }
 
-/// Waits for so many finds, of files that were looked at to their ends, but for so many that were broken off.
+/// Waits for so many finds, of files that were inspected to their ends, but for so many that were broken off.
 fn found(site: &Site, found: u64, broken: u64) {
     let status = site.wait("a find", |status| count(&status["files"], "found") >= found);
     assert!(count(&status["files"], "unscanned") <= broken, "{broken}: {status:#}");

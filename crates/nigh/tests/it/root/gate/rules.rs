@@ -74,7 +74,7 @@ fn packets_with_a_wrong_checksum_hide_nothing() {
         let sum = pseudo(from.ip(), to.ip(), 8 + 40, IpProtocol::UDP).unwrap();
         let wrong = sum.bytes(&header(0)).bytes(&payload).finish() ^ 1;
         raw.send_to(&[header(wrong), payload].concat(), &to.into()).unwrap();
-        // Each is looked at before the next one comes.
+        // Each is inspected before the next one comes.
         site.wait("a decoy", |status| count(&status["copies"], "bad_checksum") == number + 1);
     }
     assert_eq!(site.status()["flows"]["seen"], 0, "{}", site.state());
@@ -171,7 +171,7 @@ fn a_rule_of_a_time_holds_within_it_and_begins_with_it() {
     site.reload(&lessons(&hour(&site, "+75 seconds"), &hour(&site, "+2 hours")));
     assert!(page(), "{}", site.state());
     let mut talk = Talk::open(&site.internal, &site.external, EXTERNAL);
-    // A flow of few bytes would be looked at for longer.
+    // A flow of few bytes would be inspected for longer.
     (0..16).for_each(|_| talk.send(&b"before the lesson".repeat(10)));
     let verdict = |verdict: &str| site.flows("unknown").iter().any(|row| row["verdict"] == verdict);
     wait_until("the flow's name", LIMIT, || verdict("pass")).unwrap();

@@ -67,7 +67,7 @@ impl Stage {
         .unwrap();
     }
 
-    /// Cuts the first path or puts it back: what is under way on it is lost, and both ends see nothing of
+    /// Cuts the first path or puts it back: what is in flight on it is lost, and both ends see nothing of
     /// it but silence.
     pub(crate) fn first_path(&self, up: bool) {
         self.lab.ask(&["link", "left-right", "set", &format!("up={up}")]).unwrap();
