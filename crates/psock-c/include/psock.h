@@ -48,10 +48,10 @@ int psock_socket(void);
  *	driver		adaptive (without it), poll-all or round-robin
  *	connections	data connections on each path: 1 (without it) to 64
  *	congestion	congestion control, such as cubic or bbr
- *	window		MiB of memory for what comes before its turn: 32 without it
- *	survive		seconds that a session waits for a path when all are dead: 60 without it
- *	connect-timeout	seconds until the first path has answered: 10 without it
- *	path-timeout	seconds of silence, while an answer is owed, after which a path is dead: 3 without it
+ *	window		memory for what comes before its turn, such as 64MB: 32MiB without it
+ *	survive		how long a session waits for a path when all are dead, such as 2m: 60s without it
+ *	connect-timeout	how long until the first path has answered: 10s without it
+ *	path-timeout	silence, while an answer is owed, after which a path is dead: 3s without it
  *	follow-announced	yes: paths also to the addresses that the listener announces; no without it
  */
 int psock_setsockopt(int fd, const char *name, const char *value);

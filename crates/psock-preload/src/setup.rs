@@ -15,8 +15,8 @@ use std::{
 const PREFIX: &str = "PSOCK_";
 /// How long the end of a program waits for its sessions, unless PSOCK_LINGER says otherwise.
 const LINGER: Duration = Duration::from_secs(30);
-/// Longest PSOCK_LINGER, in seconds.
-const LONGEST_SECONDS: f64 = 86_400.0;
+/// Longest PSOCK_LINGER.
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// What the environment says.
 #[derive(Debug)]
@@ -102,9 +102,11 @@ fn set(setup: &mut Setup, name: &str, text: &str) -> Result<(), String> {
             }
         }
         "LINGER" => {
-            let seconds = text.parse().ok().filter(|time| (0.0..=LONGEST_SECONDS).contains(time));
-            let seconds: f64 = seconds.ok_or_else(|| format!("{text:?} is no time in seconds"))?;
-            setup.linger = Duration::from_secs_f64(seconds);
+            let time = config::duration(text).map_err(|error| format!("{text:?}: {error}"))?;
+            if time > LONGEST {
+                return Err(format!("{text:?}: longer than a day"));
+            }
+            setup.linger = time;
         }
         "COUNTERS" => setup.counters = Some(text.into()),
         "VERBOSE" => setup.verbose = text != "no",
@@ -133,8 +135,8 @@ mod tests {
             ("PSOCK_PATHS", "10.0.1.1>10.0.1.2:80, 10.0.2.2:80"),
             ("PSOCK_LISTEN", "80,443"),
             ("PSOCK_PLAIN", "yes"),
-            ("PSOCK_CONNECT_TIMEOUT", "2.5"),
-            ("PSOCK_LINGER", "0.5"),
+            ("PSOCK_CONNECT_TIMEOUT", "2.5s"),
+            ("PSOCK_LINGER", "500ms"),
             ("PSOCK_COUNTERS", "/tmp/counters"),
         ]);
         let setup = setup.unwrap().unwrap();
@@ -159,6 +161,8 @@ mod tests {
             ("PSOCK_LISTEN", "0"),
             ("PSOCK_LISTEN", "http"),
             ("PSOCK_LINGER", "-1"),
+            ("PSOCK_LINGER", "30"),
+            ("PSOCK_LINGER", "2days"),
             ("PSOCK_DRIVER", "fastest"),
             ("PSOCK_COLOUR", "blue"),
         ] {

@@ -10,10 +10,10 @@
 //! | `driver` | `adaptive`, `poll-all`, `round-robin` | `adaptive` |
 //! | `connections` | data connections on each path, 1 to 64 | 1 |
 //! | `congestion` | such as `cubic` or `bbr` | the system's |
-//! | `window` | MiB of reorder memory, 1 to 4096 | 32 |
-//! | `survive` | seconds without any path | 60 |
-//! | `connect-timeout` | seconds until the first path has answered | 10 |
-//! | `path-timeout` | seconds of silence after which a path is dead | 3 |
+//! | `window` | reorder memory, such as `64MB`; a number alone is MiB | 32MiB |
+//! | `survive` | how long without any path, such as `2m` | 60s |
+//! | `connect-timeout` | how long until the first path has answered | 10s |
+//! | `path-timeout` | silence after which a path is dead | 3s |
 //! | `follow-announced` | `yes`: paths also to the addresses that the listener announces | `no` |
 
 use crate::{Config, DriverName, Path, PresharedKey, Security, SecurityError};
@@ -21,10 +21,11 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 /// Data connections on each path.
 pub(crate) const CONNECTIONS: RangeInclusive<u16> = 1..=64;
-/// MiB of reorder memory.
-pub(crate) const WINDOW: RangeInclusive<u16> = 1..=4096;
-/// Longest time that can be set: a year.
-const LONGEST_SECONDS: f64 = 366.0 * 86_400.0;
+/// Bytes of reorder memory.
+const WINDOW: RangeInclusive<u64> = 1_000_000..=4 << 30;
+/// Times that can be set: up to a year.
+const TIMES: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
 
 /// What was set so far.
 #[derive(Clone, Debug, Default)]
@@ -117,11 +118,12 @@ impl Options {
             "connections" => self.connections = Some(number("connections", text, &CONNECTIONS)?),
             "congestion" => self.congestion = Some(text.into()),
             "window" => {
-                self.window_bytes = Some(usize::from(number("window", text, &WINDOW)?) << 20);
+                let bytes = window(text).map_err(|error| wrong("window", text, error))?;
+                self.window_bytes = Some(bytes);
             }
-            "survive" => self.survive = Some(seconds("survive", text)?),
-            "connect-timeout" => self.connect_timeout = Some(seconds("connect-timeout", text)?),
-            "path-timeout" => self.path_timeout = Some(seconds("path-timeout", text)?),
+            "survive" => self.survive = Some(time("survive", text)?),
+            "connect-timeout" => self.connect_timeout = Some(time("connect-timeout", text)?),
+            "path-timeout" => self.path_timeout = Some(time("path-timeout", text)?),
             "follow-announced" => self.follow_announced = yes("follow-announced", text)?,
             _ => return Err(OptionError::Unknown(name.to_owned())),
         }
@@ -194,10 +196,22 @@ fn number(name: &'static str, text: &str, range: &RangeInclusive<u16>) -> Result
     number.ok_or_else(|| wrong(name, text, why()))
 }
 
-fn seconds(name: &'static str, text: &str) -> Result<Duration, OptionError> {
-    let seconds = text.parse().ok().filter(|seconds| (0.001..=LONGEST_SECONDS).contains(seconds));
-    let seconds: f64 = seconds.ok_or_else(|| wrong(name, text, "expected seconds, such as 2.5"))?;
-    Ok(Duration::from_secs_f64(seconds))
+fn time(name: &'static str, text: &str) -> Result<Duration, OptionError> {
+    let time = config::duration(text).map_err(|error| wrong(name, text, error))?;
+    let why = "expected a time from 1ms to 366days";
+    if TIMES.contains(&time) { Ok(time) } else { Err(wrong(name, text, why)) }
+}
+
+/// Bytes of a window, such as 32M; a number alone is MiB.
+pub(crate) fn window(text: &str) -> Result<usize, String> {
+    let bytes = match text.parse() {
+        Ok(mib) => u64::saturating_mul(mib, 1 << 20),
+        Err(_) => text.parse::<config::Size>().map_err(|error| error.to_string())?.0,
+    };
+    match usize::try_from(bytes) {
+        Ok(window) if WINDOW.contains(&bytes) => Ok(window),
+        _ => Err(format!("a window is from 1M to {}", config::Size(*WINDOW.end()))),
+    }
 }
 
 #[cfg(test)]
@@ -214,10 +228,10 @@ mod tests {
             ("driver", "poll-all"),
             ("connections", "4"),
             ("congestion", "bbr"),
-            ("window", "8"),
-            ("survive", "2.5"),
-            ("connect-timeout", "3"),
-            ("path-timeout", "0.5"),
+            ("window", "8MiB"),
+            ("survive", "2.5s"),
+            ("connect-timeout", "3s"),
+            ("path-timeout", "500ms"),
             ("follow-announced", "yes"),
         ] {
             options.set(name, text).unwrap();
@@ -246,9 +260,12 @@ mod tests {
             ("connections", "0"),
             ("connections", "65"),
             ("window", "-1"),
+            ("window", "5GiB"),
             ("survive", "nan"),
             ("survive", "-1"),
-            ("connect-timeout", "10s"),
+            ("survive", "2"),
+            ("connect-timeout", "10"),
+            ("connect-timeout", "10y"),
             ("path-timeout", "0"),
             ("follow-announced", "1"),
             ("colour", "blue"),

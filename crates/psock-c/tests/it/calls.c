@@ -68,7 +68,7 @@ static int connected(const char *security, const char *value, char path[2][32])
 {
 	int fd = psock_socket();
 	CHECK(psock_setsockopt(fd, security, value) == 0);
-	CHECK(psock_setsockopt(fd, "path-timeout", "30") == 0);
+	CHECK(psock_setsockopt(fd, "path-timeout", "30s") == 0);
 	CHECK(psock_setsockopt(fd, "follow-announced", "yes") == 0);
 	CHECK(psock_setsockopt(fd, "path", path[0]) == 0);
 	CHECK(psock_setsockopt(fd, "path", path[1]) == 0);
@@ -93,7 +93,7 @@ static void wrong_calls(const char *security, const char *value)
 	struct sockaddr unix_address = {.sa_family = AF_UNIX};
 	FAILS(psock_bind(fd, &unix_address, sizeof(unix_address)), EAFNOSUPPORT, "IPv4");
 	CHECK(psock_setsockopt(fd, security, value) == 0);
-	CHECK(psock_setsockopt(fd, "connect-timeout", "2") == 0);
+	CHECK(psock_setsockopt(fd, "connect-timeout", "2s") == 0);
 	FAILS(psock_listen(fd, 1), EINVAL, "address");
 	struct sockaddr_in nobody = at("127.0.0.1", 1);
 	FAILS(psock_connect(fd, (struct sockaddr *)&nobody, sizeof(nobody)), ECONNREFUSED, "127.0.0.1:1");

@@ -3,7 +3,7 @@
 use super::{CommandError, log};
 use crate::{
     Config, DriverName, Endpoint, Options, Path, PsockListener, PsockStream,
-    options::{CONNECTIONS, WINDOW},
+    options::{CONNECTIONS, window},
 };
 use clap::{
     Args,
@@ -100,19 +100,6 @@ fn drivers() -> impl TypedValueParser<Value = DriverName> {
 /// Takes the numbers that the option of the same name takes.
 fn within(range: &RangeInclusive<u16>) -> RangedI64ValueParser<u16> {
     RangedI64ValueParser::new().range(i64::from(*range.start())..=i64::from(*range.end()))
-}
-
-/// Bytes of a window, such as 32M; a number alone is MiB.
-fn window(text: &str) -> Result<usize, String> {
-    let bytes = match text.parse() {
-        Ok(mib) => u64::saturating_mul(mib, 1 << 20),
-        Err(_) => text.parse::<config::Size>().map_err(|error| error.to_string())?.0,
-    };
-    let most = u64::from(*WINDOW.end()) << 20;
-    match usize::try_from(bytes) {
-        Ok(window) if (1_000_000..=most).contains(&bytes) => Ok(window),
-        _ => Err(format!("a window is from 1M to {}", config::Size(most))),
-    }
 }
 
 impl EndArgs {
